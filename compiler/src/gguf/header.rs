@@ -1,0 +1,107 @@
+//! What the header of a GGUF file says, once checked.
+
+use tpc_ir::DType;
+
+use super::cursor::Endianness;
+use super::error::{GgufError, GgufErrorKind};
+use super::metadata::Metadata;
+use super::names::NameIndex;
+
+/// One tensor of a model.
+///
+/// Checked: `ne` has `n_dims` non-zero entries followed by ones, its product and `bytes` are below 2^63, `ne[0]` is
+/// a multiple of `dtype`'s block length, and `offset + bytes` does not overflow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorInfo {
+    /// The name, such as `blk.0.attn_q.weight`; unique in a model.
+    pub name: String,
+    /// The element type.
+    pub dtype: DType,
+    /// Elements along each axis, in ggml order: axis 0 is contiguous. Absent axes are 1.
+    pub ne: [u64; 4],
+    /// How many axes the file gives, 1 to 4.
+    pub n_dims: usize,
+    /// Which shard holds the data, from 0; 0 for a file that is not split.
+    pub shard: usize,
+    /// Bytes from the start of that shard's file to the data.
+    pub offset: u64,
+    /// Bytes of data, without padding.
+    pub bytes: u64,
+}
+
+impl TensorInfo {
+    /// The axes that the file gives.
+    pub fn shape(&self) -> &[u64] {
+        &self.ne[..self.n_dims]
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> u64 {
+        self.ne.iter().product()
+    }
+
+    /// Bytes from the start of the shard's file to the end of the data.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+}
+
+/// The header of one GGUF file, or of all the shards of a split model together.
+///
+/// For a split model the scalar fields are those of shard 1, whose metadata are the model's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    /// Format version, 2 or 3.
+    pub version: u32,
+    /// Byte order of the header and of the tensor data.
+    pub endianness: Endianness,
+    /// What tensor offsets are multiples of, in bytes: a power of two, at least 8.
+    pub alignment: u64,
+    /// Bytes from the file's start to the tensor data section.
+    pub data_offset: u64,
+    pub(super) metadata: Metadata,
+    pub(super) tensors: Vec<TensorInfo>,
+    pub(super) by_name: NameIndex,
+}
+
+impl Header {
+    /// The key/value pairs.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The tensors, in file order; those of a split model by shard, then in file order.
+    pub fn tensors(&self) -> &[TensorInfo] {
+        &self.tensors
+    }
+
+    /// The tensor of that name.
+    pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
+        self.by_name.find(&self.tensors, |t| &t.name, name).map(|i| &self.tensors[i])
+    }
+
+    /// Bytes of tensor data, without padding.
+    pub fn data_bytes(&self) -> u128 {
+        self.tensors.iter().map(|t| u128::from(t.bytes)).sum()
+    }
+
+    /// Appends the tensors of the next shard, `shard` counted from 0, of file `file`.
+    ///
+    /// # Errors
+    ///
+    /// A tensor that an earlier shard has too.
+    pub(super) fn append_shard(
+        &mut self,
+        file: &str,
+        shard: usize,
+        tensors: impl IntoIterator<Item = TensorInfo>,
+    ) -> Result<(), GgufError> {
+        self.tensors.extend(tensors.into_iter().map(|t| TensorInfo { shard, ..t }));
+        self.by_name = NameIndex::build(&self.tensors, |t| &t.name).map_err(|twice| {
+            let first = format!("in shard {}", self.tensors[twice.first].shard + 1);
+            GgufError::new(file, GgufErrorKind::DuplicateTensor { first })
+                .in_tensor(&self.tensors[twice.second].name)
+        })?;
+        Ok(())
+    }
+}

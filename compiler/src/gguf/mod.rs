@@ -1,0 +1,51 @@
+//! GGUF files: reading, checking and writing.
+//!
+//! The format is the one the GGUF specification describes (ggml's `docs/gguf.md`): magic, version, counts, metadata
+//! key/value pairs, tensor infos, padding to the alignment, tensor data. Versions 2 and 3 are read, in either byte
+//! order, as one file or split over shards, with their data or as a bare header.
+//!
+//! Three layers, each trusting the one below:
+//!
+//! - [`parse`] is a pure function from the bytes of one file to its [`Header`]. It checks every count, length, string,
+//!   dimension and offset, so whoever holds a `Header` computes with its numbers without checking them again.
+//! - [`GgufFile`] maps the files of a model, joins the headers of split files, and checks that the declared data
+//!   are there.
+//! - [`Metadata`] answers typed questions about the key/value pairs and reports a value of the wrong kind by its key.
+//!
+//! [`GgufWriter`] goes the other way; it reads back every header it is about to write, so what it writes is readable.
+//!
+//! Invariants:
+//!
+//! - No input makes the reader panic, recurse beyond [`value::MAX_ARRAY_DEPTH`], take more than quasi-linear time, or
+//!   hold more memory than a small multiple of the header's own bytes. The reader never touches tensor data.
+//! - Every defect is a [`GgufError`] with a code in [`CODES`], the byte offset where it has one, and a cure.
+//! - This module knows nothing of architectures: keys other than `general.alignment` and `split.*` are opaque to it.
+
+mod codes;
+mod cursor;
+mod error;
+mod file;
+mod getters;
+mod header;
+mod lookalike;
+mod metadata;
+mod names;
+mod parser;
+mod split;
+mod tensor_table;
+pub mod value;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use codes::CODES;
+pub use cursor::Endianness;
+pub use error::{GgufError, GgufErrorKind, StringDefect, Subject};
+pub use file::{GgufFile, Shard};
+pub use header::{Header, TensorInfo};
+pub use metadata::{Entry, Metadata};
+pub use parser::{DEFAULT_ALIGNMENT, MAX_HEADER_BYTES, parse};
+pub use split::SplitName;
+pub use value::{MetaArray, MetaValue, StrList, ValueType};
+pub use writer::{GgufWriter, Version};

@@ -1,0 +1,39 @@
+//! Lookup by name in an ordered list, without a copy of the names.
+
+/// A permutation of `0..n` that sorts a list of names, for binary search.
+///
+/// Invariant: belongs to one list, whose names are distinct and do not change afterwards.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct NameIndex(Vec<u32>);
+
+/// Two places of a list that hold the same name; `second` is the earliest place that repeats an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Duplicate {
+    pub(super) first: usize,
+    pub(super) second: usize,
+}
+
+impl NameIndex {
+    /// The index of `items`, or the first repetition among their names.
+    pub(super) fn build<T>(items: &[T], name: impl Fn(&T) -> &str) -> Result<NameIndex, Duplicate> {
+        let len = u32::try_from(items.len()).expect("invariant: a header is too small for 2^32 entries");
+        let mut order: Vec<u32> = (0..len).collect();
+        // Equal names stay in list order, so neighbours are (earlier, later).
+        order.sort_by(|&a, &b| name(&items[a as usize]).cmp(name(&items[b as usize])));
+        let repeated = order
+            .windows(2)
+            .map(|w| Duplicate { first: w[0] as usize, second: w[1] as usize })
+            .filter(|d| name(&items[d.first]) == name(&items[d.second]))
+            .min_by_key(|d| d.second);
+        match repeated {
+            Some(duplicate) => Err(duplicate),
+            None => Ok(NameIndex(order)),
+        }
+    }
+
+    /// The place of `wanted` in the list the index was built from.
+    pub(super) fn find<T>(&self, items: &[T], name: impl Fn(&T) -> &str, wanted: &str) -> Option<usize> {
+        let found = self.0.binary_search_by(|&i| name(&items[i as usize]).cmp(wanted)).ok()?;
+        Some(self.0[found] as usize)
+    }
+}

@@ -1,0 +1,131 @@
+//! From the bytes of one file to its header.
+
+use super::cursor::{Cursor, Endianness};
+use super::error::{GgufError, GgufErrorKind, StringDefect};
+use super::header::Header;
+use super::lookalike;
+use super::metadata::{Entry, Metadata};
+use super::tensor_table;
+use super::value::{self, MetaValue};
+
+/// The alignment of a file without `general.alignment`, in bytes.
+pub const DEFAULT_ALIGNMENT: u64 = 32;
+
+/// The longest header that is read, in bytes: far above any published model's, and a bound on the memory that a sparse
+/// file of any size can make the reader take.
+pub const MAX_HEADER_BYTES: usize = 1 << 30;
+
+/// Longest key, in bytes (GGUF specification: 2^16-1).
+const MAX_KEY: u64 = 65_535;
+
+/// Fewest bytes of a key/value pair: a key's length and one character, a type, a value.
+const MIN_PAIR: u64 = 8 + 1 + 4 + 1;
+
+/// Reads and checks the header of one file.
+///
+/// `bytes` is the file's contents, or any beginning that includes the header; `file_len` is the length of the whole
+/// file in bytes, and `name` its name for messages. A file that ends at or before its data offset is a bare header and
+/// correct; one that ends later must hold all its data. Sharding is not looked at: every tensor is in shard 0.
+///
+/// Takes time `O(n log n)` and memory `O(n)` in the length of the header, which is at most [`MAX_HEADER_BYTES`].
+///
+/// # Errors
+///
+/// The first defect found: codes TPC0101 to TPC0122.
+pub fn parse(bytes: &[u8], file_len: u64, name: &str) -> Result<Header, GgufError> {
+    parse_limited(bytes, file_len, name, MAX_HEADER_BYTES)
+}
+
+/// [`parse`] with another limit on the header's length.
+pub(super) fn parse_limited(bytes: &[u8], file_len: u64, name: &str, limit: usize) -> Result<Header, GgufError> {
+    let mut cursor = Cursor::new(bytes, limit, name);
+    let version = read_preamble(&mut cursor, bytes)?;
+
+    let offset = cursor.offset();
+    let tensor_count = cursor.u64("the tensor count")?;
+    let tensor_count = cursor.check_count(tensor_count, tensor_table::MIN_INFO, "tensor count", offset)?;
+    let offset = cursor.offset();
+    let pair_count = cursor.u64("the metadata count")?;
+    let pair_count = cursor.check_count(pair_count, MIN_PAIR, "metadata count", offset)?;
+
+    let metadata = read_pairs(&mut cursor, pair_count)?;
+    let alignment = read_alignment(&metadata)?;
+    let table = tensor_table::read(&mut cursor, tensor_count, alignment, file_len)?;
+    Ok(Header {
+        version,
+        endianness: cursor.endianness,
+        alignment,
+        data_offset: table.data_offset,
+        metadata,
+        tensors: table.tensors,
+        by_name: table.by_name,
+    })
+}
+
+/// Reads magic and version, and sets the byte order by the version: its low half is zero when read the wrong way.
+fn read_preamble(cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<u32, GgufError> {
+    let magic: [u8; 4] = cursor.chunk("the magic \"GGUF\"")?;
+    if magic != *b"GGUF" {
+        let kind = GgufErrorKind::NotGguf { found: magic, looks_like: lookalike::describe(bytes) };
+        return Err(cursor.error_at(0, kind));
+    }
+    let offset = cursor.offset();
+    let mut version = cursor.u32("the version")?;
+    if version != 0 && version & 0xffff == 0 {
+        cursor.endianness = Endianness::Big;
+        version = version.swap_bytes();
+    }
+    if !matches!(version, 2 | 3) {
+        return Err(cursor.error_at(offset, GgufErrorKind::UnsupportedVersion { found: version }));
+    }
+    Ok(version)
+}
+
+fn read_pairs(cursor: &mut Cursor<'_>, count: usize) -> Result<Metadata, GgufError> {
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        let offset = cursor.offset();
+        let key = read_name(cursor, MAX_KEY, "a metadata key", |defect| GgufErrorKind::BadKey { defect })?;
+        let value = value::read_value(cursor).map_err(|e| e.in_key(&key))?;
+        entries.push(Entry { key, value, offset });
+    }
+    Metadata::new(cursor.file, entries)
+}
+
+/// Reads a key or a tensor name: 1 to `max` bytes of UTF-8.
+pub(super) fn read_name(
+    cursor: &mut Cursor<'_>,
+    max: u64,
+    reading: &'static str,
+    bad: impl Fn(StringDefect) -> GgufErrorKind,
+) -> Result<String, GgufError> {
+    let offset = cursor.offset();
+    let length = cursor.u64(reading)?;
+    if length == 0 {
+        return Err(cursor.error_at(offset, bad(StringDefect::Empty)));
+    }
+    if length > max {
+        return Err(cursor.error_at(offset, bad(StringDefect::TooLong { length, max })));
+    }
+    let start = cursor.offset();
+    let bytes = cursor.take(length, reading)?;
+    match std::str::from_utf8(bytes) {
+        Ok(name) => Ok(name.to_owned()),
+        Err(e) => {
+            let at = e.valid_up_to() as u64;
+            Err(cursor.error_at(start + at, bad(StringDefect::NotUtf8 { at })))
+        }
+    }
+}
+
+fn read_alignment(metadata: &Metadata) -> Result<u64, GgufError> {
+    let Some(entry) = metadata.entry("general.alignment") else {
+        return Ok(DEFAULT_ALIGNMENT);
+    };
+    let found = match entry.value {
+        MetaValue::U32(a) if a.is_power_of_two() && a >= 8 => return Ok(a.into()),
+        MetaValue::U32(a) => a.to_string(),
+        ref other => other.describe(),
+    };
+    Err(GgufError::new(&metadata.file, GgufErrorKind::BadAlignment { found }).at(entry.offset).in_key(&entry.key))
+}

@@ -1,0 +1,396 @@
+//! Symbolic sizes: a [`Dim`] is a polynomial with integer coefficients in the run-time [`Symbol`]s, so that one
+//! graph serves every batch size.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A size that is known only when a batch runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Symbol {
+    /// Tokens of the batch.
+    NTokens,
+    /// Cells of the KV cache that the batch attends to.
+    NKv,
+    /// The same for layers with a sliding window, whose cache is shorter.
+    NKvSwa,
+    /// Cells of the KV cache.
+    NCtx,
+    /// Cells of the KV cache of layers with a sliding window.
+    NCtxSwa,
+    /// Sequences of the batch.
+    NSeqs,
+    /// Tokens whose logits are wanted.
+    NOutputs,
+}
+
+impl Symbol {
+    /// Every symbol, in order.
+    pub const ALL: [Symbol; 7] = [
+        Symbol::NTokens,
+        Symbol::NKv,
+        Symbol::NKvSwa,
+        Symbol::NCtx,
+        Symbol::NCtxSwa,
+        Symbol::NSeqs,
+        Symbol::NOutputs,
+    ];
+
+    /// The name used in text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Symbol::NTokens => "n_tokens",
+            Symbol::NKv => "n_kv",
+            Symbol::NKvSwa => "n_kv_swa",
+            Symbol::NCtx => "n_ctx",
+            Symbol::NCtxSwa => "n_ctx_swa",
+            Symbol::NSeqs => "n_seqs",
+            Symbol::NOutputs => "n_outputs",
+        }
+    }
+
+    /// The symbol of that name.
+    pub fn from_name(name: &str) -> Option<Symbol> {
+        Symbol::ALL.into_iter().find(|s| s.name() == name)
+    }
+}
+
+const N: usize = Symbol::ALL.len();
+
+/// The value of every symbol for one batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bindings([u64; N]);
+
+impl Default for Bindings {
+    fn default() -> Self {
+        Bindings([1; N])
+    }
+}
+
+impl Bindings {
+    /// The same bindings with `symbol` set to `value`.
+    #[must_use]
+    pub fn with(mut self, symbol: Symbol, value: u64) -> Self {
+        self.0[symbol as usize] = value;
+        self
+    }
+
+    /// The value of `symbol`.
+    pub fn get(&self, symbol: Symbol) -> u64 {
+        self.0[symbol as usize]
+    }
+}
+
+/// `coeff · Π symbol^power`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Term {
+    coeff: i64,
+    powers: [u8; N],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Repr {
+    Const(u64),
+    /// At least one term with a symbol; powers descending, no two alike, no zero coefficient.
+    Poly(Box<[Term]>),
+}
+
+/// A size: a constant, or a polynomial in the [`Symbol`]s.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Dim(Repr);
+
+impl Dim {
+    /// The size 1.
+    pub const ONE: Dim = Dim(Repr::Const(1));
+    /// The size 0.
+    pub const ZERO: Dim = Dim(Repr::Const(0));
+
+    /// A constant size.
+    pub const fn constant(n: u64) -> Dim {
+        Dim(Repr::Const(n))
+    }
+
+    /// The size that `symbol` stands for.
+    pub fn symbol(symbol: Symbol) -> Dim {
+        let mut powers = [0; N];
+        powers[symbol as usize] = 1;
+        Dim(Repr::Poly(Box::new([Term { coeff: 1, powers }])))
+    }
+
+    /// The constant, when no symbol occurs.
+    pub const fn as_const(&self) -> Option<u64> {
+        match self.0 {
+            Repr::Const(n) => Some(n),
+            Repr::Poly(_) => None,
+        }
+    }
+
+    /// Whether this is the constant 1.
+    pub const fn is_one(&self) -> bool {
+        matches!(self.0, Repr::Const(1))
+    }
+
+    /// Whether this is the constant 0.
+    pub const fn is_zero(&self) -> bool {
+        matches!(self.0, Repr::Const(0))
+    }
+
+    fn terms(&self) -> Vec<Term> {
+        match &self.0 {
+            Repr::Const(0) => Vec::new(),
+            Repr::Const(n) => {
+                vec![Term {
+                    coeff: i64::try_from(*n).unwrap_or(i64::MAX),
+                    powers: [0; N],
+                }]
+            }
+            Repr::Poly(t) => t.to_vec(),
+        }
+    }
+
+    /// The canonical polynomial of these terms; `None` when it is a negative constant.
+    fn from_terms(mut terms: Vec<Term>) -> Option<Dim> {
+        terms.sort_by(|a, b| b.powers.cmp(&a.powers));
+        let mut out: Vec<Term> = Vec::with_capacity(terms.len());
+        for t in terms {
+            match out.last_mut() {
+                Some(last) if last.powers == t.powers => {
+                    last.coeff = last.coeff.checked_add(t.coeff)?;
+                }
+                _ => out.push(t),
+            }
+        }
+        out.retain(|t| t.coeff != 0);
+        match out.as_slice() {
+            [] => Some(Dim::ZERO),
+            [t] if t.powers == [0; N] => Some(Dim::constant(u64::try_from(t.coeff).ok()?)),
+            _ => Some(Dim(Repr::Poly(out.into_boxed_slice()))),
+        }
+    }
+
+    /// The sum; `None` on overflow.
+    pub fn checked_add(&self, other: &Dim) -> Option<Dim> {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            return a.checked_add(b).map(Dim::constant);
+        }
+        let mut t = self.terms();
+        t.extend(other.terms());
+        Dim::from_terms(t)
+    }
+
+    /// The difference; `None` when both are constants and `other` is the larger, or on overflow.
+    pub fn checked_sub(&self, other: &Dim) -> Option<Dim> {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            return a.checked_sub(b).map(Dim::constant);
+        }
+        let mut t = self.terms();
+        t.extend(other.terms().into_iter().map(|t| Term {
+            coeff: -t.coeff,
+            ..t
+        }));
+        Dim::from_terms(t)
+    }
+
+    /// The product; `None` on overflow.
+    pub fn checked_mul(&self, other: &Dim) -> Option<Dim> {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            return a.checked_mul(b).map(Dim::constant);
+        }
+        let mut t = Vec::new();
+        for a in self.terms() {
+            for b in other.terms() {
+                let mut powers = a.powers;
+                for (p, q) in powers.iter_mut().zip(b.powers) {
+                    *p = p.checked_add(q)?;
+                }
+                t.push(Term {
+                    coeff: a.coeff.checked_mul(b.coeff)?,
+                    powers,
+                });
+            }
+        }
+        Dim::from_terms(t)
+    }
+
+    /// The quotient, when `divisor` divides this size for every value of the symbols.
+    pub fn checked_div(&self, divisor: &Dim) -> Option<Dim> {
+        if let (Some(a), Some(b)) = (self.as_const(), divisor.as_const()) {
+            return (b != 0 && a % b == 0).then(|| Dim::constant(a / b));
+        }
+        if self == divisor {
+            return Some(Dim::ONE);
+        }
+        let d = divisor.terms();
+        let [d] = d.as_slice() else {
+            // A sum divides only what is a multiple of it.
+            let (a, b) = (self.terms(), d);
+            if b.is_empty() || a.len() != b.len() {
+                return None;
+            }
+            let first = Dim::from_terms(vec![a[0]])?.checked_div(&Dim::from_terms(vec![b[0]])?)?;
+            return (divisor.checked_mul(&first)? == *self).then_some(first);
+        };
+        let mut out = Vec::new();
+        for t in self.terms() {
+            if t.coeff % d.coeff != 0 {
+                return None;
+            }
+            let mut powers = t.powers;
+            for (p, q) in powers.iter_mut().zip(d.powers) {
+                *p = p.checked_sub(q)?;
+            }
+            out.push(Term {
+                coeff: t.coeff / d.coeff,
+                powers,
+            });
+        }
+        Dim::from_terms(out)
+    }
+
+    /// The value of this size for one batch; `None` when it is negative or overflows.
+    pub fn eval(&self, bindings: &Bindings) -> Option<u64> {
+        let terms = match &self.0 {
+            Repr::Const(n) => return Some(*n),
+            Repr::Poly(t) => t,
+        };
+        let mut sum: i128 = 0;
+        for t in terms {
+            let mut p = i128::from(t.coeff);
+            for (power, value) in t.powers.iter().zip(bindings.0) {
+                for _ in 0..*power {
+                    p = p.checked_mul(i128::from(value))?;
+                }
+            }
+            sum = sum.checked_add(p)?;
+        }
+        u64::try_from(sum).ok()
+    }
+
+    /// The product of several sizes; `None` on overflow.
+    pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Option<Dim> {
+        dims.into_iter()
+            .try_fold(Dim::ONE, |acc, d| acc.checked_mul(d))
+    }
+
+    /// The sum of several sizes; `None` on overflow.
+    pub fn sum<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Option<Dim> {
+        dims.into_iter()
+            .try_fold(Dim::ZERO, |acc, d| acc.checked_add(d))
+    }
+}
+
+impl From<u64> for Dim {
+    fn from(n: u64) -> Dim {
+        Dim::constant(n)
+    }
+}
+
+impl From<Symbol> for Dim {
+    fn from(s: Symbol) -> Dim {
+        Dim::symbol(s)
+    }
+}
+
+impl PartialEq<u64> for Dim {
+    fn eq(&self, other: &u64) -> bool {
+        self.as_const() == Some(*other)
+    }
+}
+
+impl PartialOrd for Dim {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// An arbitrary but fixed total order, for deterministic tables; it says nothing of which size is larger.
+impl Ord for Dim {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (&self.0, &other.0) {
+            (Repr::Const(a), Repr::Const(b)) => a.cmp(b),
+            (Repr::Const(_), Repr::Poly(_)) => Ordering::Less,
+            (Repr::Poly(_), Repr::Const(_)) => Ordering::Greater,
+            (Repr::Poly(a), Repr::Poly(b)) => a
+                .iter()
+                .map(|t| (t.powers, t.coeff))
+                .cmp(b.iter().map(|t| (t.powers, t.coeff))),
+        }
+    }
+}
+
+/// `32*n_tokens + 3`: products with `*`, highest powers first.
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let terms = match &self.0 {
+            Repr::Const(n) => return write!(f, "{n}"),
+            Repr::Poly(t) => t,
+        };
+        for (i, t) in terms.iter().enumerate() {
+            match (i, t.coeff < 0) {
+                (0, false) => {}
+                (0, true) => f.write_str("-")?,
+                (_, false) => f.write_str(" + ")?,
+                (_, true) => f.write_str(" - ")?,
+            }
+            let mut star = "";
+            if t.coeff.unsigned_abs() != 1 || t.powers == [0; N] {
+                write!(f, "{}", t.coeff.unsigned_abs())?;
+                star = "*";
+            }
+            for (s, &p) in Symbol::ALL.iter().zip(&t.powers) {
+                for _ in 0..p {
+                    write!(f, "{star}{}", s.name())?;
+                    star = "*";
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn t() -> Dim {
+        Symbol::NTokens.into()
+    }
+
+    #[test]
+    fn arithmetic_is_canonical() {
+        let a = t()
+            .checked_mul(&Dim::constant(32))
+            .and_then(|d| d.checked_add(&Dim::constant(3)));
+        let a = a.expect("small");
+        assert_eq!(a.to_string(), "32*n_tokens + 3");
+        let b = a.checked_sub(&Dim::constant(3)).expect("small");
+        assert_eq!(
+            b.checked_div(&Dim::constant(8)).map(|d| d.to_string()),
+            Some("4*n_tokens".into())
+        );
+        assert_eq!(b.checked_div(&t()), Some(Dim::constant(32)));
+        assert_eq!(a.checked_div(&Dim::constant(8)), None);
+        assert_eq!(
+            a.checked_mul(&Dim::constant(5))
+                .and_then(|d| d.checked_div(&a)),
+            Some(Dim::constant(5))
+        );
+        assert_eq!(
+            a.eval(&Bindings::default().with(Symbol::NTokens, 7)),
+            Some(227)
+        );
+        assert_eq!(Dim::constant(3).checked_sub(&Dim::constant(4)), None);
+        assert_eq!(
+            Dim::from(Symbol::NCtx)
+                .checked_sub(&Symbol::NKv.into())
+                .expect("ok")
+                .to_string(),
+            "-n_kv + n_ctx"
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Handles: `u32` newtypes that index a graph's tables and print with a prefix (`v7`, `inst3`, `c1`).
+
+use std::fmt;
+
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The handle of the entity at `index` of its table.
+            ///
+            /// # Panics
+            /// When a table outgrows `u32`, which no parser of this crate lets happen.
+            pub fn new(index: usize) -> Self {
+                Self(u32::try_from(index).expect("invariant: tables hold fewer than 2^32 entities"))
+            }
+
+            /// The place of the entity in its table.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+handle!(
+    /// An SSA value.
+    Value, "v"
+);
+handle!(
+    /// An instruction: one op with its operands and results.
+    Inst, "inst"
+);
+handle!(
+    /// A class of factors that is split over the devices of a group.
+    Class, "c"
+);
+handle!(
+    /// A device of the deployment.
+    Device, "dev"
+);
+handle!(
+    /// A group of devices that split tensors among themselves.
+    Group, "tp"
+);

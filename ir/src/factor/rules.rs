@@ -1,0 +1,88 @@
+//! Applying an op's rule to the factor trees of its operands and results.
+
+use super::space::{Cut, Space, Var};
+use crate::dims::Dim;
+use crate::op::{Expr, Rule, Slot};
+use crate::types::RANK;
+
+/// The variables of a tensor's axes.
+pub type Axes = [Var; RANK];
+
+/// Solves every equation of `rule`, refining `space`.
+///
+/// # Errors
+/// The first equation that cannot hold, by its position.
+pub fn solve(
+    space: &mut Space,
+    rule: &Rule,
+    operands: &[Axes],
+    results: &[Axes],
+) -> Result<(), (usize, Cut)> {
+    let mut fresh = Vec::new();
+    for (i, (a, b)) in rule.equations.iter().enumerate() {
+        let a = eval(space, a, operands, results, &mut fresh).map_err(|c| (i, c))?;
+        let b = eval(space, b, operands, results, &mut fresh).map_err(|c| (i, c))?;
+        space.unify(&a, &b).map_err(|c| (i, c))?;
+    }
+    Ok(())
+}
+
+/// The variables of an expression without fresh factors.
+pub(crate) fn axis_of(slot: Slot, axis: usize, operands: &[Axes], results: &[Axes]) -> Var {
+    match slot {
+        Slot::Operand(i) => operands[i][axis],
+        Slot::Result(i) => results[i][axis],
+    }
+}
+
+fn eval(
+    space: &mut Space,
+    expr: &Expr,
+    operands: &[Axes],
+    results: &[Axes],
+    fresh: &mut Vec<(usize, Var)>,
+) -> Result<Vec<Var>, Cut> {
+    Ok(match expr {
+        Expr::Axis(slot, axis) => vec![axis_of(*slot, *axis, operands, results)],
+        Expr::Fresh(id, size) => match fresh.iter().find(|(i, _)| i == id) {
+            Some((_, v)) => vec![*v],
+            None => {
+                let v = space.leaf(size.clone());
+                fresh.push((*id, v));
+                vec![v]
+            }
+        },
+        Expr::Product(parts) => {
+            let mut out = Vec::new();
+            for p in parts {
+                out.extend(eval(space, p, operands, results, fresh)?);
+            }
+            out
+        }
+        Expr::Sum(parts) => {
+            let mut segments = Vec::new();
+            for p in parts {
+                let p = eval(space, p, operands, results, fresh)?;
+                segments.push(space.product(p));
+            }
+            vec![space.sum(segments)]
+        }
+        Expr::Slice(of, start, len) => {
+            let of = eval(space, of, operands, results, fresh)?;
+            if len.is_zero() {
+                return Ok(vec![space.labelled(Dim::ZERO, super::Label::Whole)]);
+            }
+            space.take(&of, start, len)?
+        }
+    })
+}
+
+impl Rule {
+    /// The variables of an expression of the rule's roles, which never holds fresh factors.
+    pub fn role_vars(expr: &Expr, operands: &[Axes], results: &[Axes]) -> Option<Var> {
+        match expr {
+            Expr::Axis(slot, axis) => Some(axis_of(*slot, *axis, operands, results)),
+            Expr::Fresh(..) | Expr::Product(_) | Expr::Sum(_) | Expr::Slice(..) => None,
+        }
+    }
+}

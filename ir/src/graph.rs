@@ -1,0 +1,221 @@
+//! Graphs: values and instructions in program order.
+
+use crate::entity::{Class, Device, Group, Inst, Value};
+use crate::op::{Inferred, Op, TypeError};
+use crate::place::{DeviceData, GroupData, Place};
+use crate::sharding::{ClassData, Sharding};
+use crate::types::TensorType;
+
+/// What a graph knows of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueData {
+    /// A name for people; may be empty, need not be unique, decides nothing.
+    pub name: String,
+    /// Type over all devices of its place.
+    pub ty: TensorType,
+    /// Where it lives.
+    pub place: Place,
+    /// How the devices of its place divide it.
+    pub sharding: Sharding,
+    /// The instruction that defines it, and which of its results it is.
+    pub def: (Inst, usize),
+}
+
+/// One op with its operands and results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstData {
+    /// The op.
+    pub op: Op,
+    /// What it reads.
+    pub operands: Vec<Value>,
+    /// What it defines.
+    pub results: Vec<Value>,
+    /// The model's layer that it belongs to; `None` before the first and after the last.
+    pub layer: Option<u32>,
+}
+
+/// What a value is wanted for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A result of the model, by name (`logits`).
+    Named(String, Value),
+    /// The new content of a state.
+    State {
+        /// The value that a `state` op defines.
+        state: Value,
+        /// What it becomes.
+        value: Value,
+    },
+}
+
+impl Output {
+    /// The value that is wanted.
+    pub const fn value(&self) -> Value {
+        match self {
+            Output::Named(_, v) | Output::State { value: v, .. } => *v,
+        }
+    }
+}
+
+/// A program: the whole model on one place, the same divided among devices, or the programs of all devices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Graph {
+    /// The model's name.
+    pub name: String,
+    /// Devices, in the user's order.
+    pub devices: Vec<DeviceData>,
+    /// Groups of devices.
+    pub groups: Vec<GroupData>,
+    /// Classes of split factors.
+    pub classes: Vec<ClassData>,
+    values: Vec<ValueData>,
+    insts: Vec<InstData>,
+    /// What is wanted of it.
+    pub outputs: Vec<Output>,
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn new(name: impl Into<String>) -> Graph {
+        Graph {
+            name: name.into(),
+            ..Graph::default()
+        }
+    }
+
+    /// Every instruction, in program order.
+    pub fn insts(&self) -> impl DoubleEndedIterator<Item = (Inst, &InstData)> + ExactSizeIterator {
+        self.insts
+            .iter()
+            .enumerate()
+            .map(|(i, d)| (Inst::new(i), d))
+    }
+
+    /// Every value, in order of definition.
+    pub fn values(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (Value, &ValueData)> + ExactSizeIterator {
+        self.values
+            .iter()
+            .enumerate()
+            .map(|(i, d)| (Value::new(i), d))
+    }
+
+    /// An instruction.
+    pub fn inst(&self, inst: Inst) -> &InstData {
+        &self.insts[inst.index()]
+    }
+
+    /// A value.
+    pub fn value(&self, value: Value) -> &ValueData {
+        &self.values[value.index()]
+    }
+
+    /// A value, to change its name, place or sharding.
+    pub fn value_mut(&mut self, value: Value) -> &mut ValueData {
+        &mut self.values[value.index()]
+    }
+
+    /// A class.
+    pub fn class(&self, class: Class) -> &ClassData {
+        &self.classes[class.index()]
+    }
+
+    /// A group.
+    pub fn group(&self, group: Group) -> &GroupData {
+        &self.groups[group.index()]
+    }
+
+    /// A device.
+    pub fn device(&self, device: Device) -> &DeviceData {
+        &self.devices[device.index()]
+    }
+
+    /// The op that defines a value.
+    pub fn def_op(&self, value: Value) -> &Op {
+        &self.inst(self.value(value).def.0).op
+    }
+
+    /// Number of devices that hold parts of values at `place`.
+    pub fn ranks(&self, place: Place) -> usize {
+        match place {
+            Place::Host | Place::Device(_) => 1,
+            Place::Group(g) => self.groups.get(g.index()).map_or(0, |g| g.devices.len()),
+        }
+    }
+
+    /// Appends an instruction whose results have these types, on `place`, unnamed and mirrored. The caller vouches
+    /// for the types; the verifier checks them.
+    pub fn push(
+        &mut self,
+        op: impl Into<Op>,
+        operands: Vec<Value>,
+        types: Vec<TensorType>,
+        place: Place,
+        layer: Option<u32>,
+    ) -> Inst {
+        let places = vec![place; types.len()];
+        self.push_at(op, operands, types, &places, layer)
+    }
+
+    /// [`Self::push`] with a place per result.
+    pub fn push_at(
+        &mut self,
+        op: impl Into<Op>,
+        operands: Vec<Value>,
+        types: Vec<TensorType>,
+        places: &[Place],
+        layer: Option<u32>,
+    ) -> Inst {
+        let inst = Inst::new(self.insts.len());
+        let mut results = Vec::with_capacity(types.len());
+        for (i, (ty, &place)) in types.into_iter().zip(places).enumerate() {
+            results.push(Value::new(self.values.len()));
+            let sharding = Sharding::mirrored();
+            self.values.push(ValueData {
+                name: String::new(),
+                ty,
+                place,
+                sharding,
+                def: (inst, i),
+            });
+        }
+        self.insts.push(InstData {
+            op: op.into(),
+            operands,
+            results,
+            layer,
+        });
+        inst
+    }
+
+    /// Appends an instruction with one result whose type follows from its operands, on `place`.
+    ///
+    /// # Errors
+    /// When the operands do not fit the op.
+    ///
+    /// # Panics
+    /// When the op is a leaf or has several results; those go through [`Self::push`].
+    pub fn push_inferred(
+        &mut self,
+        op: impl Into<Op>,
+        operands: Vec<Value>,
+        place: Place,
+        layer: Option<u32>,
+    ) -> Result<Value, TypeError> {
+        let op = op.into();
+        let types: Vec<&TensorType> = operands.iter().map(|&v| &self.value(v).ty).collect();
+        let types = match op.infer(&types)? {
+            Inferred::Types(t) => t,
+            Inferred::Declared => Vec::new(),
+        };
+        assert_eq!(
+            types.len(),
+            1,
+            "push_inferred is for ops with one inferred result, not {}",
+            op.name()
+        );
+        let inst = self.push(op, operands, types, place, layer);
+        Ok(self.inst(inst).results[0])
+    }
+}

@@ -1,0 +1,46 @@
+//! # The intermediate representation of tpc
+//!
+//! A [`Graph`] is a program in SSA form. Each [`Inst`] applies one [`Op`](op::Op) of a closed set to values and
+//! defines values. A value has a [`TensorType`] (an element type and four sizes, possibly symbolic), a [`Place`]
+//! (the host, one device, or a group of devices) and a [`Sharding`] (how the devices of a group divide it).
+//!
+//! The same representation serves every stage:
+//!
+//! 1. *model*: the whole model on one place, as an architecture describes it;
+//! 2. *sharded*: values on a group with shardings, copies and collectives explicit, sizes global;
+//! 3. *programs*: values on single devices, sizes local. Collectives have one operand and one result per device.
+//!
+//! Each op states its sharding rule once, beside its definition ([`op::Rule`]). Inference, verification, lowering and
+//! the documentation are derived from it, through the algebra of factor trees in [`factor`].
+//!
+//! The crate knows nothing of files and of devices' interfaces.
+
+pub mod dims;
+pub mod dtype;
+pub mod entity;
+pub mod factor;
+pub mod graph;
+pub mod op;
+pub mod place;
+pub mod sharding;
+pub mod types;
+
+pub use dims::{Bindings, Dim, Symbol};
+pub use dtype::DType;
+pub use entity::{Class, Device, Group, Inst, Value};
+pub use graph::{Graph, InstData, Output, ValueData};
+pub use op::Op;
+pub use place::{DeviceData, GroupData, Place};
+pub use sharding::{AxisTree, ClassData, ClassRef, Pending, Range, Run, Sharding};
+pub use types::{RANK, TensorType};
+
+/// The documentation of one diagnostic code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeDoc {
+    /// The code (`TPC0220`).
+    pub code: &'static str,
+    /// One line.
+    pub title: &'static str,
+    /// What it means, an example, and the cure.
+    pub doc: &'static str,
+}

@@ -1,0 +1,197 @@
+//! Attention.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::local::LocalCtx;
+use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
+use super::types::{Inferred, TypeError, divides, equal, f32_of, real};
+use crate::sharding::Run;
+use crate::types::TensorType;
+
+/// `softmax(scale · x + mask)` over axis 0. Operands: `x: [n, …]` and optionally `mask: [n, rows]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SoftMax {
+    /// Factor on `x`.
+    pub scale: f32,
+}
+
+impl OpDef for SoftMax {
+    const NAMES: &'static [&'static str] = &["soft_max"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("scale", Attr::Float(self.scale))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(SoftMax {
+            scale: attrs.float("scale")?.unwrap_or(1.0),
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let x = match operands {
+            [x] => x,
+            [x, mask] => {
+                real("mask", mask)?;
+                equal("axis 0 of x and mask", &x.dims[0], &mask.dims[0])?;
+                equal("axis 1 of x and mask", &x.dims[1], &mask.dims[1])?;
+                x
+            }
+            _ => {
+                return Err(TypeError::Arity {
+                    expected: "1 or 2",
+                    found: operands.len(),
+                });
+            }
+        };
+        real("x", x)?;
+        Ok(f32_of(x.dims.clone()).into())
+    }
+
+    fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let rule = Rule::same_as_first().role(Role::Whole, opd(0, 0));
+        if operands.len() == 2 {
+            rule.eq(opd(1, 0), opd(0, 0)).eq(opd(1, 1), opd(0, 1))
+        } else {
+            rule
+        }
+    }
+}
+
+/// The heads of the model that an op sees, for parameters that depend on a head's index among all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadWindow {
+    /// Which heads, in order.
+    pub heads: Vec<Run>,
+    /// How many heads the model has.
+    pub total: u64,
+}
+
+/// Scaled dot-product attention with grouped heads: query head `h` meets KV head `h / (H / Hk)`.
+///
+/// Operands: `q: [dk, n_tokens, H]`, `k: [dk, n_kv, Hk]`, `v: [dv, n_kv, Hk]`, `mask: [n_kv, n_tokens]`, and
+/// optionally `sinks: [H]` (a logit per head that takes weight but adds nothing); result `[dv, H, n_tokens]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlashAttn {
+    /// Factor on the dot products.
+    pub scale: f32,
+    /// ALiBi's largest slope exponent; 0 for none.
+    pub max_bias: f32,
+    /// Bound `c` of `c · tanh(x / c)` on the logits; 0 for none.
+    pub softcap: f32,
+    /// The heads seen, where they are not all and ALiBi needs to know.
+    pub heads: Option<HeadWindow>,
+}
+
+impl OpDef for FlashAttn {
+    const NAMES: &'static [&'static str] = &["flash_attn"];
+
+    fn attrs(&self) -> Attrs {
+        let mut out = vec![("scale", Attr::Float(self.scale))];
+        if self.max_bias != 0.0 {
+            out.push(("max_bias", Attr::Float(self.max_bias)));
+        }
+        if self.softcap != 0.0 {
+            out.push(("softcap", Attr::Float(self.softcap)));
+        }
+        if let Some(h) = &self.heads {
+            out.push(("heads", Attr::from(h.heads.as_slice())));
+            out.push(("of", Attr::from(h.total)));
+        }
+        out
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        let heads = match attrs.runs("heads")? {
+            Some(heads) => Some(HeadWindow {
+                heads,
+                total: required("of", attrs.int("of")?)?,
+            }),
+            None => None,
+        };
+        Ok(FlashAttn {
+            scale: required("scale", attrs.float("scale")?)?,
+            max_bias: attrs.float("max_bias")?.unwrap_or(0.0),
+            softcap: attrs.float("softcap")?.unwrap_or(0.0),
+            heads,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let (q, k, v, mask) = match operands {
+            [q, k, v, mask] => (q, k, v, mask),
+            [q, k, v, mask, sinks] => {
+                real("sinks", sinks)?;
+                equal("heads of q and sinks", &q.dims[2], &sinks.dims[0])?;
+                (q, k, v, mask)
+            }
+            _ => {
+                return Err(TypeError::Arity {
+                    expected: "4 or 5",
+                    found: operands.len(),
+                });
+            }
+        };
+        for (what, t) in [("q", q), ("k", k), ("v", v), ("mask", mask)] {
+            real(what, t)?;
+        }
+        equal("head size of q and k", &q.dims[0], &k.dims[0])?;
+        equal("cells of k and v", &k.dims[1], &v.dims[1])?;
+        equal("KV heads of k and v", &k.dims[2], &v.dims[2])?;
+        divides("KV heads in heads", &k.dims[2], &q.dims[2])?;
+        equal("cells of k and mask", &k.dims[1], &mask.dims[0])?;
+        equal("tokens of q and mask", &q.dims[1], &mask.dims[1])?;
+        equal("streams of q and k", &q.dims[3], &k.dims[3])?;
+        equal("streams of k and v", &k.dims[3], &v.dims[3])?;
+        Ok(f32_of([
+            v.dims[0].clone(),
+            q.dims[2].clone(),
+            q.dims[1].clone(),
+            q.dims[3].clone(),
+        ])
+        .into())
+    }
+
+    fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let mut rule = Rule::opaque()
+            .eq(opd(0, 0), opd(1, 0))
+            .eq(opd(1, 1), opd(2, 1))
+            .eq(opd(1, 2), opd(2, 2))
+            .eq(opd(0, 3), opd(1, 3))
+            .eq(opd(1, 3), opd(2, 3))
+            .eq(opd(3, 0), opd(1, 1))
+            .eq(opd(3, 1), opd(0, 1))
+            .eq(opd(2, 0), res(0))
+            .eq(opd(0, 2), res(1))
+            .eq(opd(0, 1), res(2))
+            .eq(opd(0, 3), res(3))
+            .role(Role::Whole, opd(0, 0))
+            .role(Role::Whole, opd(1, 1))
+            .linear(Linearity::Each(vec![2]));
+        let (h, hk) = (&operands[0].dims[2], &operands[1].dims[2]);
+        rule = match h.checked_div(hk) {
+            Some(g) if !g.is_one() => {
+                rule.eq(opd(0, 2), Expr::Product(vec![opd(1, 2), Expr::Fresh(0, g)]))
+            }
+            _ => rule.eq(opd(0, 2), opd(1, 2)),
+        };
+        if operands.len() == 5 {
+            rule.eq(opd(4, 0), opd(0, 2))
+        } else {
+            rule
+        }
+    }
+
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+        let q = ctx.tensor(Slot::Operand(0));
+        let mut op = self.clone();
+        if self.max_bias > 0.0 && q.sharding.axes[2].is_some() {
+            let total = q.ty.dims[2].as_const()?;
+            op.heads = Some(HeadWindow {
+                heads: ctx.runs(Slot::Operand(0), 2)?,
+                total,
+            });
+        }
+        Some(op)
+    }
+}

@@ -1,0 +1,269 @@
+//! Attributes of an op in text: `{axis = 1, eps = 1e-5}`.
+
+use std::fmt;
+
+use crate::dims::Dim;
+use crate::sharding::Run;
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Attr {
+    /// An integer or symbolic size.
+    Dim(Dim),
+    /// A negative integer.
+    Negative(i64),
+    /// A number with a fraction, `inf` or `nan`.
+    Float(f32),
+    /// A range of indices, `start:len`.
+    Run(Run),
+    /// A keyword.
+    Word(String),
+    /// Text in quotes.
+    Str(String),
+    /// `[…]`.
+    List(Vec<Attr>),
+}
+
+/// Escapes `s` for text: quotes, backslashes and control characters.
+pub fn quoted(s: &str) -> String {
+    let mut out = String::with_capacity(s.len() + 2);
+    out.push('"');
+    for c in s.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+impl fmt::Display for Attr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Attr::Dim(d) => d.fmt(f),
+            Attr::Negative(n) => n.fmt(f),
+            Attr::Float(x) if x.is_nan() => f.write_str("nan"),
+            Attr::Float(x) => write!(f, "{x:?}"),
+            Attr::Run(r) => write!(f, "{}:{}", r.start, r.len),
+            Attr::Word(w) => f.write_str(w),
+            Attr::Str(s) => f.write_str(&quoted(s)),
+            Attr::List(l) => {
+                f.write_str("[")?;
+                for (i, a) in l.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    a.fmt(f)?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+impl From<u64> for Attr {
+    fn from(n: u64) -> Attr {
+        Attr::Dim(Dim::constant(n))
+    }
+}
+
+impl From<&Dim> for Attr {
+    fn from(d: &Dim) -> Attr {
+        Attr::Dim(d.clone())
+    }
+}
+
+impl From<&[Run]> for Attr {
+    fn from(r: &[Run]) -> Attr {
+        Attr::List(r.iter().map(|&r| Attr::Run(r)).collect())
+    }
+}
+
+/// Named attributes in the order they print.
+pub type Attrs = Vec<(&'static str, Attr)>;
+
+/// Why attributes do not make an op.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttrError {
+    /// A required attribute is absent.
+    #[error("attribute `{0}` is missing")]
+    Missing(&'static str),
+    /// An attribute has another kind of value than needed.
+    #[error("attribute `{name}` must be {expected}")]
+    Kind {
+        /// The attribute.
+        name: &'static str,
+        /// What it should have been.
+        expected: &'static str,
+    },
+    /// No op has this attribute.
+    #[error("unknown attribute `{0}`")]
+    Unknown(String),
+}
+
+/// Takes attributes one by one as an op asks for them.
+#[derive(Debug)]
+pub struct AttrReader {
+    attrs: Vec<(String, Attr)>,
+}
+
+impl AttrReader {
+    /// A reader of these attributes.
+    pub fn new(attrs: Vec<(String, Attr)>) -> AttrReader {
+        AttrReader { attrs }
+    }
+
+    /// Fails when an attribute was not asked for.
+    ///
+    /// # Errors
+    /// [`AttrError::Unknown`] with its name.
+    pub fn finish(self) -> Result<(), AttrError> {
+        self.attrs
+            .into_iter()
+            .next()
+            .map_or(Ok(()), |(n, _)| Err(AttrError::Unknown(n)))
+    }
+
+    /// The attribute of that name, if given.
+    pub fn take(&mut self, name: &'static str) -> Option<Attr> {
+        let i = self.attrs.iter().position(|(n, _)| n == name)?;
+        Some(self.attrs.remove(i).1)
+    }
+
+    fn typed<T>(
+        &mut self,
+        name: &'static str,
+        expected: &'static str,
+        f: impl FnOnce(Attr) -> Option<T>,
+    ) -> Result<Option<T>, AttrError> {
+        self.take(name)
+            .map(|a| f(a).ok_or(AttrError::Kind { name, expected }))
+            .transpose()
+    }
+
+    /// A number; 0-fraction numbers may be written as integers.
+    ///
+    /// # Errors
+    /// When the attribute is not a number.
+    pub fn float(&mut self, name: &'static str) -> Result<Option<f32>, AttrError> {
+        self.typed(name, "a number", |a| match a {
+            Attr::Float(x) => Some(x),
+            Attr::Dim(d) => d.as_const().map(|n| n as f32),
+            Attr::Negative(n) => Some(n as f32),
+            Attr::Word(w) if w == "inf" => Some(f32::INFINITY),
+            Attr::Word(w) if w == "nan" => Some(f32::NAN),
+            _ => None,
+        })
+    }
+
+    /// A size.
+    ///
+    /// # Errors
+    /// When the attribute is not a size.
+    pub fn dim(&mut self, name: &'static str) -> Result<Option<Dim>, AttrError> {
+        self.typed(name, "a size", dim)
+    }
+
+    /// A constant.
+    ///
+    /// # Errors
+    /// When the attribute is not a non-negative integer.
+    pub fn int(&mut self, name: &'static str) -> Result<Option<u64>, AttrError> {
+        self.typed(name, "a non-negative integer", |a| dim(a)?.as_const())
+    }
+
+    /// A keyword.
+    ///
+    /// # Errors
+    /// When the attribute is not a word.
+    pub fn word(&mut self, name: &'static str) -> Result<Option<String>, AttrError> {
+        self.typed(name, "a word", |a| match a {
+            Attr::Word(w) => Some(w),
+            _ => None,
+        })
+    }
+
+    /// Text in quotes.
+    ///
+    /// # Errors
+    /// When the attribute is not text.
+    pub fn str(&mut self, name: &'static str) -> Result<Option<String>, AttrError> {
+        self.typed(name, "text in quotes", |a| match a {
+            Attr::Str(w) => Some(w),
+            _ => None,
+        })
+    }
+
+    /// A list of sizes.
+    ///
+    /// # Errors
+    /// When the attribute is not such a list.
+    pub fn dims(&mut self, name: &'static str) -> Result<Option<Vec<Dim>>, AttrError> {
+        self.typed(name, "a list of sizes", |a| {
+            list(a)?.into_iter().map(dim).collect()
+        })
+    }
+
+    /// One range.
+    ///
+    /// # Errors
+    /// When the attribute is not `start:len`.
+    pub fn run(&mut self, name: &'static str) -> Result<Option<Run>, AttrError> {
+        self.typed(name, "a range `start:len`", run)
+    }
+
+    /// A list of ranges.
+    ///
+    /// # Errors
+    /// When the attribute is not such a list.
+    pub fn runs(&mut self, name: &'static str) -> Result<Option<Vec<Run>>, AttrError> {
+        self.typed(name, "a list of ranges `start:len`", runs)
+    }
+
+    /// A list of lists of ranges.
+    ///
+    /// # Errors
+    /// When the attribute is not such a list.
+    pub fn run_lists(&mut self, name: &'static str) -> Result<Option<Vec<Vec<Run>>>, AttrError> {
+        self.typed(name, "a list of lists of ranges `start:len`", |a| {
+            list(a)?.into_iter().map(runs).collect()
+        })
+    }
+}
+
+fn dim(a: Attr) -> Option<Dim> {
+    match a {
+        Attr::Dim(d) => Some(d),
+        _ => None,
+    }
+}
+
+fn run(a: Attr) -> Option<Run> {
+    match a {
+        Attr::Run(r) => Some(r),
+        _ => None,
+    }
+}
+
+fn list(a: Attr) -> Option<Vec<Attr>> {
+    match a {
+        Attr::List(l) => Some(l),
+        _ => None,
+    }
+}
+
+fn runs(a: Attr) -> Option<Vec<Run>> {
+    list(a)?.into_iter().map(run).collect()
+}
+
+/// Turns an absent attribute into an error.
+///
+/// # Errors
+/// [`AttrError::Missing`].
+pub(super) fn required<T>(name: &'static str, value: Option<T>) -> Result<T, AttrError> {
+    value.ok_or(AttrError::Missing(name))
+}

@@ -1,0 +1,263 @@
+//! Copies and collectives: the only ops that see more than one place.
+//!
+//! On a group's value a collective has one operand and one result. In per-device programs it has one operand and one
+//! result per participant, in rank order.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::rule::{Linearity, Rule};
+use super::types::{Inferred, TypeError, axis, equal, exactly};
+use crate::dims::Dim;
+use crate::types::{RANK, TensorType};
+
+/// Moves a value to the place of the result. Operand: `x`. From the host to a group the result may be mirrored or
+/// split (each device fetches only its part); a split value lands whole on the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copy;
+
+impl OpDef for Copy {
+    const NAMES: &'static [&'static str] = &["copy"];
+
+    fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Copy)
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        Ok((*x).clone().into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::same_as_first()
+    }
+}
+
+fn some(operands: &[&TensorType]) -> Result<(), TypeError> {
+    if operands.is_empty() {
+        Err(TypeError::Arity {
+            expected: "1 or more",
+            found: 0,
+        })
+    } else {
+        Ok(())
+    }
+}
+
+fn alike(operands: &[&TensorType], except: Option<usize>) -> Result<(), TypeError> {
+    some(operands)?;
+    for t in &operands[1..] {
+        for i in (0..RANK).filter(|&i| Some(i) != except) {
+            equal(
+                "sizes of the participants",
+                &operands[0].dims[i],
+                &t.dims[i],
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The sum over the participants, in rank order, on each of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AllReduce;
+
+impl OpDef for AllReduce {
+    const NAMES: &'static [&'static str] = &["all_reduce"];
+
+    fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(AllReduce)
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        alike(operands, None)?;
+        Ok(Inferred::Types(
+            operands.iter().map(|t| (*t).clone()).collect(),
+        ))
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::same_as_first().linear(Linearity::Joint)
+    }
+}
+
+/// The participants' parts one after another along `axis`, on each of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AllGather {
+    /// The axis.
+    pub axis: u64,
+}
+
+impl OpDef for AllGather {
+    const NAMES: &'static [&'static str] = &["all_gather"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("axis", Attr::from(self.axis))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(AllGather {
+            axis: required("axis", attrs.int("axis")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let axis = axis(self.axis)?;
+        alike(operands, Some(axis))?;
+        let len = Dim::sum(operands.iter().map(|t| &t.dims[axis])).ok_or(TypeError::Overflow)?;
+        Ok(Inferred::Types(
+            operands
+                .iter()
+                .map(|t| t.with_dim(axis, len.clone()))
+                .collect(),
+        ))
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let axis = axis(self.axis).unwrap_or(0);
+        let rest: Vec<usize> = (0..RANK).filter(|&i| i != axis).collect();
+        Rule::opaque().same(0, &rest)
+    }
+}
+
+fn counts_attr(counts: &[u64]) -> Attr {
+    Attr::List(counts.iter().map(|&n| Attr::from(n)).collect())
+}
+
+fn parse_counts(attrs: &mut AttrReader) -> Result<Vec<u64>, AttrError> {
+    let kind = AttrError::Kind {
+        name: "counts",
+        expected: "a list of non-negative integers",
+    };
+    attrs
+        .dims("counts")?
+        .unwrap_or_default()
+        .iter()
+        .map(|d| d.as_const().ok_or(kind.clone()))
+        .collect()
+}
+
+fn cut(operands: &[&TensorType], axis: usize, counts: &[u64]) -> Result<(), TypeError> {
+    if counts.len() != operands.len() {
+        return Err(TypeError::Arity {
+            expected: "as many as counts",
+            found: operands.len(),
+        });
+    }
+    let sum = counts
+        .iter()
+        .try_fold(0_u64, |a, &b| a.checked_add(b))
+        .ok_or(TypeError::Overflow)?;
+    operands
+        .iter()
+        .try_for_each(|t| equal("sum of counts and axis", &sum.into(), &t.dims[axis]))
+}
+
+/// The sum over the participants, cut along `axis`: each keeps its count of indices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReduceScatter {
+    /// The axis.
+    pub axis: u64,
+    /// Indices kept per participant; empty on a group's value, whose result sharding says it.
+    pub counts: Vec<u64>,
+}
+
+impl OpDef for ReduceScatter {
+    const NAMES: &'static [&'static str] = &["reduce_scatter"];
+
+    fn attrs(&self) -> Attrs {
+        vec![
+            ("axis", Attr::from(self.axis)),
+            ("counts", counts_attr(&self.counts)),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(ReduceScatter {
+            axis: required("axis", attrs.int("axis")?)?,
+            counts: parse_counts(attrs)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let axis = axis(self.axis)?;
+        alike(operands, None)?;
+        if self.counts.is_empty() {
+            let [x] = exactly(operands, "1")?;
+            return Ok((*x).clone().into());
+        }
+        cut(operands, axis, &self.counts)?;
+        Ok(Inferred::Types(
+            operands
+                .iter()
+                .zip(&self.counts)
+                .map(|(t, &n)| t.with_dim(axis, n.into()))
+                .collect(),
+        ))
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let axis = axis(self.axis).unwrap_or(0);
+        let rest: Vec<usize> = (0..RANK).filter(|&i| i != axis).collect();
+        Rule::opaque().same(0, &rest).linear(Linearity::Joint)
+    }
+}
+
+/// Participant `p` cuts its operand along `cut` into counts and gets the `p`-th piece of every participant, one after
+/// another along `join`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AllToAll {
+    /// The axis that becomes split.
+    pub cut: u64,
+    /// The axis that becomes whole.
+    pub join: u64,
+    /// Indices along `cut` per participant; empty on a group's value, whose result sharding says it.
+    pub counts: Vec<u64>,
+}
+
+impl OpDef for AllToAll {
+    const NAMES: &'static [&'static str] = &["all_to_all"];
+
+    fn attrs(&self) -> Attrs {
+        vec![
+            ("cut", Attr::from(self.cut)),
+            ("join", Attr::from(self.join)),
+            ("counts", counts_attr(&self.counts)),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(AllToAll {
+            cut: required("cut", attrs.int("cut")?)?,
+            join: required("join", attrs.int("join")?)?,
+            counts: parse_counts(attrs)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let (cut_axis, join) = (axis(self.cut)?, axis(self.join)?);
+        if cut_axis == join {
+            return Err(TypeError::Axis(self.join));
+        }
+        alike(operands, Some(join))?;
+        if self.counts.is_empty() {
+            let [x] = exactly(operands, "1")?;
+            return Ok((*x).clone().into());
+        }
+        cut(operands, cut_axis, &self.counts)?;
+        let len = Dim::sum(operands.iter().map(|t| &t.dims[join])).ok_or(TypeError::Overflow)?;
+        let local = |n: u64| {
+            operands[0]
+                .with_dim(join, len.clone())
+                .with_dim(cut_axis, n.into())
+        };
+        Ok(Inferred::Types(
+            self.counts.iter().map(|&n| local(n)).collect(),
+        ))
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let (cut, join) = (axis(self.cut).unwrap_or(0), axis(self.join).unwrap_or(0));
+        let rest: Vec<usize> = (0..RANK).filter(|&i| i != cut && i != join).collect();
+        Rule::opaque().same(0, &rest)
+    }
+}

@@ -1,0 +1,384 @@
+//! Element-wise ops.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::rule::{Expr, Linearity, Rule, opd, res};
+use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, real};
+use crate::dims::Dim;
+use crate::types::{RANK, TensorType};
+
+macro_rules! kinds {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$vdoc])* $variant,)* }
+
+        impl $name {
+            /// Every kind.
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+            const NAMES: &'static [&'static str] = &[$($text),*];
+
+            /// The op's name in text.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+
+            fn from_name(name: &str) -> Self {
+                let known = Self::ALL.iter().find(|k| k.name() == name);
+                *known.expect("invariant: parse is called with one of NAMES")
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A function of one number. `f(x)` as ggml computes it; formulas in the reference interpreter.
+    UnaryKind {
+        /// `x · σ(x)`
+        Silu = "silu",
+        /// GELU, tanh form
+        Gelu = "gelu",
+        /// GELU, error-function form
+        GeluErf = "gelu_erf",
+        /// `x · σ(1.702 x)`
+        GeluQuick = "gelu_quick",
+        /// `max(x, 0)`
+        Relu = "relu",
+        /// `σ(x)`
+        Sigmoid = "sigmoid",
+        /// `tanh x`
+        Tanh = "tanh",
+        /// `eˣ`
+        Exp = "exp",
+        /// `x²`
+        Sqr = "sqr",
+        /// `√x`
+        Sqrt = "sqrt",
+        /// `ln(1 + eˣ)`
+        Softplus = "softplus",
+        /// `−x`
+        Neg = "neg",
+        /// `|x|`
+        Abs = "abs",
+    }
+}
+
+impl UnaryKind {
+    /// Whether `f(0) = 0`.
+    pub const fn keeps_zero(self) -> bool {
+        match self {
+            UnaryKind::Silu
+            | UnaryKind::Gelu
+            | UnaryKind::GeluErf
+            | UnaryKind::GeluQuick
+            | UnaryKind::Relu
+            | UnaryKind::Tanh
+            | UnaryKind::Sqr
+            | UnaryKind::Sqrt
+            | UnaryKind::Neg
+            | UnaryKind::Abs => true,
+            UnaryKind::Sigmoid | UnaryKind::Exp | UnaryKind::Softplus => false,
+        }
+    }
+}
+
+/// `f` of every element. Operand: `x`, any shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unary {
+    /// The function.
+    pub kind: UnaryKind,
+}
+
+impl OpDef for Unary {
+    const NAMES: &'static [&'static str] = UnaryKind::NAMES;
+
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn parse(name: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Unary {
+            kind: UnaryKind::from_name(name),
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        Ok(f32_of(x.dims.clone()).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let rule = Rule::same_as_first();
+        let rule = if self.kind.keeps_zero() {
+            rule.zero()
+        } else {
+            rule
+        };
+        if self.kind == UnaryKind::Neg {
+            rule.linear(Linearity::Joint)
+        } else {
+            rule
+        }
+    }
+}
+
+kinds! {
+    /// An arithmetic function of two numbers.
+    BinaryKind {
+        /// `a + b`
+        Add = "add",
+        /// `a − b`
+        Sub = "sub",
+        /// `a · b`
+        Mul = "mul",
+        /// `a / b`
+        Div = "div",
+    }
+}
+
+/// Arithmetic on every element. Operands: `a`, and `b` whose sizes divide those of `a` and which is repeated over it
+/// (element `i` of an axis meets element `i mod n` of `b`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binary {
+    /// The function.
+    pub kind: BinaryKind,
+}
+
+/// `axis` of operand `operand` (of the size `part`), repeated to the size of the same axis of operand 0.
+fn broadcast(rule: Rule, operand: usize, axis: usize, part: &Dim, whole: &Dim) -> Rule {
+    if part == whole {
+        return rule.eq(opd(0, axis), opd(operand, axis));
+    }
+    match whole.checked_div(part) {
+        Some(rep) => {
+            let fresh = Expr::Fresh(operand * RANK + axis, rep);
+            rule.eq(opd(0, axis), Expr::Product(vec![fresh, opd(operand, axis)]))
+        }
+        None => rule,
+    }
+}
+
+impl OpDef for Binary {
+    const NAMES: &'static [&'static str] = BinaryKind::NAMES;
+
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn parse(name: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Binary {
+            kind: BinaryKind::from_name(name),
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [a, b] = exactly(operands, "2")?;
+        real("a", a)?;
+        real("b", b)?;
+        for i in 0..RANK {
+            divides("size of b in that of a", &b.dims[i], &a.dims[i])?;
+        }
+        Ok(f32_of(a.dims.clone()).into())
+    }
+
+    fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let mut rule = Rule::same_as_first();
+        for i in 0..RANK {
+            rule = broadcast(rule, 1, i, &operands[1].dims[i], &operands[0].dims[i]);
+        }
+        match self.kind {
+            BinaryKind::Add | BinaryKind::Sub => rule.linear(Linearity::Additive).zero(),
+            BinaryKind::Mul => rule.linear(Linearity::Each(vec![0, 1])).zero(),
+            BinaryKind::Div => rule.linear(Linearity::Each(vec![0])),
+        }
+    }
+}
+
+/// `scale · x + bias`. Operand: `x`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scale {
+    /// Factor.
+    pub scale: f32,
+    /// Summand.
+    pub bias: f32,
+}
+
+impl OpDef for Scale {
+    const NAMES: &'static [&'static str] = &["scale"];
+
+    fn attrs(&self) -> Attrs {
+        let mut out = vec![("scale", Attr::Float(self.scale))];
+        if self.bias != 0.0 {
+            out.push(("bias", Attr::Float(self.bias)));
+        }
+        out
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Scale {
+            scale: required("scale", attrs.float("scale")?)?,
+            bias: attrs.float("bias")?.unwrap_or(0.0),
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        Ok(f32_of(x.dims.clone()).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let rule = Rule::same_as_first();
+        if self.bias == 0.0 {
+            rule.linear(Linearity::Joint).zero()
+        } else {
+            rule
+        }
+    }
+}
+
+/// `min(max(x, min), max)`. Operand: `x`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clamp {
+    /// Lower bound.
+    pub min: f32,
+    /// Upper bound.
+    pub max: f32,
+}
+
+impl OpDef for Clamp {
+    const NAMES: &'static [&'static str] = &["clamp"];
+
+    fn attrs(&self) -> Attrs {
+        vec![
+            ("min", Attr::Float(self.min)),
+            ("max", Attr::Float(self.max)),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Clamp {
+            min: required("min", attrs.float("min")?)?,
+            max: required("max", attrs.float("max")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        Ok(f32_of(x.dims.clone()).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let rule = Rule::same_as_first();
+        if self.min <= 0.0 && self.max >= 0.0 {
+            rule.zero()
+        } else {
+            rule
+        }
+    }
+}
+
+kinds! {
+    /// A gated activation `f(gate) · up`.
+    GluKind {
+        /// `silu(gate) · up`
+        Swiglu = "swiglu",
+        /// `gelu(gate) · up`, tanh form
+        Geglu = "geglu",
+        /// `gelu(gate) · up`, error-function form
+        GegluErf = "geglu_erf",
+        /// `gelu_quick(gate) · up`
+        GegluQuick = "geglu_quick",
+        /// `relu(gate) · up`
+        Reglu = "reglu",
+        /// gpt-oss: `g · σ(alpha g) · (clamp(up, ±limit) + 1)` with `g = min(gate, limit)`
+        SwigluOai = "swiglu_oai",
+    }
+}
+
+/// A gated activation. Operands: `gate` and `up` of one shape; or one operand whose axis 0 is `gate` then `up`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Glu {
+    /// The activation.
+    pub kind: GluKind,
+    /// Slope of `swiglu_oai`; unused by the others.
+    pub alpha: f32,
+    /// Bound of `swiglu_oai`; unused by the others.
+    pub limit: f32,
+}
+
+impl Glu {
+    /// A gated activation without parameters.
+    pub const fn new(kind: GluKind) -> Glu {
+        Glu {
+            kind,
+            alpha: 0.0,
+            limit: 0.0,
+        }
+    }
+}
+
+impl OpDef for Glu {
+    const NAMES: &'static [&'static str] = GluKind::NAMES;
+
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn attrs(&self) -> Attrs {
+        match self.kind {
+            GluKind::SwigluOai => vec![
+                ("alpha", Attr::Float(self.alpha)),
+                ("limit", Attr::Float(self.limit)),
+            ],
+            GluKind::Swiglu
+            | GluKind::Geglu
+            | GluKind::GegluErf
+            | GluKind::GegluQuick
+            | GluKind::Reglu => Vec::new(),
+        }
+    }
+
+    fn parse(name: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        let mut glu = Glu::new(GluKind::from_name(name));
+        if glu.kind == GluKind::SwigluOai {
+            glu.alpha = required("alpha", attrs.float("alpha")?)?;
+            glu.limit = required("limit", attrs.float("limit")?)?;
+        }
+        Ok(glu)
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        for x in operands {
+            real("operand", x)?;
+        }
+        match operands {
+            [both] => {
+                let half = divides("half of axis 0", &Dim::constant(2), &both.dims[0])?;
+                Ok(f32_of(both.with_dim(0, half).dims).into())
+            }
+            [gate, up] => {
+                for i in 0..RANK {
+                    equal("sizes of gate and up", &gate.dims[i], &up.dims[i])?;
+                }
+                Ok(f32_of(gate.dims.clone()).into())
+            }
+            _ => Err(TypeError::Arity {
+                expected: "1 or 2",
+                found: operands.len(),
+            }),
+        }
+    }
+
+    fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
+        if operands.len() == 1 {
+            return Rule::opaque()
+                .eq(opd(0, 0), Expr::Sum(vec![res(0), res(0)]))
+                .same(0, &[1, 2, 3])
+                .zero();
+        }
+        Rule::same_as_first().same(1, &[0, 1, 2, 3]).zero()
+    }
+}

@@ -1,0 +1,146 @@
+//! Ops on tensors with a matrix or row per expert.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs};
+use super::local::LocalCtx;
+use super::rule::{Linearity, Role, Rule, Slot, opd, res};
+use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, integer, real};
+use crate::sharding::Run;
+use crate::types::TensorType;
+
+fn window_attr(window: Option<Run>) -> Attrs {
+    window
+        .map(|w| ("window", Attr::Run(w)))
+        .into_iter()
+        .collect()
+}
+
+/// `out[:, u, t] = w[:, :, ids[u, t]] · x[:, u, t]`. Operands: `w: [k, m, n_expert]`, `x: [k, n_used or 1, n_tokens]`,
+/// `ids: [n_used, n_tokens]`; result `[m, n_used, n_tokens]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MulMatId {
+    /// The experts that `w` holds, where it does not hold all: ids count from its start, and rows of experts outside
+    /// are zero.
+    pub window: Option<Run>,
+}
+
+impl OpDef for MulMatId {
+    const NAMES: &'static [&'static str] = &["mul_mat_id"];
+
+    fn attrs(&self) -> Attrs {
+        window_attr(self.window)
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(MulMatId {
+            window: attrs.run("window")?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [w, x, ids] = exactly(operands, "3")?;
+        real("w", w)?;
+        real("x", x)?;
+        integer("ids", ids)?;
+        equal("rows of w and x", &w.dims[0], &x.dims[0])?;
+        equal("tokens of x and ids", &x.dims[2], &ids.dims[1])?;
+        divides(
+            "rows per token of x in those of ids",
+            &x.dims[1],
+            &ids.dims[0],
+        )?;
+        if let Some(win) = self.window {
+            equal(
+                "experts of w and of the window",
+                &w.dims[2],
+                &win.len.into(),
+            )?;
+        }
+        Ok(f32_of([
+            w.dims[1].clone(),
+            ids.dims[0].clone(),
+            ids.dims[1].clone(),
+            crate::Dim::ONE,
+        ])
+        .into())
+    }
+
+    fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let mut rule = Rule::opaque()
+            .eq(opd(0, 0), opd(1, 0))
+            .eq(opd(0, 1), res(0))
+            .eq(opd(2, 0), res(1))
+            .eq(opd(2, 1), res(2))
+            .eq(opd(1, 2), res(2))
+            .role(Role::Reduce, opd(0, 0))
+            .role(Role::Expert, opd(0, 2))
+            .linear(Linearity::Each(vec![0, 1]));
+        if operands[1].dims[1] == operands[2].dims[0] {
+            rule = rule.eq(opd(1, 1), opd(2, 0));
+        } else {
+            rule = rule.role(Role::Whole, opd(1, 1));
+        }
+        rule
+    }
+
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+        Some(MulMatId {
+            window: ctx.window(Slot::Operand(0), 2)?,
+        })
+    }
+}
+
+/// `out[:, u, t] = x[:, u, t] + bias[:, ids[u, t]]`. Operands: `x: [m, n_used, n_tokens]`, `bias: [m, n_expert]`,
+/// `ids: [n_used, n_tokens]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AddId {
+    /// The experts that `bias` holds, where it does not hold all: nothing is added to rows of experts outside.
+    pub window: Option<Run>,
+}
+
+impl OpDef for AddId {
+    const NAMES: &'static [&'static str] = &["add_id"];
+
+    fn attrs(&self) -> Attrs {
+        window_attr(self.window)
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(AddId {
+            window: attrs.run("window")?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x, bias, ids] = exactly(operands, "3")?;
+        real("x", x)?;
+        real("bias", bias)?;
+        integer("ids", ids)?;
+        equal("rows of x and bias", &x.dims[0], &bias.dims[0])?;
+        equal("experts per token of x and ids", &x.dims[1], &ids.dims[0])?;
+        equal("tokens of x and ids", &x.dims[2], &ids.dims[1])?;
+        if let Some(win) = self.window {
+            equal(
+                "experts of bias and of the window",
+                &bias.dims[1],
+                &win.len.into(),
+            )?;
+        }
+        Ok(f32_of(x.dims.clone()).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::same_as_first()
+            .eq(opd(1, 0), opd(0, 0))
+            .eq(opd(2, 0), opd(0, 1))
+            .eq(opd(2, 1), opd(0, 2))
+            .role(Role::Expert, opd(1, 1))
+            .linear(Linearity::AdditiveFirst)
+    }
+
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+        Some(AddId {
+            window: ctx.window(Slot::Operand(1), 1)?,
+        })
+    }
+}

@@ -1,0 +1,186 @@
+//! Leaves: weights, inputs and states.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::local::LocalCtx;
+use super::rule::{Rule, Slot};
+use super::types::{Inferred, TypeError, exactly};
+use crate::sharding::Run;
+use crate::types::TensorType;
+
+fn no_operands(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+    exactly::<0>(operands, "no")?;
+    Ok(Inferred::Declared)
+}
+
+/// The runs per axis that a device holds, when it does not hold the whole tensor.
+fn local_parts(ctx: &LocalCtx<'_>) -> Option<Option<Vec<Vec<Run>>>> {
+    let t = ctx.results[0];
+    if !t.sharding.is_split() {
+        return Some(None);
+    }
+    (0..4)
+        .map(|a| ctx.runs(Slot::Result(0), a))
+        .collect::<Option<Vec<_>>>()
+        .map(Some)
+}
+
+fn parts_attr(parts: Option<&[Vec<Run>]>) -> Option<(&'static str, Attr)> {
+    parts.map(|p| {
+        (
+            "parts",
+            Attr::List(p.iter().map(|r| Attr::from(r.as_slice())).collect()),
+        )
+    })
+}
+
+/// A tensor of the model file, or the part of it that a device stores: the runs of indices per axis, packed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weight {
+    /// The tensor's name in the file.
+    pub tensor: String,
+    /// Per axis the runs of the tensor's indices that are stored; `None` for all of it.
+    pub parts: Option<Vec<Vec<Run>>>,
+}
+
+impl OpDef for Weight {
+    const NAMES: &'static [&'static str] = &["weight"];
+
+    fn attrs(&self) -> Attrs {
+        let mut out = vec![("tensor", Attr::Str(self.tensor.clone()))];
+        out.extend(parts_attr(self.parts.as_deref()));
+        out
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Weight {
+            tensor: required("tensor", attrs.str("tensor")?)?,
+            parts: attrs.run_lists("parts")?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        no_operands(operands)
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::opaque()
+    }
+
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+        Some(Weight {
+            tensor: self.tensor.clone(),
+            parts: local_parts(ctx)?,
+        })
+    }
+}
+
+/// What an input of the graph holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// Token ids, `i32[n_tokens]`.
+    Tokens,
+    /// Position of each token in its sequence, `i32[n_tokens]`.
+    Positions,
+    /// Cell of the KV cache that each token is stored in, `i64[n_tokens]`.
+    CacheRows,
+    /// The same for the cache of layers with a sliding window.
+    CacheRowsSwa,
+    /// 0 where a token attends to a cell and −∞ elsewhere, `f32[n_kv, n_tokens]`.
+    Mask,
+    /// The same for layers with a sliding window, `f32[n_kv_swa, n_tokens]`.
+    MaskSwa,
+    /// The tokens whose logits are wanted, `i32[n_outputs]`.
+    OutputRows,
+    /// Anything else, by name.
+    Other(String),
+}
+
+impl InputKind {
+    const NAMED: [(&'static str, InputKind); 7] = [
+        ("tokens", InputKind::Tokens),
+        ("positions", InputKind::Positions),
+        ("cache_rows", InputKind::CacheRows),
+        ("cache_rows_swa", InputKind::CacheRowsSwa),
+        ("mask", InputKind::Mask),
+        ("mask_swa", InputKind::MaskSwa),
+        ("output_rows", InputKind::OutputRows),
+    ];
+}
+
+/// A value that the caller gives with every batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// What it holds.
+    pub kind: InputKind,
+}
+
+impl OpDef for Input {
+    const NAMES: &'static [&'static str] = &["input"];
+
+    fn attrs(&self) -> Attrs {
+        match InputKind::NAMED.iter().find(|(_, k)| *k == self.kind) {
+            Some((n, _)) => vec![("kind", Attr::Word((*n).to_owned()))],
+            None => match &self.kind {
+                InputKind::Other(name) => vec![("name", Attr::Str(name.clone()))],
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        if let Some(name) = attrs.str("name")? {
+            return Ok(Input {
+                kind: InputKind::Other(name),
+            });
+        }
+        let word = required("kind", attrs.word("kind")?)?;
+        let known = InputKind::NAMED.into_iter().find(|(n, _)| *n == word);
+        known.map(|(_, kind)| Input { kind }).ok_or(AttrError::Kind {
+            name: "kind",
+            expected: "tokens, positions, cache_rows, cache_rows_swa, mask, mask_swa or output_rows",
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        no_operands(operands)
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::opaque()
+    }
+}
+
+/// A value kept from batch to batch (a KV cache, a recurrent state), zero at first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// Its name, unique in the graph (`cache_k_l0`).
+    pub name: String,
+    /// Per axis the runs of indices that are stored; `None` for all of it.
+    pub parts: Option<Vec<Vec<Run>>>,
+}
+
+impl OpDef for State {
+    const NAMES: &'static [&'static str] = &["state"];
+
+    fn attrs(&self) -> Attrs {
+        let mut out = vec![("name", Attr::Str(self.name.clone()))];
+        out.extend(parts_attr(self.parts.as_deref()));
+        out
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(State {
+            name: required("name", attrs.str("name")?)?,
+            parts: attrs.run_lists("parts")?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        no_operands(operands)
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::opaque()
+    }
+}

@@ -1,0 +1,80 @@
+//! What an op needs to know to become the op of one device.
+
+use super::rule::Slot;
+use crate::dims::Dim;
+use crate::sharding::{ClassData, Run, Sharding};
+use crate::types::TensorType;
+
+/// A tensor of an instruction with its global type and sharding.
+#[derive(Clone, Copy, Debug)]
+pub struct Sharded<'a> {
+    /// The type over all devices.
+    pub ty: &'a TensorType,
+    /// How it is divided.
+    pub sharding: &'a Sharding,
+}
+
+/// One instruction seen from one device.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalCtx<'a> {
+    /// The operands, global.
+    pub operands: &'a [Sharded<'a>],
+    /// The results, global.
+    pub results: &'a [Sharded<'a>],
+    /// The graph's classes.
+    pub classes: &'a [ClassData],
+    /// The device's rank in its group.
+    pub rank: usize,
+}
+
+impl<'a> LocalCtx<'a> {
+    /// The tensor in `slot`.
+    pub fn tensor(&self, slot: Slot) -> Sharded<'a> {
+        match slot {
+            Slot::Operand(i) => self.operands[i],
+            Slot::Result(i) => self.results[i],
+        }
+    }
+
+    /// The type of what this device holds.
+    pub fn local_type(&self, slot: Slot) -> Option<TensorType> {
+        let t = self.tensor(slot);
+        t.sharding.local_type(t.ty, self.classes, self.rank)
+    }
+
+    /// The global indices along an axis that this device holds; `None` where the size is symbolic.
+    pub fn runs(&self, slot: Slot, axis: usize) -> Option<Vec<Run>> {
+        let t = self.tensor(slot);
+        t.sharding
+            .runs(axis, &t.ty.dims[axis], self.classes, self.rank)
+    }
+
+    /// How many indices below `bound` along an axis this device holds.
+    pub fn local_index(&self, slot: Slot, axis: usize, bound: &Dim) -> Option<Dim> {
+        let t = self.tensor(slot);
+        if t.sharding.axes[axis].is_none() {
+            return Some(bound.clone());
+        }
+        let bound = bound.as_const()?;
+        let runs = self.runs(slot, axis)?;
+        Some(Dim::constant(
+            runs.iter()
+                .map(|r| r.end().min(bound).saturating_sub(r.start))
+                .sum(),
+        ))
+    }
+
+    /// The one range of global indices along an axis that this device holds, when the axis is split.
+    ///
+    /// `Some(None)` where the axis is whole; `None` where the device's indices are not one range.
+    pub fn window(&self, slot: Slot, axis: usize) -> Option<Option<Run>> {
+        if self.tensor(slot).sharding.axes[axis].is_none() {
+            return Some(None);
+        }
+        match self.runs(slot, axis)?.as_slice() {
+            [] => Some(Some(Run { start: 0, len: 0 })),
+            [one] => Some(Some(*one)),
+            _ => None,
+        }
+    }
+}

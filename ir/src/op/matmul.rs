@@ -1,0 +1,58 @@
+//! Matrix product.
+
+use super::OpDef;
+use super::attrs::{AttrError, AttrReader};
+use super::rule::{Expr, Linearity, Role, Rule, opd, res};
+use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, real};
+use crate::types::TensorType;
+
+/// `out[m, n] = Σₖ a[k, m] · b[k, n]` per batch. Operands: `a: [k, m, p, q]`, `b: [k, n, P, Q]` where `p` divides `P`
+/// and `q` divides `Q` (batch `i` of `b` meets batch `i / (P/p)` of `a`); result `[m, n, P, Q]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MulMat;
+
+impl OpDef for MulMat {
+    const NAMES: &'static [&'static str] = &["mul_mat"];
+
+    fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(MulMat)
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [a, b] = exactly(operands, "2")?;
+        real("a", a)?;
+        real("b", b)?;
+        equal("rows of a and b", &a.dims[0], &b.dims[0])?;
+        divides("batches of a in those of b", &a.dims[2], &b.dims[2])?;
+        divides("batches of a in those of b", &a.dims[3], &b.dims[3])?;
+        Ok(f32_of([
+            a.dims[1].clone(),
+            b.dims[1].clone(),
+            b.dims[2].clone(),
+            b.dims[3].clone(),
+        ])
+        .into())
+    }
+
+    fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let mut rule = Rule::opaque()
+            .eq(opd(0, 0), opd(1, 0))
+            .eq(opd(0, 1), res(0))
+            .same(1, &[2, 3])
+            .eq(opd(1, 1), res(1))
+            .role(Role::Reduce, opd(0, 0))
+            .linear(Linearity::Each(vec![0, 1]));
+        for axis in [2, 3] {
+            let (a, b) = (&operands[0].dims[axis], &operands[1].dims[axis]);
+            if a == b {
+                rule = rule.eq(opd(0, axis), opd(1, axis));
+            } else if let Some(rep) = b.checked_div(a) {
+                rule = rule.eq(
+                    opd(1, axis),
+                    Expr::Product(vec![opd(0, axis), Expr::Fresh(axis, rep)]),
+                );
+            }
+        }
+        rule
+    }
+}

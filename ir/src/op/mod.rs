@@ -1,0 +1,196 @@
+//! Ops: a closed set, one struct each with its text form, its types, its sharding rule and its local form beside
+//! one another. Semantics are ggml's for ops that ggml has; the reference interpreter is their meaning in code.
+//!
+//! Adding an op is one struct that implements [`OpDef`] and one line in the [`ops!`] list below.
+
+mod attention;
+mod attrs;
+mod collective;
+mod elementwise;
+mod expert;
+mod leaf;
+mod local;
+mod matmul;
+mod norm;
+mod pending;
+mod reduce;
+mod rope;
+mod rows;
+mod rule;
+mod shape;
+mod types;
+
+pub use attention::{FlashAttn, HeadWindow, SoftMax};
+pub use attrs::{Attr, AttrError, AttrReader, Attrs, quoted};
+pub use collective::{AllGather, AllReduce, AllToAll, Copy, ReduceScatter};
+pub use elementwise::{Binary, BinaryKind, Clamp, Glu, GluKind, Scale, Unary, UnaryKind};
+pub use expert::{AddId, MulMatId};
+pub use leaf::{Input, InputKind, State, Weight};
+pub use local::{LocalCtx, Sharded};
+pub use matmul::MulMat;
+pub use norm::{Norm, NormApply, NormKind, NormStats};
+pub use pending::{ActiveRoles, OperandState, pending_result};
+pub use reduce::{Sum, TopK};
+pub use rope::{Rope, RopeMode};
+pub use rows::{GetRows, SetRows};
+pub use rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
+pub use shape::{Concat, Pad, Permute, Repeat, Reshape, Slice};
+pub use types::{Inferred, TypeError};
+
+use crate::types::TensorType;
+
+/// What every op states about itself.
+pub trait OpDef: Clone + Sized {
+    /// Every name under which text may spell this op.
+    const NAMES: &'static [&'static str];
+
+    /// The name that this instance prints with; one of [`Self::NAMES`].
+    fn name(&self) -> &'static str {
+        Self::NAMES[0]
+    }
+
+    /// The attributes that this instance prints with.
+    fn attrs(&self) -> Attrs {
+        Vec::new()
+    }
+
+    /// The op of that name with these attributes.
+    ///
+    /// # Errors
+    /// When an attribute is missing or of the wrong kind.
+    fn parse(name: &str, attrs: &mut AttrReader) -> Result<Self, AttrError>;
+
+    /// The types of the results.
+    ///
+    /// # Errors
+    /// When the operands are too few, too many or of unfit types.
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError>;
+
+    /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
+    fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule;
+
+    /// The op that one device runs on its parts; `None` when parameters cannot be re-based for its part.
+    fn localise(&self, _ctx: &LocalCtx<'_>) -> Option<Self> {
+        Some(self.clone())
+    }
+}
+
+macro_rules! ops {
+    ($($variant:ident,)*) => {
+        /// An op with its attributes.
+        #[derive(Clone, Debug, PartialEq)]
+        #[expect(missing_docs, reason = "each variant's struct is documented")]
+        pub enum Op { $($variant($variant),)* }
+
+        $(impl From<$variant> for Op {
+            fn from(op: $variant) -> Op { Op::$variant(op) }
+        })*
+
+        impl Op {
+            /// Every op name.
+            pub const NAMES: &'static [&'static [&'static str]] = &[$(<$variant as OpDef>::NAMES),*];
+
+            /// The op of that name with these attributes; `None` for an unknown name.
+            ///
+            /// # Errors
+            /// When an attribute is missing, unknown or of the wrong kind.
+            pub fn parse(name: &str, mut attrs: AttrReader) -> Option<Result<Op, AttrError>> {
+                $(if <$variant as OpDef>::NAMES.contains(&name) {
+                    return Some(<$variant as OpDef>::parse(name, &mut attrs).and_then(|op| {
+                        attrs.finish()?;
+                        Ok(Op::$variant(op))
+                    }));
+                })*
+                None
+            }
+
+            /// The name that this op prints with.
+            pub fn name(&self) -> &'static str {
+                match self { $(Op::$variant(op) => op.name(),)* }
+            }
+
+            /// The attributes that this op prints with.
+            pub fn attrs(&self) -> Attrs {
+                match self { $(Op::$variant(op) => op.attrs(),)* }
+            }
+
+            /// The types of the results.
+            ///
+            /// # Errors
+            /// When the operands are too few, too many or of unfit types.
+            pub fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+                match self { $(Op::$variant(op) => op.infer(operands),)* }
+            }
+
+            /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
+            pub fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule {
+                match self { $(Op::$variant(op) => op.rule(operands, results),)* }
+            }
+
+            /// The op that one device runs on its parts; `None` when parameters cannot be re-based for its part.
+            pub fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Op> {
+                match self { $(Op::$variant(op) => op.localise(ctx).map(Op::$variant),)* }
+            }
+        }
+    };
+}
+
+ops! {
+    Weight,
+    Input,
+    State,
+    Unary,
+    Binary,
+    Scale,
+    Clamp,
+    Glu,
+    Norm,
+    NormStats,
+    NormApply,
+    MulMat,
+    MulMatId,
+    AddId,
+    GetRows,
+    SetRows,
+    Rope,
+    SoftMax,
+    FlashAttn,
+    Sum,
+    TopK,
+    Reshape,
+    Permute,
+    Slice,
+    Concat,
+    Repeat,
+    Pad,
+    Copy,
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+}
+
+impl Op {
+    /// Whether this op defines a value from nothing in the graph.
+    pub const fn is_leaf(&self) -> bool {
+        matches!(self, Op::Weight(_) | Op::Input(_) | Op::State(_))
+    }
+
+    /// Whether this op moves data between places or devices.
+    pub const fn is_transfer(&self) -> bool {
+        self.is_collective() || matches!(self, Op::Copy(_))
+    }
+
+    /// Whether all devices of a group take part in this op together.
+    pub const fn is_collective(&self) -> bool {
+        matches!(
+            self,
+            Op::AllReduce(_) | Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_)
+        )
+    }
+
+    /// Whether the result holds the operand's elements in the same order, only under another shape or order of axes.
+    pub const fn is_layout(&self) -> bool {
+        matches!(self, Op::Reshape(_) | Op::Permute(_))
+    }
+}

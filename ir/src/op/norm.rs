@@ -1,0 +1,183 @@
+//! Normalisation over axis 0, whole and in two steps for a split axis.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::rule::{Role, Rule, opd, res};
+use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use crate::dims::Dim;
+use crate::types::TensorType;
+
+/// What a row is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NormKind {
+    /// `x / √(mean(x²) + eps)`
+    Rms,
+    /// `(x − mean) / √(var + eps)`
+    Layer,
+    /// `x / max(√Σx², eps)`
+    L2,
+}
+
+impl NormKind {
+    /// Every kind.
+    pub const ALL: [NormKind; 3] = [NormKind::Rms, NormKind::Layer, NormKind::L2];
+
+    const fn word(self) -> &'static str {
+        match self {
+            NormKind::Rms => "rms",
+            NormKind::Layer => "layer",
+            NormKind::L2 => "l2",
+        }
+    }
+
+    fn attr(attrs: &mut AttrReader) -> Result<NormKind, AttrError> {
+        let word = required("kind", attrs.word("kind")?)?;
+        let kind = NormKind::ALL.into_iter().find(|k| k.word() == word);
+        kind.ok_or(AttrError::Kind {
+            name: "kind",
+            expected: "rms, layer or l2",
+        })
+    }
+
+    /// Numbers per row in the statistic: `Σx²`, or `Σx` and `Σx²`.
+    pub const fn stats(self) -> u64 {
+        match self {
+            NormKind::Rms | NormKind::L2 => 1,
+            NormKind::Layer => 2,
+        }
+    }
+}
+
+/// Normalises every row (axis 0). Operand: `x`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Norm {
+    /// The statistic.
+    pub kind: NormKind,
+    /// Added under the root.
+    pub eps: f32,
+}
+
+impl OpDef for Norm {
+    const NAMES: &'static [&'static str] = &["rms_norm", "norm", "l2_norm"];
+
+    fn name(&self) -> &'static str {
+        match self.kind {
+            NormKind::Rms => "rms_norm",
+            NormKind::Layer => "norm",
+            NormKind::L2 => "l2_norm",
+        }
+    }
+
+    fn attrs(&self) -> Attrs {
+        vec![("eps", Attr::Float(self.eps))]
+    }
+
+    fn parse(name: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        let kind = match name {
+            "rms_norm" => NormKind::Rms,
+            "l2_norm" => NormKind::L2,
+            _ => NormKind::Layer,
+        };
+        Ok(Norm {
+            kind,
+            eps: required("eps", attrs.float("eps")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        Ok(f32_of(x.dims.clone()).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::same_as_first().role(Role::Norm, opd(0, 0))
+    }
+}
+
+/// The statistic of every row: `[1 or 2, …]`, a pending sum where axis 0 is split. Operand: `x`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NormStats {
+    /// Which statistic.
+    pub kind: NormKind,
+}
+
+impl OpDef for NormStats {
+    const NAMES: &'static [&'static str] = &["norm_stats"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("kind", Attr::Word(self.kind.word().to_owned()))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(NormStats {
+            kind: NormKind::attr(attrs)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        Ok(f32_of(x.with_dim(0, Dim::constant(self.kind.stats())).dims).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::opaque()
+            .same(0, &[1, 2, 3])
+            .role(Role::Reduce, opd(0, 0))
+    }
+}
+
+/// Normalises rows, or parts of them, by a statistic of the whole rows. Operands: `x`; the statistic of
+/// [`NormStats`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct NormApply {
+    /// Which statistic.
+    pub kind: NormKind,
+    /// Added under the root.
+    pub eps: f32,
+    /// Elements of a whole row.
+    pub n: u64,
+}
+
+impl OpDef for NormApply {
+    const NAMES: &'static [&'static str] = &["norm_apply"];
+
+    fn attrs(&self) -> Attrs {
+        vec![
+            ("kind", Attr::Word(self.kind.word().to_owned())),
+            ("eps", Attr::Float(self.eps)),
+            ("n", Attr::from(self.n)),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(NormApply {
+            kind: NormKind::attr(attrs)?,
+            eps: required("eps", attrs.float("eps")?)?,
+            n: required("n", attrs.int("n")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x, stats] = exactly(operands, "2")?;
+        real("x", x)?;
+        equal(
+            "numbers of the statistic",
+            &stats.dims[0],
+            &Dim::constant(self.kind.stats()),
+        )?;
+        for i in 1..4 {
+            equal("rows of x and of the statistic", &x.dims[i], &stats.dims[i])?;
+        }
+        Ok(f32_of(x.dims.clone()).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let mut rule = Rule::same_as_first().role(Role::Whole, opd(1, 0));
+        for i in 1..4 {
+            rule = rule.eq(opd(1, i), res(i));
+        }
+        rule
+    }
+}

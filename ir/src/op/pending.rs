@@ -1,0 +1,100 @@
+//! The laws of pending sums: what a result is, given what its operands are and which factors of the op are split.
+
+use super::rule::{Linearity, Rule};
+use crate::entity::Class;
+use crate::sharding::Pending;
+
+/// What the law needs to know of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperandState {
+    /// Its pending sum.
+    pub pending: Pending,
+    /// Whether any of its axes is split.
+    pub split: bool,
+}
+
+/// Which roles of the op meet a split factor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ActiveRoles {
+    /// A contracted factor is split.
+    pub reduce: bool,
+    /// A normalised factor is split.
+    pub norm: bool,
+    /// A looked-up factor is split.
+    pub gather: bool,
+    /// The class that splits the experts.
+    pub expert: Option<Class>,
+}
+
+/// What the result's pending state is, or which operands must be summed first.
+///
+/// # Errors
+/// The positions of the operands whose pending sum this op cannot take.
+pub fn pending_result(
+    rule: &Rule,
+    operands: &[OperandState],
+    active: ActiveRoles,
+) -> Result<Pending, Vec<usize>> {
+    let waiting: Vec<usize> = (0..operands.len())
+        .filter(|&i| operands[i].pending != Pending::None)
+        .collect();
+    let any_split = operands.iter().any(|o| o.split);
+    if let Some(e) = active.expert {
+        // Rows of foreign experts are not computed: they must be zero already or come from a whole value.
+        let data = &operands[..operands.len() - 1];
+        let fits = |p: Pending| p == Pending::None || p == Pending::Disjoint(e);
+        let bad: Vec<usize> = waiting
+            .iter()
+            .copied()
+            .filter(|&i| i + 1 == operands.len() || !fits(data[i].pending))
+            .collect();
+        if rule.linearity == Linearity::AdditiveFirst
+            && data[0].pending == Pending::Partial
+            && bad == [0]
+        {
+            return Ok(Pending::Partial);
+        }
+        return if bad.is_empty() {
+            Ok(Pending::Disjoint(e))
+        } else {
+            Err(bad)
+        };
+    }
+    if active.reduce || active.gather {
+        return if waiting.is_empty() {
+            Ok(Pending::Partial)
+        } else {
+            Err(waiting)
+        };
+    }
+    if waiting.is_empty() {
+        return Ok(Pending::None);
+    }
+    let disjoint = operands[waiting[0]].pending;
+    let all_disjoint = matches!(disjoint, Pending::Disjoint(_))
+        && waiting.iter().all(|&i| operands[i].pending == disjoint);
+    let kept = |stays: bool| {
+        if stays && all_disjoint {
+            disjoint
+        } else {
+            Pending::Partial
+        }
+    };
+    let all = waiting.len() == operands.len();
+    if rule.keeps_zero && all && all_disjoint {
+        return Ok(disjoint);
+    }
+    match &rule.linearity {
+        Linearity::Opaque => Err(waiting),
+        Linearity::Joint if all => Ok(kept(false)),
+        Linearity::Joint => Err(waiting),
+        Linearity::Additive if any_split => Err(waiting),
+        Linearity::Additive => Ok(kept(all)),
+        Linearity::AdditiveFirst if waiting == [0] && !any_split => Ok(Pending::Partial),
+        Linearity::AdditiveFirst => Err(waiting),
+        Linearity::Each(linear) => match waiting.as_slice() {
+            [one] if linear.contains(one) && !any_split => Ok(kept(rule.keeps_zero)),
+            _ => Err(waiting),
+        },
+    }
+}

@@ -1,0 +1,93 @@
+//! Sums and selections along an axis.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::rule::{Linearity, Role, Rule, opd, res};
+use super::types::{Inferred, TypeError, axis, exactly, f32_of, real};
+use crate::dims::Dim;
+use crate::dtype::DType;
+use crate::types::{RANK, TensorType};
+
+/// The sum along `axis`, whose size becomes 1. Operand: `x`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sum {
+    /// The axis summed over.
+    pub axis: u64,
+}
+
+impl OpDef for Sum {
+    const NAMES: &'static [&'static str] = &["sum"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("axis", Attr::from(self.axis))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Sum {
+            axis: required("axis", attrs.int("axis")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        Ok(f32_of(x.with_dim(axis(self.axis)?, Dim::ONE).dims).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let axis = axis(self.axis).unwrap_or(0);
+        let mut rule = Rule::opaque()
+            .role(Role::Reduce, opd(0, axis))
+            .linear(Linearity::Joint);
+        for i in (0..RANK).filter(|&i| i != axis) {
+            rule = rule.eq(opd(0, i), res(i));
+        }
+        rule
+    }
+}
+
+/// The indices of the `k` largest of every row, largest first (equal elements: lowest index first). Operand:
+/// `x: [n, …]`; result `i32[k, …]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopK {
+    /// How many.
+    pub k: u64,
+}
+
+impl OpDef for TopK {
+    const NAMES: &'static [&'static str] = &["top_k"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("k", Attr::from(self.k))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(TopK {
+            k: required("k", attrs.int("k")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        if x.dims[0].as_const().is_some_and(|n| n < self.k) {
+            let (left, right) = (self.k.into(), x.dims[0].clone());
+            return Err(TypeError::Sizes {
+                what: "k must be within a row",
+                left,
+                right,
+            });
+        }
+        Ok(x.with_dim(0, self.k.into()).with_dtype(DType::I32).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let mut rule = Rule::opaque()
+            .role(Role::Whole, opd(0, 0))
+            .role(Role::Whole, res(0));
+        for i in 1..RANK {
+            rule = rule.eq(opd(0, i), res(i));
+        }
+        rule
+    }
+}

@@ -1,0 +1,132 @@
+//! Rotary position embedding.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::rule::{Linearity, Role, Rule, opd};
+use super::types::{Inferred, TypeError, equal, f32_of, integer, real};
+use crate::types::TensorType;
+
+/// Which elements of a row form a rotated pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RopeMode {
+    /// Neighbours: `2i` and `2i + 1`.
+    Norm,
+    /// Halves: `i` and `i + n_dims/2`.
+    Neox,
+}
+
+/// Rotates the first `n_dims` elements of every row by angles that grow with the position; YaRN as ggml has it.
+/// Operands: `x: [d, heads, n_tokens]`, `positions: [n_tokens]`, and optionally `factors: [n_dims / 2]`, by which the
+/// frequencies are divided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rope {
+    /// Pairing.
+    pub mode: RopeMode,
+    /// Elements rotated; the rest of the row passes.
+    pub n_dims: u64,
+    /// Context length of training, for YaRN's ramp.
+    pub n_ctx_orig: u64,
+    /// Base of the frequencies.
+    pub freq_base: f32,
+    /// Factor on positions.
+    pub freq_scale: f32,
+    /// YaRN's mix of extrapolation; 0 switches YaRN off.
+    pub ext_factor: f32,
+    /// Factor on the rotated elements.
+    pub attn_factor: f32,
+    /// Upper corner of YaRN's ramp, in rotations.
+    pub beta_fast: f32,
+    /// Lower corner of YaRN's ramp, in rotations.
+    pub beta_slow: f32,
+}
+
+impl OpDef for Rope {
+    const NAMES: &'static [&'static str] = &["rope"];
+
+    fn attrs(&self) -> Attrs {
+        let mode = match self.mode {
+            RopeMode::Norm => "norm",
+            RopeMode::Neox => "neox",
+        };
+        vec![
+            ("mode", Attr::Word(mode.to_owned())),
+            ("n_dims", Attr::from(self.n_dims)),
+            ("n_ctx_orig", Attr::from(self.n_ctx_orig)),
+            ("freq_base", Attr::Float(self.freq_base)),
+            ("freq_scale", Attr::Float(self.freq_scale)),
+            ("ext_factor", Attr::Float(self.ext_factor)),
+            ("attn_factor", Attr::Float(self.attn_factor)),
+            ("beta_fast", Attr::Float(self.beta_fast)),
+            ("beta_slow", Attr::Float(self.beta_slow)),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        let mode = match required("mode", attrs.word("mode")?)?.as_str() {
+            "norm" => RopeMode::Norm,
+            "neox" => RopeMode::Neox,
+            _ => {
+                return Err(AttrError::Kind {
+                    name: "mode",
+                    expected: "norm or neox",
+                });
+            }
+        };
+        Ok(Rope {
+            mode,
+            n_dims: required("n_dims", attrs.int("n_dims")?)?,
+            n_ctx_orig: required("n_ctx_orig", attrs.int("n_ctx_orig")?)?,
+            freq_base: required("freq_base", attrs.float("freq_base")?)?,
+            freq_scale: required("freq_scale", attrs.float("freq_scale")?)?,
+            ext_factor: required("ext_factor", attrs.float("ext_factor")?)?,
+            attn_factor: required("attn_factor", attrs.float("attn_factor")?)?,
+            beta_fast: required("beta_fast", attrs.float("beta_fast")?)?,
+            beta_slow: required("beta_slow", attrs.float("beta_slow")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let (x, positions) = match operands {
+            [x, p] => (x, p),
+            [x, p, factors] => {
+                real("factors", factors)?;
+                equal(
+                    "frequency factors and half of n_dims",
+                    &factors.dims[0],
+                    &(self.n_dims / 2).into(),
+                )?;
+                (x, p)
+            }
+            _ => {
+                return Err(TypeError::Arity {
+                    expected: "2 or 3",
+                    found: operands.len(),
+                });
+            }
+        };
+        real("x", x)?;
+        integer("positions", positions)?;
+        equal("tokens of x and positions", &x.dims[2], &positions.dims[0])?;
+        if self.n_dims % 2 != 0 || x.dims[0].as_const().is_none_or(|d| d < self.n_dims) {
+            let (left, right) = (self.n_dims.into(), x.dims[0].clone());
+            return Err(TypeError::Sizes {
+                what: "n_dims must be even and within a row",
+                left,
+                right,
+            });
+        }
+        Ok(f32_of(x.dims.clone()).into())
+    }
+
+    fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let rule = Rule::same_as_first()
+            .eq(opd(1, 0), opd(0, 2))
+            .role(Role::Whole, opd(0, 0))
+            .linear(Linearity::Each(vec![0]));
+        if operands.len() == 3 {
+            rule.role(Role::Whole, opd(2, 0))
+        } else {
+            rule
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Reading and writing rows by index.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::local::LocalCtx;
+use super::rule::{Linearity, Role, Rule, Slot, opd, res};
+use super::types::{Inferred, TypeError, axis, equal, exactly, f32_of, integer, real};
+use crate::dtype::DType;
+use crate::sharding::Run;
+use crate::types::{RANK, TensorType};
+
+/// `out[:, r, i, j] = data[:, index[r, i, j], i, j]`. Operands: `data: [n, rows, p, q]`, `index: [r, p, q]`; result
+/// `[n, r, p, q]`, f32 (i32 for integer data).
+#[derive(Clone, Debug, PartialEq)]
+pub struct GetRows {
+    /// The rows that `data` holds, where it does not hold all: indices count from its start, and rows outside are
+    /// zero.
+    pub window: Option<Run>,
+}
+
+impl OpDef for GetRows {
+    const NAMES: &'static [&'static str] = &["get_rows"];
+
+    fn attrs(&self) -> Attrs {
+        self.window
+            .map(|w| ("window", Attr::Run(w)))
+            .into_iter()
+            .collect()
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(GetRows {
+            window: attrs.run("window")?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [data, index] = exactly(operands, "2")?;
+        integer("index", index)?;
+        equal("batches of data and index", &data.dims[2], &index.dims[1])?;
+        equal("batches of data and index", &data.dims[3], &index.dims[2])?;
+        if let Some(win) = self.window {
+            equal(
+                "rows of data and of the window",
+                &data.dims[1],
+                &win.len.into(),
+            )?;
+        }
+        let [r, p, q, _] = index.dims.clone();
+        let out = f32_of([data.dims[0].clone(), r, p, q]);
+        Ok(if data.dtype.is_integer() {
+            out.with_dtype(DType::I32)
+        } else {
+            out
+        }
+        .into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::opaque()
+            .same(0, &[0, 2, 3])
+            .eq(opd(1, 0), res(1))
+            .eq(opd(1, 1), res(2))
+            .eq(opd(1, 2), res(3))
+            .role(Role::Gather, opd(0, 1))
+            .linear(Linearity::Each(vec![0]))
+    }
+
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+        Some(GetRows {
+            window: ctx.window(Slot::Operand(0), 1)?,
+        })
+    }
+}
+
+/// The destination with slices along `axis` replaced: `dst[…, index[i], …] = rows[…, i, …]`, converted to its element
+/// type. Operands: `dst`; `rows`, of the same sizes but along `axis`; `index`, one entry per slice of `rows`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetRows {
+    /// The axis along which slices are replaced.
+    pub axis: u64,
+}
+
+impl OpDef for SetRows {
+    const NAMES: &'static [&'static str] = &["set_rows"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("axis", Attr::from(self.axis))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(SetRows {
+            axis: required("axis", attrs.int("axis")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [dst, rows, index] = exactly(operands, "3")?;
+        real("dst", dst)?;
+        real("rows", rows)?;
+        integer("index", index)?;
+        let axis = axis(self.axis)?;
+        for i in (0..RANK).filter(|&i| i != axis) {
+            equal("sizes of dst and rows", &dst.dims[i], &rows.dims[i])?;
+        }
+        equal(
+            "slices of rows and entries of index",
+            &rows.dims[axis],
+            &index.dims[0],
+        )?;
+        Ok((*dst).clone().into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let axis = axis(self.axis).unwrap_or(0);
+        let mut rule = Rule::same_as_first()
+            .eq(opd(1, axis), opd(2, 0))
+            .role(Role::Whole, opd(0, axis))
+            .role(Role::Whole, opd(1, axis));
+        for i in (0..RANK).filter(|&i| i != axis) {
+            rule = rule.eq(opd(0, i), opd(1, i));
+        }
+        rule
+    }
+}

@@ -1,0 +1,135 @@
+//! Errors and results of type inference, and the checks that ops share.
+
+use crate::dims::Dim;
+use crate::dtype::DType;
+use crate::types::TensorType;
+
+/// The types of an op's results.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inferred {
+    /// They follow from the operands.
+    Types(Vec<TensorType>),
+    /// They are whatever the graph declares (weights, inputs, states).
+    Declared,
+}
+
+impl From<TensorType> for Inferred {
+    fn from(t: TensorType) -> Inferred {
+        Inferred::Types(vec![t])
+    }
+}
+
+/// Why operands do not fit an op.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TypeError {
+    /// The number of operands is wrong.
+    #[error("takes {expected} operands, has {found}")]
+    Arity {
+        /// What the op takes.
+        expected: &'static str,
+        /// What it has.
+        found: usize,
+    },
+    /// Two sizes that must agree do not.
+    #[error("{what}: {left} against {right}")]
+    Sizes {
+        /// Which sizes.
+        what: &'static str,
+        /// One.
+        left: Dim,
+        /// The other.
+        right: Dim,
+    },
+    /// An operand's elements are of an unfit type.
+    #[error("{what} must be {expected}, is {found}")]
+    Elements {
+        /// Which operand.
+        what: &'static str,
+        /// What the op needs.
+        expected: &'static str,
+        /// What it has.
+        found: DType,
+    },
+    /// An axis number beyond 3 or a permutation that is none.
+    #[error("{0} is not an axis (0 to 3)")]
+    Axis(u64),
+    /// A size does not fit 64 bits.
+    #[error("the number of elements overflows")]
+    Overflow,
+}
+
+/// `operands` as an array, when there are `N`.
+pub(super) fn exactly<'a, 'b, const N: usize>(
+    operands: &'a [&'b TensorType],
+    expected: &'static str,
+) -> Result<&'a [&'b TensorType; N], TypeError> {
+    operands.try_into().map_err(|_| TypeError::Arity {
+        expected,
+        found: operands.len(),
+    })
+}
+
+/// Fails unless the sizes are equal.
+pub(super) fn equal(what: &'static str, left: &Dim, right: &Dim) -> Result<(), TypeError> {
+    if left == right {
+        Ok(())
+    } else {
+        Err(TypeError::Sizes {
+            what,
+            left: left.clone(),
+            right: right.clone(),
+        })
+    }
+}
+
+/// `whole / part`, which must be exact.
+pub(super) fn divides(what: &'static str, part: &Dim, whole: &Dim) -> Result<Dim, TypeError> {
+    if whole == part {
+        return Ok(Dim::ONE);
+    }
+    whole.checked_div(part).ok_or_else(|| TypeError::Sizes {
+        what,
+        left: part.clone(),
+        right: whole.clone(),
+    })
+}
+
+/// Fails unless the elements are numbers that arithmetic accepts.
+pub(super) fn real(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
+    if t.dtype.is_integer() {
+        return Err(TypeError::Elements {
+            what,
+            expected: "of a real type",
+            found: t.dtype,
+        });
+    }
+    Ok(())
+}
+
+/// Fails unless the elements are integers.
+pub(super) fn integer(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
+    if t.dtype.is_integer() {
+        return Ok(());
+    }
+    Err(TypeError::Elements {
+        what,
+        expected: "an integer type",
+        found: t.dtype,
+    })
+}
+
+/// The axis number, when there is such an axis.
+pub(super) fn axis(n: u64) -> Result<usize, TypeError> {
+    usize::try_from(n)
+        .ok()
+        .filter(|&a| a < crate::types::RANK)
+        .ok_or(TypeError::Axis(n))
+}
+
+/// The f32 type of these sizes.
+pub(super) fn f32_of(dims: [Dim; 4]) -> TensorType {
+    TensorType {
+        dtype: DType::F32,
+        dims,
+    }
+}

@@ -1,0 +1,40 @@
+//! Places: where a value lives.
+
+use std::fmt;
+
+use crate::entity::{Device, Group};
+
+/// Where a value lives and the op that defines it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// The machine that drives the devices.
+    Host,
+    /// One device.
+    Device(Device),
+    /// A group of devices, among which the value's sharding divides it.
+    Group(Group),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Host => f.write_str("host"),
+            Place::Device(d) => d.fmt(f),
+            Place::Group(g) => g.fmt(f),
+        }
+    }
+}
+
+/// A device as a graph declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceData {
+    /// The user's name for it (`cuda:0`).
+    pub name: String,
+}
+
+/// A group as a graph declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupData {
+    /// Its devices; position is the rank in collectives and in [`ClassData::ranges`](crate::ClassData).
+    pub devices: Vec<Device>,
+}

@@ -1,0 +1,332 @@
+//! The factor tree of one axis, with the split leaves marked.
+
+use std::fmt;
+
+use super::class::{ClassData, Range};
+use crate::dims::Dim;
+use crate::entity::Class;
+
+/// A leaf's class, or the major part of a chain class: indices of the class divided by `div`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClassRef {
+    /// The class.
+    pub class: Class,
+    /// 1, or the size of the minor factors that this reference leaves out (`kv` of a chain `kv·g` has `g`).
+    pub div: u64,
+}
+
+impl fmt::Display for ClassRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.div {
+            1 => self.class.fmt(f),
+            d => write!(f, "{}/{d}", self.class),
+        }
+    }
+}
+
+/// Consecutive indices of an axis.
+pub type Run = Range;
+
+/// Number of indices in a list of runs.
+pub fn runs_len(runs: &[Run]) -> u64 {
+    runs.iter().map(|r| r.len).sum()
+}
+
+/// The runs widened to whole blocks of `block` indices, merged where they meet.
+pub fn cover_runs(runs: &[Run], block: u64) -> Vec<Run> {
+    let mut out: Vec<Run> = Vec::new();
+    for r in runs.iter().filter(|r| r.len > 0) {
+        let w = Range::from_bounds(r.start / block * block, r.end().div_ceil(block) * block);
+        match out.last_mut() {
+            Some(last) if w.start <= last.end() => {
+                *last = Range::from_bounds(last.start, w.end().max(last.end()))
+            }
+            _ => out.push(w),
+        }
+    }
+    out
+}
+
+/// A dimension as a tree of factors.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AxisTree {
+    /// A factor of `size` indices, whole on every device or split by a class.
+    Leaf {
+        /// Number of indices over all devices.
+        size: Dim,
+        /// The class that splits it.
+        split: Option<ClassRef>,
+    },
+    /// Factors, major first: the index is mixed-radix in their sizes.
+    Product(Vec<AxisTree>),
+    /// Segments, one after another.
+    Sum(Vec<AxisTree>),
+}
+
+impl AxisTree {
+    /// An unsplit leaf.
+    pub const fn whole(size: Dim) -> AxisTree {
+        AxisTree::Leaf { size, split: None }
+    }
+
+    /// Whether any leaf is split.
+    pub fn is_split(&self) -> bool {
+        match self {
+            AxisTree::Leaf { split, .. } => split.is_some(),
+            AxisTree::Product(k) | AxisTree::Sum(k) => k.iter().any(AxisTree::is_split),
+        }
+    }
+
+    /// Number of indices over all devices; `None` on overflow.
+    pub fn size(&self) -> Option<Dim> {
+        match self {
+            AxisTree::Leaf { size, .. } => Some(size.clone()),
+            AxisTree::Product(k) => k
+                .iter()
+                .try_fold(Dim::ONE, |acc, t| acc.checked_mul(&t.size()?)),
+            AxisTree::Sum(k) => k
+                .iter()
+                .try_fold(Dim::ZERO, |acc, t| acc.checked_add(&t.size()?)),
+        }
+    }
+
+    /// Number of indices on the device of rank `rank`.
+    pub fn local_size(&self, classes: &[ClassData], rank: usize) -> Option<Dim> {
+        match self {
+            AxisTree::Leaf { size, split: None } => Some(size.clone()),
+            AxisTree::Leaf { split: Some(c), .. } => Some(Dim::constant(
+                classes.get(c.class.index())?.range(rank, c.div)?.len,
+            )),
+            AxisTree::Product(k) => k.iter().try_fold(Dim::ONE, |acc, t| {
+                acc.checked_mul(&t.local_size(classes, rank)?)
+            }),
+            AxisTree::Sum(k) => k.iter().try_fold(Dim::ZERO, |acc, t| {
+                acc.checked_add(&t.local_size(classes, rank)?)
+            }),
+        }
+    }
+
+    /// The global indices on the device of rank `rank`, ascending; `None` where a size is symbolic.
+    pub fn runs(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Run>> {
+        self.runs_by(&|c| classes.get(c.class.index())?.range(rank, c.div))
+    }
+
+    /// [`Self::runs`] of the indices whose primary owner is the device of rank `rank`.
+    pub fn owned_runs(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Run>> {
+        self.runs_by(&|c| classes.get(c.class.index())?.owned(rank, c.div))
+    }
+
+    fn runs_by(&self, range: &dyn Fn(ClassRef) -> Option<Range>) -> Option<Vec<Run>> {
+        let mut out: Vec<Run> = Vec::new();
+        let mut push = |r: Run| match out.last_mut() {
+            _ if r.len == 0 => {}
+            Some(last) if last.end() == r.start => last.len += r.len,
+            _ => out.push(r),
+        };
+        match self {
+            AxisTree::Leaf { size, split: None } => push(Range {
+                start: 0,
+                len: size.as_const()?,
+            }),
+            AxisTree::Leaf { split: Some(c), .. } => push(range(*c)?),
+            AxisTree::Sum(k) => {
+                let mut at = 0;
+                for t in k {
+                    for r in t.runs_by(range)? {
+                        push(Range {
+                            start: at + r.start,
+                            len: r.len,
+                        });
+                    }
+                    at += t.size()?.as_const()?;
+                }
+            }
+            AxisTree::Product(k) => {
+                let Some((last, major)) = k.split_last() else {
+                    return Some(vec![Range { start: 0, len: 1 }]);
+                };
+                let n = last.size()?.as_const()?;
+                let minor = last.runs_by(range)?;
+                let major = AxisTree::Product(major.to_vec()).runs_by(range)?;
+                if minor.as_slice() == [(Range { start: 0, len: n })] {
+                    for r in major {
+                        push(Range {
+                            start: r.start * n,
+                            len: r.len * n,
+                        });
+                    }
+                } else {
+                    for i in major.iter().flat_map(|r| r.start..r.end()) {
+                        for m in &minor {
+                            push(Range {
+                                start: i * n + m.start,
+                                len: m.len,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        Some(out)
+    }
+
+    /// The same tree with nested products and sums flattened and unsplit subtrees merged into leaves.
+    #[must_use]
+    pub fn simplified(&self) -> AxisTree {
+        let whole = |t: &AxisTree| match t {
+            AxisTree::Leaf { size, split: None } => Some(size.clone()),
+            _ => None,
+        };
+        match self {
+            AxisTree::Leaf { .. } => self.clone(),
+            AxisTree::Product(k) => {
+                let mut out: Vec<AxisTree> = Vec::new();
+                for t in k.iter().map(AxisTree::simplified) {
+                    let parts = if let AxisTree::Product(p) = t {
+                        p
+                    } else {
+                        vec![t]
+                    };
+                    for t in parts {
+                        let size = whole(&t);
+                        if size.as_ref().is_some_and(Dim::is_one) {
+                            continue;
+                        }
+                        match (out.last().and_then(whole), size) {
+                            (Some(a), Some(b)) if a.checked_mul(&b).is_some() => {
+                                let n = a.checked_mul(&b).unwrap_or(Dim::ONE);
+                                out.pop();
+                                out.push(AxisTree::whole(n));
+                            }
+                            _ => out.push(t),
+                        }
+                    }
+                }
+                match out.len() {
+                    0 => AxisTree::whole(Dim::ONE),
+                    1 => out.remove(0),
+                    _ => AxisTree::Product(out),
+                }
+            }
+            AxisTree::Sum(k) => {
+                let mut out: Vec<AxisTree> = Vec::new();
+                for t in k.iter().map(AxisTree::simplified) {
+                    let parts = if let AxisTree::Sum(p) = t { p } else { vec![t] };
+                    for t in parts {
+                        let size = whole(&t);
+                        if size.as_ref().is_some_and(Dim::is_zero) {
+                            continue;
+                        }
+                        match (out.last().and_then(whole), size) {
+                            (Some(a), Some(b)) if a.checked_add(&b).is_some() => {
+                                let n = a.checked_add(&b).unwrap_or(Dim::ZERO);
+                                out.pop();
+                                out.push(AxisTree::whole(n));
+                            }
+                            _ => out.push(t),
+                        }
+                    }
+                }
+                match out.len() {
+                    0 => AxisTree::whole(Dim::ZERO),
+                    1 => out.remove(0),
+                    _ => AxisTree::Sum(out),
+                }
+            }
+        }
+    }
+
+    /// Every class the tree is split by, in order of appearance.
+    pub fn classes(&self, out: &mut Vec<ClassRef>) {
+        match self {
+            AxisTree::Leaf { split, .. } => out.extend(split),
+            AxisTree::Product(k) | AxisTree::Sum(k) => k.iter().for_each(|t| t.classes(out)),
+        }
+    }
+}
+
+/// `c0*128 + 64`: a split leaf is its class, with `:size` where the class is a reference to a part; other leaves
+/// are sizes. Products bind tighter than sums.
+impl fmt::Display for AxisTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |f: &mut fmt::Formatter<'_>,
+                    k: &[AxisTree],
+                    sep: &str,
+                    paren: fn(&AxisTree) -> bool| {
+            for (i, t) in k.iter().enumerate() {
+                if i > 0 {
+                    f.write_str(sep)?;
+                }
+                if paren(t) {
+                    write!(f, "({t})")?;
+                } else {
+                    write!(f, "{t}")?;
+                }
+            }
+            Ok(())
+        };
+        match self {
+            AxisTree::Leaf { split: Some(c), .. } => c.fmt(f),
+            AxisTree::Leaf { size, split: None } if size.as_const().is_none() => {
+                write!(f, "[{size}]")
+            }
+            AxisTree::Leaf { size, split: None } => size.fmt(f),
+            AxisTree::Product(k) => list(f, k, "*", |t| !matches!(t, AxisTree::Leaf { .. })),
+            AxisTree::Sum(k) => list(f, k, " + ", |t| matches!(t, AxisTree::Sum(_))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(size: u64, cuts: &[(u64, u64)]) -> ClassData {
+        ClassData {
+            name: "t".into(),
+            size,
+            ranges: cuts
+                .iter()
+                .map(|&(a, b)| Range::from_bounds(a, b))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn runs_of_sums_and_minor_factors() {
+        let classes = [class(4, &[(0, 1), (1, 4)])];
+        let c = AxisTree::Leaf {
+            size: Dim::constant(4),
+            split: Some(ClassRef {
+                class: Class::new(0),
+                div: 1,
+            }),
+        };
+        let major = AxisTree::Product(vec![c.clone(), AxisTree::whole(Dim::constant(2))]);
+        let minor = AxisTree::Product(vec![AxisTree::whole(Dim::constant(2)), c]);
+        let both = AxisTree::Sum(vec![major, minor]);
+        let runs: Vec<_> = both
+            .runs(&classes, 0)
+            .expect("const")
+            .iter()
+            .map(|r| (r.start, r.len))
+            .collect();
+        assert_eq!(runs, [(0, 2), (8, 1), (12, 1)]);
+        let runs: Vec<_> = both
+            .runs(&classes, 1)
+            .expect("const")
+            .iter()
+            .map(|r| (r.start, r.len))
+            .collect();
+        assert_eq!(runs, [(2, 6), (9, 3), (13, 3)]);
+    }
+
+    #[test]
+    fn overlapping_projection_has_one_owner() {
+        let c = class(8, &[(0, 3), (3, 4), (4, 8)]);
+        assert_eq!(c.range(1, 4), Some(Range { start: 0, len: 1 }));
+        assert_eq!(c.owned(1, 4).map(|r| r.len), Some(0));
+        assert_eq!(c.owned(2, 4), Some(Range { start: 1, len: 1 }));
+        assert!(c.overlaps(4) && !c.overlaps(1));
+    }
+}

@@ -1,0 +1,138 @@
+//! Shardings: how the devices of a group divide a value.
+//!
+//! A dimension is a tree of factors; a sharding names, per dimension, the leaves that are split and the [class]
+//! whose ranges say which device holds which indices. Everything users see (`axis 1`, extents per device) is
+//! derived from this.
+//!
+//! [class]: ClassData
+
+mod axis;
+mod class;
+
+pub use axis::{AxisTree, ClassRef, Run, cover_runs, runs_len};
+pub use class::{ClassData, Range};
+
+use crate::dims::Dim;
+use crate::entity::Class;
+use crate::types::{RANK, TensorType};
+
+/// Whether what the devices hold must still be combined by a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pending {
+    /// Nothing is pending.
+    None,
+    /// The value is the sum over the group's devices.
+    Partial,
+    /// [`Pending::Partial`], and each row is zero on every device but the one that owns its expert in the class.
+    Disjoint(Class),
+}
+
+/// How a value on a group of devices is divided. On the host or on one device it is always
+/// [`Sharding::mirrored`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sharding {
+    /// Per axis, the factor tree with its split leaves; `None` where no leaf of the axis is split.
+    pub axes: [Option<Box<AxisTree>>; RANK],
+    /// Whether a sum over the devices is pending. Never together with a split axis.
+    pub pending: Pending,
+    /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range
+    /// touches (a quantised tensor whose ranges do not end at blocks). 1 where ranges are stored as they are.
+    pub cover: u64,
+}
+
+impl Default for Sharding {
+    fn default() -> Self {
+        Sharding::mirrored()
+    }
+}
+
+impl Sharding {
+    /// Every device holds the whole value.
+    pub const fn mirrored() -> Sharding {
+        Sharding {
+            axes: [None, None, None, None],
+            pending: Pending::None,
+            cover: 1,
+        }
+    }
+
+    /// Unsplit, with a pending sum.
+    pub const fn pending(pending: Pending) -> Sharding {
+        Sharding {
+            axes: [None, None, None, None],
+            pending,
+            cover: 1,
+        }
+    }
+
+    /// Split by these trees; axes whose tree has no split leaf count as whole.
+    pub fn split(axes: [AxisTree; RANK]) -> Sharding {
+        Sharding {
+            axes: axes.map(|a| a.is_split().then(|| Box::new(a.simplified()))),
+            pending: Pending::None,
+            cover: 1,
+        }
+    }
+
+    /// Whether any axis is split.
+    pub fn is_split(&self) -> bool {
+        self.axes.iter().any(Option::is_some)
+    }
+
+    /// Whether every device holds the whole value.
+    pub fn is_mirrored(&self) -> bool {
+        !self.is_split() && self.pending == Pending::None
+    }
+
+    /// The tree of an axis of that size; one whole leaf where the axis is not split.
+    pub fn tree(&self, axis: usize, size: &Dim) -> AxisTree {
+        self.axes[axis]
+            .as_deref()
+            .cloned()
+            .unwrap_or_else(|| AxisTree::whole(size.clone()))
+    }
+
+    /// The type of what the device of rank `rank` stores.
+    pub fn local_type(
+        &self,
+        ty: &TensorType,
+        classes: &[ClassData],
+        rank: usize,
+    ) -> Option<TensorType> {
+        let mut out = ty.clone();
+        for (axis, tree) in self.axes.iter().enumerate() {
+            let Some(tree) = tree else { continue };
+            out.dims[axis] = if axis == 0 && self.cover > 1 {
+                let runs = tree.runs(classes, rank)?;
+                Dim::constant(runs_len(&cover_runs(&runs, self.cover)))
+            } else {
+                tree.local_size(classes, rank)?
+            };
+        }
+        Some(out)
+    }
+
+    /// The runs of global indices along `axis` (of that size) that the device of rank `rank` stores.
+    pub fn runs(
+        &self,
+        axis: usize,
+        size: &Dim,
+        classes: &[ClassData],
+        rank: usize,
+    ) -> Option<Vec<Run>> {
+        match &self.axes[axis] {
+            None => Some(vec![Run {
+                start: 0,
+                len: size.as_const()?,
+            }]),
+            Some(tree) => {
+                let runs = tree.runs(classes, rank)?;
+                Some(if axis == 0 && self.cover > 1 {
+                    cover_runs(&runs, self.cover)
+                } else {
+                    runs
+                })
+            }
+        }
+    }
+}

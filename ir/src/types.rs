@@ -1,0 +1,82 @@
+//! Tensor types: an element type and four sizes in ggml's order.
+
+use std::fmt;
+
+use crate::dims::{Bindings, Dim};
+use crate::dtype::DType;
+
+/// Axes of a tensor; ggml's tensors always have four, trailing ones of size 1.
+pub const RANK: usize = 4;
+
+/// Element type and shape. `dims[0]` is the contiguous axis ("axis 0").
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorType {
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes, contiguous axis first.
+    pub dims: [Dim; RANK],
+}
+
+impl TensorType {
+    /// A type with up to four sizes; missing ones are 1.
+    ///
+    /// # Panics
+    /// When more than four sizes are given.
+    pub fn new<const K: usize>(dtype: DType, dims: [Dim; K]) -> TensorType {
+        const { assert!(K <= RANK) };
+        let mut out = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];
+        for (o, d) in out.iter_mut().zip(dims) {
+            *o = d;
+        }
+        TensorType { dtype, dims: out }
+    }
+
+    /// The same shape with other elements.
+    #[must_use]
+    pub fn with_dtype(&self, dtype: DType) -> TensorType {
+        TensorType {
+            dtype,
+            dims: self.dims.clone(),
+        }
+    }
+
+    /// The same elements with one size changed.
+    #[must_use]
+    pub fn with_dim(&self, axis: usize, dim: Dim) -> TensorType {
+        let mut t = self.clone();
+        t.dims[axis] = dim;
+        t
+    }
+
+    /// Number of elements; `None` on overflow.
+    pub fn elements(&self) -> Option<Dim> {
+        Dim::product(&self.dims)
+    }
+
+    /// Bytes of the packed tensor for one batch; `None` when rows are not whole blocks, or on overflow.
+    pub fn bytes(&self, bindings: &Bindings) -> Option<u64> {
+        let row = self.dtype.bytes(self.dims[0].eval(bindings)?)?;
+        self.dims[1..]
+            .iter()
+            .try_fold(row, |acc, d| acc.checked_mul(d.eval(bindings)?))
+    }
+}
+
+/// `f32[4096, n_tokens]`: trailing sizes of 1 are left out.
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rank = self
+            .dims
+            .iter()
+            .rposition(|d| !d.is_one())
+            .map_or(1, |i| i + 1);
+        write!(f, "{}[", self.dtype)?;
+        for (i, d) in self.dims[..rank].iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{d}")?;
+        }
+        f.write_str("]")
+    }
+}

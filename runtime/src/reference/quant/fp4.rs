@@ -1,0 +1,120 @@
+//! Four-bit floating-point elements (e2m1) under an eight-bit floating-point scale.
+//!
+//! An e2m1 element is one of ±{0, 0.5, 1, 1.5, 2, 3, 4, 6}, the high bit its sign (OCP Microscaling Formats 1.0).
+//! As in ggml the table holds the doubled, integral values and the scale is halved.
+//!
+//! Layouts (ggml's `block_mxfp4` and `block_nvfp4`), byte offsets in brackets:
+//!
+//! | format | block | layout | value |
+//! |--------|-------|--------|-------|
+//! | mxfp4 | 32 | `e` e8m0 \[0\] `qs` \[1..17\], nibbles in one run of 16 bytes | `VALUES[q]·2^(e - 128)` |
+//! | nvfp4 | 64 | `d` 4 × ue4m3 \[0..4\] `qs` \[4..36\], nibbles in runs of 8 bytes | `VALUES[q]·d/2`, one `d` for 16 elements |
+
+use super::bits::{pack, signed_extreme, unpack};
+
+/// The e2m1 values, doubled. Code 8 is a plain zero, not a negative one, as in ggml.
+const VALUES: [f32; 16] = [
+    0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0,
+];
+
+pub(super) fn decode_mxfp4(block: &[u8; 17], out: &mut [f32; 32]) {
+    look_up(half_e8m0(block[0]), &unpack::<32>(4, 16, &block[1..]), out);
+}
+
+pub(super) fn decode_nvfp4(block: &[u8; 36], out: &mut [f32; 64]) {
+    let codes: [u8; 64] = unpack(4, 8, &block[4..]);
+    let groups = out.chunks_exact_mut(16).zip(codes.chunks_exact(16));
+    for ((out, codes), &d) in groups.zip(&block[..4]) {
+        look_up(half_ue4m3(d), codes, out);
+    }
+}
+
+fn look_up(d: f32, codes: &[u8], out: &mut [f32]) {
+    for (out, &code) in out.iter_mut().zip(codes) {
+        *out = VALUES[usize::from(code)] * d;
+    }
+}
+
+/// `2^(e - 128)`: half of the e8m0 value. The two smallest are subnormal in f32.
+fn half_e8m0(e: u8) -> f32 {
+    f32::from_bits(match e {
+        0 | 1 => 0x0020_0000 << e,
+        _ => u32::from(e - 1) << 23,
+    })
+}
+
+/// Half of an unsigned e4m3 value (bias 7, top bit ignored). The NaN code 0x7f reads as 0, as in ggml.
+fn half_ue4m3(d: u8) -> f32 {
+    let (exponent, mantissa) = (i32::from(d >> 3) & 15, f32::from(d & 7));
+    match (d, exponent) {
+        (0 | 0x7f, _) => 0.0,
+        (_, 0) => mantissa * power_of_two(-10),
+        _ => (8.0 + mantissa) * power_of_two(exponent - 11),
+    }
+}
+
+/// `2^exponent`, for exponents of normal f32.
+fn power_of_two(exponent: i32) -> f32 {
+    f32::from_bits(((127 + exponent) as u32) << 23)
+}
+
+/// As ggml's `quantize_row_mxfp4_ref`: the exponent of the largest magnitude becomes that of 4, each element takes
+/// the nearest value, the lowest code of equals.
+///
+/// The exponent is read off the f32, where ggml takes `floor(log2f(amax))`, which may round up to the next
+/// integer for magnitudes within a few ulp below a power of two.
+pub(super) fn encode_mxfp4(x: &[f32; 32]) -> [u8; 17] {
+    let amax = signed_extreme(x).abs();
+    let e = ((amax.to_bits() >> 23) as u8).saturating_sub(2);
+    let d = half_e8m0(e);
+    let mut block = [0; 17];
+    block[0] = e;
+    pack(4, 16, &x.map(|x| nearest(x, d)), &mut block[1..]);
+    block
+}
+
+fn nearest(x: f32, d: f32) -> u8 {
+    let error = |code: u8| (VALUES[usize::from(code)] * d - x).abs();
+    (1..16).fold(0, |best, code| {
+        if error(code) < error(best) {
+            code
+        } else {
+            best
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn e8m0_is_a_power_of_two_down_to_the_subnormals() {
+        assert_eq!(half_e8m0(0), f32::MIN_POSITIVE / 4.0);
+        assert_eq!(half_e8m0(1), f32::MIN_POSITIVE / 2.0);
+        assert_eq!(half_e8m0(2), f32::MIN_POSITIVE);
+        assert_eq!(half_e8m0(128), 1.0);
+        assert_eq!(half_e8m0(255), 2f32.powi(127));
+    }
+
+    #[test]
+    fn ue4m3_has_subnormals_and_a_quiet_nan() {
+        assert_eq!(half_ue4m3(0), 0.0);
+        assert_eq!(half_ue4m3(1), 2f32.powi(-10));
+        assert_eq!(half_ue4m3(0x08), 2f32.powi(-7));
+        assert_eq!(half_ue4m3(0x38), 0.5);
+        assert_eq!(half_ue4m3(0x7e), 224.0);
+        assert_eq!(half_ue4m3(0x7f), 0.0);
+    }
+
+    #[test]
+    fn mxfp4_keeps_representable_blocks() {
+        let mut x = [0.0; 32];
+        x[..5].copy_from_slice(&[6.0, -4.0, 0.5, -1.5, 3.0]);
+        let block = encode_mxfp4(&x);
+        assert_eq!(block[0], 127);
+        let mut out = [f32::NAN; 32];
+        decode_mxfp4(&block, &mut out);
+        assert_eq!(out, x);
+    }
+}

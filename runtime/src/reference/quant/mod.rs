@@ -1,0 +1,217 @@
+//! Quantised rows to f32 and back: the scalar definition of every block format the runtime can read.
+//!
+//! A quantised tensor is a sequence of blocks along axis 0. [`dequantise`] turns whole blocks into f32,
+//! [`quantise`] does the reverse. Both evaluate in f32, one rounding per written operation and never fused, in
+//! the order ggml's scalar `dequantize_row_*` and `quantize_row_*_ref` do, so that a decoded weight has the same
+//! bits here as there.
+//!
+//! The block layouts are those of the GGUF format (ggml's `block_*` structures); every file states the layouts
+//! of its family:
+//!
+//! | file       | formats                                         | decoded value                       |
+//! |------------|-------------------------------------------------|-------------------------------------|
+//! | `plain`    | f32 f16 bf16 f64 i8 i16 i32 i64                 | the element                         |
+//! | `legacy`   | q4_0 q4_1 q5_0 q5_1 q8_0 q8_1                   | `d·q` or `d·q + m`, blocks of 32    |
+//! | `k`        | q2_k q3_k q4_k q5_k q6_k q8_k                   | two-level scales, blocks of 256     |
+//! | `k_encode` | the same, other direction                       |                                     |
+//! | `iq4`      | iq4_nl iq4_xs                                   | a 16-entry non-linear codebook      |
+//! | `fp4`      | mxfp4 nvfp4                                     | e2m1 elements under a small float   |
+//! | `ternary`  | tq1_0 tq2_0 q1_0                                | `d·{-1, 0, 1}` or `d·{-1, 1}`       |
+//!
+//! The formats whose blocks index grids of hundreds of entries (iq1\*, iq2\*, iq3\*) have no decoder:
+//! [`QuantError::Unsupported`].
+
+mod bits;
+mod fp4;
+mod iq4;
+mod k;
+mod k_encode;
+mod legacy;
+mod plain;
+mod ternary;
+#[cfg(test)]
+mod tests;
+
+use bits::{decode_blocks, encode_blocks};
+use tpc_ir::dtype::DType;
+
+/// Why a row could not be converted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantError {
+    /// The format has no decoder here.
+    #[error("no decoder for {dtype}")]
+    Unsupported {
+        /// The format asked for.
+        dtype: DType,
+    },
+    /// The format has no encoder here.
+    #[error("no encoder for {dtype}")]
+    NoEncoder {
+        /// The format asked for.
+        dtype: DType,
+    },
+    /// The element count is not a whole number of blocks.
+    #[error("{elements} elements are not whole blocks of {dtype}, which holds {} a block", dtype.block_len())]
+    PartialBlock {
+        /// The format asked for.
+        dtype: DType,
+        /// Elements asked for.
+        elements: usize,
+    },
+    /// The bytes do not hold the elements asked for.
+    #[error("{elements} elements of {dtype} take {expected} bytes, not {found}")]
+    Length {
+        /// The format asked for.
+        dtype: DType,
+        /// Elements asked for.
+        elements: usize,
+        /// Bytes that many elements take.
+        expected: u64,
+        /// Bytes given.
+        found: usize,
+    },
+}
+
+/// Whether [`dequantise`] reads `dtype`.
+pub fn can_dequantise(dtype: DType) -> bool {
+    decoder(dtype).is_some()
+}
+
+/// Whether [`quantise`] writes `dtype`.
+pub fn can_quantise(dtype: DType) -> bool {
+    encoder(dtype).is_some()
+}
+
+/// Decodes `bytes`, whole blocks of `dtype`, into `out`, one f32 an element.
+///
+/// Integers and f64 convert to the nearest f32. Any byte pattern of the right length decodes; scales that are
+/// NaN or infinite give elements that are.
+///
+/// # Errors
+///
+/// [`QuantError::Unsupported`] for formats without a decoder, [`QuantError::PartialBlock`] when `out` is not
+/// whole blocks, and [`QuantError::Length`] when `bytes` is not exactly the blocks of `out`. `out` is untouched
+/// on error.
+pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), QuantError> {
+    let decode = decoder(dtype).ok_or(QuantError::Unsupported { dtype })?;
+    let expected = row_bytes(dtype, out.len())?;
+    if bytes.len() as u64 != expected {
+        return Err(QuantError::Length {
+            dtype,
+            elements: out.len(),
+            expected,
+            found: bytes.len(),
+        });
+    }
+    decode(bytes, out);
+    Ok(())
+}
+
+/// Encodes `values` as whole blocks of `dtype` and appends them to `out`.
+///
+/// f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl (the types of a KV cache) and mxfp4 follow ggml's
+/// `quantize_row_*_ref`. q2_k, q3_k, q4_k, q5_k, q6_k and iq4_xs take scales straight from each group's extremes,
+/// without ggml's search: valid blocks, slightly coarser than its own.
+///
+/// No input panics, but only finite values whose scale fits f16 (magnitudes up to 65504, to be safe) survive.
+///
+/// # Errors
+///
+/// [`QuantError::NoEncoder`] for formats without an encoder and [`QuantError::PartialBlock`] when `values` is not
+/// whole blocks. `out` is untouched on error.
+pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), QuantError> {
+    let encode = encoder(dtype).ok_or(QuantError::NoEncoder { dtype })?;
+    row_bytes(dtype, values.len())?;
+    encode(values, out);
+    Ok(())
+}
+
+fn row_bytes(dtype: DType, elements: usize) -> Result<u64, QuantError> {
+    dtype
+        .bytes(elements as u64)
+        .ok_or(QuantError::PartialBlock { dtype, elements })
+}
+
+/// Reads whole blocks; the lengths are already known to agree.
+type Decoder = fn(&[u8], &mut [f32]);
+
+/// Appends whole blocks; the length is already known to be whole blocks.
+type Encoder = fn(&[f32], &mut Vec<u8>);
+
+fn decoder(dtype: DType) -> Option<Decoder> {
+    Some(match dtype {
+        DType::F32 => |b, o| decode_blocks(b, o, plain::decode_f32),
+        DType::F16 => |b, o| decode_blocks(b, o, plain::decode_f16),
+        DType::Bf16 => |b, o| decode_blocks(b, o, plain::decode_bf16),
+        DType::F64 => |b, o| decode_blocks(b, o, plain::decode_f64),
+        DType::I8 => |b, o| decode_blocks(b, o, plain::decode_i8),
+        DType::I16 => |b, o| decode_blocks(b, o, plain::decode_i16),
+        DType::I32 => |b, o| decode_blocks(b, o, plain::decode_i32),
+        DType::I64 => |b, o| decode_blocks(b, o, plain::decode_i64),
+        DType::Q4_0 => |b, o| decode_blocks(b, o, legacy::decode_q4_0),
+        DType::Q4_1 => |b, o| decode_blocks(b, o, legacy::decode_q4_1),
+        DType::Q5_0 => |b, o| decode_blocks(b, o, legacy::decode_q5_0),
+        DType::Q5_1 => |b, o| decode_blocks(b, o, legacy::decode_q5_1),
+        DType::Q8_0 => |b, o| decode_blocks(b, o, legacy::decode_q8_0),
+        DType::Q8_1 => |b, o| decode_blocks(b, o, legacy::decode_q8_1),
+        DType::Q2K => |b, o| decode_blocks(b, o, k::decode_q2_k),
+        DType::Q3K => |b, o| decode_blocks(b, o, k::decode_q3_k),
+        DType::Q4K => |b, o| decode_blocks(b, o, k::decode_q4_k),
+        DType::Q5K => |b, o| decode_blocks(b, o, k::decode_q5_k),
+        DType::Q6K => |b, o| decode_blocks(b, o, k::decode_q6_k),
+        DType::Q8K => |b, o| decode_blocks(b, o, k::decode_q8_k),
+        DType::Iq4Nl => |b, o| decode_blocks(b, o, iq4::decode_iq4_nl),
+        DType::Iq4Xs => |b, o| decode_blocks(b, o, iq4::decode_iq4_xs),
+        DType::Mxfp4 => |b, o| decode_blocks(b, o, fp4::decode_mxfp4),
+        DType::Nvfp4 => |b, o| decode_blocks(b, o, fp4::decode_nvfp4),
+        DType::Tq1_0 => |b, o| decode_blocks(b, o, ternary::decode_tq1_0),
+        DType::Tq2_0 => |b, o| decode_blocks(b, o, ternary::decode_tq2_0),
+        DType::Q1_0 => |b, o| decode_blocks(b, o, ternary::decode_q1_0),
+        DType::Iq1S
+        | DType::Iq1M
+        | DType::Iq2Xxs
+        | DType::Iq2Xs
+        | DType::Iq2S
+        | DType::Iq3Xxs
+        | DType::Iq3S => return None,
+    })
+}
+
+fn encoder(dtype: DType) -> Option<Encoder> {
+    Some(match dtype {
+        DType::F32 => |x, o| encode_blocks(x, o, plain::encode_f32),
+        DType::F16 => |x, o| encode_blocks(x, o, plain::encode_f16),
+        DType::Bf16 => |x, o| encode_blocks(x, o, plain::encode_bf16),
+        DType::Q4_0 => |x, o| encode_blocks(x, o, legacy::encode_q4_0),
+        DType::Q4_1 => |x, o| encode_blocks(x, o, legacy::encode_q4_1),
+        DType::Q5_0 => |x, o| encode_blocks(x, o, legacy::encode_q5_0),
+        DType::Q5_1 => |x, o| encode_blocks(x, o, legacy::encode_q5_1),
+        DType::Q8_0 => |x, o| encode_blocks(x, o, legacy::encode_q8_0),
+        DType::Q2K => |x, o| encode_blocks(x, o, k_encode::encode_q2_k),
+        DType::Q3K => |x, o| encode_blocks(x, o, k_encode::encode_q3_k),
+        DType::Q4K => |x, o| encode_blocks(x, o, k_encode::encode_q4_k),
+        DType::Q5K => |x, o| encode_blocks(x, o, k_encode::encode_q5_k),
+        DType::Q6K => |x, o| encode_blocks(x, o, k_encode::encode_q6_k),
+        DType::Iq4Nl => |x, o| encode_blocks(x, o, iq4::encode_iq4_nl),
+        DType::Iq4Xs => |x, o| encode_blocks(x, o, iq4::encode_iq4_xs),
+        DType::Mxfp4 => |x, o| encode_blocks(x, o, fp4::encode_mxfp4),
+        DType::F64
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::Q8_1
+        | DType::Q8K
+        | DType::Nvfp4
+        | DType::Tq1_0
+        | DType::Tq2_0
+        | DType::Q1_0
+        | DType::Iq1S
+        | DType::Iq1M
+        | DType::Iq2Xxs
+        | DType::Iq2Xs
+        | DType::Iq2S
+        | DType::Iq3Xxs
+        | DType::Iq3S => return None,
+    })
+}
