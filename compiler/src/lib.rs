@@ -1,1 +1,12 @@
-//! placeholder
+//! # tpc: a compiler for tensor-parallel inference of quantised GGUF models
+//!
+//! The crate reads GGUF files ([`gguf`]), lowers architectures to the IR ([`arch`]), runs the passes over it
+//! ([`pipeline`]) and reports what came out ([`report`]). The `tpc` program is [`cli`].
+
+pub mod arch;
+pub mod cli;
+pub mod diag;
+pub mod gguf;
+pub mod pipeline;
+pub mod placement;
+pub mod report;

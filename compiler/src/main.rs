@@ -1,1 +1,7 @@
-fn main() {}
+//! The `tpc` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tpc::cli::run(std::env::args_os())
+}

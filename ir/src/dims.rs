@@ -56,6 +56,10 @@ impl Symbol {
 
 const N: usize = Symbol::ALL.len();
 
+/// Terms of the longest polynomial; arithmetic beyond it fails like an overflow, so that hostile text cannot make
+/// products of sizes grow without bound.
+const MAX_TERMS: usize = 64;
+
 /// The value of every symbol for one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bindings([u64; N]);
@@ -134,20 +138,20 @@ impl Dim {
         matches!(self.0, Repr::Const(0))
     }
 
-    fn terms(&self) -> Vec<Term> {
-        match &self.0 {
+    /// The terms; `None` when the constant does not fit a coefficient.
+    fn terms(&self) -> Option<Vec<Term>> {
+        Some(match &self.0 {
             Repr::Const(0) => Vec::new(),
-            Repr::Const(n) => {
-                vec![Term {
-                    coeff: i64::try_from(*n).unwrap_or(i64::MAX),
-                    powers: [0; N],
-                }]
-            }
+            Repr::Const(n) => vec![Term {
+                coeff: i64::try_from(*n).ok()?,
+                powers: [0; N],
+            }],
             Repr::Poly(t) => t.to_vec(),
-        }
+        })
     }
 
-    /// The canonical polynomial of these terms; `None` when it is a negative constant.
+    /// The canonical polynomial of these terms; `None` when it is a negative constant, has more than [`MAX_TERMS`]
+    /// terms, or a coefficient that has no negative.
     fn from_terms(mut terms: Vec<Term>) -> Option<Dim> {
         terms.sort_by(|a, b| b.powers.cmp(&a.powers));
         let mut out: Vec<Term> = Vec::with_capacity(terms.len());
@@ -160,6 +164,9 @@ impl Dim {
             }
         }
         out.retain(|t| t.coeff != 0);
+        if out.len() > MAX_TERMS || out.iter().any(|t| t.coeff == i64::MIN) {
+            return None;
+        }
         match out.as_slice() {
             [] => Some(Dim::ZERO),
             [t] if t.powers == [0; N] => Some(Dim::constant(u64::try_from(t.coeff).ok()?)),
@@ -172,8 +179,8 @@ impl Dim {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_add(b).map(Dim::constant);
         }
-        let mut t = self.terms();
-        t.extend(other.terms());
+        let mut t = self.terms()?;
+        t.extend(other.terms()?);
         Dim::from_terms(t)
     }
 
@@ -182,8 +189,8 @@ impl Dim {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_sub(b).map(Dim::constant);
         }
-        let mut t = self.terms();
-        t.extend(other.terms().into_iter().map(|t| Term {
+        let mut t = self.terms()?;
+        t.extend(other.terms()?.into_iter().map(|t| Term {
             coeff: -t.coeff,
             ..t
         }));
@@ -195,9 +202,10 @@ impl Dim {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_mul(b).map(Dim::constant);
         }
-        let mut t = Vec::new();
-        for a in self.terms() {
-            for b in other.terms() {
+        let (left, right) = (self.terms()?, other.terms()?);
+        let mut t = Vec::with_capacity(left.len() * right.len());
+        for a in &left {
+            for b in &right {
                 let mut powers = a.powers;
                 for (p, q) in powers.iter_mut().zip(b.powers) {
                     *p = p.checked_add(q)?;
@@ -219,10 +227,10 @@ impl Dim {
         if self == divisor {
             return Some(Dim::ONE);
         }
-        let d = divisor.terms();
+        let d = divisor.terms()?;
         let [d] = d.as_slice() else {
             // A sum divides only what is a multiple of it.
-            let (a, b) = (self.terms(), d);
+            let (a, b) = (self.terms()?, d);
             if b.is_empty() || a.len() != b.len() {
                 return None;
             }
@@ -230,7 +238,7 @@ impl Dim {
             return (divisor.checked_mul(&first)? == *self).then_some(first);
         };
         let mut out = Vec::new();
-        for t in self.terms() {
+        for t in self.terms()? {
             if t.coeff % d.coeff != 0 {
                 return None;
             }

@@ -23,7 +23,9 @@ pub mod graph;
 pub mod op;
 pub mod place;
 pub mod sharding;
+pub mod text;
 pub mod types;
+pub mod verify;
 
 pub use dims::{Bindings, Dim, Symbol};
 pub use dtype::DType;

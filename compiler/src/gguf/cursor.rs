@@ -29,7 +29,13 @@ impl<'a> Cursor<'a> {
     pub(super) fn new(bytes: &'a [u8], limit: usize, file: &'a str) -> Cursor<'a> {
         let clipped = bytes.len() > limit;
         let bytes = &bytes[..bytes.len().min(limit)];
-        Cursor { bytes, at: 0, clipped, endianness: Endianness::Little, file }
+        Cursor {
+            bytes,
+            at: 0,
+            clipped,
+            endianness: Endianness::Little,
+            file,
+        }
     }
 
     /// Bytes from the start of the file to the cursor.
@@ -61,17 +67,29 @@ impl<'a> Cursor<'a> {
 
     fn out_of_bytes(&self, needed: u64, reading: &'static str) -> GgufError {
         let kind = if self.clipped {
-            GgufErrorKind::HeaderTooLarge { reading, limit: self.bytes.len() as u64 }
+            GgufErrorKind::HeaderTooLarge {
+                reading,
+                limit: self.bytes.len() as u64,
+            }
         } else {
-            GgufErrorKind::TruncatedHeader { reading, needed, left: self.left() as u64 }
+            GgufErrorKind::TruncatedHeader {
+                reading,
+                needed,
+                left: self.left() as u64,
+            }
         };
         self.error_at(self.offset(), kind)
     }
 
     /// The next `N` bytes.
-    pub(super) fn chunk<const N: usize>(&mut self, reading: &'static str) -> Result<[u8; N], GgufError> {
+    pub(super) fn chunk<const N: usize>(
+        &mut self,
+        reading: &'static str,
+    ) -> Result<[u8; N], GgufError> {
         let bytes = self.take(N as u64, reading)?;
-        Ok(*bytes.first_chunk::<N>().expect("invariant: take returns the bytes asked for"))
+        Ok(*bytes
+            .first_chunk::<N>()
+            .expect("invariant: take returns the bytes asked for"))
     }
 
     pub(super) fn u32(&mut self, reading: &'static str) -> Result<u32, GgufError> {
@@ -103,9 +121,22 @@ impl<'a> Cursor<'a> {
             Ok(n) if count <= at_most => Ok(n),
             _ if self.clipped => {
                 let limit = self.bytes.len() as u64;
-                Err(self.error_at(offset, GgufErrorKind::HeaderTooLarge { reading: what, limit }))
+                Err(self.error_at(
+                    offset,
+                    GgufErrorKind::HeaderTooLarge {
+                        reading: what,
+                        limit,
+                    },
+                ))
             }
-            _ => Err(self.error_at(offset, GgufErrorKind::ImplausibleCount { what, count, at_most })),
+            _ => Err(self.error_at(
+                offset,
+                GgufErrorKind::ImplausibleCount {
+                    what,
+                    count,
+                    at_most,
+                },
+            )),
         }
     }
 }

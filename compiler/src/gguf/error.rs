@@ -47,20 +47,37 @@ pub enum StringDefect {
 
 /// The kinds of defect; [`GgufErrorKind::code`] numbers them and [`super::CODES`] explains them.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
+#[expect(
+    missing_docs,
+    reason = "the message of each variant says what its fields hold"
+)]
 pub enum GgufErrorKind {
     #[error("cannot {action}")]
-    Io { action: &'static str, source: io::Error },
+    Io {
+        action: &'static str,
+        source: io::Error,
+    },
     #[error("not a GGUF file: expected it to begin with \"GGUF\", found bytes {found:02x?}{}", guess(.looks_like))]
-    NotGguf { found: [u8; 4], looks_like: Option<&'static str> },
+    NotGguf {
+        found: [u8; 4],
+        looks_like: Option<&'static str>,
+    },
     #[error("GGUF version {found} is not supported: expected 2 or 3")]
     UnsupportedVersion { found: u32 },
     #[error("the header ends early: expected {needed} more bytes for {reading}, found {left}")]
-    TruncatedHeader { reading: &'static str, needed: u64, left: u64 },
+    TruncatedHeader {
+        reading: &'static str,
+        needed: u64,
+        left: u64,
+    },
     #[error("the header does not end within {limit} bytes (while reading {reading})")]
     HeaderTooLarge { reading: &'static str, limit: u64 },
     #[error("{what} is {count}, but the rest of the file has room for {at_most} at most")]
-    ImplausibleCount { what: &'static str, count: u64, at_most: u64 },
+    ImplausibleCount {
+        what: &'static str,
+        count: u64,
+        at_most: u64,
+    },
     #[error("bad metadata key: {defect}")]
     BadKey { defect: StringDefect },
     #[error("metadata key given twice; first at byte {first}")]
@@ -84,7 +101,11 @@ pub enum GgufErrorKind {
     #[error("dimensions {ne:?} are too large: expected fewer than 2^63 elements and bytes")]
     DimOverflow { ne: Vec<u64> },
     #[error("dimension 0 is {found}: expected a multiple of {block}, the block length of {dtype}")]
-    PartialBlock { dtype: tpc_ir::DType, block: u64, found: u64 },
+    PartialBlock {
+        dtype: tpc_ir::DType,
+        block: u64,
+        found: u64,
+    },
     #[error("unknown tensor type {found}{}", retired(*.found))]
     UnknownTensorType { found: u32 },
     #[error("data offset {found} is not a multiple of the alignment, {alignment}")]
@@ -93,38 +114,68 @@ pub enum GgufErrorKind {
     OffsetOverflow { found: u64, bytes: u64 },
     #[error("its data begin at byte {start}, inside those of {other:?}, which end at byte {end}")]
     TensorOverlap { other: String, start: u64, end: u64 },
-    #[error("the file is cut short: expected data up to byte {end}, found a file of {file_len} bytes")]
+    #[error(
+        "the file is cut short: expected data up to byte {end}, found a file of {file_len} bytes"
+    )]
     TruncatedData { end: u64, file_len: u64 },
     #[error("shard {number} of {count} is missing: expected it at {expected}")]
-    MissingShard { expected: String, number: u32, count: u32 },
-    #[error("the header says shard {number} of {count}, but the file is not named like one: expected {expected}")]
-    SplitName { number: u32, count: u32, expected: String },
+    MissingShard {
+        expected: String,
+        number: u32,
+        count: u32,
+    },
+    #[error(
+        "the header says shard {number} of {count}, but the file is not named like one: expected {expected}"
+    )]
+    SplitName {
+        number: u32,
+        count: u32,
+        expected: String,
+    },
     #[error("shards disagree: expected {what} {expected}, found {found}")]
-    SplitMismatch { what: &'static str, expected: String, found: String },
-    #[error("the shards hold {found} tensors: expected {expected}, the value of split.tensors.count")]
+    SplitMismatch {
+        what: &'static str,
+        expected: String,
+        found: String,
+    },
+    #[error(
+        "the shards hold {found} tensors: expected {expected}, the value of split.tensors.count"
+    )]
     SplitTensorCount { expected: u64, found: u64 },
     #[error("this shard has no tensor data, though {with} has")]
     MixedShardData { with: String },
     #[error("required metadata key is missing: expected {expected}")]
     MissingKey { expected: &'static str },
     #[error("metadata value of the wrong type: expected {expected}, found {found}")]
-    WrongType { expected: &'static str, found: String },
+    WrongType {
+        expected: &'static str,
+        found: String,
+    },
     #[error("metadata value out of range: expected {expected}, found {found}")]
-    OutOfRange { expected: &'static str, found: String },
-    #[error("metadata array of the wrong length: expected {expected} elements, one per layer, found {found}")]
+    OutOfRange {
+        expected: &'static str,
+        found: String,
+    },
+    #[error(
+        "metadata array of the wrong length: expected {expected} elements, one per layer, found {found}"
+    )]
     WrongLength { expected: usize, found: usize },
     #[error("expected {expected} bytes of data to write, got {found}")]
     DataLength { expected: u64, found: u64 },
 }
 
 fn guess(looks_like: &Option<&'static str>) -> String {
-    looks_like.map(|what| format!("; it looks like {what}")).unwrap_or_default()
+    looks_like
+        .map(|what| format!("; it looks like {what}"))
+        .unwrap_or_default()
 }
 
 fn retired(id: u32) -> &'static str {
     match id {
         4 | 5 => " (q4_2 and q4_3, withdrawn in 2023)",
-        31..=33 | 36..=38 => " (a layout repacked for one CPU, withdrawn: runtimes now repack on loading)",
+        31..=33 | 36..=38 => {
+            " (a layout repacked for one CPU, withdrawn: runtimes now repack on loading)"
+        }
         _ => "",
     }
 }
@@ -238,7 +289,12 @@ impl GgufErrorKind {
 impl GgufError {
     /// A defect of the file `file`, with neither offset nor subject yet.
     pub(super) fn new(file: &str, kind: GgufErrorKind) -> GgufError {
-        GgufError { file: file.to_owned(), offset: None, subject: None, kind: Box::new(kind) }
+        GgufError {
+            file: file.to_owned(),
+            offset: None,
+            subject: None,
+            kind: Box::new(kind),
+        }
     }
 
     /// The same, at `offset` bytes from the file's start.

@@ -65,12 +65,20 @@ impl Shard {
         let map = map_read_only(&file).map_err(|e| fail("map the file into memory", e))?;
         let header = parser::parse(&map, map.len() as u64, &name)?;
         let has_data = map.len() as u64 > header.data_offset && !header.tensors().is_empty();
-        let shard = Shard { path: path.to_owned(), map, data_offset: header.data_offset, has_data };
+        let shard = Shard {
+            path: path.to_owned(),
+            map,
+            data_offset: header.data_offset,
+            has_data,
+        };
         Ok((shard, header))
     }
 }
 
-#[expect(unsafe_code, reason = "mapping a file is unsafe because other processes can change it")]
+#[expect(
+    unsafe_code,
+    reason = "mapping a file is unsafe because other processes can change it"
+)]
 fn map_read_only(file: &File) -> io::Result<Mmap> {
     // SAFETY: the map is private to this module and read-only. Model files are written once; should another process
     // change one while it is mapped, the bytes read may differ between reads, which the parser tolerates because it
@@ -95,7 +103,11 @@ impl GgufFile {
         let keys = SplitKeys::read(header.metadata())?;
         match (SplitName::of_path(path), keys) {
             (Some(name), None) if name.count > 1 => Err(split::missing_keys(file, &name)),
-            (_, None) => Ok(GgufFile { has_data: shard.has_data, header, shards: vec![shard] }),
+            (_, None) => Ok(GgufFile {
+                has_data: shard.has_data,
+                header,
+                shards: vec![shard],
+            }),
             (None, Some(keys)) => Err(split::bad_name(file, path, keys)),
             (Some(name), Some(keys)) => {
                 keys.check_name(file, &name)?;
@@ -143,33 +155,48 @@ fn open_split(
     given: Shard,
     given_header: Header,
 ) -> Result<GgufFile, GgufError> {
+    let endianness = given_header.endianness;
     let mut given = Some((given, given_header));
-    let mut shards: Vec<Shard> = Vec::new();
-    let mut joined: Option<Header> = None;
+    let mut shards = Vec::new();
+    let mut headers = Vec::new();
     for number in 1..=name.count {
-        let already_open = if number == name.number { given.take() } else { None };
+        let already_open = if number == name.number {
+            given.take()
+        } else {
+            None
+        };
         let (shard, header) = match already_open {
             Some(opened) => opened,
             None => open_sibling(path, name, number, keys)?,
         };
-        match &mut joined {
-            None => joined = Some(header),
-            Some(joined) => {
-                let file = header.metadata().file();
-                split::expect_equal(file, "byte order", order(joined.endianness), order(header.endianness))?;
-                joined.append_shard(file, shards.len(), header.tensors().iter().cloned())?;
-            }
-        }
+        split::expect_equal(
+            header.metadata().file(),
+            "byte order",
+            order(endianness),
+            order(header.endianness),
+        )?;
         shards.push(shard);
+        headers.push(header);
     }
-    let header = joined.expect("invariant: a split name counts at least one shard");
+    let mut headers = headers.into_iter();
+    let first = headers
+        .next()
+        .expect("invariant: a split name counts at least one shard");
+    let header = Header::join(first, headers)?;
     let found = header.tensors().len() as u64;
     if found != keys.tensors {
-        let kind = GgufErrorKind::SplitTensorCount { expected: keys.tensors, found };
+        let kind = GgufErrorKind::SplitTensorCount {
+            expected: keys.tensors,
+            found,
+        };
         return Err(GgufError::new(header.metadata().file(), kind));
     }
     let has_data = check_data_presence(&shards, &header)?;
-    Ok(GgufFile { header, shards, has_data })
+    Ok(GgufFile {
+        header,
+        shards,
+        has_data,
+    })
 }
 
 fn open_sibling(
@@ -182,18 +209,25 @@ fn open_sibling(
     let (shard, header) = Shard::open(&sibling).map_err(|e| match e.kind() {
         GgufErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             let expected = sibling.display().to_string();
-            let kind = GgufErrorKind::MissingShard { expected, number, count: name.count };
+            let kind = GgufErrorKind::MissingShard {
+                expected,
+                number,
+                count: name.count,
+            };
             GgufError::new(&path.display().to_string(), kind)
         }
         _ => e,
     })?;
     let file = header.metadata().file();
-    let sibling_name = SplitName { number, ..name.clone() };
+    let sibling_name = SplitName {
+        number,
+        ..name.clone()
+    };
     let Some(found) = SplitKeys::read(header.metadata())? else {
         return Err(split::missing_keys(file, &sibling_name));
     };
     found.check_name(file, &sibling_name)?;
-    split::expect_equal(file, "split.tensors.count", keys.tensors, found.tensors)?;
+    split::expect_equal(file, "split.tensors.count", &keys.tensors, &found.tensors)?;
     Ok((shard, header))
 }
 
@@ -206,10 +240,16 @@ fn check_data_presence(shards: &[Shard], header: &Header) -> Result<bool, GgufEr
     for tensor in header.tensors() {
         has_tensors[tensor.shard] = true;
     }
-    match shards.iter().zip(has_tensors).find(|(s, has_tensors)| *has_tensors && !s.has_data) {
+    match shards
+        .iter()
+        .zip(has_tensors)
+        .find(|(s, has_tensors)| *has_tensors && !s.has_data)
+    {
         None => Ok(true),
         Some((without, _)) => {
-            let kind = GgufErrorKind::MixedShardData { with: with.path.display().to_string() };
+            let kind = GgufErrorKind::MixedShardData {
+                with: with.path.display().to_string(),
+            };
             Err(GgufError::new(&without.path.display().to_string(), kind))
         }
     }

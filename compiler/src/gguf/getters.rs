@@ -47,7 +47,10 @@ macro_rules! integers {
 
 integers!(u32, u64, i32, i64);
 
-#[expect(clippy::cast_possible_truncation, reason = "an f64 hyper-parameter is rounded to the f32 it is used as")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "an f64 hyper-parameter is rounded to the f32 it is used as"
+)]
 fn narrow(x: f64) -> f32 {
     x as f32
 }
@@ -118,9 +121,17 @@ impl<T: DecodeArray> Decode<'_> for Vec<T> {
 }
 
 impl Metadata {
-    fn decode<'a, T: Decode<'a>>(&'a self, key: &str, expected: &'static str) -> Result<Option<T>, GgufError> {
-        let Some(entry) = self.entry(key) else { return Ok(None) };
-        T::decode(&entry.value).map(Some).map_err(|misfit| self.misfit(entry, misfit, expected))
+    fn decode<'a, T: Decode<'a>>(
+        &'a self,
+        key: &str,
+        expected: &'static str,
+    ) -> Result<Option<T>, GgufError> {
+        let Some(entry) = self.entry(key) else {
+            return Ok(None);
+        };
+        T::decode(&entry.value)
+            .map(Some)
+            .map_err(|misfit| self.misfit(entry, misfit, expected))
     }
 
     fn decode_per_layer<'a, T: Decode<'a> + DecodeArray + Clone>(
@@ -129,7 +140,9 @@ impl Metadata {
         n_layers: usize,
         expected: &'static str,
     ) -> Result<Option<Vec<T>>, GgufError> {
-        let Some(entry) = self.entry(key) else { return Ok(None) };
+        let Some(entry) = self.entry(key) else {
+            return Ok(None);
+        };
         let array = match &entry.value {
             MetaValue::Array(array) => array,
             scalar if n_layers <= MAX_LAYERS => {
@@ -142,22 +155,41 @@ impl Metadata {
             }
         };
         if array.len() != n_layers {
-            let kind = GgufErrorKind::WrongLength { expected: n_layers, found: array.len() };
-            return Err(GgufError::new(&self.file, kind).at(entry.offset).in_key(&entry.key));
+            let kind = GgufErrorKind::WrongLength {
+                expected: n_layers,
+                found: array.len(),
+            };
+            return Err(GgufError::new(&self.file, kind)
+                .at(entry.offset)
+                .in_key(&entry.key));
         }
-        T::decode_array(array).map(Some).map_err(|misfit| self.misfit(entry, misfit, expected))
+        T::decode_array(array)
+            .map(Some)
+            .map_err(|misfit| self.misfit(entry, misfit, expected))
     }
 
     fn misfit(&self, entry: &Entry, misfit: Misfit, expected: &'static str) -> GgufError {
         let kind = match misfit {
-            Misfit::Type => GgufErrorKind::WrongType { expected, found: entry.value.describe() },
+            Misfit::Type => GgufErrorKind::WrongType {
+                expected,
+                found: entry.value.describe(),
+            },
             Misfit::Range(found) => GgufErrorKind::OutOfRange { expected, found },
         };
-        GgufError::new(&self.file, kind).at(entry.offset).in_key(&entry.key)
+        GgufError::new(&self.file, kind)
+            .at(entry.offset)
+            .in_key(&entry.key)
     }
 
-    fn present<T>(&self, found: Option<T>, key: &str, expected: &'static str) -> Result<T, GgufError> {
-        found.ok_or_else(|| GgufError::new(&self.file, GgufErrorKind::MissingKey { expected }).in_key(key))
+    fn present<T>(
+        &self,
+        found: Option<T>,
+        key: &str,
+        expected: &'static str,
+    ) -> Result<T, GgufError> {
+        found.ok_or_else(|| {
+            GgufError::new(&self.file, GgufErrorKind::MissingKey { expected }).in_key(key)
+        })
     }
 }
 

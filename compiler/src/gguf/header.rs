@@ -77,7 +77,9 @@ impl Header {
 
     /// The tensor of that name.
     pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
-        self.by_name.find(&self.tensors, |t| &t.name, name).map(|i| &self.tensors[i])
+        self.by_name
+            .find(&self.tensors, |t| &t.name, name)
+            .map(|i| &self.tensors[i])
     }
 
     /// Bytes of tensor data, without padding.
@@ -85,23 +87,36 @@ impl Header {
         self.tensors.iter().map(|t| u128::from(t.bytes)).sum()
     }
 
-    /// Appends the tensors of the next shard, `shard` counted from 0, of file `file`.
+    /// The headers of a split model's shards, in order, as one.
     ///
     /// # Errors
     ///
-    /// A tensor that an earlier shard has too.
-    pub(super) fn append_shard(
-        &mut self,
-        file: &str,
-        shard: usize,
-        tensors: impl IntoIterator<Item = TensorInfo>,
-    ) -> Result<(), GgufError> {
-        self.tensors.extend(tensors.into_iter().map(|t| TensorInfo { shard, ..t }));
-        self.by_name = NameIndex::build(&self.tensors, |t| &t.name).map_err(|twice| {
-            let first = format!("in shard {}", self.tensors[twice.first].shard + 1);
-            GgufError::new(file, GgufErrorKind::DuplicateTensor { first })
-                .in_tensor(&self.tensors[twice.second].name)
+    /// A tensor that two shards have.
+    pub(super) fn join(
+        first: Header,
+        rest: impl IntoIterator<Item = Header>,
+    ) -> Result<Header, GgufError> {
+        let mut joined = first;
+        let mut files = vec![joined.metadata.file().to_owned()];
+        for header in rest {
+            let shard = files.len();
+            joined.tensors.extend(
+                header
+                    .tensors
+                    .into_iter()
+                    .map(|t| TensorInfo { shard, ..t }),
+            );
+            files.push(header.metadata.file().to_owned());
+        }
+        joined.by_name = NameIndex::build(&joined.tensors, |t| &t.name).map_err(|twice| {
+            let first = format!("in shard {}", joined.tensors[twice.first].shard + 1);
+            let second = &joined.tensors[twice.second];
+            GgufError::new(
+                &files[second.shard],
+                GgufErrorKind::DuplicateTensor { first },
+            )
+            .in_tensor(&second.name)
         })?;
-        Ok(())
+        Ok(joined)
     }
 }

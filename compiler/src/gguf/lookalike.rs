@@ -10,19 +10,37 @@ pub(super) fn describe(bytes: &[u8]) -> Option<&'static str> {
         (b"tjgg", "a GGJT file from before GGUF (magic `ggjt`)"),
         (b"algg", "a GGLA LoRA adapter from before GGUF"),
         (b"PK\x03\x04", "a zip archive, as PyTorch checkpoints are"),
-        (b"\x80\x02", "a Python pickle, as old PyTorch checkpoints are"),
+        (
+            b"\x80\x02",
+            "a Python pickle, as old PyTorch checkpoints are",
+        ),
         (b"\x1f\x8b", "a gzip archive"),
         (b"\x89HDF", "an HDF5 file"),
-        (b"version https://git-lfs", "a Git LFS pointer: the file itself was not downloaded"),
-        (b"<!DOCTYPE", "a web page, probably an error page saved in place of the download"),
-        (b"<html", "a web page, probably an error page saved in place of the download"),
+        (
+            b"version https://git-lfs",
+            "a Git LFS pointer: the file itself was not downloaded",
+        ),
+        (
+            b"<!DOCTYPE",
+            "a web page, probably an error page saved in place of the download",
+        ),
+        (
+            b"<html",
+            "a web page, probably an error page saved in place of the download",
+        ),
         (b"FUGG", "a GGUF file whose magic was byte-swapped"),
-        (b"\0\0\0\0", "an empty or unfinished download (it begins with zeros)"),
+        (
+            b"\0\0\0\0",
+            "an empty or unfinished download (it begins with zeros)",
+        ),
     ];
     if is_safetensors(bytes) {
         return Some("a safetensors file");
     }
-    MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, what)| what)
+    MAGICS
+        .iter()
+        .find(|(magic, _)| bytes.starts_with(magic))
+        .map(|&(_, what)| what)
 }
 
 /// safetensors: a little-endian u64 length of at most 100 MB, then a JSON object.

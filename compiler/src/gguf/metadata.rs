@@ -34,11 +34,17 @@ impl Metadata {
     /// A key that occurs twice.
     pub(super) fn new(file: &str, entries: Vec<Entry>) -> Result<Metadata, GgufError> {
         match NameIndex::build(&entries, |e| &e.key) {
-            Ok(by_key) => Ok(Metadata { file: file.to_owned(), entries, by_key }),
+            Ok(by_key) => Ok(Metadata {
+                file: file.to_owned(),
+                entries,
+                by_key,
+            }),
             Err(twice) => {
                 let first = entries[twice.first].offset;
                 let second = &entries[twice.second];
-                Err(GgufError::new(file, GgufErrorKind::DuplicateKey { first }).at(second.offset).in_key(&second.key))
+                Err(GgufError::new(file, GgufErrorKind::DuplicateKey { first })
+                    .at(second.offset)
+                    .in_key(&second.key))
             }
         }
     }
@@ -52,7 +58,14 @@ impl Metadata {
         file: &str,
         pairs: impl IntoIterator<Item = (String, MetaValue)>,
     ) -> Result<Metadata, GgufError> {
-        let entries = pairs.into_iter().map(|(key, value)| Entry { key, value, offset: 0 }).collect();
+        let entries = pairs
+            .into_iter()
+            .map(|(key, value)| Entry {
+                key,
+                value,
+                offset: 0,
+            })
+            .collect();
         Metadata::new(file, entries)
     }
 
@@ -73,7 +86,9 @@ impl Metadata {
 
     /// The pair of a key.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
-        self.by_key.find(&self.entries, |e| &e.key, key).map(|i| &self.entries[i])
+        self.by_key
+            .find(&self.entries, |e| &e.key, key)
+            .map(|i| &self.entries[i])
     }
 
     /// The value of a key, whatever its type.

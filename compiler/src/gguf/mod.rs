@@ -16,7 +16,7 @@
 //!
 //! Invariants:
 //!
-//! - No input makes the reader panic, recurse beyond [`value::MAX_ARRAY_DEPTH`], take more than quasi-linear time, or
+//! - No input makes the reader panic, recurse beyond [`MAX_ARRAY_DEPTH`], take more than quasi-linear time, or
 //!   hold more memory than a small multiple of the header's own bytes. The reader never touches tensor data.
 //! - Every defect is a [`GgufError`] with a code in [`CODES`], the byte offset where it has one, and a cure.
 //! - This module knows nothing of architectures: keys other than `general.alignment` and `split.*` are opaque to it.
@@ -33,10 +33,11 @@ mod names;
 mod parser;
 mod split;
 mod tensor_table;
-pub mod value;
+mod value;
 mod writer;
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 mod tests;
 
 pub use codes::CODES;
@@ -47,5 +48,5 @@ pub use header::{Header, TensorInfo};
 pub use metadata::{Entry, Metadata};
 pub use parser::{DEFAULT_ALIGNMENT, MAX_HEADER_BYTES, parse};
 pub use split::SplitName;
-pub use value::{MetaArray, MetaValue, StrList, ValueType};
+pub use value::{MAX_ARRAY_DEPTH, MetaArray, MetaValue, StrList, ValueType};
 pub use writer::{GgufWriter, Version};

@@ -4,7 +4,7 @@
 ///
 /// Invariant: belongs to one list, whose names are distinct and do not change afterwards.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct NameIndex(Vec<u32>);
+pub(super) struct NameIndex(Vec<usize>);
 
 /// Two places of a list that hold the same name; `second` is the earliest place that repeats an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +16,15 @@ pub(super) struct Duplicate {
 impl NameIndex {
     /// The index of `items`, or the first repetition among their names.
     pub(super) fn build<T>(items: &[T], name: impl Fn(&T) -> &str) -> Result<NameIndex, Duplicate> {
-        let len = u32::try_from(items.len()).expect("invariant: a header is too small for 2^32 entries");
-        let mut order: Vec<u32> = (0..len).collect();
+        let mut order: Vec<usize> = (0..items.len()).collect();
         // Equal names stay in list order, so neighbours are (earlier, later).
-        order.sort_by(|&a, &b| name(&items[a as usize]).cmp(name(&items[b as usize])));
+        order.sort_by(|&a, &b| name(&items[a]).cmp(name(&items[b])));
         let repeated = order
             .windows(2)
-            .map(|w| Duplicate { first: w[0] as usize, second: w[1] as usize })
+            .map(|w| Duplicate {
+                first: w[0],
+                second: w[1],
+            })
             .filter(|d| name(&items[d.first]) == name(&items[d.second]))
             .min_by_key(|d| d.second);
         match repeated {
@@ -32,8 +34,16 @@ impl NameIndex {
     }
 
     /// The place of `wanted` in the list the index was built from.
-    pub(super) fn find<T>(&self, items: &[T], name: impl Fn(&T) -> &str, wanted: &str) -> Option<usize> {
-        let found = self.0.binary_search_by(|&i| name(&items[i as usize]).cmp(wanted)).ok()?;
-        Some(self.0[found] as usize)
+    pub(super) fn find<T>(
+        &self,
+        items: &[T],
+        name: impl Fn(&T) -> &str,
+        wanted: &str,
+    ) -> Option<usize> {
+        let found = self
+            .0
+            .binary_search_by(|&i| name(&items[i]).cmp(wanted))
+            .ok()?;
+        Some(self.0[found])
     }
 }

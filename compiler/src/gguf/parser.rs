@@ -37,13 +37,19 @@ pub fn parse(bytes: &[u8], file_len: u64, name: &str) -> Result<Header, GgufErro
 }
 
 /// [`parse`] with another limit on the header's length.
-pub(super) fn parse_limited(bytes: &[u8], file_len: u64, name: &str, limit: usize) -> Result<Header, GgufError> {
+pub(super) fn parse_limited(
+    bytes: &[u8],
+    file_len: u64,
+    name: &str,
+    limit: usize,
+) -> Result<Header, GgufError> {
     let mut cursor = Cursor::new(bytes, limit, name);
     let version = read_preamble(&mut cursor, bytes)?;
 
     let offset = cursor.offset();
     let tensor_count = cursor.u64("the tensor count")?;
-    let tensor_count = cursor.check_count(tensor_count, tensor_table::MIN_INFO, "tensor count", offset)?;
+    let tensor_count =
+        cursor.check_count(tensor_count, tensor_table::MIN_INFO, "tensor count", offset)?;
     let offset = cursor.offset();
     let pair_count = cursor.u64("the metadata count")?;
     let pair_count = cursor.check_count(pair_count, MIN_PAIR, "metadata count", offset)?;
@@ -66,7 +72,10 @@ pub(super) fn parse_limited(bytes: &[u8], file_len: u64, name: &str, limit: usiz
 fn read_preamble(cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<u32, GgufError> {
     let magic: [u8; 4] = cursor.chunk("the magic \"GGUF\"")?;
     if magic != *b"GGUF" {
-        let kind = GgufErrorKind::NotGguf { found: magic, looks_like: lookalike::describe(bytes) };
+        let kind = GgufErrorKind::NotGguf {
+            found: magic,
+            looks_like: lookalike::describe(bytes),
+        };
         return Err(cursor.error_at(0, kind));
     }
     let offset = cursor.offset();
@@ -85,7 +94,9 @@ fn read_pairs(cursor: &mut Cursor<'_>, count: usize) -> Result<Metadata, GgufErr
     let mut entries = Vec::new();
     for _ in 0..count {
         let offset = cursor.offset();
-        let key = read_name(cursor, MAX_KEY, "a metadata key", |defect| GgufErrorKind::BadKey { defect })?;
+        let key = read_name(cursor, MAX_KEY, "a metadata key", |defect| {
+            GgufErrorKind::BadKey { defect }
+        })?;
         let value = value::read_value(cursor).map_err(|e| e.in_key(&key))?;
         entries.push(Entry { key, value, offset });
     }
@@ -127,5 +138,9 @@ fn read_alignment(metadata: &Metadata) -> Result<u64, GgufError> {
         MetaValue::U32(a) => a.to_string(),
         ref other => other.describe(),
     };
-    Err(GgufError::new(&metadata.file, GgufErrorKind::BadAlignment { found }).at(entry.offset).in_key(&entry.key))
+    Err(
+        GgufError::new(&metadata.file, GgufErrorKind::BadAlignment { found })
+            .at(entry.offset)
+            .in_key(&entry.key),
+    )
 }

@@ -28,8 +28,14 @@ impl SplitName {
         let (prefix, number) = head.rsplit_once('-')?;
         let (count, suffix) = tail.split_at_checked(5)?;
         let (number, count) = (five_digits(number)?, five_digits(count)?);
-        let well_formed = (1..=count).contains(&number) && (suffix.is_empty() || suffix.starts_with('.'));
-        well_formed.then(|| SplitName { prefix: prefix.to_owned(), number, count, suffix: suffix.to_owned() })
+        let well_formed =
+            (1..=count).contains(&number) && (suffix.is_empty() || suffix.starts_with('.'));
+        well_formed.then(|| SplitName {
+            prefix: prefix.to_owned(),
+            number,
+            count,
+            suffix: suffix.to_owned(),
+        })
     }
 
     /// The name of the file at `path`, taken apart.
@@ -39,7 +45,10 @@ impl SplitName {
 
     /// The file name of shard `number`, from 1, of the same model.
     pub fn sibling(&self, number: u32) -> String {
-        format!("{}-{number:05}-of-{:05}{}", self.prefix, self.count, self.suffix)
+        format!(
+            "{}-{number:05}-of-{:05}{}",
+            self.prefix, self.count, self.suffix
+        )
     }
 }
 
@@ -78,15 +87,22 @@ impl SplitKeys {
 
     /// Checks the header of the shard `file` against the file's name.
     pub(super) fn check_name(&self, file: &str, name: &SplitName) -> Result<(), GgufError> {
-        expect_equal(file, "split.count", name.count, self.count)?;
-        expect_equal(file, "split.no", name.number - 1, self.number - 1)
+        expect_equal(file, "split.count", &name.count, &self.count)?;
+        expect_equal(file, "split.no", &(name.number - 1), &(self.number - 1))
     }
 }
 
 /// The error for a file named like shard of several whose header has no `split.count`.
 pub(super) fn missing_keys(file: &str, name: &SplitName) -> GgufError {
     let (expected, found) = (name.count.to_string(), "no such key".to_owned());
-    GgufError::new(file, GgufErrorKind::SplitMismatch { what: "split.count", expected, found })
+    GgufError::new(
+        file,
+        GgufErrorKind::SplitMismatch {
+            what: "split.count",
+            expected,
+            found,
+        },
+    )
 }
 
 /// The error for a file whose header is a shard's and whose name is not.
@@ -94,19 +110,30 @@ pub(super) fn bad_name(file: &str, path: &Path, keys: SplitKeys) -> GgufError {
     let SplitKeys { number, count, .. } = keys;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let expected = format!("{stem}-{number:05}-of-{count:05}.gguf");
-    GgufError::new(file, GgufErrorKind::SplitName { number, count, expected })
+    GgufError::new(
+        file,
+        GgufErrorKind::SplitName {
+            number,
+            count,
+            expected,
+        },
+    )
 }
 
 /// Refuses a shard in which `what` is not as in the other shards.
-pub(super) fn expect_equal<T: PartialEq + std::fmt::Display>(
+pub(super) fn expect_equal<T: PartialEq + std::fmt::Display + ?Sized>(
     file: &str,
     what: &'static str,
-    expected: T,
-    found: T,
+    expected: &T,
+    found: &T,
 ) -> Result<(), GgufError> {
     if expected == found {
         return Ok(());
     }
-    let kind = GgufErrorKind::SplitMismatch { what, expected: expected.to_string(), found: found.to_string() };
+    let kind = GgufErrorKind::SplitMismatch {
+        what,
+        expected: expected.to_string(),
+        found: found.to_string(),
+    };
     Err(GgufError::new(file, kind))
 }

@@ -67,14 +67,19 @@ pub(super) fn read(
     if file_len > data_offset {
         check_present(&located, file, file_len)?;
     }
-    Ok(TensorTable { tensors: located.into_iter().map(|l| l.info).collect(), by_name, data_offset })
+    Ok(TensorTable {
+        tensors: located.into_iter().map(|l| l.info).collect(),
+        by_name,
+        data_offset,
+    })
 }
 
 /// Reads one tensor info; its `offset` is still relative to the data section.
 fn read_info(cursor: &mut Cursor<'_>) -> Result<Located, GgufError> {
     let start = cursor.offset();
-    let name =
-        parser::read_name(cursor, MAX_NAME, "a tensor name", |defect| GgufErrorKind::BadTensorName { defect })?;
+    let name = parser::read_name(cursor, MAX_NAME, "a tensor name", |defect| {
+        GgufErrorKind::BadTensorName { defect }
+    })?;
     read_named_info(cursor, start, &name).map_err(|e| e.in_tensor(&name))
 }
 
@@ -100,34 +105,72 @@ fn read_named_info(cursor: &mut Cursor<'_>, start: u64, name: &str) -> Result<Lo
         .ok_or_else(|| cursor.error_at(at, GgufErrorKind::UnknownTensorType { found }))?;
     let block = dtype.block_len();
     if !ne[0].is_multiple_of(block) {
-        return Err(cursor.error_at(dims_at, GgufErrorKind::PartialBlock { dtype, block, found: ne[0] }));
+        return Err(cursor.error_at(
+            dims_at,
+            GgufErrorKind::PartialBlock {
+                dtype,
+                block,
+                found: ne[0],
+            },
+        ));
     }
     let bytes = ne
         .iter()
-        .try_fold(1u64, |product, &n| product.checked_mul(n).filter(|&p| p <= MAX_SIZE))
+        .try_fold(1u64, |product, &n| {
+            product.checked_mul(n).filter(|&p| p <= MAX_SIZE)
+        })
         .and_then(|elements| dtype.bytes(elements))
         .filter(|&bytes| bytes <= MAX_SIZE)
-        .ok_or_else(|| cursor.error_at(dims_at, GgufErrorKind::DimOverflow { ne: ne[..n_dims].to_vec() }))?;
+        .ok_or_else(|| {
+            cursor.error_at(
+                dims_at,
+                GgufErrorKind::DimOverflow {
+                    ne: ne[..n_dims].to_vec(),
+                },
+            )
+        })?;
     let offset_at = cursor.offset();
     let offset = cursor.u64("a tensor's data offset")?;
-    let info = TensorInfo { name: name.to_owned(), dtype, ne, n_dims, shard: 0, offset, bytes };
-    Ok(Located { info, start, offset_at })
+    let info = TensorInfo {
+        name: name.to_owned(),
+        dtype,
+        ne,
+        n_dims,
+        shard: 0,
+        offset,
+        bytes,
+    };
+    Ok(Located {
+        info,
+        start,
+        offset_at,
+    })
 }
 
 /// Checks a tensor's offset and makes it absolute.
 fn place(l: &mut Located, file: &str, alignment: u64, data_offset: u64) -> Result<(), GgufError> {
     let found = l.info.offset;
     if !found.is_multiple_of(alignment) {
-        return Err(l.error(file, l.offset_at, GgufErrorKind::MisalignedOffset { found, alignment }));
+        return Err(l.error(
+            file,
+            l.offset_at,
+            GgufErrorKind::MisalignedOffset { found, alignment },
+        ));
     }
     let bytes = l.info.bytes;
-    let absolute = data_offset.checked_add(found).filter(|o| o.checked_add(bytes).is_some_and(|end| end <= MAX_SIZE));
+    let absolute = data_offset
+        .checked_add(found)
+        .filter(|o| o.checked_add(bytes).is_some_and(|end| end <= MAX_SIZE));
     match absolute {
         Some(offset) => {
             l.info.offset = offset;
             Ok(())
         }
-        None => Err(l.error(file, l.offset_at, GgufErrorKind::OffsetOverflow { found, bytes })),
+        None => Err(l.error(
+            file,
+            l.offset_at,
+            GgufErrorKind::OffsetOverflow { found, bytes },
+        )),
     }
 }
 
@@ -138,7 +181,11 @@ fn check_overlap(located: &[Located], file: &str) -> Result<(), GgufError> {
     for pair in order.windows(2) {
         let (a, b) = (&pair[0].info, &pair[1].info);
         if b.offset < a.end() {
-            let kind = GgufErrorKind::TensorOverlap { other: shorten(&a.name), start: b.offset, end: a.end() };
+            let kind = GgufErrorKind::TensorOverlap {
+                other: shorten(&a.name),
+                start: b.offset,
+                end: a.end(),
+            };
             return Err(pair[1].error(file, pair[1].offset_at, kind));
         }
     }
@@ -148,7 +195,10 @@ fn check_overlap(located: &[Located], file: &str) -> Result<(), GgufError> {
 fn check_present(located: &[Located], file: &str, file_len: u64) -> Result<(), GgufError> {
     match located.iter().find(|l| l.info.end() > file_len) {
         Some(l) => {
-            let kind = GgufErrorKind::TruncatedData { end: l.info.end(), file_len };
+            let kind = GgufErrorKind::TruncatedData {
+                end: l.info.end(),
+                file_len,
+            };
             Err(l.error(file, l.offset_at, kind))
         }
         None => Ok(()),

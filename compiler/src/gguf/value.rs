@@ -164,7 +164,9 @@ impl MetaValue {
     /// The type as messages name it: `u32`, `array of 5 f32`.
     pub fn describe(&self) -> String {
         match self {
-            MetaValue::Array(array) => format!("array of {} {}", array.len(), array.element_type().name()),
+            MetaValue::Array(array) => {
+                format!("array of {} {}", array.len(), array.element_type().name())
+            }
             scalar => scalar.value_type().name().to_owned(),
         }
     }
@@ -313,7 +315,16 @@ macro_rules! numbers {
         let big = $cursor.endianness == Endianness::Big;
         let bytes = $cursor.take(($count as u64).saturating_mul(N as u64), "array elements")?;
         let (chunks, _) = bytes.as_chunks::<N>();
-        chunks.iter().map(|&c| if big { <$ty>::from_be_bytes(c) } else { <$ty>::from_le_bytes(c) }).collect()
+        chunks
+            .iter()
+            .map(|&c| {
+                if big {
+                    <$ty>::from_be_bytes(c)
+                } else {
+                    <$ty>::from_le_bytes(c)
+                }
+            })
+            .collect()
     }};
 }
 
@@ -341,7 +352,9 @@ pub(super) fn read_value(cursor: &mut Cursor<'_>) -> Result<MetaValue, GgufError
         ValueType::F32 => number!(cursor, f32).into(),
         ValueType::F64 => number!(cursor, f64).into(),
         ValueType::Bool => read_bools(cursor, 1)?[0].into(),
-        ValueType::Str => String::from_utf8_lossy(read_bytes(cursor)?).into_owned().into(),
+        ValueType::Str => String::from_utf8_lossy(read_bytes(cursor)?)
+            .into_owned()
+            .into(),
         ValueType::Array => read_array(cursor, 1)?.into(),
     })
 }
@@ -362,7 +375,10 @@ fn read_bools(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<bool>, GgufErro
     let offset = cursor.offset();
     let bytes = cursor.take(count, "a boolean")?;
     if let Some(i) = bytes.iter().position(|&b| b > 1) {
-        return Err(cursor.error_at(offset + i as u64, GgufErrorKind::BadBool { found: bytes[i] }));
+        return Err(cursor.error_at(
+            offset + i as u64,
+            GgufErrorKind::BadBool { found: bytes[i] },
+        ));
     }
     Ok(bytes.iter().map(|&b| b == 1).collect())
 }
@@ -370,7 +386,12 @@ fn read_bools(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<bool>, GgufErro
 fn read_array(cursor: &mut Cursor<'_>, depth: u32) -> Result<MetaArray, GgufError> {
     let offset = cursor.offset();
     if depth > MAX_ARRAY_DEPTH {
-        return Err(cursor.error_at(offset, GgufErrorKind::NestedTooDeep { max: MAX_ARRAY_DEPTH }));
+        return Err(cursor.error_at(
+            offset,
+            GgufErrorKind::NestedTooDeep {
+                max: MAX_ARRAY_DEPTH,
+            },
+        ));
     }
     let element = read_type(cursor)?;
     let offset = cursor.offset();

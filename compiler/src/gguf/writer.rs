@@ -24,14 +24,6 @@ pub enum Version {
 /// Deterministic: the same calls give the same bytes. Writes version 3, little-endian, unless told otherwise, with the
 /// alignment of a `general.alignment` pair or else 32 bytes. The header is read back by [`super::parse`] before
 /// anything is written, so every defect that the reader finds is an error here too.
-///
-/// ```
-/// # #[cfg(any())] {
-/// let mut writer = GgufWriter::new("tiny.gguf");
-/// writer.meta("general.architecture", "llama").tensor("output.weight", DType::F32, &[4, 2]);
-/// writer.write(&mut file, |_, tensor, out| out.write_all(&vec![0; tensor.bytes as usize]))?;
-/// # }
-/// ```
 #[derive(Clone, Debug)]
 pub struct GgufWriter {
     name: String,
@@ -110,25 +102,43 @@ impl GgufWriter {
     ) -> Result<Header, GgufError> {
         let header = self.write_header(&mut out)?;
         for (i, tensor) in header.tensors().iter().enumerate() {
-            let mut counted = Counted { out: &mut out, written: 0 };
+            let mut counted = Counted {
+                out: &mut out,
+                written: 0,
+            };
             data(i, tensor, &mut counted).map_err(|e| self.io_error(e))?;
             let found = counted.written;
             if found != tensor.bytes {
-                let kind = GgufErrorKind::DataLength { expected: tensor.bytes, found };
-                return Err(GgufError::new(&self.name, kind).at(tensor.offset).in_tensor(&tensor.name));
+                let kind = GgufErrorKind::DataLength {
+                    expected: tensor.bytes,
+                    found,
+                };
+                return Err(GgufError::new(&self.name, kind)
+                    .at(tensor.offset)
+                    .in_tensor(&tensor.name));
             }
             let padding = found.next_multiple_of(header.alignment) - found;
-            io::copy(&mut io::Read::take(io::repeat(0), padding), &mut out).map_err(|e| self.io_error(e))?;
+            io::copy(&mut io::Read::take(io::repeat(0), padding), &mut out)
+                .map_err(|e| self.io_error(e))?;
         }
         Ok(header)
     }
 
     fn io_error(&self, source: io::Error) -> GgufError {
-        GgufError::new(&self.name, GgufErrorKind::Io { action: "write the file", source })
+        GgufError::new(
+            &self.name,
+            GgufErrorKind::Io {
+                action: "write the file",
+                source,
+            },
+        )
     }
 
     fn alignment(&self) -> u64 {
-        let given = self.pairs.iter().find(|(key, _)| key == "general.alignment");
+        let given = self
+            .pairs
+            .iter()
+            .find(|(key, _)| key == "general.alignment");
         match given {
             // Anything else is refused when the header is read back.
             Some((_, MetaValue::U32(a))) if a.is_power_of_two() => u64::from(*a),
@@ -138,7 +148,10 @@ impl GgufWriter {
 
     /// The header's bytes, padded, and the same read back.
     fn encode(&self) -> Result<(Vec<u8>, Header), GgufError> {
-        let mut e = Encoder { bytes: b"GGUF".to_vec(), endianness: self.endianness };
+        let mut e = Encoder {
+            bytes: b"GGUF".to_vec(),
+            endianness: self.endianness,
+        };
         e.u32(match self.version {
             Version::V2 => 2,
             Version::V3 => 3,
@@ -161,16 +174,23 @@ impl GgufWriter {
             e.u32(dtype.gguf_id());
             e.u64(offset);
             // A size that is no number of whole blocks, or too large, is refused when the header is read back.
-            let elements = ne.iter().try_fold(1u64, |product, &n| product.checked_mul(n));
+            let elements = ne
+                .iter()
+                .try_fold(1u64, |product, &n| product.checked_mul(n));
             let bytes = elements.and_then(|n| dtype.bytes(n)).unwrap_or(0);
-            let next = offset.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(alignment));
+            let next = offset
+                .checked_add(bytes)
+                .and_then(|end| end.checked_next_multiple_of(alignment));
             offset = next.unwrap_or(u64::MAX - (alignment - 1));
         }
         let mut bytes = e.bytes;
         let padded = (bytes.len() as u64).next_multiple_of(alignment);
         // Checked before the padding, which a large alignment makes long.
         let header = parser::parse(&bytes, bytes.len() as u64, &self.name)?;
-        bytes.resize(usize::try_from(padded).expect("invariant: the padding is at most 2^31 bytes"), 0);
+        bytes.resize(
+            usize::try_from(padded).expect("invariant: the padding is at most 2^31 bytes"),
+            0,
+        );
         Ok((bytes, header))
     }
 }

@@ -1,0 +1,189 @@
+//! The attention half of a block.
+
+use tpc_ir::op::{FlashAttn, Scale};
+use tpc_ir::{Dim, Value};
+
+use super::LayerContext;
+use super::builder::{Builder, n_tokens};
+use super::kv_cache::{self, Kind, Span};
+use super::{norm, rope};
+use crate::arch::description::{QkNorm, QkvForm, ScaleOn};
+use crate::arch::error::ArchError;
+use crate::arch::source::{Form, Size, TensorRole};
+
+/// Projections of the block's input: `[heads · head size, n_tokens]` each.
+struct Qkv {
+    q: Value,
+    k: Value,
+    v: Value,
+}
+
+/// Queries or keys, as far as the two are treated alike.
+struct Heads<'a> {
+    /// Stem of the tensor that normalises them.
+    norm: &'a str,
+    /// Stem of that of the others.
+    other_norm: &'a str,
+    width: Size,
+    other_width: Size,
+    count: u64,
+    name: &'a str,
+}
+
+/// What attention adds to the residual stream: `[n_embd, n_tokens]`.
+pub(in crate::arch) fn attention(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let form = &cx.model.arch.attention;
+    let (hp, layer) = (cx.model.hparams, cx.layer);
+    let qkv = project(b, cx, x)?;
+    let queries = Heads {
+        norm: "attn_q_norm",
+        other_norm: "attn_k_norm",
+        width: layer.q_width,
+        other_width: layer.k_width,
+        count: layer.n_head,
+        name: "Qcur",
+    };
+    let keys = Heads {
+        norm: queries.other_norm,
+        other_norm: queries.norm,
+        width: queries.other_width,
+        other_width: queries.width,
+        count: layer.n_head_kv,
+        name: "Kcur",
+    };
+    let mut q = heads(b, cx, qkv.q, &queries)?;
+    if form.scale_on == ScaleOn::Queries {
+        let scale = Scale {
+            scale: hp.attention_scale,
+            bias: 0.0,
+        };
+        q = b.push(scale, vec![q], "Qcur_scaled")?;
+    }
+    let k = heads(b, cx, qkv.k, &keys)?;
+    let v = [hp.dv.into(), layer.n_head_kv.into(), n_tokens()];
+    let v = b.reshape(qkv.v, v, "Vcur")?;
+    let k = kv_cache::store(b, cx, Kind::Keys, k)?;
+    let v = kv_cache::store(b, cx, Kind::Values, v)?;
+    let q = b.swap_heads(q, "q")?;
+    let mask = b.input(Span::of(layer.windowed).mask);
+    let mut operands = vec![q, k, v, mask];
+    let sinks = b.tensor_name("attn_sinks", "weight");
+    let n_head = Size {
+        n: layer.n_head,
+        from: "attention.head_count",
+    };
+    operands.extend(b.optional(&sinks, &[n_head], TensorRole::Sinks, form.sinks)?);
+    let flash = FlashAttn {
+        scale: match form.scale_on {
+            ScaleOn::Logits => hp.attention_scale,
+            ScaleOn::Queries => 1.0,
+        },
+        max_bias: 0.0,
+        softcap: hp.attention_softcap,
+        heads: None,
+    };
+    let y = b.push(flash, operands, "kqv")?;
+    let y = b.reshape(y, [layer.out_width.n.into(), n_tokens()], "kqv_out")?;
+    b.linear(
+        "attn_output",
+        y,
+        [layer.out_width, hp.embd()],
+        form.out_bias,
+        TensorRole::Matrix,
+        "attn_out",
+    )
+}
+
+fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, ArchError> {
+    let form = &cx.model.arch.attention;
+    let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
+    let (fused, separate) = match form.qkv {
+        QkvForm::Separate => (Form::Unusual, Form::Usual),
+        QkvForm::Fused => (Form::Usual, Form::Unusual),
+    };
+    let has_fused = b.offers(&b.tensor_name("attn_qkv", "weight"), fused);
+    let has_separate = b.offers(&b.tensor_name("attn_q", "weight"), separate);
+    // A file with neither form misses the tensor of the usual one.
+    if has_fused || (form.qkv == QkvForm::Fused && !has_separate) {
+        let sizes = [embd, layer.qkv_width];
+        let y = b.linear(
+            "attn_qkv",
+            x,
+            sizes,
+            form.qkv_bias,
+            TensorRole::Matrix,
+            "wqkv",
+        )?;
+        let (q, k, v) = (layer.q_width.n, layer.k_width.n, layer.v_width.n);
+        let mut part = |start, len: u64, name| b.slice(y, 0, start, Dim::constant(len), name);
+        return Ok(Qkv {
+            q: part(0, q, "Qcur")?,
+            k: part(q, k, "Kcur")?,
+            v: part(q + k, v, "Vcur")?,
+        });
+    }
+    let mut one = |stem, width, name| {
+        let sizes = [embd, width];
+        b.linear(stem, x, sizes, form.qkv_bias, TensorRole::Matrix, name)
+    };
+    Ok(Qkv {
+        q: one("attn_q", layer.q_width, "Qcur")?,
+        k: one("attn_k", layer.k_width, "Kcur")?,
+        v: one("attn_v", layer.v_width, "Vcur")?,
+    })
+}
+
+/// Tells the heads apart, `[head size, heads, n_tokens]`, and normalises and rotates them.
+fn heads(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+    which: &Heads<'_>,
+) -> Result<Value, ArchError> {
+    let dk = Size {
+        n: cx.model.hparams.dk,
+        from: "attention.key_length",
+    };
+    let count = |n| Size {
+        n,
+        from: "the number of heads",
+    };
+    let normed = format!("{}_normed", which.name);
+    let dims = [dk.n.into(), which.count.into(), n_tokens()];
+    let x = match cx.model.arch.attention.qk_norm {
+        QkNorm::None => b.reshape(x, dims, which.name)?,
+        QkNorm::Head => {
+            let x = b.reshape(x, dims, which.name)?;
+            norm::weighted(b, &cx.model, which.norm, &[dk], x, &normed)?
+        }
+        QkNorm::OptionalHeads => {
+            let x = b.reshape(x, dims, which.name)?;
+            let sizes = [dk, count(which.count)];
+            let others = [dk, count(which.other_width.n / dk.n)];
+            let here = norm::exists(b, which.norm, &sizes)?;
+            let there = norm::exists(b, which.other_norm, &others)?;
+            match (here, there) {
+                (true, true) => norm::weighted(b, &cx.model, which.norm, &sizes, x, &normed)?,
+                (false, false) => x,
+                (true, false) => return Err(half(b, which.norm, which.other_norm)),
+                (false, true) => return Err(half(b, which.other_norm, which.norm)),
+            }
+        }
+        QkNorm::All => {
+            let x = norm::weighted(b, &cx.model, which.norm, &[which.width], x, &normed)?;
+            b.reshape(x, dims, &normed)?
+        }
+    };
+    rope::rotate(b, cx, x, which.name)
+}
+
+fn half(b: &Builder<'_>, present: &str, missing: &str) -> ArchError {
+    ArchError::HalfPair {
+        present: b.tensor_name(present, "weight"),
+        missing: b.tensor_name(missing, "weight"),
+    }
+}

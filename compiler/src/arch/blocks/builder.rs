@@ -1,0 +1,321 @@
+//! Appends instructions to a graph: names them, types them by inference, loads each weight once.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::op::{
+    Binary, BinaryKind, Inferred, Input, InputKind, MulMat, Permute, Reshape, Slice, State, Weight,
+};
+use tpc_ir::{DType, Dim, Graph, Op, Output, Place, Symbol, TensorType, Value};
+
+use crate::arch::description::Presence;
+use crate::arch::error::ArchError;
+use crate::arch::source::{ExpectedTensor, Form, Request, Size, TensorRole, TensorSource};
+
+/// A tensor that the source has.
+#[derive(Clone)]
+pub(in crate::arch) struct Found {
+    name: String,
+    ne: [u64; 4],
+    dtype: DType,
+}
+
+/// A graph under construction. All values are on the host: placing them is the planner's work.
+pub(in crate::arch) struct Builder<'a> {
+    graph: Graph,
+    source: &'a mut dyn TensorSource,
+    layer: Option<u32>,
+    found: BTreeMap<String, Option<Found>>,
+    weights: BTreeMap<String, Value>,
+    inputs: Vec<(InputKind, Value)>,
+    states: Vec<Output>,
+}
+
+impl<'a> Builder<'a> {
+    pub(in crate::arch) fn new(name: &str, source: &'a mut dyn TensorSource) -> Builder<'a> {
+        Builder {
+            graph: Graph::new(name),
+            source,
+            layer: None,
+            found: BTreeMap::new(),
+            weights: BTreeMap::new(),
+            inputs: Vec::new(),
+            states: Vec::new(),
+        }
+    }
+
+    /// What follows belongs to this layer, or to none.
+    pub(in crate::arch) fn enter(&mut self, layer: Option<u32>) {
+        self.layer = layer;
+    }
+
+    /// The graph, with `logits` wanted of it, and every state that was updated.
+    pub(in crate::arch) fn finish(mut self, logits: Value) -> Graph {
+        let logits = Output::Named("logits".into(), logits);
+        self.graph.outputs.push(logits);
+        self.graph.outputs.append(&mut self.states);
+        self.graph
+    }
+
+    /// The name of a tensor: `blk.3.attn_q.weight` within layer 3, `output.weight` outside layers.
+    pub(in crate::arch) fn tensor_name(&self, stem: &str, part: &str) -> String {
+        match self.layer {
+            Some(il) => format!("blk.{il}.{stem}.{part}"),
+            None => format!("{stem}.{part}"),
+        }
+    }
+
+    /// Whether to ask for a tensor that belongs to one of several forms.
+    pub(in crate::arch) fn offers(&self, name: &str, form: Form) -> bool {
+        self.source.offers(name, form)
+    }
+
+    /// Asks for a tensor without loading it.
+    pub(in crate::arch) fn find(
+        &mut self,
+        name: &str,
+        sizes: &[Size],
+        role: TensorRole,
+        presence: Presence,
+    ) -> Result<Option<Found>, ArchError> {
+        if presence == Presence::Absent {
+            return Ok(None);
+        }
+        if let Some(known) = self.found.get(name) {
+            return Ok(known.clone());
+        }
+        let mut ne = [1; 4];
+        for (n, size) in ne.iter_mut().zip(sizes) {
+            *n = size.n;
+        }
+        let tensor = ExpectedTensor {
+            name: name.to_owned(),
+            ne,
+            role,
+            presence,
+        };
+        let dtype = self.source.find(Request { tensor, sizes })?;
+        let found = dtype.map(|dtype| Found {
+            name: name.to_owned(),
+            ne,
+            dtype,
+        });
+        self.found.insert(name.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    /// The value of a tensor that was found, loaded at its first use.
+    pub(in crate::arch) fn load(&mut self, found: &Found) -> Value {
+        if let Some(&value) = self.weights.get(&found.name) {
+            return value;
+        }
+        let op = Weight {
+            tensor: found.name.clone(),
+            parts: None,
+        };
+        let ty = TensorType::new(found.dtype, found.ne.map(Dim::constant));
+        let value = self.leaf(op, ty, &found.name);
+        self.weights.insert(found.name.clone(), value);
+        value
+    }
+
+    /// A tensor that may be there.
+    pub(in crate::arch) fn optional(
+        &mut self,
+        name: &str,
+        sizes: &[Size],
+        role: TensorRole,
+        presence: Presence,
+    ) -> Result<Option<Value>, ArchError> {
+        let found = self.find(name, sizes, role, presence)?;
+        Ok(found.map(|found| self.load(&found)))
+    }
+
+    /// A tensor that must be there.
+    pub(in crate::arch) fn required(
+        &mut self,
+        name: &str,
+        sizes: &[Size],
+        role: TensorRole,
+    ) -> Result<Value, ArchError> {
+        let found = self
+            .find(name, sizes, role, Presence::Required)?
+            .expect("invariant: a source has what is required, or fails");
+        Ok(self.load(&found))
+    }
+
+    /// An input of the graph, the same value at every use.
+    pub(in crate::arch) fn input(&mut self, kind: InputKind) -> Value {
+        if let Some(&(_, value)) = self.inputs.iter().find(|(k, _)| *k == kind) {
+            return value;
+        }
+        let (name, dtype, dims) = match &kind {
+            InputKind::Tokens => ("inp_tokens", DType::I32, [n_tokens(), Dim::ONE]),
+            InputKind::Positions => ("inp_pos", DType::I32, [n_tokens(), Dim::ONE]),
+            InputKind::CacheRows => ("cache_rows", DType::I64, [n_tokens(), Dim::ONE]),
+            InputKind::CacheRowsSwa => ("cache_rows_swa", DType::I64, [n_tokens(), Dim::ONE]),
+            InputKind::Mask => ("mask", DType::F32, [Symbol::NKv.into(), n_tokens()]),
+            InputKind::MaskSwa => ("mask_swa", DType::F32, [Symbol::NKvSwa.into(), n_tokens()]),
+            InputKind::OutputRows => ("out_ids", DType::I32, [Symbol::NOutputs.into(), Dim::ONE]),
+            InputKind::Other(name) => (name.as_str(), DType::F32, [n_tokens(), Dim::ONE]),
+        };
+        // Inputs belong to no layer, whichever uses them first.
+        let layer = self.layer.take();
+        let op = Input { kind: kind.clone() };
+        let value = self.leaf(op, TensorType::new(dtype, dims), name);
+        self.layer = layer;
+        self.inputs.push((kind, value));
+        value
+    }
+
+    /// A state of the graph.
+    pub(in crate::arch) fn state(&mut self, name: &str, ty: TensorType) -> Value {
+        let op = State {
+            name: name.to_owned(),
+            parts: None,
+        };
+        self.leaf(op, ty, name)
+    }
+
+    /// What a state becomes.
+    pub(in crate::arch) fn update(&mut self, state: Value, value: Value) {
+        self.states.push(Output::State { state, value });
+    }
+
+    fn leaf(&mut self, op: impl Into<Op>, ty: TensorType, name: &str) -> Value {
+        let inst = self
+            .graph
+            .push(op, Vec::new(), vec![ty], Place::Host, self.layer);
+        let value = self.graph.inst(inst).results[0];
+        self.graph.value_mut(value).name = name.to_owned();
+        value
+    }
+
+    /// Appends an instruction with one result, named `name` and, within a layer, its number.
+    pub(in crate::arch) fn push(
+        &mut self,
+        op: impl Into<Op>,
+        operands: Vec<Value>,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let op = op.into();
+        let types: Vec<&TensorType> = operands.iter().map(|&v| &self.graph.value(v).ty).collect();
+        let inferred = op.infer(&types).map_err(|source| ArchError::Misfit {
+            model: self.graph.name.clone(),
+            op: op.name(),
+            operands: types.iter().map(|&t| t.clone()).collect(),
+            source,
+        })?;
+        let types = match inferred {
+            Inferred::Types(types) => types,
+            Inferred::Declared => Vec::new(),
+        };
+        let inst = self
+            .graph
+            .push(op, operands, types, Place::Host, self.layer);
+        let value = self.graph.inst(inst).results[0];
+        self.graph.value_mut(value).name = match self.layer {
+            Some(il) => format!("{name}-{il}"),
+            None => name.to_owned(),
+        };
+        Ok(value)
+    }
+
+    /// `w · x`
+    pub(in crate::arch) fn mul_mat(
+        &mut self,
+        w: Value,
+        x: Value,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        self.push(MulMat, vec![w, x], name)
+    }
+
+    /// `a + b`
+    pub(in crate::arch) fn add(
+        &mut self,
+        a: Value,
+        b: Value,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let kind = BinaryKind::Add;
+        self.push(Binary { kind }, vec![a, b], name)
+    }
+
+    /// `a · b`, element by element.
+    pub(in crate::arch) fn mul(
+        &mut self,
+        a: Value,
+        b: Value,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let kind = BinaryKind::Mul;
+        self.push(Binary { kind }, vec![a, b], name)
+    }
+
+    /// The same elements under other sizes.
+    pub(in crate::arch) fn reshape<const K: usize>(
+        &mut self,
+        x: Value,
+        dims: [Dim; K],
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let dims = TensorType::new(DType::F32, dims).dims;
+        self.push(Reshape { dims }, vec![x], name)
+    }
+
+    /// Axes 1 and 2 exchanged.
+    pub(in crate::arch) fn swap_heads(&mut self, x: Value, name: &str) -> Result<Value, ArchError> {
+        let axes = [0, 2, 1, 3];
+        self.push(Permute { axes }, vec![x], name)
+    }
+
+    /// `len` indices of an axis.
+    pub(in crate::arch) fn slice(
+        &mut self,
+        x: Value,
+        axis: u64,
+        start: u64,
+        len: Dim,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let start = Dim::constant(start);
+        self.push(Slice { axis, start, len }, vec![x], name)
+    }
+
+    /// `w · x + bias`, where `w` is the matrix `[rows, columns]` of that stem.
+    pub(in crate::arch) fn linear(
+        &mut self,
+        stem: &str,
+        x: Value,
+        [rows, columns]: [Size; 2],
+        bias: Presence,
+        role: TensorRole,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let w = self.tensor_name(stem, "weight");
+        let w = self.required(&w, &[rows, columns], role)?;
+        let y = self.mul_mat(w, x, name)?;
+        self.biased(stem, y, columns, bias, name)
+    }
+
+    /// `y + bias`, where there is one.
+    pub(in crate::arch) fn biased(
+        &mut self,
+        stem: &str,
+        y: Value,
+        size: Size,
+        bias: Presence,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let tensor = self.tensor_name(stem, "bias");
+        match self.optional(&tensor, &[size], TensorRole::Bias, bias)? {
+            Some(bias) => self.add(y, bias, name),
+            None => Ok(y),
+        }
+    }
+}
+
+/// The number of tokens in the batch.
+pub(in crate::arch) fn n_tokens() -> Dim {
+    Dim::symbol(Symbol::NTokens)
+}

@@ -1,0 +1,67 @@
+//! From tokens to the residual stream.
+
+use tpc_ir::Value;
+use tpc_ir::op::{GetRows, InputKind, Scale};
+
+use super::Context;
+use super::builder::Builder;
+use crate::arch::description::{EmbeddingScale, Presence};
+use crate::arch::error::ArchError;
+use crate::arch::source::{Size, TensorRole};
+
+/// The token embedding, `[n_embd, n_vocab]`.
+pub(super) fn table(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, ArchError> {
+    let sizes = [cx.hparams.embd(), vocabulary(cx)];
+    b.required("token_embd.weight", &sizes, TensorRole::Embedding)
+}
+
+/// The size of the vocabulary, with its key.
+pub(super) fn vocabulary(cx: &Context<'_>) -> Size {
+    Size {
+        n: cx.hparams.n_vocab,
+        from: "the vocabulary (tokenizer.ggml.tokens or vocab_size)",
+    }
+}
+
+/// What enters the first block, `[n_embd, n_tokens]`.
+pub(in crate::arch) fn embedding(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+) -> Result<Value, ArchError> {
+    let form = &cx.arch.embedding;
+    let rows = |b: &mut Builder<'_>, table, index, name| {
+        b.push(GetRows { window: None }, vec![table, index], name)
+    };
+    let embd = table(b, cx)?;
+    let tokens = b.input(InputKind::Tokens);
+    let mut x = rows(b, embd, tokens, "embd")?;
+    if form.scale == EmbeddingScale::RootOfWidth {
+        let scale = Scale {
+            scale: (cx.hparams.n_embd as f32).sqrt(),
+            bias: 0.0,
+        };
+        x = b.push(scale, vec![x], "inp_scaled")?;
+    }
+    if form.positions == Presence::Absent {
+        return Ok(x);
+    }
+    let n_positions = Size {
+        n: cx.hparams.n_ctx_train,
+        from: "context_length",
+    };
+    let name = "position_embd.weight";
+    let sizes = [cx.hparams.embd(), n_positions];
+    let Some(learned) = b.optional(name, &sizes, TensorRole::Embedding, form.positions)? else {
+        return Ok(x);
+    };
+    if cx.options.n_ctx > n_positions.n {
+        return Err(ArchError::ContextTooLong {
+            found: cx.options.n_ctx,
+            limit: n_positions.n,
+            key: format!("{}.{}", cx.arch.name, n_positions.from),
+        });
+    }
+    let positions = b.input(InputKind::Positions);
+    let learned = rows(b, learned, positions, "pos_embd")?;
+    b.add(x, learned, "inpL")
+}

@@ -1,0 +1,104 @@
+//! The KV cache: one state per layer for keys and one for values, updated row by row and read up to the last row in
+//! use. Layers with a window have caches of their own length.
+
+use tpc_ir::op::{InputKind, SetRows};
+use tpc_ir::{DType, Dim, Symbol, TensorType, Value};
+
+use super::LayerContext;
+use super::builder::Builder;
+use super::hparams::Windowed;
+use crate::arch::error::ArchError;
+
+/// Types that a cache can be written in at run time.
+const TYPES: [DType; 9] = [
+    DType::F32,
+    DType::F16,
+    DType::Bf16,
+    DType::Q8_0,
+    DType::Q5_1,
+    DType::Q5_0,
+    DType::Q4_1,
+    DType::Q4_0,
+    DType::Iq4Nl,
+];
+
+/// Which of the two caches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Keys,
+    Values,
+}
+
+/// The sizes and inputs that caches of a layer use.
+pub(super) struct Span {
+    cells: Symbol,
+    used: Symbol,
+    rows: InputKind,
+    pub(super) mask: InputKind,
+}
+
+impl Span {
+    pub(super) fn of(windowed: Windowed) -> Span {
+        match windowed {
+            Windowed::No => Span {
+                cells: Symbol::NCtx,
+                used: Symbol::NKv,
+                rows: InputKind::CacheRows,
+                mask: InputKind::Mask,
+            },
+            Windowed::Yes => Span {
+                cells: Symbol::NCtxSwa,
+                used: Symbol::NKvSwa,
+                rows: InputKind::CacheRowsSwa,
+                mask: InputKind::MaskSwa,
+            },
+        }
+    }
+}
+
+/// Stores `new: [d, n_head_kv, n_tokens]` and gives all of the cache that is in use, `[d, n_kv, n_head_kv]`.
+pub(super) fn store(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    kind: Kind,
+    new: Value,
+) -> Result<Value, ArchError> {
+    let hp = cx.model.hparams;
+    let (stem, dtype, what, d) = match kind {
+        Kind::Keys => ("cache_k", cx.model.options.cache_type_k, "key heads", hp.dk),
+        Kind::Values => (
+            "cache_v",
+            cx.model.options.cache_type_v,
+            "value heads",
+            hp.dv,
+        ),
+    };
+    check(dtype, what, d)?;
+    let span = Span::of(cx.layer.windowed);
+    let ty = TensorType::new(
+        dtype,
+        [d.into(), cx.layer.n_head_kv.into(), Dim::symbol(span.cells)],
+    );
+    let cache = b.state(&format!("{stem}_l{}", cx.layer.index), ty);
+    let rows = b.input(span.rows);
+    let stored = b.push(SetRows { axis: 2 }, vec![cache, new, rows], stem)?;
+    b.update(cache, stored);
+    let used = b.slice(stored, 2, 0, Dim::symbol(span.used), stem)?;
+    b.swap_heads(used, stem)
+}
+
+fn check(dtype: DType, what: &'static str, size: u64) -> Result<(), ArchError> {
+    let reason = if !TYPES.contains(&dtype) {
+        "it cannot be written at run time"
+    } else if !size.is_multiple_of(dtype.block_len()) {
+        "its blocks would run across heads"
+    } else {
+        return Ok(());
+    };
+    Err(ArchError::CacheType {
+        dtype,
+        what,
+        size,
+        reason,
+    })
+}

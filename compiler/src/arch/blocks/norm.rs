@@ -1,0 +1,49 @@
+//! Normalisation with learned weights.
+
+use tpc_ir::Value;
+use tpc_ir::op::Norm;
+
+use super::Context;
+use super::builder::Builder;
+use crate::arch::description::Presence;
+use crate::arch::error::ArchError;
+use crate::arch::source::{Size, TensorRole};
+
+/// The normalised residual stream `[n_embd, n]`, times the weight of that stem, plus its bias.
+pub(in crate::arch) fn stream(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    stem: &str,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let size = cx.hparams.embd();
+    let y = weighted(b, cx, stem, &[size], x, name)?;
+    b.biased(stem, y, size, cx.arch.norm.bias, name)
+}
+
+/// The normalised rows of `x`, times the weight of that stem and those sizes.
+pub(super) fn weighted(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    stem: &str,
+    sizes: &[Size],
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let norm = Norm {
+        kind: cx.arch.norm.kind,
+        eps: cx.hparams.eps,
+    };
+    let tensor = b.tensor_name(stem, "weight");
+    let y = b.push(norm, vec![x], "norm")?;
+    let weight = b.required(&tensor, sizes, TensorRole::NormWeight)?;
+    b.mul(y, weight, name)
+}
+
+/// Whether the weight of a norm that may be missing is there.
+pub(super) fn exists(b: &mut Builder<'_>, stem: &str, sizes: &[Size]) -> Result<bool, ArchError> {
+    let tensor = b.tensor_name(stem, "weight");
+    let found = b.find(&tensor, sizes, TensorRole::NormWeight, Presence::Optional)?;
+    Ok(found.is_some())
+}

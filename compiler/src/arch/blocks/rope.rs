@@ -1,0 +1,224 @@
+//! Rotary position embedding: the parameters from the metadata, and the op.
+
+use tpc_ir::Value;
+use tpc_ir::op::{InputKind, Rope};
+
+use super::builder::Builder;
+use super::hparams::Windowed;
+use super::keys::Keys;
+use super::{Context, LayerContext};
+use crate::arch::description::{Presence, RopeFactors, RopeForm, WindowedRope};
+use crate::arch::error::ArchError;
+use crate::arch::source::{Form, Size, TensorRole};
+
+/// How frequencies are scaled beyond the trained context.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scaling {
+    None,
+    Linear,
+    Yarn,
+    LongRope,
+}
+
+/// The rotations of layers without and with a window.
+pub(super) fn read(
+    keys: &Keys<'_>,
+    form: &RopeForm,
+    dk: u64,
+    n_ctx_train: u64,
+    n_ctx_orig: u64,
+) -> Result<[Rope; 2], ArchError> {
+    const FACTOR: &str = "rope.scaling.factor";
+    let scaling = scaling(keys)?;
+    let factor = match keys.positive(FACTOR)? {
+        Some(factor) => factor,
+        None => keys.positive("rope.scale_linear")?.unwrap_or(1.0),
+    };
+    let freq_scale = match scaling {
+        Scaling::None => 1.0,
+        Scaling::Linear | Scaling::Yarn | Scaling::LongRope => 1.0 / factor,
+    };
+    if !freq_scale.is_finite() || freq_scale == 0.0 {
+        return Err(keys.out_of_range(FACTOR, factor, "a number with an inverse"));
+    }
+    let ext_factor = match keys.float("rope.scaling.yarn_ext_factor")? {
+        Some(x) if x >= 0.0 => x,
+        _ if scaling == Scaling::Yarn => 1.0,
+        _ => 0.0,
+    };
+    let full = Rope {
+        mode: form.mode,
+        n_dims: dimensions(keys, dk)?,
+        n_ctx_orig,
+        freq_base: keys.positive("rope.freq_base")?.unwrap_or(10_000.0),
+        freq_scale,
+        ext_factor,
+        attn_factor: attention_factor(
+            keys,
+            scaling,
+            ext_factor,
+            freq_scale,
+            n_ctx_train,
+            n_ctx_orig,
+        )?,
+        beta_fast: keys.float("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+        beta_slow: keys.float("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+    };
+    let unscaled = Rope {
+        freq_scale: 1.0,
+        ext_factor: 0.0,
+        attn_factor: 1.0,
+        ..full.clone()
+    };
+    let windowed = match form.windowed {
+        WindowedRope::Same => full.clone(),
+        WindowedRope::Unscaled => unscaled,
+        WindowedRope::Local(base) => Rope {
+            freq_base: keys.positive("rope.freq_base_swa")?.unwrap_or(base),
+            ..unscaled
+        },
+    };
+    Ok([full, windowed])
+}
+
+fn scaling(keys: &Keys<'_>) -> Result<Scaling, ArchError> {
+    const KEY: &str = "rope.scaling.type";
+    match keys.text(KEY)? {
+        None | Some("linear") => Ok(Scaling::Linear),
+        Some("none") => Ok(Scaling::None),
+        Some("yarn") => Ok(Scaling::Yarn),
+        Some("longrope") => Ok(Scaling::LongRope),
+        Some(other) => Err(ArchError::RopeScaling {
+            key: keys.name(KEY),
+            found: other.to_owned(),
+        }),
+    }
+}
+
+fn dimensions(keys: &Keys<'_>, dk: u64) -> Result<u64, ArchError> {
+    const KEY: &str = "rope.dimension_count";
+    let n = keys.count(KEY)?.unwrap_or(dk);
+    if n % 2 == 0 && n <= dk {
+        return Ok(n);
+    }
+    Err(ArchError::Contradiction {
+        key: keys.name(KEY),
+        found: n.to_string(),
+        with: format!("heads of {dk} elements"),
+        expected: "an even number, no larger".into(),
+    })
+}
+
+/// The factor on the rotated elements.
+///
+/// With YaRN the op multiplies by `1 + 0.1 ln(1 / freq_scale)` on its own account, so what the model wants is divided
+/// by that: `m(1) / m(log_multiplier)` with `m(x) = 0.1 x ln(factor) + 1` for a model that states a multiplier, else
+/// `m(1)`. LongRoPE's is `√(1 + ln(s) / ln(n_ctx_orig))` with `s` the ratio of the contexts.
+fn attention_factor(
+    keys: &Keys<'_>,
+    scaling: Scaling,
+    ext_factor: f32,
+    freq_scale: f32,
+    n_ctx_train: u64,
+    n_ctx_orig: u64,
+) -> Result<f32, ArchError> {
+    const KEY: &str = "rope.scaling.attn_factor";
+    let long_rope = || {
+        let s = n_ctx_train as f32 / n_ctx_orig as f32;
+        let grows = scaling == Scaling::LongRope && s > 1.0 && n_ctx_orig > 1;
+        if grows {
+            (1.0 + s.ln() / (n_ctx_orig as f32).ln()).sqrt()
+        } else {
+            1.0
+        }
+    };
+    let stated = keys.positive(KEY)?.unwrap_or_else(long_rope);
+    let yarn = if ext_factor == 0.0 {
+        keys.positive("rope.scaling.yarn_attn_factor")?
+            .unwrap_or(1.0)
+    } else {
+        let factor = 1.0 / freq_scale;
+        let m = |multiplier: f32| {
+            if factor <= 1.0 {
+                1.0
+            } else {
+                0.1 * multiplier * factor.ln() + 1.0
+            }
+        };
+        let wanted = match keys.float("rope.scaling.yarn_log_multiplier")? {
+            None | Some(0.0) => m(1.0),
+            Some(multiplier) => m(1.0) / m(multiplier),
+        };
+        wanted * (1.0 / (1.0 + 0.1 * factor.ln()))
+    };
+    let product = stated * yarn;
+    if product.is_finite() && product > 0.0 {
+        return Ok(product);
+    }
+    Err(keys.out_of_range(KEY, stated, "a factor that leaves numbers finite"))
+}
+
+/// Rotates the heads of `x: [dk, heads, n_tokens]`; `x` itself where the architecture does not rotate.
+pub(super) fn rotate(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let hp = cx.model.hparams;
+    let (Some(form), Some([full, windowed])) = (&cx.model.arch.attention.rope, &hp.rope) else {
+        return Ok(x);
+    };
+    let rope = match cx.layer.windowed {
+        Windowed::No => full,
+        Windowed::Yes => windowed,
+    };
+    let positions = b.input(InputKind::Positions);
+    let mut operands = vec![x, positions];
+    operands.extend(factors(b, &cx.model, form, rope.n_dims)?);
+    b.push(rope.clone(), operands, name)
+}
+
+/// The factors by which frequencies are divided, if the file has some: one set for all contexts, or one for contexts
+/// up to that of the original training and one for longer ones.
+fn factors(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    form: &RopeForm,
+    n_dims: u64,
+) -> Result<Option<Value>, ArchError> {
+    const ONE: &str = "rope_freqs.weight";
+    const LONG: &str = "rope_factors_long.weight";
+    const SHORT: &str = "rope_factors_short.weight";
+    let usual = match form.factors {
+        RopeFactors::None => return Ok(None),
+        RopeFactors::One => Form::Usual,
+        RopeFactors::ByContext => Form::Unusual,
+    };
+    let sizes = [Size {
+        n: n_dims / 2,
+        from: "half of rope.dimension_count",
+    }];
+    let find = |b: &mut Builder<'_>, name: &str| {
+        b.find(name, &sizes, TensorRole::RopeFactors, Presence::Optional)
+    };
+    if b.offers(ONE, usual) {
+        return Ok(find(b, ONE)?.map(|one| b.load(&one)));
+    }
+    match (find(b, LONG)?, find(b, SHORT)?) {
+        (Some(long), Some(short)) => {
+            let extended = cx.options.n_ctx > cx.hparams.n_ctx_orig;
+            Ok(Some(b.load(if extended { &long } else { &short })))
+        }
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(half(LONG, SHORT)),
+        (None, Some(_)) => Err(half(SHORT, LONG)),
+    }
+}
+
+fn half(present: &str, missing: &str) -> ArchError {
+    ArchError::HalfPair {
+        present: present.to_owned(),
+        missing: missing.to_owned(),
+    }
+}

@@ -1,0 +1,31 @@
+//! Llama 1 to 3, Mistral, and Mixtral, whose files name the same architecture and count experts.
+
+use tpc_ir::op::RopeMode;
+
+use super::description::{
+    Arch, AttentionForm, ExpertForm, Experts, FfnForm, Gating, Presence, RopeFactors, RopeForm,
+};
+
+/// `llama`
+pub(super) const LLAMA: Arch = Arch {
+    name: "llama",
+    attention: AttentionForm {
+        out_bias: Presence::Optional,
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            factors: RopeFactors::One,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        bias: Presence::Optional,
+        experts: Experts::IfCounted(ExpertForm {
+            gating: Gating::SoftmaxNormalised,
+            router_bias: Presence::Absent,
+            bias: Presence::Absent,
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};

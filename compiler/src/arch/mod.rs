@@ -1,0 +1,153 @@
+//! Architectures: from the header of a GGUF file to the graph of its model.
+//!
+//! An architecture is a *description*, not code: a constant [`Arch`] in one short file per family, which states its
+//! choices (norms and where they stand, form of the projections, rotation, activation, experts, scales) and inherits
+//! the rest from [`Arch::CLASSIC`]. Shared building blocks in `blocks/` read the description, the hyper-parameters
+//! and the tensors, and append instructions; they know no architecture by name. Adding an ordinary architecture is one
+//! file and one line of [`ARCHS`].
+//!
+//! [`lower`] goes in three steps, each trusting the one before:
+//!
+//! 1. *Hyper-parameters*: every metadata key that the description gives a meaning is read and checked (counts, finite
+//!    numbers, divisibility). Keys without a meaning in the architecture are not read, whatever they hold.
+//! 2. *Assembly*: blocks ask a tensor source for the tensors they need, by name and expected shape, and build on what
+//!    they get. A file answers with its tensors, and each shape is compared with the keys that decide it. A recorder
+//!    answers that it has everything and takes notes: [`expected_tensors`] is the same code, so the two cannot differ.
+//! 3. What the file has beyond that is listed in [`Summary::unused`]: for a well-formed file nothing, or the tensors
+//!    of parts that are not lowered.
+//!
+//! Invariants:
+//!
+//! - Only headers are read, never tensor data, and no input makes this panic, or allocate more than the graph of
+//!   2048 layers needs.
+//! - Every value is on the host, every weight is loaded once, and every KV cache is a state with an updated value
+//!   among the outputs. Values are named as in llama.cpp's graphs where those name them.
+//! - Semantics are llama.cpp's, to the order of operations; a graph for a window of every layer of Phi 3 is the one
+//!   exception (see `phi.rs`).
+
+mod blocks;
+mod codes;
+mod command_r;
+mod describe;
+pub mod description;
+mod error;
+mod gemma;
+mod gpt2;
+mod gpt_oss;
+mod llama;
+mod lowering;
+mod nearest;
+mod olmo2;
+mod phi;
+mod qwen;
+mod source;
+
+#[cfg(test)]
+mod tests;
+
+use tpc_ir::{DType, Graph};
+
+pub use codes::CODES;
+pub use describe::expected_tensors;
+pub use description::Arch;
+pub use error::ArchError;
+pub use source::{ExpectedTensor, TensorRole};
+
+use crate::gguf::Header;
+use blocks::hparams::HParams;
+use source::FileTensors;
+
+/// Every supported architecture.
+pub const ARCHS: &[&Arch] = &[
+    &command_r::COMMAND_R,
+    &gemma::GEMMA3,
+    &gpt2::GPT2,
+    &gpt_oss::GPT_OSS,
+    &llama::LLAMA,
+    &olmo2::OLMO2,
+    &phi::PHI3,
+    &qwen::QWEN2,
+    &qwen::QWEN3,
+    &qwen::QWEN3MOE,
+];
+
+/// What the user decides about a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LowerOptions {
+    /// Element type of the cache of keys.
+    pub cache_type_k: DType,
+    /// Element type of the cache of values.
+    pub cache_type_v: DType,
+    /// The longest context of a sequence, in tokens.
+    pub n_ctx: u64,
+}
+
+/// A lowered model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lowered {
+    /// The model on one place.
+    pub graph: Graph,
+    /// What to tell of it.
+    pub summary: Summary,
+}
+
+/// What to tell of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The architecture's name.
+    pub arch: &'static str,
+    /// `general.name`, or the architecture's name.
+    pub name: String,
+    /// Number of layers.
+    pub n_layer: u64,
+    /// Width of the residual stream.
+    pub n_embd: u64,
+    /// Number of tokens in the vocabulary.
+    pub n_vocab: u64,
+    /// Longest context that the model was trained for, in tokens.
+    pub n_ctx_train: u64,
+    /// Tokens that layers with a sliding window attend to, the token itself included; `None` if no layer has one.
+    pub window: Option<u64>,
+    /// Tensors of the file that the graph does not use, in file order.
+    pub unused: Vec<String>,
+}
+
+/// The architecture of that name.
+///
+/// # Errors
+///
+/// [`ArchError::Unsupported`], with the nearest name that is supported.
+pub fn find(name: &str) -> Result<&'static Arch, ArchError> {
+    ARCHS
+        .iter()
+        .copied()
+        .find(|a| a.name == name)
+        .ok_or_else(|| ArchError::Unsupported {
+            found: nearest::shorten(name),
+            nearest: nearest::nearest(name, ARCHS.iter().map(|a| a.name)),
+        })
+}
+
+/// The graph of the model that a header describes.
+///
+/// # Errors
+///
+/// The architecture is unknown, or the metadata and tensors do not make a model of it.
+pub fn lower(header: &Header, options: &LowerOptions) -> Result<Lowered, ArchError> {
+    let metadata = header.metadata();
+    let arch = find(metadata.require_str("general.architecture")?)?;
+    let hparams = HParams::read(arch, metadata, Some(header))?;
+    let mut tensors = FileTensors::new(header, arch.name);
+    let graph = lowering::build(arch, &hparams, options, &mut tensors)?;
+    let summary = Summary {
+        arch: arch.name,
+        name: graph.name.clone(),
+        n_layer: hparams.layers.len() as u64,
+        n_embd: hparams.n_embd,
+        n_vocab: hparams.n_vocab,
+        n_ctx_train: hparams.n_ctx_train,
+        window: hparams.window,
+        unused: tensors.unused(),
+    };
+    Ok(Lowered { graph, summary })
+}

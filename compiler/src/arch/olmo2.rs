@@ -1,0 +1,20 @@
+//! OLMo 2 and 3.
+
+use super::description::{Arch, AttentionForm, BlockNorms, QkNorm, RopeForm, Window, WindowedRope};
+
+/// `olmo2`: both halves normalise their output, queries and keys are normalised over all heads. OLMo 3 adds a window
+/// in three layers of four, where the rotation is not scaled.
+pub(super) const OLMO2: Arch = Arch {
+    name: "olmo2",
+    norms: BlockNorms::POST,
+    attention: AttentionForm {
+        qk_norm: QkNorm::All,
+        rope: Some(RopeForm {
+            windowed: WindowedRope::Unscaled,
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::AllButEvery(4),
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};

@@ -1,0 +1,43 @@
+//! Qwen 2 and 2.5, Qwen 3 and its mixture of experts.
+
+use super::description::{
+    Arch, AttentionForm, ExpertForm, Experts, FfnForm, Gating, HeadForm, Presence, QkNorm,
+};
+
+/// `qwen2`: biases on queries, keys and values.
+pub(super) const QWEN2: Arch = Arch {
+    name: "qwen2",
+    attention: AttentionForm {
+        qkv_bias: Presence::Required,
+        ..Arch::CLASSIC.attention
+    },
+    head: HeadForm {
+        bias: Presence::Optional,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};
+
+/// `qwen3`: norms on the heads of queries and keys.
+pub(super) const QWEN3: Arch = Arch {
+    name: "qwen3",
+    attention: AttentionForm {
+        qk_norm: QkNorm::Head,
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};
+
+/// `qwen3moe`
+pub(super) const QWEN3MOE: Arch = Arch {
+    name: "qwen3moe",
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            gating: Gating::SoftmaxNormalised,
+            router_bias: Presence::Absent,
+            bias: Presence::Absent,
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..QWEN3
+};

@@ -1,0 +1,194 @@
+//! Where a lowering finds tensors: a file that has them, or a recorder that notes which are wanted.
+//!
+//! The lowering cannot tell the two apart, so what [`expected_tensors`](super::expected_tensors) lists is what
+//! [`lower`](super::lower) asks for, by construction.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::DType;
+
+use super::description::Presence;
+use super::error::ArchError;
+use crate::gguf::Header;
+
+/// A size and the metadata keys that decide it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::arch) struct Size {
+    pub(in crate::arch) n: u64,
+    pub(in crate::arch) from: &'static str,
+}
+
+/// What a tensor is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TensorRole {
+    /// Rows looked up by token or position.
+    Embedding,
+    /// The projection to logits.
+    Output,
+    /// A matrix that activations are multiplied by.
+    Matrix,
+    /// A matrix per expert.
+    Experts,
+    /// The matrix that chooses experts.
+    Router,
+    /// The weight of a norm: about 1.
+    NormWeight,
+    /// A bias: about 0.
+    Bias,
+    /// Factors by which rotary frequencies are divided: 1 or more.
+    RopeFactors,
+    /// Attention sinks, a logit per head.
+    Sinks,
+}
+
+/// A tensor that a lowering asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedTensor {
+    /// Its name in the file.
+    pub name: String,
+    /// Elements along each axis, in ggml order.
+    pub ne: [u64; 4],
+    /// What it is for.
+    pub role: TensorRole,
+    /// Whether the model can do without.
+    pub presence: Presence,
+}
+
+/// A request for a tensor.
+pub(in crate::arch) struct Request<'a> {
+    pub(in crate::arch) tensor: ExpectedTensor,
+    /// What decides each axis.
+    pub(in crate::arch) sizes: &'a [Size],
+}
+
+/// Whether a form of several is the one that files usually have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::arch) enum Form {
+    Usual,
+    Unusual,
+}
+
+/// Answers requests.
+pub(in crate::arch) trait TensorSource {
+    /// The element type of the tensor, or `None` where an optional one is absent.
+    ///
+    /// # Errors
+    /// A required tensor is absent, or one has another shape than requested.
+    fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError>;
+
+    /// Whether to ask for a tensor of that name, which belongs to one of several forms.
+    fn offers(&self, name: &str, form: Form) -> bool;
+}
+
+/// The tensors of a file.
+pub(in crate::arch) struct FileTensors<'a> {
+    header: &'a Header,
+    arch: &'static str,
+    used: BTreeSet<String>,
+}
+
+impl<'a> FileTensors<'a> {
+    pub(in crate::arch) fn new(header: &'a Header, arch: &'static str) -> FileTensors<'a> {
+        FileTensors {
+            header,
+            arch,
+            used: BTreeSet::new(),
+        }
+    }
+
+    /// The tensors that were never asked for, in file order.
+    pub(in crate::arch) fn unused(&self) -> Vec<String> {
+        let names = self.header.tensors().iter().map(|t| &t.name);
+        names.filter(|&n| !self.used.contains(n)).cloned().collect()
+    }
+
+    /// Whether the experts that a request is for are there one by one.
+    fn has_split_experts(&self, name: &str) -> bool {
+        name.strip_suffix("_exps.weight")
+            .is_some_and(|stem| self.header.tensor(&format!("{stem}.0.weight")).is_some())
+    }
+}
+
+impl TensorSource for FileTensors<'_> {
+    fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError> {
+        let ExpectedTensor {
+            name, ne, presence, ..
+        } = request.tensor;
+        let Some(found) = self.header.tensor(&name) else {
+            return match presence {
+                Presence::Required => Err(ArchError::MissingTensor {
+                    split_experts: self.has_split_experts(&name),
+                    name,
+                    expected: ne,
+                }),
+                Presence::Absent | Presence::Optional => Ok(None),
+            };
+        };
+        if let Some(axis) = (0..4).find(|&a| found.ne[a] != ne[a]) {
+            let meaning = match request.sizes.get(axis) {
+                Some(size) => format!("{} of {}", size.from, self.arch),
+                None => "not used".to_owned(),
+            };
+            return Err(ArchError::WrongShape {
+                name,
+                found: found.ne,
+                expected: ne,
+                axis,
+                meaning,
+            });
+        }
+        if found.dtype.is_integer() {
+            return Err(ArchError::WrongElements {
+                name,
+                found: found.dtype,
+            });
+        }
+        self.used.insert(name);
+        Ok(Some(found.dtype))
+    }
+
+    fn offers(&self, name: &str, _: Form) -> bool {
+        self.header.tensor(name).is_some()
+    }
+}
+
+/// Has every tensor, or every one that is kept, and notes which were asked for.
+pub(in crate::arch) struct Recorder<'a> {
+    keep: &'a dyn Fn(&ExpectedTensor) -> bool,
+    tensors: Vec<ExpectedTensor>,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder that has those optional tensors of which `keep` says so.
+    pub(in crate::arch) fn new(keep: &'a dyn Fn(&ExpectedTensor) -> bool) -> Recorder<'a> {
+        Recorder {
+            keep,
+            tensors: Vec::new(),
+        }
+    }
+
+    /// What was asked for and kept, in order.
+    pub(in crate::arch) fn into_tensors(self) -> Vec<ExpectedTensor> {
+        self.tensors
+    }
+}
+
+impl TensorSource for Recorder<'_> {
+    fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError> {
+        let tensor = request.tensor;
+        let kept = match tensor.presence {
+            Presence::Absent => false,
+            Presence::Optional => (self.keep)(&tensor),
+            Presence::Required => true,
+        };
+        if !kept {
+            return Ok(None);
+        }
+        self.tensors.push(tensor);
+        Ok(Some(DType::F32))
+    }
+
+    fn offers(&self, _: &str, form: Form) -> bool {
+        form == Form::Usual
+    }
+}

@@ -1,0 +1,91 @@
+//! The list of tensors against real files, and against the lowering.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::arch::description::Presence;
+use crate::arch::{ARCHS, ExpectedTensor, expected_tensors};
+use crate::gguf::Metadata;
+
+/// Names and shapes of the tensors of these metadata.
+pub(super) fn tensors(
+    pairs: &[(String, MetaValue)],
+    keep: impl Fn(&ExpectedTensor) -> bool,
+) -> Vec<(String, [u64; 4])> {
+    let metadata = Metadata::from_pairs("test.gguf", pairs.to_vec()).unwrap();
+    let list = expected_tensors(&metadata, &OPTIONS, keep).unwrap();
+    list.into_iter().map(|t| (t.name, t.ne)).collect()
+}
+
+#[test]
+fn goldens_consist_of_the_tensors_expected() {
+    for (name, header) in goldens() {
+        let keep = |t: &ExpectedTensor| header.tensor(&t.name).is_some();
+        let listed = expected_tensors(header.metadata(), &options(name), keep).unwrap();
+        let mut listed: BTreeMap<_, _> = listed.into_iter().map(|t| (t.name, t.ne)).collect();
+        let found = header.tensors().iter().map(|t| (t.name.clone(), t.ne));
+        let mut found: BTreeMap<_, _> = found.collect();
+        found.remove("cls.output.weight");
+        if name.starts_with("phi3") {
+            // This file has the three projections apart, which is not the usual form.
+            listed.retain(|name, _| !name.contains(".attn_qkv."));
+            found.retain(|name, _| !["_q.", "_k.", "_v."].iter().any(|part| name.contains(part)));
+        }
+        assert_eq!(listed, found, "{name}");
+    }
+}
+
+#[test]
+fn a_file_of_all_tensors_listed_uses_them_all() {
+    for arch in ARCHS {
+        let mut pairs = metadata(arch.name);
+        set(
+            &mut pairs,
+            &format!("{}.context_length", arch.name),
+            1024u32,
+        );
+        for keep in [false, true] {
+            let tensors = tensors(&pairs, |_| keep);
+            let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();
+            let unused = lowered.summary.unused;
+            assert_eq!(unused, Vec::<String>::new(), "{}", arch.name);
+        }
+    }
+}
+
+#[test]
+fn every_required_tensor_is_missed() {
+    for arch in ARCHS {
+        let pairs = metadata(arch.name);
+        let source = Metadata::from_pairs("test.gguf", pairs.clone()).unwrap();
+        let all = expected_tensors(&source, &OPTIONS, |_| true).unwrap();
+        for gone in all.iter().filter(|t| t.presence == Presence::Required) {
+            let rest = all.iter().filter(|t| t.name != gone.name);
+            let rest: Vec<_> = rest.map(|t| (t.name.clone(), t.ne)).collect();
+            let error = lower(&header(&pairs, &rest), &OPTIONS).unwrap_err();
+            assert_eq!(error.code(), "TPC0156", "{}: {error}", arch.name);
+            let text = error.to_string();
+            assert!(text.contains(&gone.name), "{text}");
+        }
+    }
+}
+
+#[test]
+fn every_wrong_shape_is_named_with_its_keys() {
+    for arch in ARCHS {
+        let pairs = metadata(arch.name);
+        let source = Metadata::from_pairs("test.gguf", pairs.clone()).unwrap();
+        let all = expected_tensors(&source, &OPTIONS, |_| true).unwrap();
+        for (i, wrong) in all.iter().enumerate() {
+            let mut tensors: Vec<_> = all.iter().map(|t| (t.name.clone(), t.ne)).collect();
+            tensors[i].1[0] += 1;
+            let error = lower(&header(&pairs, &tensors), &OPTIONS).unwrap_err();
+            assert_eq!(error.code(), "TPC0157", "{}: {error}", arch.name);
+            let text = error.to_string();
+            assert!(
+                text.contains(&wrong.name) && text.contains("axis 0"),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Comparison with the graphs that llama.cpp builds for the goldens' twins in f32: the same arithmetic with the same
+//! parameters on tensors of the same size, in whatever order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::Value as Json;
+use tpc_ir::op::{BinaryKind, NormKind, Op, RopeMode};
+use tpc_ir::{Bindings, Dim, Graph, Symbol};
+
+use super::*;
+
+/// Instructions by what they compute: an op with its parameters and the number of elements of its result.
+type Work = BTreeMap<String, usize>;
+
+fn float(word: &Json) -> f32 {
+    let word = u32::try_from(word.as_i64().unwrap() & 0xffff_ffff).unwrap();
+    f32::from_bits(word)
+}
+
+/// The work of a capture, and the weights it reads.
+fn captured(path: &Path) -> (Work, BTreeSet<String>) {
+    let mut work = Work::new();
+    let mut weights = BTreeSet::new();
+    for line in std::fs::read_to_string(path).unwrap().lines() {
+        let node: Json = serde_json::from_str(line).unwrap();
+        let op = node["op"].as_str().unwrap();
+        let name = node["name"].as_str().unwrap();
+        if op == "NONE" && name.ends_with(".weight") || name.ends_with(".bias") {
+            weights.insert(name.to_owned());
+        }
+        let ne = node["ne"].as_array().unwrap();
+        let elements: u64 = ne.iter().map(|n| n.as_u64().unwrap()).product();
+        let p = |i: usize| &node["params"][i];
+        let what = match op {
+            "MUL_MAT" | "MUL_MAT_ID" | "ADD_ID" | "MUL" | "DIV" => op.to_lowercase(),
+            "SWIGLU" | "GEGLU" | "GELU" => op.to_lowercase(),
+            "SWIGLU_OAI" => format!("swiglu_oai {} {}", float(p(2)), float(p(3))),
+            "RMS_NORM" | "NORM" => format!("{} {}", op.to_lowercase(), float(p(0))),
+            "SCALE" => format!("scale {}", float(p(0))),
+            "SOFT_MAX" => format!("soft_max {}", float(p(0))),
+            "CLAMP" => format!("clamp {} {}", float(p(0)), float(p(1))),
+            "FLASH_ATTN_EXT" => {
+                let sinks = node["src"].as_array().unwrap().len() > 4;
+                format!("flash_attn {} {} {sinks}", float(p(0)), float(p(2)))
+            }
+            "ROPE" => {
+                let mode = if p(2) == 2 { "neox" } else { "norm" };
+                let floats: Vec<f32> = (5..11).map(|i| float(p(i))).collect();
+                let factors = node["src"].as_array().unwrap().len() > 2;
+                format!("rope {mode} {} {} {floats:?} {factors}", p(1), p(4))
+            }
+            _ => continue,
+        };
+        *work.entry(format!("{what} -> {elements}")).or_default() += 1;
+    }
+    (work, weights)
+}
+
+/// The work of a graph for the batch of the captures, and the weights it reads.
+fn lowered(graph: &Graph) -> (Work, BTreeSet<String>) {
+    let bindings = Bindings::default()
+        .with(Symbol::NTokens, 8)
+        .with(Symbol::NOutputs, 8)
+        .with(Symbol::NKv, 512)
+        .with(Symbol::NKvSwa, 512);
+    let mut work = Work::new();
+    let mut weights = BTreeSet::new();
+    for (_, inst) in graph.insts() {
+        let what = match &inst.op {
+            Op::Weight(w) => {
+                weights.insert(w.tensor.clone());
+                continue;
+            }
+            Op::MulMat(_) | Op::MulMatId(_) | Op::AddId(_) => inst.op.name().to_owned(),
+            Op::Unary(_) => inst.op.name().to_owned(),
+            Op::Binary(b) if b.kind == BinaryKind::Mul || b.kind == BinaryKind::Div => {
+                inst.op.name().to_owned()
+            }
+            Op::Glu(g) if g.alpha != 0.0 => format!("{} {} {}", inst.op.name(), g.alpha, g.limit),
+            Op::Glu(_) => inst.op.name().to_owned(),
+            Op::Norm(n) => {
+                assert_ne!(n.kind, NormKind::L2);
+                format!("{} {}", inst.op.name(), n.eps)
+            }
+            Op::Scale(s) => format!("scale {}", s.scale),
+            Op::SoftMax(s) => format!("soft_max {}", s.scale),
+            Op::Clamp(c) => format!("clamp {} {}", c.min, c.max),
+            Op::FlashAttn(f) => {
+                let sinks = inst.operands.len() > 4;
+                format!("flash_attn {} {} {sinks}", f.scale, f.softcap)
+            }
+            Op::Rope(r) => {
+                let mode = match r.mode {
+                    RopeMode::Norm => "norm",
+                    RopeMode::Neox => "neox",
+                };
+                let floats = [
+                    r.freq_base,
+                    r.freq_scale,
+                    r.ext_factor,
+                    r.attn_factor,
+                    r.beta_fast,
+                    r.beta_slow,
+                ];
+                let factors = inst.operands.len() > 2;
+                format!(
+                    "rope {mode} {} {} {floats:?} {factors}",
+                    r.n_dims, r.n_ctx_orig
+                )
+            }
+            _ => continue,
+        };
+        let ty = &graph.value(inst.results[0]).ty;
+        let elements = ty.elements().as_ref().and_then(|d: &Dim| d.eval(&bindings));
+        let elements = elements.unwrap();
+        *work.entry(format!("{what} -> {elements}")).or_default() += 1;
+    }
+    (work, weights)
+}
+
+#[test]
+fn every_golden_does_the_work_of_its_capture() {
+    let Some(folder) = shared("graphs") else {
+        return;
+    };
+    for (name, header) in goldens() {
+        let (mut expected, weights) = captured(&folder.join(format!("{}.jsonl", capture(name))));
+        let model = lower(&header, &options(name)).unwrap();
+        let (found, read) = lowered(&model.graph);
+        // A factor of 1 is left out of neither, whatever it is for.
+        expected.retain(|_, n| *n > 0);
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(read, weights, "{name}");
+    }
+}

@@ -1,0 +1,119 @@
+//! Tests of the lowerings, and the files they share.
+
+mod codes;
+mod describe;
+mod graphs;
+mod hostile;
+mod shapes;
+mod structure;
+
+use std::path::{Path, PathBuf};
+
+use tpc_ir::DType;
+
+use super::{LowerOptions, Lowered, lower};
+use crate::gguf::{GgufFile, GgufWriter, Header, MetaValue};
+
+/// The goldens of the architectures that are lowered.
+const GOLDENS: [&str; 11] = [
+    "command-r-dense-q6_k",
+    "gemma3-dense-q4_k_m",
+    "gpt-oss-moe-mxfp4_moe",
+    "gpt2-dense-f16",
+    "llama-dense-q4_k_m",
+    "llama-moe-q4_k_m",
+    "olmo2-dense-q4_k_m",
+    "phi3-dense-q4_k_m",
+    "qwen2-dense-q8_0",
+    "qwen3-dense-f16",
+    "qwen3moe-moe-q4_k_m",
+];
+
+const OPTIONS: LowerOptions = LowerOptions {
+    cache_type_k: DType::F16,
+    cache_type_v: DType::F16,
+    n_ctx: 512,
+};
+
+/// A folder of test material beside the checkout, which may be missing.
+fn shared(folder: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared");
+    let path = path.join(folder);
+    path.is_dir().then_some(path)
+}
+
+/// The header of every golden, if they are there.
+fn goldens() -> Vec<(&'static str, Header)> {
+    let Some(folder) = shared("golden") else {
+        return Vec::new();
+    };
+    let open = |name| {
+        let file = GgufFile::open(folder.join(format!("{name}.gguf"))).unwrap();
+        (name, file.header().clone())
+    };
+    GOLDENS.map(open).into()
+}
+
+/// Options for a golden: its own context where positions are learned.
+fn options(name: &str) -> LowerOptions {
+    let n_ctx = if name.starts_with("gpt2") { 256 } else { 512 };
+    LowerOptions { n_ctx, ..OPTIONS }
+}
+
+/// The name of a graph capture: that of the golden without its quantisation.
+fn capture(golden: &str) -> &str {
+    golden.rsplit_once('-').unwrap().0
+}
+
+/// The metadata of a small model without anything optional, with the keys of `arch`.
+fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
+    let numbers = [
+        ("block_count", 2u32),
+        ("context_length", 512),
+        ("embedding_length", 96),
+        ("feed_forward_length", 160),
+        ("attention.head_count", 6),
+        ("attention.head_count_kv", 2),
+        ("attention.key_length", 32),
+        ("attention.value_length", 32),
+        ("attention.sliding_window", 16),
+        ("expert_count", 5),
+        ("expert_used_count", 3),
+        ("expert_feed_forward_length", 64),
+        ("vocab_size", 40),
+    ];
+    let floats = [
+        ("attention.layer_norm_epsilon", 1e-5f32),
+        ("attention.layer_norm_rms_epsilon", 1e-6),
+        ("logit_scale", 0.25),
+    ];
+    let name = MetaValue::Str(arch.to_owned());
+    let mut pairs = vec![("general.architecture".to_owned(), name)];
+    pairs.extend(numbers.map(|(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
+    pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
+    pairs
+}
+
+/// Replaces or adds a pair.
+fn set(pairs: &mut Vec<(String, MetaValue)>, key: &str, value: impl Into<MetaValue>) {
+    pairs.retain(|(k, _)| k != key);
+    pairs.push((key.to_owned(), value.into()));
+}
+
+/// A header of these metadata and tensors.
+fn header(pairs: &[(String, MetaValue)], tensors: &[(String, [u64; 4])]) -> Header {
+    let mut writer = GgufWriter::new("test.gguf");
+    for (key, value) in pairs {
+        writer.meta(key, value.clone());
+    }
+    for (name, ne) in tensors {
+        writer.tensor(name, DType::F32, ne);
+    }
+    writer.header().unwrap()
+}
+
+/// The smallest model of these metadata, lowered.
+fn lower_smallest(pairs: &[(String, MetaValue)]) -> Lowered {
+    let tensors = describe::tensors(pairs, |_| false);
+    lower(&header(pairs, &tensors), &OPTIONS).unwrap()
+}

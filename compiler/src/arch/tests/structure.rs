@@ -1,0 +1,121 @@
+//! What every lowered graph has in common, on the smallest models, the goldens, and the headers of published models.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::op::{Inferred, Op};
+use tpc_ir::{Graph, Output, Place, TensorType};
+
+use super::*;
+use crate::arch::ARCHS;
+
+/// Checks types, places, the order of definitions, and that weights and states occur once.
+fn check(graph: &Graph) {
+    let mut defined = BTreeSet::new();
+    let mut leaves = BTreeSet::new();
+    for (_, inst) in graph.insts() {
+        assert!(inst.operands.iter().all(|v| defined.contains(v)));
+        let types: Vec<&TensorType> = inst.operands.iter().map(|&v| &graph.value(v).ty).collect();
+        if let Inferred::Types(types) = inst.op.infer(&types).unwrap() {
+            let declared: Vec<_> = inst
+                .results
+                .iter()
+                .map(|&v| graph.value(v).ty.clone())
+                .collect();
+            assert_eq!(types, declared);
+        }
+        let name = match &inst.op {
+            Op::Weight(w) => Some(format!("weight {}", w.tensor)),
+            Op::State(s) => Some(format!("state {}", s.name)),
+            Op::Input(i) => Some(format!("input {:?}", i.kind)),
+            _ => None,
+        };
+        if let Some(name) = name {
+            assert!(leaves.insert(name.clone()), "{name} is there twice");
+        }
+        defined.extend(&inst.results);
+    }
+    for (_, value) in graph.values() {
+        assert_eq!(value.place, Place::Host);
+        assert!(!value.name.is_empty());
+    }
+    let states = graph
+        .insts()
+        .filter(|(_, i)| matches!(i.op, Op::State(_)))
+        .count();
+    let updates = graph
+        .outputs
+        .iter()
+        .filter(|o| matches!(o, Output::State { .. }))
+        .count();
+    assert_eq!(states, updates);
+    let Output::Named(name, logits) = &graph.outputs[0] else {
+        panic!("the first output is the logits");
+    };
+    assert_eq!(name, "logits");
+    let axis = graph.value(*logits).ty.dims[1].to_string();
+    assert_eq!(axis, "n_outputs");
+}
+
+#[test]
+fn the_smallest_model_of_every_architecture_lowers() {
+    for arch in ARCHS {
+        let lowered = lower_smallest(&metadata(arch.name));
+        check(&lowered.graph);
+        assert_eq!(lowered.summary.arch, arch.name);
+        assert!(lowered.summary.unused.is_empty());
+        assert_eq!(lowered.summary.n_layer, 2);
+    }
+}
+
+#[test]
+fn every_golden_lowers() {
+    for (name, header) in goldens() {
+        let lowered = lower(&header, &options(name)).unwrap();
+        check(&lowered.graph);
+        // The head of a classifier, which logits do not use.
+        let expected: &[&str] = match name {
+            "qwen3-dense-f16" => &["cls.output.weight"],
+            _ => &[],
+        };
+        assert_eq!(lowered.summary.unused, expected, "{name}");
+    }
+}
+
+#[test]
+fn every_published_header_of_a_supported_architecture_lowers() {
+    let Some(folder) = shared("models") else {
+        return;
+    };
+    let mut lowered = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "gguf") {
+            continue;
+        }
+        let file = GgufFile::open(&path).unwrap();
+        let header = file.header();
+        let arch = header
+            .metadata()
+            .require_str("general.architecture")
+            .unwrap();
+        match lower(header, &OPTIONS) {
+            Ok(model) => {
+                check(&model.graph);
+                assert!(model.summary.unused.is_empty(), "{}", path.display());
+                lowered.insert(arch.to_owned());
+            }
+            Err(e) => {
+                assert_eq!(e.code(), "TPC0150", "{}: {e}", path.display());
+                assert!(ARCHS.iter().all(|a| a.name != arch));
+            }
+        }
+    }
+    for arch in ["gemma3", "gpt-oss", "llama", "phi3", "qwen3", "qwen3moe"] {
+        assert!(lowered.contains(arch), "{arch}");
+    }
+}
+
+#[test]
+fn names_in_the_registry_are_distinct_and_sorted() {
+    assert!(ARCHS.windows(2).all(|w| w[0].name < w[1].name));
+}

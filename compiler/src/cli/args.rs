@@ -1,0 +1,168 @@
+//! The placement options, the same for every subcommand.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use tpc_passes::plan::Topology;
+
+use super::output::Failure;
+use crate::diag::Diagnostic;
+use crate::placement::{Placement, SplitMode, parse_cache_type, parse_devices, parse_tensor_split};
+
+/// llama.cpp's short forms of several letters, and the options that they mean.
+const SHORT: [(&str, &str); 12] = [
+    ("-sm", "--split-mode"),
+    ("-ts", "--tensor-split"),
+    ("-ot", "--override-tensor"),
+    ("-ncmoe", "--n-cpu-moe"),
+    ("-cmoe", "--cpu-moe"),
+    ("-nkvo", "--no-kv-offload"),
+    ("-ngl", "--n-gpu-layers"),
+    ("-ctk", "--cache-type-k"),
+    ("-ctv", "--cache-type-v"),
+    ("-ub", "--ubatch-size"),
+    ("-np", "--parallel"),
+    ("-fa", "--flash-attn"),
+];
+
+/// Replaces llama.cpp's short forms by the long ones, up to a `--`.
+pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut literal = false;
+    arguments
+        .into_iter()
+        .map(|a| {
+            literal |= a == "--";
+            let long = a.to_str().filter(|_| !literal).and_then(|a| {
+                let (name, value) = a.split_once('=').map_or((a, None), |(n, v)| (n, Some(v)));
+                let (_, long) = SHORT.iter().find(|(s, _)| *s == name)?;
+                Some(value.map_or_else(|| (*long).to_owned(), |v| format!("{long}={v}")))
+            });
+            long.map_or(a, OsString::from)
+        })
+        .collect()
+}
+
+/// How the model is divided.
+#[derive(Debug, Args)]
+pub(super) struct PlacementArgs {
+    /// A count, or a list such as `cpu,cpu` or `cuda:0,cuda:1`.
+    #[arg(long, default_value = "1", value_name = "SPEC")]
+    devices: String,
+    /// Device and link profiles.
+    #[arg(long, value_name = "FILE.ron")]
+    topology: Option<PathBuf>,
+    /// auto, none, layer or tensor [-sm].
+    #[arg(long, default_value = "auto", value_name = "MODE")]
+    split_mode: String,
+    /// Proportions of the devices, such as `3,1` [-ts].
+    #[arg(long, value_name = "N,…", allow_hyphen_values = true)]
+    tensor_split: Option<String>,
+    /// Place matching tensors on the host, a device, or mirrored [-ot].
+    #[arg(long, value_name = "REGEX=PLACE")]
+    override_tensor: Vec<String>,
+    /// Experts of the first N layers stay on the host [-ncmoe].
+    #[arg(long, value_name = "N")]
+    n_cpu_moe: Option<u64>,
+    /// All experts stay on the host [-cmoe].
+    #[arg(long)]
+    cpu_moe: bool,
+    /// The KV cache stays on the host [-nkvo].
+    #[arg(long)]
+    no_kv_offload: bool,
+    /// Layers beyond the last N stay on the host [-ngl].
+    #[arg(long, value_name = "N")]
+    n_gpu_layers: Option<u64>,
+    /// Type of the K cache: f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl [-ctk; default f16].
+    #[arg(long, value_name = "TYPE")]
+    cache_type_k: Option<String>,
+    /// Type of the V cache [-ctv; default f16].
+    #[arg(long, value_name = "TYPE")]
+    cache_type_v: Option<String>,
+    /// Cells of the KV cache [default: the model's context].
+    #[arg(long, short = 'c', value_name = "N")]
+    ctx_size: Option<u64>,
+    /// Largest batch of tokens [-ub].
+    #[arg(long, default_value_t = 512, value_name = "N")]
+    ubatch_size: u64,
+    /// Number of sequences [-np].
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    parallel: u64,
+    /// Accepted and without effect: attention is always fused [-fa].
+    #[arg(long, value_name = "on|off|auto", num_args = 0..=1, default_missing_value = "on")]
+    flash_attn: Option<String>,
+}
+
+impl PlacementArgs {
+    /// The placement, with caches of type `cache` where the options say nothing.
+    pub(super) fn placement(&self, cache: tpc_ir::DType) -> Result<Placement, Failure> {
+        let unsupported = [
+            ("--override-tensor", !self.override_tensor.is_empty()),
+            ("--n-cpu-moe", self.n_cpu_moe.is_some_and(|n| n > 0)),
+            ("--cpu-moe", self.cpu_moe),
+            ("--no-kv-offload", self.no_kv_offload),
+            ("--n-gpu-layers", self.n_gpu_layers.is_some()),
+        ];
+        if let Some((option, _)) = unsupported.iter().find(|(_, given)| *given) {
+            let message = "tensors and layers kept on the host are not planned yet";
+            return Err(Failure::usage(Diagnostic::error("TPC0401", *option, message).help("leave the option out")));
+        }
+        let devices = parse_devices(&self.devices).map_err(Failure::usage)?;
+        let split_mode = match self.split_mode.as_str() {
+            "auto" => SplitMode::Auto,
+            "none" => SplitMode::None,
+            "tensor" | "row" => SplitMode::Tensor,
+            "layer" => {
+                let d = Diagnostic::error("TPC0401", "--split-mode", "`layer` is not planned yet");
+                return Err(Failure::usage(d.help("auto, none or tensor")));
+            }
+            other => {
+                let d = Diagnostic::error("TPC0400", "--split-mode", format!("`{other}` is not a split mode"));
+                return Err(Failure::usage(d.help("auto, none, layer or tensor")));
+            }
+        };
+        let tensor_split = match &self.tensor_split {
+            Some(t) => Some(parse_tensor_split(t, devices.len()).map_err(Failure::usage)?),
+            None => None,
+        };
+        let topology = match &self.topology {
+            None => Topology::default(),
+            Some(path) => {
+                let name = path.display().to_string();
+                let text = std::fs::read_to_string(path)
+                    .map_err(|e| Failure::usage(Diagnostic::error("TPC0402", &name, e.to_string())))?;
+                Topology::from_ron(&text).map_err(|e| {
+                    Failure::usage(Diagnostic::error("TPC0403", &name, e.to_string()).help("see `tpc explain TPC0403`"))
+                })?
+            }
+        };
+        let kind = |option: &str, given: &Option<String>| match given {
+            Some(t) => parse_cache_type(option, t).map_err(Failure::usage),
+            None => Ok(cache),
+        };
+        Ok(Placement {
+            devices,
+            topology,
+            split_mode,
+            tensor_split,
+            cache_type_k: kind("--cache-type-k", &self.cache_type_k)?,
+            cache_type_v: kind("--cache-type-v", &self.cache_type_v)?,
+            ctx_size: self.ctx_size,
+            ubatch_size: self.ubatch_size,
+            parallel: self.parallel,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_forms_of_several_letters() {
+        let given = ["tpc", "plan", "-ctk", "q8_0", "-ts=3,1", "-c", "7", "--", "-ts"].map(OsString::from);
+        let long = normalise(given);
+        let expected = ["tpc", "plan", "--cache-type-k", "q8_0", "--tensor-split=3,1", "-c", "7", "--", "-ts"];
+        assert_eq!(long, expected.map(OsString::from));
+    }
+}

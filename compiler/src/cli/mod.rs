@@ -1,0 +1,62 @@
+//! The command line: one module per subcommand. Only this module joins the compiler with the runtime.
+
+mod args;
+mod dump;
+mod explain;
+mod inspect;
+mod output;
+mod plan;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use args::normalise;
+use output::Failure;
+
+/// Plans, proves and runs tensor-parallel inference of quantised GGUF models.
+#[derive(Debug, Parser)]
+#[command(name = "tpc", version, about, long_about = None, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Plan how a model's tensors are divided among devices: layouts, memory, collectives, cost.
+    Plan(plan::Args),
+    /// Say what is in a GGUF file: metadata, tensors, types, bytes.
+    Inspect(inspect::Args),
+    /// Print the IR after a stage.
+    Dump(dump::Args),
+    /// Say what a diagnostic code means, or list them.
+    Explain(explain::Args),
+}
+
+/// Runs the program with these arguments, the first being its own name.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(normalise(arguments)) {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are answers, not errors.
+            let code = u8::try_from(e.exit_code()).unwrap_or(2);
+            let _ = e.print();
+            return ExitCode::from(code);
+        }
+    };
+    let result = match &cli.command {
+        Command::Plan(a) => plan::run(a),
+        Command::Inspect(a) => inspect::run(a),
+        Command::Dump(a) => dump::run(a),
+        Command::Explain(a) => explain::run(a),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { diagnostics, status }) => {
+            diagnostics.iter().for_each(output::diagnostic);
+            ExitCode::from(status)
+        }
+    }
+}

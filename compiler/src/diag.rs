@@ -1,0 +1,217 @@
+//! Diagnostics as users see them, and the registry of their codes.
+
+use std::fmt;
+
+use serde::Serialize;
+use tpc_ir::CodeDoc;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// It works; worth knowing.
+    Note,
+    /// It works, but hurts or is likely unintended.
+    Warning,
+    /// It does not work.
+    Error,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// Its code; `tpc explain CODE` says more.
+    pub code: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong.
+    pub message: String,
+    /// The tensor, key, option, device or file concerned.
+    pub entity: String,
+    /// The cure.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error.
+    pub fn error(code: &'static str, entity: impl Into<String>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { code, severity: Severity::Error, message: message.into(), entity: entity.into(), help: None }
+    }
+
+    /// A warning.
+    pub fn warning(code: &'static str, entity: impl Into<String>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, entity, message) }
+    }
+
+    /// A note.
+    pub fn note(code: &'static str, entity: impl Into<String>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Note, ..Diagnostic::error(code, entity, message) }
+    }
+
+    /// The same with a cure.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.entity.is_empty() || self.message.contains(&self.entity) {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.entity, self.message)
+        }
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+impl miette::Diagnostic for Diagnostic {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.code))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.severity {
+            Severity::Note => miette::Severity::Advice,
+            Severity::Warning => miette::Severity::Warning,
+            Severity::Error => miette::Severity::Error,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|h| Box::new(h) as Box<dyn fmt::Display>)
+    }
+}
+
+/// Codes of planning and of the command line.
+const OWN: &[CodeDoc] = &[
+    CodeDoc {
+        code: "TPC0300",
+        title: "a device's memory is too small",
+        doc: "The plan needs more bytes on a device than the topology file gives it. The message says by how much.\n\
+              Example: `--topology` with `memory: Some(8e9)` and a model of 40 GB on two devices.\n\
+              Cure: more devices, a smaller `--ctx-size`, smaller cache types (`-ctk q8_0 -ctv q8_0`), or other shares\n\
+              (`--tensor-split`).",
+    },
+    CodeDoc {
+        code: "TPC0301",
+        title: "a weight stays whole on every device",
+        doc: "No axis of the matrix can be split for these devices, so each device holds and computes all of it. The\n\
+              message gives, per axis, the factor and the op or granule that forbids it, or the cost that decided.\n\
+              Example: a model with one attention head on two devices.\n\
+              Cure: usually none is needed; a number of devices that divides the factor splits it.",
+    },
+    CodeDoc {
+        code: "TPC0302",
+        title: "a device holds nothing of a factor",
+        doc: "There are fewer units of a factor (heads, quantisation blocks) than devices, or a share rounds to zero: the\n\
+              device idles while the others compute.\n\
+              Example: 2 experts on 3 devices; `--tensor-split 100,1`.\n\
+              Cure: fewer devices, or shares that give each device at least one unit.",
+    },
+    CodeDoc {
+        code: "TPC0303",
+        title: "the choice of splits is not proven cheapest",
+        doc: "A layer has more compatible sets of splits than the search prices. The plan is sound, and the cheapest of\n\
+              those that were priced.\nCure: none is needed.",
+    },
+    CodeDoc {
+        code: "TPC0304",
+        title: "an op cuts a factor",
+        doc: "A reshape or slice of the model's graph ends inside a factor, so its operands and results must be whole on\n\
+              every device. The message names the op and the factor.\n\
+              Cure: reshape by whole heads.",
+    },
+    CodeDoc {
+        code: "TPC0305",
+        title: "the split mode is fixed by the number of devices",
+        doc: "With one device there is nothing to split, whatever `--split-mode` says.\nCure: none is needed.",
+    },
+    CodeDoc {
+        code: "TPC0306",
+        title: "KV heads are held more than once",
+        doc: "There are fewer KV heads than devices, so devices share them: each holds the heads that its query heads\n\
+              need, and the KV cache takes that much more memory in all.\n\
+              Cure: none is needed; a number of devices that divides the KV heads avoids it.",
+    },
+    CodeDoc {
+        code: "TPC0390",
+        title: "the plan does not verify",
+        doc: "The verifier rejects what the planner made. This is a fault of tpc: nothing is printed that could be wrong.\n\
+              Cure: report it with the command and the model's header.",
+    },
+    CodeDoc {
+        code: "TPC0400",
+        title: "unusable option",
+        doc: "An option's value is not of the form that it takes. The message says what was expected.\n\
+              Example: `--devices zero`, `--tensor-split 1,,2`.",
+    },
+    CodeDoc {
+        code: "TPC0401",
+        title: "option not supported yet",
+        doc: "The option is part of the command-line contract, but this version does not plan it; ignoring it would give\n\
+              a plan for something else.\nCure: leave it out.",
+    },
+    CodeDoc {
+        code: "TPC0402",
+        title: "a file cannot be read or written",
+        doc: "The file system refuses. The message has its reason.",
+    },
+    CodeDoc {
+        code: "TPC0403",
+        title: "unusable topology file",
+        doc: "The file is not a topology in RON, or a number in it makes no sense. The message has the line and column.\n\
+              Example: `Topology(devices: [(name: \"gpu\", memory: Some(80e9), bandwidth: 2e12, flops: 4e14)])`.",
+    },
+    CodeDoc {
+        code: "TPC0404",
+        title: "unusable golden file",
+        doc: "The file does not have the magic number, sizes or length of a golden-logits file (see the user guide).",
+    },
+    CodeDoc {
+        code: "TPC0405",
+        title: "the model has no tensor data",
+        doc: "The file is a header only: it can be planned, not executed.\nCure: give the whole model.",
+    },
+    CodeDoc {
+        code: "TPC0406",
+        title: "the comparison failed",
+        doc: "The logits differ from the golden ones by more than `--tolerance`.",
+    },
+    CodeDoc {
+        code: "TPC0407",
+        title: "unknown code",
+        doc: "`tpc explain` was asked about a code that does not exist. Without an argument it lists all.",
+    },
+    CodeDoc {
+        code: "TPC0408",
+        title: "unknown preset or specification",
+        doc: "`tpc synth` was given neither a preset nor a specification of the form `ARCH:key=value,…`.",
+    },
+];
+
+/// Every documented code, in order.
+pub fn codes() -> Vec<CodeDoc> {
+    let mut out: Vec<CodeDoc> = OWN.to_vec();
+    out.extend(crate::gguf::CODES.iter().map(|&(code, title, doc)| CodeDoc { code, title, doc }));
+    out.extend(crate::arch::CODES);
+    out.extend(tpc_ir::text::CODES);
+    out.extend(tpc_ir::verify::CODES);
+    out.sort_by_key(|c| c.code);
+    out
+}
+
+impl From<crate::gguf::GgufError> for Diagnostic {
+    fn from(e: crate::gguf::GgufError) -> Diagnostic {
+        Diagnostic::error(e.code(), e.file(), e.to_string()).help(e.help())
+    }
+}
+
+impl From<crate::arch::ArchError> for Diagnostic {
+    fn from(e: crate::arch::ArchError) -> Diagnostic {
+        Diagnostic::error(e.code(), "model", e.to_string()).help(e.help())
+    }
+}

@@ -1,0 +1,154 @@
+//! From a model file to verified programs.
+
+use tpc_ir::verify::VerifyError;
+use tpc_ir::{Bindings, Graph, Op, Symbol};
+use tpc_passes::lower::lower;
+use tpc_passes::plan::{Choice, PlanRequest, Planned, Workload, estimate, plan};
+use tpc_passes::shard::shard;
+
+use crate::arch::{self, LowerOptions, Lowered};
+use crate::diag::Diagnostic;
+use crate::gguf::GgufFile;
+use crate::placement::{Placement, SplitMode};
+
+pub use tpc_passes::plan::Estimate;
+
+/// A planned, verified model.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The model's graph and what its header says.
+    pub model: Lowered,
+    /// What the planner was asked for.
+    pub request: PlanRequest,
+    /// Factors and choice.
+    pub planned: Planned,
+    /// The sharded graph.
+    pub sharded: Graph,
+    /// The programs of the host and of every device.
+    pub programs: Graph,
+    /// Sizes of the KV caches.
+    pub caches: CacheSizes,
+    /// Estimated times.
+    pub estimate: Estimate,
+}
+
+/// Cells of the KV caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheSizes {
+    /// Of layers that attend to everything.
+    pub n_ctx: u64,
+    /// Of layers with a sliding window.
+    pub n_ctx_swa: u64,
+}
+
+impl CacheSizes {
+    /// The sizes for a context: layers with a window of `window` tokens keep that many per sequence and a batch more,
+    /// in steps of 256 as the usual engine does.
+    pub fn new(n_ctx: u64, window: Option<u64>, ubatch: u64, parallel: u64) -> CacheSizes {
+        let swa = window.map_or(n_ctx, |w| {
+            let cells = w.saturating_mul(parallel).saturating_add(ubatch);
+            cells.checked_next_multiple_of(256).unwrap_or(n_ctx).min(n_ctx)
+        });
+        CacheSizes { n_ctx, n_ctx_swa: swa }
+    }
+}
+
+/// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
+pub const MAX_CONTEXT: u64 = 1 << 32;
+
+/// Plans `file` and proves the plan.
+///
+/// # Errors
+/// Diagnostics of the model, or TPC0390 when the verifier rejects the result.
+pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<Diagnostic>> {
+    let one = |d: Diagnostic| vec![d];
+    let header = file.header();
+    let mut options = LowerOptions {
+        cache_type_k: placement.cache_type_k,
+        cache_type_v: placement.cache_type_v,
+        n_ctx: placement.ctx_size.unwrap_or(0),
+    };
+    if placement.ctx_size.is_none() {
+        let metadata = header.metadata();
+        let arch = metadata.get_str("general.architecture").map_err(|e| one(e.into()))?.unwrap_or_default();
+        let trained = metadata.get_u64(&format!("{arch}.context_length")).map_err(|e| one(e.into()))?;
+        options.n_ctx = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
+    }
+    for (option, n) in [
+        ("--ctx-size", options.n_ctx),
+        ("--ubatch-size", placement.ubatch_size),
+        ("--parallel", placement.parallel),
+    ] {
+        if n == 0 || n > MAX_CONTEXT {
+            let message = format!("{n} is out of range");
+            return Err(one(Diagnostic::error("TPC0400", option, message).help(format!("from 1 to {MAX_CONTEXT}"))));
+        }
+    }
+    let model = arch::lower(header, &options).map_err(|e| one(e.into()))?;
+    verified("model", &model.graph)?;
+    let caches = CacheSizes::new(options.n_ctx, model.summary.window, placement.ubatch_size, placement.parallel);
+    let mut devices: Vec<String> = placement.devices.iter().map(|d| d.name.clone()).collect();
+    if placement.split_mode == SplitMode::None {
+        devices.truncate(1);
+    }
+    let request = PlanRequest {
+        topology: placement.topology.clone(),
+        workload: Workload::new(caches.n_ctx, caches.n_ctx_swa, placement.ubatch_size, placement.parallel),
+        tensor_split: placement.tensor_split.clone().filter(|_| devices.len() > 1),
+        devices,
+    };
+    let planned = plan(&model.graph, &request);
+    let internal = |e: String| {
+        one(Diagnostic::error("TPC0390", &model.graph.name, e).help("this is a fault of tpc; please report it"))
+    };
+    let Planned { factors, analysis, users, choice } = &planned;
+    let sharded = shard(&model.graph, factors, analysis, users, choice, &request.devices)
+        .map_err(|e| internal(e.to_string()))?;
+    verified("sharded", &sharded)?;
+    let programs = lower(&sharded).map_err(|e| internal(e.to_string()))?;
+    verified("programs", &programs)?;
+    let estimate = estimate(&model.graph, &planned, &sharded, &request);
+    Ok(Compiled { model, request, planned, sharded, programs, caches, estimate })
+}
+
+fn verified(stage: &str, graph: &Graph) -> Result<(), Vec<Diagnostic>> {
+    let report = |errors: Vec<VerifyError>| {
+        errors
+            .into_iter()
+            .map(|e| {
+                Diagnostic::error("TPC0390", format!("{stage} graph"), format!("{}: {e}", e.code()))
+                    .help("this is a fault of tpc; please report it")
+            })
+            .collect()
+    };
+    tpc_ir::verify::verify(graph).map(|_| ()).map_err(report)
+}
+
+impl Compiled {
+    /// The batch that decodes one token.
+    pub fn decode_batch(&self) -> Bindings {
+        self.request.workload.decode
+    }
+
+    /// The largest batch of a prompt, with a full cache: what memory is sized for.
+    pub fn memory_batch(&self) -> Bindings {
+        self.request
+            .workload
+            .prefill
+            .with(Symbol::NKv, self.caches.n_ctx)
+            .with(Symbol::NKvSwa, self.caches.n_ctx_swa)
+    }
+
+    /// The choice of splits.
+    pub fn choice(&self) -> &Choice {
+        &self.planned.choice
+    }
+
+    /// Number of weights in the sharded graph.
+    pub fn weights(&self) -> impl Iterator<Item = (Option<u32>, tpc_ir::Value)> + '_ {
+        self.sharded
+            .insts()
+            .filter(|(_, i)| matches!(i.op, Op::Weight(_)))
+            .map(|(_, i)| (i.layer, i.results[0]))
+    }
+}

@@ -1,0 +1,75 @@
+//! Layers that look alike, told once.
+
+use super::{PlanReport, TensorReport};
+
+/// A tensor's name without the layer's number: `blk.3.attn_q.weight` → `attn_q.weight`.
+pub fn suffix(name: &str) -> String {
+    let Some(rest) = name.strip_prefix("blk.") else {
+        // Caches: `cache_k_l3`.
+        return match name.rsplit_once("_l") {
+            Some((head, n)) if !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()) => head.to_owned(),
+            _ => name.to_owned(),
+        };
+    };
+    rest.split_once('.').map_or_else(|| rest.to_owned(), |(_, s)| s.to_owned())
+}
+
+/// A tensor of a kind of layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorRow {
+    /// Name without the layer.
+    pub name: String,
+    /// Element type.
+    pub dtype: &'static str,
+    /// Shape, `4096×1024`.
+    pub shape: String,
+    /// `axis 1`, `mirrored`.
+    pub split: String,
+    /// Indices per device along the split axis.
+    pub lens: Vec<u64>,
+}
+
+/// Layers whose tensors have the same names, types, shapes and splits.
+#[derive(Clone, Debug)]
+pub struct LayerKind {
+    /// Which layers; empty for tensors outside layers.
+    pub layers: Vec<u32>,
+    /// Their tensors.
+    pub rows: Vec<TensorRow>,
+}
+
+/// Shape without trailing 1s.
+pub fn shape(ne: &[u64]) -> String {
+    let rank = ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
+    ne[..rank].iter().map(ToString::to_string).collect::<Vec<_>>().join("×")
+}
+
+fn row(t: &TensorReport) -> TensorRow {
+    TensorRow {
+        name: suffix(&t.name),
+        dtype: t.dtype,
+        shape: shape(&t.ne),
+        split: t.sharding.axis.map_or_else(|| "mirrored".to_owned(), |a| format!("axis {a}")),
+        lens: t.sharding.ranges.lens(),
+    }
+}
+
+/// The kinds of layers, in order of first appearance.
+pub fn layer_kinds(report: &PlanReport) -> Vec<LayerKind> {
+    let mut by_layer: Vec<(Option<u32>, Vec<TensorRow>)> = Vec::new();
+    for t in &report.tensors {
+        match by_layer.iter_mut().find(|(l, _)| *l == t.layer) {
+            Some((_, rows)) => rows.push(row(t)),
+            None => by_layer.push((t.layer, vec![row(t)])),
+        }
+    }
+    let mut out: Vec<LayerKind> = Vec::new();
+    for (layer, mut rows) in by_layer {
+        rows.sort_by(|a, b| a.name.cmp(&b.name));
+        match out.iter_mut().find(|k| k.rows == rows && k.layers.is_empty() == layer.is_none()) {
+            Some(k) => k.layers.extend(layer),
+            None => out.push(LayerKind { layers: layer.into_iter().collect(), rows }),
+        }
+    }
+    out
+}

@@ -1,0 +1,472 @@
+//! What a plan says: one set of numbers, rendered as a table, JSON or RON.
+
+mod kinds;
+mod table;
+
+pub use kinds::{LayerKind, TensorRow, layer_kinds};
+pub use table::{bytes, render};
+
+use serde::Serialize;
+use tpc_ir::{Graph, Op, Place, RANK, Sharding, Value};
+use tpc_passes::memory::{Footprint, Traffic, footprints, traffic};
+use tpc_passes::plan::{Refusal, refusal};
+
+use crate::diag::{Diagnostic, Severity};
+use crate::gguf::GgufFile;
+use crate::pipeline::Compiled;
+use crate::placement::{DeviceKind, Placement};
+
+/// The object that `plan --format json` prints. Keys may be added, never changed.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlanReport {
+    /// Version of this format.
+    pub tpc: u32,
+    /// The model.
+    pub model: ModelReport,
+    /// `ok` or `error`.
+    pub verdict: &'static str,
+    /// How the model is divided.
+    pub split_mode: &'static str,
+    /// Bytes per device.
+    pub devices: Vec<DeviceReport>,
+    /// Bytes on the host.
+    pub host: DeviceReport,
+    /// Every tensor of the file that the model uses, then every cache.
+    pub tensors: Vec<TensorReport>,
+    /// Transfers per batch.
+    pub collectives: Collectives,
+    /// Estimated times.
+    pub estimate: EstimateReport,
+    /// Bytes of weights held more than once, beyond the first copy.
+    pub mirrored_bytes: u64,
+    /// The search behind the choice.
+    pub search: SearchReport,
+    /// Findings.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// The model.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelReport {
+    /// The file.
+    pub path: String,
+    /// Architecture.
+    pub arch: String,
+    /// Name.
+    pub name: String,
+    /// Layers.
+    pub n_layer: u64,
+    /// Elements of all tensors of the file.
+    pub n_params: u64,
+    /// Bytes of all tensors of the file.
+    pub bytes: u64,
+    /// Cells of the KV cache.
+    pub n_ctx: u64,
+    /// Bytes of tensors of the file that the model does not use.
+    pub unused_bytes: u64,
+}
+
+/// Bytes at one place.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceReport {
+    /// Name.
+    pub name: String,
+    /// `cpu`, `cuda`, `generic` or `host`.
+    pub kind: &'static str,
+    /// Weights.
+    pub weights_bytes: u64,
+    /// KV caches.
+    pub kv_bytes: u64,
+    /// Other states.
+    pub state_bytes: u64,
+    /// Intermediate values of the largest batch at their peak.
+    pub compute_bytes: u64,
+    /// All of it.
+    pub total_bytes: u64,
+    /// The device's memory, where the topology says it.
+    pub capacity_bytes: Option<u64>,
+}
+
+/// One tensor.
+#[derive(Clone, Debug, Serialize)]
+pub struct TensorReport {
+    /// Name in the file; for a cache, the state's name.
+    pub name: String,
+    /// Element type.
+    pub dtype: &'static str,
+    /// Sizes, axis 0 first.
+    pub ne: [u64; RANK],
+    /// Where it lives.
+    pub place: String,
+    /// How it is divided.
+    pub sharding: ShardingReport,
+    /// `weight` or `state`.
+    pub kind: &'static str,
+    /// The layer it belongs to.
+    pub layer: Option<u32>,
+}
+
+/// How a tensor is divided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShardingReport {
+    /// `mirrored` or `split`.
+    pub kind: &'static str,
+    /// The split axis.
+    pub axis: Option<usize>,
+    /// `[start, len]` per device, or per device a list of segments.
+    #[serde(skip_serializing_if = "Ranges::is_none")]
+    pub ranges: Ranges,
+}
+
+/// Ranges of indices along the split axis.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Ranges {
+    /// Nothing is split.
+    None,
+    /// One range per device.
+    Single(Vec<[u64; 2]>),
+    /// Several segments per device.
+    Segments(Vec<Vec<[u64; 2]>>),
+}
+
+impl Ranges {
+    /// Whether nothing is split.
+    pub const fn is_none(&self) -> bool {
+        matches!(self, Ranges::None)
+    }
+
+    /// Number of indices per device.
+    pub fn lens(&self) -> Vec<u64> {
+        match self {
+            Ranges::None => Vec::new(),
+            Ranges::Single(r) => r.iter().map(|r| r[1]).collect(),
+            Ranges::Segments(s) => s.iter().map(|s| s.iter().map(|r| r[1]).sum()).collect(),
+        }
+    }
+}
+
+/// Transfers per batch.
+#[derive(Clone, Debug, Serialize)]
+pub struct Collectives {
+    /// One token.
+    pub decode: TrafficReport,
+    /// One largest batch.
+    pub prefill: TrafficReport,
+}
+
+/// Transfers of one batch.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrafficReport {
+    /// All-reduces.
+    pub all_reduce: u64,
+    /// All-gathers.
+    pub all_gather: u64,
+    /// Reduce-scatters.
+    pub reduce_scatter: u64,
+    /// All-to-alls.
+    pub all_to_all: u64,
+    /// Copies between the host and devices.
+    pub copies: u64,
+    /// Bytes that enter them, one participant's operand each.
+    pub bytes: u64,
+}
+
+impl From<Traffic> for TrafficReport {
+    fn from(t: Traffic) -> TrafficReport {
+        let Traffic { all_reduce, all_gather, reduce_scatter, all_to_all, copies, bytes } = t;
+        TrafficReport { all_reduce, all_gather, reduce_scatter, all_to_all, copies, bytes }
+    }
+}
+
+/// Estimated times, in microseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct EstimateReport {
+    /// One token.
+    pub decode_us: f64,
+    /// One largest batch.
+    pub prefill_us: f64,
+    /// One token on a single device.
+    pub baseline_single_us: f64,
+}
+
+/// The search behind the choice.
+#[derive(Clone, Debug, Serialize)]
+pub struct SearchReport {
+    /// Distinct layers (and ends) that were planned.
+    pub distinct: usize,
+    /// Sets of splits priced.
+    pub priced: u64,
+    /// Whether all were.
+    pub optimal: bool,
+}
+
+/// The sharding of a value of the sharded graph, for people and scripts.
+pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
+    let data = graph.value(value);
+    let sharding: &Sharding = &data.sharding;
+    let axis = (0..RANK).find(|&a| sharding.axes[a].is_some());
+    let Some(axis) = axis else {
+        return ShardingReport { kind: "mirrored", axis: None, ranges: Ranges::None };
+    };
+    let runs: Vec<Vec<[u64; 2]>> = (0..graph.ranks(data.place))
+        .map(|rank| {
+            let runs = sharding.runs(axis, &data.ty.dims[axis], &graph.classes, rank).unwrap_or_default();
+            runs.iter().map(|r| [r.start, r.len]).collect()
+        })
+        .collect();
+    let ranges = if runs.iter().all(|r| r.len() <= 1) {
+        Ranges::Single(runs.iter().map(|r| r.first().copied().unwrap_or([0, 0])).collect())
+    } else {
+        Ranges::Segments(runs)
+    };
+    ShardingReport { kind: "split", axis: Some(axis), ranges }
+}
+
+/// Puts the report of a plan together.
+pub fn report(path: &str, file: &GgufFile, placement: &Placement, compiled: &Compiled) -> PlanReport {
+    let header = file.header();
+    let batch = compiled.memory_batch();
+    let prints = footprints(&compiled.programs, &batch);
+    let device = |name: String, kind: &'static str, place: Place, capacity: Option<f64>| {
+        let p = prints.get(&place).copied().unwrap_or_default();
+        let Footprint { weights, kv, state, compute } = p;
+        DeviceReport {
+            name,
+            kind,
+            weights_bytes: weights,
+            kv_bytes: kv,
+            state_bytes: state,
+            compute_bytes: compute,
+            total_bytes: p.total(),
+            capacity_bytes: capacity.map(|c| c as u64),
+        }
+    };
+    let devices: Vec<DeviceReport> = placement
+        .devices
+        .iter()
+        .enumerate()
+        .map(|(i, d)| {
+            let kind = match d.kind {
+                DeviceKind::Generic => "generic",
+                DeviceKind::Cpu => "cpu",
+                DeviceKind::Cuda(_) => "cuda",
+            };
+            let capacity = placement.topology.device(i).memory;
+            device(d.name.clone(), kind, Place::Device(tpc_ir::Device::new(i)), capacity)
+        })
+        .collect();
+    let host = device("host".to_owned(), "host", Place::Host, placement.topology.host.memory);
+    let tensors = tensors(compiled);
+    let used: u64 = compiled
+        .weights()
+        .map(|(_, v)| compiled.sharded.value(v).ty.bytes(&batch).unwrap_or(0))
+        .sum();
+    let bytes = u64::try_from(header.data_bytes()).unwrap_or(u64::MAX);
+    let held: u64 = devices.iter().map(|d| d.weights_bytes).sum();
+    let choice = compiled.choice();
+    let mut out = PlanReport {
+        tpc: 1,
+        model: ModelReport {
+            path: path.to_owned(),
+            arch: compiled.model.summary.arch.to_owned(),
+            name: compiled.model.summary.name.clone(),
+            n_layer: compiled.model.summary.n_layer,
+            n_params: header.tensors().iter().map(crate::gguf::TensorInfo::elements).sum(),
+            bytes,
+            n_ctx: compiled.caches.n_ctx,
+            unused_bytes: bytes.saturating_sub(used),
+        },
+        verdict: "ok",
+        split_mode: if compiled.request.devices.len() > 1 { "tensor" } else { "none" },
+        devices,
+        host,
+        tensors,
+        collectives: Collectives {
+            decode: traffic(&compiled.programs, &compiled.decode_batch()).into(),
+            prefill: traffic(&compiled.programs, &compiled.request.workload.prefill).into(),
+        },
+        estimate: EstimateReport {
+            decode_us: compiled.estimate.decode_us,
+            prefill_us: compiled.estimate.prefill_us,
+            baseline_single_us: compiled.estimate.baseline_single_us,
+        },
+        mirrored_bytes: held.saturating_sub(used),
+        search: SearchReport { distinct: choice.distinct, priced: choice.priced, optimal: choice.optimal },
+        diagnostics: Vec::new(),
+    };
+    out.diagnostics = findings(compiled, &out);
+    if out.diagnostics.iter().any(|d| d.severity == Severity::Error) {
+        out.verdict = "error";
+    }
+    out
+}
+
+fn tensors(compiled: &Compiled) -> Vec<TensorReport> {
+    let graph = &compiled.sharded;
+    let batch = compiled.memory_batch();
+    let one = |kind: &'static str, name: &str, layer: Option<u32>, v: Value| {
+        let data = graph.value(v);
+        TensorReport {
+            name: name.to_owned(),
+            dtype: data.ty.dtype.name(),
+            ne: std::array::from_fn(|i| data.ty.dims[i].eval(&batch).unwrap_or(0)),
+            place: data.place.to_string(),
+            sharding: sharding_report(graph, v),
+            kind,
+            layer,
+        }
+    };
+    let mut weights = Vec::new();
+    let mut states = Vec::new();
+    for (_, i) in graph.insts() {
+        match &i.op {
+            Op::Weight(w) => weights.push(one("weight", &w.tensor, i.layer, i.results[0])),
+            Op::State(s) => states.push(one("state", &s.name, i.layer, i.results[0])),
+            _ => {}
+        }
+    }
+    weights.extend(states);
+    weights
+}
+
+fn findings(compiled: &Compiled, report: &PlanReport) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for d in report.devices.iter().chain([&report.host]) {
+        if let Some(capacity) = d.capacity_bytes
+            && d.total_bytes > capacity
+        {
+            let over = d.total_bytes - capacity;
+            let message = format!(
+                "needs {} but has {}: {} too many",
+                table::bytes(d.total_bytes),
+                table::bytes(capacity),
+                table::bytes(over)
+            );
+            out.push(
+                Diagnostic::error("TPC0300", &d.name, message)
+                    .help("more devices, a smaller --ctx-size, smaller cache types, or another --tensor-split"),
+            );
+        }
+    }
+    if compiled.request.devices.len() > 1 {
+        whole_weights(compiled, report, &mut out);
+        ranges(compiled, &mut out);
+    }
+    let choice = compiled.choice();
+    if !choice.optimal {
+        let message = format!("{} sets of splits were priced, not all", choice.priced);
+        out.push(Diagnostic::note("TPC0303", "plan", message));
+    }
+    let model = &compiled.model.graph;
+    for (inst, cut) in &compiled.planned.factors.opaque {
+        let data = model.inst(*inst);
+        let name = data.results.first().map_or("", |&v| model.value(v).name.as_str());
+        out.push(Diagnostic::warning("TPC0304", name, format!("`{}` {cut}", data.op.name())));
+    }
+    out
+}
+
+/// Matrices that stay whole, one finding per kind of layer tensor.
+fn whole_weights(compiled: &Compiled, report: &PlanReport, out: &mut Vec<Diagnostic>) {
+    let model = &compiled.model.graph;
+    let planned = &compiled.planned;
+    let mut groups: Vec<(String, String, String, u64, u64)> = Vec::new();
+    for (_, inst) in model.insts() {
+        let Op::Weight(w) = &inst.op else { continue };
+        let v = inst.results[0];
+        let ty = &model.value(v).ty;
+        let bytes = ty.bytes(&tpc_ir::Bindings::default()).unwrap_or(0);
+        let split = planned.analysis.terms[v.index()]
+            .iter()
+            .any(|t| t.leaves().any(|l| tpc_passes::shard::Selection::class_of(compiled.choice(), l).is_some()));
+        if split || ty.dims[1].is_one() || bytes.saturating_mul(1000) < report.model.bytes {
+            continue;
+        }
+        let mut reasons = Vec::new();
+        for (axis, leaves) in planned.analysis.terms[v.index()][0].axes.iter().enumerate() {
+            for &leaf in leaves {
+                let size = planned.factors.space.size(leaf);
+                let why = match refusal(&planned.factors, &planned.analysis, leaf) {
+                    Some(Refusal::Whole(i)) => {
+                        let op = model.inst(i);
+                        let name = op.results.first().map_or("", |&v| model.value(v).name.as_str());
+                        format!("`{}` of {name} needs it whole", op.op.name())
+                    }
+                    Some(Refusal::Twice(_)) => "it meets itself in one value".to_owned(),
+                    Some(Refusal::Indexed(_)) => "an index counts along more than it".to_owned(),
+                    Some(Refusal::Symbolic) => "its size is known only at run time".to_owned(),
+                    Some(Refusal::NotStored | Refusal::Granule(_)) | None => {
+                        "splitting it costs more than it gains".to_owned()
+                    }
+                };
+                reasons.push(format!("axis {axis} factor {size}: {why}"));
+            }
+        }
+        let suffix = kinds::suffix(&w.tensor);
+        let reason = reasons.join("; ");
+        match groups.iter_mut().find(|g| g.0 == suffix && g.2 == reason) {
+            Some(g) => {
+                g.3 += 1;
+                g.4 += bytes;
+            }
+            None => groups.push((suffix, w.tensor.clone(), reason, 1, bytes)),
+        }
+    }
+    for (_, name, reason, count, bytes) in groups {
+        let many = if count > 1 { format!(" and {} alike", count - 1) } else { String::new() };
+        let message = format!("{name}{many} ({}) stays whole on every device: {reason}", table::bytes(bytes));
+        out.push(Diagnostic::warning("TPC0301", name, message));
+    }
+}
+
+/// Empty and overlapping ranges, one finding per kind of class.
+fn ranges(compiled: &Compiled, out: &mut Vec<Diagnostic>) {
+    let shares = compiled.request.shares();
+    let mut empty: Vec<(String, String, u64)> = Vec::new();
+    let mut shared: Vec<(String, String, u64)> = Vec::new();
+    for c in &compiled.sharded.classes {
+        let kind = c.name.split_once(' ').map_or(c.name.as_str(), |(_, k)| k).to_owned();
+        let idle: Vec<&str> = (0..c.ranges.len())
+            .filter(|&r| c.ranges[r].len == 0 && shares[r] > 0.0)
+            .map(|r| compiled.request.devices[r].as_str())
+            .collect();
+        let mut count = |list: &mut Vec<(String, String, u64)>, text: String| match list
+            .iter_mut()
+            .find(|(k, t, _)| *k == kind && *t == text)
+        {
+            Some(x) => x.2 += 1,
+            None => list.push((kind.clone(), text, 1)),
+        };
+        if !idle.is_empty() {
+            count(&mut empty, format!("{} of {}: nothing for {}", kind, c.size, idle.join(", ")));
+        }
+    }
+    let mut seen = Vec::new();
+    for (_, v) in compiled.sharded.values() {
+        let mut refs = Vec::new();
+        v.sharding.axes.iter().flatten().for_each(|t| t.classes(&mut refs));
+        for r in refs.into_iter().filter(|r| r.div > 1) {
+            let c = compiled.sharded.class(r.class);
+            if c.overlaps(r.div) && !seen.contains(&r) {
+                seen.push(r);
+                let kv = c.size / r.div;
+                let held: u64 = (0..c.ranges.len()).filter_map(|d| c.range(d, r.div)).map(|x| x.len).sum();
+                let text = format!("{kv} KV heads are held {held} times over {} devices", c.ranges.len());
+                match shared.iter_mut().find(|(_, t, _)| *t == text) {
+                    Some(x) => x.2 += 1,
+                    None => shared.push((String::new(), text, 1)),
+                }
+            }
+        }
+    }
+    for (_, text, n) in empty {
+        out.push(
+            Diagnostic::warning("TPC0302", "", format!("{text} ({n} times)"))
+                .help("fewer devices, or other proportions in --tensor-split"),
+        );
+    }
+    for (_, text, n) in shared {
+        out.push(Diagnostic::note("TPC0306", "", format!("{text} ({n} layers)")));
+    }
+}

@@ -1,0 +1,206 @@
+//! Parsing of sizes, ranges and attributes.
+
+use std::collections::HashSet;
+
+use super::error::{ParseError, ParseErrorKind};
+use super::lexer::{Token, unescape};
+use super::parser::{MAX_DEPTH, Parser};
+use super::spans::Span;
+use crate::dims::{Dim, Symbol};
+use crate::op::Attr;
+use crate::sharding::Range;
+
+const NUMBER: &str = "an integer or a symbol such as `n_tokens`";
+
+/// A sum of products, positive and negative terms apart.
+struct Polynomial {
+    plus: Dim,
+    minus: Dim,
+}
+
+/// What of a polynomial has been taken.
+#[derive(Clone, Copy)]
+enum Taken {
+    Nothing,
+    /// A sign before the first term.
+    Minus,
+    /// The first factor.
+    Int(u64),
+}
+
+impl Parser<'_> {
+    /// A size: a polynomial that is not a negative constant.
+    pub(super) fn dim(&mut self) -> Result<Dim, ParseError> {
+        let start = self.peek()?.1;
+        let p = self.polynomial(Taken::Nothing)?;
+        p.plus.checked_sub(&p.minus).ok_or_else(|| {
+            let defect = "it is negative or too large";
+            ParseError::new(ParseErrorKind::Size { defect }, self.since(start))
+        })
+    }
+
+    fn polynomial(&mut self, taken: Taken) -> Result<Polynomial, ParseError> {
+        let start = self.peek()?.1;
+        let mut sum = Polynomial {
+            plus: Dim::ZERO,
+            minus: Dim::ZERO,
+        };
+        let (mut first, mut negative) = match taken {
+            Taken::Nothing => (None, self.eat(b'-')?),
+            Taken::Minus => (None, true),
+            Taken::Int(n) => (Some(n), false),
+        };
+        loop {
+            let mut term = match first.take() {
+                Some(n) => Dim::constant(n),
+                None => self.factor()?,
+            };
+            let overflow = |parser: &Self| {
+                let defect = "it is too large";
+                ParseError::new(ParseErrorKind::Size { defect }, parser.since(start))
+            };
+            while self.eat(b'*')? {
+                let factor = self.factor()?;
+                term = term.checked_mul(&factor).ok_or_else(|| overflow(self))?;
+            }
+            let side = if negative {
+                &mut sum.minus
+            } else {
+                &mut sum.plus
+            };
+            *side = side.checked_add(&term).ok_or_else(|| overflow(self))?;
+            negative = match self.peek()?.0 {
+                Token::Punct(b'+') => false,
+                Token::Punct(b'-') => true,
+                _ => return Ok(sum),
+            };
+            self.next()?;
+        }
+    }
+
+    fn factor(&mut self) -> Result<Dim, ParseError> {
+        let factor = match self.peek()?.0 {
+            Token::Int(n) => Some(Dim::constant(n)),
+            Token::Word(w) => Symbol::from_name(w).map(Dim::symbol),
+            _ => None,
+        };
+        let Some(factor) = factor else {
+            return self.expected(NUMBER);
+        };
+        self.next()?;
+        Ok(factor)
+    }
+
+    /// A range `start:len`.
+    pub(super) fn range(&mut self) -> Result<Range, ParseError> {
+        let (start, span) = self.int("a range `start:len`")?;
+        self.range_from(start, span)
+    }
+
+    /// A range whose start has been taken.
+    fn range_from(&mut self, start: u64, span: Span) -> Result<Range, ParseError> {
+        self.expect(b':', "`:` and the number of indices")?;
+        let (len, _) = self.int("the number of indices")?;
+        if start.checked_add(len).is_none() {
+            return Err(ParseError::new(
+                ParseErrorKind::RangeEnd { start, len },
+                self.since(span),
+            ));
+        }
+        Ok(Range { start, len })
+    }
+
+    /// Attributes, `{` taken.
+    pub(super) fn attrs(&mut self) -> Result<Vec<(String, Attr)>, ParseError> {
+        let mut seen = HashSet::new();
+        self.list(b'}', "`,` or `}`", |parser| {
+            let (name, span) = parser.word("the name of an attribute")?;
+            if !seen.insert(name) {
+                let name = Parser::short(name);
+                return Err(ParseError::new(
+                    ParseErrorKind::RepeatedAttribute { name },
+                    span,
+                ));
+            }
+            parser.expect(b'=', "`=`")?;
+            Ok((Parser::short(name), parser.attr(0)?))
+        })
+    }
+
+    fn attr(&mut self, depth: usize) -> Result<Attr, ParseError> {
+        let (token, start) = self.peek()?;
+        match token {
+            Token::Int(n) => {
+                self.next()?;
+                if self.peek()?.0 == Token::Punct(b':') {
+                    return Ok(Attr::Run(self.range_from(n, start)?));
+                }
+                self.number(Taken::Int(n), start)
+            }
+            Token::Punct(b'-') => {
+                self.next()?;
+                match self.peek()?.0 {
+                    Token::Float(x) => {
+                        self.next()?;
+                        Ok(Attr::Float(-x))
+                    }
+                    Token::Word("inf") => {
+                        self.next()?;
+                        Ok(Attr::Float(f32::NEG_INFINITY))
+                    }
+                    _ => self.number(Taken::Minus, start),
+                }
+            }
+            Token::Float(x) => {
+                self.next()?;
+                Ok(Attr::Float(x))
+            }
+            Token::Word("inf") => {
+                self.next()?;
+                Ok(Attr::Float(f32::INFINITY))
+            }
+            Token::Word("nan") => {
+                self.next()?;
+                Ok(Attr::Float(f32::NAN))
+            }
+            Token::Word(w) if Symbol::from_name(w).is_some() => self.number(Taken::Nothing, start),
+            Token::Word(w) => {
+                self.next()?;
+                Ok(Attr::Word(Parser::short(w)))
+            }
+            Token::Quoted(text) => {
+                self.next()?;
+                Ok(Attr::Str(unescape(text, start)?))
+            }
+            Token::Punct(b'[') => {
+                if depth == MAX_DEPTH {
+                    let (what, max) = ("nested lists", MAX_DEPTH);
+                    return Err(ParseError::new(ParseErrorKind::Limit { what, max }, start));
+                }
+                self.next()?;
+                Ok(Attr::List(self.list(b']', "`,` or `]`", |parser| {
+                    parser.attr(depth + 1)
+                })?))
+            }
+            Token::Punct(_) | Token::End => {
+                self.expected("a number, a range `start:len`, a word, text in quotes or a list")
+            }
+        }
+    }
+
+    /// A size or a negative integer that begins at `start`.
+    fn number(&mut self, taken: Taken, start: Span) -> Result<Attr, ParseError> {
+        let p = self.polynomial(taken)?;
+        if let Some(d) = p.plus.checked_sub(&p.minus) {
+            return Ok(Attr::Dim(d));
+        }
+        let negative = match (p.plus.as_const(), p.minus.as_const()) {
+            (Some(a), Some(b)) => 0_i64.checked_sub_unsigned(b - a),
+            _ => None,
+        };
+        negative.map(Attr::Negative).ok_or_else(|| {
+            let defect = "it is negative or too large";
+            ParseError::new(ParseErrorKind::Size { defect }, self.since(start))
+        })
+    }
+}

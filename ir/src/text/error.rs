@@ -1,0 +1,206 @@
+//! What can be wrong with a `.tpir` text.
+
+use std::fmt;
+
+use super::parser::MAX_TEXT;
+use super::spans::Span;
+use crate::op::AttrError;
+
+/// One defect of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// What is wrong.
+    pub kind: ParseErrorKind,
+    /// Where.
+    pub span: Span,
+}
+
+impl ParseError {
+    pub(super) fn new(kind: impl Into<ParseErrorKind>, span: Span) -> ParseError {
+        ParseError {
+            kind: kind.into(),
+            span,
+        }
+    }
+
+    /// The code of the defect (`TPC0205`).
+    pub const fn code(&self) -> &'static str {
+        self.kind.code()
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> String {
+        self.kind.help()
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)
+    }
+}
+
+impl std::error::Error for ParseError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.kind)
+    }
+}
+
+/// The kinds of defect; [`ParseErrorKind::code`] numbers them and [`super::CODES`] explains them. Pieces of the text
+/// are shortened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(
+    missing_docs,
+    reason = "the message of each variant says what its fields hold"
+)]
+pub enum ParseErrorKind {
+    #[error("not a tpir text: expected the line `tpir 1` first, found {found}")]
+    NotTpir { found: String },
+    #[error("tpir version {found} is not supported: expected 1")]
+    Version { found: u64 },
+    #[error("unexpected character {found:?}")]
+    Character { found: char },
+    #[error("bad text in quotes: {defect}")]
+    Quoted { defect: &'static str },
+    #[error("bad number: {defect}")]
+    Number { defect: &'static str },
+    #[error("expected {expected}, found {found}")]
+    Syntax {
+        expected: &'static str,
+        found: String,
+    },
+    #[error("{found} begins no statement")]
+    Statement { found: String },
+    #[error("unknown element type `{found}`")]
+    ElementType { found: String },
+    #[error("bad size: {defect}")]
+    Size { defect: &'static str },
+    #[error("{what} `{handle}` is not defined above this line")]
+    Undefined { what: &'static str, handle: String },
+    #[error("{what} `{handle}` is defined twice")]
+    Redefined { what: &'static str, handle: String },
+    #[error("unknown op `{found}`")]
+    UnknownOp {
+        found: String,
+        nearest: Option<&'static str>,
+    },
+    #[error("bad attributes of `{op}`: {source}")]
+    Attributes { op: &'static str, source: AttrError },
+    #[error("attribute `{name}` is given twice")]
+    RepeatedAttribute { name: String },
+    #[error("too many {what}: at most {max}")]
+    Limit { what: &'static str, max: usize },
+    #[error("{div} does not divide the size {size} of the class")]
+    ClassPart { size: u64, div: u64 },
+    #[error("the range {start}:{len} ends beyond 2^64 - 1")]
+    RangeEnd { start: u64, len: u64 },
+    #[error("the line `graph` {defect}")]
+    GraphLine { defect: &'static str },
+    #[error("bad sharding: {defect}")]
+    Sharding { defect: &'static str },
+    #[error("expected 1 to 4 sizes, found {found}")]
+    Rank { found: usize },
+    #[error("the text is {found} bytes long: at most {MAX_TEXT} are read")]
+    TooLong { found: usize },
+}
+
+impl ParseErrorKind {
+    /// The code of the defect (`TPC0205`).
+    pub const fn code(&self) -> &'static str {
+        match self {
+            ParseErrorKind::NotTpir { .. } => "TPC0200",
+            ParseErrorKind::Version { .. } => "TPC0201",
+            ParseErrorKind::Character { .. } => "TPC0202",
+            ParseErrorKind::Quoted { .. } => "TPC0203",
+            ParseErrorKind::Number { .. } => "TPC0204",
+            ParseErrorKind::Syntax { .. } => "TPC0205",
+            ParseErrorKind::Statement { .. } => "TPC0206",
+            ParseErrorKind::ElementType { .. } => "TPC0207",
+            ParseErrorKind::Size { .. } => "TPC0208",
+            ParseErrorKind::Undefined { .. } => "TPC0209",
+            ParseErrorKind::Redefined { .. } => "TPC0210",
+            ParseErrorKind::UnknownOp { .. } => "TPC0211",
+            ParseErrorKind::Attributes { .. } | ParseErrorKind::RepeatedAttribute { .. } => {
+                "TPC0212"
+            }
+            ParseErrorKind::Limit { .. } => "TPC0213",
+            ParseErrorKind::ClassPart { .. } => "TPC0214",
+            ParseErrorKind::RangeEnd { .. } => "TPC0215",
+            ParseErrorKind::GraphLine { .. } => "TPC0216",
+            ParseErrorKind::Sharding { .. } => "TPC0217",
+            ParseErrorKind::Rank { .. } => "TPC0218",
+            ParseErrorKind::TooLong { .. } => "TPC0219",
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> String {
+        match self {
+            ParseErrorKind::NotTpir { .. } => {
+                "give a text that `tpc` printed; comments may stand before its first line".to_owned()
+            }
+            ParseErrorKind::Version { .. } => {
+                "print the graph again with this version of `tpc`".to_owned()
+            }
+            ParseErrorKind::Character { .. } => {
+                "outside quotes and comments there are only letters, digits and `_ : , = @ * + - / ( ) [ ] { }`"
+                    .to_owned()
+            }
+            ParseErrorKind::Quoted { .. } => {
+                "a text ends with a quote on its line; the escapes are \\\" \\\\ \\n and \\u{hex}".to_owned()
+            }
+            ParseErrorKind::Number { .. } => {
+                "integers have 64 bits; other numbers are 32-bit floats such as 0.5 and 1e-5".to_owned()
+            }
+            ParseErrorKind::Syntax { expected, .. } => format!("write {expected} here"),
+            ParseErrorKind::Statement { .. } => {
+                "a line begins with graph, device, group, class, layer, output, or the value it defines (v0)".to_owned()
+            }
+            ParseErrorKind::ElementType { .. } => {
+                "the element types are GGUF's, in lower case: f32, f16, bf16, i32, q4_k, q8_0".to_owned()
+            }
+            ParseErrorKind::Size { .. } => {
+                "a size is a sum of products of integers and symbols, such as 32*n_tokens + 3".to_owned()
+            }
+            ParseErrorKind::Undefined { .. } => {
+                "define it above; values are defined before they are used".to_owned()
+            }
+            ParseErrorKind::Redefined { .. } => "number one of the two otherwise".to_owned(),
+            ParseErrorKind::UnknownOp {
+                nearest: Some(name),
+                ..
+            } => format!("did you mean `{name}`?"),
+            ParseErrorKind::UnknownOp { nearest: None, .. } => {
+                "`tpc explain` lists the ops".to_owned()
+            }
+            ParseErrorKind::Attributes {
+                source: AttrError::Missing(name),
+                ..
+            } => format!("add {{{name} = …}} behind the operands"),
+            ParseErrorKind::Attributes {
+                source: AttrError::Kind { expected, .. },
+                ..
+            } => format!("give {expected}"),
+            ParseErrorKind::Attributes {
+                source: AttrError::Unknown(_),
+                ..
+            } => "remove it".to_owned(),
+            ParseErrorKind::RepeatedAttribute { .. } => "remove one of the two".to_owned(),
+            ParseErrorKind::Limit { .. } => "write it with fewer".to_owned(),
+            ParseErrorKind::ClassPart { .. } => {
+                "`c0/4` is the class with factors of 4 indices in all left out".to_owned()
+            }
+            ParseErrorKind::RangeEnd { .. } => {
+                "a range is `start:len`, not `start:end`".to_owned()
+            }
+            ParseErrorKind::GraphLine { .. } => {
+                "write the line `graph \"name\"` once, below `tpir 1`".to_owned()
+            }
+            ParseErrorKind::Sharding { .. } => {
+                "write `split(0: c0*128, 1: c1)`, `split(0: c0 cover 256)`, `partial` or `disjoint(c0)`".to_owned()
+            }
+            ParseErrorKind::Rank { .. } => "tensors have four axes; trailing sizes of 1 may be left out".to_owned(),
+            ParseErrorKind::TooLong { .. } => "split the graph".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Tokens of one line.
+
+use super::error::{ParseError, ParseErrorKind};
+use super::spans::Span;
+
+/// A piece of a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Token<'a> {
+    /// A keyword, name or handle.
+    Word(&'a str),
+    /// An integer without sign.
+    Int(u64),
+    /// A number with a fraction or an exponent, without sign.
+    Float(f32),
+    /// What stands between quotes, escapes as written.
+    Quoted(&'a str),
+    /// One of the characters in [`PUNCTUATION`].
+    Punct(u8),
+    /// The end of the line, or a comment.
+    End,
+}
+
+const PUNCTUATION: &[u8] = b":,=@*+-/()[]{}";
+
+/// A reader of the tokens of one line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lexer<'a> {
+    line: &'a str,
+    /// Offset of the line in the text.
+    base: usize,
+    at: usize,
+}
+
+impl<'a> Lexer<'a> {
+    /// The line, without its end, that begins at byte `base` of the text.
+    pub(super) const fn new(line: &'a str, base: usize) -> Lexer<'a> {
+        Lexer { line, base, at: 0 }
+    }
+
+    fn span(&self, start: usize) -> Span {
+        Span::new(self.base + start, self.base + self.at)
+    }
+
+    fn error(&self, kind: ParseErrorKind, start: usize) -> ParseError {
+        ParseError::new(kind, self.span(start))
+    }
+
+    fn skip(&mut self, while_true: impl Fn(u8) -> bool) {
+        let rest = &self.line.as_bytes()[self.at..];
+        self.at += rest.iter().take_while(|&&b| while_true(b)).count();
+    }
+
+    fn byte(&self, ahead: usize) -> Option<u8> {
+        self.line.as_bytes().get(self.at + ahead).copied()
+    }
+
+    /// The next token and where it stands.
+    ///
+    /// # Errors
+    /// Unknown characters, open quotes and malformed numbers.
+    pub(super) fn next(&mut self) -> Result<(Token<'a>, Span), ParseError> {
+        self.skip(|b| matches!(b, b' ' | b'\t' | b'\r'));
+        let start = self.at;
+        let token = match self.byte(0) {
+            None | Some(b';') => Token::End,
+            Some(b'"') => self.quoted()?,
+            Some(b) if b.is_ascii_digit() => self.number()?,
+            Some(b) if b.is_ascii_alphabetic() || b == b'_' => {
+                self.skip(is_word);
+                Token::Word(&self.line[start..self.at])
+            }
+            Some(b) if PUNCTUATION.contains(&b) => {
+                self.at += 1;
+                Token::Punct(b)
+            }
+            Some(_) => {
+                let found = self.line[start..].chars().next().unwrap_or('\u{fffd}');
+                self.at += found.len_utf8();
+                return Err(self.error(ParseErrorKind::Character { found }, start));
+            }
+        };
+        Ok((token, self.span(start)))
+    }
+
+    fn quoted(&mut self) -> Result<Token<'a>, ParseError> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            self.skip(|b| b != b'"' && b != b'\\');
+            match self.byte(0) {
+                Some(b'"') => {
+                    let inner = &self.line[start + 1..self.at];
+                    self.at += 1;
+                    return Ok(Token::Quoted(inner));
+                }
+                // The escaped character may be a quote; in any other, no byte is one.
+                Some(_) if self.byte(1).is_some_and(|b| b.is_ascii()) => self.at += 2,
+                Some(_) => self.at += 1,
+                None => {
+                    let defect = "it does not end on its line";
+                    return Err(self.error(ParseErrorKind::Quoted { defect }, start));
+                }
+            }
+        }
+    }
+
+    fn number(&mut self) -> Result<Token<'a>, ParseError> {
+        let start = self.at;
+        let bad = |lexer: &Self, defect| lexer.error(ParseErrorKind::Number { defect }, start);
+        self.skip(|b| b.is_ascii_digit());
+        let mut float = false;
+        if self.byte(0) == Some(b'.') {
+            float = true;
+            self.at += 1;
+            if !self.byte(0).is_some_and(|b| b.is_ascii_digit()) {
+                return Err(bad(self, "no digit behind the point"));
+            }
+            self.skip(|b| b.is_ascii_digit());
+        }
+        if matches!(self.byte(0), Some(b'e' | b'E')) {
+            float = true;
+            self.at += 1;
+            if matches!(self.byte(0), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if !self.byte(0).is_some_and(|b| b.is_ascii_digit()) {
+                return Err(bad(self, "no digit in the exponent"));
+            }
+            self.skip(|b| b.is_ascii_digit());
+        }
+        if self.byte(0).is_some_and(is_word) {
+            self.skip(is_word);
+            return Err(bad(self, "letters follow the digits"));
+        }
+        let digits = &self.line[start..self.at];
+        if !float {
+            let n = digits.parse().ok().map(Token::Int);
+            return n.ok_or_else(|| bad(self, "an integer beyond 2^64 - 1"));
+        }
+        let x: Option<f32> = digits.parse().ok().filter(|x: &f32| x.is_finite());
+        x.map(Token::Float)
+            .ok_or_else(|| bad(self, "beyond the range of 32-bit floats"))
+    }
+}
+
+fn is_word(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_'
+}
+
+/// The text that `quoted`, found at `span`, stands for.
+///
+/// # Errors
+/// Unknown escapes.
+pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
+    let bad = |defect| ParseError::new(ParseErrorKind::Quoted { defect }, span);
+    let mut out = String::with_capacity(quoted.len());
+    let mut rest = quoted;
+    while let Some(i) = rest.find('\\') {
+        out.push_str(&rest[..i]);
+        rest = &rest[i + 1..];
+        let mut chars = rest.chars();
+        match chars.next() {
+            Some('"') => out.push('"'),
+            Some('\\') => out.push('\\'),
+            Some('n') => out.push('\n'),
+            Some('u') => {
+                let hex = chars.as_str().strip_prefix('{');
+                let hex =
+                    hex.and_then(|r| Some((&r[..r.bytes().take(8).position(|b| b == b'}')?], r)));
+                let (hex, tail) = hex.ok_or_else(|| bad("\\u is followed by {hex}"))?;
+                let code = u32::from_str_radix(hex, 16).ok().and_then(char::from_u32);
+                let hex_only = hex.bytes().all(|b| b.is_ascii_hexdigit());
+                let code = code.filter(|_| hex_only);
+                out.push(code.ok_or_else(|| bad("\\u{…} is no character"))?);
+                chars = tail[hex.len() + 1..].chars();
+            }
+            Some(_) | None => return Err(bad("unknown escape")),
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// A token in words, for messages.
+pub(super) fn describe(token: Token<'_>) -> String {
+    match token {
+        Token::Word(w) => format!("`{}`", shortened(w)),
+        Token::Int(n) => format!("`{n}`"),
+        Token::Float(x) => format!("`{x:?}`"),
+        Token::Quoted(_) => "text in quotes".to_owned(),
+        Token::Punct(b) => format!("`{}`", char::from(b)),
+        Token::End => "the end of the line".to_owned(),
+    }
+}
+
+/// At most the first 40 characters of `s`.
+pub(super) fn shortened(s: &str) -> String {
+    match s.char_indices().nth(40) {
+        None => s.to_owned(),
+        Some((i, _)) => format!("{}…", &s[..i]),
+    }
+}

@@ -1,0 +1,67 @@
+//! The text form of graphs: `.tpir`.
+//!
+//! ```text
+//! tpir 1
+//! graph "llama"
+//! device dev0 "cpu:0"
+//! device dev1 "cpu:1"
+//! group tp0 = [dev0, dev1]
+//! class c0 "blk.0 kv heads" size 8 ranges [0:4, 4:4]
+//!
+//! v0 "inp_tokens": i32[n_tokens] @host = input {kind = tokens}
+//!
+//! layer 0
+//! v1 "blk.0.attn_q": q4_k[4096, 4096] @tp0 split(1: c0*512) = weight {tensor = "blk.0.attn_q.weight"}
+//! v2: f32[16] @dev0, v3: f32[16] @dev1 = all_reduce v8, v9
+//!
+//! layer none
+//! output "logits" = v99
+//! output state v10 = v88
+//! ```
+//!
+//! One statement a line; `;` begins a comment. `tpir 1` comes first, and `graph` stands once. Every device, group,
+//! class and value is defined before it is used; the numbers in handles may be any, as long as they are distinct:
+//! entities are numbered anew in the order of their lines.
+//!
+//! | part | form |
+//! |---|---|
+//! | result | `v3 "name": type @place sharding`, the name and the sharding left out where empty and mirrored |
+//! | type | `f32[4096, n_tokens]`, sizes from axis 0 on, trailing ones left out |
+//! | size | a polynomial in the symbols of [`Symbol`](crate::Symbol): `32*n_tokens + 3` |
+//! | place | `@host`, `@dev0`, `@tp0` |
+//! | sharding | `split(0: tree, 1: tree)`, `split(0: tree cover 256)`, `partial`, `disjoint(c0)` |
+//! | tree | `c0*128 + 64`, `c0/4`, `(2 + c1)*8`, `[n_tokens]*c0`: classes, sizes and, in brackets, symbolic sizes |
+//! | operands | `v1, v2` |
+//! | attributes | `{axis = 1, eps = 1e-5, kind = rms, tensor = "name", parts = [[0:4, 8:4], []]}` |
+//!
+//! `layer 3` and `layer none` set the layer of the instructions that follow.
+//!
+//! Invariants:
+//!
+//! - For every graph that the [verifier](crate::verify) accepts, parsing what [`print()`] gives yields an equal graph.
+//!   Trees of more than [`MAX_LEAVES`] leaves are the exception: they print, but do not parse.
+//! - Printing what was parsed is canonical: it depends on the graph alone.
+//! - No text makes the parser panic, recurse beyond [`MAX_DEPTH`], take more than linear time, or hold more memory
+//!   than a small multiple of the text's length.
+//! - A defect costs its line only: parsing goes on behind it, up to [`MAX_ERRORS`] errors.
+
+mod attr;
+mod codes;
+mod error;
+mod lexer;
+mod names;
+mod parser;
+mod printer;
+mod sharding;
+mod spans;
+mod statement;
+
+#[cfg(test)]
+mod tests;
+
+pub use codes::CODES;
+pub use error::{ParseError, ParseErrorKind};
+pub use parser::{MAX_DEPTH, MAX_ERRORS, MAX_TEXT, Parsed, parse};
+pub use printer::{Printed, print};
+pub use sharding::MAX_LEAVES;
+pub use spans::{Entity, Span, Spans};

@@ -1,0 +1,111 @@
+//! What the handles of a text refer to.
+
+use std::collections::HashMap;
+
+use super::error::{ParseError, ParseErrorKind};
+use super::lexer::shortened;
+use super::spans::Span;
+
+/// A kind of entity that has handles in text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Device,
+    Group,
+    Class,
+    Value,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 4] = [Kind::Device, Kind::Group, Kind::Class, Kind::Value];
+
+    const fn prefix(self) -> &'static str {
+        match self {
+            Kind::Device => "dev",
+            Kind::Group => "tp",
+            Kind::Class => "c",
+            Kind::Value => "v",
+        }
+    }
+
+    pub(super) const fn noun(self) -> &'static str {
+        match self {
+            Kind::Device => "device",
+            Kind::Group => "group",
+            Kind::Class => "class",
+            Kind::Value => "value",
+        }
+    }
+
+    pub(super) const fn expected(self) -> &'static str {
+        match self {
+            Kind::Device => "a device such as `dev0`",
+            Kind::Group => "a group such as `tp0`",
+            Kind::Class => "a class such as `c0`",
+            Kind::Value => "a value such as `v0`",
+        }
+    }
+
+    /// The number in a handle of this kind; `None` when `word` is none. Numbers beyond 64 bits are no handles.
+    pub(super) fn number(self, word: &str) -> Option<u64> {
+        let digits = word.strip_prefix(self.prefix())?;
+        let numeric = digits.bytes().all(|b| b.is_ascii_digit());
+        numeric.then(|| digits.parse().ok()).flatten()
+    }
+}
+
+/// What a handle refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Referent {
+    /// The entity at this index of its table.
+    Entity(usize),
+    /// An entity whose definition was rejected, and reported.
+    Rejected,
+}
+
+/// The handles defined so far.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    tables: [HashMap<u64, Referent>; 4],
+}
+
+impl Names {
+    pub(super) fn get(
+        &self,
+        kind: Kind,
+        number: u64,
+        word: &str,
+        span: Span,
+    ) -> Result<Referent, ParseError> {
+        let known = self.tables[kind as usize].get(&number).copied();
+        known.ok_or_else(|| {
+            let (what, handle) = (kind.noun(), shortened(word));
+            ParseError::new(ParseErrorKind::Undefined { what, handle }, span)
+        })
+    }
+
+    /// Fails when the handle is defined already.
+    pub(super) fn define(
+        &mut self,
+        kind: Kind,
+        number: u64,
+        referent: Referent,
+        span: Span,
+    ) -> Result<(), ParseError> {
+        if self.tables[kind as usize].contains_key(&number) {
+            let (what, handle) = (kind.noun(), format!("{}{number}", kind.prefix()));
+            return Err(ParseError::new(
+                ParseErrorKind::Redefined { what, handle },
+                span,
+            ));
+        }
+        self.tables[kind as usize].insert(number, referent);
+        Ok(())
+    }
+
+    /// Notes that a definition was rejected, unless there is another of the same handle.
+    pub(super) fn reject(&mut self, kind: Kind, number: u64) {
+        self.tables[kind as usize]
+            .entry(number)
+            .or_insert(Referent::Rejected);
+    }
+}

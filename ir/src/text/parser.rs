@@ -1,0 +1,318 @@
+//! The parser's frame: lines, tokens and recovery. Each statement is in [`super::statement`].
+
+use super::error::{ParseError, ParseErrorKind};
+use super::lexer::{Lexer, Token, describe, shortened, unescape};
+use super::names::{Kind, Names, Referent};
+use super::spans::{Span, Spans};
+use crate::graph::Graph;
+
+/// Errors after which parsing stops.
+pub const MAX_ERRORS: usize = 20;
+
+/// Bytes of the longest text that is read: 256 MiB.
+pub const MAX_TEXT: usize = 256 << 20;
+
+/// Brackets that may be open at once in a tree or an attribute.
+pub const MAX_DEPTH: usize = 32;
+
+/// A graph and where its entities stand in the text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// The graph; not verified.
+    pub graph: Graph,
+    /// The spans of its entities.
+    pub spans: Spans,
+}
+
+/// Reads a graph from its text form, described in [the module](super).
+///
+/// Takes time and memory linear in the length of the text.
+///
+/// # Errors
+/// The defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
+pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
+    if text.len() > MAX_TEXT {
+        let found = text.len();
+        let error = ParseError::new(ParseErrorKind::TooLong { found }, Span::default());
+        return Err(vec![error]);
+    }
+    let mut parser = Parser {
+        lexer: Lexer::new("", 0),
+        peeked: None,
+        end: 0,
+        graph: Graph::new(""),
+        spans: Spans::default(),
+        names: Names::default(),
+        layer: None,
+    };
+    let mut errors = Vec::new();
+    let mut header = None;
+    let mut base = 0;
+    for line in text.split('\n') {
+        parser.begin(line, base);
+        base += line.len() + 1;
+        let done = match header {
+            None => parser.header().map(|span| header = span),
+            Some(_) => parser.statement(),
+        };
+        let Err(error) = done else { continue };
+        errors.push(error);
+        if header.is_none() || errors.len() >= MAX_ERRORS {
+            return Err(errors);
+        }
+        parser.begin(line, base - line.len() - 1);
+        parser.reject_definitions();
+    }
+    let Some(header) = header else {
+        let found = "the end of the text".to_owned();
+        let span = Span::new(text.len(), text.len());
+        errors.push(ParseError::new(ParseErrorKind::NotTpir { found }, span));
+        return Err(errors);
+    };
+    if parser.spans.graph == Span::default() && errors.is_empty() {
+        let defect = "is missing";
+        errors.push(ParseError::new(
+            ParseErrorKind::GraphLine { defect },
+            header,
+        ));
+    }
+    if errors.is_empty() {
+        Ok(Parsed {
+            graph: parser.graph,
+            spans: parser.spans,
+        })
+    } else {
+        Err(errors)
+    }
+}
+
+/// The state of a parse.
+pub(super) struct Parser<'a> {
+    lexer: Lexer<'a>,
+    peeked: Option<(Token<'a>, Span)>,
+    /// End of the last token taken.
+    end: usize,
+    pub(super) graph: Graph,
+    pub(super) spans: Spans,
+    pub(super) names: Names,
+    pub(super) layer: Option<u32>,
+}
+
+impl<'a> Parser<'a> {
+    fn begin(&mut self, line: &'a str, base: usize) {
+        self.lexer = Lexer::new(line, base);
+        self.peeked = None;
+        self.end = base;
+    }
+
+    /// The line that is `tpir 1`, or `None` for an empty line.
+    fn header(&mut self) -> Result<Option<Span>, ParseError> {
+        match self.peek() {
+            Ok((Token::End, _)) => Ok(None),
+            Ok((Token::Word("tpir"), start)) => {
+                self.next()?;
+                let (found, span) = self.int("the version, `1`")?;
+                if found != 1 {
+                    return Err(ParseError::new(ParseErrorKind::Version { found }, span));
+                }
+                self.expect_end()?;
+                Ok(Some(self.since(start)))
+            }
+            Ok((token, span)) => {
+                let found = describe(token);
+                Err(ParseError::new(ParseErrorKind::NotTpir { found }, span))
+            }
+            Err(e) => {
+                let found = "something else".to_owned();
+                Err(ParseError::new(ParseErrorKind::NotTpir { found }, e.span))
+            }
+        }
+    }
+
+    /// Notes what a rejected line would have defined, so that its uses are not reported as well.
+    fn reject_definitions(&mut self) {
+        loop {
+            match self.next() {
+                Ok((Token::End | Token::Punct(b'='), _)) => return,
+                Ok((Token::Word(word), _)) => {
+                    for kind in Kind::ALL {
+                        if let Some(n) = kind.number(word) {
+                            self.names.reject(kind, n);
+                        }
+                    }
+                }
+                // An open quote takes the rest of the line; after other defects the lexer goes on behind them.
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+
+    /// The next token, not taken.
+    pub(super) fn peek(&mut self) -> Result<(Token<'a>, Span), ParseError> {
+        match self.peeked {
+            Some(t) => Ok(t),
+            None => {
+                let t = self.lexer.next()?;
+                self.peeked = Some(t);
+                Ok(t)
+            }
+        }
+    }
+
+    /// Takes the next token.
+    pub(super) fn next(&mut self) -> Result<(Token<'a>, Span), ParseError> {
+        let (token, span) = self.peek()?;
+        self.peeked = None;
+        if token != Token::End {
+            self.end = span.end;
+        }
+        Ok((token, span))
+    }
+
+    /// From the beginning of `start` to the end of the last token taken.
+    pub(super) fn since(&self, start: Span) -> Span {
+        Span::new(start.start, self.end.max(start.start))
+    }
+
+    /// The error that something else than the next token was expected.
+    pub(super) fn expected<T>(&mut self, expected: &'static str) -> Result<T, ParseError> {
+        let (token, span) = self.peek()?;
+        let found = describe(token);
+        Err(ParseError::new(
+            ParseErrorKind::Syntax { expected, found },
+            span,
+        ))
+    }
+
+    /// Takes the next token if it is this character.
+    pub(super) fn eat(&mut self, punct: u8) -> Result<bool, ParseError> {
+        let found = self.peek()?.0 == Token::Punct(punct);
+        if found {
+            self.next()?;
+        }
+        Ok(found)
+    }
+
+    /// Takes this character.
+    pub(super) fn expect(&mut self, punct: u8, expected: &'static str) -> Result<(), ParseError> {
+        if self.eat(punct)? {
+            Ok(())
+        } else {
+            self.expected(expected)
+        }
+    }
+
+    /// Takes the next token if it is this word.
+    pub(super) fn eat_word(&mut self, word: &str) -> Result<bool, ParseError> {
+        let found = self.peek()?.0 == Token::Word(word);
+        if found {
+            self.next()?;
+        }
+        Ok(found)
+    }
+
+    /// Takes this word.
+    pub(super) fn expect_word(
+        &mut self,
+        word: &str,
+        expected: &'static str,
+    ) -> Result<(), ParseError> {
+        if self.eat_word(word)? {
+            Ok(())
+        } else {
+            self.expected(expected)
+        }
+    }
+
+    /// Takes the end of the line.
+    pub(super) fn expect_end(&mut self) -> Result<(), ParseError> {
+        match self.peek()?.0 {
+            Token::End => Ok(()),
+            _ => self.expected("the end of the line"),
+        }
+    }
+
+    /// Takes any word.
+    pub(super) fn word(&mut self, expected: &'static str) -> Result<(&'a str, Span), ParseError> {
+        match self.peek()? {
+            (Token::Word(word), span) => {
+                self.next()?;
+                Ok((word, span))
+            }
+            _ => self.expected(expected),
+        }
+    }
+
+    /// Takes an integer.
+    pub(super) fn int(&mut self, expected: &'static str) -> Result<(u64, Span), ParseError> {
+        match self.peek()? {
+            (Token::Int(n), span) => {
+                self.next()?;
+                Ok((n, span))
+            }
+            _ => self.expected(expected),
+        }
+    }
+
+    /// Takes text in quotes.
+    pub(super) fn quoted(&mut self, expected: &'static str) -> Result<String, ParseError> {
+        match self.peek()? {
+            (Token::Quoted(text), span) => {
+                self.next()?;
+                unescape(text, span)
+            }
+            _ => self.expected(expected),
+        }
+    }
+
+    /// Takes a handle.
+    pub(super) fn handle(&mut self, kind: Kind) -> Result<(u64, &'a str, Span), ParseError> {
+        if let (Token::Word(word), span) = self.peek()?
+            && let Some(n) = kind.number(word)
+        {
+            self.next()?;
+            return Ok((n, word, span));
+        }
+        self.expected(kind.expected())
+    }
+
+    /// Takes the handle of a defined entity and gives its index. A line that refers to a rejected entity is checked
+    /// all the same, with an arbitrary entity in its place: the graph is never seen.
+    pub(super) fn reference(&mut self, kind: Kind) -> Result<usize, ParseError> {
+        Ok(match self.referent(kind)? {
+            Referent::Entity(i) => i,
+            Referent::Rejected => 0,
+        })
+    }
+
+    /// Takes the handle of a defined entity.
+    pub(super) fn referent(&mut self, kind: Kind) -> Result<Referent, ParseError> {
+        let (n, word, span) = self.handle(kind)?;
+        self.names.get(kind, n, word, span)
+    }
+
+    /// Takes items with commas between them up to `close`, which is taken as well; what opens the list has been taken.
+    pub(super) fn list<T>(
+        &mut self,
+        close: u8,
+        expected: &'static str,
+        mut item: impl FnMut(&mut Self) -> Result<T, ParseError>,
+    ) -> Result<Vec<T>, ParseError> {
+        let mut out = Vec::new();
+        if self.eat(close)? {
+            return Ok(out);
+        }
+        loop {
+            out.push(item(self)?);
+            if self.eat(close)? {
+                return Ok(out);
+            }
+            self.expect(b',', expected)?;
+        }
+    }
+
+    /// A word of the text as it may stand in a message or in an op.
+    pub(super) fn short(word: &str) -> String {
+        shortened(word)
+    }
+}

@@ -1,0 +1,302 @@
+//! Parsing of statements, one a line.
+
+use super::error::{ParseError, ParseErrorKind};
+use super::lexer::{Token, describe, shortened};
+use super::names::{Kind, Referent};
+use super::parser::Parser;
+use super::spans::Span;
+use crate::dims::Dim;
+use crate::dtype::DType;
+use crate::entity::{Device, Group, Value};
+use crate::graph::Output;
+use crate::op::{AttrReader, Op};
+use crate::place::{DeviceData, GroupData, Place};
+use crate::sharding::{ClassData, Sharding};
+use crate::types::{RANK, TensorType};
+
+/// A result of an instruction as its line declares it.
+struct Declared {
+    number: u64,
+    handle: Span,
+    span: Span,
+    name: String,
+    ty: TensorType,
+    place: Place,
+    sharding: Sharding,
+}
+
+impl Parser<'_> {
+    /// Any line below the header.
+    pub(super) fn statement(&mut self) -> Result<(), ParseError> {
+        let (token, start) = self.peek()?;
+        match token {
+            Token::End => Ok(()),
+            Token::Word("graph") => self.graph_line(start),
+            Token::Word("device") => self.device(start),
+            Token::Word("group") => self.group(start),
+            Token::Word("class") => self.class(start),
+            Token::Word("layer") => self.layer(),
+            Token::Word("output") => self.output(start),
+            Token::Word(w) if Kind::Value.number(w).is_some() => self.inst(start),
+            Token::Word(_)
+            | Token::Int(_)
+            | Token::Float(_)
+            | Token::Quoted(_)
+            | Token::Punct(_) => {
+                let found = describe(token);
+                Err(ParseError::new(ParseErrorKind::Statement { found }, start))
+            }
+        }
+    }
+
+    fn graph_line(&mut self, start: Span) -> Result<(), ParseError> {
+        self.next()?;
+        let name = self.quoted("the graph's name in quotes")?;
+        self.expect_end()?;
+        if self.spans.graph != Span::default() {
+            let defect = "stands twice";
+            return Err(ParseError::new(ParseErrorKind::GraphLine { defect }, start));
+        }
+        self.graph.name = name;
+        self.spans.graph = self.since(start);
+        Ok(())
+    }
+
+    fn device(&mut self, start: Span) -> Result<(), ParseError> {
+        self.next()?;
+        let (n, _, handle) = self.handle(Kind::Device)?;
+        let name = self.quoted("the device's name in quotes")?;
+        self.expect_end()?;
+        let entity = Referent::Entity(self.graph.devices.len());
+        self.names.define(Kind::Device, n, entity, handle)?;
+        self.graph.devices.push(DeviceData { name });
+        self.spans.devices.push(self.since(start));
+        Ok(())
+    }
+
+    fn group(&mut self, start: Span) -> Result<(), ParseError> {
+        self.next()?;
+        let (n, _, handle) = self.handle(Kind::Group)?;
+        self.expect(b'=', "`=`")?;
+        self.expect(b'[', "`[` and devices")?;
+        let devices = self.list(b']', "`,` or `]`", |parser| {
+            Ok(Device::new(parser.reference(Kind::Device)?))
+        })?;
+        self.expect_end()?;
+        let entity = Referent::Entity(self.graph.groups.len());
+        self.names.define(Kind::Group, n, entity, handle)?;
+        self.graph.groups.push(GroupData { devices });
+        self.spans.groups.push(self.since(start));
+        Ok(())
+    }
+
+    fn class(&mut self, start: Span) -> Result<(), ParseError> {
+        self.next()?;
+        let (n, _, handle) = self.handle(Kind::Class)?;
+        let name = self.quoted("the class's name in quotes")?;
+        self.expect_word("size", "`size`")?;
+        let (size, _) = self.int("the number of indices")?;
+        self.expect_word("ranges", "`ranges`")?;
+        self.expect(b'[', "`[` and a range per device")?;
+        let ranges = self.list(b']', "`,` or `]`", Parser::range)?;
+        self.expect_end()?;
+        let entity = Referent::Entity(self.graph.classes.len());
+        self.names.define(Kind::Class, n, entity, handle)?;
+        self.graph.classes.push(ClassData { name, size, ranges });
+        self.spans.classes.push(self.since(start));
+        Ok(())
+    }
+
+    fn layer(&mut self) -> Result<(), ParseError> {
+        self.next()?;
+        let layer = if self.eat_word("none")? {
+            None
+        } else {
+            let (n, span) = self.int("a layer's number or `none`")?;
+            let defect = "a layer's number beyond 2^32 - 1";
+            let too_large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
+            Some(u32::try_from(n).map_err(too_large)?)
+        };
+        self.expect_end()?;
+        self.layer = layer;
+        Ok(())
+    }
+
+    fn output(&mut self, start: Span) -> Result<(), ParseError> {
+        self.next()?;
+        let output = if self.eat_word("state")? {
+            let state = self.value()?;
+            self.expect(b'=', "`=`")?;
+            let value = self.value()?;
+            Output::State { state, value }
+        } else {
+            let name = self.quoted("a name in quotes, or `state`")?;
+            self.expect(b'=', "`=`")?;
+            Output::Named(name, self.value()?)
+        };
+        self.expect_end()?;
+        self.graph.outputs.push(output);
+        self.spans.outputs.push(self.since(start));
+        Ok(())
+    }
+
+    fn value(&mut self) -> Result<Value, ParseError> {
+        Ok(Value::new(self.reference(Kind::Value)?))
+    }
+
+    fn inst(&mut self, start: Span) -> Result<(), ParseError> {
+        let mut results = vec![self.result()?];
+        while self.eat(b',')? {
+            results.push(self.result()?);
+        }
+        self.expect(b'=', "`=`, `,` or a sharding")?;
+        let (name, name_span) = self.word("an op")?;
+        let mut operands = Vec::new();
+        if let (Token::Word(_), _) = self.peek()? {
+            operands.push(self.value()?);
+            while self.eat(b',')? {
+                operands.push(self.value()?);
+            }
+        }
+        let (token, attrs_span) = self.peek()?;
+        let (attrs, span) = if token == Token::Punct(b'{') {
+            self.next()?;
+            let attrs = self.attrs()?;
+            (attrs, self.since(attrs_span))
+        } else {
+            (Vec::new(), name_span)
+        };
+        self.expect_end()?;
+        let op = op(name, name_span, AttrReader::new(attrs), span)?;
+        self.push(op, operands, results)?;
+        self.spans.insts.push(self.since(start));
+        Ok(())
+    }
+
+    /// Appends an instruction, when none of its results is defined already.
+    fn push(
+        &mut self,
+        op: Op,
+        operands: Vec<Value>,
+        results: Vec<Declared>,
+    ) -> Result<(), ParseError> {
+        for (i, r) in results.iter().enumerate() {
+            let entity = Referent::Entity(self.spans.values.len() + i);
+            self.names.define(Kind::Value, r.number, entity, r.handle)?;
+        }
+        let types = results.iter().map(|r| r.ty.clone()).collect();
+        let places: Vec<Place> = results.iter().map(|r| r.place).collect();
+        let inst = self.graph.push_at(op, operands, types, &places, self.layer);
+        for (i, r) in results.into_iter().enumerate() {
+            let value = self.graph.inst(inst).results[i];
+            let data = self.graph.value_mut(value);
+            data.name = r.name;
+            data.sharding = r.sharding;
+            self.spans.values.push(r.span);
+        }
+        Ok(())
+    }
+
+    /// `v3 "name": type @place sharding`.
+    fn result(&mut self) -> Result<Declared, ParseError> {
+        let (number, _, handle) = self.handle(Kind::Value)?;
+        let name = match self.peek()?.0 {
+            Token::Quoted(_) => self.quoted("a name in quotes")?,
+            _ => String::new(),
+        };
+        self.expect(b':', "`:` and a type")?;
+        let ty = self.tensor_type()?;
+        self.expect(b'@', "`@` and a place")?;
+        let place = self.place()?;
+        let sharding = self.sharding()?;
+        Ok(Declared {
+            number,
+            handle,
+            span: self.since(handle),
+            name,
+            ty,
+            place,
+            sharding,
+        })
+    }
+
+    fn tensor_type(&mut self) -> Result<TensorType, ParseError> {
+        let (word, span) = self.word("an element type such as `f32`")?;
+        let known = DType::ALL.iter().find(|t| t.name() == word).copied();
+        let dtype = known.ok_or_else(|| {
+            let found = shortened(word);
+            ParseError::new(ParseErrorKind::ElementType { found }, span)
+        })?;
+        let sizes_span = self.peek()?.1;
+        self.expect(b'[', "`[` and sizes")?;
+        let sizes = self.list(b']', "`,`, `]`, `*`, `+` or `-`", Parser::dim)?;
+        if !(1..=RANK).contains(&sizes.len()) {
+            let found = sizes.len();
+            let span = self.since(sizes_span);
+            return Err(ParseError::new(ParseErrorKind::Rank { found }, span));
+        }
+        let mut dims = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];
+        for (d, size) in dims.iter_mut().zip(sizes) {
+            *d = size;
+        }
+        Ok(TensorType { dtype, dims })
+    }
+
+    fn place(&mut self) -> Result<Place, ParseError> {
+        if self.eat_word("host")? {
+            return Ok(Place::Host);
+        }
+        match self.peek()?.0 {
+            Token::Word(w) if Kind::Device.number(w).is_some() => {
+                Ok(Place::Device(Device::new(self.reference(Kind::Device)?)))
+            }
+            Token::Word(w) if Kind::Group.number(w).is_some() => {
+                Ok(Place::Group(Group::new(self.reference(Kind::Group)?)))
+            }
+            _ => self.expected("`host`, a device such as `dev0` or a group such as `tp0`"),
+        }
+    }
+}
+
+/// The op of that name, which stands at `name_span`, with attributes that stand at `attrs_span`.
+fn op(name: &str, name_span: Span, attrs: AttrReader, attrs_span: Span) -> Result<Op, ParseError> {
+    let Some(op) = Op::parse(name, attrs) else {
+        let found = shortened(name);
+        let nearest = nearest(name);
+        let kind = ParseErrorKind::UnknownOp { found, nearest };
+        return Err(ParseError::new(kind, name_span));
+    };
+    op.map_err(|source| {
+        let op = ops().find(|&n| n == name).unwrap_or("op");
+        ParseError::new(ParseErrorKind::Attributes { op, source }, attrs_span)
+    })
+}
+
+fn ops() -> impl Iterator<Item = &'static str> {
+    Op::NAMES.iter().flat_map(|names| names.iter().copied())
+}
+
+/// The op whose name differs from `name` in the fewest letters, at most two.
+fn nearest(name: &str) -> Option<&'static str> {
+    if name.len() > 24 {
+        return None;
+    }
+    let (distance, op) = ops()
+        .map(|op| (edit_distance(name.as_bytes(), op.as_bytes()), op))
+        .min()?;
+    (distance <= 2).then_some(op)
+}
+
+/// How many bytes must be inserted, removed or replaced to make `a` into `b`.
+fn edit_distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let replace = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replace.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,358 @@
+//! Violations of invariants.
+
+use std::fmt;
+
+use super::shardings::ShardingRule;
+use crate::dims::Dim;
+use crate::dtype::DType;
+use crate::entity::{Class, Device, Group, Value};
+use crate::op::TypeError;
+use crate::place::Place;
+use crate::sharding::{AxisTree, ClassRef, Range};
+use crate::text::Entity;
+use crate::types::TensorType;
+
+/// One violation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyError {
+    /// What does not hold.
+    pub kind: VerifyErrorKind,
+    /// Of what.
+    pub entity: Entity,
+}
+
+impl VerifyError {
+    pub(super) const fn new(kind: VerifyErrorKind, entity: Entity) -> VerifyError {
+        VerifyError { kind, entity }
+    }
+
+    /// The code of the invariant (`TPC0236`).
+    pub const fn code(&self) -> &'static str {
+        self.kind.code()
+    }
+
+    /// What to do about it.
+    pub const fn help(&self) -> &'static str {
+        self.kind.help()
+    }
+}
+
+/// `v7: what is wrong`
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.entity, self.kind)
+    }
+}
+
+impl std::error::Error for VerifyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.kind)
+    }
+}
+
+/// What is wrong with the parts of a weight or a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PartsDefect {
+    /// It lives on a group, whose sharding says what each device stores.
+    #[error("they stand on a group's value, whose sharding says what each device stores")]
+    OnGroup,
+    /// The number of lists is not four.
+    #[error("expected a list per axis, 4 in all, found {0}")]
+    Axes(usize),
+    /// A range is empty, or begins before the end of the one before.
+    #[error("the ranges of axis {axis} are empty, overlap or do not ascend")]
+    Order {
+        /// The axis.
+        axis: usize,
+    },
+    /// A range cuts a block.
+    #[error("a range of axis 0 cuts a block of {block} elements")]
+    Block {
+        /// Elements of a block.
+        block: u64,
+    },
+    /// The ranges have more or fewer indices than the axis.
+    #[error("the ranges of axis {axis} do not have as many indices as the axis")]
+    Count {
+        /// The axis.
+        axis: usize,
+    },
+}
+
+/// The kinds of violation; [`VerifyErrorKind::code`] numbers them and [`super::CODES`] explains them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(
+    missing_docs,
+    reason = "the message of each variant says what its fields hold"
+)]
+pub enum VerifyErrorKind {
+    #[error("{detail}")]
+    Sharding { rule: ShardingRule, detail: String },
+    #[error("refers to {referent}, which the graph does not have")]
+    Dangling { referent: Entity },
+    #[error("reads {operand}, which no earlier instruction defines")]
+    UsedBeforeDefined { operand: Value },
+    #[error("{value} is among its results, but names another definition")]
+    BackReference { value: Value },
+    #[error("it has no output")]
+    NoOutputs,
+    #[error("output {first} is called {name:?} as well")]
+    OutputName { name: String, first: usize },
+    #[error("{value} is not defined by `state`")]
+    NotAState { value: Value },
+    #[error("output {first} updates {state} as well")]
+    UpdatedTwice { state: Value, first: usize },
+    #[error("the new content {value} has another {what} than the state {state}")]
+    StateChanges {
+        state: Value,
+        value: Value,
+        what: &'static str,
+    },
+    #[error("the state {first} at the same place is called {name:?} as well")]
+    StateName { name: String, first: Value },
+    #[error("it has no devices")]
+    EmptyGroup,
+    #[error("{device} is in it twice")]
+    RepeatedDevice { device: Device },
+    #[error("the range {}:{} of rank {rank} ends beyond the size {size}", .range.start, .range.len)]
+    ClassRange {
+        rank: usize,
+        range: Range,
+        size: u64,
+    },
+    #[error("the range of rank {rank} begins before that of a lower rank")]
+    ClassOrder { rank: usize },
+    #[error("no device has index {index}")]
+    ClassGap { index: u64 },
+    #[error("{class}, which splits it, has {ranges} ranges, but {group} has {devices} devices")]
+    ClassRanks {
+        class: Class,
+        group: Group,
+        ranges: usize,
+        devices: usize,
+    },
+    #[error(
+        "a leaf of axis {axis} has size {found}, but {class} is part of a class of size {size}"
+    )]
+    LeafSize {
+        axis: usize,
+        class: ClassRef,
+        found: Dim,
+        size: u64,
+    },
+    #[error("the tree of axis {axis} has no split leaf")]
+    Unsplit { axis: usize },
+    #[error("the tree `{found}` of axis {axis} is not in normal form: expected `{expected}`")]
+    NotNormal {
+        axis: usize,
+        found: AxisTree,
+        expected: AxisTree,
+    },
+    #[error("the op `{op}` has parameters that its text form cannot express")]
+    OpText { op: &'static str },
+    #[error("`{op}` does not accept its operands: {source}")]
+    Operands { op: &'static str, source: TypeError },
+    #[error("`{op}` has {expected} results, found {found}")]
+    ResultCount {
+        op: &'static str,
+        expected: usize,
+        found: usize,
+    },
+    #[error("its type is {found}, but `{op}` gives {expected}")]
+    ResultType {
+        op: &'static str,
+        expected: TensorType,
+        found: TensorType,
+    },
+    #[error("`{op}` defines one value, found {found}")]
+    LeafResults { op: &'static str, found: usize },
+    #[error("rows of {size} elements are not whole blocks of {block} elements of {dtype}")]
+    PartialBlock { dtype: DType, block: u64, size: u64 },
+    #[error("bad parts: {defect}")]
+    Parts { defect: PartsDefect },
+    #[error("its type is {found}, but this kind of input has {expected}")]
+    InputType {
+        expected: TensorType,
+        found: TensorType,
+    },
+    #[error("`{op}` sums elements of {dtype}")]
+    Summed { op: &'static str, dtype: DType },
+    #[error("`{op}` cannot read operand {operand} of the quantised type {dtype}")]
+    Blocks {
+        op: &'static str,
+        operand: usize,
+        dtype: DType,
+    },
+    #[error("`{op}` cuts blocks of {dtype}")]
+    CutBlocks { op: &'static str, dtype: DType },
+    #[error("`{op}` reads operand 0 from {first} and operand {operand} from {place}")]
+    TwoPlaces {
+        op: &'static str,
+        first: Place,
+        operand: usize,
+        place: Place,
+    },
+    #[error("it is on {found}, but the operands of `{op}` are on {expected}")]
+    ResultPlace {
+        op: &'static str,
+        expected: Place,
+        found: Place,
+    },
+    #[error(
+        "operand {operand} of `{op}` is on {place}: expected one group, or as many different devices as operands"
+    )]
+    Participant {
+        op: &'static str,
+        operand: usize,
+        place: Place,
+    },
+    #[error("result {result} of `{op}` is on {found}, but operand {result} on {expected}")]
+    ParticipantResult {
+        op: &'static str,
+        result: usize,
+        expected: Place,
+        found: Place,
+    },
+    #[error("it is an input on {place}")]
+    InputPlace { place: Place },
+    #[error("it is on {place}, which is no group, but is not mirrored")]
+    ShardedAlone { place: Place },
+}
+
+impl VerifyErrorKind {
+    /// The code of the invariant (`TPC0236`).
+    pub const fn code(&self) -> &'static str {
+        match self {
+            VerifyErrorKind::Sharding { rule, .. } => rule.code(),
+            VerifyErrorKind::Dangling { .. } => "TPC0220",
+            VerifyErrorKind::UsedBeforeDefined { .. } => "TPC0221",
+            VerifyErrorKind::BackReference { .. } => "TPC0222",
+            VerifyErrorKind::NoOutputs => "TPC0223",
+            VerifyErrorKind::OutputName { .. } => "TPC0224",
+            VerifyErrorKind::NotAState { .. } => "TPC0225",
+            VerifyErrorKind::UpdatedTwice { .. } => "TPC0226",
+            VerifyErrorKind::StateChanges { .. } => "TPC0227",
+            VerifyErrorKind::StateName { .. } => "TPC0228",
+            VerifyErrorKind::EmptyGroup | VerifyErrorKind::RepeatedDevice { .. } => "TPC0229",
+            VerifyErrorKind::ClassRange { .. } | VerifyErrorKind::ClassOrder { .. } => "TPC0230",
+            VerifyErrorKind::ClassGap { .. } => "TPC0231",
+            VerifyErrorKind::ClassRanks { .. } => "TPC0232",
+            VerifyErrorKind::LeafSize { .. } => "TPC0233",
+            VerifyErrorKind::Unsplit { .. } | VerifyErrorKind::NotNormal { .. } => "TPC0234",
+            VerifyErrorKind::OpText { .. } => "TPC0235",
+            VerifyErrorKind::Operands { .. } => "TPC0236",
+            VerifyErrorKind::ResultCount { .. } | VerifyErrorKind::ResultType { .. } => "TPC0237",
+            VerifyErrorKind::LeafResults { .. } => "TPC0238",
+            VerifyErrorKind::PartialBlock { .. } => "TPC0239",
+            VerifyErrorKind::Parts { .. } => "TPC0240",
+            VerifyErrorKind::InputType { .. } => "TPC0241",
+            VerifyErrorKind::Summed { .. } => "TPC0242",
+            VerifyErrorKind::Blocks { .. } | VerifyErrorKind::CutBlocks { .. } => "TPC0243",
+            VerifyErrorKind::TwoPlaces { .. } => "TPC0244",
+            VerifyErrorKind::ResultPlace { .. } => "TPC0245",
+            VerifyErrorKind::Participant { .. } => "TPC0246",
+            VerifyErrorKind::ParticipantResult { .. } => "TPC0247",
+            VerifyErrorKind::InputPlace { .. } => "TPC0248",
+            VerifyErrorKind::ShardedAlone { .. } => "TPC0249",
+        }
+    }
+
+    /// What to do about it.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            VerifyErrorKind::Sharding { rule, .. } => rule.help(),
+            VerifyErrorKind::Dangling { .. } => "declare it, or refer to another",
+            VerifyErrorKind::UsedBeforeDefined { .. } => {
+                "move the instruction that defines it further up"
+            }
+            VerifyErrorKind::BackReference { .. } => {
+                "leave `def` as `Graph::push` sets it; define another value instead"
+            }
+            VerifyErrorKind::NoOutputs => "add `output \"logits\" = …`",
+            VerifyErrorKind::OutputName { .. } => "name the two differently",
+            VerifyErrorKind::NotAState { .. } => {
+                "name the value of the `state` instruction on the left of `=`"
+            }
+            VerifyErrorKind::UpdatedTwice { .. } => {
+                "apply the two updates one after the other and output the last"
+            }
+            VerifyErrorKind::StateChanges { .. } => {
+                "bring the new content to the type, the place and the sharding of the state"
+            }
+            VerifyErrorKind::StateName { .. } => "name the two differently, or make them one",
+            VerifyErrorKind::EmptyGroup => "give it a device, or use the device without a group",
+            VerifyErrorKind::RepeatedDevice { .. } => "list each device once",
+            VerifyErrorKind::ClassRange { .. } => "shorten the range; it is written `start:len`",
+            VerifyErrorKind::ClassOrder { .. } => {
+                "order the ranges by their starts; devices take ranks in the order of the group"
+            }
+            VerifyErrorKind::ClassGap { .. } => "extend a range, so that some device has the index",
+            VerifyErrorKind::ClassRanks { .. } => {
+                "give the class one range per device; an idle device has an empty one"
+            }
+            VerifyErrorKind::LeafSize { .. } => {
+                "the size of the leaf is that of the class divided by the divisor"
+            }
+            VerifyErrorKind::Unsplit { .. } => "leave the axis out; what is not named is whole",
+            VerifyErrorKind::NotNormal { .. } => {
+                "write the normal form; `Sharding::split` makes it"
+            }
+            VerifyErrorKind::OpText { .. } => {
+                "parameters are numbers, not NaN, and those that the op does not use are zero"
+            }
+            VerifyErrorKind::Operands { .. } => "correct the operands, or the op's attributes",
+            VerifyErrorKind::ResultCount { .. } => "declare one result per result of the op",
+            VerifyErrorKind::ResultType { .. } => "declare the type that the op gives",
+            VerifyErrorKind::LeafResults { .. } => "write one instruction per value",
+            VerifyErrorKind::PartialBlock { .. } => {
+                "cut rows at blocks only, or store them in another element type"
+            }
+            VerifyErrorKind::Parts { .. } => {
+                "give four lists of ranges `start:len`, as lowering makes them"
+            }
+            VerifyErrorKind::InputType { .. } => {
+                "declare the type that the kind prescribes, or use `input {name = \"…\"}`"
+            }
+            VerifyErrorKind::Summed { .. } => "sum f32, f16 or bf16 elements",
+            VerifyErrorKind::Blocks { .. } => "decode it with an op that reads quantised elements",
+            VerifyErrorKind::CutBlocks { .. } => {
+                "keep axis 0 where it is, and begin slices of it at blocks"
+            }
+            VerifyErrorKind::TwoPlaces { .. } => "bring the operand there with `copy`",
+            VerifyErrorKind::ResultPlace { .. } => {
+                "an op runs where its operands are; move the result with `copy`"
+            }
+            VerifyErrorKind::Participant { .. } => {
+                "give the collective one value of a group, or one value per device"
+            }
+            VerifyErrorKind::ParticipantResult { .. } => {
+                "declare the results on the operands' devices, in the same order"
+            }
+            VerifyErrorKind::InputPlace { .. } => {
+                "declare it on the host and bring it to the devices with `copy`"
+            }
+            VerifyErrorKind::ShardedAlone { .. } => {
+                "remove the sharding; a single place holds the whole value"
+            }
+        }
+    }
+
+    /// Whether the sharding rules of ops, or ranges of classes, mean nothing where this is violated.
+    pub(super) const fn unsettles_rules(&self) -> bool {
+        !matches!(
+            self,
+            VerifyErrorKind::NoOutputs
+                | VerifyErrorKind::OutputName { .. }
+                | VerifyErrorKind::NotAState { .. }
+                | VerifyErrorKind::UpdatedTwice { .. }
+                | VerifyErrorKind::StateChanges { .. }
+                | VerifyErrorKind::StateName { .. }
+                | VerifyErrorKind::OpText { .. }
+                | VerifyErrorKind::InputType { .. }
+                | VerifyErrorKind::InputPlace { .. }
+                | VerifyErrorKind::Summed { .. }
+                | VerifyErrorKind::Blocks { .. }
+                | VerifyErrorKind::CutBlocks { .. }
+        )
+    }
+}

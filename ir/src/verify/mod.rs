@@ -1,0 +1,102 @@
+//! The verifier: what holds in every graph that passes and back ends see.
+//!
+//! [`verify`] checks the invariants below and gives every violation with the entity it concerns. A [`Verified`] graph is
+//! the proof that there is none; passes and back ends demand it and check nothing again.
+//!
+//! # Structure
+//!
+//! - TPC0220: every handle refers to an entity of the graph.
+//! - TPC0221: operands are defined by an earlier instruction.
+//! - TPC0222: an instruction and its results refer to one another.
+//! - TPC0223: a graph has an output.
+//! - TPC0224: named outputs have different names.
+//! - TPC0225: what a state output updates is defined by a `state`.
+//! - TPC0226: a state is updated at most once.
+//! - TPC0227: a state's new content has the type, the place and the sharding of the state.
+//! - TPC0228: states at one place have different names.
+//! - TPC0229: a group has devices, all different.
+//! - TPC0230: the ranges of a class lie within its size, and those that are not empty ascend.
+//! - TPC0231: every index of a class is in a range.
+//! - TPC0232: a class that splits a value of a group has one range per device of the group.
+//! - TPC0233: a split leaf has the size of its class, divided by its divisor.
+//! - TPC0234: the tree of a split axis is split, and in the form that [`AxisTree::simplified`] gives.
+//! - TPC0235: an op equals what its text form parses to.
+//!
+//! # Types
+//!
+//! - TPC0236: an op accepts the types of its operands.
+//! - TPC0237: the types of the results are those that the op infers.
+//! - TPC0238: a weight, an input and a state define one value.
+//! - TPC0239: rows of quantised elements are whole blocks, where their length is constant.
+//! - TPC0240: the parts of a weight or a state are, for each of four axes, ascending ranges of whole blocks that do not
+//!   overlap and have as many indices as the axis; they stand on a single device or on the host.
+//! - TPC0241: an input has the type that its kind prescribes.
+//! - TPC0242: what is summed over devices has plain real elements.
+//! - TPC0243: quantised elements are read by ops that decode or move whole blocks only.
+//!
+//! # Places
+//!
+//! - TPC0244: an op reads operands from one place; collectives between single devices excepted.
+//! - TPC0245: results are where the operands are; those of `copy` and of collectives excepted.
+//! - TPC0246: a collective has one participant, a group, or as many different devices as operands.
+//! - TPC0247: each participant of a collective gets its result, in the order of the operands.
+//! - TPC0248: inputs are on the host.
+//! - TPC0249: what is not on a group is mirrored.
+//!
+//! # Shardings
+//!
+//! TPC0250 to TPC0269, in `shardings`. They are checked where everything holds that the sharding rules of ops build on.
+//!
+//! [`AxisTree::simplified`]: crate::AxisTree::simplified
+
+mod codes;
+mod error;
+mod places;
+mod shardings;
+mod structure;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+pub use codes::CODES;
+pub use error::{PartsDefect, VerifyError, VerifyErrorKind};
+
+pub use crate::text::Entity;
+
+use crate::graph::Graph;
+
+/// A graph in which every invariant holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Verified<'a>(&'a Graph);
+
+impl<'a> Verified<'a> {
+    /// The graph.
+    pub const fn graph(self) -> &'a Graph {
+        self.0
+    }
+}
+
+/// Checks every invariant.
+///
+/// # Errors
+/// All violations: by section, in program order within each. Dangling handles and uses before definition hide what is
+/// behind them, and errors of types and places those of shardings.
+pub fn verify(graph: &Graph) -> Result<Verified<'_>, Vec<VerifyError>> {
+    let mut errors = Vec::new();
+    structure::handles(graph, &mut errors);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    structure::check(graph, &mut errors);
+    types::check(graph, &mut errors);
+    places::check(graph, &mut errors);
+    if !errors.iter().any(|e| e.kind.unsettles_rules()) {
+        shardings::check(graph, &mut errors);
+    }
+    if errors.is_empty() {
+        Ok(Verified(graph))
+    } else {
+        Err(errors)
+    }
+}

@@ -1,0 +1,471 @@
+//! Shardings: every value's sharding is well formed, and every op's rule holds for those of its operands and results.
+//!
+//! The check knows nothing of how a plan was found. It runs the rule's equations again on trees whose leaves carry what
+//! the shardings say of them: two sides that say different things cannot be unified.
+
+use super::error::{VerifyError, VerifyErrorKind};
+use crate::entity::{Class, Inst, Value};
+use crate::factor::{Axes, Label, Space, Var, solve};
+use crate::graph::{Graph, InstData};
+use crate::op::{ActiveRoles, Op, OperandState, Role, Rule, pending_result};
+use crate::place::Place;
+use crate::sharding::{AxisTree, ClassRef, Pending};
+use crate::text::Entity;
+use crate::types::TensorType;
+
+/// Checks every value and instruction on a group.
+pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
+    let mut sound = vec![true; graph.values().len()];
+    for (v, data) in graph.values() {
+        if !data.sharding.is_mirrored() || data.sharding.cover != 1 {
+            let before = errors.len();
+            value(graph, v, errors);
+            sound[v.index()] = errors.len() == before;
+        }
+    }
+    for (inst, data) in graph.insts() {
+        let on_group = |v: &Value| matches!(graph.value(*v).place, Place::Group(_));
+        let all = || data.operands.iter().chain(&data.results);
+        if all().any(on_group) && all().all(|v| sound[v.index()]) {
+            instruction(graph, inst, data, errors);
+        }
+    }
+}
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $help:literal;)*) => {
+        /// An invariant of shardings.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum ShardingRule { $($(#[$doc])* $variant,)* }
+
+        impl ShardingRule {
+            /// Its code.
+            pub const fn code(self) -> &'static str {
+                match self { $(ShardingRule::$variant => $code,)* }
+            }
+
+            /// The cure.
+            pub const fn help(self) -> &'static str {
+                match self { $(ShardingRule::$variant => $help,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    /// A tree's class references exist and its factors multiply to the axis's size.
+    Tree = "TPC0250", "name a declared class with a range per device, and factors that multiply to the axis's size";
+    /// No value is split and a pending sum at once.
+    SplitAndPending = "TPC0251", "reduce before splitting";
+    /// No term is split by two classes.
+    SplitTwice = "TPC0252", "split one factor of each term";
+    /// Only weights split on axis 0 cover blocks, those of their type.
+    Cover = "TPC0253", "only a weight split on axis 0 covers the blocks of its type";
+    /// No device holds parts of blocks.
+    Blocks = "TPC0254", "end ranges at blocks, or let the weight cover them";
+    /// The equations of the op's rule hold.
+    Equation = "TPC0255", "operands and results must be split by the same factors";
+    /// Factors that the op needs whole are whole.
+    Whole = "TPC0256", "gather the operand first, or split another factor";
+    /// Norms over a split axis exchange their statistic.
+    Norm = "TPC0257", "use norm_stats, all_reduce and norm_apply";
+    /// What an index counts along is one range, and contractions are split in all segments or none.
+    Window = "TPC0258", "split the whole of an indexed axis, and all segments of a contraction";
+    /// A result's pending state is what the op makes of its operands.
+    PendingResult = "TPC0259", "state what the op makes";
+    /// An op takes the pending sums of its operands.
+    PendingOperand = "TPC0260", "all_reduce the operand first";
+    /// Transfers take what they are for.
+    Transfer = "TPC0261", "reduce pending sums, and only those, before they move";
+    /// Query heads meet, on every device, the KV heads that they meet in the whole.
+    Heads = "TPC0262", "keep each range of query heads inside one KV head, or let it cover whole ones";
+    /// Leaves have no pending sum.
+    Leaf = "TPC0263", "a leaf is whole or split";
+}
+
+fn fault(errors: &mut Vec<VerifyError>, rule: ShardingRule, entity: Entity, detail: String) {
+    errors.push(VerifyError::new(
+        VerifyErrorKind::Sharding { rule, detail },
+        entity,
+    ));
+}
+
+fn class_refs(trees: &[Option<Box<AxisTree>>]) -> Vec<ClassRef> {
+    let mut refs = Vec::new();
+    trees.iter().flatten().for_each(|t| t.classes(&mut refs));
+    refs
+}
+
+/// The most classes that one term of a tree meets.
+fn classes_per_term(tree: &AxisTree) -> usize {
+    match tree {
+        AxisTree::Leaf { split, .. } => usize::from(split.is_some()),
+        AxisTree::Product(k) => k.iter().map(classes_per_term).sum(),
+        AxisTree::Sum(k) => k.iter().map(classes_per_term).max().unwrap_or(0),
+    }
+}
+
+fn tree_refs_are_sound(graph: &Graph, tree: &AxisTree) -> Result<(), String> {
+    match tree {
+        AxisTree::Product(k) | AxisTree::Sum(k) => {
+            k.iter().try_for_each(|t| tree_refs_are_sound(graph, t))
+        }
+        AxisTree::Leaf { split: None, .. } => Ok(()),
+        AxisTree::Leaf {
+            split: Some(c),
+            size,
+        } => {
+            let class = graph
+                .classes
+                .get(c.class.index())
+                .ok_or_else(|| format!("{} does not exist", c.class))?;
+            if c.div == 0 || !class.size.is_multiple_of(c.div) {
+                return Err(format!(
+                    "{} does not divide {} of size {}",
+                    c.div, c.class, class.size
+                ));
+            }
+            if *size != class.size / c.div {
+                return Err(format!(
+                    "{c} has {} indices, the axis {size}",
+                    class.size / c.div
+                ));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn value(graph: &Graph, v: Value, errors: &mut Vec<VerifyError>) {
+    let data = graph.value(v);
+    let s = &data.sharding;
+    let name = &data.name;
+    for (axis, tree) in s.axes.iter().enumerate() {
+        let Some(tree) = tree else { continue };
+        if let Err(why) = tree_refs_are_sound(graph, tree) {
+            let message = format!("axis {axis} of {v} `{name}` is `{tree}`, but {why}");
+            fault(errors, ShardingRule::Tree, Entity::Value(v), message);
+            return;
+        }
+        if tree.size().as_ref() != Some(&data.ty.dims[axis]) {
+            let message = format!(
+                "axis {axis} of {v} `{name}` is {} but its tree is `{tree}`",
+                data.ty.dims[axis]
+            );
+            fault(errors, ShardingRule::Tree, Entity::Value(v), message);
+            return;
+        }
+    }
+    if s.is_split() && s.pending != Pending::None {
+        let message = format!("{v} `{name}` is split and a pending sum at once");
+        fault(
+            errors,
+            ShardingRule::SplitAndPending,
+            Entity::Value(v),
+            message,
+        );
+    }
+    if let Pending::Disjoint(c) = s.pending
+        && c.index() >= graph.classes.len()
+    {
+        let message = format!("{v} `{name}` is disjoint by {c}, which does not exist");
+        fault(errors, ShardingRule::Tree, Entity::Value(v), message);
+    }
+    let met: usize = s.axes.iter().flatten().map(|t| classes_per_term(t)).sum();
+    if s.axes.iter().flatten().count() > 1 && met > 1
+        || s.axes.iter().flatten().any(|t| classes_per_term(t) > 1)
+    {
+        let message = format!(
+            "{v} `{name}` is split twice: a device would hold only the crossing of two ranges"
+        );
+        fault(errors, ShardingRule::SplitTwice, Entity::Value(v), message);
+    }
+    let block = data.ty.dtype.block_len();
+    let is_weight = matches!(graph.def_op(v), Op::Weight(_));
+    if s.cover != 1 && (!is_weight || s.axes[0].is_none() || s.cover != block) {
+        let message = format!("{v} `{name}` covers blocks of {}", s.cover);
+        fault(errors, ShardingRule::Cover, Entity::Value(v), message);
+    }
+    let ranks = graph.ranks(data.place);
+    for rank in 0..ranks {
+        let short = class_refs(&s.axes)
+            .into_iter()
+            .find(|c| graph.class(c.class).ranges.len() != ranks);
+        if let Some(c) = short {
+            let message = format!(
+                "{v} `{name}` is split by {} into {} ranges for {ranks} devices",
+                c.class,
+                graph.class(c.class).ranges.len()
+            );
+            fault(errors, ShardingRule::Tree, Entity::Value(v), message);
+            return;
+        }
+        if block > 1
+            && s.cover == 1
+            && let Some(tree) = &s.axes[0]
+        {
+            let runs = tree.runs(&graph.classes, rank);
+            if runs.is_none_or(|runs| {
+                runs.iter()
+                    .any(|r| r.start % block != 0 || r.len % block != 0)
+            }) {
+                let message = format!(
+                    "{v} `{name}`: rank {rank} holds parts of {} blocks of {block}",
+                    data.ty.dtype
+                );
+                fault(errors, ShardingRule::Blocks, Entity::Value(v), message);
+                return;
+            }
+        }
+    }
+}
+
+/// What the roles of an op meet.
+struct Roles {
+    active: ActiveRoles,
+    whole: Option<String>,
+    window: Option<String>,
+    mixed: Option<String>,
+}
+
+fn roles(space: &Space, rule: &Rule, operands: &[Axes], results: &[Axes]) -> Roles {
+    let mut out = Roles {
+        active: ActiveRoles::default(),
+        whole: None,
+        window: None,
+        mixed: None,
+    };
+    for (role, expr) in &rule.roles {
+        let Some(var) = Rule::role_vars(expr, operands, results) else {
+            continue;
+        };
+        let terms = space.terms(var);
+        let split = |t: &Vec<Var>| {
+            t.iter()
+                .any(|&l| space.label(l).is_some_and(Label::is_split))
+        };
+        let hits = terms.iter().filter(|t| split(t)).count();
+        if hits == 0 {
+            continue;
+        }
+        let shown = || Some(space.describe(var));
+        if hits < terms.len() && matches!(role, Role::Reduce | Role::Norm) {
+            out.mixed = shown();
+        }
+        let class = |l: &Var| match space.label(*l) {
+            Some(Label::Split(c)) => Some(c),
+            _ => None,
+        };
+        let single = match terms.as_slice() {
+            [t] => t.first().and_then(class),
+            _ => None,
+        };
+        match role {
+            Role::Whole => out.whole = shown(),
+            Role::Reduce => out.active.reduce = true,
+            Role::Norm => out.active.norm = true,
+            Role::Gather => {
+                out.active.gather = true;
+                if single.is_none() {
+                    out.window = shown();
+                }
+            }
+            Role::Expert => match single {
+                Some(c) if terms[0].len() == 1 => out.active.expert = Some(c.class),
+                _ => {
+                    out.active.expert = Some(Class::new(0));
+                    out.window = shown();
+                }
+            },
+        }
+    }
+    out
+}
+
+fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyError>) {
+    let entity = Entity::Inst(inst);
+    let name = data
+        .results
+        .first()
+        .map_or("", |&v| graph.value(v).name.as_str());
+    let op = data.op.name();
+    let state = |v: Value| graph.value(v).sharding.pending;
+    let split = |v: Value| graph.value(v).sharding.is_split();
+    let waiting = data
+        .operands
+        .iter()
+        .copied()
+        .find(|&v| state(v) != Pending::None);
+    match &data.op {
+        Op::Weight(_) | Op::Input(_) | Op::State(_) => {
+            if state(data.results[0]) != Pending::None {
+                let message = format!("{inst} `{op}` `{name}` is a leaf with a pending sum");
+                fault(errors, ShardingRule::Leaf, entity, message);
+            }
+            return;
+        }
+        Op::Copy(_) => {
+            if let Some(v) = waiting {
+                let message = format!("{inst} copies {v}, whose sum is pending");
+                fault(errors, ShardingRule::Transfer, entity, message);
+            }
+            if state(data.results[0]) != Pending::None {
+                let message = format!("{inst} `{name}`: a copy has no pending sum");
+                fault(errors, ShardingRule::Transfer, entity, message);
+            }
+            return;
+        }
+        Op::AllReduce(_) => {
+            if waiting.is_none()
+                || data
+                    .results
+                    .iter()
+                    .any(|&v| state(v) != Pending::None || split(v))
+            {
+                let message =
+                    format!("{inst} all_reduce `{name}` takes a pending sum to a mirrored value");
+                fault(errors, ShardingRule::Transfer, entity, message);
+            }
+            return;
+        }
+        Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_) => {
+            let scatters = matches!(data.op, Op::ReduceScatter(_));
+            let bad = scatters != waiting.is_some()
+                || data.results.iter().any(|&v| state(v) != Pending::None);
+            if bad {
+                let message = format!(
+                    "{inst} {op} `{name}`: pending sums go through all_reduce and reduce_scatter only"
+                );
+                fault(errors, ShardingRule::Transfer, entity, message);
+            }
+            return;
+        }
+        _ => {}
+    }
+    let all = || data.operands.iter().chain(&data.results).copied();
+    if !all().any(|v| split(v) || state(v) != Pending::None) {
+        return;
+    }
+    let types = |vs: &[Value]| {
+        vs.iter()
+            .map(|&v| &graph.value(v).ty)
+            .collect::<Vec<&TensorType>>()
+    };
+    let rule = data.op.rule(&types(&data.operands), &types(&data.results));
+    let mut space = Space::new();
+    let mut import = |vs: &[Value]| -> Vec<Axes> {
+        vs.iter()
+            .map(|&v| {
+                let d = graph.value(v);
+                std::array::from_fn(|a| space.import(&d.sharding.tree(a, &d.ty.dims[a])))
+            })
+            .collect()
+    };
+    let (operands, results) = (import(&data.operands), import(&data.results));
+    if all().any(split)
+        && let Err((i, cut)) = solve(&mut space, &rule, &operands, &results)
+    {
+        let message = format!(
+            "{inst} `{op}` `{name}`: equation {} of its rule fails: {cut}",
+            i + 1
+        );
+        fault(errors, ShardingRule::Equation, entity, message);
+        return;
+    }
+    let r = roles(&space, &rule, &operands, &results);
+    if let Some(tree) = r.whole {
+        let message = format!("{inst} `{op}` `{name}` needs a factor whole: {tree}");
+        fault(errors, ShardingRule::Whole, entity, message);
+        return;
+    }
+    if r.active.norm {
+        let message = format!("{inst} `{op}` `{name}` normalises over a split axis");
+        fault(errors, ShardingRule::Norm, entity, message);
+        return;
+    }
+    if let Some(tree) = r.window.or(r.mixed) {
+        let message =
+            format!("{inst} `{op}` `{name}`: {tree} is not one range of one factor on each device");
+        fault(errors, ShardingRule::Window, entity, message);
+        return;
+    }
+    let states: Vec<OperandState> = data
+        .operands
+        .iter()
+        .map(|&v| OperandState {
+            pending: state(v),
+            split: split(v),
+        })
+        .collect();
+    match pending_result(&rule, &states, r.active) {
+        Err(bad) => {
+            let which: Vec<String> = bad.iter().map(|&i| data.operands[i].to_string()).collect();
+            let message = format!(
+                "{inst} `{op}` `{name}` cannot take the pending sum of {}",
+                which.join(", ")
+            );
+            fault(errors, ShardingRule::PendingOperand, entity, message);
+        }
+        Ok(expected) => {
+            for &v in &data.results {
+                if state(v) != expected {
+                    let show = |p| match p {
+                        Pending::None => "whole".to_owned(),
+                        Pending::Partial => "a pending sum".to_owned(),
+                        Pending::Disjoint(c) => format!("disjoint by {c}"),
+                    };
+                    let message = format!(
+                        "{inst} `{op}` `{name}`: {v} is {}, the op makes it {}",
+                        show(state(v)),
+                        show(expected)
+                    );
+                    fault(errors, ShardingRule::PendingResult, entity, message);
+                }
+            }
+        }
+    }
+    if let Op::FlashAttn(_) = data.op {
+        heads_meet(graph, inst, data, errors);
+    }
+}
+
+/// Query heads must meet, on every device, the KV heads that they meet in the whole.
+fn heads_meet(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyError>) {
+    let (q, k) = (graph.value(data.operands[0]), graph.value(data.operands[1]));
+    let (Some(h), Some(hk)) = (q.ty.dims[2].as_const(), k.ty.dims[2].as_const()) else {
+        return;
+    };
+    if hk == 0 || h % hk != 0 {
+        return;
+    }
+    let group = h / hk;
+    for rank in 0..graph.ranks(q.place) {
+        let runs =
+            |s: &crate::sharding::Sharding, n: u64| s.runs(2, &n.into(), &graph.classes, rank);
+        let (Some(qr), Some(kr)) = (runs(&q.sharding, h), runs(&k.sharding, hk)) else {
+            return;
+        };
+        let heads: Vec<u64> = qr.iter().flat_map(|r| r.start..r.end()).collect();
+        let kv: Vec<u64> = kr.iter().flat_map(|r| r.start..r.end()).collect();
+        let uniform = if heads.is_empty() {
+            true
+        } else if kv.is_empty() || heads.len() % kv.len() != 0 {
+            false
+        } else {
+            let local = heads.len() / kv.len();
+            heads
+                .iter()
+                .enumerate()
+                .all(|(i, h)| kv[i / local] == h / group)
+        };
+        if !uniform {
+            let message = format!(
+                "{inst} flash_attn: rank {rank} holds {} query heads and {} KV heads that do not meet as in the whole",
+                heads.len(),
+                kv.len()
+            );
+            fault(errors, ShardingRule::Heads, Entity::Inst(inst), message);
+            return;
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Types of operands and results, leaves, and quantised elements.
+
+use super::error::{PartsDefect, VerifyError, VerifyErrorKind as Kind};
+use crate::dims::{Dim, Symbol};
+use crate::dtype::DType;
+use crate::entity::{Inst, Value};
+use crate::graph::{Graph, InstData};
+use crate::op::{Inferred, InputKind, Op};
+use crate::place::Place;
+use crate::sharding::Run;
+use crate::text::Entity;
+use crate::types::{RANK, TensorType};
+
+/// TPC0236 to TPC0243.
+pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
+    for (inst, data) in graph.insts() {
+        results(graph, inst, data, errors);
+        leaf(graph, data, errors);
+        blocks(graph, inst, data, errors);
+        for &value in &data.results {
+            rows(&graph.value(value).ty, value, errors);
+        }
+    }
+}
+
+fn results(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyError>) {
+    let op = data.op.name();
+    let operands: Vec<&TensorType> = data.operands.iter().map(|&v| &graph.value(v).ty).collect();
+    let mut error = |kind, entity| errors.push(VerifyError::new(kind, entity));
+    let found = data.results.len();
+    match data.op.infer(&operands) {
+        Err(source) => error(Kind::Operands { op, source }, Entity::Inst(inst)),
+        Ok(Inferred::Declared) if found != 1 => {
+            error(Kind::LeafResults { op, found }, Entity::Inst(inst));
+        }
+        Ok(Inferred::Declared) => {}
+        Ok(Inferred::Types(types)) => {
+            let expected = types.len();
+            if found != expected {
+                let kind = Kind::ResultCount {
+                    op,
+                    expected,
+                    found,
+                };
+                error(kind, Entity::Inst(inst));
+            }
+            for (expected, &value) in types.into_iter().zip(&data.results) {
+                let found = graph.value(value).ty.clone();
+                if found != expected {
+                    let kind = Kind::ResultType {
+                        op,
+                        expected,
+                        found,
+                    };
+                    error(kind, Entity::Value(value));
+                }
+            }
+        }
+    }
+}
+
+fn rows(ty: &TensorType, value: Value, errors: &mut Vec<VerifyError>) {
+    let (dtype, block) = (ty.dtype, ty.dtype.block_len());
+    if let Some(size) = ty.dims[0].as_const()
+        && !size.is_multiple_of(block)
+    {
+        let kind = Kind::PartialBlock { dtype, block, size };
+        errors.push(VerifyError::new(kind, Entity::Value(value)));
+    }
+}
+
+fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
+    let Some(&value) = data.results.first() else {
+        return;
+    };
+    let found = graph.value(value);
+    let entity = Entity::Value(value);
+    let parts = match &data.op {
+        Op::Weight(weight) => weight.parts.as_deref(),
+        Op::State(state) => state.parts.as_deref(),
+        Op::Input(input) => {
+            if let Some(expected) = input_type(&input.kind).filter(|t| *t != found.ty) {
+                let found = found.ty.clone();
+                let kind = Kind::InputType { expected, found };
+                errors.push(VerifyError::new(kind, entity));
+            }
+            None
+        }
+        _ => None,
+    };
+    if let Some(parts) = parts
+        && let Err(defect) = check_parts(parts, &found.ty, found.place)
+    {
+        errors.push(VerifyError::new(Kind::Parts { defect }, entity));
+    }
+}
+
+fn input_type(kind: &InputKind) -> Option<TensorType> {
+    let row = |dtype, n: Symbol| Some(TensorType::new(dtype, [n.into()]));
+    let mask = |n: Symbol| {
+        let dims: [Dim; 2] = [n.into(), Symbol::NTokens.into()];
+        Some(TensorType::new(DType::F32, dims))
+    };
+    match kind {
+        InputKind::Tokens | InputKind::Positions => row(DType::I32, Symbol::NTokens),
+        InputKind::CacheRows | InputKind::CacheRowsSwa => row(DType::I64, Symbol::NTokens),
+        InputKind::Mask => mask(Symbol::NKv),
+        InputKind::MaskSwa => mask(Symbol::NKvSwa),
+        InputKind::OutputRows => row(DType::I32, Symbol::NOutputs),
+        InputKind::Other(_) => None,
+    }
+}
+
+fn check_parts(parts: &[Vec<Run>], ty: &TensorType, place: Place) -> Result<(), PartsDefect> {
+    if matches!(place, Place::Group(_)) {
+        return Err(PartsDefect::OnGroup);
+    }
+    if parts.len() != RANK {
+        return Err(PartsDefect::Axes(parts.len()));
+    }
+    for (axis, (runs, size)) in parts.iter().zip(&ty.dims).enumerate() {
+        let block = if axis == 0 { ty.dtype.block_len() } else { 1 };
+        let (mut end, mut count) = (0, 0_u64);
+        for r in runs {
+            let next = r.start.checked_add(r.len);
+            let next = next.filter(|_| r.len > 0 && r.start >= end);
+            end = next.ok_or(PartsDefect::Order { axis })?;
+            if !r.start.is_multiple_of(block) || !r.len.is_multiple_of(block) {
+                return Err(PartsDefect::Block { block });
+            }
+            // Disjoint ranges below 2^64 have fewer than 2^64 indices.
+            count += r.len;
+        }
+        if *size != count {
+            return Err(PartsDefect::Count { axis });
+        }
+    }
+    Ok(())
+}
+
+fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyError>) {
+    let op = data.op.name();
+    let mut error = |kind| errors.push(VerifyError::new(kind, Entity::Inst(inst)));
+    let sums = matches!(data.op, Op::AllReduce(_) | Op::ReduceScatter(_));
+    for (operand, &value) in data.operands.iter().enumerate() {
+        let dtype = graph.value(value).ty.dtype;
+        if sums && (dtype.is_integer() || dtype.is_quantised()) {
+            error(Kind::Summed { op, dtype });
+        } else if dtype.is_quantised() && !reads_blocks(&data.op, operand) {
+            error(Kind::Blocks { op, operand, dtype });
+        } else if cuts_blocks(&data.op, dtype) {
+            error(Kind::CutBlocks { op, dtype });
+        }
+    }
+}
+
+/// Whether an op decodes the blocks of that operand, or moves them whole.
+fn reads_blocks(op: &Op, operand: usize) -> bool {
+    match op {
+        Op::MulMat(_) | Op::MulMatId(_) | Op::GetRows(_) | Op::SetRows(_) => operand == 0,
+        Op::FlashAttn(_) => operand == 1 || operand == 2,
+        Op::Reshape(_)
+        | Op::Permute(_)
+        | Op::Slice(_)
+        | Op::Concat(_)
+        | Op::Repeat(_)
+        | Op::Copy(_)
+        | Op::AllGather(_)
+        | Op::AllToAll(_) => true,
+        Op::Weight(_)
+        | Op::Input(_)
+        | Op::State(_)
+        | Op::Unary(_)
+        | Op::Binary(_)
+        | Op::Scale(_)
+        | Op::Clamp(_)
+        | Op::Glu(_)
+        | Op::Norm(_)
+        | Op::NormStats(_)
+        | Op::NormApply(_)
+        | Op::AddId(_)
+        | Op::Rope(_)
+        | Op::SoftMax(_)
+        | Op::Sum(_)
+        | Op::TopK(_)
+        | Op::Pad(_)
+        | Op::AllReduce(_)
+        | Op::ReduceScatter(_) => false,
+    }
+}
+
+/// Whether an op that moves blocks would tear them apart. Sizes that are no whole blocks are TPC0239.
+fn cuts_blocks(op: &Op, dtype: DType) -> bool {
+    let inside = |d: &Dim| !d.as_const().unwrap_or(0).is_multiple_of(dtype.block_len());
+    match op {
+        Op::Permute(p) => dtype.is_quantised() && p.axes[0] != 0,
+        Op::Slice(s) => s.axis == 0 && inside(&s.start),
+        _ => false,
+    }
+}

@@ -1,0 +1,109 @@
+//! Factor inference: unifies the factor trees of all operands and results, op by op, by the ops' rules.
+//!
+//! The result is a set of *leaves*: factors that no op cuts. Each runs through axes of weights, activations and
+//! caches. Choosing a plan is choosing which of them to split.
+
+mod analysis;
+mod report;
+
+pub use analysis::{Analysis, InstFacts, RoleUse, Term};
+pub use report::describe_layer;
+
+use tpc_ir::factor::{Axes, Cut, Label, Space, Var, solve};
+use tpc_ir::op::{Role, Rule};
+use tpc_ir::{Dim, Graph, Inst, Output, RANK, TensorType, Value};
+
+/// The factor trees of every value of a graph.
+#[derive(Clone, Debug)]
+pub struct Factors {
+    /// The variables.
+    pub space: Space,
+    /// Per value, its axes.
+    pub axes: Vec<Axes>,
+    /// Per instruction, its rule.
+    pub rules: Vec<Rule>,
+    /// Instructions whose equations cannot hold, with the reason: their operands and results stay whole.
+    pub opaque: Vec<(Inst, Cut)>,
+}
+
+impl Factors {
+    /// Infers the factors of `graph`, which must be valid.
+    pub fn infer(graph: &Graph) -> Factors {
+        let mut space = Space::new();
+        let unit = space.labelled(Dim::ONE, Label::Free);
+        let mut axes: Vec<Axes> = Vec::with_capacity(graph.values().len());
+        for (_, v) in graph.values() {
+            let mut a = [unit; RANK];
+            for (axis, dim) in a.iter_mut().zip(&v.ty.dims) {
+                if !dim.is_one() {
+                    *axis = space.leaf(dim.clone());
+                }
+            }
+            axes.push(a);
+        }
+        let mut out = Factors { space, axes, rules: Vec::with_capacity(graph.insts().len()), opaque: Vec::new() };
+        let mut experts: Vec<(Value, Var)> = Vec::new();
+        for (inst, data) in graph.insts() {
+            let types = |vs: &[Value]| vs.iter().map(|&v| &graph.value(v).ty).collect::<Vec<&TensorType>>();
+            let rule = data.op.rule(&types(&data.operands), &types(&data.results));
+            let operands: Vec<Axes> = data.operands.iter().map(|v| out.axes[v.index()]).collect();
+            let results: Vec<Axes> = data.results.iter().map(|v| out.axes[v.index()]).collect();
+            if let Err((_, cut)) = solve(&mut out.space, &rule, &operands, &results) {
+                out.opaque.push((inst, cut));
+            }
+            // Experts are numbered alike for all users of the same ids.
+            for (role, expr) in &rule.roles {
+                let (Role::Expert, Some(var)) = (role, Rule::role_vars(expr, &operands, &results)) else { continue };
+                let Some(&ids) = data.operands.last() else { continue };
+                match experts.iter().find(|(v, _)| *v == ids) {
+                    Some(&(_, known)) => {
+                        if let Err(cut) = out.space.unify(&[known], &[var]) {
+                            out.opaque.push((inst, cut));
+                        }
+                    }
+                    None => experts.push((ids, var)),
+                }
+            }
+            out.rules.push(rule);
+        }
+        for output in &graph.outputs {
+            if let Output::State { state, value } = output {
+                for axis in 0..RANK {
+                    let (a, b) = (out.axes[state.index()][axis], out.axes[value.index()][axis]);
+                    if let Err(cut) = out.space.unify(&[a], &[b]) {
+                        out.opaque.push((graph.value(*value).def.0, cut));
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// Whether running every rule a second time would refine anything.
+    pub fn is_stable(&self, graph: &Graph) -> bool {
+        let mut again = self.clone();
+        let leaves = |f: &Factors| -> Vec<Vec<Vec<Var>>> {
+            f.axes
+                .iter()
+                .map(|a| a.iter().map(|&v| {
+                    let mut out = Vec::new();
+                    f.space.leaves(v, &mut out);
+                    out
+                }).collect())
+                .collect()
+        };
+        let before = leaves(self);
+        for (inst, data) in graph.insts() {
+            if again.opaque.iter().any(|(i, _)| *i == inst) {
+                continue;
+            }
+            let operands: Vec<Axes> = data.operands.iter().map(|v| again.axes[v.index()]).collect();
+            let results: Vec<Axes> = data.results.iter().map(|v| again.axes[v.index()]).collect();
+            let rule = again.rules[inst.index()].clone();
+            if solve(&mut again.space, &rule, &operands, &results).is_err() {
+                return false;
+            }
+        }
+        leaves(&again) == before
+    }
+}

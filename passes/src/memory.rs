@@ -1,0 +1,109 @@
+//! Exact bytes per place of the programs: what is stored, what is live, what moves.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::{Bindings, Graph, Op, Place, Value};
+
+/// Bytes at one place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Weights, packed as in the file.
+    pub weights: u64,
+    /// KV caches: states whose last axis counts cells.
+    pub kv: u64,
+    /// Other states.
+    pub state: u64,
+    /// The most that intermediate values take at once, with values freed after their last use.
+    pub compute: u64,
+}
+
+impl Footprint {
+    /// All of it.
+    pub const fn total(&self) -> u64 {
+        self.weights + self.kv + self.state + self.compute
+    }
+}
+
+/// The footprint of every place of the programs, for the largest batch.
+pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footprint> {
+    let mut out: BTreeMap<Place, Footprint> = BTreeMap::new();
+    // Views and in-place updates share the memory of what they view: a value lives as long as any view of it.
+    let mut base: Vec<Value> = programs.values().map(|(v, _)| v).collect();
+    let mut last_use = vec![0_usize; base.len()];
+    for (i, (_, inst)) in programs.insts().enumerate() {
+        if matches!(inst.op, Op::SetRows(_) | Op::Slice(_)) || inst.op.is_layout() {
+            base[inst.results[0].index()] = base[inst.operands[0].index()];
+        }
+        for v in inst.operands.iter().chain(&inst.results) {
+            last_use[base[v.index()].index()] = i;
+        }
+    }
+    for o in &programs.outputs {
+        last_use[base[o.value().index()].index()] = usize::MAX;
+    }
+    let bytes = |v: Value| programs.value(v).ty.bytes(batch).unwrap_or(0);
+    let mut live: BTreeMap<Place, u64> = BTreeMap::new();
+    for (i, (_, inst)) in programs.insts().enumerate() {
+        for &v in &inst.results {
+            let value = programs.value(v);
+            let place = out.entry(value.place).or_default();
+            match &inst.op {
+                Op::Weight(_) => place.weights += bytes(v),
+                Op::State(_) if value.ty.dims.iter().any(|d| d.as_const().is_none()) => place.kv += bytes(v),
+                Op::State(_) => place.state += bytes(v),
+                _ if base[v.index()] == v => {
+                    let live = live.entry(value.place).or_default();
+                    *live += bytes(v);
+                    place.compute = place.compute.max(*live);
+                }
+                _ => {}
+            }
+        }
+        let mut done: Vec<Value> = inst.operands.iter().chain(&inst.results).map(|v| base[v.index()]).collect();
+        done.sort_unstable();
+        done.dedup();
+        for v in done.into_iter().filter(|v| last_use[v.index()] == i) {
+            if !matches!(programs.def_op(v), Op::Weight(_) | Op::State(_))
+                && let Some(l) = live.get_mut(&programs.value(v).place)
+            {
+                *l -= bytes(v);
+            }
+        }
+    }
+    out
+}
+
+/// Transfers of one batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// All-reduces.
+    pub all_reduce: u64,
+    /// All-gathers.
+    pub all_gather: u64,
+    /// Reduce-scatters.
+    pub reduce_scatter: u64,
+    /// All-to-alls.
+    pub all_to_all: u64,
+    /// Copies between the host and devices, one per value and device.
+    pub copies: u64,
+    /// Bytes that enter transfers: each collective counts one participant's operand, each copy its operand.
+    pub bytes: u64,
+}
+
+/// The transfers of one batch of the programs.
+pub fn traffic(programs: &Graph, batch: &Bindings) -> Traffic {
+    let mut out = Traffic::default();
+    for (_, inst) in programs.insts() {
+        let counter = match &inst.op {
+            Op::AllReduce(_) => &mut out.all_reduce,
+            Op::AllGather(_) => &mut out.all_gather,
+            Op::ReduceScatter(_) => &mut out.reduce_scatter,
+            Op::AllToAll(_) => &mut out.all_to_all,
+            Op::Copy(_) => &mut out.copies,
+            _ => continue,
+        };
+        *counter += 1;
+        out.bytes += programs.value(inst.operands[0]).ty.bytes(batch).unwrap_or(0);
+    }
+    out
+}

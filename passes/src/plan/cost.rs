@@ -1,0 +1,124 @@
+//! What a plan costs: time per device from a roofline, collectives from latency and bandwidth, memory.
+
+use tpc_ir::{Bindings, DType, Symbol};
+
+use super::topology::{Link, Topology};
+
+/// The batches that a plan is priced for, and how they are weighed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Workload {
+    /// One token after a long prompt.
+    pub decode: Bindings,
+    /// One largest batch of a prompt.
+    pub prefill: Bindings,
+}
+
+impl Workload {
+    /// Cells of context that a decoded token attends to, at most.
+    pub const DECODE_DEPTH: u64 = 4096;
+    /// Prompt tokens per generated token.
+    pub const PROMPT_WEIGHT: f64 = 4.0;
+    /// Price of a byte that a device holds, in reads of a byte.
+    pub const MEMORY_PRICE: f64 = 0.5;
+
+    /// The batches for a context of `n_ctx` cells (`n_ctx_swa` in layers with a window) and batches of `ubatch`.
+    pub fn new(n_ctx: u64, n_ctx_swa: u64, ubatch: u64, parallel: u64) -> Workload {
+        let depth = n_ctx.min(Self::DECODE_DEPTH);
+        let base = Bindings::default()
+            .with(Symbol::NCtx, n_ctx)
+            .with(Symbol::NCtxSwa, n_ctx_swa)
+            .with(Symbol::NSeqs, parallel)
+            .with(Symbol::NKv, depth)
+            .with(Symbol::NKvSwa, depth.min(n_ctx_swa));
+        let prefill = base.with(Symbol::NTokens, ubatch);
+        Workload { decode: base, prefill }
+    }
+
+    /// Tokens of the prefill batch.
+    pub fn ubatch(&self) -> f64 {
+        self.prefill.get(Symbol::NTokens) as f64
+    }
+}
+
+/// Work of one op on one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Operations.
+    pub flops: f64,
+    /// Bytes read and written.
+    pub bytes: f64,
+}
+
+impl Work {
+    /// Microseconds on the device at `rank`.
+    pub fn time_us(self, topology: &Topology, rank: usize) -> f64 {
+        let d = topology.device(rank);
+        (self.flops / d.flops).max(self.bytes / d.bandwidth) * 1e6
+    }
+}
+
+/// Bytes per element of a type, block overhead included.
+pub fn element_bytes(dtype: DType) -> f64 {
+    dtype.block_bytes() as f64 / dtype.block_len() as f64
+}
+
+/// Microseconds of an all-reduce of `bytes` over `n` devices in a ring.
+pub fn all_reduce_us(link: Link, n: usize, bytes: f64) -> f64 {
+    if n < 2 {
+        return 0.0;
+    }
+    let n = n as f64;
+    link.latency_us + 2.0 * (n - 1.0) / n * bytes / link.bandwidth * 1e6
+}
+
+/// The expected largest number of `draws` independent draws that fall to one device, with these chances each.
+pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
+    let total: f64 = shares.iter().sum();
+    if draws == 0 || total <= 0.0 {
+        return 0.0;
+    }
+    let mean = shares.iter().fold(0.0_f64, |a, &s| a.max(s)) / total * draws as f64;
+    if draws > 64 {
+        // Normal approximation of the maximum over n binomials.
+        let n = shares.iter().filter(|&&s| s > 0.0).count() as f64;
+        return (mean + (2.0 * mean * n.ln().max(0.0)).sqrt()).min(draws as f64);
+    }
+    // P(max ≤ m) = draws! · [xᵈ] Π_devices Σ_{i ≤ m} (p x)ⁱ / i!
+    let k = draws as usize;
+    let factorial: Vec<f64> = (0..=k).scan(1.0, |f, i| {
+        if i > 0 {
+            *f *= i as f64;
+        }
+        Some(*f)
+    }).collect();
+    let at_most = |m: usize| {
+        let mut poly = vec![0.0; k + 1];
+        poly[0] = 1.0;
+        for s in shares {
+            let p = s / total;
+            let mut next = vec![0.0; k + 1];
+            for (i, c) in poly.iter().enumerate() {
+                for j in 0..=m.min(k - i) {
+                    next[i + j] += c * p.powi(j as i32) / factorial[j];
+                }
+            }
+            poly = next;
+        }
+        poly[k] * factorial[k]
+    };
+    (0..k).map(|m| 1.0 - at_most(m)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expected_max_of_small_cases() {
+        assert!((expected_max(1, &[1.0; 4]) - 1.0).abs() < 1e-9);
+        assert!((expected_max(2, &[1.0, 1.0]) - 1.5).abs() < 1e-9);
+        assert!((expected_max(3, &[1.0]) - 3.0).abs() < 1e-9);
+        let eight = expected_max(8, &[1.0; 8]);
+        assert!(eight > 2.4 && eight < 2.8, "{eight}");
+    }
+}

@@ -1,0 +1,199 @@
+//! The ways in which a factor may be split.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::factor::Var;
+use tpc_ir::op::Role;
+use tpc_ir::{DType, Graph, Inst, Op, Range, Value};
+
+use super::ranges;
+use crate::factors::{Analysis, Factors};
+use crate::shard::Users;
+
+/// One way to split one factor, or a chain of two.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SplitOption {
+    /// The leaf; or the major and the minor leaf of a chain, split as one by flat ranges.
+    pub leaves: Vec<Var>,
+    /// What each device holds.
+    pub ranges: Vec<Range>,
+    /// Ranges are multiples of this.
+    pub granule: u64,
+    /// Ranges may end inside quantisation blocks: each device stores the whole blocks that its range touches.
+    pub shares_blocks: bool,
+    /// What the factor is, for people.
+    pub kind: &'static str,
+}
+
+/// Why a factor cannot be split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// An op needs it whole.
+    Whole(Inst),
+    /// It occurs twice in one value.
+    Twice(Value),
+    /// An index counts along more than this factor alone.
+    Indexed(Inst),
+    /// Its size is known only at run time.
+    Symbolic,
+    /// No weight or state has it.
+    NotStored,
+    /// Quantisation blocks leave fewer than two units.
+    Granule(u64),
+}
+
+/// Why `leaf` cannot be split by itself, if it cannot.
+pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refusal> {
+    let facts = analysis.leaves.get(&leaf)?;
+    let size = factors.space.size(leaf);
+    if size.as_const().is_none() {
+        return Some(Refusal::Symbolic);
+    }
+    if let Some(&i) = facts.whole.first() {
+        return Some(Refusal::Whole(i));
+    }
+    if let Some(v) = facts.twice {
+        return Some(Refusal::Twice(v));
+    }
+    if let Some(i) = facts.indexed_part {
+        return Some(Refusal::Indexed(i));
+    }
+    facts.stored.is_empty().then_some(Refusal::NotStored)
+}
+
+/// Granules of a chain of leaves (one or two), in units of its flat index.
+struct Granules {
+    /// Ranges at multiples of this end at blocks everywhere.
+    hard: Option<u64>,
+    /// Ranges may end inside blocks, because every quantised tensor concerned can store shared edge blocks.
+    soft: bool,
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn granules(graph: &Graph, factors: &Factors, analysis: &Analysis, users: &Users, chain: &[Var]) -> Granules {
+    let size = |v: Var| factors.space.size(v).as_const().unwrap_or(1);
+    let total: u64 = chain.iter().map(|&v| size(v)).product();
+    let mut out = Granules { hard: Some(1), soft: true };
+    let stored: BTreeSet<Value> =
+        chain.iter().filter_map(|v| analysis.leaves.get(v)).flat_map(|f| f.stored.iter().copied()).collect();
+    for v in stored {
+        let block = graph.value(v).ty.dtype.block_len();
+        if block == 1 {
+            continue;
+        }
+        let terms = &analysis.terms[v.index()];
+        let mut starts_at = 0;
+        for term in terms {
+            let axis = &term.axes[0];
+            let len: u64 = axis.iter().map(|&l| size(l)).product();
+            let place = chain.iter().rev().find_map(|c| axis.iter().position(|l| l == c).map(|i| (*c, i)));
+            if let Some((leaf, i)) = place {
+                let minor: u64 = axis[i + 1..].iter().map(|&l| size(l)).product();
+                let first = axis.iter().position(|l| chain.contains(l)).unwrap_or(i);
+                let need = block / gcd(block, minor);
+                // A range of the major leaf covers the minor one whole.
+                let flat = if Some(&leaf) == chain.last() || need == 1 { need } else { need * total / size(leaf) };
+                out.hard = out.hard.map(|h| h / gcd(h, flat) * flat);
+                let inner: u64 = axis[first..].iter().map(|&l| size(l)).product();
+                if (first > 0 && !inner.is_multiple_of(block)) || starts_at % block != 0 {
+                    out.hard = None;
+                }
+                if need > 1 {
+                    let contracted = |&inst: &Inst| {
+                        let data = graph.inst(inst);
+                        matches!(data.op, Op::MulMat(_) | Op::MulMatId(_)) && data.operands[0] == v
+                    };
+                    let alone = terms.len() == 1 && first == 0;
+                    out.soft &= alone && Some(&leaf) == chain.last() && users.of(v).iter().all(contracted);
+                }
+            }
+            starts_at += len;
+        }
+    }
+    out.hard = out.hard.filter(|&h| h < total || h == 1);
+    out
+}
+
+fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
+    if chain.len() > 1 {
+        return "heads";
+    }
+    let leaf = chain[0];
+    let facts = &analysis.leaves[&leaf];
+    let has = |role: Role| {
+        analysis.insts.iter().any(|i| i.roles.iter().any(|r| r.role == role && r.terms.iter().flatten().any(|&l| l == leaf)))
+    };
+    if facts.stored.iter().any(|&v| matches!(graph.def_op(v), Op::State(_))) {
+        return "kv heads";
+    }
+    if facts.stored.iter().all(|&v| graph.value(v).ty.dtype == DType::F32 && graph.value(v).ty.dims[1].is_one()) {
+        return "vector";
+    }
+    match () {
+        () if has(Role::Expert) => "experts",
+        () if has(Role::Gather) => "vocabulary",
+        () if has(Role::Norm) => "model width",
+        () if has(Role::Reduce) => "width",
+        () => "rows",
+    }
+}
+
+/// Every way to split `leaf`, by itself or as the major part of a chain.
+pub fn options_for(
+    graph: &Graph,
+    factors: &Factors,
+    analysis: &Analysis,
+    users: &Users,
+    leaf: Var,
+    shares: &[f64],
+) -> Vec<SplitOption> {
+    let mut out = Vec::new();
+    if refusal(factors, analysis, leaf).is_some() {
+        return out;
+    }
+    let n = factors.space.size(leaf).as_const().unwrap_or(1);
+    if n < 2 {
+        return out;
+    }
+    let add = |out: &mut Vec<SplitOption>, leaves: Vec<Var>, size: u64, cut: &dyn Fn(u64) -> Option<Vec<Range>>| {
+        let g = granules(graph, factors, analysis, users, &leaves);
+        let kind = kind_of(graph, analysis, &leaves);
+        let mut push = |granule: u64, shares_blocks: bool| {
+            if let Some(ranges) = cut(granule)
+                && ranges.iter().filter(|r| r.len > 0).count() > 1
+                && !out.iter().any(|o| o.leaves == leaves && o.ranges == ranges)
+            {
+                out.push(SplitOption { leaves: leaves.clone(), ranges, granule, shares_blocks, kind });
+            }
+        };
+        if let Some(hard) = g.hard {
+            push(hard, false);
+        }
+        if g.hard != Some(1) && g.soft {
+            push(if size >= 1024 { 32 } else { 1 }, true);
+        }
+    };
+    add(&mut out, vec![leaf], n, &|granule| Some(ranges::proportional(n, granule, shares)));
+    // Chains: only where the devices cannot share the major factor evenly.
+    let active = shares.iter().filter(|&&s| s > 0.0).count() as u64;
+    let even = shares.iter().all(|&s| s <= 0.0 || (s - shares[0]).abs() < 1e-12);
+    if even && n.is_multiple_of(active.max(1)) {
+        return out;
+    }
+    let facts = &analysis.leaves[&leaf];
+    for &minor in &facts.with {
+        let Some(m) = factors.space.size(minor).as_const().filter(|&m| m > 1) else { continue };
+        let follows = analysis.leaves[&minor].before == BTreeSet::from([Some(leaf)]);
+        if !follows || n.saturating_mul(m) > 1024 || analysis.leaves[&minor].whole.first().is_some() {
+            continue;
+        }
+        if analysis.leaves[&minor].twice.is_some() || analysis.leaves[&minor].indexed_part.is_some() {
+            continue;
+        }
+        add(&mut out, vec![leaf, minor], n * m, &|granule| ranges::chain(n, m, granule, shares));
+    }
+    out
+}

@@ -1,0 +1,96 @@
+//! Dividing a factor into one range per device.
+
+use tpc_ir::Range;
+
+/// Cuts `size` indices into ranges in proportion to `shares`, at multiples of `granule`.
+pub fn proportional(size: u64, granule: u64, shares: &[f64]) -> Vec<Range> {
+    let units = size.div_ceil(granule);
+    let total: f64 = shares.iter().sum();
+    let mut sum = 0.0;
+    let mut start = 0;
+    let mut out = Vec::with_capacity(shares.len());
+    for (i, &s) in shares.iter().enumerate() {
+        sum += s;
+        let rest_is_empty = shares[i + 1..].iter().all(|&s| s <= 0.0);
+        let unit = if rest_is_empty { units } else { ((units as f64 * sum / total) + 1e-9).floor() as u64 };
+        let end = if s <= 0.0 { start } else { unit.saturating_mul(granule).min(size).max(start) };
+        out.push(Range::from_bounds(start, end));
+        start = end;
+    }
+    out
+}
+
+/// Cuts a chain `major · minor` of flat indices into ranges in proportion to `shares`, at multiples of `granule`, so
+/// that each range lies inside one major index or covers whole ones. The busiest device is as light as these cuts
+/// allow; among equals, as few major indices as possible are held twice.
+///
+/// `None` when no such cuts exist.
+pub fn chain(major: u64, minor: u64, granule: u64, shares: &[f64]) -> Option<Vec<Range>> {
+    let size = major.checked_mul(minor)?;
+    let total: f64 = shares.iter().sum();
+    let cuts: Vec<u64> = (0..=size).filter(|c| c % granule == 0 || *c == size).collect();
+    let legal = |a: u64, b: u64| a == b || (a % minor == 0 && b % minor == 0) || a / minor == (b - 1) / minor;
+    let majors = |a: u64, b: u64| if a == b { 0 } else { b.div_ceil(minor) - a / minor };
+    // best[c] = (heaviest load so far, major indices held so far) of the best way to place cuts up to cuts[c].
+    let mut best: Vec<Option<(f64, u64)>> = vec![None; cuts.len()];
+    best[0] = Some((0.0, 0));
+    let mut back: Vec<Vec<usize>> = Vec::new();
+    for &share in shares {
+        let mut next: Vec<Option<(f64, u64)>> = vec![None; cuts.len()];
+        let mut from = vec![0; cuts.len()];
+        for (i, state) in best.iter().enumerate() {
+            let Some((load, held)) = *state else { continue };
+            for (j, &end) in cuts.iter().enumerate().skip(i) {
+                let start = cuts[i];
+                if !legal(start, end) || (share <= 0.0 && end > start) {
+                    continue;
+                }
+                let own = if end == start { 0.0 } else { (end - start) as f64 * total / share };
+                let candidate = (load.max(own), held + majors(start, end));
+                if next[j].is_none_or(|n| candidate.0 < n.0 - 1e-9 || (candidate.0 < n.0 + 1e-9 && candidate.1 < n.1)) {
+                    next[j] = Some(candidate);
+                    from[j] = i;
+                }
+            }
+        }
+        best = next;
+        back.push(from);
+    }
+    best.last().copied().flatten()?;
+    let mut at = cuts.len() - 1;
+    let mut out = Vec::with_capacity(shares.len());
+    for from in back.iter().rev() {
+        out.push(Range::from_bounds(cuts[from[at]], cuts[at]));
+        at = from[at];
+    }
+    out.reverse();
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lens(r: &[Range]) -> Vec<u64> {
+        r.iter().map(|r| r.len).collect()
+    }
+
+    #[test]
+    fn proportional_honours_shares_granules_and_zeros() {
+        assert_eq!(lens(&proportional(8, 1, &[1.0; 3])), [2, 3, 3]);
+        assert_eq!(lens(&proportional(1024, 256, &[3.0, 1.0])), [768, 256]);
+        assert_eq!(lens(&proportional(10, 4, &[1.0, 0.0, 2.0])), [4, 0, 6]);
+        assert_eq!(lens(&proportional(3, 1, &[1.0; 8])).iter().sum::<u64>(), 3);
+        assert_eq!(lens(&proportional(7, 1, &[1.0, 0.0])), [7, 0]);
+    }
+
+    #[test]
+    fn chains_stay_inside_or_cover_major_indices() {
+        assert_eq!(lens(&chain(2, 4, 1, &[1.0; 8]).expect("fits")), [1; 8]);
+        assert_eq!(lens(&chain(2, 4, 1, &[1.0; 4]).expect("fits")), [2; 4]);
+        let three = chain(2, 6, 1, &[1.0; 3]).expect("fits");
+        assert_eq!(lens(&three).iter().sum::<u64>(), 12);
+        assert!(three.iter().all(|r| r.start / 6 == (r.end() - 1) / 6 || (r.start % 6 == 0 && r.end() % 6 == 0)));
+        assert_eq!(lens(&chain(8, 4, 1, &[1.0; 2]).expect("fits")), [16, 16]);
+    }
+}

@@ -1,0 +1,84 @@
+//! Regions: what is planned as a unit, and which of them are alike.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use tpc_ir::factor::Var;
+use tpc_ir::{Graph, Inst, Op, Value};
+
+use crate::factors::{Analysis, Factors};
+
+/// The instructions of one layer, or those before the first or after the last.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// The layer; `None` before the first and after the last.
+    pub layer: Option<u32>,
+    /// Instructions, in program order.
+    pub insts: Vec<Inst>,
+    /// Leaves that occur in it, in order of first appearance: alike regions have corresponding lists.
+    pub leaves: Vec<Var>,
+    /// Text that is the same for regions that differ only in the names of weights and states.
+    pub signature: String,
+}
+
+/// Cuts the graph into regions, in program order.
+pub fn regions(graph: &Graph, factors: &Factors, analysis: &Analysis) -> Vec<Region> {
+    let mut out: Vec<Region> = Vec::new();
+    for (inst, data) in graph.insts() {
+        if out.last().is_none_or(|r| r.layer != data.layer) {
+            out.push(Region { layer: data.layer, insts: Vec::new(), leaves: Vec::new(), signature: String::new() });
+        }
+        if let Some(r) = out.last_mut() {
+            r.insts.push(inst);
+        }
+    }
+    for r in &mut out {
+        fill(graph, factors, analysis, r);
+    }
+    out
+}
+
+fn fill(graph: &Graph, factors: &Factors, analysis: &Analysis, region: &mut Region) {
+    let mut number: BTreeMap<Value, usize> = BTreeMap::new();
+    let mut seen: std::collections::BTreeSet<Var> = std::collections::BTreeSet::new();
+    let first = region.insts.first().copied();
+    let mut text = String::new();
+    for &inst in &region.insts {
+        let data = graph.inst(inst);
+        text.push_str(data.op.name());
+        if !data.op.is_leaf() {
+            for (name, attr) in data.op.attrs() {
+                let _ = write!(text, " {name}={attr}");
+            }
+        }
+        for v in &data.operands {
+            let next = number.len();
+            let n = *number.entry(*v).or_insert(next);
+            let _ = write!(text, " {n}");
+            if Some(graph.value(*v).def.0) < first {
+                // What comes from outside counts by what it is, not by where it comes from.
+                let outside = graph.value(*v);
+                let weight = matches!(graph.inst(outside.def.0).op, Op::Weight(_) | Op::State(_));
+                let _ = write!(text, "<{}{}", outside.ty, if weight { "w" } else { "" });
+            }
+        }
+        for v in &data.results {
+            let next = number.len();
+            number.entry(*v).or_insert(next);
+            let _ = write!(text, " {}", graph.value(*v).ty);
+        }
+        text.push('\n');
+        for v in data.operands.iter().chain(&data.results) {
+            for &axis in &factors.axes[v.index()] {
+                let mut leaves = Vec::new();
+                factors.space.leaves(axis, &mut leaves);
+                for leaf in leaves {
+                    if analysis.leaves.contains_key(&leaf) && seen.insert(leaf) {
+                        region.leaves.push(leaf);
+                    }
+                }
+            }
+        }
+    }
+    region.signature = text;
+}

@@ -1,0 +1,183 @@
+//! Device and link profiles, as a topology file states them.
+
+use serde::{Deserialize, Serialize};
+
+/// What a device can do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceProfile {
+    /// Its name in reports.
+    pub name: String,
+    /// Memory in bytes; `None` where it is not known, and then nothing is checked against it.
+    #[serde(default)]
+    pub memory: Option<f64>,
+    /// Memory bandwidth in bytes per second.
+    pub bandwidth: f64,
+    /// Multiply-add throughput in operations per second, two per multiply-add.
+    pub flops: f64,
+}
+
+/// What a link between two places can do.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Bytes per second in each direction.
+    pub bandwidth: f64,
+    /// Microseconds before the first byte arrives.
+    pub latency_us: f64,
+}
+
+/// A link between two given devices.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairLink {
+    /// One device, by position.
+    pub a: usize,
+    /// The other.
+    pub b: usize,
+    /// The link.
+    pub link: Link,
+}
+
+/// The machine that a plan is for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topology {
+    /// The devices; the first `N` are used when `N` are asked for, the last one's profile beyond the list.
+    pub devices: Vec<DeviceProfile>,
+    /// The link between devices where [`Self::links`] says nothing else.
+    #[serde(default = "default_link")]
+    pub link: Link,
+    /// Links that differ.
+    #[serde(default)]
+    pub links: Vec<PairLink>,
+    /// The host.
+    #[serde(default = "default_host")]
+    pub host: DeviceProfile,
+    /// The link between the host and each device.
+    #[serde(default = "default_host_link")]
+    pub host_link: Link,
+}
+
+const fn default_link() -> Link {
+    Link { bandwidth: 50e9, latency_us: 10.0 }
+}
+
+const fn default_host_link() -> Link {
+    Link { bandwidth: 25e9, latency_us: 10.0 }
+}
+
+fn default_host() -> DeviceProfile {
+    DeviceProfile { name: "host".into(), memory: None, bandwidth: 60e9, flops: 1e12 }
+}
+
+impl Default for Topology {
+    /// The documented default: devices of 1 TB/s and 200 TFLOP/s with unknown memory, links of 50 GB/s and 10 µs, a
+    /// host of 60 GB/s behind links of 25 GB/s and 10 µs.
+    fn default() -> Topology {
+        let device = DeviceProfile { name: "device".into(), memory: None, bandwidth: 1e12, flops: 2e14 };
+        Topology {
+            devices: vec![device],
+            link: default_link(),
+            links: Vec::new(),
+            host: default_host(),
+            host_link: default_host_link(),
+        }
+    }
+}
+
+/// Why a topology cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TopologyError {
+    /// The text is not a topology.
+    #[error("line {line}, column {column}: {message}")]
+    Syntax {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A number makes no sense.
+    #[error("{entity}: {field} must be a positive number, is {value}")]
+    Value {
+        /// Whose.
+        entity: String,
+        /// Which.
+        field: &'static str,
+        /// What it is.
+        value: f64,
+    },
+    /// The device list is empty.
+    #[error("the list of devices is empty")]
+    NoDevices,
+    /// A link names a device that is not in the list.
+    #[error("a link names device {0}, but there are {1} devices")]
+    NoSuchDevice(usize, usize),
+}
+
+impl Topology {
+    /// Reads a topology file.
+    ///
+    /// # Errors
+    /// When the text is no topology or a number makes no sense.
+    pub fn from_ron(text: &str) -> Result<Topology, TopologyError> {
+        let t: Topology = ron::from_str(text).map_err(|e| TopologyError::Syntax {
+            line: e.span.start.line,
+            column: e.span.start.col,
+            message: e.code.to_string(),
+        })?;
+        if t.devices.is_empty() {
+            return Err(TopologyError::NoDevices);
+        }
+        let positive = |entity: &str, field: &'static str, value: f64| {
+            if value.is_finite() && value > 0.0 {
+                return Ok(());
+            }
+            Err(TopologyError::Value { entity: entity.to_owned(), field, value })
+        };
+        for d in t.devices.iter().chain([&t.host]) {
+            positive(&d.name, "bandwidth", d.bandwidth)?;
+            positive(&d.name, "flops", d.flops)?;
+            if let Some(m) = d.memory {
+                positive(&d.name, "memory", m)?;
+            }
+        }
+        for l in t.links.iter().map(|p| &p.link).chain([&t.link, &t.host_link]) {
+            positive("link", "bandwidth", l.bandwidth)?;
+            if !(l.latency_us.is_finite() && l.latency_us >= 0.0) {
+                return Err(TopologyError::Value { entity: "link".into(), field: "latency_us", value: l.latency_us });
+            }
+        }
+        for p in &t.links {
+            if let Some(&bad) = [p.a, p.b].iter().find(|&&d| d >= t.devices.len()) {
+                return Err(TopologyError::NoSuchDevice(bad, t.devices.len()));
+            }
+        }
+        Ok(t)
+    }
+
+    /// The profile of the device at `rank`.
+    pub fn device(&self, rank: usize) -> &DeviceProfile {
+        &self.devices[rank.min(self.devices.len() - 1)]
+    }
+
+    /// The slowest link between neighbours in the ring of the first `n` devices.
+    pub fn ring(&self, n: usize) -> Link {
+        let mut out: Option<Link> = None;
+        for a in 0..n {
+            let b = (a + 1) % n;
+            let link = self.links.iter().find(|p| (p.a, p.b) == (a, b) || (p.a, p.b) == (b, a));
+            let link = link.map_or(self.link, |p| p.link);
+            out = Some(match out {
+                None => link,
+                Some(o) => Link {
+                    bandwidth: o.bandwidth.min(link.bandwidth),
+                    latency_us: o.latency_us.max(link.latency_us),
+                },
+            });
+        }
+        out.unwrap_or(self.link)
+    }
+}

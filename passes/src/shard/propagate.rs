@@ -1,0 +1,236 @@
+//! Where pending sums arise, how far they travel, and where they must be reduced.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::factor::Var;
+use tpc_ir::op::{ActiveRoles, OperandState, Role, pending_result};
+use tpc_ir::{Class, Graph, Inst, Op, Output, Pending, Value};
+
+use crate::factors::{Analysis, Factors};
+
+/// Says which class splits a leaf.
+pub trait Selection {
+    /// The class that splits `leaf`, alone or in a chain.
+    fn class_of(&self, leaf: Var) -> Option<Class>;
+}
+
+/// What follows from a selection for a range of instructions.
+#[derive(Clone, Debug, Default)]
+pub struct Flow {
+    /// Per value (by index; values outside the range are [`Pending::None`]), the pending state of what the op
+    /// defines, before any reduction.
+    pub defined: Vec<(Value, Pending)>,
+    /// Values that are reduced right after their definition.
+    pub reduced: Vec<Value>,
+    /// Norms whose axis is split.
+    pub norms: Vec<Inst>,
+}
+
+/// Why a selection cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Clash {
+    /// A contraction over several segments is split in some of them only.
+    MixedSegments(Inst),
+    /// A value would be a pending sum and split at once.
+    PendingAndSplit(Value),
+}
+
+/// Propagates pending sums through `insts` (in program order, closed under dependency except for whole values from
+/// outside).
+///
+/// # Errors
+/// When the selection cannot be carried out.
+pub fn propagate(
+    graph: &Graph,
+    factors: &Factors,
+    analysis: &Analysis,
+    users: &Users,
+    insts: &[Inst],
+    selection: &dyn Selection,
+) -> Result<Flow, Clash> {
+    let settle = |must: &mut BTreeSet<Value>| loop {
+        let before = must.len();
+        let flow = run(graph, factors, analysis, users, insts, selection, must)?;
+        if must.len() == before {
+            return Ok(flow);
+        }
+    };
+    let mut must: BTreeSet<Value> = BTreeSet::new();
+    let mut flow = settle(&mut must)?;
+    // Where a pending value fans out into several reductions, one reduction at the value itself may replace them.
+    let candidates: Vec<Value> = flow
+        .defined
+        .iter()
+        .filter(|(v, p)| *p != Pending::None && users.of(*v).len() > 1 && !must.contains(v))
+        .map(|(v, _)| *v)
+        .collect();
+    for v in candidates {
+        let mut tried = must.clone();
+        tried.insert(v);
+        let other = settle(&mut tried)?;
+        if other.reduced.len() < flow.reduced.len() {
+            must = tried;
+            flow = other;
+        }
+    }
+    Ok(flow)
+}
+
+/// Who uses each value.
+#[derive(Clone, Debug)]
+pub struct Users {
+    users: Vec<Vec<Inst>>,
+    output: Vec<bool>,
+}
+
+impl Users {
+    /// The users of every value of `graph`.
+    pub fn of_graph(graph: &Graph) -> Users {
+        let n = graph.values().len();
+        let mut out = Users { users: vec![Vec::new(); n], output: vec![false; n] };
+        for (inst, data) in graph.insts() {
+            for v in &data.operands {
+                if out.users[v.index()].last() != Some(&inst) {
+                    out.users[v.index()].push(inst);
+                }
+            }
+        }
+        for o in &graph.outputs {
+            if let Output::Named(_, v) = o {
+                out.output[v.index()] = true;
+            }
+        }
+        out
+    }
+
+    /// The instructions that read `v`.
+    pub fn of(&self, v: Value) -> &[Inst] {
+        &self.users[v.index()]
+    }
+
+    /// Whether `v` is a named output.
+    pub fn is_output(&self, v: Value) -> bool {
+        self.output[v.index()]
+    }
+}
+
+/// The roles of `inst` that meet a selected leaf.
+///
+/// # Errors
+/// When a contraction is split in some segments only.
+pub fn active_roles(analysis: &Analysis, inst: Inst, selection: &dyn Selection) -> Result<ActiveRoles, Clash> {
+    let mut active = ActiveRoles::default();
+    for role in &analysis.insts[inst.index()].roles {
+        let hit = |t: &Vec<Var>| t.iter().any(|&l| selection.class_of(l).is_some());
+        let hits = role.terms.iter().filter(|t| hit(t)).count();
+        if hits == 0 {
+            continue;
+        }
+        if hits < role.terms.len() {
+            return Err(Clash::MixedSegments(inst));
+        }
+        match role.role {
+            Role::Whole => return Err(Clash::MixedSegments(inst)),
+            Role::Reduce => active.reduce = true,
+            Role::Norm => active.norm = true,
+            Role::Gather => active.gather = true,
+            Role::Expert => {
+                active.expert = role.terms.iter().flatten().find_map(|&l| selection.class_of(l));
+            }
+        }
+    }
+    Ok(active)
+}
+
+fn run(
+    graph: &Graph,
+    factors: &Factors,
+    analysis: &Analysis,
+    users: &Users,
+    insts: &[Inst],
+    selection: &dyn Selection,
+    must: &mut BTreeSet<Value>,
+) -> Result<Flow, Clash> {
+    let mut flow = Flow::default();
+    // State of values defined in this range, after reduction; few are pending at a time.
+    let mut pending: Vec<(Value, Pending)> = Vec::new();
+    let first = insts.first().copied();
+    let last = insts.last().copied();
+    let split =
+        |v: Value| analysis.terms[v.index()].iter().any(|t| t.leaves().any(|l| selection.class_of(l).is_some()));
+    for &inst in insts {
+        let data = graph.inst(inst);
+        if data.op.is_leaf() {
+            continue;
+        }
+        let active = active_roles(analysis, inst, selection)?;
+        let states: Vec<OperandState> = data
+            .operands
+            .iter()
+            .map(|&v| OperandState {
+                pending: pending.iter().find(|(w, _)| *w == v).map_or(Pending::None, |(_, p)| *p),
+                split: split(v),
+            })
+            .collect();
+        let any_pending = states.iter().any(|s| s.pending != Pending::None);
+        let mut result = Pending::None;
+        if active != ActiveRoles::default() || any_pending {
+            let rule = &factors.rules[inst.index()];
+            result = match if active.norm {
+                let waiting: Vec<usize> = (0..states.len()).filter(|&i| states[i].pending != Pending::None).collect();
+                if waiting.is_empty() { Ok(Pending::None) } else { Err(waiting) }
+            } else {
+                pending_result(rule, &states, active)
+            } {
+                Ok(p) => p,
+                Err(waiting) => {
+                    for i in waiting {
+                        must.insert(producer(graph, data.operands[i], first));
+                    }
+                    let whole: Vec<OperandState> =
+                        states.iter().map(|s| OperandState { pending: Pending::None, ..*s }).collect();
+                    pending_result(rule, &whole, active).unwrap_or(Pending::None)
+                }
+            };
+            if active.norm {
+                flow.norms.push(inst);
+            }
+        }
+        for &v in &data.results {
+            if result != Pending::None {
+                if split(v) {
+                    return Err(Clash::PendingAndSplit(v));
+                }
+                let escapes = users.is_output(v) || users.of(v).iter().any(|&u| Some(u) > last);
+                if escapes {
+                    must.insert(producer(graph, v, first));
+                }
+                flow.defined.push((v, result));
+                if must.contains(&v) {
+                    flow.reduced.push(v);
+                } else {
+                    pending.push((v, result));
+                }
+            }
+        }
+    }
+    Ok(flow)
+}
+
+/// Where the sum of `v` is best done: at the op that first defined its elements, before views select among them.
+fn producer(graph: &Graph, mut v: Value, first: Option<Inst>) -> Value {
+    loop {
+        let (inst, _) = graph.value(v).def;
+        let data = graph.inst(inst);
+        match &data.op {
+            op if op.is_layout() || matches!(op, Op::Slice(_)) => {
+                let from = data.operands[0];
+                if Some(graph.value(from).def.0) < first {
+                    return v;
+                }
+                v = from;
+            }
+            _ => return v,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The ops: each a function from tensors to tensors, one file per family.
+//!
+//! [`eval`] checks the operands by the op's own type inference ([`Op::infer`] on constant sizes), so the functions
+//! here start from operands that fit. What is left to them is data: indices that are out of range.
+
+mod attention;
+mod collective;
+mod elementwise;
+mod expert;
+mod leaf;
+mod matmul;
+mod norm;
+mod reduce;
+mod rope;
+mod rows;
+mod shape;
+#[cfg(test)]
+mod testing;
+
+use tpc_ir::op::{Inferred, Op};
+use tpc_ir::{Bindings, RANK, Run, TensorType};
+
+pub(super) use leaf::{load_state, load_weight};
+
+use super::error::ExecError;
+use super::tensor::{Shape, Tensor, size_of};
+
+/// How GELU in its tanh form, and GELU-quick, are evaluated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gelu {
+    /// As ggml's CPU table: input and output rounded to f16. GELU is 0 up to −10 and the identity from 10 on.
+    #[default]
+    GgmlTable,
+    /// The formula in f64.
+    Exact,
+}
+
+/// What the meaning of ops depends on, beyond the graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// GELU and GEGLU, tanh form, and their quick forms.
+    pub gelu: Gelu,
+}
+
+/// What [`eval`] needs besides operands.
+#[derive(Clone, Copy, Debug)]
+pub struct OpContext<'a> {
+    /// Values of the symbols that attributes may contain.
+    pub bindings: &'a Bindings,
+    /// How to compute.
+    pub options: Options,
+}
+
+/// The results of `op` on `operands`, which must be of the shapes `results`. Real results are f64.
+///
+/// A collective has one operand and one result per participant.
+///
+/// # Errors
+/// When the operands do not fit the op, an index is out of range, or the results are not of the shapes given.
+pub fn eval(
+    op: &Op,
+    operands: &[&Tensor],
+    results: &[Shape],
+    ctx: &OpContext<'_>,
+) -> Result<Vec<Tensor>, ExecError> {
+    let op = &*shape::concrete(op, ctx.bindings)?;
+    let types: Vec<TensorType> = operands.iter().map(|t| t.constant_type()).collect();
+    let types: Vec<&TensorType> = types.iter().collect();
+    let Inferred::Types(inferred) = op.infer(&types)? else {
+        return Err(ExecError::Leaf { op: op.name() });
+    };
+    if inferred.len() != results.len() {
+        return Err(ExecError::Malformed {
+            what: format!(
+                "the op has {} results, {} are declared",
+                inferred.len(),
+                results.len()
+            ),
+        });
+    }
+    for (ty, declared) in inferred.iter().zip(results) {
+        let found = Shape::of(ty, ctx.bindings)?.dims;
+        if found != declared.dims {
+            return Err(ExecError::Shape {
+                what: "the result".into(),
+                expected: declared.dims,
+                found,
+            });
+        }
+    }
+    let one = |t: Result<Tensor, ExecError>| t.map(|t| vec![t]);
+    match op {
+        Op::Weight(_) | Op::Input(_) | Op::State(_) => leaf::eval(op),
+        Op::Unary(op) => one(elementwise::unary(op, operands, ctx.options)),
+        Op::Binary(op) => one(elementwise::binary(op, operands)),
+        Op::Scale(op) => one(elementwise::scale(op, operands)),
+        Op::Clamp(op) => one(elementwise::clamp(op, operands)),
+        Op::Glu(op) => one(elementwise::glu(op, operands, ctx.options)),
+        Op::Norm(op) => one(norm::norm(op, operands)),
+        Op::NormStats(op) => one(norm::norm_stats(op, operands)),
+        Op::NormApply(op) => one(norm::norm_apply(op, operands)),
+        Op::MulMat(_) => one(matmul::mul_mat(operands)),
+        Op::MulMatId(op) => one(expert::mul_mat_id(op, operands)),
+        Op::AddId(op) => one(expert::add_id(op, operands)),
+        Op::GetRows(op) => one(rows::get_rows(op, operands)),
+        Op::SetRows(op) => one(rows::set_rows(op, operands, results[0].dtype)),
+        Op::Rope(op) => one(rope::rope(op, operands)),
+        Op::SoftMax(op) => one(attention::soft_max(op, operands)),
+        Op::FlashAttn(op) => one(attention::flash_attn(op, operands)),
+        Op::Sum(op) => one(reduce::sum(op, operands)),
+        Op::TopK(op) => one(reduce::top_k(op, operands)),
+        Op::Reshape(_) => one(Tensor::new(results[0].dims, operands[0].data().clone())),
+        Op::Permute(op) => one(shape::permute(op, operands)),
+        Op::Slice(op) => one(shape::slice(op, operands, ctx.bindings)),
+        Op::Concat(op) => one(shape::concat(op.axis, operands)),
+        Op::Repeat(_) => one(shape::repeat(operands, results[0].dims)),
+        Op::Pad(op) => one(shape::pad(op, operands)),
+        Op::Copy(_) => one(Ok(operands[0].clone())),
+        Op::AllReduce(_) => collective::all_reduce(operands),
+        Op::AllGather(op) => collective::all_gather(op, operands),
+        Op::ReduceScatter(op) => collective::reduce_scatter(op, operands),
+        Op::AllToAll(op) => collective::all_to_all(op, operands),
+    }
+}
+
+/// The axis of that number, which inference has checked.
+fn axis(n: u64) -> Result<usize, ExecError> {
+    usize::try_from(n)
+        .ok()
+        .filter(|&a| a < RANK)
+        .ok_or(ExecError::Type(tpc_ir::op::TypeError::Axis(n)))
+}
+
+/// An index that is data, checked.
+fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecError> {
+    usize::try_from(index)
+        .ok()
+        .filter(|&i| i < bound)
+        .ok_or(ExecError::Index { what, index, bound })
+}
+
+/// An index that is data, counted from the start of `window`; `None` outside of it. Without a window it must be below
+/// `bound`.
+fn windowed(
+    what: &'static str,
+    value: i64,
+    window: Option<Run>,
+    bound: usize,
+) -> Result<Option<usize>, ExecError> {
+    let Some(window) = window else {
+        return index(what, value, bound).map(Some);
+    };
+    let global = index(what, value, usize::MAX)? as u64;
+    let local = global.checked_sub(window.start).filter(|&i| i < window.len);
+    // Inference has checked that the tensor holds the window.
+    Ok(local.map(|i| i as usize))
+}
+
+/// Splits the sizes at `axis`: elements before it, its own, and after it.
+fn around(dims: [usize; RANK], axis: usize) -> (usize, usize, usize) {
+    (
+        dims[..axis].iter().product(),
+        dims[axis],
+        dims[axis + 1..].iter().product(),
+    )
+}

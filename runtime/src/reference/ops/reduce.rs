@@ -1,0 +1,84 @@
+//! Sums and selections along an axis.
+
+use tpc_ir::op::{Sum, TopK};
+
+use super::{around, axis};
+use crate::reference::error::ExecError;
+use crate::reference::tensor::{Tensor, buffer, count};
+
+pub(super) fn sum(op: &Sum, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
+    let x = operands[0];
+    let axis = axis(op.axis)?;
+    let (inner, n, outer) = around(x.dims(), axis);
+    let mut dims = x.dims();
+    dims[axis] = 1;
+    let values = x.reals()?;
+    let mut out: Vec<f64> = buffer(dims)?;
+    out.resize(count(dims)?, 0.0);
+    for o in 0..outer {
+        for i in 0..n {
+            let from = &values[(o * n + i) * inner..][..inner];
+            let to = &mut out[o * inner..][..inner];
+            to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+        }
+    }
+    Tensor::reals_of(dims, out)
+}
+
+pub(super) fn top_k(op: &TopK, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
+    let x = operands[0];
+    let [n, d1, d2, d3] = x.dims();
+    // Inference has checked that k is within a row.
+    let k = op.k as usize;
+    let dims = [k, d1, d2, d3];
+    let values = x.reals()?;
+    let mut out: Vec<i64> = buffer(dims)?;
+    for row in 0..d1 * d2 * d3 {
+        let row = &values[row * n..][..n];
+        let mut order: Vec<usize> = (0..n).collect();
+        // The sort is stable, so equal elements stay in order of their indices. NaN comes last.
+        let key = |i: usize| if row[i].is_nan() { f64::NEG_INFINITY } else { row[i] };
+        order.sort_by(|&a, &b| {
+            let by_value = key(b).partial_cmp(&key(a));
+            by_value.unwrap_or(std::cmp::Ordering::Equal)
+        });
+        out.extend(order[..k].iter().map(|&i| i as i64));
+    }
+    Tensor::ints_of(dims, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{close, code, ints, pad, real, results, run};
+    use super::*;
+    use crate::reference::tensor::Shape;
+    use tpc_ir::DType;
+
+    fn top(k: u64, x: &Tensor, dims: &[usize]) -> Tensor {
+        let shape = Shape {
+            dtype: DType::I32,
+            dims: pad(dims),
+        };
+        let mut out = results(TopK { k }, &[x], &[shape]).expect("ok");
+        out.pop().expect("one result")
+    }
+
+    #[test]
+    fn sums_along_each_axis() {
+        let x = real(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        close(&run(Sum { axis: 0 }, &[&x], &[1, 3]), &[3.0, 7.0, 11.0]);
+        close(&run(Sum { axis: 1 }, &[&x], &[2, 1]), &[9.0, 12.0]);
+        close(&run(Sum { axis: 0 }, &[&real(&[0, 2], &[])], &[1, 2]), &[0.0; 2]);
+        assert_eq!(code(Sum { axis: 4 }, &[&x], &[2, 3]), "TPC0502");
+    }
+
+    #[test]
+    fn the_largest_first_and_ties_by_index() {
+        let x = real(&[4, 2], &[1.0, 3.0, 3.0, 2.0, -1.0, -1.0, -2.0, -1.0]);
+        assert_eq!(top(3, &x, &[3, 2]), ints(&[3, 2], &[1, 2, 3, 0, 1, 3]));
+        let nan = real(&[3], &[f64::NAN, 1.0, f64::INFINITY]);
+        assert_eq!(top(2, &nan, &[2]), ints(&[2], &[2, 1]));
+        assert!(top(0, &x, &[0, 2]).is_empty());
+        assert_eq!(code(TopK { k: 5 }, &[&x], &[5, 2]), "TPC0502");
+    }
+}

@@ -1,0 +1,185 @@
+//! Rotary position embedding, with YaRN (Peng et al. 2023) as ggml has it.
+
+use std::f64::consts::TAU;
+
+use tpc_ir::op::{Rope, RopeMode};
+
+use crate::reference::error::ExecError;
+use crate::reference::tensor::Tensor;
+
+/// The pair index at which a wave turns `rotations` times over the context of training.
+fn corner(op: &Rope, rotations: f64) -> f64 {
+    let wave = op.n_ctx_orig as f64 / (rotations * TAU);
+    op.n_dims as f64 * wave.ln() / (2.0 * f64::from(op.freq_base).ln())
+}
+
+/// What is the same for every row.
+struct Frequencies {
+    /// Per pair, radians per position: without and with the scaling of positions mixed by YaRN's ramp.
+    per_position: Vec<f64>,
+    /// Factor on the rotated elements.
+    magnitude: f64,
+}
+
+fn frequencies(op: &Rope, factors: Option<&[f64]>) -> Frequencies {
+    let pairs = (op.n_dims / 2) as usize;
+    let (base, scale) = (f64::from(op.freq_base), f64::from(op.freq_scale));
+    let ext = f64::from(op.ext_factor);
+    let mut magnitude = f64::from(op.attn_factor);
+    let low = corner(op, f64::from(op.beta_fast)).floor().max(0.0);
+    let high = corner(op, f64::from(op.beta_slow))
+        .ceil()
+        .min(op.n_dims as f64 - 1.0);
+    if ext != 0.0 {
+        magnitude *= 1.0 + 0.1 * (1.0 / scale).ln();
+    }
+    let per_position = (0..pairs)
+        .map(|i| {
+            let exponent = -2.0 * i as f64 / op.n_dims as f64;
+            let plain = base.powf(exponent) / factors.map_or(1.0, |f| f[i]);
+            let interpolated = scale * plain;
+            if ext == 0.0 {
+                return interpolated;
+            }
+            let ramp = 1.0 - ((i as f64 - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
+            let mix = ramp * ext;
+            interpolated * (1.0 - mix) + plain * mix
+        })
+        .collect();
+    Frequencies {
+        per_position,
+        magnitude,
+    }
+}
+
+pub(super) fn rope(op: &Rope, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
+    let x = operands[0];
+    let positions = operands[1].ints()?;
+    let factors = operands.get(2).map(|f| f.reals()).transpose()?;
+    let f = frequencies(op, factors.as_deref());
+    let [d, heads, tokens, batches] = x.dims();
+    let half = f.per_position.len();
+    let mut out = x.reals()?.into_owned();
+    for t in 0..tokens {
+        let turns: Vec<(f64, f64)> = f
+            .per_position
+            .iter()
+            .map(|w| (positions[t] as f64 * w).sin_cos())
+            .map(|(s, c)| (s * f.magnitude, c * f.magnitude))
+            .collect();
+        for b in 0..batches {
+            for h in 0..heads {
+                let row = &mut out[((b * tokens + t) * heads + h) * d..][..d];
+                for (i, &(sin, cos)) in turns.iter().enumerate() {
+                    let (p, q) = match op.mode {
+                        RopeMode::Norm => (2 * i, 2 * i + 1),
+                        RopeMode::Neox => (i, i + half),
+                    };
+                    (row[p], row[q]) = (
+                        row[p] * cos - row[q] * sin,
+                        row[p] * sin + row[q] * cos,
+                    );
+                }
+            }
+        }
+    }
+    Tensor::reals_of(x.dims(), out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{close, code, ints, noise, real, run};
+    use super::*;
+
+    const PLAIN: Rope = Rope {
+        mode: RopeMode::Norm,
+        n_dims: 4,
+        n_ctx_orig: 4096,
+        freq_base: 10000.0,
+        freq_scale: 1.0,
+        ext_factor: 0.0,
+        attn_factor: 1.0,
+        beta_fast: 32.0,
+        beta_slow: 1.0,
+    };
+
+    fn turn(x: f64, y: f64, angle: f64) -> [f64; 2] {
+        let (s, c) = angle.sin_cos();
+        [x * c - y * s, x * s + y * c]
+    }
+
+    #[test]
+    fn pairs_are_neighbours_or_halves_and_the_rest_passes() {
+        let x = real(&[5, 1, 1], &[1.0, 2.0, 3.0, 4.0, 5.0]);
+        let pos = ints(&[1], &[3]);
+        // Frequencies 1 and 10000^(-1/2) = 0.01.
+        let ([a, b], [c, d]) = (turn(1.0, 2.0, 3.0), turn(3.0, 4.0, 0.03));
+        close(&run(PLAIN, &[&x, &pos], &[5]), &[a, b, c, d, 5.0]);
+        let op = Rope {
+            mode: RopeMode::Neox,
+            ..PLAIN
+        };
+        let ([a, b], [c, d]) = (turn(1.0, 3.0, 3.0), turn(2.0, 4.0, 0.03));
+        close(&run(op, &[&x, &pos], &[5]), &[a, c, b, d, 5.0]);
+    }
+
+    #[test]
+    fn scale_factors_and_magnitude() {
+        let x = real(&[4, 1, 1], &[1.0, 2.0, 3.0, 4.0]);
+        let op = Rope {
+            freq_scale: 0.5,
+            attn_factor: 2.0,
+            ..PLAIN
+        };
+        let factors = real(&[2], &[3.0, 8.0]);
+        let ([a, b], [c, d]) = (turn(1.0, 2.0, 1.0), turn(3.0, 4.0, 0.06 / 16.0));
+        close(
+            &run(op, &[&x, &ints(&[1], &[6]), &factors], &[4]),
+            &[2.0 * a, 2.0 * b, 2.0 * c, 2.0 * d],
+        );
+    }
+
+    #[test]
+    fn yarn_mixes_along_its_ramp() {
+        // n_dims 8, base 10000, context 4096: corners at
+        // 8·ln(4096/(32·2π))/(2·ln 10⁴) = 1.309… → 1 and 8·ln(4096/2π)/(2·ln 10⁴) = 2.814… → 3,
+        // so pairs 0 and 1 extrapolate, pair 2 is half way and pair 3 interpolates.
+        let op = Rope {
+            n_dims: 8,
+            freq_scale: 0.25,
+            ext_factor: 1.0,
+            ..PLAIN
+        };
+        let x = real(&[8, 1, 1], &[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]);
+        let m = 1.0 + 0.1 * 4.0_f64.ln();
+        let expected: Vec<f64> = [1.0, 0.1, 0.01 * 0.625, 0.001 * 0.25]
+            .iter()
+            .flat_map(|w| turn(m, 0.0, 40.0 * w))
+            .collect();
+        close(&run(op, &[&x, &ints(&[1], &[40])], &[8]), &expected);
+    }
+
+    #[test]
+    fn every_token_turns_all_its_heads_by_its_own_position() {
+        let x = noise(&[4, 2, 3], 5);
+        let whole = run(PLAIN, &[&x, &ints(&[3], &[7, 0, 2])], &[4, 2, 3]);
+        for (t, pos) in [7, 0, 2].into_iter().enumerate() {
+            let one = x.slice(2, t, 1).expect("ok");
+            let part = run(PLAIN, &[&one, &ints(&[1], &[pos])], &[4, 2, 1]);
+            assert_eq!(part, whole.slice(2, t, 1).expect("ok"));
+        }
+        assert_eq!(
+            x.slice(2, 1, 1).expect("ok"),
+            whole.slice(2, 1, 1).expect("ok"),
+            "position 0 turns nothing"
+        );
+    }
+
+    #[test]
+    fn no_heads() {
+        let none = real(&[4, 0, 2], &[]);
+        assert!(run(PLAIN, &[&none, &ints(&[2], &[0, 1])], &[4, 0, 2]).is_empty());
+        let x = noise(&[3, 1, 1], 1);
+        assert_eq!(code(PLAIN, &[&x, &ints(&[1], &[0])], &[3]), "TPC0502");
+    }
+}

@@ -1,0 +1,207 @@
+//! Reading and writing rows by index.
+
+use tpc_ir::DType;
+use tpc_ir::op::{GetRows, SetRows};
+
+use super::matmul::Reals;
+use super::{around, axis, index, windowed};
+use crate::reference::error::ExecError;
+use crate::reference::rounding::round_rows;
+use crate::reference::tensor::{Data, Tensor, buffer, count};
+
+pub(super) fn get_rows(op: &GetRows, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
+    let data = operands[0];
+    let indices = operands[1].ints()?;
+    let [n, rows, p, q] = data.dims();
+    let r = operands[1].dims()[0];
+    let dims = [n, r, p, q];
+    // The first element of every row of the result, in order; `None` for rows outside of the window.
+    let mut starts: Vec<Option<usize>> = buffer([1, r, p, q])?;
+    for batch in 0..p * q {
+        for i in &indices[batch * r..][..r] {
+            let row = windowed("row", *i, op.window, rows)?;
+            starts.push(row.map(|row| (batch * rows + row) * n));
+        }
+    }
+    if let Data::Int(v) = data.data() {
+        let mut out = buffer(dims)?;
+        for start in starts {
+            match start {
+                Some(at) => out.extend_from_slice(&v[at..at + n]),
+                None => out.resize(out.len() + n, 0),
+            }
+        }
+        return Tensor::ints_of(dims, out);
+    }
+    let v = Reals::of(data)?;
+    let mut out = buffer(dims)?;
+    for start in starts {
+        match start {
+            Some(at) => v.append(at, n, &mut out),
+            None => out.resize(out.len() + n, 0.0),
+        }
+    }
+    Tensor::reals_of(dims, out)
+}
+
+/// What is written is rounded to `dtype`, the destination's element type.
+pub(super) fn set_rows(
+    op: &SetRows,
+    operands: &[&Tensor],
+    dtype: DType,
+) -> Result<Tensor, ExecError> {
+    let (dst, rows) = (operands[0], operands[1]);
+    let indices = operands[2].ints()?;
+    let axis = axis(op.axis)?;
+    if axis == 0 && dtype.is_quantised() {
+        return Err(ExecError::Parameter {
+            what: format!("blocks of {dtype} lie along axis 0: single elements cannot be set"),
+        });
+    }
+    let mut rows_rounded = rows.reals()?.into_owned();
+    let row = if axis == 0 { 1 } else { rows.dims()[0] };
+    round_rows(dtype, row, &mut rows_rounded)?;
+    let (inner, bound, outer) = around(dst.dims(), axis);
+    let written = rows.dims()[axis];
+    let mut out = dst.reals()?.into_owned();
+    for (i, &at) in indices.iter().enumerate().take(written) {
+        let at = index("slice to set", at, bound)?;
+        for o in 0..outer {
+            let from = (o * written + i) * inner;
+            let to = (o * bound + at) * inner;
+            out[to..to + inner].copy_from_slice(&rows_rounded[from..from + inner]);
+        }
+    }
+    debug_assert_eq!(Ok(out.len()), count(dst.dims()));
+    Tensor::reals_of(dst.dims(), out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{close, code, ints, noise, pad, real, results, run};
+    use super::*;
+    use crate::reference::tensor::Shape;
+    use tpc_ir::Run;
+
+    const ALL: GetRows = GetRows { window: None };
+
+    #[test]
+    fn rows_by_index_within_their_batch() {
+        let data = real(&[2, 2, 2], &[0.0, 1.0, 10.0, 11.0, 100.0, 101.0, 110.0, 111.0]);
+        let index = ints(&[3, 2], &[1, 0, 1, 0, 0, 1]);
+        let expected = [
+            10.0, 11.0, 0.0, 1.0, 10.0, 11.0, 100.0, 101.0, 100.0, 101.0, 110.0, 111.0,
+        ];
+        close(&run(ALL, &[&data, &index], &[2, 3, 2]), &expected);
+    }
+
+    #[test]
+    fn rows_of_integers_stay_integers() {
+        let data = ints(&[2, 3], &[0, 1, 10, 11, 20, 21]);
+        let shape = Shape {
+            dtype: DType::I32,
+            dims: pad(&[2, 1]),
+        };
+        let out = results(ALL, &[&data, &ints(&[1], &[2])], &[shape]).expect("ok");
+        assert_eq!(out, [ints(&[2, 1], &[20, 21])]);
+        let op = GetRows {
+            window: Some(Run { start: 5, len: 3 }),
+        };
+        let out = results(op, &[&data, &ints(&[1], &[2])], &[shape]).expect("ok");
+        assert_eq!(out, [ints(&[2, 1], &[0, 0])]);
+    }
+
+    #[test]
+    fn rows_outside_the_window_are_zero() {
+        let data = real(&[1, 2], &[7.0, 8.0]);
+        let op = GetRows {
+            window: Some(Run { start: 3, len: 2 }),
+        };
+        let index = ints(&[4], &[2, 3, 4, 5]);
+        close(
+            &run(op.clone(), &[&data, &index], &[1, 4]),
+            &[0.0, 7.0, 8.0, 0.0],
+        );
+        assert_eq!(code(op, &[&data, &ints(&[1], &[-1])], &[1, 1]), "TPC0506");
+        let none = real(&[1, 0], &[]);
+        let op = GetRows {
+            window: Some(Run { start: 3, len: 0 }),
+        };
+        close(&run(op, &[&none, &index], &[1, 4]), &[0.0; 4]);
+    }
+
+    #[test]
+    fn a_token_beyond_the_vocabulary_is_an_error() {
+        let data = noise(&[4, 10], 1);
+        assert_eq!(code(ALL, &[&data, &ints(&[1], &[10])], &[4, 1]), "TPC0506");
+        assert_eq!(code(ALL, &[&data, &noise(&[1], 1)], &[4, 1]), "TPC0502");
+    }
+
+    #[test]
+    fn slices_are_replaced_along_any_axis() {
+        let dst = real(&[2, 3], &[0.0; 6]);
+        let rows = real(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        let index = ints(&[2], &[2, 0]);
+        close(
+            &run(SetRows { axis: 1 }, &[&dst, &rows, &index], &[2, 3]),
+            &[3.0, 4.0, 0.0, 0.0, 1.0, 2.0],
+        );
+        let dst = real(&[3, 2], &[0.0; 6]);
+        close(
+            &run(SetRows { axis: 0 }, &[&dst, &rows, &index], &[3, 2]),
+            &[2.0, 0.0, 1.0, 4.0, 0.0, 3.0],
+        );
+        let index = ints(&[2], &[3, 0]);
+        assert_eq!(
+            code(SetRows { axis: 0 }, &[&dst, &rows, &index], &[3, 2]),
+            "TPC0506"
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_rounded_and_the_rest_is_not() {
+        let third = 1.0 / 3.0;
+        let dst = real(&[32, 2], &[third; 64]);
+        let rows = real(&[32, 1], &[third; 32]);
+        let shape = |dtype| Shape {
+            dtype,
+            dims: pad(&[32, 2]),
+        };
+        let op = SetRows { axis: 1 };
+        let operands = [&dst, &rows, &ints(&[1], &[1])];
+        for (dtype, expected) in [
+            (DType::F32, third),
+            (DType::F16, 0.333_251_953_125),
+            (DType::Bf16, 0.333_984_375),
+        ] {
+            let out = results(op.clone(), &operands, &[shape(dtype)]).expect("ok");
+            let out = out[0].reals().expect("real");
+            assert_eq!((out[0], out[32]), (third, expected));
+        }
+        let out = results(op, &operands, &[shape(DType::Q8_0)]).expect("ok");
+        let out = out[0].reals().expect("real");
+        // d = f16(1/3 / 127) = 0.0026245117; 127 · d
+        assert_eq!((out[0], out[63]), (third, 0.002_624_511_718_75 * 127.0));
+        let whole = SetRows { axis: 0 };
+        let dst = real(&[32, 1], &[0.0; 32]);
+        let rows = real(&[1, 1], &[0.0]);
+        let shape = Shape {
+            dtype: DType::Q8_0,
+            dims: pad(&[32, 1]),
+        };
+        let e = results(whole, &[&dst, &rows, &ints(&[1], &[1])], &[shape]);
+        assert_eq!(e.expect_err("cuts a block").code(), "TPC0518");
+    }
+
+    #[test]
+    fn nothing_to_read_or_write() {
+        let none = real(&[0, 4], &[]);
+        assert!(run(ALL, &[&none, &ints(&[2], &[1, 3])], &[0, 2]).is_empty());
+        let index = ints(&[2], &[1, 3]);
+        let op = SetRows { axis: 1 };
+        assert!(run(op.clone(), &[&none, &real(&[0, 2], &[]), &index], &[0, 4]).is_empty());
+        let dst = noise(&[3, 4], 1);
+        let same = run(op, &[&dst, &real(&[3, 0], &[]), &ints(&[0], &[])], &[3, 4]);
+        assert_eq!(same, dst);
+    }
+}

@@ -1,0 +1,49 @@
+//! Rounding to a stored type: what a number is after it was written to a state and read back.
+
+use tpc_ir::DType;
+
+use super::error::ExecError;
+use super::quant::{QuantError, dequantise, quantise};
+
+/// Rounds rows of `row` elements each through `dtype`: to f32, into blocks along the row, and back. f32 and f64 keep
+/// what they are given, so that states do not blur the comparison of programs.
+///
+/// # Errors
+/// [`QuantError`] when the type has no encoder or a row is not whole blocks.
+pub(super) fn round_rows(dtype: DType, row: usize, data: &mut [f64]) -> Result<(), ExecError> {
+    if matches!(dtype, DType::F32 | DType::F64) || data.is_empty() {
+        return Ok(());
+    }
+    if dtype.bytes(row as u64).is_none() {
+        let elements = row;
+        return Err(QuantError::PartialBlock { dtype, elements }.into());
+    }
+    let mut values: Vec<f32> = data.iter().map(|&x| x as f32).collect();
+    let mut bytes = Vec::new();
+    quantise(dtype, &values, &mut bytes)?;
+    dequantise(dtype, &bytes, &mut values)?;
+    for (out, x) in data.iter_mut().zip(values) {
+        *out = f64::from(x);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_type_rounds_as_it_stores() {
+        let third = 1.0 / 3.0;
+        let mut x = [third];
+        round_rows(DType::F32, 1, &mut x).expect("f32 keeps f64");
+        assert_eq!(x, [third]);
+        round_rows(DType::F16, 1, &mut x).expect("f16");
+        assert_eq!(x, [0.333_251_953_125]);
+        let mut row: Vec<f64> = (0..32).map(f64::from).collect();
+        round_rows(DType::Q8_0, 32, &mut row).expect("one block");
+        assert!((row[31] - 31.0).abs() < 0.02 && (row[7] - 7.0).abs() < 0.13);
+        let e = round_rows(DType::Q8_0, 16, &mut row).expect_err("half a block");
+        assert_eq!(e.code(), "TPC0511");
+    }
+}

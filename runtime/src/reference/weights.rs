@@ -1,0 +1,322 @@
+//! Weights: where their bytes come from, and how a device's part is cut out of them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use tpc_ir::{DType, RANK, Run};
+
+use super::error::ExecError;
+use super::quant::dequantise;
+use super::tensor::{Data, Tensor, buffer, count};
+
+/// A whole tensor of the model, packed in its GGUF type.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightData<'a> {
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes in ggml's order; missing ones are 1.
+    pub ne: [u64; RANK],
+    /// The blocks of all rows, axis 0 fastest.
+    pub bytes: &'a [u8],
+}
+
+/// Where weights come from: a mapped model file, or memory.
+pub trait WeightSource {
+    /// The tensor of that name.
+    ///
+    /// # Errors
+    /// [`ExecError::MissingWeight`] when there is none.
+    fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError>;
+}
+
+/// Weights in memory, for tests.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryWeights(BTreeMap<String, (DType, [u64; RANK], Vec<u8>)>);
+
+impl MemoryWeights {
+    /// No weights.
+    pub fn new() -> MemoryWeights {
+        MemoryWeights::default()
+    }
+
+    /// Adds or replaces a tensor.
+    pub fn insert(
+        &mut self,
+        tensor: impl Into<String>,
+        dtype: DType,
+        ne: [u64; RANK],
+        bytes: Vec<u8>,
+    ) {
+        self.0.insert(tensor.into(), (dtype, ne, bytes));
+    }
+
+    /// Adds or replaces an f32 tensor.
+    pub fn insert_f32(&mut self, tensor: impl Into<String>, ne: [u64; RANK], values: &[f32]) {
+        let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.insert(tensor, DType::F32, ne, bytes);
+    }
+}
+
+impl WeightSource for MemoryWeights {
+    fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError> {
+        let (dtype, ne, bytes) = self.0.get(tensor).ok_or_else(|| ExecError::MissingWeight {
+            tensor: tensor.to_owned(),
+        })?;
+        Ok(WeightData {
+            dtype: *dtype,
+            ne: *ne,
+            bytes,
+        })
+    }
+}
+
+/// What one device stores of a tensor: its part, still packed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedWeight<'a> {
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes of the part.
+    pub ne: [usize; RANK],
+    /// Its blocks, axis 0 fastest.
+    pub bytes: Cow<'a, [u8]>,
+}
+
+/// Cuts the part that `parts` names out of a tensor: per axis the runs of indices that stay, one after another;
+/// `None`, and axes that `parts` leaves out, stay whole.
+///
+/// # Errors
+/// [`ExecError::CutBlock`] when a run along axis 0 is not whole blocks, [`ExecError::PartRange`] when one is beyond
+/// the axis, [`ExecError::WeightMismatch`] when the bytes are not those of the tensor's sizes.
+pub fn pack<'a>(
+    tensor: &str,
+    data: WeightData<'a>,
+    parts: Option<&[Vec<Run>]>,
+) -> Result<PackedWeight<'a>, ExecError> {
+    let dtype = data.dtype;
+    let mismatch = |expected: String, found: String| ExecError::WeightMismatch {
+        tensor: tensor.to_owned(),
+        expected,
+        found,
+    };
+    let row_bytes = dtype.bytes(data.ne[0]).ok_or_else(|| {
+        mismatch(
+            format!("rows of whole blocks of {dtype}"),
+            data.ne[0].to_string(),
+        )
+    })?;
+    let total = data.ne[1..]
+        .iter()
+        .try_fold(row_bytes, |a, &d| a.checked_mul(d))
+        .filter(|&n| n == data.bytes.len() as u64);
+    if total.is_none() {
+        return Err(mismatch(
+            format!("the bytes of {dtype}{:?}", data.ne),
+            format!("{} bytes", data.bytes.len()),
+        ));
+    }
+    let too_large = || ExecError::Size {
+        what: format!("of tensor {tensor:?}, {:?}", data.ne),
+    };
+    let mut ne = [0_usize; RANK];
+    let Some(parts) = parts else {
+        for (out, &n) in ne.iter_mut().zip(&data.ne) {
+            *out = usize::try_from(n).map_err(|_| too_large())?;
+        }
+        let bytes = Cow::Borrowed(data.bytes);
+        return Ok(PackedWeight { dtype, ne, bytes });
+    };
+    if parts.len() > RANK {
+        return Err(ExecError::Parameter {
+            what: format!(
+                "tensor {tensor:?}: parts for {} axes, there are {RANK}",
+                parts.len()
+            ),
+        });
+    }
+    let mut runs: [Vec<Run>; RANK] = Default::default();
+    for (axis, (out, &size)) in runs.iter_mut().zip(&data.ne).enumerate() {
+        let whole = [Run {
+            start: 0,
+            len: size,
+        }];
+        let given = parts.get(axis).map_or(whole.as_slice(), Vec::as_slice);
+        for &Run { start, len } in given {
+            if start.checked_add(len).is_none_or(|end| end > size) {
+                return Err(ExecError::PartRange {
+                    tensor: tensor.to_owned(),
+                    axis,
+                    start,
+                    len,
+                    size,
+                });
+            }
+            if axis == 0 && (start % dtype.block_len() != 0 || len % dtype.block_len() != 0) {
+                return Err(ExecError::CutBlock {
+                    tensor: tensor.to_owned(),
+                    dtype,
+                    start,
+                    len,
+                });
+            }
+        }
+        let len = given.iter().try_fold(0_u64, |a, r| a.checked_add(r.len));
+        ne[axis] = len
+            .and_then(|n| usize::try_from(n).ok())
+            .ok_or_else(too_large)?;
+        *out = given.to_vec();
+    }
+    let (len, width) = (dtype.block_len(), dtype.block_bytes());
+    let local_row = ne[0] as u64 / len * width;
+    let local_row = usize::try_from(local_row).map_err(|_| too_large())?;
+    let mut bytes: Vec<u8> = buffer([local_row, ne[1], ne[2], ne[3]])?;
+    let indices = |axis: usize| runs[axis].iter().flat_map(|r| r.start..r.start + r.len);
+    for i3 in indices(3) {
+        for i2 in indices(2) {
+            for i1 in indices(1) {
+                let row = ((i3 * data.ne[2] + i2) * data.ne[1] + i1) * row_bytes;
+                for r in &runs[0] {
+                    let at = (row + r.start / len * width) as usize;
+                    let end = at + (r.len / len * width) as usize;
+                    bytes.extend_from_slice(&data.bytes[at..end]);
+                }
+            }
+        }
+    }
+    let bytes = Cow::Owned(bytes);
+    Ok(PackedWeight { dtype, ne, bytes })
+}
+
+impl PackedWeight<'_> {
+    /// The elements: f32 for every real type but f64, which keeps its own; integers for integer types.
+    ///
+    /// # Errors
+    /// [`ExecError::Quant`] when the type has no decoder.
+    pub fn unpack(&self) -> Result<Tensor, ExecError> {
+        let n = count(self.ne)?;
+        let data = match self.dtype {
+            DType::I8 => Data::Int(plain(&self.bytes, |[b]: [u8; 1]| {
+                i64::from(i8::from_le_bytes([b]))
+            })),
+            DType::I16 => Data::Int(plain(&self.bytes, |b| i64::from(i16::from_le_bytes(b)))),
+            DType::I32 => Data::Int(plain(&self.bytes, |b| i64::from(i32::from_le_bytes(b)))),
+            DType::I64 => Data::Int(plain(&self.bytes, i64::from_le_bytes)),
+            DType::F64 => Data::F64(plain(&self.bytes, f64::from_le_bytes)),
+            dtype => {
+                let mut out = buffer(self.ne)?;
+                out.resize(n, 0.0_f32);
+                dequantise(dtype, &self.bytes, &mut out)?;
+                Data::F32(out)
+            }
+        };
+        Tensor::new(self.ne, data)
+    }
+}
+
+fn plain<const N: usize, T>(bytes: &[u8], decode: impl Fn([u8; N]) -> T) -> Vec<T> {
+    let (chunks, _) = bytes.as_chunks::<N>();
+    chunks.iter().map(|&c| decode(c)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(start: u64, len: u64) -> Run {
+        Run { start, len }
+    }
+
+    /// q8_0 [64, 3, 2]: block b of row r of matrix m holds the bytes 100·m + 10·r + b.
+    fn q8() -> Vec<u8> {
+        let mut out = Vec::new();
+        for m in 0..2 {
+            for r in 0..3 {
+                for b in 0..2 {
+                    out.extend([100 * m + 10 * r + b; 34]);
+                }
+            }
+        }
+        out
+    }
+
+    fn packed(parts: &[Vec<Run>]) -> Result<(Vec<u8>, [usize; RANK]), ExecError> {
+        let bytes = q8();
+        let data = WeightData {
+            dtype: DType::Q8_0,
+            ne: [64, 3, 2, 1],
+            bytes: &bytes,
+        };
+        let p = pack("w", data, Some(parts))?;
+        // One byte tells the block.
+        Ok((p.bytes.iter().copied().step_by(34).collect(), p.ne))
+    }
+
+    #[test]
+    fn parts_select_packed_blocks() {
+        let part = packed(&[vec![run(32, 32)], vec![run(0, 1), run(2, 1)], vec![run(1, 1)]]);
+        assert_eq!(part.expect("in range"), (vec![101, 121], [32, 2, 1, 1]));
+        let rows = packed(&[vec![run(0, 64)], vec![run(1, 2)]]).expect("axes 2 and 3 whole");
+        assert_eq!(
+            rows,
+            (vec![10, 11, 20, 21, 110, 111, 120, 121], [64, 2, 2, 1])
+        );
+        let none = packed(&[vec![run(0, 64)], vec![]]).expect("an empty part is a part");
+        assert_eq!(none, (vec![], [64, 0, 2, 1]));
+    }
+
+    #[test]
+    fn parts_keep_whole_blocks_within_the_tensor() {
+        let code = |parts: &[Vec<Run>]| packed(parts).expect_err("bad part").code();
+        assert_eq!(code(&[vec![run(0, 48)]]), "TPC0509");
+        assert_eq!(code(&[vec![run(16, 32)]]), "TPC0509");
+        assert_eq!(code(&[vec![run(0, 64)], vec![run(2, 2)]]), "TPC0510");
+        assert_eq!(code(&[vec![run(0, 64)], vec![run(u64::MAX, 2)]]), "TPC0510");
+        assert_eq!(code(&[vec![], vec![], vec![], vec![], vec![]]), "TPC0518");
+    }
+
+    #[test]
+    fn a_packed_part_decodes_to_the_same_elements() {
+        let mut bytes = Vec::new();
+        let values: Vec<f32> = (0..128).map(|i| i as f32 / 7.0 - 9.0).collect();
+        super::super::quant::quantise(DType::Q4_1, &values, &mut bytes).expect("whole blocks");
+        let data = WeightData {
+            dtype: DType::Q4_1,
+            ne: [64, 2, 1, 1],
+            bytes: &bytes,
+        };
+        let whole = pack("w", data, None).and_then(|p| p.unpack()).expect("ok");
+        let parts = [vec![run(32, 32)], vec![run(0, 2)]];
+        let part = pack("w", data, Some(&parts)).and_then(|p| p.unpack());
+        assert_eq!(part.expect("ok"), whole.slice(0, 32, 32).expect("ok"));
+    }
+
+    #[test]
+    fn integers_keep_every_bit() {
+        let bytes: Vec<u8> = [16_777_217_i32, -3]
+            .iter()
+            .flat_map(|x| x.to_le_bytes())
+            .collect();
+        let data = WeightData {
+            dtype: DType::I32,
+            ne: [2, 1, 1, 1],
+            bytes: &bytes,
+        };
+        let t = pack("ids", data, None).and_then(|p| p.unpack());
+        assert_eq!(t.expect("ok").ints(), Ok([16_777_217, -3].as_slice()));
+    }
+
+    #[test]
+    fn bytes_must_be_those_of_the_sizes() {
+        let data = WeightData {
+            dtype: DType::F32,
+            ne: [2, 2, 1, 1],
+            bytes: &[0; 12],
+        };
+        assert_eq!(pack("w", data, None).expect_err("short").code(), "TPC0508");
+        let data = WeightData {
+            dtype: DType::Q8_0,
+            ne: [48, 1, 1, 1],
+            bytes: &[0; 51],
+        };
+        assert_eq!(pack("w", data, None).expect_err("cut").code(), "TPC0508");
+    }
+}
