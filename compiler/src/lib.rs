@@ -7,6 +7,7 @@ pub mod arch;
 pub mod cli;
 pub mod diag;
 pub mod gguf;
+pub mod golden;
 pub mod pipeline;
 pub mod placement;
 pub mod report;

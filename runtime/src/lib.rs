@@ -1,6 +1,6 @@
 //! # Executing tpc programs
 //!
-//! [`reference`] is the meaning of the ops in code: slow, f64, obvious. Whatever runs programs faster is measured
+//! [`mod@reference`] is the meaning of the ops in code: slow, f64, obvious. Whatever runs programs faster is measured
 //! against it, and every sharding rule is proved by running the sharded program beside the unsharded one.
 //!
 //! A program is a [`tpc_ir::Graph`] whose values live on the host or on single devices. The
@@ -23,7 +23,7 @@
 pub mod reference;
 
 pub use reference::{
-    Batch, CODES, Data, ExecError, Gelu, Interpreter, KvCells, MaskValues, MemoryWeights,
-    OpContext, Options, PackedWeight, PlaceStats, Session, SessionConfig, Shape, SlotKey, Tensor,
-    Traffic, Transfers, WeightData, WeightSource, eval, pack,
+    Batch, CODES, Data, ExecError, Gelu, Inputs, Interpreter, KvCells, MaskValues, MemoryWeights,
+    Observer, OpContext, Options, PackedWeight, PlaceStats, Session, SessionConfig, Shape, SlotKey,
+    Tensor, Traffic, Transfers, WeightData, WeightSource, eval, pack,
 };

@@ -72,7 +72,8 @@ pub const CODES: &[CodeDoc] = &[
         code: "TPC0159",
         title: "one of two tensors missing",
         doc: "Two tensors that only make sense together: the norms of queries and of keys, or the factors of \
-              frequencies for long and for short contexts. The file has one of them. Cure: convert the model again.",
+              frequencies for long and for short contexts. The file has one of them. Example: \
+              `rope_factors_long.weight` without `rope_factors_short.weight`. Cure: convert the model again.",
     },
     CodeDoc {
         code: "TPC0160",
@@ -92,6 +93,7 @@ pub const CODES: &[CodeDoc] = &[
         title: "description does not fit together",
         doc: "An architecture's description combines blocks whose shapes disagree for this model's hyper-parameters. \
               All tensors were found with the shapes the description asked for, so the description, not the file, is \
-              wrong. Cure: report it.",
+              wrong. Example: attention whose value heads and output projection were described with different sizes. \
+              Cure: report it.",
     },
 ];

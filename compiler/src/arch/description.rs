@@ -2,7 +2,7 @@
 //!
 //! A description is a constant and holds no code. [`Arch::CLASSIC`] is the most common set of choices; an architecture
 //! states what it does otherwise. What a file may or may not carry is a [`Presence`]; what a metadata key decides is
-//! read by [`HParams`](super::HParams).
+//! read by `blocks/hparams.rs`.
 
 use tpc_ir::op::{Glu, GluKind, NormKind, RopeMode, UnaryKind};
 

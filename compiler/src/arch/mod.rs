@@ -22,8 +22,8 @@
 //!   2048 layers needs.
 //! - Every value is on the host, every weight is loaded once, and every KV cache is a state with an updated value
 //!   among the outputs. Values are named as in llama.cpp's graphs where those name them.
-//! - Semantics are llama.cpp's, to the order of operations; a graph for a window of every layer of Phi 3 is the one
-//!   exception (see `phi.rs`).
+//! - Semantics are llama.cpp's, whose files these are. The one exception is the window of Phi 3, which llama.cpp
+//!   ignores (see `phi.rs`).
 
 mod blocks;
 mod codes;
@@ -43,6 +43,7 @@ mod qwen;
 mod source;
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 mod tests;
 
 use tpc_ir::{DType, Graph};
@@ -57,12 +58,12 @@ use crate::gguf::Header;
 use blocks::hparams::HParams;
 use source::FileTensors;
 
-/// Every supported architecture.
+/// Every supported architecture, by name.
 pub const ARCHS: &[&Arch] = &[
     &command_r::COMMAND_R,
     &gemma::GEMMA3,
-    &gpt2::GPT2,
     &gpt_oss::GPT_OSS,
+    &gpt2::GPT2,
     &llama::LLAMA,
     &olmo2::OLMO2,
     &phi::PHI3,

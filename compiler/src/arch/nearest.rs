@@ -18,7 +18,7 @@ pub(super) fn nearest<'a>(
 }
 
 /// A name cut to a length that suits a message.
-pub(super) fn shorten(name: &str) -> String {
+pub(in crate::arch) fn shorten(name: &str) -> String {
     name.chars().take(64).collect()
 }
 

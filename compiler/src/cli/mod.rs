@@ -2,6 +2,7 @@
 
 mod args;
 mod dump;
+mod eval;
 mod explain;
 mod inspect;
 mod output;
@@ -31,6 +32,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Print the IR after a stage.
     Dump(dump::Args),
+    /// Run tokens through a model and compare the logits with golden ones, or write them.
+    Eval(eval::Args),
     /// Say what a diagnostic code means, or list them.
     Explain(explain::Args),
 }
@@ -50,6 +53,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Plan(a) => plan::run(a),
         Command::Inspect(a) => inspect::run(a),
         Command::Dump(a) => dump::run(a),
+        Command::Eval(a) => eval::run(a),
         Command::Explain(a) => explain::run(a),
     };
     match result {

@@ -3,7 +3,7 @@
 use super::{PlanReport, TensorReport};
 
 /// A tensor's name without the layer's number: `blk.3.attn_q.weight` → `attn_q.weight`.
-pub fn suffix(name: &str) -> String {
+pub(super) fn suffix(name: &str) -> String {
     let Some(rest) = name.strip_prefix("blk.") else {
         // Caches: `cache_k_l3`.
         return match name.rsplit_once("_l") {
@@ -39,7 +39,7 @@ pub struct LayerKind {
 }
 
 /// Shape without trailing 1s.
-pub fn shape(ne: &[u64]) -> String {
+pub(super) fn shape(ne: &[u64]) -> String {
     let rank = ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
     ne[..rank].iter().map(ToString::to_string).collect::<Vec<_>>().join("×")
 }

@@ -431,7 +431,7 @@ fn ranges(compiled: &Compiled, out: &mut Vec<Diagnostic>) {
             .filter(|&r| c.ranges[r].len == 0 && shares[r] > 0.0)
             .map(|r| compiled.request.devices[r].as_str())
             .collect();
-        let mut count = |list: &mut Vec<(String, String, u64)>, text: String| match list
+        let count = |list: &mut Vec<(String, String, u64)>, text: String| match list
             .iter_mut()
             .find(|(k, t, _)| *k == kind && *t == text)
         {

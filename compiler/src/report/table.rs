@@ -51,12 +51,16 @@ fn span(layers: &[u32]) -> String {
     out
 }
 
-/// `8 × 512`, `640 · 768 · 640`.
+/// `8 × 512`, `640 · 768 · 640`; for many devices `352 to 384`.
 fn lens(lens: &[u64]) -> String {
     match lens {
         [] => String::new(),
         [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|l| l == first) => {
             format!("{} × {first}", lens.len())
+        }
+        _ if lens.len() > 4 => {
+            let (min, max) = (lens.iter().min().unwrap_or(&0), lens.iter().max().unwrap_or(&0));
+            format!("{min} to {max}")
         }
         _ => lens.iter().map(ToString::to_string).collect::<Vec<_>>().join(" · "),
     }

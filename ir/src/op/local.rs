@@ -64,14 +64,15 @@ impl<'a> LocalCtx<'a> {
         ))
     }
 
-    /// The one range of global indices along an axis that this device holds, when the axis is split.
+    /// The one range of global indices along an axis that this device is the primary owner of, when the axis is
+    /// split: what it answers for when an index selects along the axis.
     ///
     /// `Some(None)` where the axis is whole; `None` where the device's indices are not one range.
     pub fn window(&self, slot: Slot, axis: usize) -> Option<Option<Run>> {
-        if self.tensor(slot).sharding.axes[axis].is_none() {
+        let Some(tree) = &self.tensor(slot).sharding.axes[axis] else {
             return Some(None);
-        }
-        match self.runs(slot, axis)?.as_slice() {
+        };
+        match tree.owned_runs(self.classes, self.rank)?.as_slice() {
             [] => Some(Some(Run { start: 0, len: 0 })),
             [one] => Some(Some(*one)),
             _ => None,

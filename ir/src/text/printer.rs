@@ -26,15 +26,16 @@ pub fn print(graph: &Graph) -> Printed {
     };
     p.header(graph);
     let mut layer = None;
-    p.text.push('\n');
-    for (_, inst) in graph.insts() {
-        if inst.layer != layer {
-            layer = inst.layer;
-            match layer {
-                Some(n) => p.put(format_args!("\nlayer {n}\n")),
-                None => p.text.push_str("\nlayer none\n"),
-            }
+    for (i, (_, inst)) in graph.insts().enumerate() {
+        if i == 0 || inst.layer != layer {
+            p.text.push('\n');
         }
+        match inst.layer {
+            same if same == layer => {}
+            Some(n) => p.put(format_args!("layer {n}\n")),
+            None => p.text.push_str("layer none\n"),
+        }
+        layer = inst.layer;
         p.inst(graph, inst);
     }
     p.outputs(&graph.outputs);

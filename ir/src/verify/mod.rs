@@ -62,6 +62,8 @@ mod tests;
 pub use codes::CODES;
 pub use error::{PartsDefect, VerifyError, VerifyErrorKind};
 
+pub use shardings::ShardingRule;
+
 pub use crate::text::Entity;
 
 use crate::graph::Graph;

@@ -8,7 +8,7 @@
 //! - a split value gathered on the host is put together there, piece by piece.
 
 use tpc_ir::op::{
-    Binary, BinaryKind, Concat, Copy, Inferred, LocalCtx, Pad, Repeat, Role, Scale, Sharded, Slice, Slot, TypeError,
+    Binary, BinaryKind, Concat, Copy, Expr, Inferred, LocalCtx, Pad, Repeat, Role, Scale, Sharded, Slice, Slot, TypeError,
 };
 use tpc_ir::{
     ClassData, Dim, Graph, Inst, InstData, Op, Output, Pending, Place, RANK, Run, Sharding, TensorType, Value,
@@ -231,26 +231,22 @@ impl Lowering<'_> {
             return Ok(());
         }
         let rule = data.op.rule(&types(&data.operands), &types(&data.results));
-        let contracted: Vec<usize> = rule
-            .roles
-            .iter()
-            .filter_map(|(role, expr)| match (role, expr) {
-                (Role::Reduce, tpc_ir::op::Expr::Axis(Slot::Operand(0), axis)) => Some(*axis),
-                _ => None,
-            })
-            .collect();
         let product = matches!(data.op, Op::MulMat(_) | Op::MulMatId(_));
         let rank = ctx.rank;
         let rebase = || LowerError::Rebase { op: data.op.name(), value: format!("{inst}"), rank };
-        for axis in contracted {
-            let slots = if product { 0..2 } else { 0..1 };
+        for (role, expr) in &rule.roles {
+            let (Role::Reduce | Role::Gather | Role::Expert, Expr::Axis(Slot::Operand(first), axis)) = (role, expr) else {
+                continue;
+            };
+            // A product contracts the same axis of both its operands.
+            let slots = if product && *role == Role::Reduce { 0..2 } else { *first..*first + 1 };
             for slot in slots {
                 let operand = ctx.operands[slot];
-                let Some(tree) = &operand.sharding.axes[axis] else { continue };
+                let Some(tree) = &operand.sharding.axes[*axis] else { continue };
                 if overlaps(tree, ctx.classes) {
                     let runs = tree.runs(ctx.classes, rank).ok_or_else(rebase)?;
                     let owned = tree.owned_runs(ctx.classes, rank).ok_or_else(rebase)?;
-                    local[slot] = self.select(data, rank, local[slot], axis, &within(&runs, &owned), place)?;
+                    local[slot] = self.select(data, rank, local[slot], *axis, &within(&runs, &owned), place)?;
                 } else if slot == 1 && ctx.operands[0].sharding.cover > 1 {
                     let cover = ctx.operands[0].sharding.cover;
                     let runs = tree.runs(ctx.classes, rank).ok_or_else(rebase)?;
@@ -258,7 +254,7 @@ impl Lowering<'_> {
                     if let ([run], [block]) = (runs.as_slice(), blocks.as_slice()) {
                         let (before, after) = (run.start - block.start, block.end() - run.end());
                         if before + after > 0 {
-                            let pad = Pad { axis: axis as u64, before, after };
+                            let pad = Pad { axis: *axis as u64, before, after };
                             local[slot] = self.push(data, rank, pad.into(), vec![local[slot]], place)?;
                         }
                     } else if !runs.is_empty() {

@@ -32,6 +32,13 @@ impl Choice {
         Choice { optimal: true, distinct: 1, ..Choice::default() }
     }
 
+    /// The choice of these options; of options that share a leaf the first counts.
+    pub fn from_options(options: impl IntoIterator<Item = SplitOption>) -> Choice {
+        let mut out = Choice::none();
+        options.into_iter().for_each(|o| out.push(o));
+        out
+    }
+
     fn push(&mut self, option: SplitOption) {
         if option.leaves.iter().any(|l| self.by_leaf.contains_key(l)) {
             return;

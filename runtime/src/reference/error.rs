@@ -158,15 +158,25 @@ impl ExecError {
         match self {
             E::NotLowered { .. } => "run the lowering pass, which makes one program per device",
             E::WrongPlace { .. } => "insert a copy or a collective that brings the value there",
-            E::Type(_) => "run the verifier, which points at the first op whose operands do not fit",
+            E::Type(_) => {
+                "run the verifier, which points at the first op whose operands do not fit"
+            }
             E::Shape { .. } => "compare the sizes the graph declares with those of the operands",
-            E::Elements { .. } => "give indices and positions as integers, everything else as reals",
-            E::Size { .. } => "bind every symbol of the graph, or choose a smaller context or batch",
+            E::Elements { .. } => {
+                "give indices and positions as integers, everything else as reals"
+            }
+            E::Size { .. } => {
+                "bind every symbol of the graph, or choose a smaller context or batch"
+            }
             E::Index { .. } => "check token ids against the vocabulary and rows against the cache",
             E::MissingWeight { .. } => "check the model file against the architecture it names",
             E::WeightMismatch { .. } => "build the graph from the header of the same model file",
-            E::CutBlock { .. } => "choose ranges that end at blocks, or let the planner choose them",
-            E::PartRange { .. } => "choose ranges within the tensor, or let the planner choose them",
+            E::CutBlock { .. } => {
+                "choose ranges that end at blocks, or let the planner choose them"
+            }
+            E::PartRange { .. } => {
+                "choose ranges within the tensor, or let the planner choose them"
+            }
             E::Quant(_) => "requantise the tensor to a type that can be executed, such as q8_0",
             E::MissingInput { .. } => "supply the input by name, or set the window of the session",
             E::StateResized { .. } => "keep n_ctx from batch to batch, or reset the states",
@@ -326,9 +336,7 @@ mod tests {
     #[test]
     fn a_named_error_keeps_its_code_and_its_first_name() {
         let e = ExecError::Leaf { op: "weight" };
-        let e = e
-            .at(|| "inst3".into())
-            .at(|| unreachable!("already named"));
+        let e = e.at(|| "inst3".into()).at(|| unreachable!("already named"));
         assert_eq!(e.code(), "TPC0519");
         assert!(e.to_string().starts_with("inst3: `weight` is a leaf"));
         assert_eq!(e.cause(), &ExecError::Leaf { op: "weight" });

@@ -15,7 +15,7 @@ use tpc_ir::op::{InputKind, Op, State, Weight};
 use tpc_ir::{Bindings, Graph, Inst, InstData, Output, Place, Run, TensorType, Value};
 
 use super::error::ExecError;
-use super::ops::{OpContext, Options, eval, load_state, load_weight};
+use super::ops::{OpContext, Options, eval, load_weight};
 use super::rounding::round_rows;
 use super::tensor::{Data, Shape, Tensor};
 use super::weights::WeightSource;
@@ -124,6 +124,9 @@ pub type Observer<'a> = dyn FnMut(Value, &Tensor) + 'a;
 /// Supplies the inputs of a batch: the tensor for an input of this kind and declared type.
 pub type Inputs<'a> = dyn FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError> + 'a;
 
+/// A part of a weight on a place: tensors are loaded once per key.
+type PartKey<'a> = (Place, &'a str, Option<&'a [Vec<Run>]>);
+
 /// Runs a graph whose values live on the host and on single devices.
 #[derive(Clone, Debug)]
 pub struct Interpreter<'g> {
@@ -158,7 +161,7 @@ impl<'g> Interpreter<'g> {
             places: BTreeMap::new(),
             transfers: Transfers::default(),
         };
-        let mut loaded: BTreeMap<(Place, &str, Option<&[Vec<Run>]>), Arc<Tensor>> = BTreeMap::new();
+        let mut loaded: BTreeMap<PartKey<'_>, Arc<Tensor>> = BTreeMap::new();
         for (inst, data) in graph.insts() {
             let Op::Weight(op) = &data.op else { continue };
             let value = only_result(data)?;
@@ -319,17 +322,14 @@ impl<'g> Interpreter<'g> {
         }
     }
 
-    fn read_state(
-        &self,
-        op: &State,
-        value: Value,
-        shape: Shape,
-    ) -> Result<Arc<Tensor>, ExecError> {
-        let kept = self.states.get(&value);
-        match load_state(op, shape, kept.map(|t| &**t))? {
-            Some(zeros) => Ok(Arc::new(zeros)),
-            None => kept.cloned().ok_or_else(|| ExecError::Malformed {
-                what: format!("state {:?} has no content", op.name),
+    fn read_state(&self, op: &State, value: Value, shape: Shape) -> Result<Arc<Tensor>, ExecError> {
+        match self.states.get(&value) {
+            None => Tensor::zeros(shape).map(Arc::new),
+            Some(t) if t.dims() == shape.dims => Ok(Arc::clone(t)),
+            Some(t) => Err(ExecError::StateResized {
+                state: op.name.clone(),
+                kept: t.dims(),
+                expected: shape.dims,
             }),
         }
     }

@@ -20,7 +20,7 @@ mod weights;
 
 pub use batch::{Batch, KvCells, MaskValues, SlotKey};
 pub use error::{CODES, ExecError};
-pub use interp::{Interpreter, PlaceStats, Traffic, Transfers};
+pub use interp::{Inputs, Interpreter, Observer, PlaceStats, Traffic, Transfers};
 pub use ops::{Gelu, OpContext, Options, eval};
 pub use session::{Session, SessionConfig};
 pub use tensor::{Data, Shape, Tensor};

@@ -77,10 +77,14 @@ pub(super) fn size_of(dim: &Dim, bindings: &Bindings) -> Result<usize, ExecError
         })
 }
 
-/// Number of elements of a tensor of these sizes.
+/// Number of elements of a tensor of these sizes. The product of any of the sizes fits, even where another is 0.
 pub(super) fn count(dims: [usize; RANK]) -> Result<usize, ExecError> {
-    dims.iter()
-        .try_fold(1_usize, |a, &d| a.checked_mul(d))
+    let bound = dims
+        .iter()
+        .try_fold(1_usize, |a, &d| a.checked_mul(d.max(1)));
+    let empty = dims.contains(&0);
+    bound
+        .map(|n| if empty { 0 } else { n })
         .ok_or_else(|| too_large(dims))
 }
 
@@ -228,10 +232,7 @@ impl Tensor {
             });
         }
         let name = |int| if int { "integer" } else { "real" };
-        let (found, wanted) = (
-            matches!(self.data, Data::Int(_)),
-            shape.dtype.is_integer(),
-        );
+        let (found, wanted) = (matches!(self.data, Data::Int(_)), shape.dtype.is_integer());
         if found == wanted {
             return Ok(());
         }
@@ -264,12 +265,7 @@ impl Tensor {
     }
 
     /// The indices `[start, start + len)` along `axis`, which the caller knows to exist.
-    pub(super) fn slice(
-        &self,
-        axis: usize,
-        start: usize,
-        len: usize,
-    ) -> Result<Tensor, ExecError> {
+    pub(super) fn slice(&self, axis: usize, start: usize, len: usize) -> Result<Tensor, ExecError> {
         let mut dims = self.dims;
         dims[axis] = len;
         self.strided(dims, self.strides(), start * self.strides()[axis])
@@ -313,12 +309,18 @@ mod tests {
             dtype: DType::F32,
             dims: [usize::MAX, 2, 1, 1],
         };
-        assert_eq!(Tensor::zeros(huge).expect_err("overflows").code(), "TPC0505");
+        assert_eq!(
+            Tensor::zeros(huge).expect_err("overflows").code(),
+            "TPC0505"
+        );
         let huge = Shape {
             dtype: DType::F32,
             dims: [usize::MAX / 16, 1, 1, 1],
         };
-        assert_eq!(Tensor::zeros(huge).expect_err("too large").code(), "TPC0505");
+        assert_eq!(
+            Tensor::zeros(huge).expect_err("too large").code(),
+            "TPC0505"
+        );
     }
 
     #[test]

@@ -252,7 +252,11 @@ mod tests {
 
     #[test]
     fn parts_select_packed_blocks() {
-        let part = packed(&[vec![run(32, 32)], vec![run(0, 1), run(2, 1)], vec![run(1, 1)]]);
+        let part = packed(&[
+            vec![run(32, 32)],
+            vec![run(0, 1), run(2, 1)],
+            vec![run(1, 1)],
+        ]);
         assert_eq!(part.expect("in range"), (vec![101, 121], [32, 2, 1, 1]));
         let rows = packed(&[vec![run(0, 64)], vec![run(1, 2)]]).expect("axes 2 and 3 whole");
         assert_eq!(

@@ -9,6 +9,7 @@ use super::keys::Keys;
 use super::{Context, LayerContext};
 use crate::arch::description::{Presence, RopeFactors, RopeForm, WindowedRope};
 use crate::arch::error::ArchError;
+use crate::arch::nearest::shorten;
 use crate::arch::source::{Form, Size, TensorRole};
 
 /// How frequencies are scaled beyond the trained context.
@@ -90,7 +91,7 @@ fn scaling(keys: &Keys<'_>) -> Result<Scaling, ArchError> {
         Some("longrope") => Ok(Scaling::LongRope),
         Some(other) => Err(ArchError::RopeScaling {
             key: keys.name(KEY),
-            found: other.to_owned(),
+            found: shorten(other),
         }),
     }
 }

@@ -52,6 +52,20 @@ fn architectures_that_ignore_the_window_have_none() {
 }
 
 #[test]
+fn every_layer_of_phi_is_windowed_if_the_file_gives_a_window() {
+    let mut pairs = metadata("phi3");
+    let lowered = lower_smallest(&pairs);
+    assert_eq!(lowered.summary.window, Some(16));
+    assert!(
+        states(&lowered.graph)
+            .iter()
+            .all(|s| s.contains("n_ctx_swa"))
+    );
+    set(&mut pairs, "phi3.attention.sliding_window", 0u32);
+    assert_eq!(lower_smallest(&pairs).summary.window, None);
+}
+
+#[test]
 fn a_pattern_may_be_a_period_or_a_list() {
     let windowed = |value: MetaValue| {
         let mut pairs = metadata("gemma3");
@@ -234,4 +248,45 @@ fn a_tied_head_is_the_token_embedding() {
     let head = graph.value(graph.outputs[0].value()).def.0;
     let weight = graph.inst(head).operands[0];
     assert_eq!(graph.value(weight).name, "token_embd.weight");
+}
+
+/// The names of the ops after the last layer.
+fn head_ops(pairs: &[(String, MetaValue)]) -> Vec<&'static str> {
+    let lowered = lower_smallest(pairs);
+    let graph = &lowered.graph;
+    let last = graph.insts().rposition(|(_, i)| i.layer.is_some()).unwrap();
+    let head = graph.insts().skip(last + 1);
+    head.filter(|(_, i)| !i.op.is_leaf())
+        .map(|(_, i)| i.op.name())
+        .collect()
+}
+
+#[test]
+fn logits_are_scaled_and_bounded_where_the_architecture_says_so() {
+    let cap = |arch: &str| {
+        let mut pairs = metadata(arch);
+        set(
+            &mut pairs,
+            &format!("{arch}.final_logit_softcapping"),
+            30.0f32,
+        );
+        pairs
+    };
+    let plain = ["get_rows", "rms_norm", "mul", "mul_mat"];
+    assert_eq!(head_ops(&cap("llama")), plain);
+    assert_eq!(head_ops(&cap("gemma3"))[4..], ["scale", "tanh", "scale"]);
+    let scaled = ["get_rows", "norm", "mul", "mul_mat", "scale"];
+    assert_eq!(head_ops(&metadata("command-r")), scaled);
+}
+
+#[test]
+fn experts_may_hold_gate_and_up_fused() {
+    let pairs = metadata("qwen3moe");
+    let mut tensors = describe::tensors(&pairs, |_| false);
+    tensors.retain(|(name, _)| !name.contains("ffn_gate_exps") && !name.contains("ffn_up_exps"));
+    for il in 0..2 {
+        tensors.push((format!("blk.{il}.ffn_gate_up_exps.weight"), [96, 128, 5, 1]));
+    }
+    let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();
+    assert!(lowered.summary.unused.is_empty());
 }

@@ -3,6 +3,7 @@
 use tpc_ir::op::{FlashAttn, SoftMax};
 
 use super::matmul::dot;
+use super::rank_at_most;
 use crate::reference::error::ExecError;
 use crate::reference::tensor::{Tensor, buffer, count};
 
@@ -25,7 +26,7 @@ fn max_of(logits: &[f64]) -> f64 {
 }
 
 /// A mask's row for row `i1` of batch (`i2`, `i3`); batches repeat.
-fn mask_row<'a>(mask: &'a [f64], dims: [usize; 4], i1: usize, i2: usize, i3: usize) -> &'a [f64] {
+fn mask_row(mask: &[f64], dims: [usize; 4], i1: usize, i2: usize, i3: usize) -> &[f64] {
     let [n, rows, d2, d3] = dims;
     let row = ((i3 % d3.max(1)) * d2 + i2 % d2.max(1)) * rows + i1;
     &mask[row * n..][..n]
@@ -75,19 +76,12 @@ pub(super) fn soft_max(op: &SoftMax, operands: &[&Tensor]) -> Result<Tensor, Exe
 fn slopes(op: &FlashAttn, local: usize) -> Result<Vec<f64>, ExecError> {
     let (heads, total): (Vec<u64>, u64) = match &op.heads {
         Some(w) => {
-            let in_range = |r: &tpc_ir::Run| {
-                r.start
-                    .checked_add(r.len)
-                    .is_some_and(|end| end <= w.total)
-            };
-            if !w.heads.iter().all(in_range)
-                || tpc_ir::sharding::runs_len(&w.heads) != local as u64
+            let in_range =
+                |r: &tpc_ir::Run| r.start.checked_add(r.len).is_some_and(|end| end <= w.total);
+            if !w.heads.iter().all(in_range) || tpc_ir::sharding::runs_len(&w.heads) != local as u64
             {
                 return Err(ExecError::Parameter {
-                    what: format!(
-                        "heads {:?} of {} are not {local} heads",
-                        w.heads, w.total
-                    ),
+                    what: format!("heads {:?} of {} are not {local} heads", w.heads, w.total),
                 });
             }
             let heads = w.heads.iter().flat_map(|r| r.start..r.end());
@@ -125,7 +119,13 @@ pub(super) fn flash_attn(op: &FlashAttn, operands: &[&Tensor]) -> Result<Tensor,
     if heads == 0 || dv == 0 {
         return Tensor::reals_of(dims, out);
     }
-    let sinks = operands.get(4).map(|s| s.reals()).transpose()?;
+    let sinks = match operands.get(4) {
+        Some(s) => {
+            rank_at_most(1, "sinks", s)?;
+            Some(s.reals()?)
+        }
+        None => None,
+    };
     let mask_dims = mask.dims();
     let (q, k, v, mask) = (q.reals()?, k.reals()?, v.reals()?, mask.reals()?);
     let (scale, cap) = (f64::from(op.scale), f64::from(op.softcap));
@@ -190,10 +190,7 @@ mod tests {
     fn soft_max_by_hand() {
         let x = real(&[2, 2], &[0.0, 2.0 * 3.0_f64.ln(), 5.0, 5.0]);
         let op = SoftMax { scale: 0.5 };
-        close(
-            &run(op.clone(), &[&x], &[2, 2]),
-            &[0.25, 0.75, 0.5, 0.5],
-        );
+        close(&run(op.clone(), &[&x], &[2, 2]), &[0.25, 0.75, 0.5, 0.5]);
         let mask = real(&[2, 2], &[-INF, 0.0, -INF, -INF]);
         close(&run(op, &[&x, &mask], &[2, 2]), &[0.0, 1.0, 0.0, 0.0]);
         let none = real(&[0, 2], &[]);
@@ -240,7 +237,11 @@ mod tests {
 
     #[test]
     fn a_fully_masked_row_is_zero() {
-        let (q, k, v) = (noise(&[4, 2, 2], 1), noise(&[4, 3, 1], 2), noise(&[2, 3, 1], 3));
+        let (q, k, v) = (
+            noise(&[4, 2, 2], 1),
+            noise(&[4, 3, 1], 2),
+            noise(&[2, 3, 1], 3),
+        );
         let mask = real(&[3, 2], &[-INF, -INF, -INF, 0.0, -INF, -INF]);
         let out = run(PLAIN, &[&q, &k, &v, &mask], &[2, 2, 2]);
         let v = v.reals().expect("real");
@@ -257,7 +258,11 @@ mod tests {
     /// Heads `[start, start + len)` of q and of the sinks, with the KV heads they meet.
     #[test]
     fn grouped_heads_share_kv_heads_in_order() {
-        let (q, k, v) = (noise(&[4, 2, 6], 1), noise(&[4, 5, 2], 2), noise(&[3, 5, 2], 3));
+        let (q, k, v) = (
+            noise(&[4, 2, 6], 1),
+            noise(&[4, 5, 2], 2),
+            noise(&[3, 5, 2], 3),
+        );
         let (mask, sinks) = (noise(&[5, 2], 4), noise(&[6], 5));
         let whole = run(PLAIN, &[&q, &k, &v, &mask, &sinks], &[3, 6, 2]);
         for h in 0..6 {
@@ -307,7 +312,11 @@ mod tests {
 
     #[test]
     fn alibi_of_a_head_window_is_that_part_of_the_whole() {
-        let (q, k, v) = (noise(&[4, 2, 6], 1), noise(&[4, 5, 6], 2), noise(&[3, 5, 6], 3));
+        let (q, k, v) = (
+            noise(&[4, 2, 6], 1),
+            noise(&[4, 5, 6], 2),
+            noise(&[3, 5, 6], 3),
+        );
         let mask = real(
             &[5, 2],
             &[0.0, -1.0, -2.0, -INF, -INF, -1.0, 0.0, -1.0, -2.0, -3.0],
@@ -344,7 +353,11 @@ mod tests {
             }),
             ..PLAIN
         };
-        let (q, k, v) = (noise(&[4, 1, 2], 1), noise(&[4, 1, 2], 2), noise(&[3, 1, 2], 3));
+        let (q, k, v) = (
+            noise(&[4, 1, 2], 1),
+            noise(&[4, 1, 2], 2),
+            noise(&[3, 1, 2], 3),
+        );
         let mask = real(&[1, 1], &[0.0]);
         for op in [heads(0, 3, 4), heads(3, 2, 4), heads(u64::MAX, 2, 4)] {
             assert_eq!(code(op, &[&q, &k, &v, &mask], &[3, 2, 1]), "TPC0518");
@@ -354,14 +367,26 @@ mod tests {
     #[test]
     fn no_heads_no_cells_no_tokens() {
         let mask = real(&[3, 2], &[0.0; 6]);
-        let (q, k, v) = (real(&[4, 2, 0], &[]), real(&[4, 3, 0], &[]), real(&[2, 3, 0], &[]));
+        let (q, k, v) = (
+            real(&[4, 2, 0], &[]),
+            real(&[4, 3, 0], &[]),
+            real(&[2, 3, 0], &[]),
+        );
         assert!(run(PLAIN, &[&q, &k, &v, &mask], &[2, 0, 2]).is_empty());
         let (k, v) = (noise(&[4, 3, 2], 1), noise(&[2, 3, 2], 1));
         assert!(run(PLAIN, &[&q, &k, &v, &mask], &[2, 0, 2]).is_empty());
         let q = noise(&[4, 2, 2], 1);
-        let (k, v, mask) = (real(&[4, 0, 2], &[]), real(&[2, 0, 2], &[]), real(&[0, 2], &[]));
+        let (k, v, mask) = (
+            real(&[4, 0, 2], &[]),
+            real(&[2, 0, 2], &[]),
+            real(&[0, 2], &[]),
+        );
         close(&run(PLAIN, &[&q, &k, &v, &mask], &[2, 2, 2]), &[0.0; 8]);
-        let (q, k, v) = (real(&[4, 0, 2], &[]), noise(&[4, 3, 2], 1), noise(&[2, 3, 2], 1));
+        let (q, k, v) = (
+            real(&[4, 0, 2], &[]),
+            noise(&[4, 3, 2], 1),
+            noise(&[2, 3, 2], 1),
+        );
         let mask = real(&[3, 0], &[]);
         assert!(run(PLAIN, &[&q, &k, &v, &mask], &[2, 2, 0]).is_empty());
     }

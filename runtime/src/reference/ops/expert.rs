@@ -3,12 +3,15 @@
 use tpc_ir::op::{AddId, MulMatId};
 
 use super::matmul::Reals;
-use super::windowed;
+use super::{rank_at_most, windowed};
 use crate::reference::error::ExecError;
 use crate::reference::tensor::{Tensor, buffer, count};
 
 pub(super) fn mul_mat_id(op: &MulMatId, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let (w, x) = (operands[0], operands[1]);
+    rank_at_most(3, "w", w)?;
+    rank_at_most(3, "x", x)?;
+    rank_at_most(2, "ids", operands[2])?;
     let ids = operands[2].ints()?;
     let [k, m, experts, _] = w.dims();
     let [_, x_rows, ..] = x.dims();
@@ -34,6 +37,9 @@ pub(super) fn mul_mat_id(op: &MulMatId, operands: &[&Tensor]) -> Result<Tensor, 
 
 pub(super) fn add_id(op: &AddId, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let (x, bias) = (operands[0], operands[1]);
+    rank_at_most(3, "x", x)?;
+    rank_at_most(2, "bias", bias)?;
+    rank_at_most(2, "ids", operands[2])?;
     let ids = operands[2].ints()?;
     let [m, used, tokens, _] = x.dims();
     let experts = bias.dims()[1];
@@ -109,6 +115,16 @@ mod tests {
         let op = AddId { window: None };
         let ids = ints(&[1, 1], &[7]);
         assert_eq!(code(op, &[&x, &bias, &ids], &[2, 1, 1]), "TPC0506");
+    }
+
+    #[test]
+    fn axes_beyond_those_of_the_op_are_an_error() {
+        let (w, x) = (real(&[2, 2, 3, 0], &[]), noise(&[2, 1, 1], 1));
+        let ids = ints(&[1, 1], &[0]);
+        assert_eq!(code(ALL, &[&w, &x, &ids], &[2, 1, 1]), "TPC0518");
+        let bias = real(&[2, 3, 0], &[]);
+        let op = AddId { window: None };
+        assert_eq!(code(op, &[&x, &bias, &ids], &[2, 1, 1]), "TPC0518");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Leaves: they have no operands, so what they are comes from the interpreter.
 
-use tpc_ir::op::{Op, State, Weight};
+use tpc_ir::op::{Op, Weight};
 use tpc_ir::{Bindings, TensorType};
 
 use crate::reference::error::ExecError;
@@ -37,21 +37,4 @@ pub(in crate::reference) fn load_weight(
     }
     let bytes = packed.bytes.len() as u64;
     Ok((packed.unpack()?, bytes))
-}
-
-/// The zeros that a state holds before its first batch; `None` when it has content of these sizes.
-pub(in crate::reference) fn load_state(
-    op: &State,
-    shape: Shape,
-    kept: Option<&Tensor>,
-) -> Result<Option<Tensor>, ExecError> {
-    match kept {
-        None => Tensor::zeros(shape).map(Some),
-        Some(t) if t.dims() == shape.dims => Ok(None),
-        Some(t) => Err(ExecError::StateResized {
-            state: op.name.clone(),
-            kept: t.dims(),
-            expected: shape.dims,
-        }),
-    }
 }

@@ -20,10 +20,10 @@ mod testing;
 use tpc_ir::op::{Inferred, Op};
 use tpc_ir::{Bindings, RANK, Run, TensorType};
 
-pub(super) use leaf::{load_state, load_weight};
+pub(super) use leaf::load_weight;
 
 use super::error::ExecError;
-use super::tensor::{Shape, Tensor, size_of};
+use super::tensor::{Shape, Tensor};
 
 /// How GELU in its tanh form, and GELU-quick, are evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,6 +154,16 @@ fn windowed(
     let local = global.checked_sub(window.start).filter(|&i| i < window.len);
     // Inference has checked that the tensor holds the window.
     Ok(local.map(|i| i as usize))
+}
+
+/// Fails unless an operand of which the op knows `rank` axes has no further ones.
+fn rank_at_most(rank: usize, what: &str, t: &Tensor) -> Result<(), ExecError> {
+    if t.dims()[rank..].iter().all(|&d| d == 1) {
+        return Ok(());
+    }
+    Err(ExecError::Parameter {
+        what: format!("{what} has sizes {:?}: the op knows {rank} axes", t.dims()),
+    })
 }
 
 /// Splits the sizes at `axis`: elements before it, its own, and after it.

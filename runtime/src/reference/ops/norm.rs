@@ -125,9 +125,15 @@ mod tests {
             let sum = real(&[width, 3], &sum);
             let op = NormApply { kind, eps, n: 10 };
             let part = run(op.clone(), &[&left, &sum], &[4, 3]);
-            close(&part, &whole.slice(0, 0, 4).expect("ok").reals().expect("real"));
+            close(
+                &part,
+                &whole.slice(0, 0, 4).expect("ok").reals().expect("real"),
+            );
             let part = run(op, &[&right, &sum], &[6, 3]);
-            close(&part, &whole.slice(0, 4, 6).expect("ok").reals().expect("real"));
+            close(
+                &part,
+                &whole.slice(0, 4, 6).expect("ok").reals().expect("real"),
+            );
         }
     }
 

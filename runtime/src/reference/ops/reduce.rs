@@ -37,7 +37,13 @@ pub(super) fn top_k(op: &TopK, operands: &[&Tensor]) -> Result<Tensor, ExecError
         let row = &values[row * n..][..n];
         let mut order: Vec<usize> = (0..n).collect();
         // The sort is stable, so equal elements stay in order of their indices. NaN comes last.
-        let key = |i: usize| if row[i].is_nan() { f64::NEG_INFINITY } else { row[i] };
+        let key = |i: usize| {
+            if row[i].is_nan() {
+                f64::NEG_INFINITY
+            } else {
+                row[i]
+            }
+        };
         order.sort_by(|&a, &b| {
             let by_value = key(b).partial_cmp(&key(a));
             by_value.unwrap_or(std::cmp::Ordering::Equal)
@@ -68,7 +74,10 @@ mod tests {
         let x = real(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         close(&run(Sum { axis: 0 }, &[&x], &[1, 3]), &[3.0, 7.0, 11.0]);
         close(&run(Sum { axis: 1 }, &[&x], &[2, 1]), &[9.0, 12.0]);
-        close(&run(Sum { axis: 0 }, &[&real(&[0, 2], &[])], &[1, 2]), &[0.0; 2]);
+        close(
+            &run(Sum { axis: 0 }, &[&real(&[0, 2], &[])], &[1, 2]),
+            &[0.0; 2],
+        );
         assert_eq!(code(Sum { axis: 4 }, &[&x], &[2, 3]), "TPC0502");
     }
 

@@ -4,6 +4,7 @@ use std::f64::consts::TAU;
 
 use tpc_ir::op::{Rope, RopeMode};
 
+use super::rank_at_most;
 use crate::reference::error::ExecError;
 use crate::reference::tensor::Tensor;
 
@@ -54,6 +55,9 @@ fn frequencies(op: &Rope, factors: Option<&[f64]>) -> Frequencies {
 
 pub(super) fn rope(op: &Rope, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let x = operands[0];
+    for (what, t) in ["positions", "factors"].into_iter().zip(&operands[1..]) {
+        rank_at_most(1, what, t)?;
+    }
     let positions = operands[1].ints()?;
     let factors = operands.get(2).map(|f| f.reals()).transpose()?;
     let f = frequencies(op, factors.as_deref());
@@ -75,10 +79,7 @@ pub(super) fn rope(op: &Rope, operands: &[&Tensor]) -> Result<Tensor, ExecError>
                         RopeMode::Norm => (2 * i, 2 * i + 1),
                         RopeMode::Neox => (i, i + half),
                     };
-                    (row[p], row[q]) = (
-                        row[p] * cos - row[q] * sin,
-                        row[p] * sin + row[q] * cos,
-                    );
+                    (row[p], row[q]) = (row[p] * cos - row[q] * sin, row[p] * sin + row[q] * cos);
                 }
             }
         }

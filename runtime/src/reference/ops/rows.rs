@@ -4,13 +4,14 @@ use tpc_ir::DType;
 use tpc_ir::op::{GetRows, SetRows};
 
 use super::matmul::Reals;
-use super::{around, axis, index, windowed};
+use super::{around, axis, index, rank_at_most, windowed};
 use crate::reference::error::ExecError;
 use crate::reference::rounding::round_rows;
-use crate::reference::tensor::{Data, Tensor, buffer, count};
+use crate::reference::tensor::{Data, Tensor, buffer};
 
 pub(super) fn get_rows(op: &GetRows, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let data = operands[0];
+    rank_at_most(3, "index", operands[1])?;
     let indices = operands[1].ints()?;
     let [n, rows, p, q] = data.dims();
     let r = operands[1].dims()[0];
@@ -51,6 +52,7 @@ pub(super) fn set_rows(
     dtype: DType,
 ) -> Result<Tensor, ExecError> {
     let (dst, rows) = (operands[0], operands[1]);
+    rank_at_most(1, "index", operands[2])?;
     let indices = operands[2].ints()?;
     let axis = axis(op.axis)?;
     if axis == 0 && dtype.is_quantised() {
@@ -64,7 +66,7 @@ pub(super) fn set_rows(
     let (inner, bound, outer) = around(dst.dims(), axis);
     let written = rows.dims()[axis];
     let mut out = dst.reals()?.into_owned();
-    for (i, &at) in indices.iter().enumerate().take(written) {
+    for (i, &at) in indices.iter().enumerate() {
         let at = index("slice to set", at, bound)?;
         for o in 0..outer {
             let from = (o * written + i) * inner;
@@ -72,7 +74,6 @@ pub(super) fn set_rows(
             out[to..to + inner].copy_from_slice(&rows_rounded[from..from + inner]);
         }
     }
-    debug_assert_eq!(Ok(out.len()), count(dst.dims()));
     Tensor::reals_of(dst.dims(), out)
 }
 
@@ -87,7 +88,10 @@ mod tests {
 
     #[test]
     fn rows_by_index_within_their_batch() {
-        let data = real(&[2, 2, 2], &[0.0, 1.0, 10.0, 11.0, 100.0, 101.0, 110.0, 111.0]);
+        let data = real(
+            &[2, 2, 2],
+            &[0.0, 1.0, 10.0, 11.0, 100.0, 101.0, 110.0, 111.0],
+        );
         let index = ints(&[3, 2], &[1, 0, 1, 0, 0, 1]);
         let expected = [
             10.0, 11.0, 0.0, 1.0, 10.0, 11.0, 100.0, 101.0, 100.0, 101.0, 110.0, 111.0,

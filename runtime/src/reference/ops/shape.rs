@@ -58,7 +58,8 @@ pub(super) fn concat(along: u64, operands: &[&Tensor]) -> Result<Tensor, ExecErr
     let mut dims = first.dims();
     dims[axis] = operands.iter().map(|t| t.dims()[axis]).sum();
     if let Data::Int(_) = first.data() {
-        let parts: Result<Vec<_>, _> = operands.iter().map(|t| Ok((t.ints()?, t.dims()))).collect();
+        let parts = operands.iter().map(|t| Ok((t.ints()?, t.dims())));
+        let parts: Result<Vec<_>, ExecError> = parts.collect();
         return Tensor::ints_of(dims, joined(&parts?, dims, axis)?);
     }
     let parts: Result<Vec<_>, ExecError> = operands.iter().map(|t| t.reals()).collect();
@@ -152,7 +153,9 @@ mod tests {
 
     #[test]
     fn reshape_keeps_order() {
-        let op = Reshape { dims: dims(&[3, 2]) };
+        let op = Reshape {
+            dims: dims(&[3, 2]),
+        };
         close(
             &run(op.clone(), &[&six()], &[3, 2]),
             &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
@@ -186,7 +189,12 @@ mod tests {
         let out = eval(&op.into(), &[&six()], &[shape(&[2, 1])], &ctx).expect("ok");
         close(&out[0], &[5.0, 6.0]);
         let op = Repeat {
-            dims: [two, t.checked_mul(&3.into()).expect("ok"), Dim::ONE, Dim::ONE],
+            dims: [
+                two,
+                t.checked_mul(&3.into()).expect("ok"),
+                Dim::ONE,
+                Dim::ONE,
+            ],
         };
         let out = eval(&op.into(), &[&six()], &[shape(&[2, 9])], &ctx).expect("ok");
         assert_eq!(out[0].dims(), [2, 9, 1, 1]);
@@ -260,7 +268,9 @@ mod tests {
 
     #[test]
     fn repeat_tiles_the_whole() {
-        let op = Repeat { dims: dims(&[4, 2]) };
+        let op = Repeat {
+            dims: dims(&[4, 2]),
+        };
         let x = real(&[2, 1], &[1.0, 2.0]);
         close(
             &run(op, &[&x], &[4, 2]),
@@ -271,7 +281,9 @@ mod tests {
         };
         let x = real(&[1, 2], &[1.0, 2.0]);
         close(&run(op, &[&x], &[1, 4]), &[1.0, 2.0, 1.0, 2.0]);
-        let op = Repeat { dims: dims(&[0, 4]) };
+        let op = Repeat {
+            dims: dims(&[0, 4]),
+        };
         assert!(run(op, &[&real(&[0, 2], &[])], &[0, 4]).is_empty());
     }
 
@@ -283,8 +295,14 @@ mod tests {
             after,
         };
         let x = real(&[2, 1], &[1.0, 2.0]);
-        close(&run(op(0, 1, 2), &[&x], &[5, 1]), &[0.0, 1.0, 2.0, 0.0, 0.0]);
+        close(
+            &run(op(0, 1, 2), &[&x], &[5, 1]),
+            &[0.0, 1.0, 2.0, 0.0, 0.0],
+        );
         close(&run(op(1, 1, 0), &[&x], &[2, 2]), &[0.0, 0.0, 1.0, 2.0]);
-        close(&run(op(0, 1, 0), &[&real(&[0, 2], &[])], &[1, 2]), &[0.0; 2]);
+        close(
+            &run(op(0, 1, 0), &[&real(&[0, 2], &[])], &[1, 2]),
+            &[0.0; 2],
+        );
     }
 }

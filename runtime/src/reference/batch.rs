@@ -1,0 +1,367 @@
+//! Batches of tokens, and the cells of the KV cache that they are stored in.
+
+use std::collections::BTreeMap;
+
+use super::error::ExecError;
+use super::tensor::Tensor;
+
+/// Where a token stands: its position in its sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotKey {
+    /// Position, from 0 on.
+    pub pos: u32,
+    /// The sequence.
+    pub seq: u32,
+}
+
+/// Tokens to decode together. The lists but the last have one entry per token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Token ids.
+    pub tokens: Vec<u32>,
+    /// Positions; within a sequence they rise, in this batch and from batch to batch.
+    pub positions: Vec<u32>,
+    /// Sequences.
+    pub seq_ids: Vec<u32>,
+    /// The tokens whose logits are wanted, as indices into the lists above.
+    pub output_rows: Vec<u32>,
+}
+
+impl Batch {
+    /// Consecutive tokens of one sequence, from position `first` on, with the logits of all.
+    pub fn sequence(tokens: &[u32], first: u32, seq: u32) -> Batch {
+        let n = tokens.len() as u32;
+        Batch {
+            tokens: tokens.to_vec(),
+            positions: (0..n).map(|i| first.saturating_add(i)).collect(),
+            seq_ids: vec![seq; tokens.len()],
+            output_rows: (0..n).collect(),
+        }
+    }
+
+    /// The same batch with the logits of its last token only.
+    #[must_use]
+    pub fn last_only(mut self) -> Batch {
+        self.output_rows = (self.tokens.len() as u32)
+            .checked_sub(1)
+            .into_iter()
+            .collect();
+        self
+    }
+
+    /// Where each token stands.
+    ///
+    /// # Errors
+    /// [`ExecError::BadBatch`] when the lists disagree in length or an output row names no token.
+    pub fn keys(&self) -> Result<Vec<SlotKey>, ExecError> {
+        let n = self.tokens.len();
+        for (what, len) in [
+            ("positions", self.positions.len()),
+            ("seq_ids", self.seq_ids.len()),
+        ] {
+            if len != n {
+                return Err(ExecError::BadBatch {
+                    what: format!("{len} {what} for {n} tokens"),
+                });
+            }
+        }
+        if let Some(row) = self.output_rows.iter().find(|&&r| r as usize >= n) {
+            return Err(ExecError::BadBatch {
+                what: format!("output row {row} of {n} tokens"),
+            });
+        }
+        let keys = self.positions.iter().zip(&self.seq_ids);
+        Ok(keys.map(|(&pos, &seq)| SlotKey { pos, seq }).collect())
+    }
+
+    /// How many sequences it has tokens of.
+    pub fn n_seqs(&self) -> usize {
+        let mut seqs = self.seq_ids.clone();
+        seqs.sort_unstable();
+        seqs.dedup();
+        seqs.len()
+    }
+}
+
+/// What a mask holds where a token does attend to a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MaskValues {
+    /// 0.
+    #[default]
+    Zero,
+    /// Minus the distance between the positions, which ALiBi multiplies by each head's slope.
+    Distance,
+}
+
+/// The cells of a KV cache: which token each holds.
+///
+/// With a window `w`, a token sees the last `w` positions of its sequence, itself included (ggml's standard sliding
+/// window: masked where `pos_q − pos_k ≥ w`), and the cell of a token that no further one can see is used again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KvCells {
+    cells: Vec<Option<SlotKey>>,
+    window: Option<u64>,
+    /// Per sequence the first position not decoded yet.
+    next: BTreeMap<u32, u64>,
+}
+
+impl KvCells {
+    /// `n_cells` empty cells.
+    pub fn new(n_cells: usize, window: Option<u64>) -> KvCells {
+        KvCells {
+            cells: vec![None; n_cells],
+            window,
+            next: BTreeMap::new(),
+        }
+    }
+
+    /// Number of cells.
+    pub const fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether there are no cells at all.
+    pub const fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Number of cells up to the last one in use: those that a batch attends to.
+    pub fn n_kv(&self) -> usize {
+        self.cells
+            .iter()
+            .rposition(Option::is_some)
+            .map_or(0, |i| i + 1)
+    }
+
+    /// Assigns a cell to each token, lowest free cell first, and returns the cells. A cell is free when it is empty,
+    /// or when neither a token of this batch nor a later one can see what it holds.
+    ///
+    /// # Errors
+    /// [`ExecError::CacheFull`] when there are not enough free cells, [`ExecError::BadBatch`] when the positions of a
+    /// sequence do not rise. Nothing changes then.
+    pub fn place(&mut self, tokens: &[SlotKey]) -> Result<Vec<usize>, ExecError> {
+        let mut next = self.next.clone();
+        // The first position of each sequence that may still look back.
+        let mut horizon = self.next.clone();
+        let mut started: BTreeMap<u32, u64> = BTreeMap::new();
+        for t in tokens {
+            let pos = u64::from(t.pos);
+            let expected = next.entry(t.seq).or_insert(0);
+            if pos < *expected {
+                return Err(ExecError::BadBatch {
+                    what: format!(
+                        "position {pos} of sequence {} comes after position {}",
+                        t.seq,
+                        *expected - 1
+                    ),
+                });
+            }
+            *expected = pos + 1;
+            started.entry(t.seq).or_insert(pos);
+        }
+        horizon.extend(started);
+        let unseen = |c: &SlotKey| {
+            self.window.is_some_and(|w| {
+                let from = horizon.get(&c.seq).copied().unwrap_or(0);
+                from.saturating_sub(u64::from(c.pos)) >= w
+            })
+        };
+        let free: Vec<usize> = (0..self.cells.len())
+            .filter(|&i| self.cells[i].as_ref().is_none_or(unseen))
+            .collect();
+        if free.len() < tokens.len() {
+            return Err(ExecError::CacheFull {
+                needed: tokens.len(),
+                free: free.len(),
+                cells: self.cells.len(),
+                window: self.window,
+            });
+        }
+        let rows = free[..tokens.len()].to_vec();
+        for (&row, &t) in rows.iter().zip(tokens) {
+            self.cells[row] = Some(t);
+        }
+        self.next = next;
+        Ok(rows)
+    }
+
+    /// Whether a token at `q` attends to what `cell` holds: an earlier or its own position of its sequence, within
+    /// the window.
+    fn sees(&self, q: SlotKey, cell: Option<SlotKey>) -> Option<u32> {
+        let k = cell?;
+        let distance = q.pos.checked_sub(k.pos)?;
+        let within = self.window.is_none_or(|w| u64::from(distance) < w);
+        (k.seq == q.seq && within).then_some(distance)
+    }
+
+    /// The mask of these tokens, already placed, over the first [`Self::n_kv`] cells: `[n_kv, n_tokens]`, −∞ where a
+    /// token does not attend to a cell.
+    ///
+    /// # Errors
+    /// [`ExecError::Size`] when it does not fit memory.
+    pub fn mask(&self, tokens: &[SlotKey], values: MaskValues) -> Result<Tensor, ExecError> {
+        let dims = [self.n_kv(), tokens.len(), 1, 1];
+        let mut out = super::tensor::buffer(dims)?;
+        for &q in tokens {
+            out.extend(
+                self.cells[..dims[0]]
+                    .iter()
+                    .map(|&c| match (self.sees(q, c), values) {
+                        (None, _) => f64::NEG_INFINITY,
+                        (Some(_), MaskValues::Zero) => 0.0,
+                        (Some(distance), MaskValues::Distance) => -f64::from(distance),
+                    }),
+            );
+        }
+        Tensor::reals_of(dims, out)
+    }
+
+    /// Frees the cells of a sequence, which may start again at position 0.
+    pub fn forget(&mut self, seq: u32) {
+        for cell in &mut self.cells {
+            if cell.is_some_and(|c| c.seq == seq) {
+                *cell = None;
+            }
+        }
+        self.next.remove(&seq);
+    }
+
+    /// Frees all cells.
+    pub fn clear(&mut self) {
+        self.cells.fill(None);
+        self.next.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(seq: u32, positions: std::ops::Range<u32>) -> Vec<SlotKey> {
+        positions.map(|pos| SlotKey { pos, seq }).collect()
+    }
+
+    /// One line per token: `.` where it attends, `-` where not.
+    fn picture(cells: &KvCells, tokens: &[SlotKey]) -> Vec<String> {
+        let mask = cells.mask(tokens, MaskValues::Zero).expect("small");
+        let n = mask.dims()[0];
+        mask.reals()
+            .expect("real")
+            .chunks(n.max(1))
+            .map(|row| {
+                row.iter()
+                    .map(|&x| if x == 0.0 { '.' } else { '-' })
+                    .collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_sequence_fills_cells_in_order_and_sees_its_past() {
+        let mut cells = KvCells::new(8, None);
+        let prompt = keys(0, 0..3);
+        assert_eq!(cells.place(&prompt), Ok(vec![0, 1, 2]));
+        assert_eq!(picture(&cells, &prompt), [".--", "..-", "..."]);
+        let next = keys(0, 3..4);
+        assert_eq!(cells.place(&next), Ok(vec![3]));
+        assert_eq!(picture(&cells, &next), ["...."]);
+        assert_eq!(cells.n_kv(), 4);
+    }
+
+    #[test]
+    fn sequences_do_not_see_each_other() {
+        let mut cells = KvCells::new(8, None);
+        let both = [keys(0, 0..2), keys(7, 0..2)].concat();
+        assert_eq!(cells.place(&both), Ok(vec![0, 1, 2, 3]));
+        assert_eq!(picture(&cells, &both), [".---", "..--", "--.-", "--.."]);
+        cells.forget(0);
+        assert_eq!(cells.place(&keys(3, 0..1)), Ok(vec![0]));
+        assert_eq!(cells.place(&keys(7, 2..3)), Ok(vec![1]));
+        assert_eq!(picture(&cells, &keys(7, 2..3)), ["-..."]);
+        cells.forget(7);
+        assert_eq!(cells.n_kv(), 1);
+    }
+
+    #[test]
+    fn a_window_reuses_the_cells_it_has_passed() {
+        let mut cells = KvCells::new(5, Some(3));
+        assert_eq!(cells.place(&keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
+        // Token 4 sees 2, 3 and 4: cells 0 and 1 are free.
+        assert_eq!(cells.place(&keys(0, 4..5)), Ok(vec![0]));
+        assert_eq!(picture(&cells, &keys(0, 4..5)), [".-.."]);
+        assert_eq!(cells.place(&keys(0, 5..7)), Ok(vec![1, 2]));
+        // Cells now hold positions 4, 5, 6, 3: each token of the batch sees the three up to itself.
+        assert_eq!(picture(&cells, &keys(0, 5..7)), ["..-.", "...-"]);
+        assert_eq!(cells.n_kv(), 4);
+    }
+
+    #[test]
+    fn a_cell_that_the_first_token_of_a_batch_sees_is_not_reused_by_the_last() {
+        let mut cells = KvCells::new(4, Some(3));
+        cells.place(&keys(0, 0..3)).expect("empty");
+        // Token 3 needs positions 1 and 2, so only cells 0 and 3 are free for tokens 3 to 5.
+        let full = cells.place(&keys(0, 3..6)).expect_err("three tokens");
+        assert_eq!(full.code(), "TPC0514");
+        assert_eq!(cells.place(&keys(0, 3..5)), Ok(vec![0, 3]));
+    }
+
+    #[test]
+    fn a_waiting_sequence_keeps_what_its_next_token_sees() {
+        let mut cells = KvCells::new(4, Some(2));
+        cells.place(&keys(1, 0..3)).expect("empty");
+        // Sequence 1 continues at 3 and then sees 2 and 3: cell 2 stays.
+        assert_eq!(cells.place(&keys(2, 0..3)), Ok(vec![0, 1, 3]));
+        assert_eq!(cells.place(&keys(1, 3..4)), Ok(vec![0]));
+        assert_eq!(picture(&cells, &keys(1, 3..4)), [".-.-"]);
+    }
+
+    #[test]
+    fn positions_must_rise() {
+        let mut cells = KvCells::new(8, None);
+        cells.place(&keys(0, 0..3)).expect("empty");
+        let before = cells.clone();
+        assert_eq!(
+            cells.place(&keys(0, 2..3)).expect_err("again").code(),
+            "TPC0515"
+        );
+        let twice = [keys(0, 4..5), keys(0, 4..5)].concat();
+        assert_eq!(cells.place(&twice).expect_err("twice").code(), "TPC0515");
+        assert_eq!(
+            cells.place(&keys(0, 3..9)).expect_err("full").code(),
+            "TPC0514"
+        );
+        assert_eq!(cells, before);
+        cells.clear();
+        assert_eq!(cells.n_kv(), 0);
+        assert_eq!(cells.place(&keys(0, 0..8)).expect("all").len(), 8);
+    }
+
+    #[test]
+    fn distances_for_alibi() {
+        let mut cells = KvCells::new(4, None);
+        let tokens = keys(0, 0..3);
+        cells.place(&tokens).expect("empty");
+        let mask = cells
+            .mask(&tokens[1..], MaskValues::Distance)
+            .expect("small");
+        let none = f64::NEG_INFINITY;
+        assert_eq!(
+            *mask.reals().expect("real"),
+            [-1.0, 0.0, none, -2.0, -1.0, 0.0]
+        );
+    }
+
+    #[test]
+    fn the_lists_of_a_batch_must_agree() {
+        let good = Batch::sequence(&[5, 6, 7], 4, 1);
+        assert_eq!(good.keys(), Ok(keys(1, 4..7)));
+        assert_eq!(good.n_seqs(), 1);
+        assert_eq!(good.clone().last_only().output_rows, [2]);
+        let mut bad = good.clone();
+        bad.positions.pop();
+        assert_eq!(bad.keys().expect_err("short").code(), "TPC0515");
+        let mut bad = good;
+        bad.output_rows.push(3);
+        assert_eq!(bad.keys().expect_err("no such token").code(), "TPC0515");
+    }
+}

@@ -1,0 +1,200 @@
+//! A session: a language model that turns batches of tokens into logits.
+
+use tpc_ir::op::{InputKind, Op};
+use tpc_ir::{Bindings, Graph, Output, Symbol, TensorType};
+
+use super::batch::{Batch, KvCells, MaskValues};
+use super::error::ExecError;
+use super::interp::{Inputs, Interpreter};
+use super::ops::Options;
+use super::tensor::Tensor;
+use super::weights::WeightSource;
+
+/// How a session is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// Cells of the KV cache.
+    pub n_ctx: usize,
+    /// Cells of the KV cache of layers with a sliding window; about window + tokens of a batch per sequence.
+    pub n_ctx_swa: usize,
+    /// The window of these layers, in positions; `None` when there are none.
+    pub window: Option<u64>,
+    /// How to compute.
+    pub options: Options,
+}
+
+impl SessionConfig {
+    /// `n_ctx` cells and no sliding window.
+    pub fn new(n_ctx: usize) -> SessionConfig {
+        SessionConfig {
+            n_ctx,
+            n_ctx_swa: 0,
+            window: None,
+            options: Options::default(),
+        }
+    }
+
+    /// The same with layers whose window is `window` positions and whose cache has `n_ctx_swa` cells.
+    #[must_use]
+    pub const fn with_window(mut self, window: u64, n_ctx_swa: usize) -> SessionConfig {
+        (self.window, self.n_ctx_swa) = (Some(window), n_ctx_swa);
+        self
+    }
+}
+
+/// The cells of both caches.
+#[derive(Clone, Debug)]
+struct Caches {
+    full: KvCells,
+    swa: Option<KvCells>,
+}
+
+/// An [`Interpreter`] with the cells of its KV cache.
+///
+/// The graph's output is named `logits`. Its masks hold distances when an attention op of the graph uses ALiBi.
+#[derive(Clone, Debug)]
+pub struct Session<'g> {
+    interpreter: Interpreter<'g>,
+    config: SessionConfig,
+    caches: Caches,
+    mask_values: MaskValues,
+}
+
+impl<'g> Session<'g> {
+    /// A session with an empty cache.
+    ///
+    /// # Errors
+    /// [`ExecError::MissingOutput`] when the graph has no `logits`, and those of [`Interpreter::new`].
+    pub fn new(
+        graph: &'g Graph,
+        weights: &dyn WeightSource,
+        config: SessionConfig,
+    ) -> Result<Session<'g>, ExecError> {
+        let alibi = |op: &Op| matches!(op, Op::FlashAttn(a) if a.max_bias > 0.0);
+        let mask_values = if graph.insts().any(|(_, i)| alibi(&i.op)) {
+            MaskValues::Distance
+        } else {
+            MaskValues::Zero
+        };
+        let is_logits = |o: &Output| matches!(o, Output::Named(name, _) if name == LOGITS);
+        if !graph.outputs.iter().any(is_logits) {
+            return Err(no_logits());
+        }
+        let swa = config
+            .window
+            .map(|w| KvCells::new(config.n_ctx_swa, Some(w)));
+        Ok(Session {
+            interpreter: Interpreter::new(graph, weights, config.options)?,
+            config,
+            caches: Caches {
+                full: KvCells::new(config.n_ctx, None),
+                swa,
+            },
+            mask_values,
+        })
+    }
+
+    /// The interpreter, for its statistics and states.
+    pub const fn interpreter(&self) -> &Interpreter<'g> {
+        &self.interpreter
+    }
+
+    /// How the session is set up.
+    pub const fn config(&self) -> &SessionConfig {
+        &self.config
+    }
+
+    /// Decodes a batch: the logits of its output rows, `[n_vocab, n_outputs]`.
+    ///
+    /// # Errors
+    /// When the batch is malformed, the cache is full, or the graph cannot run; the session is then as it was.
+    pub fn decode(&mut self, batch: &Batch) -> Result<Tensor, ExecError> {
+        self.decode_with(batch, &mut |kind, _| {
+            Err(ExecError::MissingInput {
+                input: format!("{kind:?}"),
+            })
+        })
+    }
+
+    /// [`Self::decode`], asking `others` for inputs that are none of the usual ones.
+    ///
+    /// # Errors
+    /// The same, and those of `others`.
+    pub fn decode_with(
+        &mut self,
+        batch: &Batch,
+        others: &mut Inputs<'_>,
+    ) -> Result<Tensor, ExecError> {
+        let keys = batch.keys()?;
+        let mut caches = self.caches.clone();
+        let rows = caches.full.place(&keys)?;
+        let rows_swa = match &mut caches.swa {
+            Some(swa) => Some(swa.place(&keys)?),
+            None => None,
+        };
+        let n_kv_swa = caches.swa.as_ref().map_or(0, KvCells::n_kv);
+        let n = |n: usize| n as u64;
+        let bindings = Bindings::default()
+            .with(Symbol::NTokens, n(keys.len()))
+            .with(Symbol::NKv, n(caches.full.n_kv()))
+            .with(Symbol::NKvSwa, n(n_kv_swa))
+            .with(Symbol::NCtx, n(self.config.n_ctx))
+            .with(Symbol::NCtxSwa, n(self.config.n_ctx_swa))
+            .with(Symbol::NSeqs, n(batch.n_seqs()))
+            .with(Symbol::NOutputs, n(batch.output_rows.len()));
+        let mask_values = self.mask_values;
+        let mut inputs = |kind: &InputKind, ty: &TensorType| match kind {
+            InputKind::Tokens => indices(batch.tokens.iter().map(|&t| i64::from(t))),
+            InputKind::Positions => indices(batch.positions.iter().map(|&p| i64::from(p))),
+            InputKind::CacheRows => indices(rows.iter().map(|&r| r as i64)),
+            InputKind::CacheRowsSwa => match &rows_swa {
+                Some(rows) => indices(rows.iter().map(|&r| r as i64)),
+                None => others(kind, ty),
+            },
+            InputKind::Mask => caches.full.mask(&keys, mask_values),
+            InputKind::MaskSwa => match &caches.swa {
+                Some(swa) => swa.mask(&keys, mask_values),
+                None => others(kind, ty),
+            },
+            InputKind::OutputRows => indices(batch.output_rows.iter().map(|&r| i64::from(r))),
+            InputKind::Other(_) => others(kind, ty),
+        };
+        let mut outputs = self.interpreter.run(&bindings, &mut inputs)?;
+        let logits = outputs.remove(LOGITS).ok_or_else(no_logits)?;
+        self.caches = caches;
+        Ok(logits)
+    }
+
+    /// Forgets a sequence; its cells are free and it may start again at position 0. Recurrent states are not touched.
+    pub fn forget(&mut self, seq: u32) {
+        self.caches.full.forget(seq);
+        if let Some(swa) = &mut self.caches.swa {
+            swa.forget(seq);
+        }
+    }
+
+    /// Forgets all sequences and the content of all states.
+    pub fn clear(&mut self) {
+        self.caches.full.clear();
+        if let Some(swa) = &mut self.caches.swa {
+            swa.clear();
+        }
+        self.interpreter.reset_states();
+    }
+}
+
+const LOGITS: &str = "logits";
+
+fn no_logits() -> ExecError {
+    ExecError::MissingOutput {
+        name: LOGITS.to_owned(),
+    }
+}
+
+fn indices(values: impl Iterator<Item = i64>) -> Result<Tensor, ExecError> {
+    let values: Vec<i64> = values.collect();
+    Tensor::ints_of([values.len(), 1, 1, 1], values)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! A one-layer model, decoded in every way that must not matter.
+
+use super::*;
+use crate::reference::weights::MemoryWeights;
+use tpc_ir::op::{
+    Binary, BinaryKind, FlashAttn, GetRows, Input, MulMat, Permute, Reshape, Rope, RopeMode,
+    SetRows, Slice, State, Weight,
+};
+use tpc_ir::{DType, Dim, Place, Value};
+
+const VOCAB: u64 = 6;
+/// Two heads of two.
+const WIDTH: u64 = 4;
+
+struct Builder(Graph);
+
+impl Builder {
+    fn leaf(&mut self, op: impl Into<Op>, dtype: DType, dims: &[Dim]) -> Value {
+        let dims: [Dim; 4] = std::array::from_fn(|i| dims.get(i).cloned().unwrap_or(Dim::ONE));
+        let ty = TensorType { dtype, dims };
+        let inst = self.0.push(op, vec![], vec![ty], Place::Host, None);
+        self.0.inst(inst).results[0]
+    }
+
+    fn input(&mut self, kind: InputKind, dtype: DType, dims: &[Dim]) -> Value {
+        self.leaf(Input { kind }, dtype, dims)
+    }
+
+    #[track_caller]
+    fn op(&mut self, op: impl Into<Op>, operands: &[Value]) -> Value {
+        self.0
+            .push_inferred(op, operands.to_vec(), Place::Host, None)
+            .expect("operands fit")
+    }
+
+    /// `[4, n]` to `[2, n, 2]`.
+    fn heads(&mut self, x: Value, n: Dim) -> Value {
+        let dims = [2.into(), 2.into(), n, Dim::ONE];
+        let x = self.op(Reshape { dims }, &[x]);
+        self.op(Permute { axes: [0, 2, 1, 3] }, &[x])
+    }
+
+    /// Stores `x` in a cache and returns the cells that the batch attends to, as heads.
+    fn cached(&mut self, name: &str, x: Value, rows: Value, dtype: DType, swa: bool) -> Value {
+        let (ctx, kv) = if swa {
+            (Symbol::NCtxSwa, Symbol::NKvSwa)
+        } else {
+            (Symbol::NCtx, Symbol::NKv)
+        };
+        let op = State {
+            name: name.into(),
+            parts: None,
+        };
+        let cache = self.leaf(op, dtype, &[WIDTH.into(), ctx.into()]);
+        let value = self.op(SetRows { axis: 1 }, &[cache, x, rows]);
+        self.0.outputs.push(Output::State {
+            state: cache,
+            value,
+        });
+        let slice = Slice {
+            axis: 1,
+            start: Dim::ZERO,
+            len: kv.into(),
+        };
+        let seen = self.op(slice, &[value]);
+        self.heads(seen, kv.into())
+    }
+}
+
+fn model(cache: DType, max_bias: f32, swa: bool) -> Graph {
+    let mut b = Builder(Graph::new("one layer"));
+    let t: Dim = Symbol::NTokens.into();
+    let (rows_kind, mask_kind, kv): (_, _, Dim) = if swa {
+        (
+            InputKind::CacheRowsSwa,
+            InputKind::MaskSwa,
+            Symbol::NKvSwa.into(),
+        )
+    } else {
+        (InputKind::CacheRows, InputKind::Mask, Symbol::NKv.into())
+    };
+    let embd = Weight {
+        tensor: "embd".into(),
+        parts: None,
+    };
+    let embd = b.leaf(embd, DType::F32, &[WIDTH.into(), VOCAB.into()]);
+    let tokens = b.input(InputKind::Tokens, DType::I32, std::slice::from_ref(&t));
+    let positions = b.input(InputKind::Positions, DType::I32, std::slice::from_ref(&t));
+    let rows = b.input(rows_kind, DType::I64, std::slice::from_ref(&t));
+    let mask = b.input(mask_kind, DType::F32, &[kv, t.clone()]);
+    let wanted = b.input(
+        InputKind::OutputRows,
+        DType::I32,
+        &[Symbol::NOutputs.into()],
+    );
+    let x = b.op(GetRows { window: None }, &[embd, tokens]);
+    let rope = Rope {
+        mode: RopeMode::Norm,
+        n_dims: 2,
+        n_ctx_orig: 64,
+        freq_base: 10000.0,
+        freq_scale: 0.3,
+        ext_factor: 0.0,
+        attn_factor: 1.0,
+        beta_fast: 32.0,
+        beta_slow: 1.0,
+    };
+    let dims = [2.into(), 2.into(), t.clone(), Dim::ONE];
+    let q = b.op(Reshape { dims }, &[x]);
+    let q = b.op(rope, &[q, positions]);
+    let k = b.op(
+        Reshape {
+            dims: [WIDTH.into(), t.clone(), Dim::ONE, Dim::ONE],
+        },
+        &[q],
+    );
+    let q = b.op(Permute { axes: [0, 2, 1, 3] }, &[q]);
+    let k = b.cached("k", k, rows, cache, swa);
+    let v = b.cached("v", x, rows, cache, swa);
+    let attn = FlashAttn {
+        scale: 0.7,
+        max_bias,
+        softcap: 0.0,
+        heads: None,
+    };
+    let y = b.op(attn, &[q, k, v, mask]);
+    let dims = [WIDTH.into(), t, Dim::ONE, Dim::ONE];
+    let y = b.op(Reshape { dims }, &[y]);
+    let add = Binary {
+        kind: BinaryKind::Add,
+    };
+    let y = b.op(add, &[x, y]);
+    let y = b.op(GetRows { window: None }, &[y, wanted]);
+    let logits = b.op(MulMat, &[embd, y]);
+    b.0.outputs.push(Output::Named("logits".into(), logits));
+    b.0
+}
+
+fn weights() -> MemoryWeights {
+    let mut w = MemoryWeights::new();
+    let values: Vec<f32> = (0..WIDTH * VOCAB).map(|i| (i as f32 * 1.3).sin()).collect();
+    w.insert_f32("embd", [WIDTH, VOCAB, 1, 1], &values);
+    w
+}
+
+fn session(graph: &Graph, config: SessionConfig) -> Session<'_> {
+    Session::new(graph, &weights(), config).expect("loads")
+}
+
+const TEXT: [u32; 9] = [3, 1, 4, 1, 5, 0, 2, 5, 3];
+
+/// Logits of `TEXT`, decoded in batches of these sizes.
+fn in_batches(s: &mut Session<'_>, seq: u32, sizes: &[usize]) -> Vec<Tensor> {
+    let mut at = 0;
+    let mut out = Vec::new();
+    for &n in sizes {
+        let batch = Batch::sequence(&TEXT[at..at + n], at as u32, seq);
+        let logits = s.decode(&batch).expect("decodes");
+        assert_eq!(logits.dims(), [VOCAB as usize, n, 1, 1]);
+        out.extend((0..n).map(|i| logits.slice(1, i, 1).expect("ok")));
+        at += n;
+    }
+    out
+}
+
+#[test]
+fn batch_sizes_do_not_matter() {
+    for (dtype, max_bias) in [(DType::F32, 0.0), (DType::F16, 0.0), (DType::F32, 8.0)] {
+        let g = model(dtype, max_bias, false);
+        let whole = in_batches(&mut session(&g, SessionConfig::new(16)), 0, &[9]);
+        let parts = in_batches(&mut session(&g, SessionConfig::new(9)), 0, &[4, 1, 1, 3]);
+        assert_eq!(whole, parts);
+    }
+}
+
+#[test]
+fn alibi_sees_distances() {
+    let (a, b) = (model(DType::F32, 0.0, false), model(DType::F32, 8.0, false));
+    let run = |g| in_batches(&mut session(g, SessionConfig::new(9)), 0, &[9]);
+    let (a, b) = (run(&a), run(&b));
+    assert_eq!(a[0], b[0], "one token has no distances");
+    assert_ne!(a[8], b[8]);
+}
+
+#[test]
+fn sequences_in_one_batch_are_as_if_alone() {
+    let g = model(DType::F32, 0.0, false);
+    let alone = in_batches(&mut session(&g, SessionConfig::new(9)), 0, &[9]);
+    let mut s = session(&g, SessionConfig::new(32));
+    let mut out = Vec::new();
+    for i in 0..9 {
+        let batch = Batch {
+            tokens: vec![TEXT[8 - i], TEXT[i]],
+            positions: vec![i as u32; 2],
+            seq_ids: vec![5, 6],
+            output_rows: vec![1],
+        };
+        out.push(s.decode(&batch).expect("decodes"));
+    }
+    for (a, b) in alone.iter().zip(&out) {
+        let (a, b) = (a.reals().expect("real"), b.reals().expect("real"));
+        assert!(a.iter().zip(b.iter()).all(|(a, b)| (a - b).abs() < 1e-14));
+    }
+}
+
+#[test]
+fn a_window_needs_no_more_cells_than_it_sees() {
+    let g = model(DType::F32, 0.0, true);
+    let roomy = SessionConfig::new(9).with_window(3, 9);
+    let tight = SessionConfig::new(9).with_window(3, 4);
+    let a = in_batches(&mut session(&g, roomy), 0, &[9]);
+    let b = in_batches(&mut session(&g, tight), 0, &[3, 2, 1, 2, 1]);
+    for (a, b) in a.iter().zip(&b) {
+        let (a, b) = (a.reals().expect("real"), b.reals().expect("real"));
+        assert!(a.iter().zip(b.iter()).all(|(a, b)| (a - b).abs() < 1e-14));
+    }
+    let full = in_batches(
+        &mut session(&model(DType::F32, 0.0, false), SessionConfig::new(9)),
+        0,
+        &[9],
+    );
+    assert_eq!(a[2], full[2]);
+    assert_ne!(a[3], full[3], "the window hides position 0");
+}
+
+#[test]
+fn a_batch_that_fails_leaves_the_session() {
+    let g = model(DType::F32, 0.0, false);
+    let mut s = session(&g, SessionConfig::new(9));
+    let code = |s: &mut Session<'_>, b: &Batch| s.decode(b).expect_err("must fail").code();
+    let expected = in_batches(&mut s, 0, &[9]);
+    s.clear();
+    let first = in_batches(&mut s, 0, &[1]);
+    assert_eq!(code(&mut s, &Batch::sequence(&[6], 1, 0)), "TPC0506");
+    assert_eq!(code(&mut s, &Batch::sequence(&[1], 0, 0)), "TPC0515");
+    assert_eq!(code(&mut s, &Batch::sequence(&[1; 9], 1, 0)), "TPC0514");
+    let rest = s
+        .decode(&Batch::sequence(&TEXT[1..], 1, 0))
+        .expect("decodes");
+    assert_eq!(first[0], expected[0]);
+    assert_eq!(rest.slice(1, 7, 1), Ok(expected[8].clone()));
+    s.forget(0);
+    assert_eq!(in_batches(&mut s, 3, &[2])[1], expected[1]);
+}
+
+#[test]
+fn only_wanted_logits_are_computed() {
+    let g = model(DType::F32, 0.0, false);
+    let all = in_batches(&mut session(&g, SessionConfig::new(9)), 0, &[9]);
+    let mut s = session(&g, SessionConfig::new(9));
+    let last = s.decode(&Batch::sequence(&TEXT, 0, 0).last_only());
+    assert_eq!(last.as_ref(), Ok(&all[8]));
+    let mut s = session(&g, SessionConfig::new(9));
+    let none = s.decode(&Batch::default()).expect("an empty batch decodes");
+    assert_eq!(none.dims(), [VOCAB as usize, 0, 1, 1]);
+}
+
+#[test]
+fn what_a_session_needs_of_its_graph() {
+    let g = model(DType::F32, 0.0, true);
+    let mut s = session(&g, SessionConfig::new(9));
+    let e = s.decode(&Batch::sequence(&[0], 0, 0));
+    assert_eq!(e.expect_err("no window").code(), "TPC0512");
+    let empty = Graph::new("empty");
+    let e = Session::new(&empty, &weights(), SessionConfig::new(9));
+    assert_eq!(e.map(|_| ()).expect_err("no logits").code(), "TPC0516");
+}

@@ -1,0 +1,62 @@
+//! Fuzz targets of tpc's parsers, as plain functions: a target holds when it returns.
+//!
+//! With a nightly compiler and cargo-fuzz, from the folder `tests`:
+//!
+//! ```text
+//! cargo +nightly fuzz run --features libfuzzer tpir_parse fuzz/corpus/tpir filetests
+//! cargo +nightly fuzz run --features libfuzzer gguf_parse fuzz/corpus/gguf
+//! ```
+//!
+//! On stable, inputs that were found before run through the same functions:
+//!
+//! ```text
+//! cargo run --manifest-path tests/fuzz/Cargo.toml --bin replay -- tpir tests/filetests
+//! ```
+#![deny(unsafe_code)]
+
+use tpc_ir::{text, verify};
+
+/// A target: a name and a function of any bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: [Target; 2] = [("tpir", tpir), ("gguf", gguf)];
+
+/// Parsing any text ends without panic, and errors lie within it. What parses verifies or not without panic; it prints to
+/// a text that parses, to the same graph, and prints the same again.
+pub fn tpir(data: &[u8]) {
+    let Ok(source) = std::str::from_utf8(data) else {
+        return;
+    };
+    match text::parse(source) {
+        Err(errors) => {
+            assert!(!errors.is_empty());
+            for error in errors {
+                assert!(source.get(error.span.range()).is_some(), "{error:?}");
+                assert!(!error.to_string().is_empty() && !error.help().is_empty());
+            }
+        }
+        Ok(parsed) => {
+            let printed = text::print(&parsed.graph);
+            let again = text::parse(&printed.text).expect("what was printed parses");
+            assert_eq!(text::print(&again.graph), printed);
+            match verify::verify(&parsed.graph) {
+                Ok(_) => assert_eq!(again.graph, parsed.graph),
+                Err(errors) => {
+                    for error in errors {
+                        assert!(parsed.spans.get(error.entity).is_some(), "{error}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Parsing any bytes as the header of a GGUF file, whole or cut off, ends without panic.
+pub fn gguf(data: &[u8]) {
+    for len in [data.len() as u64, u64::MAX] {
+        if let Err(error) = tpc::gguf::parse(data, len, "fuzz.gguf") {
+            assert!(!error.to_string().is_empty());
+        }
+    }
+}
