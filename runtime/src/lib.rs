@@ -24,6 +24,6 @@ pub mod reference;
 
 pub use reference::{
     Batch, CODES, Data, ExecError, Gelu, Inputs, Interpreter, KvCells, MaskValues, MemoryWeights,
-    Observer, OpContext, Options, PackedWeight, PlaceStats, Session, SessionConfig, Shape, SlotKey,
-    Tensor, Traffic, Transfers, WeightData, WeightSource, eval, pack,
+    Observer, OpContext, Options, PackedWeight, PlaceStats, Session, SessionConfig, Shape, Tensor,
+    TokenPos, Traffic, Transfers, WeightData, WeightSource, eval, pack,
 };

@@ -125,6 +125,7 @@ impl OpDef for NormStats {
         Rule::opaque()
             .same(0, &[1, 2, 3])
             .role(Role::Reduce, opd(0, 0))
+            .role(Role::Whole, res(0))
     }
 }
 

@@ -48,11 +48,13 @@ pub fn pending_result(
             .copied()
             .filter(|&i| i + 1 == operands.len() || !fits(data[i].pending))
             .collect();
-        if rule.linearity == Linearity::AdditiveFirst
-            && data[0].pending == Pending::Partial
-            && bad == [0]
-        {
-            return Ok(Pending::Partial);
+        // Each device adds the rows of its own experts, to a pending sum or to a whole value that counts once.
+        if rule.linearity == Linearity::AdditiveFirst {
+            match data[0].pending {
+                Pending::Partial if bad == [0] => return Ok(Pending::Partial),
+                Pending::None if bad.is_empty() => return Ok(Pending::Partial),
+                _ => {}
+            }
         }
         return if bad.is_empty() {
             Ok(Pending::Disjoint(e))

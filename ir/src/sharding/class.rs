@@ -1,7 +1,7 @@
 //! Classes: a factor that occurs in many tensors, with the range of it that each device holds.
 
 /// `len` consecutive indices from `start` on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Range {
     /// First index.
     pub start: u64,

@@ -39,7 +39,7 @@
 //! Invariants:
 //!
 //! - For every graph that the [verifier](crate::verify) accepts, parsing what [`print()`] gives yields an equal graph.
-//!   Trees of more than [`MAX_LEAVES`] leaves are the exception: they print, but do not parse.
+//!   Trees of more than [`MAX_LEAVES`] leaves or [`MAX_DEPTH`] levels are the exception: they print, but do not parse.
 //! - Printing what was parsed is canonical: it depends on the graph alone.
 //! - No text makes the parser panic, recurse beyond [`MAX_DEPTH`], take more than linear time, or hold more memory
 //!   than a small multiple of the text's length.

@@ -9,6 +9,8 @@ mod report;
 pub use analysis::{Analysis, InstFacts, RoleUse, Term};
 pub use report::describe_layer;
 
+use std::collections::BTreeMap;
+
 use tpc_ir::factor::{Axes, Cut, Label, Space, Var, solve};
 use tpc_ir::op::{Role, Rule};
 use tpc_ir::{Dim, Graph, Inst, Output, RANK, TensorType, Value};
@@ -82,14 +84,17 @@ impl Factors {
     /// Whether running every rule a second time would refine anything.
     pub fn is_stable(&self, graph: &Graph) -> bool {
         let mut again = self.clone();
-        let leaves = |f: &Factors| -> Vec<Vec<Vec<Var>>> {
-            f.axes
-                .iter()
-                .map(|a| a.iter().map(|&v| {
-                    let mut out = Vec::new();
-                    f.space.leaves(v, &mut out);
-                    out
-                }).collect())
+        // Leaves are told apart by where they first appear: which variable stands for one may change.
+        let leaves = |f: &Factors| -> Vec<(usize, Dim)> {
+            let mut seen: BTreeMap<Var, usize> = BTreeMap::new();
+            let mut found = Vec::new();
+            f.axes.iter().flatten().for_each(|&v| f.space.leaves(v, &mut found));
+            found
+                .into_iter()
+                .map(|v| {
+                    let next = seen.len();
+                    (*seen.entry(v).or_insert(next), f.space.size(v).clone())
+                })
                 .collect()
         };
         let before = leaves(self);

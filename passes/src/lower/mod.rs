@@ -8,10 +8,10 @@
 //! - a split value gathered on the host is put together there, piece by piece.
 
 use tpc_ir::op::{
-    Binary, BinaryKind, Concat, Copy, Expr, Inferred, LocalCtx, Pad, Repeat, Role, Scale, Sharded, Slice, Slot, TypeError,
+    Binary, BinaryKind, Concat, Copy, Expr, Inferred, LocalCtx, Pad, Repeat, Reshape, Role, Scale, Sharded, Slice, Slot, TypeError,
 };
 use tpc_ir::{
-    ClassData, Dim, Graph, Inst, InstData, Op, Output, Pending, Place, RANK, Run, Sharding, TensorType, Value,
+    AxisTree, ClassData, ClassRef, Dim, Graph, Inst, InstData, Op, Output, Pending, Place, RANK, Run, Sharding, TensorType, Value,
 };
 
 /// Why a sharded graph has no programs. The verifier admits no such graph.
@@ -151,6 +151,13 @@ impl Lowering<'_> {
             return Ok(());
         }
         self.align_contraction(inst, data, &ctx, &mut local, place)?;
+        if rank > 0
+            && matches!(data.op, Op::AddId(_))
+            && from.value(data.results[0]).sharding.pending == Pending::Partial
+            && from.value(data.operands[0]).sharding.pending == Pending::None
+        {
+            local[0] = self.zeros_like(data, rank, local[0], place)?;
+        }
         let rebase = || LowerError::Rebase { op: data.op.name(), value: self.name(data), rank };
         let op = data.op.localise(&ctx).ok_or_else(rebase)?;
         let expected: Vec<TensorType> = (0..data.results.len())
@@ -215,6 +222,15 @@ impl Lowering<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Zeros in the shape of `v`, whose axis 0 is constant.
+    fn zeros_like(&mut self, data: &InstData, rank: usize, v: Value, place: Place) -> Result<Value, LowerError> {
+        let n = self.out.value(v).ty.dims[0].as_const();
+        let after = n.ok_or_else(|| LowerError::Rebase { op: data.op.name(), value: self.name(data), rank })?;
+        let none = Slice { axis: 0, start: Dim::ZERO, len: Dim::ZERO };
+        let empty = self.push(data, rank, none.into(), vec![v], place)?;
+        self.push(data, rank, Pad { axis: 0, before: 0, after }.into(), vec![empty], place)
     }
 
     /// Makes the operands of a contraction meet index by index, each index on one device only.
@@ -306,13 +322,8 @@ impl Lowering<'_> {
             (Place::Group(_), _) => parts.push(self.gather(data, &src.sharding, &src.ty, to)?),
             (_, Place::Group(group)) => {
                 for (rank, &device) in from.group(group).devices.iter().enumerate() {
-                    let mut v = self.part(source, 0);
-                    for axis in 0..RANK {
-                        if dst.sharding.axes[axis].is_some() {
-                            let runs = dst.sharding.runs(axis, &dst.ty.dims[axis], &from.classes, rank);
-                            v = self.select(data, rank, v, axis, &runs.ok_or_else(|| rebase(rank))?, src.place)?;
-                        }
-                    }
+                    let v = self.part(source, 0);
+                    let v = self.cut(data, rank, v, &dst.sharding, &dst.ty, src.place)?;
                     parts.push(self.push(data, rank, Copy.into(), vec![v], Place::Device(device))?);
                 }
             }
@@ -325,8 +336,38 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Brings a group's value together on `to`.
+    /// Cuts the part of rank `rank` out of a whole value on `place`.
+    fn cut(
+        &mut self,
+        data: &InstData,
+        rank: usize,
+        mut v: Value,
+        sharding: &Sharding,
+        ty: &TensorType,
+        place: Place,
+    ) -> Result<Value, LowerError> {
+        let classes = &self.from.classes;
+        let name = self.name(data);
+        let rebase = || LowerError::Rebase { op: data.op.name(), value: name.clone(), rank };
+        if let Some(at) = Isolated::of(sharding, ty) {
+            let range = classes[at.class.class.index()].range(rank, at.class.div).ok_or_else(rebase)?;
+            let local = sharding.local_type(ty, classes, rank).ok_or_else(rebase)?;
+            v = self.push(data, rank, Reshape { dims: at.dims(at.size.clone()) }.into(), vec![v], place)?;
+            v = self.select(data, rank, v, 1, &[range], place)?;
+            return self.push(data, rank, Reshape { dims: local.dims }.into(), vec![v], place);
+        }
+        for axis in 0..RANK {
+            if sharding.axes[axis].is_some() {
+                let runs = sharding.runs(axis, &ty.dims[axis], classes, rank).ok_or_else(rebase)?;
+                v = self.select(data, rank, v, axis, &runs, place)?;
+            }
+        }
+        Ok(v)
+    }
+
+    /// Brings a group's value together on `to`: each device sends the indices that it is the primary owner of.
     fn gather(&mut self, data: &InstData, sharding: &Sharding, ty: &TensorType, to: Place) -> Result<Value, LowerError> {
+        let from = self.from;
         let source = data.operands[0];
         let split: Vec<usize> = (0..RANK).filter(|&a| sharding.axes[a].is_some()).collect();
         let name = self.name(data);
@@ -339,18 +380,27 @@ impl Lowering<'_> {
             [one] => *one,
             _ => return Err(rebase()),
         };
+        let isolated = Isolated::of(sharding, ty);
         let tree = sharding.tree(axis, &ty.dims[axis]);
-        // Each device sends the indices it is the primary owner of; the pieces are then put in order.
+        let (axis, tree) = match &isolated {
+            Some(at) => (1, AxisTree::Leaf { size: at.size.clone(), split: Some(at.class) }),
+            None => (axis, tree),
+        };
         let mut pieces: Vec<(Run, Value)> = Vec::new();
-        let ranks = self.map[source.index()].len();
-        for rank in 0..ranks {
-            let runs = tree.runs(&self.from.classes, rank).ok_or_else(rebase)?;
-            let owned = tree.owned_runs(&self.from.classes, rank).ok_or_else(rebase)?;
+        for rank in 0..self.map[source.index()].len() {
+            let runs = tree.runs(&from.classes, rank).ok_or_else(rebase)?;
+            // Segments that are not split come from the first device.
+            let sent: Vec<Run> = pieces.iter().map(|(r, _)| *r).collect();
+            let owned = without(&tree.owned_runs(&from.classes, rank).ok_or_else(rebase)?, &sent);
             if owned.is_empty() {
                 continue;
             }
-            let part = self.part(source, rank);
+            let mut part = self.part(source, rank);
             let place = self.out.value(part).place;
+            if let Some(at) = &isolated {
+                let local = Dim::constant(tpc_ir::sharding::runs_len(&runs));
+                part = self.push(data, rank, Reshape { dims: at.dims(local) }.into(), vec![part], place)?;
+            }
             let sent = self.select(data, rank, part, axis, &within(&runs, &owned), place)?;
             let arrived = self.push(data, rank, Copy.into(), vec![sent], to)?;
             let mut at = 0;
@@ -360,21 +410,85 @@ impl Lowering<'_> {
                 at += run.len;
             }
         }
+        // The pieces are put in order.
         pieces.sort_by_key(|(r, _)| r.start);
-        match pieces.as_slice() {
-            [(_, one)] => Ok(*one),
+        let whole = match pieces.as_slice() {
+            [(_, one)] => *one,
             _ => {
                 let pieces = pieces.into_iter().map(|(_, v)| v).collect();
-                self.push(data, 0, Concat { axis: axis as u64 }.into(), pieces, to)
+                self.push(data, 0, Concat { axis: axis as u64 }.into(), pieces, to)?
             }
+        };
+        if isolated.is_some() {
+            return self.push(data, 0, Reshape { dims: ty.dims.clone() }.into(), vec![whole], to);
         }
+        Ok(whole)
     }
 }
 
-fn overlaps(tree: &tpc_ir::AxisTree, classes: &[ClassData]) -> bool {
+/// A split factor of a value as an axis of its own: the value's elements as `[inner, factor, outer]`, whatever the
+/// sizes around it, symbolic ones included.
+struct Isolated {
+    class: ClassRef,
+    size: Dim,
+    inner: Dim,
+    outer: Dim,
+}
+
+impl Isolated {
+    /// The one split leaf of a value that is no sum and is not the whole of an axis.
+    fn of(sharding: &Sharding, ty: &TensorType) -> Option<Isolated> {
+        let mut out: Option<Isolated> = None;
+        let mut inner = Dim::ONE;
+        for axis in 0..RANK {
+            let tree = sharding.tree(axis, &ty.dims[axis]);
+            let factors = match &tree {
+                AxisTree::Leaf { .. } => std::slice::from_ref(&tree),
+                AxisTree::Product(k) => k.as_slice(),
+                AxisTree::Sum(_) => return None,
+            };
+            for f in factors.iter().rev() {
+                let AxisTree::Leaf { size, split } = f else { return None };
+                match (split, &mut out) {
+                    (Some(_), Some(_)) => return None,
+                    (Some(class), None) => {
+                        out = Some(Isolated { class: *class, size: size.clone(), inner: inner.clone(), outer: Dim::ONE });
+                    }
+                    (None, Some(at)) => at.outer = at.outer.checked_mul(size)?,
+                    (None, None) => inner = inner.checked_mul(size)?,
+                }
+            }
+        }
+        out.filter(|_| !sharding.axes.iter().flatten().all(|t| matches!(**t, AxisTree::Leaf { .. })))
+    }
+
+    /// The sizes of the value, with `size` indices of the factor.
+    fn dims(&self, size: Dim) -> [Dim; RANK] {
+        [self.inner.clone(), size, self.outer.clone(), Dim::ONE]
+    }
+}
+
+fn overlaps(tree: &AxisTree, classes: &[ClassData]) -> bool {
     let mut refs = Vec::new();
     tree.classes(&mut refs);
     refs.iter().any(|c| classes[c.class.index()].overlaps(c.div))
+}
+
+/// The indices of `runs` that are not among `taken`.
+fn without(runs: &[Run], taken: &[Run]) -> Vec<Run> {
+    let mut left = runs.to_vec();
+    for t in taken {
+        left = left
+            .iter()
+            .flat_map(|r| {
+                let before = Run::from_bounds(r.start, r.end().min(t.start));
+                let after = Run::from_bounds(r.start.max(t.end()), r.end());
+                if t.end() <= r.start || t.start >= r.end() { [*r, Run::default()] } else { [before, after] }
+            })
+            .filter(|r| r.len > 0)
+            .collect();
+    }
+    left
 }
 
 /// Where the indices `inner` stand among the packed indices `outer`, which hold them all.

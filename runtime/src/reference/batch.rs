@@ -7,7 +7,7 @@ use super::tensor::Tensor;
 
 /// Where a token stands: its position in its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlotKey {
+pub struct TokenPos {
     /// Position, from 0 on.
     pub pos: u32,
     /// The sequence.
@@ -53,7 +53,7 @@ impl Batch {
     ///
     /// # Errors
     /// [`ExecError::BadBatch`] when the lists disagree in length or an output row names no token.
-    pub fn keys(&self) -> Result<Vec<SlotKey>, ExecError> {
+    pub fn keys(&self) -> Result<Vec<TokenPos>, ExecError> {
         let n = self.tokens.len();
         for (what, len) in [
             ("positions", self.positions.len()),
@@ -71,7 +71,7 @@ impl Batch {
             });
         }
         let keys = self.positions.iter().zip(&self.seq_ids);
-        Ok(keys.map(|(&pos, &seq)| SlotKey { pos, seq }).collect())
+        Ok(keys.map(|(&pos, &seq)| TokenPos { pos, seq }).collect())
     }
 
     /// How many sequences it has tokens of.
@@ -99,7 +99,7 @@ pub enum MaskValues {
 /// window: masked where `pos_q − pos_k ≥ w`), and the cell of a token that no further one can see is used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvCells {
-    cells: Vec<Option<SlotKey>>,
+    cells: Vec<Option<TokenPos>>,
     window: Option<u64>,
     /// Per sequence the first position not decoded yet.
     next: BTreeMap<u32, u64>,
@@ -139,7 +139,7 @@ impl KvCells {
     /// # Errors
     /// [`ExecError::CacheFull`] when there are not enough free cells, [`ExecError::BadBatch`] when the positions of a
     /// sequence do not rise. Nothing changes then.
-    pub fn place(&mut self, tokens: &[SlotKey]) -> Result<Vec<usize>, ExecError> {
+    pub fn place(&mut self, tokens: &[TokenPos]) -> Result<Vec<usize>, ExecError> {
         let mut next = self.next.clone();
         // The first position of each sequence that may still look back.
         let mut horizon = self.next.clone();
@@ -160,7 +160,7 @@ impl KvCells {
             started.entry(t.seq).or_insert(pos);
         }
         horizon.extend(started);
-        let unseen = |c: &SlotKey| {
+        let unseen = |c: &TokenPos| {
             self.window.is_some_and(|w| {
                 let from = horizon.get(&c.seq).copied().unwrap_or(0);
                 from.saturating_sub(u64::from(c.pos)) >= w
@@ -187,7 +187,7 @@ impl KvCells {
 
     /// Whether a token at `q` attends to what `cell` holds: an earlier or its own position of its sequence, within
     /// the window.
-    fn sees(&self, q: SlotKey, cell: Option<SlotKey>) -> Option<u32> {
+    fn sees(&self, q: TokenPos, cell: Option<TokenPos>) -> Option<u32> {
         let k = cell?;
         let distance = q.pos.checked_sub(k.pos)?;
         let within = self.window.is_none_or(|w| u64::from(distance) < w);
@@ -199,7 +199,7 @@ impl KvCells {
     ///
     /// # Errors
     /// [`ExecError::Size`] when it does not fit memory.
-    pub fn mask(&self, tokens: &[SlotKey], values: MaskValues) -> Result<Tensor, ExecError> {
+    pub fn mask(&self, tokens: &[TokenPos], values: MaskValues) -> Result<Tensor, ExecError> {
         let dims = [self.n_kv(), tokens.len(), 1, 1];
         let mut out = super::tensor::buffer(dims)?;
         for &q in tokens {
@@ -237,12 +237,12 @@ impl KvCells {
 mod tests {
     use super::*;
 
-    fn keys(seq: u32, positions: std::ops::Range<u32>) -> Vec<SlotKey> {
-        positions.map(|pos| SlotKey { pos, seq }).collect()
+    fn keys(seq: u32, positions: std::ops::Range<u32>) -> Vec<TokenPos> {
+        positions.map(|pos| TokenPos { pos, seq }).collect()
     }
 
     /// One line per token: `.` where it attends, `-` where not.
-    fn picture(cells: &KvCells, tokens: &[SlotKey]) -> Vec<String> {
+    fn picture(cells: &KvCells, tokens: &[TokenPos]) -> Vec<String> {
         let mask = cells.mask(tokens, MaskValues::Zero).expect("small");
         let n = mask.dims()[0];
         mask.reals()

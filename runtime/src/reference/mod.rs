@@ -18,7 +18,7 @@ mod session;
 mod tensor;
 mod weights;
 
-pub use batch::{Batch, KvCells, MaskValues, SlotKey};
+pub use batch::{Batch, KvCells, MaskValues, TokenPos};
 pub use error::{CODES, ExecError};
 pub use interp::{Inputs, Interpreter, Observer, PlaceStats, Traffic, Transfers};
 pub use ops::{Gelu, OpContext, Options, eval};

@@ -258,7 +258,7 @@ pub fn split_and_run(mut b: Builder, out: Value) -> Fate {
         out.reals().map_or_else(|_| out.ints().expect("integers").iter().map(|&i| i as f64).collect(), |r| r.to_vec())
     };
     let (whole, parts) = (run(graph), run(&programs));
-    assert_eq!(whole.len(), parts.len());
+    assert_eq!(whole.len(), parts.len(), "{sharded}\n{programs}");
     let nmse = tpc::golden::distance(whole, parts).nmse;
     assert!(nmse <= 1e-20, "NMSE {nmse}\n{sharded}\n{programs}");
     Fate::Ran { nmse }

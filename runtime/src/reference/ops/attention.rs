@@ -78,8 +78,8 @@ fn slopes(op: &FlashAttn, local: usize) -> Result<Vec<f64>, ExecError> {
         Some(w) => {
             let in_range =
                 |r: &tpc_ir::Run| r.start.checked_add(r.len).is_some_and(|end| end <= w.total);
-            if !w.heads.iter().all(in_range) || tpc_ir::sharding::runs_len(&w.heads) != local as u64
-            {
+            let named = w.heads.iter().try_fold(0, |n: u64, r| n.checked_add(r.len));
+            if !w.heads.iter().all(in_range) || named != Some(local as u64) {
                 return Err(ExecError::Parameter {
                     what: format!("heads {:?} of {} are not {local} heads", w.heads, w.total),
                 });

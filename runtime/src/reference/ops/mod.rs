@@ -16,6 +16,8 @@ mod rows;
 mod shape;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 use tpc_ir::op::{Inferred, Op};
 use tpc_ir::{Bindings, RANK, Run, TensorType};
