@@ -34,18 +34,42 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// An error.
-    pub fn error(code: &'static str, entity: impl Into<String>, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { code, severity: Severity::Error, message: message.into(), entity: entity.into(), help: None }
+    pub fn error(
+        code: &'static str,
+        entity: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        Diagnostic {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            entity: entity.into(),
+            help: None,
+        }
     }
 
     /// A warning.
-    pub fn warning(code: &'static str, entity: impl Into<String>, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, entity, message) }
+    pub fn warning(
+        code: &'static str,
+        entity: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Warning,
+            ..Diagnostic::error(code, entity, message)
+        }
     }
 
     /// A note.
-    pub fn note(code: &'static str, entity: impl Into<String>, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { severity: Severity::Note, ..Diagnostic::error(code, entity, message) }
+    pub fn note(
+        code: &'static str,
+        entity: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Note,
+            ..Diagnostic::error(code, entity, message)
+        }
     }
 
     /// The same with a cure.
@@ -82,7 +106,9 @@ impl miette::Diagnostic for Diagnostic {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help.as_ref().map(|h| Box::new(h) as Box<dyn fmt::Display>)
+        self.help
+            .as_ref()
+            .map(|h| Box::new(h) as Box<dyn fmt::Display>)
     }
 }
 
@@ -196,7 +222,11 @@ const OWN: &[CodeDoc] = &[
 /// Every documented code, in order.
 pub fn codes() -> Vec<CodeDoc> {
     let mut out: Vec<CodeDoc> = OWN.to_vec();
-    out.extend(crate::gguf::CODES.iter().map(|&(code, title, doc)| CodeDoc { code, title, doc }));
+    out.extend(
+        crate::gguf::CODES
+            .iter()
+            .map(|&(code, title, doc)| CodeDoc { code, title, doc }),
+    );
     out.extend(crate::arch::CODES);
     out.extend(tpc_ir::text::CODES);
     out.extend(tpc_ir::verify::CODES);

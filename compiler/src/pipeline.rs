@@ -47,9 +47,15 @@ impl CacheSizes {
     pub fn new(n_ctx: u64, window: Option<u64>, ubatch: u64, parallel: u64) -> CacheSizes {
         let swa = window.map_or(n_ctx, |w| {
             let cells = w.saturating_mul(parallel).saturating_add(ubatch);
-            cells.checked_next_multiple_of(256).unwrap_or(n_ctx).min(n_ctx)
+            cells
+                .checked_next_multiple_of(256)
+                .unwrap_or(n_ctx)
+                .min(n_ctx)
         });
-        CacheSizes { n_ctx, n_ctx_swa: swa }
+        CacheSizes {
+            n_ctx,
+            n_ctx_swa: swa,
+        }
     }
 }
 
@@ -70,8 +76,13 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
     };
     if placement.ctx_size.is_none() {
         let metadata = header.metadata();
-        let arch = metadata.get_str("general.architecture").map_err(|e| one(e.into()))?.unwrap_or_default();
-        let trained = metadata.get_u64(&format!("{arch}.context_length")).map_err(|e| one(e.into()))?;
+        let arch = metadata
+            .get_str("general.architecture")
+            .map_err(|e| one(e.into()))?
+            .unwrap_or_default();
+        let trained = metadata
+            .get_u64(&format!("{arch}.context_length"))
+            .map_err(|e| one(e.into()))?;
         options.n_ctx = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
     }
     for (option, n) in [
@@ -81,34 +92,67 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
     ] {
         if n == 0 || n > MAX_CONTEXT {
             let message = format!("{n} is out of range");
-            return Err(one(Diagnostic::error("TPC0400", option, message).help(format!("from 1 to {MAX_CONTEXT}"))));
+            return Err(one(Diagnostic::error("TPC0400", option, message)
+                .help(format!("from 1 to {MAX_CONTEXT}"))));
         }
     }
     let model = arch::lower(header, &options).map_err(|e| one(e.into()))?;
     verified("model", &model.graph)?;
-    let caches = CacheSizes::new(options.n_ctx, model.summary.window, placement.ubatch_size, placement.parallel);
+    let caches = CacheSizes::new(
+        options.n_ctx,
+        model.summary.window,
+        placement.ubatch_size,
+        placement.parallel,
+    );
     let mut devices: Vec<String> = placement.devices.iter().map(|d| d.name.clone()).collect();
     if placement.split_mode == SplitMode::None {
         devices.truncate(1);
     }
     let request = PlanRequest {
         topology: placement.topology.clone(),
-        workload: Workload::new(caches.n_ctx, caches.n_ctx_swa, placement.ubatch_size, placement.parallel),
+        workload: Workload::new(
+            caches.n_ctx,
+            caches.n_ctx_swa,
+            placement.ubatch_size,
+            placement.parallel,
+        ),
         tensor_split: placement.tensor_split.clone().filter(|_| devices.len() > 1),
         devices,
     };
     let planned = plan(&model.graph, &request);
     let internal = |e: String| {
-        one(Diagnostic::error("TPC0390", &model.graph.name, e).help("this is a fault of tpc; please report it"))
+        one(Diagnostic::error("TPC0390", &model.graph.name, e)
+            .help("this is a fault of tpc; please report it"))
     };
-    let Planned { factors, analysis, users, choice } = &planned;
-    let sharded = shard(&model.graph, factors, analysis, users, choice, &request.devices)
-        .map_err(|e| internal(e.to_string()))?;
+    let Planned {
+        factors,
+        analysis,
+        users,
+        choice,
+        ..
+    } = &planned;
+    let sharded = shard(
+        &model.graph,
+        factors,
+        analysis,
+        users,
+        choice,
+        &request.devices,
+    )
+    .map_err(|e| internal(e.to_string()))?;
     verified("sharded", &sharded)?;
     let programs = lower(&sharded).map_err(|e| internal(e.to_string()))?;
     verified("programs", &programs)?;
     let estimate = estimate(&model.graph, &planned, &sharded, &request);
-    Ok(Compiled { model, request, planned, sharded, programs, caches, estimate })
+    Ok(Compiled {
+        model,
+        request,
+        planned,
+        sharded,
+        programs,
+        caches,
+        estimate,
+    })
 }
 
 fn verified(stage: &str, graph: &Graph) -> Result<(), Vec<Diagnostic>> {
@@ -116,8 +160,12 @@ fn verified(stage: &str, graph: &Graph) -> Result<(), Vec<Diagnostic>> {
         errors
             .into_iter()
             .map(|e| {
-                Diagnostic::error("TPC0390", format!("{stage} graph"), format!("{}: {e}", e.code()))
-                    .help("this is a fault of tpc; please report it")
+                Diagnostic::error(
+                    "TPC0390",
+                    format!("{stage} graph"),
+                    format!("{}: {e}", e.code()),
+                )
+                .help("this is a fault of tpc; please report it")
             })
             .collect()
     };

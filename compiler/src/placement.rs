@@ -34,27 +34,46 @@ pub const MAX_DEVICES: usize = 64;
 /// [`Diagnostic`] TPC0400 for anything else, and for more than [`MAX_DEVICES`].
 pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
     let wrong = |what: String| {
-        Diagnostic::error("TPC0400", "--devices", what)
-            .help(format!("a count from 1 to {MAX_DEVICES}, or a list such as `cpu,cpu` or `cuda:0,cuda:1`"))
+        Diagnostic::error("TPC0400", "--devices", what).help(format!(
+            "a count from 1 to {MAX_DEVICES}, or a list such as `cpu,cpu` or `cuda:0,cuda:1`"
+        ))
     };
-    let count = |n: usize| if n == 0 || n > MAX_DEVICES { Err(wrong(format!("{n} devices"))) } else { Ok(()) };
+    let count = |n: usize| {
+        if n == 0 || n > MAX_DEVICES {
+            Err(wrong(format!("{n} devices")))
+        } else {
+            Ok(())
+        }
+    };
     if text.trim().chars().all(|c| c.is_ascii_digit()) && !text.trim().is_empty() {
-        let n: usize = text.trim().parse().map_err(|_| wrong(format!("`{text}` devices")))?;
+        let n: usize = text
+            .trim()
+            .parse()
+            .map_err(|_| wrong(format!("`{text}` devices")))?;
         count(n)?;
-        return Ok((0..n).map(|i| DeviceSpec { name: format!("dev{i}"), kind: DeviceKind::Generic }).collect());
+        return Ok((0..n)
+            .map(|i| DeviceSpec {
+                name: format!("dev{i}"),
+                kind: DeviceKind::Generic,
+            })
+            .collect());
     }
     let mut out = Vec::new();
     for (i, part) in text.split(',').enumerate() {
         let part = part.trim();
         let kind = match part.split_once(':') {
             None if part == "cpu" => DeviceKind::Cpu,
-            Some(("cuda", n)) => {
-                DeviceKind::Cuda(n.parse().map_err(|_| wrong(format!("`{part}` has no device number")))?)
-            }
+            Some(("cuda", n)) => DeviceKind::Cuda(
+                n.parse()
+                    .map_err(|_| wrong(format!("`{part}` has no device number")))?,
+            ),
             _ => return Err(wrong(format!("`{part}` is not a device"))),
         };
         // Logical devices may share a physical one, so names carry the position.
-        out.push(DeviceSpec { name: format!("{part}#{i}"), kind });
+        out.push(DeviceSpec {
+            name: format!("{part}#{i}"),
+            kind,
+        });
     }
     count(out.len())?;
     Ok(out)
@@ -71,11 +90,19 @@ pub fn parse_tensor_split(text: &str, devices: usize) -> Result<Vec<f64>, Diagno
     };
     let shares: Vec<f64> = text
         .split([',', '/'])
-        .map(|p| p.trim().parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0))
+        .map(|p| {
+            p.trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|x| x.is_finite() && *x >= 0.0)
+        })
         .collect::<Option<_>>()
         .ok_or_else(|| wrong(format!("`{text}` is not a list of proportions")))?;
     if shares.len() > devices {
-        return Err(wrong(format!("{} proportions for {devices} devices", shares.len())));
+        return Err(wrong(format!(
+            "{} proportions for {devices} devices",
+            shares.len()
+        )));
     }
     if shares.iter().sum::<f64>() <= 0.0 {
         return Err(wrong("every proportion is 0".to_owned()));
@@ -165,10 +192,13 @@ pub const CACHE_TYPES: [DType; 9] = [
 /// # Errors
 /// [`Diagnostic`] TPC0400 for a type that caches cannot have.
 pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
-    DType::from_name(text).filter(|t| CACHE_TYPES.contains(t)).ok_or_else(|| {
-        let known: Vec<&str> = CACHE_TYPES.iter().map(|t| t.name()).collect();
-        Diagnostic::error("TPC0400", option, format!("`{text}` is not a cache type")).help(known.join(", "))
-    })
+    DType::from_name(text)
+        .filter(|t| CACHE_TYPES.contains(t))
+        .ok_or_else(|| {
+            let known: Vec<&str> = CACHE_TYPES.iter().map(|t| t.name()).collect();
+            Diagnostic::error("TPC0400", option, format!("`{text}` is not a cache type"))
+                .help(known.join(", "))
+        })
 }
 
 #[cfg(test)]
@@ -178,8 +208,19 @@ mod tests {
     #[test]
     fn device_lists() {
         assert_eq!(parse_devices("3").map(|d| d.len()), Ok(3));
-        assert_eq!(parse_devices("cuda:0,cuda:0").map(|d| d[1].kind), Ok(DeviceKind::Cuda(0)));
-        for bad in ["0", "65", "", "gpu", "cuda:x", "cpu,,cpu", "99999999999999999999"] {
+        assert_eq!(
+            parse_devices("cuda:0,cuda:0").map(|d| d[1].kind),
+            Ok(DeviceKind::Cuda(0))
+        );
+        for bad in [
+            "0",
+            "65",
+            "",
+            "gpu",
+            "cuda:x",
+            "cpu,,cpu",
+            "99999999999999999999",
+        ] {
             assert_eq!(parse_devices(bad).expect_err(bad).code, "TPC0400");
         }
     }

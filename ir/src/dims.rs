@@ -153,7 +153,7 @@ impl Dim {
     /// The canonical polynomial of these terms; `None` when it is a negative constant, has more than [`MAX_TERMS`]
     /// terms, or a coefficient that has no negative.
     fn from_terms(mut terms: Vec<Term>) -> Option<Dim> {
-        terms.sort_by(|a, b| b.powers.cmp(&a.powers));
+        terms.sort_by_key(|t| std::cmp::Reverse(t.powers));
         let mut out: Vec<Term> = Vec::with_capacity(terms.len());
         for t in terms {
             match out.last_mut() {

@@ -101,7 +101,7 @@ impl DType {
 
     /// Bytes of `elements` consecutive elements; `None` when they are not whole blocks or overflow.
     pub const fn bytes(self, elements: u64) -> Option<u64> {
-        if elements % self.block_len() != 0 {
+        if !elements.is_multiple_of(self.block_len()) {
             return None;
         }
         (elements / self.block_len()).checked_mul(self.block_bytes())

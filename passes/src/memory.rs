@@ -49,7 +49,9 @@ pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footpri
             let place = out.entry(value.place).or_default();
             match &inst.op {
                 Op::Weight(_) => place.weights += bytes(v),
-                Op::State(_) if value.ty.dims.iter().any(|d| d.as_const().is_none()) => place.kv += bytes(v),
+                Op::State(_) if value.ty.dims.iter().any(|d| d.as_const().is_none()) => {
+                    place.kv += bytes(v);
+                }
                 Op::State(_) => place.state += bytes(v),
                 _ if base[v.index()] == v => {
                     let live = live.entry(value.place).or_default();
@@ -59,7 +61,12 @@ pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footpri
                 _ => {}
             }
         }
-        let mut done: Vec<Value> = inst.operands.iter().chain(&inst.results).map(|v| base[v.index()]).collect();
+        let mut done: Vec<Value> = inst
+            .operands
+            .iter()
+            .chain(&inst.results)
+            .map(|v| base[v.index()])
+            .collect();
         done.sort_unstable();
         done.dedup();
         for v in done.into_iter().filter(|v| last_use[v.index()] == i) {
@@ -103,7 +110,11 @@ pub fn traffic(programs: &Graph, batch: &Bindings) -> Traffic {
             _ => continue,
         };
         *counter += 1;
-        out.bytes += programs.value(inst.operands[0]).ty.bytes(batch).unwrap_or(0);
+        out.bytes += programs
+            .value(inst.operands[0])
+            .ty
+            .bytes(batch)
+            .unwrap_or(0);
     }
     out
 }

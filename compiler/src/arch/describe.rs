@@ -2,7 +2,7 @@
 
 use super::blocks::hparams::HParams;
 use super::error::ArchError;
-use super::source::{ExpectedTensor, Recorder};
+use super::source::{ExpectedTensor, Recorder, WeightForms};
 use super::{LowerOptions, find, lowering};
 use crate::gguf::Metadata;
 
@@ -22,9 +22,25 @@ pub fn expected_tensors(
     options: &LowerOptions,
     keep: impl Fn(&ExpectedTensor) -> bool,
 ) -> Result<Vec<ExpectedTensor>, ArchError> {
+    expected_tensors_in(metadata, options, WeightForms::Usual, keep)
+}
+
+/// [`expected_tensors`], with weights in the given form of the several in which files may hold them.
+///
+/// Where there is one form only, as for most weights, it is listed whatever `forms` says.
+///
+/// # Errors
+///
+/// As [`expected_tensors`].
+pub fn expected_tensors_in(
+    metadata: &Metadata,
+    options: &LowerOptions,
+    forms: WeightForms,
+    keep: impl Fn(&ExpectedTensor) -> bool,
+) -> Result<Vec<ExpectedTensor>, ArchError> {
     let arch = find(metadata.require_str("general.architecture")?)?;
     let hparams = HParams::read(arch, metadata, None)?;
-    let mut recorder = Recorder::new(&keep);
+    let mut recorder = Recorder::new(forms, &keep);
     lowering::build(arch, &hparams, options, &mut recorder)?;
     Ok(recorder.into_tensors())
 }

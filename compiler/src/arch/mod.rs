@@ -36,7 +36,7 @@ mod gpt2;
 mod gpt_oss;
 mod llama;
 mod lowering;
-mod nearest;
+pub(crate) mod nearest;
 mod olmo2;
 mod phi;
 mod qwen;
@@ -49,10 +49,10 @@ mod tests;
 use tpc_ir::{DType, Graph};
 
 pub use codes::CODES;
-pub use describe::expected_tensors;
+pub use describe::{expected_tensors, expected_tensors_in};
 pub use description::Arch;
 pub use error::ArchError;
-pub use source::{ExpectedTensor, TensorRole};
+pub use source::{ExpectedTensor, TensorRole, WeightForms};
 
 use crate::gguf::Header;
 use blocks::hparams::HParams;

@@ -1,7 +1,7 @@
 //! Guessing which name was meant.
 
 /// The name that takes the fewest edits to become, if those are few enough for a slip.
-pub(super) fn nearest<'a>(
+pub(crate) fn nearest<'a>(
     found: &str,
     names: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
@@ -18,7 +18,7 @@ pub(super) fn nearest<'a>(
 }
 
 /// A name cut to a length that suits a message.
-pub(in crate::arch) fn shorten(name: &str) -> String {
+pub(crate) fn shorten(name: &str) -> String {
     name.chars().take(64).collect()
 }
 

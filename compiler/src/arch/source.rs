@@ -68,6 +68,32 @@ pub(in crate::arch) enum Form {
     Unusual,
 }
 
+/// The form in which to expect weights that files hold in one of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeightForms {
+    /// The architecture's usual one.
+    #[default]
+    Usual,
+    /// `attn_qkv`, `ffn_gate_up_exps`: several matrices in one.
+    Fused,
+    /// `attn_q`, `ffn_gate`: each matrix by itself.
+    Separate,
+}
+
+impl WeightForms {
+    /// Whether to expect the tensor of that name, which belongs to one of several forms.
+    fn has(self, name: &str, form: Form) -> bool {
+        let is = |stem: &str| name.ends_with(stem);
+        let fused = is(".attn_qkv.weight") || is(".ffn_gate_up_exps.weight");
+        let separate = is(".attn_q.weight") || is(".ffn_gate.weight");
+        match self {
+            WeightForms::Fused if fused || separate => fused,
+            WeightForms::Separate if fused || separate => separate,
+            WeightForms::Usual | WeightForms::Fused | WeightForms::Separate => form == Form::Usual,
+        }
+    }
+}
+
 /// Answers requests.
 pub(in crate::arch) trait TensorSource {
     /// The element type of the tensor, or `None` where an optional one is absent.
@@ -154,14 +180,19 @@ impl TensorSource for FileTensors<'_> {
 
 /// Has every tensor, or every one that is kept, and notes which were asked for.
 pub(in crate::arch) struct Recorder<'a> {
+    forms: WeightForms,
     keep: &'a dyn Fn(&ExpectedTensor) -> bool,
     tensors: Vec<ExpectedTensor>,
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder that has those optional tensors of which `keep` says so.
-    pub(in crate::arch) fn new(keep: &'a dyn Fn(&ExpectedTensor) -> bool) -> Recorder<'a> {
+    /// A recorder that has weights in these forms, and those optional tensors of which `keep` says so.
+    pub(in crate::arch) fn new(
+        forms: WeightForms,
+        keep: &'a dyn Fn(&ExpectedTensor) -> bool,
+    ) -> Recorder<'a> {
         Recorder {
+            forms,
             keep,
             tensors: Vec::new(),
         }
@@ -188,7 +219,7 @@ impl TensorSource for Recorder<'_> {
         Ok(Some(DType::F32))
     }
 
-    fn offers(&self, _: &str, form: Form) -> bool {
-        form == Form::Usual
+    fn offers(&self, name: &str, form: Form) -> bool {
+        self.forms.has(name, form)
     }
 }

@@ -105,7 +105,9 @@ impl PlacementArgs {
         ];
         if let Some((option, _)) = unsupported.iter().find(|(_, given)| *given) {
             let message = "tensors and layers kept on the host are not planned yet";
-            return Err(Failure::usage(Diagnostic::error("TPC0401", *option, message).help("leave the option out")));
+            return Err(Failure::usage(
+                Diagnostic::error("TPC0401", *option, message).help("leave the option out"),
+            ));
         }
         let devices = parse_devices(&self.devices).map_err(Failure::usage)?;
         let split_mode = match self.split_mode.as_str() {
@@ -117,7 +119,11 @@ impl PlacementArgs {
                 return Err(Failure::usage(d.help("auto, none or tensor")));
             }
             other => {
-                let d = Diagnostic::error("TPC0400", "--split-mode", format!("`{other}` is not a split mode"));
+                let d = Diagnostic::error(
+                    "TPC0400",
+                    "--split-mode",
+                    format!("`{other}` is not a split mode"),
+                );
                 return Err(Failure::usage(d.help("auto, none, layer or tensor")));
             }
         };
@@ -129,10 +135,14 @@ impl PlacementArgs {
             None => Topology::default(),
             Some(path) => {
                 let name = path.display().to_string();
-                let text = std::fs::read_to_string(path)
-                    .map_err(|e| Failure::usage(Diagnostic::error("TPC0402", &name, e.to_string())))?;
+                let text = std::fs::read_to_string(path).map_err(|e| {
+                    Failure::usage(Diagnostic::error("TPC0402", &name, e.to_string()))
+                })?;
                 Topology::from_ron(&text).map_err(|e| {
-                    Failure::usage(Diagnostic::error("TPC0403", &name, e.to_string()).help("see `tpc explain TPC0403`"))
+                    Failure::usage(
+                        Diagnostic::error("TPC0403", &name, e.to_string())
+                            .help("see `tpc explain TPC0403`"),
+                    )
                 })?
             }
         };
@@ -160,9 +170,22 @@ mod tests {
 
     #[test]
     fn short_forms_of_several_letters() {
-        let given = ["tpc", "plan", "-ctk", "q8_0", "-ts=3,1", "-c", "7", "--", "-ts"].map(OsString::from);
+        let given = [
+            "tpc", "plan", "-ctk", "q8_0", "-ts=3,1", "-c", "7", "--", "-ts",
+        ]
+        .map(OsString::from);
         let long = normalise(given);
-        let expected = ["tpc", "plan", "--cache-type-k", "q8_0", "--tensor-split=3,1", "-c", "7", "--", "-ts"];
+        let expected = [
+            "tpc",
+            "plan",
+            "--cache-type-k",
+            "q8_0",
+            "--tensor-split=3,1",
+            "-c",
+            "7",
+            "--",
+            "-ts",
+        ];
         assert_eq!(long, expected.map(OsString::from));
     }
 }

@@ -51,16 +51,20 @@ fn factors(compiled: &crate::pipeline::Compiled) -> String {
     let (graph, planned) = (&compiled.model.graph, &compiled.planned);
     let mut seen: Vec<String> = Vec::new();
     let mut out = String::new();
-    for region in tpc_passes::plan::regions(graph, &planned.factors, &planned.analysis) {
+    for region in &planned.regions {
         if seen.contains(&region.signature) {
             continue;
         }
-        let name = region.layer.map_or_else(|| "outside layers".to_owned(), |l| format!("layer {l} and those alike"));
+        let name = region.layer.map_or_else(
+            || "outside layers".to_owned(),
+            |l| format!("layer {l} and those alike"),
+        );
         out.push_str(&format!("{name}\n"));
-        for line in describe_layer(graph, &planned.factors, &planned.analysis, region.layer).lines() {
+        for line in describe_layer(graph, &planned.factors, &planned.analysis, region.layer).lines()
+        {
             out.push_str(&format!("  {line}\n"));
         }
-        seen.push(region.signature);
+        seen.push(region.signature.clone());
     }
     out
 }

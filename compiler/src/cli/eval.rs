@@ -31,7 +31,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", required_unless_present = "tokens")]
     golden: Option<PathBuf>,
     /// Token ids to run, instead of those of a golden file.
-    #[arg(long, value_name = "1,2,3", value_delimiter = ',', conflicts_with = "golden", requires = "logits")]
+    #[arg(
+        long,
+        value_name = "1,2,3",
+        value_delimiter = ',',
+        conflicts_with = "golden",
+        requires = "logits"
+    )]
     tokens: Option<Vec<u32>>,
     /// Write the logits here.
     #[arg(long, value_name = "OUT")]
@@ -50,10 +56,16 @@ struct FileWeights<'a>(&'a GgufFile);
 
 impl WeightSource for FileWeights<'_> {
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError> {
-        let missing = || ExecError::MissingWeight { tensor: tensor.to_owned() };
+        let missing = || ExecError::MissingWeight {
+            tensor: tensor.to_owned(),
+        };
         let info = self.0.header().tensor(tensor).ok_or_else(missing)?;
         let bytes = self.0.tensor_data(info).ok_or_else(missing)?;
-        Ok(WeightData { dtype: info.dtype, ne: info.ne, bytes })
+        Ok(WeightData {
+            dtype: info.dtype,
+            ne: info.ne,
+            bytes,
+        })
     }
 }
 
@@ -65,11 +77,15 @@ impl From<ExecError> for Diagnostic {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if args.executor != Executor::Reference {
-        let d = Diagnostic::error("TPC0401", "--executor", "only `reference` executes programs yet");
+        let d = Diagnostic::error(
+            "TPC0401",
+            "--executor",
+            "only `reference` executes programs yet",
+        );
         return Err(Failure::usage(d.help("--executor reference")));
     }
     // The reference is exact, so its caches are too unless asked otherwise.
-    let mut placement = args.placement.placement(DType::F32)?;
+    let placement = args.placement.placement(DType::F32)?;
     let golden = match &args.golden {
         None => None,
         Some(path) => {
@@ -85,37 +101,66 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         (None, None) => Vec::new(),
     };
     if tokens.is_empty() {
-        return Err(Failure::usage(Diagnostic::error("TPC0400", "--tokens", "no tokens")));
+        return Err(Failure::usage(Diagnostic::error(
+            "TPC0400",
+            "--tokens",
+            "no tokens",
+        )));
     }
-    placement.ctx_size = Some(placement.ctx_size.unwrap_or(tokens.len() as u64));
     let file = GgufFile::open(&args.model).map_err(|e| Failure::of(vec![e.into()]))?;
     if !file.has_data() {
         let name = args.model.display().to_string();
         let d = Diagnostic::error("TPC0405", name, "a header without data cannot be executed");
-        return Err(Failure::usage(d.help("give the whole model; `tpc synth` makes a small one")));
+        return Err(Failure::usage(
+            d.help("give the whole model; `tpc synth` makes a small one"),
+        ));
     }
     let compiled = compile(&file, &placement).map_err(Failure::of)?;
-    let (n_vocab, logits) =
-        execute(&file, &compiled, &tokens, placement.ubatch_size).map_err(|e| Failure::found(vec![e.into()]))?;
+    let (n_vocab, logits) = execute(&file, &compiled, &tokens, placement.ubatch_size)
+        .map_err(|e| Failure::found(vec![e.into()]))?;
     if let Some(path) = &args.logits {
         let logits = logits.iter().map(|&x| x as f32).collect();
-        let out = Golden { tokens: tokens.clone(), n_vocab, seed: 0, logits };
+        let out = Golden {
+            tokens: tokens.clone(),
+            n_vocab,
+            seed: 0,
+            logits,
+        };
         std::fs::write(path, out.to_bytes()).map_err(|e| {
-            Failure::usage(Diagnostic::error("TPC0402", path.display().to_string(), e.to_string()))
+            Failure::usage(Diagnostic::error(
+                "TPC0402",
+                path.display().to_string(),
+                e.to_string(),
+            ))
         })?;
     }
     let Some(golden) = golden else { return Ok(()) };
     if golden.n_vocab != n_vocab {
-        let message = format!("has {} logits per token, the model {n_vocab}", golden.n_vocab);
-        return Err(Failure::found(vec![Diagnostic::error("TPC0406", "golden", message)]));
+        let message = format!(
+            "has {} logits per token, the model {n_vocab}",
+            golden.n_vocab
+        );
+        return Err(Failure::found(vec![Diagnostic::error(
+            "TPC0406", "golden", message,
+        )]));
     }
     let d = distance(golden.logits.iter().map(|&x| f64::from(x)), logits);
-    output::result(&format!("nmse={:e} max_abs={:e} tokens={}\n", d.nmse, d.max_abs, tokens.len()))?;
+    output::result(&format!(
+        "nmse={:e} max_abs={:e} tokens={}\n",
+        d.nmse,
+        d.max_abs,
+        tokens.len()
+    ))?;
     if d.nmse <= args.tolerance {
         return Ok(());
     }
-    let message = format!("NMSE {:e} is above the tolerance {:e}", d.nmse, args.tolerance);
-    Err(Failure::found(vec![Diagnostic::error("TPC0406", "logits", message)]))
+    let message = format!(
+        "NMSE {:e} is above the tolerance {:e}",
+        d.nmse, args.tolerance
+    );
+    Err(Failure::found(vec![Diagnostic::error(
+        "TPC0406", "logits", message,
+    )]))
 }
 
 /// Feeds the tokens as one sequence, in batches of at most `ubatch`; the logits of all.
@@ -126,9 +171,11 @@ fn execute(
     ubatch: u64,
 ) -> Result<(usize, Vec<f64>), ExecError> {
     let cells = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let mut config = SessionConfig::new(cells(compiled.caches.n_ctx));
+    // The context that was asked for decides the graph; cells are made for the tokens that come.
+    let used = |n: u64| cells(n).min(tokens.len());
+    let mut config = SessionConfig::new(used(compiled.caches.n_ctx));
     if let Some(window) = compiled.model.summary.window {
-        config = config.with_window(window, cells(compiled.caches.n_ctx_swa));
+        config = config.with_window(window, used(compiled.caches.n_ctx_swa));
     }
     let mut session = Session::new(&compiled.programs, &FileWeights(file), config)?;
     let mut logits = Vec::new();

@@ -1,5 +1,7 @@
 //! `tpc explain`.
 
+use tpc_ir::CodeDoc;
+
 use super::output::{self, Failure};
 use crate::diag::{Diagnostic, codes};
 
@@ -9,17 +11,35 @@ pub(super) struct Args {
     code: Option<String>,
 }
 
+/// Every code of the compiler and of the runtime, in order. The compiler's library does not know the runtime, so they
+/// meet here.
+fn catalogue() -> Vec<CodeDoc> {
+    let mut out = codes();
+    out.extend(tpc_runtime::CODES);
+    out.sort_by_key(|c| c.code);
+    out
+}
+
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let codes = codes();
+    let codes = catalogue();
     let Some(code) = &args.code else {
-        let list: String = codes.iter().map(|c| format!("{}  {}\n", c.code, c.title)).collect();
+        let list: String = codes
+            .iter()
+            .map(|c| format!("{}  {}\n", c.code, c.title))
+            .collect();
         return output::result(&list);
     };
     let wanted = code.to_ascii_uppercase();
     match codes.iter().find(|c| c.code == wanted) {
-        Some(c) => output::result(&format!("{}: {}\n\n{}\n", c.code, c.title, c.doc.trim_end())),
+        Some(c) => output::result(&format!(
+            "{}: {}\n\n{}\n",
+            c.code,
+            c.title,
+            c.doc.trim_end()
+        )),
         None => Err(Failure::usage(
-            Diagnostic::error("TPC0407", "explain", format!("`{code}` is no code")).help("`tpc explain` lists all codes"),
+            Diagnostic::error("TPC0407", "explain", format!("`{code}` is no code"))
+                .help("`tpc explain` lists all codes"),
         )),
     }
 }

@@ -21,7 +21,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let file = GgufFile::open(&args.model).map_err(|e| Failure::of(vec![e.into()]))?;
     let header = file.header();
     let mut out = String::new();
-    let data = if file.has_data() { "with data" } else { "header only" };
+    let data = if file.has_data() {
+        "with data"
+    } else {
+        "header only"
+    };
     let _ = writeln!(
         out,
         "GGUF v{}, {:?} endian, {} file(s), {data}, alignment {}, data at byte {}\n",
@@ -42,9 +46,17 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let params: u64 = header.tensors().iter().map(TensorInfo::elements).sum();
     let total = u64::try_from(header.data_bytes()).unwrap_or(u64::MAX);
-    let _ = writeln!(out, "\n{} tensors, {params} parameters, {total} bytes ({})", header.tensors().len(), bytes(total));
+    let _ = writeln!(
+        out,
+        "\n{} tensors, {params} parameters, {total} bytes ({})",
+        header.tensors().len(),
+        bytes(total)
+    );
     for (name, (n, elements, size)) in by_type {
-        let _ = writeln!(out, "  {name}: {n} tensors, {elements} parameters, {size} bytes");
+        let _ = writeln!(
+            out,
+            "  {name}: {n} tensors, {elements} parameters, {size} bytes"
+        );
     }
     if args.verbose {
         out.push('\n');

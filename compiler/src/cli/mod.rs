@@ -58,7 +58,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure { diagnostics, status }) => {
+        Err(Failure {
+            diagnostics,
+            status,
+        }) => {
             diagnostics.iter().for_each(output::diagnostic);
             ExitCode::from(status)
         }

@@ -18,19 +18,33 @@ pub(super) struct Failure {
 impl Failure {
     /// Findings of a plan or a comparison.
     pub(super) fn found(diagnostics: Vec<Diagnostic>) -> Failure {
-        Failure { diagnostics, status: 1 }
+        Failure {
+            diagnostics,
+            status: 1,
+        }
     }
 
     /// Bad usage or unreadable input.
     pub(super) fn usage(d: impl Into<Diagnostic>) -> Failure {
-        Failure { diagnostics: vec![d.into()], status: 2 }
+        Failure {
+            diagnostics: vec![d.into()],
+            status: 2,
+        }
     }
 
     /// Status 2 when a diagnostic concerns an option or the file itself, 1 when it concerns the plan.
     pub(super) fn of(diagnostics: Vec<Diagnostic>) -> Failure {
-        let unusable = |d: &Diagnostic| ("TPC0100".."TPC0150").contains(&d.code) || d.code >= "TPC0400";
-        let status = if diagnostics.iter().any(unusable) { 2 } else { 1 };
-        Failure { diagnostics, status }
+        let unusable =
+            |d: &Diagnostic| ("TPC0100".."TPC0150").contains(&d.code) || d.code >= "TPC0400";
+        let status = if diagnostics.iter().any(unusable) {
+            2
+        } else {
+            1
+        };
+        Failure {
+            diagnostics,
+            status,
+        }
     }
 }
 
@@ -39,8 +53,14 @@ pub(super) fn diagnostic(d: &Diagnostic) {
     let stderr = std::io::stderr();
     let mut text = String::new();
     let colour = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-    let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-    let rendered = GraphicalReportHandler::new_themed(theme).with_width(100).render_report(&mut text, d);
+    let theme = if colour {
+        GraphicalTheme::unicode()
+    } else {
+        GraphicalTheme::unicode_nocolor()
+    };
+    let rendered = GraphicalReportHandler::new_themed(theme)
+        .with_width(100)
+        .render_report(&mut text, d);
     if rendered.is_err() {
         text.clear();
         let _ = NarratableReportHandler::new().render_report(&mut text, d);
@@ -52,9 +72,9 @@ pub(super) fn diagnostic(d: &Diagnostic) {
 pub(super) fn result(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::usage(Diagnostic::error("TPC0402", "standard output", e.to_string())))
-        }
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::usage(
+            Diagnostic::error("TPC0402", "standard output", e.to_string()),
+        )),
         _ => Ok(()),
     }
 }
@@ -62,5 +82,7 @@ pub(super) fn result(text: &str) -> Result<(), Failure> {
 /// Columns of the terminal; 100 where there is none.
 pub(super) fn width() -> u16 {
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-    columns.filter(|&c: &u16| (40..=400).contains(&c)).unwrap_or(100)
+    columns
+        .filter(|&c: &u16| (40..=400).contains(&c))
+        .unwrap_or(100)
 }

@@ -53,7 +53,8 @@ fn structured(format: Format, value: &impl Serialize) -> Result<String, Failure>
     let mut text = match format {
         Format::Json => serde_json::to_string_pretty(value).map_err(|e| failed(e.to_string()))?,
         Format::Table | Format::Ron => {
-            ron::ser::to_string_pretty(value, ron::ser::PrettyConfig::new()).map_err(|e| failed(e.to_string()))?
+            ron::ser::to_string_pretty(value, ron::ser::PrettyConfig::new())
+                .map_err(|e| failed(e.to_string()))?
         }
     };
     text.push('\n');
@@ -65,7 +66,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let placement = args.placement.placement(DType::F16)?;
     let planned = GgufFile::open(&args.model)
         .map_err(|e| Failure::of(vec![e.into()]))
-        .and_then(|file| compile(&file, &placement).map_err(Failure::of).map(|c| (file, c)));
+        .and_then(|file| {
+            compile(&file, &placement)
+                .map_err(Failure::of)
+                .map(|c| (file, c))
+        });
     let (file, compiled) = match planned {
         Ok(x) => x,
         Err(failure) => {
@@ -87,7 +92,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         format => structured(format, &report)?,
     };
     output::result(&text)?;
-    if report.diagnostics.iter().any(|d| d.severity == Severity::Error) {
+    if report
+        .diagnostics
+        .iter()
+        .any(|d| d.severity == Severity::Error)
+    {
         return Err(Failure::found(report.diagnostics));
     }
     report.diagnostics.iter().for_each(output::diagnostic);

@@ -7,11 +7,14 @@ pub(super) fn suffix(name: &str) -> String {
     let Some(rest) = name.strip_prefix("blk.") else {
         // Caches: `cache_k_l3`.
         return match name.rsplit_once("_l") {
-            Some((head, n)) if !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()) => head.to_owned(),
+            Some((head, n)) if !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()) => {
+                head.to_owned()
+            }
             _ => name.to_owned(),
         };
     };
-    rest.split_once('.').map_or_else(|| rest.to_owned(), |(_, s)| s.to_owned())
+    rest.split_once('.')
+        .map_or_else(|| rest.to_owned(), |(_, s)| s.to_owned())
 }
 
 /// A tensor of a kind of layer.
@@ -41,7 +44,11 @@ pub struct LayerKind {
 /// Shape without trailing 1s.
 pub(super) fn shape(ne: &[u64]) -> String {
     let rank = ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
-    ne[..rank].iter().map(ToString::to_string).collect::<Vec<_>>().join("×")
+    ne[..rank]
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("×")
 }
 
 fn row(t: &TensorReport) -> TensorRow {
@@ -49,7 +56,10 @@ fn row(t: &TensorReport) -> TensorRow {
         name: suffix(&t.name),
         dtype: t.dtype,
         shape: shape(&t.ne),
-        split: t.sharding.axis.map_or_else(|| "mirrored".to_owned(), |a| format!("axis {a}")),
+        split: t
+            .sharding
+            .axis
+            .map_or_else(|| "mirrored".to_owned(), |a| format!("axis {a}")),
         lens: t.sharding.ranges.lens(),
     }
 }
@@ -66,9 +76,15 @@ pub fn layer_kinds(report: &PlanReport) -> Vec<LayerKind> {
     let mut out: Vec<LayerKind> = Vec::new();
     for (layer, mut rows) in by_layer {
         rows.sort_by(|a, b| a.name.cmp(&b.name));
-        match out.iter_mut().find(|k| k.rows == rows && k.layers.is_empty() == layer.is_none()) {
+        match out
+            .iter_mut()
+            .find(|k| k.rows == rows && k.layers.is_empty() == layer.is_none())
+        {
             Some(k) => k.layers.extend(layer),
-            None => out.push(LayerKind { layers: layer.into_iter().collect(), rows }),
+            None => out.push(LayerKind {
+                layers: layer.into_iter().collect(),
+                rows,
+            }),
         }
     }
     out

@@ -174,8 +174,22 @@ pub struct TrafficReport {
 
 impl From<Traffic> for TrafficReport {
     fn from(t: Traffic) -> TrafficReport {
-        let Traffic { all_reduce, all_gather, reduce_scatter, all_to_all, copies, bytes } = t;
-        TrafficReport { all_reduce, all_gather, reduce_scatter, all_to_all, copies, bytes }
+        let Traffic {
+            all_reduce,
+            all_gather,
+            reduce_scatter,
+            all_to_all,
+            copies,
+            bytes,
+        } = t;
+        TrafficReport {
+            all_reduce,
+            all_gather,
+            reduce_scatter,
+            all_to_all,
+            copies,
+            bytes,
+        }
     }
 }
 
@@ -207,30 +221,54 @@ pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
     let sharding: &Sharding = &data.sharding;
     let axis = (0..RANK).find(|&a| sharding.axes[a].is_some());
     let Some(axis) = axis else {
-        return ShardingReport { kind: "mirrored", axis: None, ranges: Ranges::None };
+        return ShardingReport {
+            kind: "mirrored",
+            axis: None,
+            ranges: Ranges::None,
+        };
     };
     let runs: Vec<Vec<[u64; 2]>> = (0..graph.ranks(data.place))
         .map(|rank| {
-            let runs = sharding.runs(axis, &data.ty.dims[axis], &graph.classes, rank).unwrap_or_default();
+            let runs = sharding
+                .runs(axis, &data.ty.dims[axis], &graph.classes, rank)
+                .unwrap_or_default();
             runs.iter().map(|r| [r.start, r.len]).collect()
         })
         .collect();
     let ranges = if runs.iter().all(|r| r.len() <= 1) {
-        Ranges::Single(runs.iter().map(|r| r.first().copied().unwrap_or([0, 0])).collect())
+        Ranges::Single(
+            runs.iter()
+                .map(|r| r.first().copied().unwrap_or([0, 0]))
+                .collect(),
+        )
     } else {
         Ranges::Segments(runs)
     };
-    ShardingReport { kind: "split", axis: Some(axis), ranges }
+    ShardingReport {
+        kind: "split",
+        axis: Some(axis),
+        ranges,
+    }
 }
 
 /// Puts the report of a plan together.
-pub fn report(path: &str, file: &GgufFile, placement: &Placement, compiled: &Compiled) -> PlanReport {
+pub fn report(
+    path: &str,
+    file: &GgufFile,
+    placement: &Placement,
+    compiled: &Compiled,
+) -> PlanReport {
     let header = file.header();
     let batch = compiled.memory_batch();
     let prints = footprints(&compiled.programs, &batch);
     let device = |name: String, kind: &'static str, place: Place, capacity: Option<f64>| {
         let p = prints.get(&place).copied().unwrap_or_default();
-        let Footprint { weights, kv, state, compute } = p;
+        let Footprint {
+            weights,
+            kv,
+            state,
+            compute,
+        } = p;
         DeviceReport {
             name,
             kind,
@@ -253,10 +291,20 @@ pub fn report(path: &str, file: &GgufFile, placement: &Placement, compiled: &Com
                 DeviceKind::Cuda(_) => "cuda",
             };
             let capacity = placement.topology.device(i).memory;
-            device(d.name.clone(), kind, Place::Device(tpc_ir::Device::new(i)), capacity)
+            device(
+                d.name.clone(),
+                kind,
+                Place::Device(tpc_ir::Device::new(i)),
+                capacity,
+            )
         })
         .collect();
-    let host = device("host".to_owned(), "host", Place::Host, placement.topology.host.memory);
+    let host = device(
+        "host".to_owned(),
+        "host",
+        Place::Host,
+        placement.topology.host.memory,
+    );
     let tensors = tensors(compiled);
     let used: u64 = compiled
         .weights()
@@ -272,13 +320,21 @@ pub fn report(path: &str, file: &GgufFile, placement: &Placement, compiled: &Com
             arch: compiled.model.summary.arch.to_owned(),
             name: compiled.model.summary.name.clone(),
             n_layer: compiled.model.summary.n_layer,
-            n_params: header.tensors().iter().map(crate::gguf::TensorInfo::elements).sum(),
+            n_params: header
+                .tensors()
+                .iter()
+                .map(crate::gguf::TensorInfo::elements)
+                .sum(),
             bytes,
             n_ctx: compiled.caches.n_ctx,
             unused_bytes: bytes.saturating_sub(used),
         },
         verdict: "ok",
-        split_mode: if compiled.request.devices.len() > 1 { "tensor" } else { "none" },
+        split_mode: if compiled.request.devices.len() > 1 {
+            "tensor"
+        } else {
+            "none"
+        },
         devices,
         host,
         tensors,
@@ -292,11 +348,19 @@ pub fn report(path: &str, file: &GgufFile, placement: &Placement, compiled: &Com
             baseline_single_us: compiled.estimate.baseline_single_us,
         },
         mirrored_bytes: held.saturating_sub(used),
-        search: SearchReport { distinct: choice.distinct, priced: choice.priced, optimal: choice.optimal },
+        search: SearchReport {
+            distinct: choice.distinct,
+            priced: choice.priced,
+            optimal: choice.optimal,
+        },
         diagnostics: Vec::new(),
     };
     out.diagnostics = findings(compiled, &out);
-    if out.diagnostics.iter().any(|d| d.severity == Severity::Error) {
+    if out
+        .diagnostics
+        .iter()
+        .any(|d| d.severity == Severity::Error)
+    {
         out.verdict = "error";
     }
     out
@@ -361,8 +425,15 @@ fn findings(compiled: &Compiled, report: &PlanReport) -> Vec<Diagnostic> {
     let model = &compiled.model.graph;
     for (inst, cut) in &compiled.planned.factors.opaque {
         let data = model.inst(*inst);
-        let name = data.results.first().map_or("", |&v| model.value(v).name.as_str());
-        out.push(Diagnostic::warning("TPC0304", name, format!("`{}` {cut}", data.op.name())));
+        let name = data
+            .results
+            .first()
+            .map_or("", |&v| model.value(v).name.as_str());
+        out.push(Diagnostic::warning(
+            "TPC0304",
+            name,
+            format!("`{}` {cut}", data.op.name()),
+        ));
     }
     out
 }
@@ -377,9 +448,10 @@ fn whole_weights(compiled: &Compiled, report: &PlanReport, out: &mut Vec<Diagnos
         let v = inst.results[0];
         let ty = &model.value(v).ty;
         let bytes = ty.bytes(&tpc_ir::Bindings::default()).unwrap_or(0);
-        let split = planned.analysis.terms[v.index()]
-            .iter()
-            .any(|t| t.leaves().any(|l| tpc_passes::shard::Selection::class_of(compiled.choice(), l).is_some()));
+        let split = planned.analysis.terms[v.index()].iter().any(|t| {
+            t.leaves()
+                .any(|l| tpc_passes::shard::Selection::class_of(compiled.choice(), l).is_some())
+        });
         if split || ty.dims[1].is_one() || bytes.saturating_mul(1000) < report.model.bytes {
             continue;
         }
@@ -390,7 +462,10 @@ fn whole_weights(compiled: &Compiled, report: &PlanReport, out: &mut Vec<Diagnos
                 let why = match refusal(&planned.factors, &planned.analysis, leaf) {
                     Some(Refusal::Whole(i)) => {
                         let op = model.inst(i);
-                        let name = op.results.first().map_or("", |&v| model.value(v).name.as_str());
+                        let name = op
+                            .results
+                            .first()
+                            .map_or("", |&v| model.value(v).name.as_str());
                         format!("`{}` of {name} needs it whole", op.op.name())
                     }
                     Some(Refusal::Twice(_)) => "it meets itself in one value".to_owned(),
@@ -414,8 +489,15 @@ fn whole_weights(compiled: &Compiled, report: &PlanReport, out: &mut Vec<Diagnos
         }
     }
     for (_, name, reason, count, bytes) in groups {
-        let many = if count > 1 { format!(" and {} alike", count - 1) } else { String::new() };
-        let message = format!("{name}{many} ({}) stays whole on every device: {reason}", table::bytes(bytes));
+        let many = if count > 1 {
+            format!(" and {} alike", count - 1)
+        } else {
+            String::new()
+        };
+        let message = format!(
+            "{name}{many} ({}) stays whole on every device: {reason}",
+            table::bytes(bytes)
+        );
         out.push(Diagnostic::warning("TPC0301", name, message));
     }
 }
@@ -426,7 +508,11 @@ fn ranges(compiled: &Compiled, out: &mut Vec<Diagnostic>) {
     let mut empty: Vec<(String, String, u64)> = Vec::new();
     let mut shared: Vec<(String, String, u64)> = Vec::new();
     for c in &compiled.sharded.classes {
-        let kind = c.name.split_once(' ').map_or(c.name.as_str(), |(_, k)| k).to_owned();
+        let kind = c
+            .name
+            .split_once(' ')
+            .map_or(c.name.as_str(), |(_, k)| k)
+            .to_owned();
         let idle: Vec<&str> = (0..c.ranges.len())
             .filter(|&r| c.ranges[r].len == 0 && shares[r] > 0.0)
             .map(|r| compiled.request.devices[r].as_str())
@@ -439,20 +525,33 @@ fn ranges(compiled: &Compiled, out: &mut Vec<Diagnostic>) {
             None => list.push((kind.clone(), text, 1)),
         };
         if !idle.is_empty() {
-            count(&mut empty, format!("{} of {}: nothing for {}", kind, c.size, idle.join(", ")));
+            count(
+                &mut empty,
+                format!("{} of {}: nothing for {}", kind, c.size, idle.join(", ")),
+            );
         }
     }
     let mut seen = Vec::new();
     for (_, v) in compiled.sharded.values() {
         let mut refs = Vec::new();
-        v.sharding.axes.iter().flatten().for_each(|t| t.classes(&mut refs));
+        v.sharding
+            .axes
+            .iter()
+            .flatten()
+            .for_each(|t| t.classes(&mut refs));
         for r in refs.into_iter().filter(|r| r.div > 1) {
             let c = compiled.sharded.class(r.class);
             if c.overlaps(r.div) && !seen.contains(&r) {
                 seen.push(r);
                 let kv = c.size / r.div;
-                let held: u64 = (0..c.ranges.len()).filter_map(|d| c.range(d, r.div)).map(|x| x.len).sum();
-                let text = format!("{kv} KV heads are held {held} times over {} devices", c.ranges.len());
+                let held: u64 = (0..c.ranges.len())
+                    .filter_map(|d| c.range(d, r.div))
+                    .map(|x| x.len)
+                    .sum();
+                let text = format!(
+                    "{kv} KV heads are held {held} times over {} devices",
+                    c.ranges.len()
+                );
                 match shared.iter_mut().find(|(_, t, _)| *t == text) {
                     Some(x) => x.2 += 1,
                     None => shared.push((String::new(), text, 1)),
@@ -467,6 +566,10 @@ fn ranges(compiled: &Compiled, out: &mut Vec<Diagnostic>) {
         );
     }
     for (_, text, n) in shared {
-        out.push(Diagnostic::note("TPC0306", "", format!("{text} ({n} layers)")));
+        out.push(Diagnostic::note(
+            "TPC0306",
+            "",
+            format!("{text} ({n} layers)"),
+        ));
     }
 }

@@ -22,7 +22,13 @@ pub fn bytes(n: u64) -> String {
             break;
         }
     }
-    if x < 10.0 { format!("{x:.2} {unit}") } else if x < 100.0 { format!("{x:.1} {unit}") } else { format!("{x:.0} {unit}") }
+    if x < 10.0 {
+        format!("{x:.2} {unit}")
+    } else if x < 100.0 {
+        format!("{x:.1} {unit}")
+    } else {
+        format!("{x:.0} {unit}")
+    }
 }
 
 fn count(n: u64) -> String {
@@ -45,7 +51,11 @@ fn span(layers: &[u32]) -> String {
         if !out.is_empty() {
             out.push_str(", ");
         }
-        let _ = if i == j { write!(out, "{}", layers[i]) } else { write!(out, "{}-{}", layers[i], layers[j]) };
+        let _ = if i == j {
+            write!(out, "{}", layers[i])
+        } else {
+            write!(out, "{}-{}", layers[i], layers[j])
+        };
         i = j + 1;
     }
     out
@@ -59,16 +69,25 @@ fn lens(lens: &[u64]) -> String {
             format!("{} × {first}", lens.len())
         }
         _ if lens.len() > 4 => {
-            let (min, max) = (lens.iter().min().unwrap_or(&0), lens.iter().max().unwrap_or(&0));
+            let (min, max) = (
+                lens.iter().min().unwrap_or(&0),
+                lens.iter().max().unwrap_or(&0),
+            );
             format!("{min} to {max}")
         }
-        _ => lens.iter().map(ToString::to_string).collect::<Vec<_>>().join(" · "),
+        _ => lens
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" · "),
     }
 }
 
 fn table(width: u16, header: &[&str]) -> Table {
     let mut t = Table::new();
-    t.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    t.load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width);
     t.set_header(header);
     t
 }
@@ -90,7 +109,8 @@ fn device_row(d: &DeviceReport) -> Vec<String> {
         bytes(d.state_bytes),
         bytes(d.compute_bytes),
         bytes(d.total_bytes),
-        d.capacity_bytes.map_or_else(|| "not given".to_owned(), bytes),
+        d.capacity_bytes
+            .map_or_else(|| "not given".to_owned(), bytes),
     ]
 }
 
@@ -107,8 +127,19 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
         count(m.n_params),
         bytes(m.bytes)
     );
-    let _ = writeln!(out, "split mode {}, {} devices, context {}\n", report.split_mode, report.devices.len(), m.n_ctx);
-    let mut t = table(width, &["device", "weights", "kv cache", "state", "compute", "total", "memory"]);
+    let _ = writeln!(
+        out,
+        "split mode {}, {} devices, context {}\n",
+        report.split_mode,
+        report.devices.len(),
+        m.n_ctx
+    );
+    let mut t = table(
+        width,
+        &[
+            "device", "weights", "kv cache", "state", "compute", "total", "memory",
+        ],
+    );
     for d in report.devices.iter().chain([&report.host]) {
         t.add_row(device_row(d));
     }
@@ -118,23 +149,45 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
     out.push_str(&trimmed(&t));
     out.push('\n');
     if verbose {
-        let mut t = table(width, &["tensor", "type", "shape", "split", "start+length per device"]);
+        let mut t = table(
+            width,
+            &[
+                "tensor",
+                "type",
+                "shape",
+                "split",
+                "start+length per device",
+            ],
+        );
         for x in &report.tensors {
-            let split = x.sharding.axis.map_or_else(|| "mirrored".to_owned(), |a| format!("axis {a}"));
+            let split = x
+                .sharding
+                .axis
+                .map_or_else(|| "mirrored".to_owned(), |a| format!("axis {a}"));
             let show = |r: &[u64; 2]| format!("{}+{}", r[0], r[1]);
             let ranges = match &x.sharding.ranges {
                 super::Ranges::None => String::new(),
                 super::Ranges::Single(r) => r.iter().map(show).collect::<Vec<_>>().join(" "),
                 super::Ranges::Segments(s) => {
-                    let device = |s: &Vec<[u64; 2]>| s.iter().map(show).collect::<Vec<_>>().join(",");
+                    let device =
+                        |s: &Vec<[u64; 2]>| s.iter().map(show).collect::<Vec<_>>().join(",");
                     s.iter().map(device).collect::<Vec<_>>().join(" ")
                 }
             };
-            t.add_row(vec![x.name.clone(), x.dtype.to_owned(), shape(&x.ne), split, ranges]);
+            t.add_row(vec![
+                x.name.clone(),
+                x.dtype.to_owned(),
+                shape(&x.ne),
+                split,
+                ranges,
+            ]);
         }
         out.push_str(&trimmed(&t));
     } else {
-        let mut t = table(width, &["layers", "tensor", "type", "shape", "split", "per device"]);
+        let mut t = table(
+            width,
+            &["layers", "tensor", "type", "shape", "split", "per device"],
+        );
         for kind in layer_kinds(report) {
             let name = match kind.layers.as_slice() {
                 [] => "outside".to_owned(),
@@ -142,8 +195,14 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
             };
             for (i, r) in kind.rows.iter().enumerate() {
                 let first = if i == 0 { name.clone() } else { String::new() };
-                let cells =
-                    vec![first, r.name.clone(), r.dtype.to_owned(), r.shape.clone(), r.split.clone(), lens(&r.lens)];
+                let cells = vec![
+                    first,
+                    r.name.clone(),
+                    r.dtype.to_owned(),
+                    r.shape.clone(),
+                    r.split.clone(),
+                    lens(&r.lens),
+                ];
                 t.add_row(cells);
             }
         }
@@ -168,10 +227,22 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
         e.baseline_single_us / 1e3
     );
     let share = report.mirrored_bytes as f64 / (report.model.bytes as f64).max(1.0) * 100.0;
-    let _ = writeln!(out, "held more than once: {} ({share:.2} % of the model)", bytes(report.mirrored_bytes));
+    let _ = writeln!(
+        out,
+        "held more than once: {} ({share:.2} % of the model)",
+        bytes(report.mirrored_bytes)
+    );
     let s = &report.search;
-    let proof = if s.optimal { "cheapest by the cost model" } else { "not proven cheapest" };
-    let _ = writeln!(out, "search: {} distinct parts, {} sets of splits priced, {proof}", s.distinct, s.priced);
+    let proof = if s.optimal {
+        "cheapest by the cost model"
+    } else {
+        "not proven cheapest"
+    };
+    let _ = writeln!(
+        out,
+        "search: {} distinct parts, {} sets of splits priced, {proof}",
+        s.distinct, s.priced
+    );
     out
 }
 

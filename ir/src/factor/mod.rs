@@ -11,4 +11,4 @@ mod space;
 
 pub use label::Label;
 pub use rules::{Axes, solve};
-pub use space::{Cut, Space, Var};
+pub use space::{Cut, Space, SplitOf, Var};

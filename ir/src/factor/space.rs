@@ -69,6 +69,9 @@ pub enum Cut {
     Depth,
 }
 
+/// Says which class splits the first of these factors, and how many of them it takes.
+pub type SplitOf<'a> = dyn Fn(&[Var]) -> Option<(ClassRef, usize)> + 'a;
+
 /// A table of variables.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
@@ -248,7 +251,7 @@ impl Space {
 
     /// The tree below `v`, with what `split` says of each leaf; `split` sees the product that a leaf stands in, from
     /// the leaf on, and says how many of its factors it takes.
-    pub fn export(&self, v: Var, split: &dyn Fn(&[Var]) -> Option<(ClassRef, usize)>) -> AxisTree {
+    pub fn export(&self, v: Var, split: &SplitOf<'_>) -> AxisTree {
         let factors = self.factors(&[v]);
         let mut out = Vec::new();
         let mut i = 0;

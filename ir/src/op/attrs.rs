@@ -213,7 +213,7 @@ impl AttrReader {
     /// # Errors
     /// When the attribute is not `start:len`.
     pub fn run(&mut self, name: &'static str) -> Result<Option<Run>, AttrError> {
-        self.typed(name, "a range `start:len`", run)
+        self.typed(name, "a range `start:len`", |a| run(&a))
     }
 
     /// A list of ranges.
@@ -242,9 +242,9 @@ fn dim(a: Attr) -> Option<Dim> {
     }
 }
 
-fn run(a: Attr) -> Option<Run> {
+fn run(a: &Attr) -> Option<Run> {
     match a {
-        Attr::Run(r) => Some(r),
+        Attr::Run(r) => Some(*r),
         _ => None,
     }
 }
@@ -257,7 +257,7 @@ fn list(a: Attr) -> Option<Vec<Attr>> {
 }
 
 fn runs(a: Attr) -> Option<Vec<Run>> {
-    list(a)?.into_iter().map(run).collect()
+    list(a)?.iter().map(run).collect()
 }
 
 /// Turns an absent attribute into an error.

@@ -107,7 +107,7 @@ impl OpDef for Rope {
         real("x", x)?;
         integer("positions", positions)?;
         equal("tokens of x and positions", &x.dims[2], &positions.dims[0])?;
-        if self.n_dims % 2 != 0 || x.dims[0].as_const().is_none_or(|d| d < self.n_dims) {
+        if !self.n_dims.is_multiple_of(2) || x.dims[0].as_const().is_none_or(|d| d < self.n_dims) {
             let (left, right) = (self.n_dims.into(), x.dims[0].clone());
             return Err(TypeError::Sizes {
                 what: "n_dims must be even and within a row",

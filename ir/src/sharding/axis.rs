@@ -39,13 +39,16 @@ pub fn cover_runs(runs: &[Run], block: u64) -> Vec<Run> {
         let w = Range::from_bounds(r.start / block * block, r.end().div_ceil(block) * block);
         match out.last_mut() {
             Some(last) if w.start <= last.end() => {
-                *last = Range::from_bounds(last.start, w.end().max(last.end()))
+                *last = Range::from_bounds(last.start, w.end().max(last.end()));
             }
             _ => out.push(w),
         }
     }
     out
 }
+
+/// The most runs that a device's part of an axis may have: more than any model needs, few enough for hostile graphs.
+pub const MAX_RUNS: usize = 1 << 16;
 
 /// A dimension as a tree of factors.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +109,8 @@ impl AxisTree {
         }
     }
 
-    /// The global indices on the device of rank `rank`, ascending; `None` where a size is symbolic.
+    /// The global indices on the device of rank `rank`, ascending; `None` where a size is symbolic, or where they are
+    /// more than [`MAX_RUNS`] runs.
     pub fn runs(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Run>> {
         self.runs_by(&|c| classes.get(c.class.index())?.range(rank, c.div))
     }
@@ -118,27 +122,30 @@ impl AxisTree {
 
     fn runs_by(&self, range: &dyn Fn(ClassRef) -> Option<Range>) -> Option<Vec<Run>> {
         let mut out: Vec<Run> = Vec::new();
-        let mut push = |r: Run| match out.last_mut() {
-            _ if r.len == 0 => {}
-            Some(last) if last.end() == r.start => last.len += r.len,
-            _ => out.push(r),
+        let mut push = |start: u64, len: u64| -> Option<()> {
+            let end = start.checked_add(len)?;
+            let full = out.len() >= MAX_RUNS;
+            match out.last_mut() {
+                _ if len == 0 => {}
+                Some(last) if last.end() == start => *last = Range::from_bounds(last.start, end),
+                _ if full => return None,
+                _ => out.push(Range { start, len }),
+            }
+            Some(())
         };
         match self {
-            AxisTree::Leaf { size, split: None } => push(Range {
-                start: 0,
-                len: size.as_const()?,
-            }),
-            AxisTree::Leaf { split: Some(c), .. } => push(range(*c)?),
+            AxisTree::Leaf { size, split: None } => push(0, size.as_const()?)?,
+            AxisTree::Leaf { split: Some(c), .. } => {
+                let r = range(*c)?;
+                push(r.start, r.len)?;
+            }
             AxisTree::Sum(k) => {
-                let mut at = 0;
+                let mut at = 0_u64;
                 for t in k {
                     for r in t.runs_by(range)? {
-                        push(Range {
-                            start: at + r.start,
-                            len: r.len,
-                        });
+                        push(at.checked_add(r.start)?, r.len)?;
                     }
-                    at += t.size()?.as_const()?;
+                    at = at.checked_add(t.size()?.as_const()?)?;
                 }
             }
             AxisTree::Product(k) => {
@@ -150,18 +157,12 @@ impl AxisTree {
                 let major = AxisTree::Product(major.to_vec()).runs_by(range)?;
                 if minor.as_slice() == [(Range { start: 0, len: n })] {
                     for r in major {
-                        push(Range {
-                            start: r.start * n,
-                            len: r.len * n,
-                        });
+                        push(r.start.checked_mul(n)?, r.len.checked_mul(n)?)?;
                     }
-                } else {
+                } else if !minor.is_empty() {
                     for i in major.iter().flat_map(|r| r.start..r.end()) {
                         for m in &minor {
-                            push(Range {
-                                start: i * n + m.start,
-                                len: m.len,
-                            });
+                            push(i.checked_mul(n)?.checked_add(m.start)?, m.len)?;
                         }
                     }
                 }

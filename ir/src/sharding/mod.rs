@@ -9,7 +9,7 @@
 mod axis;
 mod class;
 
-pub use axis::{AxisTree, ClassRef, Run, cover_runs, runs_len};
+pub use axis::{AxisTree, ClassRef, MAX_RUNS, Run, cover_runs, runs_len};
 pub use class::{ClassData, Range};
 
 use crate::dims::Dim;

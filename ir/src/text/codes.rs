@@ -64,8 +64,8 @@ pub const CODES: &[CodeDoc] = &[
     code(
         "TPC0208",
         "bad size",
-        "A size is a polynomial in the run-time symbols with integer coefficients. It must fit 64-bit arithmetic and 64 \
-         terms, and must not be a negative constant. Example: `f32[3 - 4]`. Cure: correct the size.",
+        "A size is a polynomial in the run-time symbols with integer coefficients. It must fit 64-bit arithmetic and \
+         64 terms, and must not be a negative constant. Example: `f32[3 - 4]`. Cure: correct the size.",
     ),
     code(
         "TPC0209",
@@ -96,8 +96,8 @@ pub const CODES: &[CodeDoc] = &[
     code(
         "TPC0213",
         "nested too deep or too long",
-        "Parentheses and lists may be nested 32 deep, and a tree may have 256 leaves. No real model comes near; the limits \
-         keep a hostile text from exhausting the stack. Example: a tree inside 33 pairs of parentheses. Cure: \
+        "Parentheses and lists may be nested 32 deep, and a tree may have 256 leaves. No real model comes near; the \
+         limits keep a hostile text from exhausting the stack. Example: a tree inside 33 pairs of parentheses. Cure: \
          remove what is redundant.",
     ),
     code(
@@ -110,7 +110,8 @@ pub const CODES: &[CodeDoc] = &[
         "TPC0215",
         "range too long",
         "A range is written `start:len`, and its end, `start + len`, must fit 64 bits. Example: \
-         `18446744073709551615:2`. Cure: correct the range; behind the colon stands the number of indices, not the end.",
+         `18446744073709551615:2`. Cure: correct the range; behind the colon stands the number of indices, \
+         not the end.",
     ),
     code(
         "TPC0216",
@@ -121,8 +122,8 @@ pub const CODES: &[CodeDoc] = &[
     code(
         "TPC0217",
         "bad sharding",
-        "A sharding names an axis beyond 3, or says something twice: `split`, an axis, `cover` or the pending sum. Example: \
-         `split(0: c0, 0: c1)`. Cure: give one tree per split axis, and at most one of `partial` and `disjoint(c0)`.",
+        "A sharding names an axis beyond 3, or says something twice: `split`, an axis, `cover` or the pending sum. \
+         Example: `split(0: c0, 0: c1)`. Cure: give one tree per split axis, and at most one of `partial` and `disjoint(c0)`.",
     ),
     code(
         "TPC0218",

@@ -31,8 +31,8 @@ pub const CODES: &[CodeDoc] = &[
     code(
         "TPC0223",
         "no output",
-        "A graph without outputs computes nothing that anyone sees, so every pass could empty it. Example: a graph that \
-         ends with its last instruction. Cure: add `output \"logits\" = v9`.",
+        "A graph without outputs computes nothing that anyone sees, so every pass could empty it. Example: a graph \
+         that ends with its last instruction. Cure: add `output \"logits\" = v9`.",
     ),
     code(
         "TPC0224",
@@ -127,8 +127,8 @@ pub const CODES: &[CodeDoc] = &[
     code(
         "TPC0238",
         "leaf with several results",
-        "A weight, an input and a state define one value each. Example: `v0: …, v1: … = weight {…}`. Cure: write an \
-         instruction per value.",
+        "A weight, an input and a state define one value each. Example: `v0: …, v1: … = weight {…}`. Cure: write \
+         an instruction per value.",
     ),
     code(
         "TPC0239",
@@ -141,8 +141,8 @@ pub const CODES: &[CodeDoc] = &[
         "TPC0240",
         "bad parts",
         "The parts of a weight or a state say, for each of the four axes, which ranges of the model's tensor a device \
-         stores, one after another. They ascend without overlap, consist of whole blocks and have as many indices as the \
-         axis. Example: `parts = [[0:256], [0:8]]`, which lacks two axes. Cure: let lowering make them.",
+         stores, one after another. They ascend without overlap, consist of whole blocks and have as many indices as \
+         the axis. Example: `parts = [[0:256], [0:8]]`, which lacks two axes. Cure: let lowering make them.",
     ),
     code(
         "TPC0241",
@@ -198,5 +198,97 @@ pub const CODES: &[CodeDoc] = &[
         "sharding on a single place",
         "Shardings divide values among the devices of a group. The host and a single device hold whole values, with \
          nothing pending. Example: `v1: f32[8] @dev0 partial`. Cure: remove the sharding, or put the value on a group.",
+    ),
+    code(
+        "TPC0250",
+        "class references and sizes of a sharding",
+        "A split leaf names a declared class, or a quotient of one by a divisor of its size; the factors of a \
+         tree multiply and add up to the axis's size; a class has a range for every device of the group. Example: \
+         `split(0: c0*64)` on an axis of 100. Cure: name a declared class, and factors that multiply to the size.",
+    ),
+    code(
+        "TPC0251",
+        "split and pending at once",
+        "A value is either split over the devices or a sum over them that is still to be done. With both, no \
+         device would know which parts to add. Example: `@tp0 split(0: c0) partial`. Cure: reduce before \
+         splitting.",
+    ),
+    code(
+        "TPC0252",
+        "split twice",
+        "Two classes split one term of a value: each device would hold the crossing of two ranges, and nobody the \
+         rest. Example: `split(0: c0, 1: c1)`. Cure: split one factor of each term.",
+    ),
+    code(
+        "TPC0253",
+        "blocks covered where they cannot be",
+        "Only a weight that is split on axis 0 can store whole blocks around the ends of its range, and only \
+         blocks of its type. Example: `split(0: c0 cover 256)` on an activation. Cure: remove `cover`, or write \
+         the block length of the weight's type.",
+    ),
+    code(
+        "TPC0254",
+        "a device holds parts of blocks",
+        "A quantised tensor is stored in blocks along axis 0, which cannot be cut. Example: a `q4_k` weight with \
+         ranges of 128. Cure: end ranges at blocks, or let the weight cover them with `cover`.",
+    ),
+    code(
+        "TPC0255",
+        "an op's rule does not hold",
+        "The equations of the op's sharding rule relate the factors of its operands and results. Here the two \
+         sides of one are split differently. Example: `add` of a value split by heads and one split by another \
+         class. Cure: split operands and results by the same factors.",
+    ),
+    code(
+        "TPC0256",
+        "a factor must be whole",
+        "The op mixes all indices of the factor, so every device needs all of them. Example: `soft_max` over a \
+         split axis, `rope` on parts of a head. Cure: gather the operand first, or split another factor.",
+    ),
+    code(
+        "TPC0257",
+        "a norm over a split axis",
+        "Each device sees only its part of the row, so the statistic would be wrong. Example: `rms_norm` of a \
+         value with `split(0: c0)`. Cure: use `norm_stats`, `all_reduce` and `norm_apply`.",
+    ),
+    code(
+        "TPC0258",
+        "no single range",
+        "What an index counts along must be one range of one factor on each device, and a contraction over \
+         several segments must be split in all of them or in none. Example: `get_rows` from a table whose rows \
+         are `c0 + 16`. Cure: split the whole of an indexed axis, and all segments of a contraction.",
+    ),
+    code(
+        "TPC0259",
+        "wrong pending state of a result",
+        "What a result is (whole, a pending sum, disjoint rows) follows from the operands and the split factors. \
+         Here the graph says something else. Example: `mul_mat` contracted over a split factor, with a result \
+         that is not `partial`. Cure: state what the op makes.",
+    ),
+    code(
+        "TPC0260",
+        "an op cannot take a pending sum",
+        "The op is not linear in the operand, or another operand is split, so the sum must be done first. \
+         Example: `silu` of a partial value. Cure: add an `all_reduce` before it.",
+    ),
+    code(
+        "TPC0261",
+        "a transfer of the wrong thing",
+        "Copies move whole and split values; `all_reduce` and `reduce_scatter` take pending sums, and nothing \
+         else. Example: `all_reduce` of a mirrored value, which would count every device. Cure: reduce pending \
+         sums, and only those, before they move.",
+    ),
+    code(
+        "TPC0262",
+        "heads that do not meet",
+        "Grouped heads meet their KV heads by position. On some device the local positions pair other heads than \
+         the model does. Example: 6 query heads on 2 KV heads cut as 4 and 2. Cure: keep each range of query \
+         heads inside one KV head, or let it cover whole ones.",
+    ),
+    code(
+        "TPC0263",
+        "a leaf with a pending sum",
+        "Weights, inputs and states are whole or split; nothing made them a sum. Example: `weight … partial`. \
+         Cure: remove `partial`.",
     ),
 ];

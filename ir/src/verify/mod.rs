@@ -1,7 +1,7 @@
 //! The verifier: what holds in every graph that passes and back ends see.
 //!
-//! [`verify`] checks the invariants below and gives every violation with the entity it concerns. A [`Verified`] graph is
-//! the proof that there is none; passes and back ends demand it and check nothing again.
+//! [`verify`] checks the invariants below and gives every violation with the entity it concerns. A [`Verified`] graph
+//! is the proof that there is none; passes and back ends demand it and check nothing again.
 //!
 //! # Structure
 //!
@@ -45,7 +45,22 @@
 //!
 //! # Shardings
 //!
-//! TPC0250 to TPC0269, in `shardings`. They are checked where everything holds that the sharding rules of ops build on.
+//! They are checked where everything holds that the sharding rules of ops build on.
+//!
+//! - TPC0250: class references exist, and a tree's factors make up the axis's size.
+//! - TPC0251: no value is split and a pending sum at once.
+//! - TPC0252: no term of a value is split by two classes.
+//! - TPC0253: only weights split on axis 0 cover blocks, those of their type.
+//! - TPC0254: no device holds parts of blocks.
+//! - TPC0255: the equations of each op's rule hold.
+//! - TPC0256: factors that an op needs whole are whole.
+//! - TPC0257: norms over a split axis exchange their statistic.
+//! - TPC0258: an index counts along one range; contractions are split in all segments or in none.
+//! - TPC0259: a result's pending state is what its op makes of the operands.
+//! - TPC0260: an op takes the pending sums of its operands.
+//! - TPC0261: copies move no pending sum; reductions take nothing else.
+//! - TPC0262: grouped heads meet, on every device, the KV heads that they meet in the whole.
+//! - TPC0263: leaves have no pending sum.
 //!
 //! [`AxisTree::simplified`]: crate::AxisTree::simplified
 

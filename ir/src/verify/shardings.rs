@@ -425,7 +425,7 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
         }
     }
     // What is grouped under what, by the op's broadcasting: (grouped operand and axis, group operand and axis).
-    let grouped: &[((usize, usize), (usize, usize))] = match data.op {
+    let grouped: &[(OperandAxis, OperandAxis)] = match data.op {
         Op::FlashAttn(_) => &[((0, 2), (1, 2))],
         Op::MulMat(_) => &[((1, 2), (0, 2)), ((1, 3), (0, 3))],
         _ => &[],
@@ -435,36 +435,52 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
     }
 }
 
+/// An operand's position and an axis of it.
+type OperandAxis = (usize, usize);
+
 /// Query heads (or batches) must meet, on every device, the KV heads (or matrices) that they meet in the whole.
 fn heads_meet(
     graph: &Graph,
     inst: Inst,
     data: &InstData,
-    many: (usize, usize),
-    few: (usize, usize),
+    many: OperandAxis,
+    few: OperandAxis,
     errors: &mut Vec<VerifyError>,
 ) {
-    let (q, k) = (graph.value(data.operands[many.0]), graph.value(data.operands[few.0]));
+    let (q, k) = (
+        graph.value(data.operands[many.0]),
+        graph.value(data.operands[few.0]),
+    );
     if q.sharding.axes[many.1].is_none() && k.sharding.axes[few.1].is_none() {
         return;
     }
-    let (Some(h), Some(hk)) = (q.ty.dims[many.1].as_const(), k.ty.dims[few.1].as_const()) else { return };
+    let (Some(h), Some(hk)) = (q.ty.dims[many.1].as_const(), k.ty.dims[few.1].as_const()) else {
+        return;
+    };
     if hk == 0 || h % hk != 0 {
         return;
     }
     let group = h / hk;
     for rank in 0..graph.ranks(q.place) {
-        let runs = |s: &crate::sharding::Sharding, axis: usize, n: u64| s.runs(axis, &n.into(), &graph.classes, rank);
-        let (Some(qr), Some(kr)) = (runs(&q.sharding, many.1, h), runs(&k.sharding, few.1, hk)) else { return };
+        let runs = |s: &crate::sharding::Sharding, axis: usize, n: u64| {
+            s.runs(axis, &n.into(), &graph.classes, rank)
+        };
+        let (Some(qr), Some(kr)) = (runs(&q.sharding, many.1, h), runs(&k.sharding, few.1, hk))
+        else {
+            return;
+        };
         let heads: Vec<u64> = qr.iter().flat_map(|r| r.start..r.end()).collect();
         let kv: Vec<u64> = kr.iter().flat_map(|r| r.start..r.end()).collect();
         let uniform = if heads.is_empty() {
             true
-        } else if kv.is_empty() || heads.len() % kv.len() != 0 {
+        } else if kv.is_empty() || !heads.len().is_multiple_of(kv.len()) {
             false
         } else {
             let local = heads.len() / kv.len();
-            heads.iter().enumerate().all(|(i, h)| kv[i / local] == h / group)
+            heads
+                .iter()
+                .enumerate()
+                .all(|(i, h)| kv[i / local] == h / group)
         };
         if !uniform {
             let message = format!(

@@ -76,7 +76,9 @@ impl Analysis {
         for (value, data) in graph.values() {
             let axes = &factors.axes[value.index()];
             let per_axis: Vec<Vec<Vec<Var>>> = axes.iter().map(|&a| space.terms(a)).collect();
-            let mut all = vec![Term { axes: Default::default() }];
+            let mut all = vec![Term {
+                axes: Default::default(),
+            }];
             for (axis, alternatives) in per_axis.iter().enumerate() {
                 if let [one] = alternatives.as_slice() {
                     all.iter_mut().for_each(|t| t.axes[axis].clone_from(one));
@@ -114,11 +116,21 @@ impl Analysis {
         }
         let mut insts = Vec::with_capacity(graph.insts().len());
         for (inst, data) in graph.insts() {
-            let operands: Vec<Axes> = data.operands.iter().map(|v| factors.axes[v.index()]).collect();
-            let results: Vec<Axes> = data.results.iter().map(|v| factors.axes[v.index()]).collect();
+            let operands: Vec<Axes> = data
+                .operands
+                .iter()
+                .map(|v| factors.axes[v.index()])
+                .collect();
+            let results: Vec<Axes> = data
+                .results
+                .iter()
+                .map(|v| factors.axes[v.index()])
+                .collect();
             let mut facts = InstFacts::default();
             for (role, expr) in &factors.rules[inst.index()].roles {
-                let Some(var) = Rule::role_vars(expr, &operands, &results) else { continue };
+                let Some(var) = Rule::role_vars(expr, &operands, &results) else {
+                    continue;
+                };
                 let terms = space.terms(var);
                 for term in &terms {
                     for (i, leaf) in term.iter().enumerate() {
@@ -144,7 +156,11 @@ impl Analysis {
                 }
             }
         }
-        Analysis { terms, insts, leaves }
+        Analysis {
+            terms,
+            insts,
+            leaves,
+        }
     }
 
     /// The product of the sizes of some leaves.

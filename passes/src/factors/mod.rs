@@ -43,10 +43,19 @@ impl Factors {
             }
             axes.push(a);
         }
-        let mut out = Factors { space, axes, rules: Vec::with_capacity(graph.insts().len()), opaque: Vec::new() };
+        let mut out = Factors {
+            space,
+            axes,
+            rules: Vec::with_capacity(graph.insts().len()),
+            opaque: Vec::new(),
+        };
         let mut experts: Vec<(Value, Var)> = Vec::new();
         for (inst, data) in graph.insts() {
-            let types = |vs: &[Value]| vs.iter().map(|&v| &graph.value(v).ty).collect::<Vec<&TensorType>>();
+            let types = |vs: &[Value]| {
+                vs.iter()
+                    .map(|&v| &graph.value(v).ty)
+                    .collect::<Vec<&TensorType>>()
+            };
             let rule = data.op.rule(&types(&data.operands), &types(&data.results));
             let operands: Vec<Axes> = data.operands.iter().map(|v| out.axes[v.index()]).collect();
             let results: Vec<Axes> = data.results.iter().map(|v| out.axes[v.index()]).collect();
@@ -55,8 +64,13 @@ impl Factors {
             }
             // Experts are numbered alike for all users of the same ids.
             for (role, expr) in &rule.roles {
-                let (Role::Expert, Some(var)) = (role, Rule::role_vars(expr, &operands, &results)) else { continue };
-                let Some(&ids) = data.operands.last() else { continue };
+                let (Role::Expert, Some(var)) = (role, Rule::role_vars(expr, &operands, &results))
+                else {
+                    continue;
+                };
+                let Some(&ids) = data.operands.last() else {
+                    continue;
+                };
                 match experts.iter().find(|(v, _)| *v == ids) {
                     Some(&(_, known)) => {
                         if let Err(cut) = out.space.unify(&[known], &[var]) {
@@ -88,7 +102,10 @@ impl Factors {
         let leaves = |f: &Factors| -> Vec<(usize, Dim)> {
             let mut seen: BTreeMap<Var, usize> = BTreeMap::new();
             let mut found = Vec::new();
-            f.axes.iter().flatten().for_each(|&v| f.space.leaves(v, &mut found));
+            f.axes
+                .iter()
+                .flatten()
+                .for_each(|&v| f.space.leaves(v, &mut found));
             found
                 .into_iter()
                 .map(|v| {
@@ -102,7 +119,11 @@ impl Factors {
             if again.opaque.iter().any(|(i, _)| *i == inst) {
                 continue;
             }
-            let operands: Vec<Axes> = data.operands.iter().map(|v| again.axes[v.index()]).collect();
+            let operands: Vec<Axes> = data
+                .operands
+                .iter()
+                .map(|v| again.axes[v.index()])
+                .collect();
             let results: Vec<Axes> = data.results.iter().map(|v| again.axes[v.index()]).collect();
             let rule = again.rules[inst.index()].clone();
             if solve(&mut again.space, &rule, &operands, &results).is_err() {

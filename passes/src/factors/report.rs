@@ -10,7 +10,12 @@ use super::{Analysis, Factors};
 
 /// A line per factor of the instructions of `layer`: its size, what forbids splitting it, and every weight and state
 /// axis that it runs through.
-pub fn describe_layer(graph: &Graph, factors: &Factors, analysis: &Analysis, layer: Option<u32>) -> String {
+pub fn describe_layer(
+    graph: &Graph,
+    factors: &Factors,
+    analysis: &Analysis,
+    layer: Option<u32>,
+) -> String {
     let mut order: Vec<Var> = Vec::new();
     let mut through: BTreeMap<Var, Vec<String>> = BTreeMap::new();
     for (_, inst) in graph.insts().filter(|(_, i)| i.layer == layer) {
@@ -40,7 +45,10 @@ pub fn describe_layer(graph: &Graph, factors: &Factors, analysis: &Analysis, lay
         let size = factors.space.size(leaf);
         let why = if let Some(&inst) = facts.whole.first() {
             let data = graph.inst(inst);
-            let name = data.results.first().map_or("", |&v| graph.value(v).name.as_str());
+            let name = data
+                .results
+                .first()
+                .map_or("", |&v| graph.value(v).name.as_str());
             format!("whole: {} `{name}` needs it", data.op.name())
         } else if facts.twice.is_some() {
             "whole: it meets itself".to_owned()
@@ -49,7 +57,9 @@ pub fn describe_layer(graph: &Graph, factors: &Factors, analysis: &Analysis, lay
         } else {
             "may be split".to_owned()
         };
-        let through = through.get(&leaf).map_or_else(String::new, |t| format!(": {}", t.join(", ")));
+        let through = through
+            .get(&leaf)
+            .map_or_else(String::new, |t| format!(": {}", t.join(", ")));
         let _ = writeln!(out, "f{} size {size}, {why}{through}", leaf.index());
     }
     out

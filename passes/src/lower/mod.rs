@@ -8,10 +8,12 @@
 //! - a split value gathered on the host is put together there, piece by piece.
 
 use tpc_ir::op::{
-    Binary, BinaryKind, Concat, Copy, Expr, Inferred, LocalCtx, Pad, Repeat, Reshape, Role, Scale, Sharded, Slice, Slot, TypeError,
+    Binary, BinaryKind, Concat, Copy, Expr, Inferred, LocalCtx, Pad, Repeat, Reshape, Role, Scale,
+    Sharded, Slice, Slot, TypeError,
 };
 use tpc_ir::{
-    AxisTree, ClassData, ClassRef, Dim, Graph, Inst, InstData, Op, Output, Pending, Place, RANK, Run, Sharding, TensorType, Value,
+    AxisTree, ClassData, ClassRef, Dim, Graph, Inst, InstData, Op, Output, Pending, Place, RANK,
+    Run, Sharding, TensorType, Value,
 };
 
 /// Why a sharded graph has no programs. The verifier admits no such graph.
@@ -62,18 +64,28 @@ pub enum LowerError {
 pub fn lower(sharded: &Graph) -> Result<Graph, LowerError> {
     let mut out = Graph::new(sharded.name.clone());
     out.devices.clone_from(&sharded.devices);
-    let mut lowering = Lowering { from: sharded, out, map: vec![Vec::new(); sharded.values().len()] };
+    let mut lowering = Lowering {
+        from: sharded,
+        out,
+        map: vec![Vec::new(); sharded.values().len()],
+    };
     for (inst, data) in sharded.insts() {
         lowering.inst(inst, data)?;
     }
     for output in &sharded.outputs {
         match output {
             Output::Named(name, v) => {
-                lowering.out.outputs.push(Output::Named(name.clone(), lowering.map[v.index()][0]));
+                lowering
+                    .out
+                    .outputs
+                    .push(Output::Named(name.clone(), lowering.map[v.index()][0]));
             }
             Output::State { state, value } => {
-                let pairs: Vec<_> =
-                    lowering.map[state.index()].iter().copied().zip(lowering.map[value.index()].iter().copied()).collect();
+                let pairs: Vec<_> = lowering.map[state.index()]
+                    .iter()
+                    .copied()
+                    .zip(lowering.map[value.index()].iter().copied())
+                    .collect();
                 for (state, value) in pairs {
                     lowering.out.outputs.push(Output::State { state, value });
                 }
@@ -92,16 +104,33 @@ struct Lowering<'a> {
 
 impl Lowering<'_> {
     fn name(&self, data: &InstData) -> String {
-        data.results.first().map_or_else(String::new, |&v| self.from.value(v).name.clone())
+        data.results
+            .first()
+            .map_or_else(String::new, |&v| self.from.value(v).name.clone())
     }
 
     fn error(&self, data: &InstData, rank: usize, source: TypeError) -> LowerError {
-        LowerError::Type { op: data.op.name(), value: self.name(data), rank, source }
+        LowerError::Type {
+            op: data.op.name(),
+            value: self.name(data),
+            rank,
+            source,
+        }
     }
 
     /// Appends an op with one result on `place`.
-    fn push(&mut self, data: &InstData, rank: usize, op: Op, operands: Vec<Value>, place: Place) -> Result<Value, LowerError> {
-        let v = self.out.push_inferred(op, operands, place, data.layer).map_err(|e| self.error(data, rank, e))?;
+    fn push(
+        &mut self,
+        data: &InstData,
+        rank: usize,
+        op: Op,
+        operands: Vec<Value>,
+        place: Place,
+    ) -> Result<Value, LowerError> {
+        let v = self
+            .out
+            .push_inferred(op, operands, place, data.layer)
+            .map_err(|e| self.error(data, rank, e))?;
         let name = self.name(data);
         self.out.value_mut(v).name = name;
         Ok(v)
@@ -112,14 +141,23 @@ impl Lowering<'_> {
         match (&data.op, result.place) {
             (Op::Copy(_), to) => self.copy(data, to),
             (op, Place::Group(group)) if op.is_collective() => {
-                let places: Vec<Place> = self.from.group(group).devices.iter().map(|&d| Place::Device(d)).collect();
+                let places: Vec<Place> = self
+                    .from
+                    .group(group)
+                    .devices
+                    .iter()
+                    .map(|&d| Place::Device(d))
+                    .collect();
                 let operands = self.map[data.operands[0].index()].clone();
-                let types: Vec<&TensorType> = operands.iter().map(|&v| &self.out.value(v).ty).collect();
+                let types: Vec<&TensorType> =
+                    operands.iter().map(|&v| &self.out.value(v).ty).collect();
                 let types = match data.op.infer(&types).map_err(|e| self.error(data, 0, e))? {
                     Inferred::Types(t) => t,
                     Inferred::Declared => Vec::new(),
                 };
-                let made = self.out.push_at(data.op.clone(), operands, types, &places, data.layer);
+                let made = self
+                    .out
+                    .push_at(data.op.clone(), operands, types, &places, data.layer);
                 let results = self.out.inst(made).results.clone();
                 for &v in &results {
                     self.out.value_mut(v).name.clone_from(&result.name);
@@ -138,13 +176,32 @@ impl Lowering<'_> {
     }
 
     /// One device's form of an instruction.
-    fn local(&mut self, inst: Inst, data: &InstData, rank: usize, place: Place) -> Result<(), LowerError> {
+    fn local(
+        &mut self,
+        inst: Inst,
+        data: &InstData,
+        rank: usize,
+        place: Place,
+    ) -> Result<(), LowerError> {
         let from = self.from;
         let sharded = |vs: &[Value]| -> Vec<Sharded<'_>> {
-            vs.iter().map(|&v| { let d = from.value(v); Sharded { ty: &d.ty, sharding: &d.sharding } }).collect()
+            vs.iter()
+                .map(|&v| {
+                    let d = from.value(v);
+                    Sharded {
+                        ty: &d.ty,
+                        sharding: &d.sharding,
+                    }
+                })
+                .collect()
         };
         let (operands, results) = (sharded(&data.operands), sharded(&data.results));
-        let ctx = LocalCtx { operands: &operands, results: &results, classes: &from.classes, rank };
+        let ctx = LocalCtx {
+            operands: &operands,
+            results: &results,
+            classes: &from.classes,
+            rank,
+        };
         let mut local: Vec<Value> = data.operands.iter().map(|v| self.part(*v, rank)).collect();
         if let Some(v) = self.counted_elsewhere(data, &local, rank, place)? {
             self.map[data.results[0].index()].push(v);
@@ -158,7 +215,11 @@ impl Lowering<'_> {
         {
             local[0] = self.zeros_like(data, rank, local[0], place)?;
         }
-        let rebase = || LowerError::Rebase { op: data.op.name(), value: self.name(data), rank };
+        let rebase = || LowerError::Rebase {
+            op: data.op.name(),
+            value: self.name(data),
+            rank,
+        };
         let op = data.op.localise(&ctx).ok_or_else(rebase)?;
         let expected: Vec<TensorType> = (0..data.results.len())
             .map(|i| ctx.local_type(Slot::Result(i)).ok_or_else(rebase))
@@ -167,9 +228,20 @@ impl Lowering<'_> {
         if let Inferred::Types(found) = op.infer(&types).map_err(|e| self.error(data, rank, e))?
             && found != expected
         {
-            let show = |t: &[TensorType]| t.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let show = |t: &[TensorType]| {
+                t.iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
             let (expected, found) = (show(&expected), show(&found));
-            return Err(LowerError::Part { op: data.op.name(), value: self.name(data), rank, expected, found });
+            return Err(LowerError::Part {
+                op: data.op.name(),
+                value: self.name(data),
+                rank,
+                expected,
+                found,
+            });
         }
         let made = self.out.push(op, local, expected, place, data.layer);
         let made = self.out.inst(made).results.clone();
@@ -199,8 +271,12 @@ impl Lowering<'_> {
             return Ok(None);
         }
         let subtract = match &data.op {
-            Op::Binary(Binary { kind: BinaryKind::Add }) => false,
-            Op::Binary(Binary { kind: BinaryKind::Sub }) => true,
+            Op::Binary(Binary {
+                kind: BinaryKind::Add,
+            }) => false,
+            Op::Binary(Binary {
+                kind: BinaryKind::Sub,
+            }) => true,
             // The bias counts once, unless each device adds the rows of its own experts.
             Op::AddId(_) if !self.from.value(data.operands[1]).sharding.is_split() => {
                 return Ok(Some(local[0]));
@@ -216,7 +292,17 @@ impl Lowering<'_> {
                     v = self.push(data, rank, Repeat { dims }.into(), vec![v], place)?;
                 }
                 if subtract {
-                    v = self.push(data, rank, Scale { scale: -1.0, bias: 0.0 }.into(), vec![v], place)?;
+                    v = self.push(
+                        data,
+                        rank,
+                        Scale {
+                            scale: -1.0,
+                            bias: 0.0,
+                        }
+                        .into(),
+                        vec![v],
+                        place,
+                    )?;
                 }
                 Ok(Some(v))
             }
@@ -225,12 +311,37 @@ impl Lowering<'_> {
     }
 
     /// Zeros in the shape of `v`, whose axis 0 is constant.
-    fn zeros_like(&mut self, data: &InstData, rank: usize, v: Value, place: Place) -> Result<Value, LowerError> {
+    fn zeros_like(
+        &mut self,
+        data: &InstData,
+        rank: usize,
+        v: Value,
+        place: Place,
+    ) -> Result<Value, LowerError> {
         let n = self.out.value(v).ty.dims[0].as_const();
-        let after = n.ok_or_else(|| LowerError::Rebase { op: data.op.name(), value: self.name(data), rank })?;
-        let none = Slice { axis: 0, start: Dim::ZERO, len: Dim::ZERO };
+        let after = n.ok_or_else(|| LowerError::Rebase {
+            op: data.op.name(),
+            value: self.name(data),
+            rank,
+        })?;
+        let none = Slice {
+            axis: 0,
+            start: Dim::ZERO,
+            len: Dim::ZERO,
+        };
         let empty = self.push(data, rank, none.into(), vec![v], place)?;
-        self.push(data, rank, Pad { axis: 0, before: 0, after }.into(), vec![empty], place)
+        self.push(
+            data,
+            rank,
+            Pad {
+                axis: 0,
+                before: 0,
+                after,
+            }
+            .into(),
+            vec![empty],
+            place,
+        )
     }
 
     /// Makes the operands of a contraction meet index by index, each index on one device only.
@@ -242,27 +353,56 @@ impl Lowering<'_> {
         local: &mut [Value],
         place: Place,
     ) -> Result<(), LowerError> {
-        let types = |vs: &[Value]| vs.iter().map(|&v| &self.from.value(v).ty).collect::<Vec<_>>();
-        if !data.operands.iter().any(|&v| self.from.value(v).sharding.is_split()) {
+        let types = |vs: &[Value]| {
+            vs.iter()
+                .map(|&v| &self.from.value(v).ty)
+                .collect::<Vec<_>>()
+        };
+        if !data
+            .operands
+            .iter()
+            .any(|&v| self.from.value(v).sharding.is_split())
+        {
             return Ok(());
         }
         let rule = data.op.rule(&types(&data.operands), &types(&data.results));
         let product = matches!(data.op, Op::MulMat(_) | Op::MulMatId(_));
         let rank = ctx.rank;
-        let rebase = || LowerError::Rebase { op: data.op.name(), value: format!("{inst}"), rank };
+        let rebase = || LowerError::Rebase {
+            op: data.op.name(),
+            value: format!("{inst}"),
+            rank,
+        };
         for (role, expr) in &rule.roles {
-            let (Role::Reduce | Role::Gather | Role::Expert, Expr::Axis(Slot::Operand(first), axis)) = (role, expr) else {
+            let (
+                Role::Reduce | Role::Gather | Role::Expert,
+                Expr::Axis(Slot::Operand(first), axis),
+            ) = (role, expr)
+            else {
                 continue;
             };
             // A product contracts the same axis of both its operands.
-            let slots = if product && *role == Role::Reduce { 0..2 } else { *first..*first + 1 };
+            let slots = if product && *role == Role::Reduce {
+                0..2
+            } else {
+                *first..*first + 1
+            };
             for slot in slots {
                 let operand = ctx.operands[slot];
-                let Some(tree) = &operand.sharding.axes[*axis] else { continue };
+                let Some(tree) = &operand.sharding.axes[*axis] else {
+                    continue;
+                };
                 if overlaps(tree, ctx.classes) {
                     let runs = tree.runs(ctx.classes, rank).ok_or_else(rebase)?;
                     let owned = tree.owned_runs(ctx.classes, rank).ok_or_else(rebase)?;
-                    local[slot] = self.select(data, rank, local[slot], *axis, &within(&runs, &owned), place)?;
+                    local[slot] = self.select(
+                        data,
+                        rank,
+                        local[slot],
+                        *axis,
+                        &within(&runs, &owned),
+                        place,
+                    )?;
                 } else if slot == 1 && ctx.operands[0].sharding.cover > 1 {
                     let cover = ctx.operands[0].sharding.cover;
                     let runs = tree.runs(ctx.classes, rank).ok_or_else(rebase)?;
@@ -270,8 +410,13 @@ impl Lowering<'_> {
                     if let ([run], [block]) = (runs.as_slice(), blocks.as_slice()) {
                         let (before, after) = (run.start - block.start, block.end() - run.end());
                         if before + after > 0 {
-                            let pad = Pad { axis: *axis as u64, before, after };
-                            local[slot] = self.push(data, rank, pad.into(), vec![local[slot]], place)?;
+                            let pad = Pad {
+                                axis: *axis as u64,
+                                before,
+                                after,
+                            };
+                            local[slot] =
+                                self.push(data, rank, pad.into(), vec![local[slot]], place)?;
                         }
                     } else if !runs.is_empty() {
                         return Err(rebase());
@@ -301,8 +446,16 @@ impl Lowering<'_> {
         let axis = axis as u64;
         let mut pieces = Vec::new();
         let none = [Run { start: 0, len: 0 }];
-        for r in if runs.is_empty() { none.as_slice() } else { runs } {
-            let slice = Slice { axis, start: Dim::constant(r.start), len: Dim::constant(r.len) };
+        for r in if runs.is_empty() {
+            none.as_slice()
+        } else {
+            runs
+        } {
+            let slice = Slice {
+                axis,
+                start: Dim::constant(r.start),
+                len: Dim::constant(r.len),
+            };
             pieces.push(self.push(data, rank, slice.into(), vec![v], place)?);
         }
         match pieces.as_slice() {
@@ -315,7 +468,11 @@ impl Lowering<'_> {
         let (source, result) = (data.operands[0], data.results[0]);
         let from = self.from;
         let (src, dst) = (from.value(source), from.value(result));
-        let rebase = |rank| LowerError::Rebase { op: "copy", value: dst.name.clone(), rank };
+        let rebase = |rank| LowerError::Rebase {
+            op: "copy",
+            value: dst.name.clone(),
+            rank,
+        };
         let mut parts = Vec::new();
         match (src.place, to) {
             (Place::Group(_), Place::Group(_)) => return Err(rebase(0)),
@@ -324,7 +481,13 @@ impl Lowering<'_> {
                 for (rank, &device) in from.group(group).devices.iter().enumerate() {
                     let v = self.part(source, 0);
                     let v = self.cut(data, rank, v, &dst.sharding, &dst.ty, src.place)?;
-                    parts.push(self.push(data, rank, Copy.into(), vec![v], Place::Device(device))?);
+                    parts.push(self.push(
+                        data,
+                        rank,
+                        Copy.into(),
+                        vec![v],
+                        Place::Device(device),
+                    )?);
                 }
             }
             _ => {
@@ -348,17 +511,40 @@ impl Lowering<'_> {
     ) -> Result<Value, LowerError> {
         let classes = &self.from.classes;
         let name = self.name(data);
-        let rebase = || LowerError::Rebase { op: data.op.name(), value: name.clone(), rank };
+        let rebase = || LowerError::Rebase {
+            op: data.op.name(),
+            value: name.clone(),
+            rank,
+        };
         if let Some(at) = Isolated::of(sharding, ty) {
-            let range = classes[at.class.class.index()].range(rank, at.class.div).ok_or_else(rebase)?;
+            let range = classes[at.class.class.index()]
+                .range(rank, at.class.div)
+                .ok_or_else(rebase)?;
             let local = sharding.local_type(ty, classes, rank).ok_or_else(rebase)?;
-            v = self.push(data, rank, Reshape { dims: at.dims(at.size.clone()) }.into(), vec![v], place)?;
+            v = self.push(
+                data,
+                rank,
+                Reshape {
+                    dims: at.dims(at.size.clone()),
+                }
+                .into(),
+                vec![v],
+                place,
+            )?;
             v = self.select(data, rank, v, 1, &[range], place)?;
-            return self.push(data, rank, Reshape { dims: local.dims }.into(), vec![v], place);
+            return self.push(
+                data,
+                rank,
+                Reshape { dims: local.dims }.into(),
+                vec![v],
+                place,
+            );
         }
         for axis in 0..RANK {
             if sharding.axes[axis].is_some() {
-                let runs = sharding.runs(axis, &ty.dims[axis], classes, rank).ok_or_else(rebase)?;
+                let runs = sharding
+                    .runs(axis, &ty.dims[axis], classes, rank)
+                    .ok_or_else(rebase)?;
                 v = self.select(data, rank, v, axis, &runs, place)?;
             }
         }
@@ -366,12 +552,22 @@ impl Lowering<'_> {
     }
 
     /// Brings a group's value together on `to`: each device sends the indices that it is the primary owner of.
-    fn gather(&mut self, data: &InstData, sharding: &Sharding, ty: &TensorType, to: Place) -> Result<Value, LowerError> {
+    fn gather(
+        &mut self,
+        data: &InstData,
+        sharding: &Sharding,
+        ty: &TensorType,
+        to: Place,
+    ) -> Result<Value, LowerError> {
         let from = self.from;
         let source = data.operands[0];
         let split: Vec<usize> = (0..RANK).filter(|&a| sharding.axes[a].is_some()).collect();
         let name = self.name(data);
-        let rebase = || LowerError::Rebase { op: "copy", value: name.clone(), rank: 0 };
+        let rebase = || LowerError::Rebase {
+            op: "copy",
+            value: name.clone(),
+            rank: 0,
+        };
         let axis = match split.as_slice() {
             [] => {
                 let v = self.part(source, 0);
@@ -383,7 +579,13 @@ impl Lowering<'_> {
         let isolated = Isolated::of(sharding, ty);
         let tree = sharding.tree(axis, &ty.dims[axis]);
         let (axis, tree) = match &isolated {
-            Some(at) => (1, AxisTree::Leaf { size: at.size.clone(), split: Some(at.class) }),
+            Some(at) => (
+                1,
+                AxisTree::Leaf {
+                    size: at.size.clone(),
+                    split: Some(at.class),
+                },
+            ),
             None => (axis, tree),
         };
         let mut pieces: Vec<(Run, Value)> = Vec::new();
@@ -391,7 +593,10 @@ impl Lowering<'_> {
             let runs = tree.runs(&from.classes, rank).ok_or_else(rebase)?;
             // Segments that are not split come from the first device.
             let sent: Vec<Run> = pieces.iter().map(|(r, _)| *r).collect();
-            let owned = without(&tree.owned_runs(&from.classes, rank).ok_or_else(rebase)?, &sent);
+            let owned = without(
+                &tree.owned_runs(&from.classes, rank).ok_or_else(rebase)?,
+                &sent,
+            );
             if owned.is_empty() {
                 continue;
             }
@@ -399,13 +604,25 @@ impl Lowering<'_> {
             let place = self.out.value(part).place;
             if let Some(at) = &isolated {
                 let local = Dim::constant(tpc_ir::sharding::runs_len(&runs));
-                part = self.push(data, rank, Reshape { dims: at.dims(local) }.into(), vec![part], place)?;
+                part = self.push(
+                    data,
+                    rank,
+                    Reshape {
+                        dims: at.dims(local),
+                    }
+                    .into(),
+                    vec![part],
+                    place,
+                )?;
             }
             let sent = self.select(data, rank, part, axis, &within(&runs, &owned), place)?;
             let arrived = self.push(data, rank, Copy.into(), vec![sent], to)?;
             let mut at = 0;
             for run in &owned {
-                let local = [Run { start: at, len: run.len }];
+                let local = [Run {
+                    start: at,
+                    len: run.len,
+                }];
                 pieces.push((*run, self.select(data, rank, arrived, axis, &local, to)?));
                 at += run.len;
             }
@@ -420,7 +637,16 @@ impl Lowering<'_> {
             }
         };
         if isolated.is_some() {
-            return self.push(data, 0, Reshape { dims: ty.dims.clone() }.into(), vec![whole], to);
+            return self.push(
+                data,
+                0,
+                Reshape {
+                    dims: ty.dims.clone(),
+                }
+                .into(),
+                vec![whole],
+                to,
+            );
         }
         Ok(whole)
     }
@@ -448,18 +674,31 @@ impl Isolated {
                 AxisTree::Sum(_) => return None,
             };
             for f in factors.iter().rev() {
-                let AxisTree::Leaf { size, split } = f else { return None };
+                let AxisTree::Leaf { size, split } = f else {
+                    return None;
+                };
                 match (split, &mut out) {
                     (Some(_), Some(_)) => return None,
                     (Some(class), None) => {
-                        out = Some(Isolated { class: *class, size: size.clone(), inner: inner.clone(), outer: Dim::ONE });
+                        out = Some(Isolated {
+                            class: *class,
+                            size: size.clone(),
+                            inner: inner.clone(),
+                            outer: Dim::ONE,
+                        });
                     }
                     (None, Some(at)) => at.outer = at.outer.checked_mul(size)?,
                     (None, None) => inner = inner.checked_mul(size)?,
                 }
             }
         }
-        out.filter(|_| !sharding.axes.iter().flatten().all(|t| matches!(**t, AxisTree::Leaf { .. })))
+        out.filter(|_| {
+            !sharding
+                .axes
+                .iter()
+                .flatten()
+                .all(|t| matches!(**t, AxisTree::Leaf { .. }))
+        })
     }
 
     /// The sizes of the value, with `size` indices of the factor.
@@ -471,7 +710,8 @@ impl Isolated {
 fn overlaps(tree: &AxisTree, classes: &[ClassData]) -> bool {
     let mut refs = Vec::new();
     tree.classes(&mut refs);
-    refs.iter().any(|c| classes[c.class.index()].overlaps(c.div))
+    refs.iter()
+        .any(|c| classes[c.class.index()].overlaps(c.div))
 }
 
 /// The indices of `runs` that are not among `taken`.
@@ -483,7 +723,11 @@ fn without(runs: &[Run], taken: &[Run]) -> Vec<Run> {
             .flat_map(|r| {
                 let before = Run::from_bounds(r.start, r.end().min(t.start));
                 let after = Run::from_bounds(r.start.max(t.end()), r.end());
-                if t.end() <= r.start || t.start >= r.end() { [*r, Run::default()] } else { [before, after] }
+                if t.end() <= r.start || t.start >= r.end() {
+                    [*r, Run::default()]
+                } else {
+                    [before, after]
+                }
             })
             .filter(|r| r.len > 0)
             .collect();
@@ -496,8 +740,14 @@ fn within(outer: &[Run], inner: &[Run]) -> Vec<Run> {
     let mut out = Vec::new();
     let mut at = 0;
     for o in outer {
-        for i in inner.iter().filter(|i| i.start >= o.start && i.end() <= o.end() && i.len > 0) {
-            out.push(Run { start: at + i.start - o.start, len: i.len });
+        for i in inner
+            .iter()
+            .filter(|i| i.start >= o.start && i.end() <= o.end() && i.len > 0)
+        {
+            out.push(Run {
+                start: at + i.start - o.start,
+                len: i.len,
+            });
         }
         at += o.len;
     }

@@ -29,7 +29,11 @@ pub struct Choice {
 impl Choice {
     /// The choice to split nothing.
     pub fn none() -> Choice {
-        Choice { optimal: true, distinct: 1, ..Choice::default() }
+        Choice {
+            optimal: true,
+            distinct: 1,
+            ..Choice::default()
+        }
     }
 
     /// The choice of these options; of options that share a leaf the first counts.
@@ -62,7 +66,10 @@ struct Trial<'a>(&'a [&'a SplitOption]);
 
 impl Selection for Trial<'_> {
     fn class_of(&self, leaf: Var) -> Option<Class> {
-        self.0.iter().position(|o| o.leaves.contains(&leaf)).map(Class::new)
+        self.0
+            .iter()
+            .position(|o| o.leaves.contains(&leaf))
+            .map(Class::new)
     }
 }
 
@@ -104,7 +111,14 @@ impl Pricer<'_> {
     }
 
     /// Elements of a term on the device at `rank`; with `cover`, of what it stores of a tensor with such blocks.
-    fn local(&self, term: &Term, set: &[&SplitOption], rank: usize, b: &Bindings, cover: u64) -> f64 {
+    fn local(
+        &self,
+        term: &Term,
+        set: &[&SplitOption],
+        rank: usize,
+        b: &Bindings,
+        cover: u64,
+    ) -> f64 {
         let mut n = 1.0;
         for (axis, leaves) in term.axes.iter().enumerate() {
             let mut on_axis = 1.0;
@@ -118,9 +132,15 @@ impl Pricer<'_> {
                 let r = o.ranges[rank];
                 if o.leaves[0] == l {
                     let whole_chain = o.leaves.iter().all(|x| leaves.contains(x));
-                    let minor: u64 =
-                        o.leaves[1..].iter().map(|&x| self.factors.space.size(x).as_const().unwrap_or(1)).product();
-                    on_axis *= if whole_chain { r.len } else { r.project(minor).len } as f64;
+                    let minor: u64 = o.leaves[1..]
+                        .iter()
+                        .map(|&x| self.factors.space.size(x).as_const().unwrap_or(1))
+                        .product();
+                    on_axis *= if whole_chain {
+                        r.len
+                    } else {
+                        r.project(minor).len
+                    } as f64;
                 }
             }
             if split && axis == 0 && cover > 1 && on_axis > 0.0 {
@@ -132,16 +152,31 @@ impl Pricer<'_> {
     }
 
     fn elements(&self, v: Value, set: &[&SplitOption], rank: usize, b: &Bindings) -> f64 {
-        self.analysis.terms[v.index()].iter().map(|t| self.local(t, set, rank, b, 1)).sum()
+        self.analysis.terms[v.index()]
+            .iter()
+            .map(|t| self.local(t, set, rank, b, 1))
+            .sum()
     }
 
     fn stored_bytes(&self, v: Value, set: &[&SplitOption], rank: usize, b: &Bindings) -> f64 {
         let dtype = self.graph.value(v).ty.dtype;
         let terms = &self.analysis.terms[v.index()];
-        let covered = |t: &Term| t.axes[0].iter().any(|l| set.iter().any(|o| o.shares_blocks && o.leaves.contains(l)));
+        let covered = |t: &Term| {
+            t.axes[0]
+                .iter()
+                .any(|l| set.iter().any(|o| o.shares_blocks && o.leaves.contains(l)))
+        };
         let n: f64 = terms
             .iter()
-            .map(|t| self.local(t, set, rank, b, if covered(t) { dtype.block_len() } else { 1 }))
+            .map(|t| {
+                self.local(
+                    t,
+                    set,
+                    rank,
+                    b,
+                    if covered(t) { dtype.block_len() } else { 1 },
+                )
+            })
             .sum();
         n * element_bytes(dtype)
     }
@@ -149,7 +184,9 @@ impl Pricer<'_> {
     /// Work of an instruction on the device at `rank`.
     fn work(&self, inst: Inst, set: &[&SplitOption], rank: usize, b: &Bindings) -> Work {
         let data = self.graph.inst(inst);
-        let Some(&result) = data.results.first() else { return Work::default() };
+        let Some(&result) = data.results.first() else {
+            return Work::default();
+        };
         let out = self.elements(result, set, rank, b);
         let opd = |i: usize| self.elements(data.operands[i], set, rank, b);
         match &data.op {
@@ -157,15 +194,24 @@ impl Pricer<'_> {
             Op::Reshape(_) | Op::Permute(_) | Op::Slice(_) | Op::SetRows(_) => Work::default(),
             Op::MulMat(_) => {
                 let a = opd(0);
-                let columns = self.elements(data.operands[1], &[], rank, b) / self.graph_rows(data.operands[1], b);
+                let columns = self.elements(data.operands[1], &[], rank, b)
+                    / self.graph_rows(data.operands[1], b);
                 let bytes = self.stored_bytes(data.operands[0], set, rank, b);
-                Work { flops: 2.0 * a * columns, bytes: bytes + 4.0 * (opd(1) + out) }
+                Work {
+                    flops: 2.0 * a * columns,
+                    bytes: bytes + 4.0 * (opd(1) + out),
+                }
             }
             Op::MulMatId(_) => {
-                let experts = self.graph.value(data.operands[0]).ty.dims[2].eval(b).unwrap_or(1) as f64;
+                let experts = self.graph.value(data.operands[0]).ty.dims[2]
+                    .eval(b)
+                    .unwrap_or(1) as f64;
                 let draws = self.elements(data.operands[2], &[], rank, b);
-                let expert_leaf = self.analysis.terms[data.operands[0].index()][0].axes[2].first().copied();
-                let by_expert = expert_leaf.and_then(|l| set.iter().find(|o| o.leaves.contains(&l)));
+                let expert_leaf = self.analysis.terms[data.operands[0].index()][0].axes[2]
+                    .first()
+                    .copied();
+                let by_expert =
+                    expert_leaf.and_then(|l| set.iter().find(|o| o.leaves.contains(&l)));
                 // Distinct experts read, and products computed, on this device.
                 let (touched, products) = match by_expert {
                     Some(o) => {
@@ -175,18 +221,38 @@ impl Pricer<'_> {
                     }
                     None => (draws.min(experts), draws),
                 };
-                let per_expert = if by_expert.is_some() { 1.0 / opd_experts(self, data.operands[0], set, rank) } else { 1.0 / experts };
-                let bytes = self.stored_bytes(data.operands[0], set, rank, b) * per_expert * touched;
+                let per_expert = if by_expert.is_some() {
+                    1.0 / opd_experts(self, data.operands[0], set, rank)
+                } else {
+                    1.0 / experts
+                };
+                let bytes =
+                    self.stored_bytes(data.operands[0], set, rank, b) * per_expert * touched;
                 let flops = 2.0 * opd(0) * per_expert * products;
-                Work { flops, bytes: bytes + 4.0 * out }
+                Work {
+                    flops,
+                    bytes: bytes + 4.0 * out,
+                }
             }
-            Op::GetRows(_) => Work { flops: out, bytes: 8.0 * out },
+            Op::GetRows(_) => Work {
+                flops: out,
+                bytes: 8.0 * out,
+            },
             Op::FlashAttn(_) => {
-                let cells = self.graph.value(data.operands[1]).ty.dims[1].eval(b).unwrap_or(0) as f64;
-                let kv = |i: usize| opd(i) * element_bytes(self.graph.value(data.operands[i]).ty.dtype);
-                Work { flops: 4.0 * opd(0) * cells, bytes: kv(1) + kv(2) + 4.0 * (opd(0) + out) }
+                let cells = self.graph.value(data.operands[1]).ty.dims[1]
+                    .eval(b)
+                    .unwrap_or(0) as f64;
+                let kv =
+                    |i: usize| opd(i) * element_bytes(self.graph.value(data.operands[i]).ty.dtype);
+                Work {
+                    flops: 4.0 * opd(0) * cells,
+                    bytes: kv(1) + kv(2) + 4.0 * (opd(0) + out),
+                }
             }
-            _ => Work { flops: out, bytes: 8.0 * out },
+            _ => Work {
+                flops: out,
+                bytes: 8.0 * out,
+            },
         }
     }
 
@@ -195,13 +261,31 @@ impl Pricer<'_> {
     }
 
     /// Time of a region's own work on the device at `rank`, in µs, for one batch.
-    pub fn work_us(&self, region: &Region, set: &[&SplitOption], rank: usize, batch: &Bindings) -> f64 {
-        region.insts.iter().map(|&i| self.work(i, set, rank, batch).time_us(self.topology, rank)).sum()
+    pub fn work_us(
+        &self,
+        region: &Region,
+        set: &[&SplitOption],
+        rank: usize,
+        batch: &Bindings,
+    ) -> f64 {
+        region
+            .insts
+            .iter()
+            .map(|&i| self.work(i, set, rank, batch).time_us(self.topology, rank))
+            .sum()
     }
 
     /// Prices a set of options for a region; `None` when the set cannot be carried out.
     pub fn price(&self, region: &Region, set: &[&SplitOption]) -> Option<Price> {
-        let flow = propagate(self.graph, self.factors, self.analysis, self.users, &region.insts, &Trial(set)).ok()?;
+        let flow = propagate(
+            self.graph,
+            self.factors,
+            self.analysis,
+            self.users,
+            &region.insts,
+            &Trial(set),
+        )
+        .ok()?;
         let n = self.shares.len();
         let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
         let mut busiest = 0.0_f64;
@@ -230,26 +314,43 @@ impl Pricer<'_> {
             }
         };
         flow.reduced.iter().for_each(|&v| add(v, false));
-        flow.norms.iter().for_each(|&i| add(self.graph.inst(i).results[0], true));
+        flow.norms
+            .iter()
+            .for_each(|&i| add(self.graph.inst(i).results[0], true));
         debug_assert!(flow.defined.iter().all(|(_, p)| *p != Pending::None));
-        Some(Price { objective: busiest + collective })
+        Some(Price {
+            objective: busiest + collective,
+        })
     }
 }
 
 fn opd_experts(p: &Pricer<'_>, w: Value, set: &[&SplitOption], rank: usize) -> f64 {
     let leaf = p.analysis.terms[w.index()][0].axes[2].first().copied();
-    let n = leaf.and_then(|l| set.iter().find(|o| o.leaves.contains(&l))).map_or(1, |o| o.ranges[rank].len);
+    let n = leaf
+        .and_then(|l| set.iter().find(|o| o.leaves.contains(&l)))
+        .map_or(1, |o| o.ranges[rank].len);
     (n as f64).max(1.0)
 }
 
 /// Whether two options cannot both be chosen: they would split one value twice.
 fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
-    a.leaves.iter().any(|x| b.leaves.iter().any(|y| x == y || analysis.leaves[x].with.contains(y)))
+    a.leaves.iter().any(|x| {
+        b.leaves
+            .iter()
+            .any(|y| x == y || analysis.leaves[x].with.contains(y))
+    })
 }
 
 /// Chooses the options for the whole graph.
 pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
-    let Pricer { graph, factors, analysis, users, shares, .. } = *pricer;
+    let Pricer {
+        graph,
+        factors,
+        analysis,
+        users,
+        shares,
+        ..
+    } = *pricer;
     let mut choice = Choice::none();
     // Leaves by the regions they occur in: those of many regions are decided first, those of few tie them together.
     let mut spans: BTreeMap<Var, Vec<usize>> = BTreeMap::new();
@@ -268,8 +369,11 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
     }
     // Alike regions share their options: they are made once and renamed.
     let mut representative: BTreeMap<&str, usize> = BTreeMap::new();
-    let rep_of: Vec<usize> =
-        regions.iter().enumerate().map(|(i, r)| *representative.entry(r.signature.as_str()).or_insert(i)).collect();
+    let rep_of: Vec<usize> = regions
+        .iter()
+        .enumerate()
+        .map(|(i, r)| *representative.entry(r.signature.as_str()).or_insert(i))
+        .collect();
     let mut global: Vec<SplitOption> = Vec::new();
     for (i, r) in regions.iter().enumerate() {
         for (k, &leaf) in r.leaves.iter().enumerate() {
@@ -278,13 +382,25 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
             }
             let span = &spans[&leaf];
             let rep = &regions[rep_of[i]];
-            let local_span = span.len() == 1 && rep_of[i] != i && rep.leaves.len() == r.leaves.len();
-            let options = match made.get(&rep.leaves[k.min(rep.leaves.len() - 1)]).filter(|_| local_span) {
+            let local_span =
+                span.len() == 1 && rep_of[i] != i && rep.leaves.len() == r.leaves.len();
+            let options = match made
+                .get(&rep.leaves[k.min(rep.leaves.len() - 1)])
+                .filter(|_| local_span)
+            {
                 Some(known) => known
                     .iter()
                     .map(|o| {
-                        let rename = |l: &Var| rep.leaves.iter().position(|x| x == l).map_or(*l, |p| r.leaves[p]);
-                        SplitOption { leaves: o.leaves.iter().map(rename).collect(), ..o.clone() }
+                        let rename = |l: &Var| {
+                            rep.leaves
+                                .iter()
+                                .position(|x| x == l)
+                                .map_or(*l, |p| r.leaves[p])
+                        };
+                        SplitOption {
+                            leaves: o.leaves.iter().map(rename).collect(),
+                            ..o.clone()
+                        }
                     })
                     .collect(),
                 None => options_for(graph, factors, analysis, users, leaf, shares),
@@ -326,10 +442,9 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
             }
         }
         region.insts.sort_unstable();
-        if let Some(p) = problems
-            .iter_mut()
-            .find(|p| p.region.signature == region.signature && p.region.leaves.len() == region.leaves.len())
-        {
+        if let Some(p) = problems.iter_mut().find(|p| {
+            p.region.signature == region.signature && p.region.leaves.len() == region.leaves.len()
+        }) {
             p.alike.push(region);
             continue;
         }
@@ -339,7 +454,11 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
             .filter(|l| spans[l].len() <= GLOBAL_SPAN)
             .flat_map(|l| made[l].iter().cloned())
             .collect();
-        problems.push(Problem { region, options, alike: Vec::new() });
+        problems.push(Problem {
+            region,
+            options,
+            alike: Vec::new(),
+        });
     }
     choice.distinct = problems.len();
     let mut best: Option<(f64, Vec<SplitOption>, Vec<Vec<SplitOption>>)> = None;
@@ -348,10 +467,19 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
         let mut total = 0.0;
         let mut picks = Vec::new();
         for p in &problems {
-            let fits: Vec<&SplitOption> =
-                p.options.iter().filter(|o| globals.iter().all(|g| !clash(analysis, o, g))).collect();
+            let fits: Vec<&SplitOption> = p
+                .options
+                .iter()
+                .filter(|o| globals.iter().all(|g| !clash(analysis, o, g)))
+                .collect();
             let mut found: Option<(f64, Vec<&SplitOption>)> = None;
-            let mut search = Search { pricer, p: &p.region, fits: &fits, found: &mut found, priced: 0 };
+            let mut search = Search {
+                pricer,
+                p: &p.region,
+                fits: &fits,
+                found: &mut found,
+                priced: 0,
+            };
             let mut set = globals.clone();
             search.descend(0, &mut set, globals.len());
             if search.priced >= SEARCH_LIMIT {
@@ -380,10 +508,21 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
         for (p, set) in problems.iter().zip(picks) {
             for r in std::iter::once(&p.region).chain(&p.alike) {
                 for o in &set {
-                    let rename =
-                        |l: &Var| p.region.leaves.iter().position(|x| x == l).map_or(*l, |i| r.leaves[i]);
+                    let rename = |l: &Var| {
+                        p.region
+                            .leaves
+                            .iter()
+                            .position(|x| x == l)
+                            .map_or(*l, |i| r.leaves[i])
+                    };
                     let leaves = o.leaves.iter().map(rename).collect();
-                    by_region.push((r.insts[0], SplitOption { leaves, ..o.clone() }));
+                    by_region.push((
+                        r.insts[0],
+                        SplitOption {
+                            leaves,
+                            ..o.clone()
+                        },
+                    ));
                 }
             }
         }
@@ -394,13 +533,20 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
 }
 
 /// Every set of pairwise compatible options, as positions; the empty set first.
-fn independent_sets(analysis: &Analysis, options: &[SplitOption], complete: &mut bool) -> Vec<Vec<usize>> {
+fn independent_sets(
+    analysis: &Analysis,
+    options: &[SplitOption],
+    complete: &mut bool,
+) -> Vec<Vec<usize>> {
     let mut out = vec![Vec::new()];
     let mut i = 0;
     while i < out.len() {
         let from = out[i].last().map_or(0, |&l: &usize| l + 1);
         for next in from..options.len() {
-            if out[i].iter().all(|&o| !clash(analysis, &options[o], &options[next])) {
+            if out[i]
+                .iter()
+                .all(|&o| !clash(analysis, &options[o], &options[next]))
+            {
                 if out.len() >= 256 {
                     *complete = false;
                     return out;
@@ -430,13 +576,19 @@ impl<'b> Search<'_, 'b> {
         }
         self.priced += 1;
         if let Some(price) = self.pricer.price(self.p, set)
-            && self.found.as_ref().is_none_or(|(best, _)| price.objective < best * (1.0 - 1e-9))
+            && self
+                .found
+                .as_ref()
+                .is_none_or(|(best, _)| price.objective < best * (1.0 - 1e-9))
         {
             *self.found = Some((price.objective, set.clone()));
         }
         for i in from..self.fits.len() {
             let o = self.fits[i];
-            if set[fixed..].iter().all(|s| !clash(self.pricer.analysis, s, o)) {
+            if set[fixed..]
+                .iter()
+                .all(|s| !clash(self.pricer.analysis, s, o))
+            {
                 set.push(o);
                 self.descend(i + 1, set, fixed);
                 set.pop();

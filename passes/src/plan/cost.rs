@@ -31,7 +31,10 @@ impl Workload {
             .with(Symbol::NKv, depth)
             .with(Symbol::NKvSwa, depth.min(n_ctx_swa));
         let prefill = base.with(Symbol::NTokens, ubatch);
-        Workload { decode: base, prefill }
+        Workload {
+            decode: base,
+            prefill,
+        }
     }
 
     /// Tokens of the prefill batch.
@@ -85,12 +88,14 @@ pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
     }
     // P(max ≤ m) = draws! · [xᵈ] Π_devices Σ_{i ≤ m} (p x)ⁱ / i!
     let k = draws as usize;
-    let factorial: Vec<f64> = (0..=k).scan(1.0, |f, i| {
-        if i > 0 {
-            *f *= i as f64;
-        }
-        Some(*f)
-    }).collect();
+    let factorial: Vec<f64> = (0..=k)
+        .scan(1.0, |f, i| {
+            if i > 0 {
+                *f *= i as f64;
+            }
+            Some(*f)
+        })
+        .collect();
     let at_most = |m: usize| {
         let mut poly = vec![0.0; k + 1];
         poly[0] = 1.0;

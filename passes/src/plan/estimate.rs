@@ -5,7 +5,6 @@ use tpc_ir::{Bindings, Graph, Place};
 
 use super::choose::Pricer;
 use super::cost::{Workload, all_reduce_us};
-use super::region::regions;
 use super::{PlanRequest, Planned, SplitOption};
 
 /// Estimated times, in microseconds.
@@ -20,7 +19,12 @@ pub struct Estimate {
 }
 
 /// Estimates the times of the sharded form of `graph`.
-pub fn estimate(graph: &Graph, planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Estimate {
+pub fn estimate(
+    graph: &Graph,
+    planned: &Planned,
+    sharded: &Graph,
+    request: &PlanRequest,
+) -> Estimate {
     let shares = request.shares();
     let pricer = Pricer {
         graph,
@@ -33,15 +37,30 @@ pub fn estimate(graph: &Graph, planned: &Planned, sharded: &Graph, request: &Pla
         memory_price: 0.0,
         latency_cap: f64::INFINITY,
     };
-    let regions = regions(graph, &planned.factors, &planned.analysis);
+    let regions = &planned.regions;
     let sets: Vec<Vec<&SplitOption>> = regions
         .iter()
-        .map(|r| planned.choice.options.iter().filter(|o| o.leaves.iter().any(|l| r.leaves.contains(l))).collect())
+        .map(|r| {
+            planned
+                .choice
+                .options
+                .iter()
+                .filter(|o| o.leaves.iter().any(|l| r.leaves.contains(l)))
+                .collect()
+        })
         .collect();
     let work = |rank: usize, batch: &Bindings, split: bool| -> f64 {
-        regions.iter().zip(&sets).map(|(r, s)| pricer.work_us(r, if split { s } else { &[] }, rank, batch)).sum()
+        regions
+            .iter()
+            .zip(&sets)
+            .map(|(r, s)| pricer.work_us(r, if split { s } else { &[] }, rank, batch))
+            .sum()
     };
-    let busiest = |batch: &Bindings| (0..shares.len()).map(|d| work(d, batch, true)).fold(0.0, f64::max);
+    let busiest = |batch: &Bindings| {
+        (0..shares.len())
+            .map(|d| work(d, batch, true))
+            .fold(0.0, f64::max)
+    };
     let Workload { decode, prefill } = &request.workload;
     Estimate {
         decode_us: busiest(decode) + transfers_us(sharded, request, decode),

@@ -38,8 +38,12 @@ impl PlanRequest {
     /// The devices' shares of the work.
     pub fn shares(&self) -> Vec<f64> {
         match &self.tensor_split {
-            Some(s) => (0..self.devices.len()).map(|i| s.get(i).copied().unwrap_or(0.0)).collect(),
-            None => (0..self.devices.len()).map(|i| self.topology.device(i).bandwidth).collect(),
+            Some(s) => (0..self.devices.len())
+                .map(|i| s.get(i).copied().unwrap_or(0.0))
+                .collect(),
+            None => (0..self.devices.len())
+                .map(|i| self.topology.device(i).bandwidth)
+                .collect(),
         }
     }
 }
@@ -53,6 +57,8 @@ pub struct Planned {
     pub analysis: Analysis,
     /// Users of its values.
     pub users: Users,
+    /// What was planned as a unit, in program order.
+    pub regions: Vec<Region>,
     /// The choice.
     pub choice: Choice,
 }
@@ -62,7 +68,7 @@ pub fn plan(graph: &Graph, request: &PlanRequest) -> Planned {
     let factors = Factors::infer(graph);
     let analysis = Analysis::of(graph, &factors);
     let users = Users::of_graph(graph);
-    let regions = regions(graph, &factors, &analysis);
+    let regions = regions(graph, &analysis);
     let shares = request.shares();
     let mut matrices = (0_u64, 0.0);
     for (_, data) in graph.insts() {
@@ -70,27 +76,35 @@ pub fn plan(graph: &Graph, request: &PlanRequest) -> Planned {
         let ty = &graph.value(data.results[0]).ty;
         if !ty.dims[1].is_one() {
             let n = ty.elements().and_then(|d| d.as_const()).unwrap_or(0);
-            matrices = (matrices.0 + 1, matrices.1 + n as f64 * element_bytes(ty.dtype));
+            matrices = (
+                matrices.0 + 1,
+                matrices.1 + n as f64 * element_bytes(ty.dtype),
+            );
         }
     }
-    let mean_us = matrices.1 / (matrices.0.max(1) as f64) / request.topology.device(0).bandwidth * 1e6;
-    let pricer = |memory_price: f64| {
-        Pricer {
-            graph,
-            factors: &factors,
-            analysis: &analysis,
-            users: &users,
-            topology: &request.topology,
-            workload: &request.workload,
-            shares: &shares,
-            memory_price,
-            latency_cap: mean_us / 10.0,
-        }
+    let mean_us =
+        matrices.1 / (matrices.0.max(1) as f64) / request.topology.device(0).bandwidth * 1e6;
+    let pricer = |memory_price: f64| Pricer {
+        graph,
+        factors: &factors,
+        analysis: &analysis,
+        users: &users,
+        topology: &request.topology,
+        workload: &request.workload,
+        shares: &shares,
+        memory_price,
+        latency_cap: mean_us / 10.0,
     };
     let choice = if request.devices.len() > 1 {
         choose(&pricer(Workload::MEMORY_PRICE), &regions)
     } else {
         Choice::none()
     };
-    Planned { factors, analysis, users, choice }
+    Planned {
+        factors,
+        analysis,
+        users,
+        regions,
+        choice,
+    }
 }

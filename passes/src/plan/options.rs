@@ -73,12 +73,24 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-fn granules(graph: &Graph, factors: &Factors, analysis: &Analysis, users: &Users, chain: &[Var]) -> Granules {
+fn granules(
+    graph: &Graph,
+    factors: &Factors,
+    analysis: &Analysis,
+    users: &Users,
+    chain: &[Var],
+) -> Granules {
     let size = |v: Var| factors.space.size(v).as_const().unwrap_or(1);
     let total: u64 = chain.iter().map(|&v| size(v)).product();
-    let mut out = Granules { hard: Some(1), soft: true };
-    let stored: BTreeSet<Value> =
-        chain.iter().filter_map(|v| analysis.leaves.get(v)).flat_map(|f| f.stored.iter().copied()).collect();
+    let mut out = Granules {
+        hard: Some(1),
+        soft: true,
+    };
+    let stored: BTreeSet<Value> = chain
+        .iter()
+        .filter_map(|v| analysis.leaves.get(v))
+        .flat_map(|f| f.stored.iter().copied())
+        .collect();
     for v in stored {
         let block = graph.value(v).ty.dtype.block_len();
         if block == 1 {
@@ -89,13 +101,20 @@ fn granules(graph: &Graph, factors: &Factors, analysis: &Analysis, users: &Users
         for term in terms {
             let axis = &term.axes[0];
             let len: u64 = axis.iter().map(|&l| size(l)).product();
-            let place = chain.iter().rev().find_map(|c| axis.iter().position(|l| l == c).map(|i| (*c, i)));
+            let place = chain
+                .iter()
+                .rev()
+                .find_map(|c| axis.iter().position(|l| l == c).map(|i| (*c, i)));
             if let Some((leaf, i)) = place {
                 let minor: u64 = axis[i + 1..].iter().map(|&l| size(l)).product();
                 let first = axis.iter().position(|l| chain.contains(l)).unwrap_or(i);
                 let need = block / gcd(block, minor);
                 // A range of the major leaf covers the minor one whole.
-                let flat = if Some(&leaf) == chain.last() || need == 1 { need } else { need * total / size(leaf) };
+                let flat = if Some(&leaf) == chain.last() || need == 1 {
+                    need
+                } else {
+                    need * total / size(leaf)
+                };
                 out.hard = out.hard.map(|h| h / gcd(h, flat) * flat);
                 let inner: u64 = axis[first..].iter().map(|&l| size(l)).product();
                 if (first > 0 && !inner.is_multiple_of(block)) || starts_at % block != 0 {
@@ -107,7 +126,8 @@ fn granules(graph: &Graph, factors: &Factors, analysis: &Analysis, users: &Users
                         matches!(data.op, Op::MulMat(_) | Op::MulMatId(_)) && data.operands[0] == v
                     };
                     let alone = terms.len() == 1 && first == 0;
-                    out.soft &= alone && Some(&leaf) == chain.last() && users.of(v).iter().all(contracted);
+                    out.soft &=
+                        alone && Some(&leaf) == chain.last() && users.of(v).iter().all(contracted);
                 }
             }
             starts_at += len;
@@ -124,12 +144,24 @@ fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
     let leaf = chain[0];
     let facts = &analysis.leaves[&leaf];
     let has = |role: Role| {
-        analysis.insts.iter().any(|i| i.roles.iter().any(|r| r.role == role && r.terms.iter().flatten().any(|&l| l == leaf)))
+        analysis.insts.iter().any(|i| {
+            i.roles
+                .iter()
+                .any(|r| r.role == role && r.terms.iter().flatten().any(|&l| l == leaf))
+        })
     };
-    if facts.stored.iter().any(|&v| matches!(graph.def_op(v), Op::State(_))) {
+    if facts
+        .stored
+        .iter()
+        .any(|&v| matches!(graph.def_op(v), Op::State(_)))
+    {
         return "kv heads";
     }
-    if facts.stored.iter().all(|&v| graph.value(v).ty.dtype == DType::F32 && graph.value(v).ty.dims[1].is_one()) {
+    if facts
+        .stored
+        .iter()
+        .all(|&v| graph.value(v).ty.dtype == DType::F32 && graph.value(v).ty.dims[1].is_one())
+    {
         return "vector";
     }
     match () {
@@ -158,7 +190,10 @@ pub fn options_for(
     if n < 2 {
         return out;
     }
-    let add = |out: &mut Vec<SplitOption>, leaves: Vec<Var>, size: u64, cut: &dyn Fn(u64) -> Option<Vec<Range>>| {
+    let add = |out: &mut Vec<SplitOption>,
+               leaves: Vec<Var>,
+               size: u64,
+               cut: &dyn Fn(u64) -> Option<Vec<Range>>| {
         let g = granules(graph, factors, analysis, users, &leaves);
         let kind = kind_of(graph, analysis, &leaves);
         let mut push = |granule: u64, shares_blocks: bool| {
@@ -166,7 +201,13 @@ pub fn options_for(
                 && ranges.iter().filter(|r| r.len > 0).count() > 1
                 && !out.iter().any(|o| o.leaves == leaves && o.ranges == ranges)
             {
-                out.push(SplitOption { leaves: leaves.clone(), ranges, granule, shares_blocks, kind });
+                out.push(SplitOption {
+                    leaves: leaves.clone(),
+                    ranges,
+                    granule,
+                    shares_blocks,
+                    kind,
+                });
             }
         };
         if let Some(hard) = g.hard {
@@ -176,24 +217,34 @@ pub fn options_for(
             push(if size >= 1024 { 32 } else { 1 }, true);
         }
     };
-    add(&mut out, vec![leaf], n, &|granule| Some(ranges::proportional(n, granule, shares)));
+    add(&mut out, vec![leaf], n, &|granule| {
+        Some(ranges::proportional(n, granule, shares))
+    });
     // Chains: only where the devices cannot share the major factor evenly.
     let active = shares.iter().filter(|&&s| s > 0.0).count() as u64;
-    let even = shares.iter().all(|&s| s <= 0.0 || (s - shares[0]).abs() < 1e-12);
+    let even = shares
+        .iter()
+        .all(|&s| s <= 0.0 || (s - shares[0]).abs() < 1e-12);
     if even && n.is_multiple_of(active.max(1)) {
         return out;
     }
     let facts = &analysis.leaves[&leaf];
     for &minor in &facts.with {
-        let Some(m) = factors.space.size(minor).as_const().filter(|&m| m > 1) else { continue };
+        let Some(m) = factors.space.size(minor).as_const().filter(|&m| m > 1) else {
+            continue;
+        };
         let follows = analysis.leaves[&minor].before == BTreeSet::from([Some(leaf)]);
-        if !follows || n.saturating_mul(m) > 1024 || analysis.leaves[&minor].whole.first().is_some() {
+        if !follows || n.saturating_mul(m) > 1024 || !analysis.leaves[&minor].whole.is_empty()
+        {
             continue;
         }
-        if analysis.leaves[&minor].twice.is_some() || analysis.leaves[&minor].indexed_part.is_some() {
+        if analysis.leaves[&minor].twice.is_some() || analysis.leaves[&minor].indexed_part.is_some()
+        {
             continue;
         }
-        add(&mut out, vec![leaf, minor], n * m, &|granule| ranges::chain(n, m, granule, shares));
+        add(&mut out, vec![leaf, minor], n * m, &|granule| {
+            ranges::chain(n, m, granule, shares)
+        });
     }
     out
 }

@@ -12,8 +12,16 @@ pub fn proportional(size: u64, granule: u64, shares: &[f64]) -> Vec<Range> {
     for (i, &s) in shares.iter().enumerate() {
         sum += s;
         let rest_is_empty = shares[i + 1..].iter().all(|&s| s <= 0.0);
-        let unit = if rest_is_empty { units } else { ((units as f64 * sum / total) + 1e-9).floor() as u64 };
-        let end = if s <= 0.0 { start } else { unit.saturating_mul(granule).min(size).max(start) };
+        let unit = if rest_is_empty {
+            units
+        } else {
+            ((units as f64 * sum / total) + 1e-9).floor() as u64
+        };
+        let end = if s <= 0.0 {
+            start
+        } else {
+            unit.saturating_mul(granule).min(size).max(start)
+        };
         out.push(Range::from_bounds(start, end));
         start = end;
     }
@@ -28,9 +36,19 @@ pub fn proportional(size: u64, granule: u64, shares: &[f64]) -> Vec<Range> {
 pub fn chain(major: u64, minor: u64, granule: u64, shares: &[f64]) -> Option<Vec<Range>> {
     let size = major.checked_mul(minor)?;
     let total: f64 = shares.iter().sum();
-    let cuts: Vec<u64> = (0..=size).filter(|c| c % granule == 0 || *c == size).collect();
-    let legal = |a: u64, b: u64| a == b || (a % minor == 0 && b % minor == 0) || a / minor == (b - 1) / minor;
-    let majors = |a: u64, b: u64| if a == b { 0 } else { b.div_ceil(minor) - a / minor };
+    let cuts: Vec<u64> = (0..=size)
+        .filter(|c| c % granule == 0 || *c == size)
+        .collect();
+    let legal = |a: u64, b: u64| {
+        a == b || (a.is_multiple_of(minor) && b.is_multiple_of(minor)) || a / minor == (b - 1) / minor
+    };
+    let majors = |a: u64, b: u64| {
+        if a == b {
+            0
+        } else {
+            b.div_ceil(minor) - a / minor
+        }
+    };
     // best[c] = (heaviest load so far, major indices held so far) of the best way to place cuts up to cuts[c].
     let mut best: Vec<Option<(f64, u64)>> = vec![None; cuts.len()];
     best[0] = Some((0.0, 0));
@@ -45,9 +63,15 @@ pub fn chain(major: u64, minor: u64, granule: u64, shares: &[f64]) -> Option<Vec
                 if !legal(start, end) || (share <= 0.0 && end > start) {
                     continue;
                 }
-                let own = if end == start { 0.0 } else { (end - start) as f64 * total / share };
+                let own = if end == start {
+                    0.0
+                } else {
+                    (end - start) as f64 * total / share
+                };
                 let candidate = (load.max(own), held + majors(start, end));
-                if next[j].is_none_or(|n| candidate.0 < n.0 - 1e-9 || (candidate.0 < n.0 + 1e-9 && candidate.1 < n.1)) {
+                if next[j].is_none_or(|n| {
+                    candidate.0 < n.0 - 1e-9 || (candidate.0 < n.0 + 1e-9 && candidate.1 < n.1)
+                }) {
                     next[j] = Some(candidate);
                     from[j] = i;
                 }

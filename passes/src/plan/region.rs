@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, Inst, Op, Value};
 
-use crate::factors::{Analysis, Factors};
+use crate::factors::{Analysis, Term};
 
 /// The instructions of one layer, or those before the first or after the last.
 #[derive(Clone, Debug)]
@@ -22,23 +22,28 @@ pub struct Region {
 }
 
 /// Cuts the graph into regions, in program order.
-pub fn regions(graph: &Graph, factors: &Factors, analysis: &Analysis) -> Vec<Region> {
+pub fn regions(graph: &Graph, analysis: &Analysis) -> Vec<Region> {
     let mut out: Vec<Region> = Vec::new();
     for (inst, data) in graph.insts() {
         if out.last().is_none_or(|r| r.layer != data.layer) {
-            out.push(Region { layer: data.layer, insts: Vec::new(), leaves: Vec::new(), signature: String::new() });
+            out.push(Region {
+                layer: data.layer,
+                insts: Vec::new(),
+                leaves: Vec::new(),
+                signature: String::new(),
+            });
         }
         if let Some(r) = out.last_mut() {
             r.insts.push(inst);
         }
     }
     for r in &mut out {
-        fill(graph, factors, analysis, r);
+        fill(graph, analysis, r);
     }
     out
 }
 
-fn fill(graph: &Graph, factors: &Factors, analysis: &Analysis, region: &mut Region) {
+fn fill(graph: &Graph, analysis: &Analysis, region: &mut Region) {
     let mut number: BTreeMap<Value, usize> = BTreeMap::new();
     let mut seen: std::collections::BTreeSet<Var> = std::collections::BTreeSet::new();
     let first = region.insts.first().copied();
@@ -69,13 +74,9 @@ fn fill(graph: &Graph, factors: &Factors, analysis: &Analysis, region: &mut Regi
         }
         text.push('\n');
         for v in data.operands.iter().chain(&data.results) {
-            for &axis in &factors.axes[v.index()] {
-                let mut leaves = Vec::new();
-                factors.space.leaves(axis, &mut leaves);
-                for leaf in leaves {
-                    if analysis.leaves.contains_key(&leaf) && seen.insert(leaf) {
-                        region.leaves.push(leaf);
-                    }
+            for leaf in analysis.terms[v.index()].iter().flat_map(Term::leaves) {
+                if seen.insert(leaf) {
+                    region.leaves.push(leaf);
                 }
             }
         }

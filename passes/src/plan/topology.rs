@@ -60,22 +60,38 @@ pub struct Topology {
 }
 
 const fn default_link() -> Link {
-    Link { bandwidth: 50e9, latency_us: 10.0 }
+    Link {
+        bandwidth: 50e9,
+        latency_us: 10.0,
+    }
 }
 
 const fn default_host_link() -> Link {
-    Link { bandwidth: 25e9, latency_us: 10.0 }
+    Link {
+        bandwidth: 25e9,
+        latency_us: 10.0,
+    }
 }
 
 fn default_host() -> DeviceProfile {
-    DeviceProfile { name: "host".into(), memory: None, bandwidth: 60e9, flops: 1e12 }
+    DeviceProfile {
+        name: "host".into(),
+        memory: None,
+        bandwidth: 60e9,
+        flops: 1e12,
+    }
 }
 
 impl Default for Topology {
     /// The documented default: devices of 1 TB/s and 200 TFLOP/s with unknown memory, links of 50 GB/s and 10 µs, a
     /// host of 60 GB/s behind links of 25 GB/s and 10 µs.
     fn default() -> Topology {
-        let device = DeviceProfile { name: "device".into(), memory: None, bandwidth: 1e12, flops: 2e14 };
+        let device = DeviceProfile {
+            name: "device".into(),
+            memory: None,
+            bandwidth: 1e12,
+            flops: 2e14,
+        };
         Topology {
             devices: vec![device],
             link: default_link(),
@@ -135,7 +151,11 @@ impl Topology {
             if value.is_finite() && value > 0.0 {
                 return Ok(());
             }
-            Err(TopologyError::Value { entity: entity.to_owned(), field, value })
+            Err(TopologyError::Value {
+                entity: entity.to_owned(),
+                field,
+                value,
+            })
         };
         for d in t.devices.iter().chain([&t.host]) {
             positive(&d.name, "bandwidth", d.bandwidth)?;
@@ -144,10 +164,19 @@ impl Topology {
                 positive(&d.name, "memory", m)?;
             }
         }
-        for l in t.links.iter().map(|p| &p.link).chain([&t.link, &t.host_link]) {
+        for l in t
+            .links
+            .iter()
+            .map(|p| &p.link)
+            .chain([&t.link, &t.host_link])
+        {
             positive("link", "bandwidth", l.bandwidth)?;
             if !(l.latency_us.is_finite() && l.latency_us >= 0.0) {
-                return Err(TopologyError::Value { entity: "link".into(), field: "latency_us", value: l.latency_us });
+                return Err(TopologyError::Value {
+                    entity: "link".into(),
+                    field: "latency_us",
+                    value: l.latency_us,
+                });
             }
         }
         for p in &t.links {
@@ -168,7 +197,10 @@ impl Topology {
         let mut out: Option<Link> = None;
         for a in 0..n {
             let b = (a + 1) % n;
-            let link = self.links.iter().find(|p| (p.a, p.b) == (a, b) || (p.a, p.b) == (b, a));
+            let link = self
+                .links
+                .iter()
+                .find(|p| (p.a, p.b) == (a, b) || (p.a, p.b) == (b, a));
             let link = link.map_or(self.link, |p| p.link);
             out = Some(match out {
                 None => link,

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use tpc_ir::factor::Var;
 use tpc_ir::op::{AllReduce, Copy, NormApply, NormStats, TypeError};
 use tpc_ir::{
-    ClassData, ClassRef, DeviceData, Dim, Graph, Group, GroupData, Inst, Op, Output, Pending, Place, RANK, Sharding,
-    Value,
+    ClassData, ClassRef, DeviceData, Dim, Graph, Group, GroupData, Inst, Op, Output, Pending,
+    Place, RANK, Sharding, Value,
 };
 
 use crate::factors::{Analysis, Factors};
@@ -41,10 +41,16 @@ pub fn shard(
     devices: &[String],
 ) -> Result<Graph, ShardError> {
     let insts: Vec<Inst> = graph.insts().map(|(i, _)| i).collect();
-    let flow = propagate(graph, factors, analysis, users, &insts, choice).map_err(ShardError::Clash)?;
+    let flow =
+        propagate(graph, factors, analysis, users, &insts, choice).map_err(ShardError::Clash)?;
     let mut out = Graph::new(graph.name.clone());
-    out.devices = devices.iter().map(|name| DeviceData { name: name.clone() }).collect();
-    out.groups = vec![GroupData { devices: (0..devices.len()).map(tpc_ir::Device::new).collect() }];
+    out.devices = devices
+        .iter()
+        .map(|name| DeviceData { name: name.clone() })
+        .collect();
+    out.groups = vec![GroupData {
+        devices: (0..devices.len()).map(tpc_ir::Device::new).collect(),
+    }];
     out.classes = classes(graph, factors, analysis, choice);
     let mut lowering = Lowering {
         from: graph,
@@ -62,16 +68,29 @@ pub fn shard(
     Ok(lowering.out)
 }
 
-fn classes(graph: &Graph, factors: &Factors, analysis: &Analysis, choice: &Choice) -> Vec<ClassData> {
+fn classes(
+    graph: &Graph,
+    factors: &Factors,
+    analysis: &Analysis,
+    choice: &Choice,
+) -> Vec<ClassData> {
     choice
         .options
         .iter()
         .map(|o| {
-            let size = o.leaves.iter().map(|&l| factors.space.size(l).as_const().unwrap_or(1)).product();
+            let size = o
+                .leaves
+                .iter()
+                .map(|&l| factors.space.size(l).as_const().unwrap_or(1))
+                .product();
             let stored = analysis.leaves[&o.leaves[0]].stored.first();
             let layer = stored.and_then(|&v| graph.inst(graph.value(v).def.0).layer);
             let name = layer.map_or_else(|| o.kind.to_owned(), |l| format!("blk.{l} {}", o.kind));
-            ClassData { name, size, ranges: o.ranges.clone() }
+            ClassData {
+                name,
+                size,
+                ranges: o.ranges.clone(),
+            }
         })
         .collect()
 }
@@ -99,16 +118,29 @@ impl Lowering<'_> {
             if o.leaves.len() == 1 {
                 return Some((ClassRef { class, div: 1 }, 1));
             }
-            let whole = factors.len() >= o.leaves.len() && factors[..o.leaves.len()] == o.leaves[..];
-            let minor = o.leaves[1..].iter().map(|&l| self.factors.space.size(l).as_const().unwrap_or(1)).product();
-            Some(if whole { (ClassRef { class, div: 1 }, o.leaves.len()) } else { (ClassRef { class, div: minor }, 1) })
+            let whole =
+                factors.len() >= o.leaves.len() && factors[..o.leaves.len()] == o.leaves[..];
+            let minor = o.leaves[1..]
+                .iter()
+                .map(|&l| self.factors.space.size(l).as_const().unwrap_or(1))
+                .product();
+            Some(if whole {
+                (ClassRef { class, div: 1 }, o.leaves.len())
+            } else {
+                (ClassRef { class, div: minor }, 1)
+            })
         };
-        let mut sharding = Sharding::split(std::array::from_fn(|i| self.factors.space.export(axes[i], &class)));
+        let mut sharding = Sharding::split(std::array::from_fn(|i| {
+            self.factors.space.export(axes[i], &class)
+        }));
         let data = self.from.value(v);
         if let (Some(tree), Op::Weight(_)) = (&sharding.axes[0], self.from.def_op(v)) {
             let mut classes = Vec::new();
             tree.classes(&mut classes);
-            if classes.iter().any(|c| self.choice.options[c.class.index()].shares_blocks) {
+            if classes
+                .iter()
+                .any(|c| self.choice.options[c.class.index()].shares_blocks)
+            {
                 sharding.cover = data.ty.dtype.block_len();
             }
         }
@@ -124,14 +156,22 @@ impl Lowering<'_> {
     fn inst(&mut self, inst: Inst, flow: &Flow) -> Result<(), ShardError> {
         let data = self.from.inst(inst);
         let layer = data.layer;
-        let types = data.results.iter().map(|&v| self.from.value(v).ty.clone()).collect();
+        let types = data
+            .results
+            .iter()
+            .map(|&v| self.from.value(v).ty.clone())
+            .collect();
         if let Op::Input(_) = data.op {
             let v = data.results[0];
             let name = &self.from.value(v).name;
-            let made = self.out.push(data.op.clone(), Vec::new(), types, Place::Host, layer);
+            let made = self
+                .out
+                .push(data.op.clone(), Vec::new(), types, Place::Host, layer);
             let host = self.out.inst(made).results[0];
             self.set(host, name, Sharding::mirrored());
-            let copy = self.out.push_inferred(Copy, vec![host], self.place, layer)?;
+            let copy = self
+                .out
+                .push_inferred(Copy, vec![host], self.place, layer)?;
             let sharding = self.sharding(v);
             self.set(copy, name, sharding);
             self.map[v.index()] = Some(copy);
@@ -141,18 +181,33 @@ impl Lowering<'_> {
         if let (Op::Norm(norm), true) = (&data.op, flow.norms.contains(&inst)) {
             let v = data.results[0];
             let name = &self.from.value(v).name;
-            let stats = self.out.push_inferred(NormStats { kind: norm.kind }, operands.clone(), self.place, layer)?;
+            let stats = self.out.push_inferred(
+                NormStats { kind: norm.kind },
+                operands.clone(),
+                self.place,
+                layer,
+            )?;
             self.set(stats, name, Sharding::pending(Pending::Partial));
-            let sum = self.out.push_inferred(AllReduce, vec![stats], self.place, layer)?;
+            let sum = self
+                .out
+                .push_inferred(AllReduce, vec![stats], self.place, layer)?;
             let n = self.from.value(v).ty.dims[0].as_const().unwrap_or(1);
-            let apply = NormApply { kind: norm.kind, eps: norm.eps, n };
-            let normed = self.out.push_inferred(apply, vec![operands[0], sum], self.place, layer)?;
+            let apply = NormApply {
+                kind: norm.kind,
+                eps: norm.eps,
+                n,
+            };
+            let normed =
+                self.out
+                    .push_inferred(apply, vec![operands[0], sum], self.place, layer)?;
             let sharding = self.sharding(v);
             self.set(normed, name, sharding);
             self.map[v.index()] = Some(normed);
             return Ok(());
         }
-        let made = self.out.push(data.op.clone(), operands, types, self.place, layer);
+        let made = self
+            .out
+            .push(data.op.clone(), operands, types, self.place, layer);
         let results = self.out.inst(made).results.clone();
         for (&v, &new) in data.results.iter().zip(&results) {
             let name = &self.from.value(v).name;
@@ -160,7 +215,9 @@ impl Lowering<'_> {
             self.set(new, name, sharding);
             self.map[v.index()] = Some(new);
             if flow.reduced.contains(&v) {
-                let sum = self.out.push_inferred(AllReduce, vec![new], self.place, layer)?;
+                let sum = self
+                    .out
+                    .push_inferred(AllReduce, vec![new], self.place, layer)?;
                 self.set(sum, name, Sharding::mirrored());
                 self.map[v.index()] = Some(sum);
             }
@@ -177,13 +234,16 @@ impl Lowering<'_> {
             let new = match output {
                 Output::Named(name, v) => {
                     let value = self.mapped(*v);
-                    let host = self.out.push_inferred(Copy, vec![value], Place::Host, None)?;
+                    let host = self
+                        .out
+                        .push_inferred(Copy, vec![value], Place::Host, None)?;
                     self.set(host, &self.from.value(*v).name, Sharding::mirrored());
                     Output::Named(name.clone(), host)
                 }
-                Output::State { state, value } => {
-                    Output::State { state: self.mapped(*state), value: self.mapped(*value) }
-                }
+                Output::State { state, value } => Output::State {
+                    state: self.mapped(*state),
+                    value: self.mapped(*value),
+                },
             };
             self.out.outputs.push(new);
         }

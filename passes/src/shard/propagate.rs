@@ -87,7 +87,10 @@ impl Users {
     /// The users of every value of `graph`.
     pub fn of_graph(graph: &Graph) -> Users {
         let n = graph.values().len();
-        let mut out = Users { users: vec![Vec::new(); n], output: vec![false; n] };
+        let mut out = Users {
+            users: vec![Vec::new(); n],
+            output: vec![false; n],
+        };
         for (inst, data) in graph.insts() {
             for v in &data.operands {
                 if out.users[v.index()].last() != Some(&inst) {
@@ -118,7 +121,11 @@ impl Users {
 ///
 /// # Errors
 /// When a contraction is split in some segments only.
-pub fn active_roles(analysis: &Analysis, inst: Inst, selection: &dyn Selection) -> Result<ActiveRoles, Clash> {
+pub fn active_roles(
+    analysis: &Analysis,
+    inst: Inst,
+    selection: &dyn Selection,
+) -> Result<ActiveRoles, Clash> {
     let mut active = ActiveRoles::default();
     for role in &analysis.insts[inst.index()].roles {
         let hit = |t: &Vec<Var>| t.iter().any(|&l| selection.class_of(l).is_some());
@@ -135,7 +142,11 @@ pub fn active_roles(analysis: &Analysis, inst: Inst, selection: &dyn Selection) 
             Role::Norm => active.norm = true,
             Role::Gather => active.gather = true,
             Role::Expert => {
-                active.expert = role.terms.iter().flatten().find_map(|&l| selection.class_of(l));
+                active.expert = role
+                    .terms
+                    .iter()
+                    .flatten()
+                    .find_map(|&l| selection.class_of(l));
             }
         }
     }
@@ -156,8 +167,11 @@ fn run(
     let mut pending: Vec<(Value, Pending)> = Vec::new();
     let first = insts.first().copied();
     let last = insts.last().copied();
-    let split =
-        |v: Value| analysis.terms[v.index()].iter().any(|t| t.leaves().any(|l| selection.class_of(l).is_some()));
+    let split = |v: Value| {
+        analysis.terms[v.index()]
+            .iter()
+            .any(|t| t.leaves().any(|l| selection.class_of(l).is_some()))
+    };
     for &inst in insts {
         let data = graph.inst(inst);
         if data.op.is_leaf() {
@@ -168,7 +182,10 @@ fn run(
             .operands
             .iter()
             .map(|&v| OperandState {
-                pending: pending.iter().find(|(w, _)| *w == v).map_or(Pending::None, |(_, p)| *p),
+                pending: pending
+                    .iter()
+                    .find(|(w, _)| *w == v)
+                    .map_or(Pending::None, |(_, p)| *p),
                 split: split(v),
             })
             .collect();
@@ -177,8 +194,14 @@ fn run(
         if active != ActiveRoles::default() || any_pending {
             let rule = &factors.rules[inst.index()];
             result = match if active.norm {
-                let waiting: Vec<usize> = (0..states.len()).filter(|&i| states[i].pending != Pending::None).collect();
-                if waiting.is_empty() { Ok(Pending::None) } else { Err(waiting) }
+                let waiting: Vec<usize> = (0..states.len())
+                    .filter(|&i| states[i].pending != Pending::None)
+                    .collect();
+                if waiting.is_empty() {
+                    Ok(Pending::None)
+                } else {
+                    Err(waiting)
+                }
             } else {
                 pending_result(rule, &states, active)
             } {
@@ -187,8 +210,13 @@ fn run(
                     for i in waiting {
                         must.insert(producer(graph, data.operands[i], first));
                     }
-                    let whole: Vec<OperandState> =
-                        states.iter().map(|s| OperandState { pending: Pending::None, ..*s }).collect();
+                    let whole: Vec<OperandState> = states
+                        .iter()
+                        .map(|s| OperandState {
+                            pending: Pending::None,
+                            ..*s
+                        })
+                        .collect();
                     pending_result(rule, &whole, active).unwrap_or(Pending::None)
                 }
             };

@@ -1,4 +1,5 @@
 //! Tests over the whole pipeline.
 
+mod catalogue;
 mod random;
 mod rules;

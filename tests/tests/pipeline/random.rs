@@ -65,13 +65,22 @@ impl Builder {
     pub fn new(seed: u64) -> Builder {
         let mut rng = Rng::new(seed);
         let tokens = rng.range(1, 4);
-        Builder { graph: Graph::new("random"), rng, tokens, inputs: BTreeMap::new() }
+        Builder {
+            graph: Graph::new("random"),
+            rng,
+            tokens,
+            inputs: BTreeMap::new(),
+        }
     }
 
     fn input(&mut self, ty: TensorType, bound: u64) -> Value {
         let name = format!("in{}", self.inputs.len());
-        let op = Input { kind: InputKind::Other(name.clone()) };
-        let inst = self.graph.push(op, vec![], vec![ty.clone()], Place::Host, None);
+        let op = Input {
+            kind: InputKind::Other(name.clone()),
+        };
+        let inst = self
+            .graph
+            .push(op, vec![], vec![ty.clone()], Place::Host, None);
         self.inputs.insert(name.clone(), (ty, bound));
         let v = self.graph.inst(inst).results[0];
         self.graph.value_mut(v).name = name;
@@ -79,12 +88,24 @@ impl Builder {
     }
 
     pub fn plain(&mut self, dims: [Dim; 4]) -> Value {
-        self.input(TensorType { dtype: DType::F32, dims }, 0)
+        self.input(
+            TensorType {
+                dtype: DType::F32,
+                dims,
+            },
+            0,
+        )
     }
 
     /// Integers below `bound`.
     pub fn index(&mut self, dims: [Dim; 4], bound: u64) -> Value {
-        self.input(TensorType { dtype: DType::I32, dims }, bound)
+        self.input(
+            TensorType {
+                dtype: DType::I32,
+                dims,
+            },
+            bound,
+        )
     }
 
     /// Real numbers: an input, or a product whose sum may be pending.
@@ -100,7 +121,9 @@ impl Builder {
     }
 
     pub fn push(&mut self, op: impl Into<Op>, operands: Vec<Value>) -> Value {
-        self.graph.push_inferred(op, operands, Place::Host, None).expect("the generator makes valid ops")
+        self.graph
+            .push_inferred(op, operands, Place::Host, None)
+            .expect("the generator makes valid ops")
     }
 
     pub fn dims(&self, v: Value) -> [Dim; 4] {
@@ -138,8 +161,16 @@ pub fn random_ranges(rng: &mut Rng, size: u64, devices: usize) -> Vec<Range> {
     let overlap = rng.one_in(4);
     cuts.windows(2)
         .map(|w| {
-            let more = if overlap { rng.range(0, size - w[1]).min(2) } else { 0 };
-            let start = if overlap && w[0] > 0 && rng.one_in(2) { w[0] - 1 } else { w[0] };
+            let more = if overlap {
+                rng.range(0, size - w[1]).min(2)
+            } else {
+                0
+            };
+            let start = if overlap && w[0] > 0 && rng.one_in(2) {
+                w[0] - 1
+            } else {
+                w[0]
+            };
             Range::from_bounds(start.min(w[1]), w[1] + more)
         })
         .scan(0, |at, r| {
@@ -151,12 +182,22 @@ pub fn random_ranges(rng: &mut Rng, size: u64, devices: usize) -> Vec<Range> {
 }
 
 /// Random splits of the graph's factors.
-pub fn random_choice(rng: &mut Rng, factors: &Factors, analysis: &Analysis, devices: usize) -> (Choice, bool) {
+pub fn random_choice(
+    rng: &mut Rng,
+    factors: &Factors,
+    analysis: &Analysis,
+    devices: usize,
+) -> (Choice, bool) {
     let free: Vec<Var> = analysis
         .leaves
         .keys()
         .copied()
-        .filter(|&l| matches!(refusal(factors, analysis, l), None | Some(Refusal::NotStored)))
+        .filter(|&l| {
+            matches!(
+                refusal(factors, analysis, l),
+                None | Some(Refusal::NotStored)
+            )
+        })
         .collect();
     let mut options: Vec<SplitOption> = Vec::new();
     let mut has_chain = false;
@@ -165,7 +206,11 @@ pub fn random_choice(rng: &mut Rng, factors: &Factors, analysis: &Analysis, devi
             break;
         }
         let leaf = *rng.pick(&free);
-        let size = factors.space.size(leaf).as_const().expect("refusal rules out symbols");
+        let size = factors
+            .space
+            .size(leaf)
+            .as_const()
+            .expect("refusal rules out symbols");
         let mut leaves = vec![leaf];
         let mut total = size;
         let minors: Vec<Var> = analysis.leaves[&leaf]
@@ -176,11 +221,19 @@ pub fn random_choice(rng: &mut Rng, factors: &Factors, analysis: &Analysis, devi
             .collect();
         if !minors.is_empty() && rng.one_in(2) {
             let minor = *rng.pick(&minors);
-            total *= factors.space.size(minor).as_const().expect("refusal rules out symbols");
+            total *= factors
+                .space
+                .size(minor)
+                .as_const()
+                .expect("refusal rules out symbols");
             leaves.push(minor);
         }
         let taken = |o: &SplitOption| {
-            o.leaves.iter().any(|a| leaves.iter().any(|b| a == b || analysis.leaves[a].with.contains(b)))
+            o.leaves.iter().any(|a| {
+                leaves
+                    .iter()
+                    .any(|b| a == b || analysis.leaves[a].with.contains(b))
+            })
         };
         if options.iter().any(taken) {
             continue;
@@ -191,11 +244,19 @@ pub fn random_choice(rng: &mut Rng, factors: &Factors, analysis: &Analysis, devi
             let mut cuts: Vec<u64> = (1..devices).map(|_| rng.range(0, total)).collect();
             cuts.extend([0, total]);
             cuts.sort_unstable();
-            cuts.windows(2).map(|w| Range::from_bounds(w[0], w[1])).collect()
+            cuts.windows(2)
+                .map(|w| Range::from_bounds(w[0], w[1]))
+                .collect()
         } else {
             random_ranges(rng, total, devices)
         };
-        options.push(SplitOption { leaves, ranges, granule: 1, shares_blocks: false, kind: "random" });
+        options.push(SplitOption {
+            leaves,
+            ranges,
+            granule: 1,
+            shares_blocks: false,
+            kind: "random",
+        });
     }
     (Choice::from_options(options), has_chain)
 }
@@ -224,7 +285,11 @@ pub fn split_and_run(mut b: Builder, out: Value) -> Fate {
         Err(e) => panic!("{e}\n{graph}"),
     };
     if let Err(errors) = verify(&sharded) {
-        assert!(has_chain, "rejected without a chain: {}\n{sharded}", errors[0]);
+        assert!(
+            has_chain,
+            "rejected without a chain: {}\n{sharded}",
+            errors[0]
+        );
         return Fate::Rejected(errors);
     }
     let programs = lower(&sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}"));
@@ -234,12 +299,15 @@ pub fn split_and_run(mut b: Builder, out: Value) -> Fate {
     let bindings = b.bindings();
     let mut values: BTreeMap<String, Tensor> = BTreeMap::new();
     for (name, (ty, bound)) in &b.inputs {
-        let dims: [usize; 4] = std::array::from_fn(|i| ty.dims[i].eval(&bindings).expect("small") as usize);
+        let dims: [usize; 4] =
+            std::array::from_fn(|i| ty.dims[i].eval(&bindings).expect("small") as usize);
         let n = dims.iter().product();
         let tensor = if *bound > 0 {
             // Distinct along axis 0 where possible, so that writes by index do not collide.
             let shift = b.rng.next() % bound;
-            let data = (0..n).map(|i: usize| ((i as u64 + shift) % bound) as i64).collect();
+            let data = (0..n)
+                .map(|i: usize| ((i as u64 + shift) % bound) as i64)
+                .collect();
             Tensor::ints_of(dims, data)
         } else {
             Tensor::reals_of(dims, (0..n).map(|_| b.rng.real()).collect())
@@ -248,14 +316,26 @@ pub fn split_and_run(mut b: Builder, out: Value) -> Fate {
     }
     let run = |g: &Graph| -> Vec<f64> {
         let options = Options { gelu: Gelu::Exact };
-        let mut interpreter = Interpreter::new(g, &MemoryWeights::new(), options).expect("no weights to miss");
+        let mut interpreter =
+            Interpreter::new(g, &MemoryWeights::new(), options).expect("no weights to miss");
         let mut inputs = |kind: &InputKind, _: &TensorType| match kind {
             InputKind::Other(name) => Ok(values[name].clone()),
             other => panic!("unexpected input {other:?}"),
         };
-        let out = interpreter.run(&bindings, &mut inputs).unwrap_or_else(|e| panic!("{e}\n{g}"));
+        let out = interpreter
+            .run(&bindings, &mut inputs)
+            .unwrap_or_else(|e| panic!("{e}\n{g}"));
         let out = &out["out"];
-        out.reals().map_or_else(|_| out.ints().expect("integers").iter().map(|&i| i as f64).collect(), |r| r.to_vec())
+        out.reals().map_or_else(
+            |_| {
+                out.ints()
+                    .expect("integers")
+                    .iter()
+                    .map(|&i| i as f64)
+                    .collect()
+            },
+            |r| r.to_vec(),
+        )
     };
     let (whole, parts) = (run(graph), run(&programs));
     assert_eq!(whole.len(), parts.len(), "{sharded}\n{programs}");

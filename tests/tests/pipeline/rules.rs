@@ -12,15 +12,37 @@ use super::random::{Builder, Fate, d, split_and_run};
 type Case = fn(&mut Builder) -> Value;
 
 fn dims(b: &mut Builder) -> [Dim; 4] {
-    let t = if b.rng.one_in(2) { b.t() } else { d(b.rng.range(1, 3)) };
-    [d(b.rng.range(1, 8)), d(b.rng.range(1, 5)), t, d(b.rng.range(1, 2))]
+    let t = if b.rng.one_in(2) {
+        b.t()
+    } else {
+        d(b.rng.range(1, 3))
+    };
+    [
+        d(b.rng.range(1, 8)),
+        d(b.rng.range(1, 5)),
+        t,
+        d(b.rng.range(1, 2)),
+    ]
 }
 
 fn unary(b: &mut Builder) -> Value {
     let kind = *b.rng.pick(UnaryKind::ALL);
     let dims = dims(b);
-    let x = if kind == UnaryKind::Sqrt { b.plain(dims) } else { b.real(dims) };
-    let x = if kind == UnaryKind::Sqrt { b.push(Unary { kind: UnaryKind::Abs }, vec![x]) } else { x };
+    let x = if kind == UnaryKind::Sqrt {
+        b.plain(dims)
+    } else {
+        b.real(dims)
+    };
+    let x = if kind == UnaryKind::Sqrt {
+        b.push(
+            Unary {
+                kind: UnaryKind::Abs,
+            },
+            vec![x],
+        )
+    } else {
+        x
+    };
     b.push(Unary { kind }, vec![x])
 }
 
@@ -38,8 +60,19 @@ fn binary(b: &mut Builder) -> Value {
     let mut y = b.real(part);
     if kind == BinaryKind::Div {
         // Away from zero.
-        y = b.push(Unary { kind: UnaryKind::Sqr }, vec![y]);
-        y = b.push(Scale { scale: 1.0, bias: 0.5 }, vec![y]);
+        y = b.push(
+            Unary {
+                kind: UnaryKind::Sqr,
+            },
+            vec![y],
+        );
+        y = b.push(
+            Scale {
+                scale: 1.0,
+                bias: 0.5,
+            },
+            vec![y],
+        );
     }
     b.push(Binary { kind }, vec![x, y])
 }
@@ -82,14 +115,35 @@ fn norm(b: &mut Builder) -> Value {
 
 /// A norm over all heads of what a product gave, reshaped to heads: OLMo-2's.
 fn norm_over_heads(b: &mut Builder) -> Value {
-    let (e, h, n, t) = (b.rng.range(1, 4), b.rng.range(1, 4), b.rng.range(1, 5), b.t());
+    let (e, h, n, t) = (
+        b.rng.range(1, 4),
+        b.rng.range(1, 4),
+        b.rng.range(1, 5),
+        b.t(),
+    );
     let w = b.plain([d(n), d(e * h), d(1), d(1)]);
     let x = b.plain([d(n), t.clone(), d(1), d(1)]);
     let q = b.push(MulMat, vec![w, x]);
-    let q = b.push(Norm { kind: NormKind::Rms, eps: 1e-5 }, vec![q]);
+    let q = b.push(
+        Norm {
+            kind: NormKind::Rms,
+            eps: 1e-5,
+        },
+        vec![q],
+    );
     let gain = b.plain([d(e * h), d(1), d(1), d(1)]);
-    let q = b.push(Binary { kind: BinaryKind::Mul }, vec![q, gain]);
-    b.push(Reshape { dims: [d(e), d(h), t, d(1)] }, vec![q])
+    let q = b.push(
+        Binary {
+            kind: BinaryKind::Mul,
+        },
+        vec![q, gain],
+    );
+    b.push(
+        Reshape {
+            dims: [d(e), d(h), t, d(1)],
+        },
+        vec![q],
+    )
 }
 
 fn norm_stats(b: &mut Builder) -> Value {
@@ -110,7 +164,12 @@ fn norm_apply(b: &mut Builder) -> Value {
 
 fn mul_mat(b: &mut Builder) -> Value {
     let (k, m, n) = (d(b.rng.range(1, 8)), d(b.rng.range(1, 6)), b.t());
-    let (p, q, r, s) = (b.rng.range(1, 3), b.rng.range(1, 2), b.rng.range(1, 3), b.rng.range(1, 2));
+    let (p, q, r, s) = (
+        b.rng.range(1, 3),
+        b.rng.range(1, 2),
+        b.rng.range(1, 3),
+        b.rng.range(1, 2),
+    );
     let w = b.real([k.clone(), m, d(p), d(q)]);
     let x = b.real([k, n, d(p * r), d(q * s)]);
     b.push(MulMat, vec![w, x])
@@ -118,18 +177,37 @@ fn mul_mat(b: &mut Builder) -> Value {
 
 /// Two products in a row, the classical pair: columns, then rows.
 fn mul_mat_pair(b: &mut Builder) -> Value {
-    let (k, m, n, t) = (d(b.rng.range(1, 5)), d(b.rng.range(1, 8)), d(b.rng.range(1, 5)), b.t());
+    let (k, m, n, t) = (
+        d(b.rng.range(1, 5)),
+        d(b.rng.range(1, 8)),
+        d(b.rng.range(1, 5)),
+        b.t(),
+    );
     let up = b.plain([k.clone(), m.clone(), d(1), d(1)]);
     let down = b.plain([m, n.clone(), d(1), d(1)]);
     let bias = b.plain([n.clone(), d(1), d(1), d(1)]);
     let x = b.plain([k, t.clone(), d(1), d(1)]);
     let y = b.push(MulMat, vec![up, x]);
-    let y = b.push(Unary { kind: UnaryKind::Silu }, vec![y]);
+    let y = b.push(
+        Unary {
+            kind: UnaryKind::Silu,
+        },
+        vec![y],
+    );
     let y = b.push(MulMat, vec![down, y]);
-    let y = b.push(Binary { kind: BinaryKind::Add }, vec![y, bias]);
+    let y = b.push(
+        Binary {
+            kind: BinaryKind::Add,
+        },
+        vec![y, bias],
+    );
     let residual = b.plain([n, t, d(1), d(1)]);
     let kind = *b.rng.pick(&[BinaryKind::Add, BinaryKind::Sub]);
-    let operands = if b.rng.one_in(2) { vec![y, residual] } else { vec![residual, y] };
+    let operands = if b.rng.one_in(2) {
+        vec![y, residual]
+    } else {
+        vec![residual, y]
+    };
     b.push(Binary { kind }, operands)
 }
 
@@ -177,13 +255,27 @@ fn experts(b: &mut Builder) -> Value {
         y = b.push(AddId { window: None }, vec![y, bias, ids]);
     }
     let weights = b.plain([d(1), d(used), t.clone(), d(1)]);
-    let y = b.push(Binary { kind: BinaryKind::Mul }, vec![y, weights]);
+    let y = b.push(
+        Binary {
+            kind: BinaryKind::Mul,
+        },
+        vec![y, weights],
+    );
     let y = b.push(Sum { axis: 1 }, vec![y]);
-    b.push(Reshape { dims: [n, t, d(1), d(1)] }, vec![y])
+    b.push(
+        Reshape {
+            dims: [n, t, d(1), d(1)],
+        },
+        vec![y],
+    )
 }
 
 fn get_rows(b: &mut Builder) -> Value {
-    let (n, rows, p) = (d(b.rng.range(1, 5)), b.rng.range(1, 6), d(b.rng.range(1, 2)));
+    let (n, rows, p) = (
+        d(b.rng.range(1, 5)),
+        b.rng.range(1, 6),
+        d(b.rng.range(1, 2)),
+    );
     let data = b.real([n, d(rows), p.clone(), d(1)]);
     let index = b.index([b.t(), p, d(1), d(1)], rows);
     b.push(GetRows { window: None }, vec![data, index])
@@ -221,8 +313,19 @@ fn rope(b: &mut Builder) -> Value {
     let mut operands = vec![x, positions];
     if b.rng.one_in(2) {
         let f = b.plain([d(half), d(1), d(1), d(1)]);
-        let f = b.push(Unary { kind: UnaryKind::Sqr }, vec![f]);
-        operands.push(b.push(Scale { scale: 1.0, bias: 1.0 }, vec![f]));
+        let f = b.push(
+            Unary {
+                kind: UnaryKind::Sqr,
+            },
+            vec![f],
+        );
+        operands.push(b.push(
+            Scale {
+                scale: 1.0,
+                bias: 1.0,
+            },
+            vec![f],
+        ));
     }
     b.push(op, operands)
 }
@@ -239,7 +342,11 @@ fn soft_max(b: &mut Builder) -> Value {
 }
 
 fn flash_attn(b: &mut Builder) -> Value {
-    let (dk, dv, cells) = (d(b.rng.range(1, 4)), d(b.rng.range(1, 4)), d(b.rng.range(1, 5)));
+    let (dk, dv, cells) = (
+        d(b.rng.range(1, 4)),
+        d(b.rng.range(1, 4)),
+        d(b.rng.range(1, 5)),
+    );
     let (kv, g, t) = (b.rng.range(1, 4), b.rng.range(1, 4), b.t());
     let q = b.real([dk.clone(), t.clone(), d(kv * g), d(1)]);
     let k = b.real([dk, cells.clone(), d(kv), d(1)]);
@@ -251,7 +358,15 @@ fn flash_attn(b: &mut Builder) -> Value {
     }
     let max_bias = if b.rng.one_in(3) { 8.0 } else { 0.0 };
     let softcap = if b.rng.one_in(3) { 5.0 } else { 0.0 };
-    b.push(FlashAttn { scale: 0.5, max_bias, softcap, heads: None }, operands)
+    b.push(
+        FlashAttn {
+            scale: 0.5,
+            max_bias,
+            softcap,
+            heads: None,
+        },
+        operands,
+    )
 }
 
 fn sum(b: &mut Builder) -> Value {
@@ -270,7 +385,13 @@ fn top_k(b: &mut Builder) -> Value {
 }
 
 fn reshape(b: &mut Builder) -> Value {
-    let (p, q, r, s, t) = (b.rng.range(1, 4), b.rng.range(1, 4), b.rng.range(1, 4), b.rng.range(1, 2), b.t());
+    let (p, q, r, s, t) = (
+        b.rng.range(1, 4),
+        b.rng.range(1, 4),
+        b.rng.range(1, 4),
+        b.rng.range(1, 2),
+        b.t(),
+    );
     let m = |x: u64, t: &Dim| t.checked_mul(&d(x)).expect("small");
     let shapes = [
         [d(p * q), d(r), t.clone(), d(s)],
@@ -282,33 +403,71 @@ fn reshape(b: &mut Builder) -> Value {
     let (from, to) = (b.rng.pick(&shapes).clone(), b.rng.pick(&shapes).clone());
     let x = b.real(from);
     let x = b.push(Reshape { dims: to }, vec![x]);
-    b.push(Unary { kind: UnaryKind::Tanh }, vec![x])
+    b.push(
+        Unary {
+            kind: UnaryKind::Tanh,
+        },
+        vec![x],
+    )
 }
 
 fn permute(b: &mut Builder) -> Value {
     let dims = dims(b);
     let x = b.real(dims);
-    let axes = *b.rng.pick(&[[0, 2, 1, 3], [1, 0, 2, 3], [3, 2, 1, 0], [1, 2, 0, 3], [2, 0, 1, 3]]);
+    let axes = *b.rng.pick(&[
+        [0, 2, 1, 3],
+        [1, 0, 2, 3],
+        [3, 2, 1, 0],
+        [1, 2, 0, 3],
+        [2, 0, 1, 3],
+    ]);
     b.push(Permute { axes }, vec![x])
 }
 
 /// A fused product cut into segments, as a fused QKV is.
 fn slice(b: &mut Builder) -> Value {
-    let (e, h, n, t) = (b.rng.range(1, 3), b.rng.range(1, 4), b.rng.range(1, 4), b.t());
+    let (e, h, n, t) = (
+        b.rng.range(1, 3),
+        b.rng.range(1, 4),
+        b.rng.range(1, 4),
+        b.t(),
+    );
     let (hq, hk) = (h * b.rng.range(1, 3), h);
     let w = b.plain([d(n), d(e * (hq + 2 * hk)), d(1), d(1)]);
     let x = b.plain([d(n), t.clone(), d(1), d(1)]);
     let y = b.push(MulMat, vec![w, x]);
     let cut = |b: &mut Builder, start: u64, heads: u64| {
-        let y = b.push(Slice { axis: 0, start: d(start * e), len: d(heads * e) }, vec![y]);
-        let y = b.push(Reshape { dims: [d(e), d(heads), t.clone(), d(1)] }, vec![y]);
+        let y = b.push(
+            Slice {
+                axis: 0,
+                start: d(start * e),
+                len: d(heads * e),
+            },
+            vec![y],
+        );
+        let y = b.push(
+            Reshape {
+                dims: [d(e), d(heads), t.clone(), d(1)],
+            },
+            vec![y],
+        );
         b.push(Permute { axes: [0, 2, 1, 3] }, vec![y])
     };
     let (q, k, v) = (cut(b, 0, hq), cut(b, hq, hk), cut(b, hq + hk, hk));
     let mask = b.plain([t.clone(), t.clone(), d(1), d(1)]);
-    let op = FlashAttn { scale: 1.0, max_bias: 0.0, softcap: 0.0, heads: None };
+    let op = FlashAttn {
+        scale: 1.0,
+        max_bias: 0.0,
+        softcap: 0.0,
+        heads: None,
+    };
     let y = b.push(op, vec![q, k, v, mask]);
-    b.push(Reshape { dims: [d(e * hq), t, d(1), d(1)] }, vec![y])
+    b.push(
+        Reshape {
+            dims: [d(e * hq), t, d(1), d(1)],
+        },
+        vec![y],
+    )
 }
 
 fn concat(b: &mut Builder) -> Value {
@@ -321,7 +480,13 @@ fn concat(b: &mut Builder) -> Value {
         operands.push(b.real(part));
     }
     let y = b.push(Concat { axis }, operands);
-    b.push(Scale { scale: 2.0, bias: 0.0 }, vec![y])
+    b.push(
+        Scale {
+            scale: 2.0,
+            bias: 0.0,
+        },
+        vec![y],
+    )
 }
 
 fn repeat(b: &mut Builder) -> Value {
@@ -335,7 +500,14 @@ fn pad(b: &mut Builder) -> Value {
     let dims = dims(b);
     let x = b.real(dims);
     let (axis, before, after) = (b.rng.range(0, 1), b.rng.range(0, 2), b.rng.range(0, 2));
-    b.push(Pad { axis, before, after }, vec![x])
+    b.push(
+        Pad {
+            axis,
+            before,
+            after,
+        },
+        vec![x],
+    )
 }
 
 const CASES: &[(&str, Case)] = &[
@@ -372,10 +544,16 @@ fn check(name: &str, case: Case, cases: u32) -> Result<BTreeSet<&'static str>, S
     let mut ran = 0;
     let mut rejected = 0;
     let mut names = BTreeSet::new();
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let mut runner = proptest::test_runner::TestRunner::new_with_rng(
         config,
-        proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
+        proptest::test_runner::TestRng::deterministic_rng(
+            proptest::test_runner::RngAlgorithm::ChaCha,
+        ),
     );
     let cell = std::cell::RefCell::new((&mut ran, &mut rejected, &mut names));
     let outcome = runner.run(&any::<u64>(), |seed| {
@@ -392,7 +570,9 @@ fn check(name: &str, case: Case, cases: u32) -> Result<BTreeSet<&'static str>, S
     });
     outcome.map_err(|e| format!("{name}: {e}"))?;
     if ran * 5 < cases {
-        return Err(format!("{name}: only {ran} of {cases} splits ran, {rejected} were rejected"));
+        return Err(format!(
+            "{name}: only {ran} of {cases} splits ran, {rejected} were rejected"
+        ));
     }
     Ok(names)
 }
@@ -409,8 +589,20 @@ fn every_rule_holds_when_executed() {
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     // Leaves hold no rule; transfers arise in every case above, or are tested beside the interpreter.
-    let apart = ["weight", "input", "state", "copy", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"];
+    let apart = [
+        "weight",
+        "input",
+        "state",
+        "copy",
+        "all_reduce",
+        "all_gather",
+        "reduce_scatter",
+        "all_to_all",
+    ];
     for name in Op::NAMES.iter().flat_map(|n| n.iter()) {
-        assert!(seen.contains(name) || apart.contains(name), "`{name}` is in no case");
+        assert!(
+            seen.contains(name) || apart.contains(name),
+            "`{name}` is in no case"
+        );
     }
 }
