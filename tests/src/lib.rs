@@ -1,1 +1,48 @@
-//! placeholder
+//! What the tests of the whole pipeline share: where the data are.
+//!
+//! The repository carries a choice of golden models and headers under `tests/data`. Beside the checkout there may be a
+//! folder `shared` with all of them; what is there is used as well.
+
+use std::path::{Path, PathBuf};
+
+/// The folder `tests/data` of the repository.
+pub fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
+}
+
+/// The folder `shared` beside the checkout, where there is one.
+pub fn shared() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared");
+    path.is_dir().then_some(path)
+}
+
+/// The files of these folders that end so, by name; of files with one name the first counts.
+pub fn files(folders: &[PathBuf], ending: &str) -> Vec<PathBuf> {
+    let mut out: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        let Ok(entries) = std::fs::read_dir(folder) else { continue };
+        for path in entries.filter_map(Result::ok).map(|e| e.path()) {
+            let named = |p: &PathBuf| p.file_name().map(|n| n.to_string_lossy().into_owned());
+            let name = named(&path).unwrap_or_default();
+            if name.ends_with(ending) && !out.iter().any(|p| named(p).as_deref() == Some(name.as_str())) {
+                out.push(path);
+            }
+        }
+    }
+    out.sort_by_key(|p| p.file_name().map(std::ffi::OsStr::to_os_string));
+    out
+}
+
+/// Golden models: those of the repository, and those beside it.
+pub fn goldens() -> Vec<PathBuf> {
+    let mut folders = vec![data().join("golden")];
+    folders.extend(shared().map(|s| s.join("golden")));
+    files(&folders, ".gguf")
+}
+
+/// Headers of real models: those of the repository, and those beside it.
+pub fn headers() -> Vec<PathBuf> {
+    let mut folders = vec![data().join("headers")];
+    folders.extend(shared().map(|s| s.join("models")));
+    files(&folders, ".header.gguf")
+}

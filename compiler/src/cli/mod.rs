@@ -7,6 +7,7 @@ mod explain;
 mod inspect;
 mod output;
 mod plan;
+mod synth;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -34,6 +35,8 @@ enum Command {
     Dump(dump::Args),
     /// Run tokens through a model and compare the logits with golden ones, or write them.
     Eval(eval::Args),
+    /// Write a small model with random weights, or the header of a model of given sizes.
+    Synth(synth::Args),
     /// Say what a diagnostic code means, or list them.
     Explain(explain::Args),
 }
@@ -54,6 +57,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Inspect(a) => inspect::run(a),
         Command::Dump(a) => dump::run(a),
         Command::Eval(a) => eval::run(a),
+        Command::Synth(a) => synth::run(a),
         Command::Explain(a) => explain::run(a),
     };
     match result {

@@ -6,8 +6,10 @@ mod table;
 pub use kinds::{LayerKind, TensorRow, layer_kinds};
 pub use table::{bytes, render};
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use tpc_ir::{Graph, Op, Place, RANK, Sharding, Value};
+use tpc_ir::{Bindings, Graph, Op, Place, RANK, Sharding, Value};
 use tpc_passes::memory::{Footprint, Traffic, footprints, traffic};
 use tpc_passes::plan::{Refusal, refusal};
 
@@ -39,6 +41,8 @@ pub struct PlanReport {
     pub estimate: EstimateReport,
     /// Bytes of weights held more than once, beyond the first copy.
     pub mirrored_bytes: u64,
+    /// The same by cause.
+    pub mirrored: MirroredReport,
     /// The search behind the choice.
     pub search: SearchReport,
     /// Findings.
@@ -204,6 +208,49 @@ pub struct EstimateReport {
     pub baseline_single_us: f64,
 }
 
+/// Bytes of weights held more than once, beyond the first copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MirroredReport {
+    /// Tensors that are whole on every device.
+    pub whole_bytes: u64,
+    /// Quantisation blocks in which the ranges of two devices meet: both hold the block.
+    pub edge_block_bytes: u64,
+    /// Rows of KV heads that devices share.
+    pub shared_head_bytes: u64,
+}
+
+impl MirroredReport {
+    /// All of it.
+    pub const fn total(&self) -> u64 {
+        self.whole_bytes + self.edge_block_bytes + self.shared_head_bytes
+    }
+}
+
+fn mirrored(compiled: &Compiled) -> MirroredReport {
+    let mut held: BTreeMap<&str, u64> = BTreeMap::new();
+    let batch = Bindings::default();
+    for (_, inst) in compiled.programs.insts() {
+        if let Op::Weight(w) = &inst.op {
+            let bytes = compiled.programs.value(inst.results[0]).ty.bytes(&batch).unwrap_or(0);
+            *held.entry(&w.tensor).or_default() += bytes;
+        }
+    }
+    let mut out = MirroredReport::default();
+    for (_, v) in compiled.weights() {
+        let data = compiled.sharded.value(v);
+        let Op::Weight(w) = compiled.sharded.def_op(v) else { continue };
+        let once = data.ty.bytes(&batch).unwrap_or(0);
+        let extra = held.get(w.tensor.as_str()).map_or(0, |h| h.saturating_sub(once));
+        let cause = match (data.sharding.is_split(), data.sharding.cover > 1) {
+            (false, _) => &mut out.whole_bytes,
+            (true, true) => &mut out.edge_block_bytes,
+            (true, false) => &mut out.shared_head_bytes,
+        };
+        *cause += extra;
+    }
+    out
+}
+
 /// The search behind the choice.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchReport {
@@ -311,7 +358,7 @@ pub fn report(
         .map(|(_, v)| compiled.sharded.value(v).ty.bytes(&batch).unwrap_or(0))
         .sum();
     let bytes = u64::try_from(header.data_bytes()).unwrap_or(u64::MAX);
-    let held: u64 = devices.iter().map(|d| d.weights_bytes).sum();
+    let mirrored = mirrored(compiled);
     let choice = compiled.choice();
     let mut out = PlanReport {
         tpc: 1,
@@ -347,7 +394,8 @@ pub fn report(
             prefill_us: compiled.estimate.prefill_us,
             baseline_single_us: compiled.estimate.baseline_single_us,
         },
-        mirrored_bytes: held.saturating_sub(used),
+        mirrored_bytes: mirrored.total(),
+        mirrored,
         search: SearchReport {
             distinct: choice.distinct,
             priced: choice.priced,

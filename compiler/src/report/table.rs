@@ -227,11 +227,18 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
         e.baseline_single_us / 1e3
     );
     let share = report.mirrored_bytes as f64 / (report.model.bytes as f64).max(1.0) * 100.0;
-    let _ = writeln!(
-        out,
-        "held more than once: {} ({share:.2} % of the model)",
-        bytes(report.mirrored_bytes)
-    );
+    let _ = write!(out, "held more than once: {} ({share:.2} % of the model)", bytes(report.mirrored_bytes));
+    let m = &report.mirrored;
+    for (what, n) in [
+        ("whole tensors", m.whole_bytes),
+        ("shared edge blocks", m.edge_block_bytes),
+        ("shared KV heads", m.shared_head_bytes),
+    ] {
+        if n > 0 {
+            let _ = write!(out, ", {what} {}", bytes(n));
+        }
+    }
+    out.push('\n');
     let s = &report.search;
     let proof = if s.optimal {
         "cheapest by the cost model"

@@ -1,5 +1,9 @@
 //! Tests over the whole pipeline.
 
 mod catalogue;
+mod goldens;
+mod headers;
 mod random;
 mod rules;
+mod support;
+mod tidy;

@@ -1,0 +1,605 @@
+//! Hostile input: damaged files, odd and impossible models, mangled IR text. Whatever it is, the answer is a plan or a
+//! diagnostic, soon and without taking much memory.
+//!
+//! The work is done by [`worker`], a test that does nothing unless it is told what to do. The other tests start it in
+//! a process of its own, so that its peak of memory is its own and an endless loop can be ended. `TPC_HOSTILE_RUNS`
+//! sets the number of mutations of each kind.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tpc::arch::{ARCHS, LowerOptions, expected_tensors};
+use tpc::diag::Diagnostic;
+use tpc::gguf::{self, GgufFile, GgufWriter, Header, MetaArray, MetaValue, StrList};
+use tpc::pipeline::compile;
+use tpc::placement::{CACHE_TYPES, Placement, SplitMode, parse_devices};
+use tpc_ir::DType;
+use tpc_ir::text;
+use tpc_ir::verify::verify;
+use tpc_passes::lower::lower;
+
+use crate::random::Rng;
+
+/// What a run may take on a quiet machine is a tenth of this.
+const SLOWEST: Duration = Duration::from_secs(1);
+
+/// Growth of the process over all runs, in KiB.
+const MEMORY: u64 = 64 << 10;
+
+/// A model, before it is a file.
+#[derive(Clone, Debug)]
+struct Model {
+    pairs: Vec<(String, MetaValue)>,
+    tensors: Vec<(String, DType, Vec<u64>)>,
+}
+
+impl Model {
+    /// The model that a header describes.
+    fn of(header: &Header) -> Model {
+        let pairs = header.metadata().entries();
+        Model {
+            pairs: pairs.iter().map(|e| (e.key.clone(), e.value.clone())).collect(),
+            tensors: header.tensors().iter().map(|t| (t.name.clone(), t.dtype, t.shape().to_vec())).collect(),
+        }
+    }
+
+    /// A small model of this architecture with every optional tensor.
+    fn small(arch: &str) -> Model {
+        let numbers = [
+            ("block_count", 2_u32),
+            ("context_length", 64),
+            ("embedding_length", 64),
+            ("feed_forward_length", 96),
+            ("attention.head_count", 4),
+            ("attention.head_count_kv", 2),
+            ("attention.key_length", 32),
+            ("attention.value_length", 32),
+            ("attention.sliding_window", 16),
+            ("expert_count", 4),
+            ("expert_used_count", 2),
+            ("expert_feed_forward_length", 32),
+            ("rope.dimension_count", 16),
+            ("vocab_size", 40),
+        ];
+        let reals = [
+            ("attention.layer_norm_epsilon", 1e-5_f32),
+            ("attention.layer_norm_rms_epsilon", 1e-6),
+            ("attn_logit_softcapping", 50.0),
+            ("final_logit_softcapping", 30.0),
+            ("logit_scale", 0.25),
+            ("rope.freq_base", 10_000.0),
+        ];
+        let mut pairs = vec![("general.architecture".to_owned(), arch.into())];
+        pairs.extend(numbers.map(|(k, n)| (format!("{arch}.{k}"), n.into())));
+        pairs.extend(reals.map(|(k, x)| (format!("{arch}.{k}"), x.into())));
+        let mut model = Model { pairs, tensors: Vec::new() };
+        assert!(model.complete(), "{arch}");
+        model
+    }
+
+    /// Gives the model the tensors that its metadata ask for; `false` when they ask for none.
+    fn complete(&mut self) -> bool {
+        let Ok(header) = self.writer().header() else { return false };
+        let options = LowerOptions { cache_type_k: DType::F16, cache_type_v: DType::F16, n_ctx: 64 };
+        let Ok(list) = expected_tensors(header.metadata(), &options, |_| true) else { return false };
+        self.tensors = list.into_iter().map(|t| (t.name, DType::F32, t.ne.to_vec())).collect();
+        true
+    }
+
+    fn set(&mut self, key: &str, value: impl Into<MetaValue>) {
+        let arch = match self.pairs.iter().find(|(k, _)| k == "general.architecture") {
+            Some((_, MetaValue::Str(s))) => s.clone(),
+            _ => String::new(),
+        };
+        let key = format!("{arch}.{key}");
+        self.pairs.retain(|(k, _)| *k != key);
+        self.pairs.push((key, value.into()));
+    }
+
+    fn writer(&self) -> GgufWriter {
+        let mut w = GgufWriter::new("hostile.gguf");
+        for (key, value) in &self.pairs {
+            w.meta(key, value.clone());
+        }
+        for (name, dtype, ne) in &self.tensors {
+            w.tensor(name, *dtype, ne);
+        }
+        w
+    }
+
+    /// The header's bytes, where the writer consents.
+    fn bytes(&self) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.writer().write_header(&mut bytes).ok()?;
+        Some(bytes)
+    }
+}
+
+/// A number that someone might regret.
+fn odd_number(rng: &mut Rng) -> u64 {
+    let of_interest = [0, 1, 2, 3, 5, 7, 8, 16, 31, 32, 33, 48, 64, 96, 255, 256, 257, 1000];
+    let absurd = [4096, 65_537, 1 << 31, (1 << 31) - 1, u64::from(u32::MAX), 1 << 40, i64::MAX as u64, u64::MAX];
+    if rng.one_in(8) { *rng.pick(&absurd) } else { *rng.pick(&of_interest) }
+}
+
+fn odd_value(rng: &mut Rng) -> MetaValue {
+    let n = odd_number(rng);
+    let real = *rng.pick(&[0.0_f32, -0.0, -1.0, 1e-30, 1e30, f32::NAN, f32::INFINITY, 1.0, 1e-5]);
+    match rng.range(0, 15) {
+        0 => MetaValue::U64(n),
+        1 => MetaValue::I32(n as i32),
+        2 => MetaValue::I64(-(n as i64 & 0xff)),
+        3 => MetaValue::U8(n as u8),
+        4 | 5 => MetaValue::F32(real),
+        6 => MetaValue::F64(f64::from(real)),
+        7 => MetaValue::Bool(n % 2 == 1),
+        8 => MetaValue::Str((*rng.pick(&["", "llama", "yarn", "\u{0}", "longrope", "é€"])).to_owned()),
+        9 => MetaValue::Array(MetaArray::U32((0..rng.range(0, 5)).map(|_| odd_number(rng) as u32).collect())),
+        10 => MetaValue::Array(MetaArray::Bool((0..rng.range(0, 5)).map(|_| rng.one_in(2)).collect())),
+        11 => MetaValue::Array(MetaArray::Str(StrList::from_iter(["a", "", "b"]))),
+        _ => MetaValue::U32(n as u32),
+    }
+}
+
+/// Changes a few things in a model.
+fn mutate(model: &mut Model, rng: &mut Rng) {
+    let recompute = !rng.one_in(3);
+    for _ in 0..rng.range(1, 3) {
+        let at = rng.range(0, model.pairs.len() as u64 - 1) as usize;
+        match rng.range(0, 11) {
+            0 => drop(model.pairs.remove(at)),
+            1 => model.pairs[at].1 = odd_value(rng),
+            2 => {
+                let layers = rng.range(1, 4);
+                let key = *rng.pick(&["attention.head_count", "attention.head_count_kv", "feed_forward_length"]);
+                let list: Vec<u32> = (0..layers).map(|_| odd_number(rng) as u32).collect();
+                model.set(key, list);
+            }
+            _ => {
+                let key = *rng.pick(&[
+                    "block_count",
+                    "embedding_length",
+                    "feed_forward_length",
+                    "attention.head_count",
+                    "attention.head_count_kv",
+                    "attention.key_length",
+                    "attention.value_length",
+                    "attention.sliding_window",
+                    "attention.sliding_window_pattern",
+                    "expert_count",
+                    "expert_used_count",
+                    "expert_feed_forward_length",
+                    "rope.dimension_count",
+                    "vocab_size",
+                ]);
+                let n = if key == "block_count" { rng.range(0, 6) } else { odd_number(rng) };
+                model.set(key, n as u32);
+            }
+        }
+        if model.pairs.is_empty() {
+            break;
+        }
+    }
+    if recompute {
+        model.complete();
+    }
+    // Types for matrices whose rows are whole blocks.
+    for (_, dtype, ne) in &mut model.tensors {
+        if rng.one_in(2) {
+            let new = *rng.pick(DType::ALL);
+            if ne[0].is_multiple_of(new.block_len()) && !(new.is_integer() && !rng.one_in(500)) {
+                *dtype = new;
+            }
+        }
+    }
+    if model.tensors.is_empty() || !rng.one_in(4) {
+        return;
+    }
+    let at = rng.range(0, model.tensors.len() as u64 - 1) as usize;
+    match rng.range(0, 4) {
+        0 => drop(model.tensors.remove(at)),
+        1 => model.tensors[at].0.push('x'),
+        2 => model.tensors[at].2 = (0..rng.range(1, 4)).map(|_| odd_number(rng)).collect(),
+        3 => model.tensors[at].1 = *rng.pick(DType::ALL),
+        _ => {
+            let copy = model.tensors[at].clone();
+            model.tensors.push(copy);
+        }
+    }
+}
+
+/// A placement that the command line lets through.
+fn placement(rng: &mut Rng) -> Placement {
+    let n = if rng.one_in(50) { 64 } else { rng.range(1, 9) };
+    let mut p = Placement::on(parse_devices(&n.to_string()).expect("a count"));
+    if rng.one_in(3) {
+        let mut shares: Vec<f64> = (0..n).map(|_| *rng.pick(&[0.0, 1.0, 1.0, 2.0, 3.5, 1e-300, 1e300])).collect();
+        if shares.iter().all(|&s| s == 0.0) {
+            shares[0] = 1.0;
+        }
+        p.tensor_split = Some(shares);
+    }
+    p.split_mode = *rng.pick(&[SplitMode::Auto, SplitMode::Tensor, SplitMode::Tensor, SplitMode::None]);
+    if rng.one_in(2) {
+        p.cache_type_k = *rng.pick(&CACHE_TYPES);
+        p.cache_type_v = *rng.pick(&CACHE_TYPES);
+    }
+    let sizes = [1, 2, 7, 64, 512, 1000, 1 << 20, 1 << 32];
+    p.ctx_size = (!rng.one_in(3)).then(|| *rng.pick(&sizes));
+    p.ubatch_size = *rng.pick(&sizes);
+    p.parallel = *rng.pick(&sizes);
+    p
+}
+
+/// What came of many runs.
+#[derive(Default)]
+struct Tally {
+    runs: u64,
+    /// Runs by their outcome: `ok` or a code.
+    outcomes: BTreeMap<String, u64>,
+    slowest: Duration,
+    slowest_what: String,
+    failures: Vec<String>,
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned())).unwrap_or_default()
+}
+
+impl Tally {
+    /// Runs `f`, which gives the code of a diagnostic or `ok`.
+    fn run(&mut self, what: impl Fn() -> String, f: impl Fn() -> &'static str) {
+        let attempt = || {
+            let start = Instant::now();
+            let outcome = catch_unwind(AssertUnwindSafe(&f));
+            (start.elapsed(), outcome)
+        };
+        let (mut took, outcome) = attempt();
+        // Others may have had the processor.
+        for _ in 0..3 {
+            if took > self.slowest && took > SLOWEST / 20 {
+                took = took.min(attempt().0);
+            }
+        }
+        self.runs += 1;
+        match outcome {
+            Ok(code) => {
+                *self.outcomes.entry(code.to_owned()).or_default() += 1;
+                if took > self.slowest {
+                    self.slowest = took;
+                    self.slowest_what = what();
+                }
+                if took > SLOWEST {
+                    self.failures.push(format!("{took:?}: {}", what()));
+                }
+                if code == "TPC0390" {
+                    self.failures.push(format!("a plan that does not verify: {}", what()));
+                }
+            }
+            Err(panic) => {
+                *self.outcomes.entry("panic".to_owned()).or_default() += 1;
+                self.failures.push(format!("panic `{}`: {}", said(panic.as_ref()), what()));
+            }
+        }
+    }
+
+    fn report(&self, name: &str) -> String {
+        let mut out = format!("{name}: {} runs, slowest {:?} ({})\n", self.runs, self.slowest, self.slowest_what);
+        for (code, n) in &self.outcomes {
+            let _ = writeln!(out, "  {code}: {n}");
+        }
+        out
+    }
+}
+
+fn code_of(result: Result<(), Vec<Diagnostic>>) -> &'static str {
+    if let Err(d) = &result && d[0].code == "TPC0390" { eprintln!("FAULT {}", d[0]); }
+    match result {
+        Ok(()) => "ok",
+        Err(diagnostics) => diagnostics.first().map_or("no diagnostic", |d| d.code),
+    }
+}
+
+/// Opens the file and plans it, as the program does.
+fn plan(path: &Path, placement: &Placement) -> &'static str {
+    let file = match GgufFile::open(path) {
+        Ok(file) => file,
+        Err(e) => return e.code(),
+    };
+    code_of(compile(&file, placement).map(|compiled| {
+        let _ = tpc::report::render(&tpc::report::report("x", &file, placement, &compiled), 100, true);
+    }))
+}
+
+fn headers() -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/headers");
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).expect("headers").map(|e| e.expect("entry").path()).collect();
+    paths.sort();
+    let name = |p: &Path| p.file_name().expect("a file").to_string_lossy().into_owned();
+    paths.iter().map(|p| (name(p), fs::read(p).expect("readable"))).collect()
+}
+
+/// One mutation of a real header or a small model: the bytes, and what to say of it.
+fn hostile_bytes(seed: u64, small: &[Model], real: &[(String, Vec<u8>)], rng: &mut Rng) -> (Vec<u8>, Model, String) {
+    let kind = rng.range(0, 19);
+    if kind == 0 {
+        // The real headers are large, and each takes its time: now and then.
+        let (name, bytes) = rng.pick(real);
+        let mut bytes = bytes.clone();
+        flip(&mut bytes, rng);
+        return (bytes, small[0].clone(), format!("seed {seed}: bytes of {name}"));
+    }
+    let mut model = rng.pick(small).clone();
+    if kind < 8 {
+        let mut bytes = model.bytes().expect("a small model can be written");
+        flip(&mut bytes, rng);
+        return (bytes, model, format!("seed {seed}: bytes of a small model"));
+    }
+    mutate(&mut model, rng);
+    match model.bytes() {
+        Some(bytes) => (bytes, model.clone(), format!("seed {seed}: {:?}", model.pairs)),
+        None => (Vec::new(), model, format!("seed {seed}: refused by the writer")),
+    }
+}
+
+fn flip(bytes: &mut Vec<u8>, rng: &mut Rng) {
+    for _ in 0..rng.range(1, 4) {
+        let at = rng.range(0, bytes.len() as u64 - 1) as usize;
+        match rng.range(0, 5) {
+            0 => bytes[at] ^= 1 << rng.range(0, 7),
+            1 => bytes[at] = rng.next() as u8,
+            2 => bytes[at] = *rng.pick(&[0, 1, 0x7f, 0x80, 0xff]),
+            3 => {
+                let word = odd_number(rng).to_le_bytes();
+                let end = (at + 8).min(bytes.len());
+                bytes[at..end].copy_from_slice(&word[..end - at]);
+            }
+            4 => bytes.truncate(at.max(1)),
+            _ => bytes.insert(at, rng.next() as u8),
+        }
+    }
+}
+
+/// A folder of this process, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        let path = std::env::temp_dir().join(format!("tpc-hostile-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder for temporary files");
+        Scratch(path)
+    }
+
+    fn file(&self, bytes: &[u8]) -> PathBuf {
+        let path = self.0.join("hostile.gguf");
+        fs::write(&path, bytes).expect("a temporary file");
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn small_models() -> Vec<Model> {
+    ARCHS.iter().map(|a| Model::small(a.name)).collect()
+}
+
+fn damaged_headers(runs: u64, tally: &mut Tally) {
+    let scratch = Scratch::new();
+    let (small, real) = (small_models(), headers());
+    for seed in first_seed()..first_seed() + runs {
+        let mut rng = Rng::new(seed);
+        let (bytes, _, what) = hostile_bytes(seed, &small, &real, &mut rng);
+        let placement = placement(&mut rng);
+        let path = scratch.file(&bytes);
+        tally.run(|| format!("{what} on {placement:?}"), || plan(&path, &placement));
+    }
+}
+
+fn truncations(tally: &mut Tally) {
+    let scratch = Scratch::new();
+    let model = Model::small("qwen3moe");
+    let mut bytes = Vec::new();
+    let zeros = |_: usize, t: &gguf::TensorInfo, out: &mut dyn std::io::Write| {
+        std::io::copy(&mut std::io::Read::take(std::io::repeat(0), t.bytes), &mut { out }).map(drop)
+    };
+    let header = model.writer().write(&mut bytes, zeros).expect("writes");
+    let placement = Placement::on(parse_devices("2").expect("a count"));
+    let start = header.data_offset as usize;
+    // Every one within the header; in the data, where a cut is found by its length alone, the ends of tensors and others.
+    let cuts = (0..start + 64).chain((start + 64..bytes.len()).step_by(997)).chain([bytes.len() - 1]);
+    for n in cuts {
+        let path = scratch.file(&bytes[..n]);
+        let whole = n == start;
+        tally.run(
+            || format!("the first {n} bytes"),
+            || {
+                let parsed = gguf::parse(&bytes[..n], n as u64, "x").map(drop);
+                let code = plan(&path, &placement);
+                assert_eq!(code == "ok", whole, "{code}");
+                assert_eq!(parsed.is_ok(), code == "ok", "{parsed:?}");
+                code
+            },
+        );
+    }
+}
+
+/// Words and lines of a text, mixed up.
+fn mangle(text: &str, rng: &mut Rng) -> String {
+    let mut out = text.to_owned();
+    for _ in 0..rng.range(1, 3) {
+        let mut lines: Vec<String> = out.lines().map(str::to_owned).collect();
+        if lines.is_empty() {
+            return out;
+        }
+        let pick = |rng: &mut Rng| rng.range(0, lines.len() as u64 - 1) as usize;
+        let (a, b) = (pick(rng), pick(rng));
+        match rng.range(0, 9) {
+            0 => drop(lines.remove(a)),
+            1 => lines.swap(a, b),
+            2 => lines.insert(a, lines[b].clone()),
+            3 => {
+                // A byte of ASCII for another.
+                let mut bytes = std::mem::take(&mut lines[a]).into_bytes();
+                if !bytes.is_empty() {
+                    let at = rng.range(0, bytes.len() as u64 - 1) as usize;
+                    if bytes[at].is_ascii() {
+                        bytes[at] = *rng.pick(b"0123456789 []()<>{}=,.:*+-%@\"#abcxyz~_");
+                    }
+                }
+                lines[a] = String::from_utf8_lossy(&bytes).into_owned();
+            }
+            4..=6 => lines[a] = other_number(&lines[a], rng),
+            _ => {
+                // A word for one of another line.
+                let words: Vec<&str> = lines[a].split(' ').collect();
+                let others: Vec<&str> = lines[b].split(' ').collect();
+                let at = rng.range(0, words.len() as u64 - 1) as usize;
+                let other = *rng.pick(&others);
+                let mixed: Vec<&str> = words.iter().enumerate().map(|(i, w)| if i == at { other } else { w }).collect();
+                lines[a] = mixed.join(" ");
+            }
+        }
+        out = lines.join("\n");
+    }
+    out
+}
+
+/// The line with one of its numbers replaced.
+fn other_number(line: &str, rng: &mut Rng) -> String {
+    let digits: Vec<usize> = line
+        .char_indices()
+        .filter(|&(i, c)| c.is_ascii_digit() && !line[..i].ends_with(|c: char| c.is_ascii_digit()))
+        .map(|(i, _)| i)
+        .collect();
+    if digits.is_empty() {
+        return line.to_owned();
+    }
+    let at = *rng.pick(&digits);
+    let len = line[at..].find(|c: char| !c.is_ascii_digit()).unwrap_or(line.len() - at);
+    format!("{}{}{}", &line[..at], odd_number(rng), &line[at + len..])
+}
+
+/// The text of sharded plans of small models.
+fn texts() -> Vec<String> {
+    let scratch = Scratch::new();
+    let mut out = Vec::new();
+    for (arch, n) in [("llama", 2), ("gpt-oss", 3), ("gemma3", 4), ("qwen3moe", 3), ("phi3", 5)] {
+        let mut model = Model::small(arch);
+        model.set("block_count", 1_u32);
+        assert!(model.complete());
+        let path = scratch.file(&model.bytes().expect("writes"));
+        let file = GgufFile::open(&path).expect("opens");
+        let placement = Placement::on(parse_devices(&n.to_string()).expect("a count"));
+        out.push(compile(&file, &placement).expect("plans").sharded.to_string());
+    }
+    out
+}
+
+fn mangled_texts(runs: u64, tally: &mut Tally) {
+    let texts = texts();
+    for seed in first_seed()..first_seed() + runs {
+        let mut rng = Rng::new(seed);
+        let mangled = mangle(rng.pick::<String>(&texts), &mut rng);
+        tally.run(
+            || format!("seed {seed}"),
+            || {
+                let graph = match text::parse(&mangled) {
+                    Ok(parsed) => parsed.graph,
+                    Err(e) => return e[0].code(),
+                };
+                if let Err(errors) = verify(&graph) {
+                    return errors[0].code();
+                }
+                match lower(&graph) {
+                    // What the verifier admits and has programs, has programs that it admits.
+                    Ok(programs) => verify(&programs).err().map_or("ok", |_| "programs that do not verify"),
+                    Err(_) => "not lowered",
+                }
+            },
+        );
+    }
+}
+
+/// A figure of this process, in KiB.
+fn status(name: &str) -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find(|l| l.starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn first_seed() -> u64 {
+    std::env::var("TPC_HOSTILE_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+fn runs(default: u64) -> u64 {
+    std::env::var("TPC_HOSTILE_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn worker() {
+    let Ok(job) = std::env::var("TPC_HOSTILE_JOB") else { return };
+    let before = (status("VmHWM"), status("VmPeak"));
+    let mut tally = Tally::default();
+    match job.as_str() {
+        "headers" => damaged_headers(runs(4000), &mut tally),
+        "cuts" => truncations(&mut tally),
+        "texts" => mangled_texts(runs(10_000), &mut tally),
+        other => panic!("no job `{other}`"),
+    }
+    println!("{}", tally.report(&job));
+    let grown = |name: &str, before: Option<u64>| status(name).zip(before).map(|(now, then)| now - then);
+    let (resident, mapped) = (grown("VmHWM", before.0), grown("VmPeak", before.1));
+    println!("  grown by {resident:?} KiB in memory, {mapped:?} KiB of addresses");
+    let shown: Vec<&String> = tally.failures.iter().take(20).collect();
+    assert!(shown.is_empty(), "{} failures, the first: {shown:#?}", tally.failures.len());
+    assert!(resident.is_none_or(|n| n <= MEMORY), "{resident:?} KiB");
+    assert!(mapped.is_none_or(|n| n <= MEMORY), "{mapped:?} KiB");
+}
+
+fn work(job: &str) {
+    let program = std::env::current_exe().expect("this program");
+    let mut child = Command::new(program)
+        .args(["hostile::worker", "--exact", "--nocapture", "--test-threads=1"])
+        .env("TPC_HOSTILE_JOB", job)
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let deadline = Instant::now() + Duration::from_secs(600);
+    let status = loop {
+        match child.try_wait().expect("a child") {
+            Some(status) => break status,
+            None if Instant::now() > deadline => {
+                let _ = child.kill();
+                panic!("`{job}` does not end");
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert!(status.success(), "`{job}`: {status}");
+}
+
+#[test]
+fn damaged_headers_are_refused_or_planned() {
+    work("headers");
+}
+
+#[test]
+fn cut_files_are_refused() {
+    work("cuts");
+}
+
+#[test]
+fn mangled_ir_is_refused_or_lowered() {
+    work("texts");
+}

@@ -1,0 +1,66 @@
+//! What the tests do with models.
+
+use std::path::Path;
+
+use tpc::gguf::GgufFile;
+use tpc::golden::Golden;
+use tpc::pipeline::{Compiled, compile};
+use tpc::placement::{Placement, parse_devices};
+use tpc_ir::{DType, Graph};
+use tpc_runtime::{Batch, ExecError, Session, SessionConfig, WeightData, WeightSource};
+
+/// The weights of a model file.
+pub struct FileWeights<'a>(pub &'a GgufFile);
+
+impl WeightSource for FileWeights<'_> {
+    fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError> {
+        let info = self.0.header().tensor(tensor).expect("the graph names tensors of the file");
+        let bytes = self.0.tensor_data(info).expect("the file has data");
+        Ok(WeightData { dtype: info.dtype, ne: info.ne, bytes })
+    }
+}
+
+/// A placement on `devices` devices, with exact caches.
+pub fn placement(devices: usize) -> Placement {
+    Placement {
+        cache_type_k: DType::F32,
+        cache_type_v: DType::F32,
+        ..Placement::on(parse_devices(&devices.to_string()).expect("a count"))
+    }
+}
+
+/// Opens and plans; `None` for architectures that are not lowered yet.
+pub fn plan(path: &Path, placement: &Placement) -> Option<(GgufFile, Compiled)> {
+    let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
+    match compile(&file, placement) {
+        Ok(compiled) => Some((file, compiled)),
+        Err(d) if d[0].code == "TPC0150" => None,
+        Err(d) => panic!("{}: {} {}", path.display(), d[0].code, d[0]),
+    }
+}
+
+/// The logits of `tokens`, fed as one batch from position 0.
+pub fn run(graph: &Graph, file: &GgufFile, compiled: &Compiled, tokens: &[u32]) -> Vec<f64> {
+    let mut config = SessionConfig::new(tokens.len());
+    if let Some(window) = compiled.model.summary.window {
+        config = config.with_window(window, tokens.len());
+    }
+    let mut session = Session::new(graph, &FileWeights(file), config).unwrap_or_else(|e| panic!("{e}"));
+    let out = session.decode(&Batch::sequence(tokens, 0, 0)).unwrap_or_else(|e| panic!("{e}"));
+    out.reals().expect("logits are real").to_vec()
+}
+
+/// The golden logits that belong to a model.
+pub fn golden(path: &Path) -> Golden {
+    let path = path.with_extension("f32.logits");
+    let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    Golden::parse(&path.display().to_string(), &bytes).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Printing and parsing a graph gives the graph again.
+pub fn round_trip(graph: &Graph) {
+    let text = graph.to_string();
+    let parsed = tpc_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}\n{text}", e[0]));
+    assert!(parsed.graph == *graph, "parsing what was printed gives another graph");
+    assert_eq!(parsed.graph.to_string(), text);
+}
