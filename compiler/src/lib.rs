@@ -1,7 +1,8 @@
 //! # tpc: a compiler for tensor-parallel inference of quantised GGUF models
 //!
 //! The crate reads GGUF files ([`gguf`]), lowers architectures to the IR ([`arch`]), runs the passes over it
-//! ([`pipeline`]) and reports what came out ([`report`]); [`synth`] makes models to try all that on. The `tpc` program is [`cli`].
+//! ([`pipeline`]) and reports what came out ([`report`]); [`synth`] makes models to try all that on.
+//! The `tpc` program is [`cli`].
 
 pub mod arch;
 pub mod cli;

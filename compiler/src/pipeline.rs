@@ -1,8 +1,9 @@
 //! From a model file to verified programs.
 
 use tpc_ir::verify::VerifyError;
-use tpc_ir::{Bindings, Graph, Op, Symbol};
+use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
 use tpc_passes::lower::lower;
+use tpc_passes::memory::footprints;
 use tpc_passes::plan::{Choice, PlanRequest, Planned, Workload, estimate, plan};
 use tpc_passes::shard::shard;
 
@@ -108,41 +109,30 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
     if placement.split_mode == SplitMode::None {
         devices.truncate(1);
     }
-    let request = PlanRequest {
-        topology: placement.topology.clone(),
-        workload: Workload::new(
-            caches.n_ctx,
-            caches.n_ctx_swa,
-            placement.ubatch_size,
-            placement.parallel,
-        ),
-        tensor_split: placement.tensor_split.clone().filter(|_| devices.len() > 1),
-        devices,
-    };
-    let planned = plan(&model.graph, &request);
-    let internal = |e: String| {
-        one(Diagnostic::error("TPC0390", &model.graph.name, e)
-            .help("this is a fault of tpc; please report it"))
-    };
-    let Planned {
-        factors,
-        analysis,
-        users,
-        choice,
-        ..
-    } = &planned;
-    let sharded = shard(
-        &model.graph,
-        factors,
-        analysis,
-        users,
-        choice,
-        &request.devices,
-    )
-    .map_err(|e| internal(e.to_string()))?;
-    verified("sharded", &sharded)?;
-    let programs = lower(&sharded).map_err(|e| internal(e.to_string()))?;
-    verified("programs", &programs)?;
+    let workload = Workload::new(
+        caches.n_ctx,
+        caches.n_ctx_swa,
+        placement.ubatch_size,
+        placement.parallel,
+    );
+    let mut request = PlanRequest::new(placement.topology.clone(), workload, devices);
+    request.tensor_split = placement
+        .tensor_split
+        .clone()
+        .filter(|_| request.devices.len() > 1);
+    let mut divided = divide(&model.graph, &request)?;
+    for price in Workload::SCARCE_MEMORY {
+        if fits(&divided.programs, &request, &memory_batch(&request, caches)) {
+            break;
+        }
+        request.memory_price = price;
+        divided = divide(&model.graph, &request)?;
+    }
+    let Divided {
+        planned,
+        sharded,
+        programs,
+    } = divided;
     let estimate = estimate(&model.graph, &planned, &sharded, &request);
     Ok(Compiled {
         model,
@@ -153,6 +143,62 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
         caches,
         estimate,
     })
+}
+
+/// A graph divided among devices, and proved.
+struct Divided {
+    planned: Planned,
+    sharded: Graph,
+    programs: Graph,
+}
+
+fn divide(graph: &Graph, request: &PlanRequest) -> Result<Divided, Vec<Diagnostic>> {
+    let internal = |e: String| {
+        vec![
+            Diagnostic::error("TPC0390", &graph.name, e)
+                .help("this is a fault of tpc; please report it"),
+        ]
+    };
+    let planned = plan(graph, request);
+    let Planned {
+        factors,
+        analysis,
+        users,
+        choice,
+        ..
+    } = &planned;
+    let sharded = shard(graph, factors, analysis, users, choice, &request.devices)
+        .map_err(|e| internal(e.to_string()))?;
+    verified("sharded", &sharded)?;
+    let programs = lower(&sharded).map_err(|e| internal(e.to_string()))?;
+    verified("programs", &programs)?;
+    Ok(Divided {
+        planned,
+        sharded,
+        programs,
+    })
+}
+
+/// Whether every device has the memory for its program, as far as the topology says what it has.
+fn fits(programs: &Graph, request: &PlanRequest, batch: &Bindings) -> bool {
+    let capacity = |i: usize| request.topology.device(i).memory;
+    if (0..request.devices.len()).all(|i| capacity(i).is_none()) {
+        return true;
+    }
+    let prints = footprints(programs, batch);
+    prints.iter().all(|(place, print)| match place {
+        Place::Device(d) => capacity(d.index()).is_none_or(|c| print.total() as f64 <= c),
+        Place::Host | Place::Group(_) => true,
+    })
+}
+
+/// The largest batch of a prompt, with a full cache.
+fn memory_batch(request: &PlanRequest, caches: CacheSizes) -> Bindings {
+    request
+        .workload
+        .prefill
+        .with(Symbol::NKv, caches.n_ctx)
+        .with(Symbol::NKvSwa, caches.n_ctx_swa)
 }
 
 fn verified(stage: &str, graph: &Graph) -> Result<(), Vec<Diagnostic>> {
@@ -180,11 +226,7 @@ impl Compiled {
 
     /// The largest batch of a prompt, with a full cache: what memory is sized for.
     pub fn memory_batch(&self) -> Bindings {
-        self.request
-            .workload
-            .prefill
-            .with(Symbol::NKv, self.caches.n_ctx)
-            .with(Symbol::NKvSwa, self.caches.n_ctx_swa)
+        memory_batch(&self.request, self.caches)
     }
 
     /// The choice of splits.

@@ -20,7 +20,10 @@ pub struct Footprint {
 impl Footprint {
     /// All of it.
     pub const fn total(&self) -> u64 {
-        self.weights + self.kv + self.state + self.compute
+        self.weights
+            .saturating_add(self.kv)
+            .saturating_add(self.state)
+            .saturating_add(self.compute)
     }
 }
 
@@ -41,21 +44,23 @@ pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footpri
     for o in &programs.outputs {
         last_use[base[o.value().index()].index()] = usize::MAX;
     }
-    let bytes = |v: Value| programs.value(v).ty.bytes(batch).unwrap_or(0);
+    // What no memory can hold counts as 2^64 - 1 bytes, alone or in sum.
+    let bytes = |v: Value| programs.value(v).ty.bytes(batch).unwrap_or(u64::MAX);
+    let grow = |sum: &mut u64, v: Value| *sum = sum.saturating_add(bytes(v));
     let mut live: BTreeMap<Place, u64> = BTreeMap::new();
     for (i, (_, inst)) in programs.insts().enumerate() {
         for &v in &inst.results {
             let value = programs.value(v);
             let place = out.entry(value.place).or_default();
             match &inst.op {
-                Op::Weight(_) => place.weights += bytes(v),
+                Op::Weight(_) => grow(&mut place.weights, v),
                 Op::State(_) if value.ty.dims.iter().any(|d| d.as_const().is_none()) => {
-                    place.kv += bytes(v);
+                    grow(&mut place.kv, v);
                 }
-                Op::State(_) => place.state += bytes(v),
+                Op::State(_) => grow(&mut place.state, v),
                 _ if base[v.index()] == v => {
                     let live = live.entry(value.place).or_default();
-                    *live += bytes(v);
+                    grow(live, v);
                     place.compute = place.compute.max(*live);
                 }
                 _ => {}
@@ -73,7 +78,7 @@ pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footpri
             if !matches!(programs.def_op(v), Op::Weight(_) | Op::State(_))
                 && let Some(l) = live.get_mut(&programs.value(v).place)
             {
-                *l -= bytes(v);
+                *l = l.saturating_sub(bytes(v));
             }
         }
     }
@@ -110,11 +115,9 @@ pub fn traffic(programs: &Graph, batch: &Bindings) -> Traffic {
             _ => continue,
         };
         *counter += 1;
-        out.bytes += programs
-            .value(inst.operands[0])
-            .ty
-            .bytes(batch)
-            .unwrap_or(0);
+        let moved = &programs.value(inst.operands[0]).ty;
+        let bytes = moved.bytes(batch).unwrap_or(u64::MAX);
+        out.bytes = out.bytes.saturating_add(bytes);
     }
     out
 }

@@ -20,11 +20,17 @@ pub fn shared() -> Option<PathBuf> {
 pub fn files(folders: &[PathBuf], ending: &str) -> Vec<PathBuf> {
     let mut out: Vec<PathBuf> = Vec::new();
     for folder in folders {
-        let Ok(entries) = std::fs::read_dir(folder) else { continue };
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            continue;
+        };
         for path in entries.filter_map(Result::ok).map(|e| e.path()) {
             let named = |p: &PathBuf| p.file_name().map(|n| n.to_string_lossy().into_owned());
             let name = named(&path).unwrap_or_default();
-            if name.ends_with(ending) && !out.iter().any(|p| named(p).as_deref() == Some(name.as_str())) {
+            if name.ends_with(ending)
+                && !out
+                    .iter()
+                    .any(|p| named(p).as_deref() == Some(name.as_str()))
+            {
                 out.push(path);
             }
         }

@@ -64,9 +64,10 @@ pub const CODES: &[CodeDoc] = &[
     },
     CodeDoc {
         code: "TPC0158",
-        title: "tensor of integers",
-        doc: "Weights are real numbers, quantised or not; this one holds integers. Example: `token_embd.weight` of \
-              i32. Cure: convert the model again.",
+        title: "tensor of unusable elements",
+        doc: "Weights are real numbers; norms, biases, attention sinks and rotary factors are added or multiplied \
+              element by element and cannot be quantised. Example: `token_embd.weight` of i32, `output_norm.weight` \
+              of q8_0. Cure: convert or quantise the model again with a current llama.cpp.",
     },
     CodeDoc {
         code: "TPC0159",

@@ -59,8 +59,12 @@ pub enum ArchError {
         /// The metadata keys that decide that axis.
         meaning: String,
     },
-    #[error("tensor {name} holds {found}: expected real numbers")]
-    WrongElements { name: String, found: DType },
+    #[error("tensor {name} holds {found}: expected {expected}")]
+    WrongElements {
+        name: String,
+        found: DType,
+        expected: &'static str,
+    },
     #[error("tensor {present} is there but {missing} is not")]
     HalfPair { present: String, missing: String },
     #[error("a cache of {dtype} cannot hold {what} of {size} elements: {reason}")]

@@ -138,7 +138,10 @@ impl<'a> FileTensors<'a> {
 impl TensorSource for FileTensors<'_> {
     fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError> {
         let ExpectedTensor {
-            name, ne, presence, ..
+            name,
+            ne,
+            presence,
+            role,
         } = request.tensor;
         let Some(found) = self.header.tensor(&name) else {
             return match presence {
@@ -163,10 +166,26 @@ impl TensorSource for FileTensors<'_> {
                 meaning,
             });
         }
-        if found.dtype.is_integer() {
+        let blocks = match role {
+            TensorRole::Embedding
+            | TensorRole::Output
+            | TensorRole::Matrix
+            | TensorRole::Experts
+            | TensorRole::Router => true,
+            TensorRole::NormWeight
+            | TensorRole::Bias
+            | TensorRole::RopeFactors
+            | TensorRole::Sinks => false,
+        };
+        if found.dtype.is_integer() || (found.dtype.is_quantised() && !blocks) {
             return Err(ArchError::WrongElements {
                 name,
                 found: found.dtype,
+                expected: if blocks {
+                    "real numbers"
+                } else {
+                    "real numbers that are not quantised"
+                },
             });
         }
         self.used.insert(name);

@@ -231,16 +231,25 @@ fn mirrored(compiled: &Compiled) -> MirroredReport {
     let batch = Bindings::default();
     for (_, inst) in compiled.programs.insts() {
         if let Op::Weight(w) = &inst.op {
-            let bytes = compiled.programs.value(inst.results[0]).ty.bytes(&batch).unwrap_or(0);
+            let bytes = compiled
+                .programs
+                .value(inst.results[0])
+                .ty
+                .bytes(&batch)
+                .unwrap_or(0);
             *held.entry(&w.tensor).or_default() += bytes;
         }
     }
     let mut out = MirroredReport::default();
     for (_, v) in compiled.weights() {
         let data = compiled.sharded.value(v);
-        let Op::Weight(w) = compiled.sharded.def_op(v) else { continue };
+        let Op::Weight(w) = compiled.sharded.def_op(v) else {
+            continue;
+        };
         let once = data.ty.bytes(&batch).unwrap_or(0);
-        let extra = held.get(w.tensor.as_str()).map_or(0, |h| h.saturating_sub(once));
+        let extra = held
+            .get(w.tensor.as_str())
+            .map_or(0, |h| h.saturating_sub(once));
         let cause = match (data.sharding.is_split(), data.sharding.cover > 1) {
             (false, _) => &mut out.whole_bytes,
             (true, true) => &mut out.edge_block_bytes,

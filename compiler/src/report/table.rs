@@ -227,7 +227,11 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
         e.baseline_single_us / 1e3
     );
     let share = report.mirrored_bytes as f64 / (report.model.bytes as f64).max(1.0) * 100.0;
-    let _ = write!(out, "held more than once: {} ({share:.2} % of the model)", bytes(report.mirrored_bytes));
+    let _ = write!(
+        out,
+        "held more than once: {} ({share:.2} % of the model)",
+        bytes(report.mirrored_bytes)
+    );
     let m = &report.mirrored;
     for (what, n) in [
         ("whole tensors", m.whole_bytes),

@@ -6,7 +6,6 @@ use tpc_ir::DType;
 
 use super::metadata;
 use super::spec::{Contents, Head, Optionals, Spec};
-use super::types::Types;
 use super::weights::{self, Rng};
 use crate::arch::{ArchError, ExpectedTensor, LowerOptions, TensorRole, WeightForms};
 use crate::diag::Diagnostic;

@@ -95,16 +95,13 @@ impl Spec {
 }
 
 fn not_a_preset<'a>(found: &str, names: impl Iterator<Item = &'a str> + Clone) -> Diagnostic {
-    let near = nearest(found, names.clone());
-    let help = match near {
-        Some(name) => format!("did you mean `{name}`?"),
-        None if ARCHS.iter().any(|a| a.name == found) => {
-            format!("`{found}-tiny`, or `{found}:key=value,…`")
-        }
-        None => format!(
-            "ARCH:key=value,…, or one of {}",
-            names.collect::<Vec<_>>().join(", ")
-        ),
+    let help = if ARCHS.iter().any(|a| a.name == found) {
+        format!("`{found}-tiny`, or `{found}:key=value,…`")
+    } else if let Some(near) = nearest(found, names.clone()) {
+        format!("did you mean `{near}`?")
+    } else {
+        let names: Vec<&str> = names.collect();
+        format!("ARCH:key=value,…, or one of {}", names.join(", "))
     };
     wrong(found, format!("`{}` is not a preset", shorten(found))).help(help)
 }
@@ -188,7 +185,6 @@ impl<'a> Values<'a> {
             let message = format!("window={n}, but {} has no sliding window", arch.name);
             return Err(wrong("window", message).help("leave it out"));
         }
-        let two = |key, off, on| self.two(key, off, on);
         Ok(Spec {
             arch,
             name,
@@ -206,12 +202,18 @@ impl<'a> Values<'a> {
             window,
             seed: self.size("seed", 0, u64::MAX)?.unwrap_or(0),
             types: self.types()?,
-            optionals: two("biases", Optionals::Without, Optionals::With)?
+            optionals: self
+                .two("biases", Optionals::Without, Optionals::With)?
                 .unwrap_or(Optionals::Without),
-            head: two("tied", Head::Own, Head::Tied)?.unwrap_or(Head::Own),
-            forms: two("fused", WeightForms::Separate, WeightForms::Fused)?
+            head: self
+                .two("tied", Head::Own, Head::Tied)?
+                .unwrap_or(Head::Own),
+            forms: self
+                .two("fused", WeightForms::Separate, WeightForms::Fused)?
                 .unwrap_or(WeightForms::Usual),
-            contents: two("header", Contents::Data, Contents::Header)?.unwrap_or(Contents::Data),
+            contents: self
+                .two("header", Contents::Data, Contents::Header)?
+                .unwrap_or(Contents::Data),
             metadata: self
                 .metadata
                 .iter()

@@ -32,9 +32,24 @@ pub struct PlanRequest {
     pub devices: Vec<String>,
     /// The devices' shares, in proportion; `None` for shares by bandwidth.
     pub tensor_split: Option<Vec<f64>>,
+    /// Price of a byte that a device holds, in reads of a byte: [`Workload::MEMORY_PRICE`], or more where memory is
+    /// short.
+    pub memory_price: f64,
 }
 
 impl PlanRequest {
+    /// A request for these devices with shares by bandwidth.
+    pub fn new(topology: Topology, workload: Workload, devices: Vec<String>) -> PlanRequest {
+        let memory_price = Workload::MEMORY_PRICE;
+        PlanRequest {
+            topology,
+            workload,
+            devices,
+            tensor_split: None,
+            memory_price,
+        }
+    }
+
     /// The devices' shares of the work.
     pub fn shares(&self) -> Vec<f64> {
         match &self.tensor_split {
@@ -84,7 +99,7 @@ pub fn plan(graph: &Graph, request: &PlanRequest) -> Planned {
     }
     let mean_us =
         matrices.1 / (matrices.0.max(1) as f64) / request.topology.device(0).bandwidth * 1e6;
-    let pricer = |memory_price: f64| Pricer {
+    let pricer = Pricer {
         graph,
         factors: &factors,
         analysis: &analysis,
@@ -92,11 +107,11 @@ pub fn plan(graph: &Graph, request: &PlanRequest) -> Planned {
         topology: &request.topology,
         workload: &request.workload,
         shares: &shares,
-        memory_price,
+        memory_price: request.memory_price,
         latency_cap: mean_us / 10.0,
     };
     let choice = if request.devices.len() > 1 {
-        choose(&pricer(Workload::MEMORY_PRICE), &regions)
+        choose(&pricer, &regions)
     } else {
         Choice::none()
     };

@@ -234,8 +234,7 @@ pub fn options_for(
             continue;
         };
         let follows = analysis.leaves[&minor].before == BTreeSet::from([Some(leaf)]);
-        if !follows || n.saturating_mul(m) > 1024 || !analysis.leaves[&minor].whole.is_empty()
-        {
+        if !follows || n.saturating_mul(m) > 1024 || !analysis.leaves[&minor].whole.is_empty() {
             continue;
         }
         if analysis.leaves[&minor].twice.is_some() || analysis.leaves[&minor].indexed_part.is_some()

@@ -40,7 +40,9 @@ pub fn chain(major: u64, minor: u64, granule: u64, shares: &[f64]) -> Option<Vec
         .filter(|c| c % granule == 0 || *c == size)
         .collect();
     let legal = |a: u64, b: u64| {
-        a == b || (a.is_multiple_of(minor) && b.is_multiple_of(minor)) || a / minor == (b - 1) / minor
+        a == b
+            || (a.is_multiple_of(minor) && b.is_multiple_of(minor))
+            || a / minor == (b - 1) / minor
     };
     let majors = |a: u64, b: u64| {
         if a == b {

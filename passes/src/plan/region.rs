@@ -23,20 +23,28 @@ pub struct Region {
 
 /// Cuts the graph into regions, in program order.
 pub fn regions(graph: &Graph, analysis: &Analysis) -> Vec<Region> {
-    let mut out: Vec<Region> = Vec::new();
+    let last = graph
+        .insts()
+        .filter(|(_, d)| d.layer.is_some())
+        .map(|(i, _)| i)
+        .last();
+    // What belongs to no layer comes before the first or after the last, wherever it stands among layers.
+    let mut by_place: BTreeMap<(u8, u32), Region> = BTreeMap::new();
     for (inst, data) in graph.insts() {
-        if out.last().is_none_or(|r| r.layer != data.layer) {
-            out.push(Region {
-                layer: data.layer,
-                insts: Vec::new(),
-                leaves: Vec::new(),
-                signature: String::new(),
-            });
-        }
-        if let Some(r) = out.last_mut() {
-            r.insts.push(inst);
-        }
+        let key = match data.layer {
+            Some(l) => (1, l),
+            None if Some(inst) < last => (0, 0),
+            None => (2, 0),
+        };
+        let region = by_place.entry(key).or_insert_with(|| Region {
+            layer: data.layer,
+            insts: Vec::new(),
+            leaves: Vec::new(),
+            signature: String::new(),
+        });
+        region.insts.push(inst);
     }
+    let mut out: Vec<Region> = by_place.into_values().collect();
     for r in &mut out {
         fill(graph, analysis, r);
     }
@@ -46,7 +54,6 @@ pub fn regions(graph: &Graph, analysis: &Analysis) -> Vec<Region> {
 fn fill(graph: &Graph, analysis: &Analysis, region: &mut Region) {
     let mut number: BTreeMap<Value, usize> = BTreeMap::new();
     let mut seen: std::collections::BTreeSet<Var> = std::collections::BTreeSet::new();
-    let first = region.insts.first().copied();
     let mut text = String::new();
     for &inst in &region.insts {
         let data = graph.inst(inst);
@@ -60,7 +67,7 @@ fn fill(graph: &Graph, analysis: &Analysis, region: &mut Region) {
             let next = number.len();
             let n = *number.entry(*v).or_insert(next);
             let _ = write!(text, " {n}");
-            if Some(graph.value(*v).def.0) < first {
+            if region.insts.binary_search(&graph.value(*v).def.0).is_err() {
                 // What comes from outside counts by what it is, not by where it comes from.
                 let outside = graph.value(*v);
                 let weight = matches!(graph.inst(outside.def.0).op, Op::Weight(_) | Op::State(_));

@@ -165,8 +165,7 @@ fn run(
     let mut flow = Flow::default();
     // State of values defined in this range, after reduction; few are pending at a time.
     let mut pending: Vec<(Value, Pending)> = Vec::new();
-    let first = insts.first().copied();
-    let last = insts.last().copied();
+    let inside = |inst: Inst| insts.binary_search(&inst).is_ok();
     let split = |v: Value| {
         analysis.terms[v.index()]
             .iter()
@@ -208,7 +207,7 @@ fn run(
                 Ok(p) => p,
                 Err(waiting) => {
                     for i in waiting {
-                        must.insert(producer(graph, data.operands[i], first));
+                        must.insert(producer(graph, data.operands[i], &inside));
                     }
                     let whole: Vec<OperandState> = states
                         .iter()
@@ -229,9 +228,9 @@ fn run(
                 if split(v) {
                     return Err(Clash::PendingAndSplit(v));
                 }
-                let escapes = users.is_output(v) || users.of(v).iter().any(|&u| Some(u) > last);
+                let escapes = users.is_output(v) || users.of(v).iter().any(|&u| !inside(u));
                 if escapes {
-                    must.insert(producer(graph, v, first));
+                    must.insert(producer(graph, v, &inside));
                 }
                 flow.defined.push((v, result));
                 if must.contains(&v) {
@@ -246,14 +245,14 @@ fn run(
 }
 
 /// Where the sum of `v` is best done: at the op that first defined its elements, before views select among them.
-fn producer(graph: &Graph, mut v: Value, first: Option<Inst>) -> Value {
+fn producer(graph: &Graph, mut v: Value, inside: &dyn Fn(Inst) -> bool) -> Value {
     loop {
         let (inst, _) = graph.value(v).def;
         let data = graph.inst(inst);
         match &data.op {
             op if op.is_layout() || matches!(op, Op::Slice(_)) => {
                 let from = data.operands[0];
-                if Some(graph.value(from).def.0) < first {
+                if !inside(graph.value(from).def.0) {
                     return v;
                 }
                 v = from;

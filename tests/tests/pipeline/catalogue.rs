@@ -276,12 +276,11 @@ fn the_worked_example_of_the_book_is_what_the_passes_give() {
         .unwrap_or_else(|e| panic!("{path}: {}", e[0]))
         .graph;
     verified("model", &graph);
-    let request = PlanRequest {
-        topology: Topology::default(),
-        workload: Workload::new(4096, 4096, 512, 1),
-        devices: (0..4).map(|i| format!("dev{i}")).collect(),
-        tensor_split: None,
-    };
+    let request = PlanRequest::new(
+        Topology::default(),
+        Workload::new(4096, 4096, 512, 1),
+        (0..4).map(|i| format!("dev{i}")).collect(),
+    );
     let Planned {
         factors,
         analysis,

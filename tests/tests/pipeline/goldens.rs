@@ -14,29 +14,65 @@ const AGAINST_UNSHARDED: f64 = 1e-11;
 fn golden_models_agree_on_any_number_of_devices() {
     let mut seen = std::collections::BTreeSet::new();
     for path in goldens() {
-        let Some((file, single)) = plan(&path, &placement(1)) else { continue };
+        let Some((file, single)) = plan(&path, &placement(1)) else {
+            continue;
+        };
         seen.insert(single.model.summary.arch);
         let golden = golden(&path);
         let want = || golden.logits.iter().map(|&x| f64::from(x));
-        let name = path.file_stem().expect("a file name").to_string_lossy().into_owned();
+        let name = path
+            .file_stem()
+            .expect("a file name")
+            .to_string_lossy()
+            .into_owned();
         let whole = run(&single.model.graph, &file, &single, &golden.tokens);
         let d = distance(want(), whole.iter().copied());
-        assert!(d.nmse <= AGAINST_GOLDEN, "{name}: the model's graph: NMSE {:e}", d.nmse);
+        assert!(
+            d.nmse <= AGAINST_GOLDEN,
+            "{name}: the model's graph: NMSE {:e}",
+            d.nmse
+        );
         round_trip(&single.model.graph);
         for devices in [1, 2, 3, 4, 8] {
-            let Some((file, compiled)) = plan(&path, &placement(devices)) else { continue };
-            let split = compiled.sharded.values().any(|(_, v)| v.sharding.is_split());
-            assert_eq!(split, devices > 1, "{name} on {devices}: several devices split, one does not");
+            let Some((file, compiled)) = plan(&path, &placement(devices)) else {
+                continue;
+            };
+            let split = compiled
+                .sharded
+                .values()
+                .any(|(_, v)| v.sharding.is_split());
+            assert_eq!(
+                split,
+                devices > 1,
+                "{name} on {devices}: several devices split, one does not"
+            );
             let got = run(&compiled.programs, &file, &compiled, &golden.tokens);
             let d = distance(want(), got.iter().copied());
-            assert!(d.nmse <= AGAINST_GOLDEN, "{name} on {devices}: NMSE {:e} against the golden logits", d.nmse);
+            assert!(
+                d.nmse <= AGAINST_GOLDEN,
+                "{name} on {devices}: NMSE {:e} against the golden logits",
+                d.nmse
+            );
             let d = distance(whole.iter().copied(), got);
-            assert!(d.nmse <= AGAINST_UNSHARDED, "{name} on {devices}: NMSE {:e} against one device", d.nmse);
+            assert!(
+                d.nmse <= AGAINST_UNSHARDED,
+                "{name} on {devices}: NMSE {:e} against one device",
+                d.nmse
+            );
             round_trip(&compiled.sharded);
             round_trip(&compiled.programs);
         }
     }
-    for arch in ["command-r", "gemma3", "gpt2", "gpt-oss", "llama", "olmo2", "phi3", "qwen2"] {
+    for arch in [
+        "command-r",
+        "gemma3",
+        "gpt2",
+        "gpt-oss",
+        "llama",
+        "olmo2",
+        "phi3",
+        "qwen2",
+    ] {
         assert!(seen.contains(arch), "no golden model of {arch} ran");
     }
 }
@@ -44,19 +80,32 @@ fn golden_models_agree_on_any_number_of_devices() {
 #[test]
 fn a_wrong_program_is_noticed() {
     // Dropping one all-reduce must show, or the comparison proves nothing.
-    let path = goldens().into_iter().find(|p| p.to_string_lossy().contains("qwen2-dense")).expect("in the repository");
+    let path = goldens()
+        .into_iter()
+        .find(|p| p.to_string_lossy().contains("qwen2-dense"))
+        .expect("in the repository");
     let golden = golden(&path);
     let (file, compiled) = plan(&path, &placement(2)).expect("qwen2 is lowered");
     let text = compiled.programs.to_string();
-    let line = text.lines().find(|l| l.contains("= all_reduce")).expect("two devices reduce");
+    let line = text
+        .lines()
+        .find(|l| l.contains("= all_reduce"))
+        .expect("two devices reduce");
     let (results, operands) = line.split_once(" = all_reduce ").expect("checked");
     let replaced: Vec<String> = results
         .split(", v")
         .zip(operands.split(", "))
-        .map(|(r, o)| format!("{}{r} = scale {o} {{scale = 1.0}}", if r.starts_with('v') { "" } else { "v" }))
+        .map(|(r, o)| {
+            format!(
+                "{}{r} = scale {o} {{scale = 1.0}}",
+                if r.starts_with('v') { "" } else { "v" }
+            )
+        })
         .collect();
     let faulty = text.replace(line, &replaced.join("\n"));
-    let faulty = tpc_ir::text::parse(&faulty).unwrap_or_else(|e| panic!("{}", e[0])).graph;
+    let faulty = tpc_ir::text::parse(&faulty)
+        .unwrap_or_else(|e| panic!("{}", e[0]))
+        .graph;
     let got = run(&faulty, &file, &compiled, &golden.tokens);
     let d = distance(golden.logits.iter().map(|&x| f64::from(x)), got);
     assert!(d.nmse > 1e-3, "NMSE {:e}", d.nmse);
@@ -64,15 +113,32 @@ fn a_wrong_program_is_noticed() {
 
 #[test]
 fn a_parallel_residual_needs_one_all_reduce_per_layer() {
-    let path = goldens().into_iter().find(|p| p.to_string_lossy().contains("command-r")).expect("in the repository");
+    let path = goldens()
+        .into_iter()
+        .find(|p| p.to_string_lossy().contains("command-r"))
+        .expect("in the repository");
     let (_, compiled) = plan(&path, &placement(2)).expect("command-r is lowered");
     for layer in 0..compiled.model.summary.n_layer as u32 {
         let reduces = |i: &tpc_ir::InstData| matches!(i.op, tpc_ir::Op::AllReduce(_));
-        let n = compiled.sharded.insts().filter(|(_, i)| i.layer == Some(layer) && reduces(i)).count();
+        let n = compiled
+            .sharded
+            .insts()
+            .filter(|(_, i)| i.layer == Some(layer) && reduces(i))
+            .count();
         let last = layer as u64 + 1 == compiled.model.summary.n_layer;
         assert!(n == 1 || last && n == 0, "layer {layer} has {n}");
     }
-    let all = compiled.sharded.insts().filter(|(_, i)| matches!(i.op, tpc_ir::Op::AllReduce(_))).count();
-    let vocabulary = usize::from(compiled.sharded.classes.iter().any(|c| c.name == "vocabulary"));
+    let all = compiled
+        .sharded
+        .insts()
+        .filter(|(_, i)| matches!(i.op, tpc_ir::Op::AllReduce(_)))
+        .count();
+    let vocabulary = usize::from(
+        compiled
+            .sharded
+            .classes
+            .iter()
+            .any(|c| c.name == "vocabulary"),
+    );
     assert_eq!(all, compiled.model.summary.n_layer as usize + vocabulary);
 }

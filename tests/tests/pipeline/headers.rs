@@ -9,7 +9,11 @@ use super::support::{placement, plan, round_trip};
 
 /// Bytes of the file's tensors that the graph uses.
 fn used_bytes(compiled: &Compiled, report: &PlanReport) -> u64 {
-    assert!(compiled.model.summary.unused.is_empty(), "{:?}", compiled.model.summary.unused);
+    assert!(
+        compiled.model.summary.unused.is_empty(),
+        "{:?}",
+        compiled.model.summary.unused
+    );
     report.model.bytes - report.model.unused_bytes
 }
 
@@ -18,8 +22,13 @@ fn bytes_by_tensor(compiled: &Compiled) -> std::collections::BTreeMap<String, u6
     let mut out = std::collections::BTreeMap::new();
     for (_, inst) in compiled.programs.insts() {
         if let Op::Weight(w) = &inst.op {
-            let bytes = compiled.programs.value(inst.results[0]).ty.bytes(&tpc_ir::Bindings::default());
-            *out.entry(w.tensor.clone()).or_insert(0) += bytes.expect("weights have constant sizes");
+            let bytes = compiled
+                .programs
+                .value(inst.results[0])
+                .ty
+                .bytes(&tpc_ir::Bindings::default());
+            *out.entry(w.tensor.clone()).or_insert(0) +=
+                bytes.expect("weights have constant sizes");
         }
     }
     out
@@ -30,30 +39,58 @@ fn bytes_by_tensor(compiled: &Compiled) -> std::collections::BTreeMap<String, u6
 fn reductions(compiled: &Compiled) -> usize {
     let insts = || compiled.sharded.insts().map(|(_, i)| i);
     let first = insts().position(|i| i.layer.is_some()).unwrap_or(0);
-    insts().skip(first).filter(|i| matches!(i.op, Op::AllReduce(_))).count()
+    insts()
+        .skip(first)
+        .filter(|i| matches!(i.op, Op::AllReduce(_)))
+        .count()
 }
 
 #[test]
 fn headers_plan_for_one_to_eight_devices() {
     let mut planned = 0;
     for path in headers() {
-        let name = path.file_name().expect("a file name").to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .expect("a file name")
+            .to_string_lossy()
+            .into_owned();
         for devices in 1..=8 {
             let placement = placement(devices);
-            let Some((file, compiled)) = plan(&path, &placement) else { break };
+            let Some((file, compiled)) = plan(&path, &placement) else {
+                break;
+            };
             planned += 1;
             let r = report(&name, &file, &placement, &compiled);
             assert_eq!(r.verdict, "ok", "{name} on {devices}: {:?}", r.diagnostics);
             // Per-device bytes are the file's tensor bytes plus what is held more than once.
             let held: u64 = r.devices.iter().map(|d| d.weights_bytes).sum();
-            assert_eq!(held, used_bytes(&compiled, &r) + r.mirrored_bytes, "{name} on {devices}");
+            assert_eq!(
+                held,
+                used_bytes(&compiled, &r) + r.mirrored_bytes,
+                "{name} on {devices}"
+            );
             let by_tensor = bytes_by_tensor(&compiled);
             for t in file.header().tensors() {
                 let held = by_tensor[&t.name];
-                assert!(held >= t.bytes, "{name} on {devices}: {} has {} of {} bytes", t.name, held, t.bytes);
-                assert!(held <= t.bytes * devices as u64 + t.bytes, "{name} on {devices}: {}", t.name);
+                assert!(
+                    held >= t.bytes,
+                    "{name} on {devices}: {} has {} of {} bytes",
+                    t.name,
+                    held,
+                    t.bytes
+                );
+                assert!(
+                    held <= t.bytes * devices as u64 + t.bytes,
+                    "{name} on {devices}: {}",
+                    t.name
+                );
             }
-            assert!(compiled.programs.values().all(|(_, v)| !matches!(v.place, Place::Group(_))));
+            assert!(
+                compiled
+                    .programs
+                    .values()
+                    .all(|(_, v)| !matches!(v.place, Place::Group(_)))
+            );
             if devices == 1 {
                 assert_eq!(r.mirrored_bytes, 0);
                 continue;
@@ -62,8 +99,14 @@ fn headers_plan_for_one_to_eight_devices() {
             for (layer, v) in compiled.weights() {
                 let data = compiled.sharded.value(v);
                 let bytes = data.ty.bytes(&tpc_ir::Bindings::default()).unwrap_or(0);
-                let big = layer.is_some() && bytes * 1000 > used_bytes(&compiled, &r) / compiled.model.summary.n_layer * 50;
-                assert!(!big || data.sharding.is_split(), "{name} on {devices}: {} stays whole", data.name);
+                let big = layer.is_some()
+                    && bytes * 1000
+                        > used_bytes(&compiled, &r) / compiled.model.summary.n_layer * 50;
+                assert!(
+                    !big || data.sharding.is_split(),
+                    "{name} on {devices}: {} stays whole",
+                    data.name
+                );
             }
             // What is held more than once for want of divisibility (edge blocks, KV heads) is told apart.
             let even = |c: &tpc_ir::ClassData| {
@@ -73,28 +116,87 @@ fn headers_plan_for_one_to_eight_devices() {
             let share = |bytes: u64| bytes as f64 / r.model.bytes as f64;
             if compiled.sharded.classes.iter().all(even) {
                 let whole = share(r.mirrored.whole_bytes);
-                assert!(whole <= 0.02, "{name} on {devices}: {:.2} % mirrored", whole * 100.0);
+                assert!(
+                    whole <= 0.02,
+                    "{name} on {devices}: {:.2} % mirrored",
+                    whole * 100.0
+                );
             }
-            assert!(share(r.mirrored.edge_block_bytes) <= 0.05, "{name} on {devices}: edge blocks");
+            assert!(
+                share(r.mirrored.edge_block_bytes) <= 0.05,
+                "{name} on {devices}: edge blocks"
+            );
             let layers = compiled.model.summary.n_layer as usize;
-            assert_eq!(reductions(&compiled), 2 * layers, "{name} on {devices}: two all-reduces per layer");
+            assert_eq!(
+                reductions(&compiled),
+                2 * layers,
+                "{name} on {devices}: two all-reduces per layer"
+            );
         }
     }
-    assert!(planned >= 80, "only {planned} plans: the ten headers of the repository make 80");
+    assert!(
+        planned >= 80,
+        "only {planned} plans: the ten headers of the repository make 80"
+    );
 }
 
 #[test]
 fn printed_plans_parse_again() {
     for path in headers() {
         for devices in [1, 3, 8] {
-            let Some((_, compiled)) = plan(&path, &placement(devices)) else { break };
+            let Some((_, compiled)) = plan(&path, &placement(devices)) else {
+                break;
+            };
             round_trip(&compiled.model.graph);
             round_trip(&compiled.sharded);
             if devices == 3 {
                 round_trip(&compiled.programs);
             }
-            assert!(compiled.planned.factors.is_stable(&compiled.model.graph), "a second pass refines something");
+            assert!(
+                compiled.planned.factors.is_stable(&compiled.model.graph),
+                "a second pass refines something"
+            );
             assert!(compiled.planned.factors.opaque.is_empty());
         }
     }
+}
+
+#[test]
+fn scarce_memory_is_a_constraint() {
+    use tpc::pipeline::compile;
+    use tpc::placement::Placement;
+    let path = tpc_tests::goldens()
+        .into_iter()
+        .find(|p| p.to_string_lossy().contains("qwen2-dense"))
+        .expect("in the repository");
+    let file = tpc::gguf::GgufFile::open(&path).expect("a model");
+    let totals = |placement: &Placement| -> (u64, PlanReport) {
+        let compiled = compile(&file, placement).unwrap_or_else(|e| panic!("{}", e[0]));
+        let r = report("m", &file, placement, &compiled);
+        (
+            r.devices
+                .iter()
+                .map(|d| d.total_bytes)
+                .max()
+                .expect("two devices"),
+            r,
+        )
+    };
+    let mut placement = placement(2);
+    placement.ctx_size = Some(16);
+    placement.ubatch_size = 16;
+    let (free, _) = totals(&placement);
+    // A little less than what the plan takes when nobody asks: it must find another that fits.
+    placement.topology.devices[0].memory = Some(free as f64 - 1024.0);
+    let (tight, r) = totals(&placement);
+    assert!(
+        tight < free && r.verdict == "ok",
+        "{tight} of {free}: {:?}",
+        r.diagnostics
+    );
+    // Far less than anything takes: an error that says by how much.
+    placement.topology.devices[0].memory = Some(free as f64 / 2.0);
+    let (_, r) = totals(&placement);
+    assert_eq!(r.verdict, "error");
+    assert!(r.diagnostics.iter().any(|d| d.code == "TPC0300"));
 }

@@ -189,9 +189,10 @@ fn mutate(model: &mut Model, rng: &mut Rng) {
     if recompute {
         model.complete();
     }
-    // Types for matrices whose rows are whole blocks.
-    for (_, dtype, ne) in &mut model.tensors {
-        if rng.one_in(2) {
+    // Types for matrices whose rows are whole blocks, and now and then for what may have none.
+    for (name, dtype, ne) in &mut model.tensors {
+        let plain = ["norm", "bias", "sinks", "rope"].iter().any(|part| name.contains(part));
+        if rng.one_in(2) && (!plain || rng.one_in(500)) {
             let new = *rng.pick(DType::ALL);
             if ne[0].is_multiple_of(new.block_len()) && !(new.is_integer() && !rng.one_in(500)) {
                 *dtype = new;
@@ -279,9 +280,6 @@ impl Tally {
                 if took > SLOWEST {
                     self.failures.push(format!("{took:?}: {}", what()));
                 }
-                if code == "TPC0390" {
-                    self.failures.push(format!("a plan that does not verify: {}", what()));
-                }
             }
             Err(panic) => {
                 *self.outcomes.entry("panic".to_owned()).or_default() += 1;
@@ -300,10 +298,14 @@ impl Tally {
 }
 
 fn code_of(result: Result<(), Vec<Diagnostic>>) -> &'static str {
-    if let Err(d) = &result && d[0].code == "TPC0390" { eprintln!("FAULT {}", d[0]); }
     match result {
         Ok(()) => "ok",
-        Err(diagnostics) => diagnostics.first().map_or("no diagnostic", |d| d.code),
+        Err(diagnostics) => {
+            let first = diagnostics.first().expect("a refusal says why");
+            // The verifier rejects a plan, which is never the input's fault.
+            assert_ne!(first.code, "TPC0390", "{first}");
+            first.code
+        }
     }
 }
 
@@ -523,7 +525,11 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
                 }
                 match lower(&graph) {
                     // What the verifier admits and has programs, has programs that it admits.
-                    Ok(programs) => verify(&programs).err().map_or("ok", |_| "programs that do not verify"),
+                    Ok(programs) => {
+                        let errors = verify(&programs).err().unwrap_or_default();
+                        assert!(errors.is_empty(), "programs that do not verify: {}", errors[0]);
+                        "ok"
+                    }
                     Err(_) => "not lowered",
                 }
             },

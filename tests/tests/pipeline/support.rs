@@ -14,9 +14,17 @@ pub struct FileWeights<'a>(pub &'a GgufFile);
 
 impl WeightSource for FileWeights<'_> {
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError> {
-        let info = self.0.header().tensor(tensor).expect("the graph names tensors of the file");
+        let info = self
+            .0
+            .header()
+            .tensor(tensor)
+            .expect("the graph names tensors of the file");
         let bytes = self.0.tensor_data(info).expect("the file has data");
-        Ok(WeightData { dtype: info.dtype, ne: info.ne, bytes })
+        Ok(WeightData {
+            dtype: info.dtype,
+            ne: info.ne,
+            bytes,
+        })
     }
 }
 
@@ -45,8 +53,11 @@ pub fn run(graph: &Graph, file: &GgufFile, compiled: &Compiled, tokens: &[u32]) 
     if let Some(window) = compiled.model.summary.window {
         config = config.with_window(window, tokens.len());
     }
-    let mut session = Session::new(graph, &FileWeights(file), config).unwrap_or_else(|e| panic!("{e}"));
-    let out = session.decode(&Batch::sequence(tokens, 0, 0)).unwrap_or_else(|e| panic!("{e}"));
+    let mut session =
+        Session::new(graph, &FileWeights(file), config).unwrap_or_else(|e| panic!("{e}"));
+    let out = session
+        .decode(&Batch::sequence(tokens, 0, 0))
+        .unwrap_or_else(|e| panic!("{e}"));
     out.reals().expect("logits are real").to_vec()
 }
 
@@ -61,6 +72,9 @@ pub fn golden(path: &Path) -> Golden {
 pub fn round_trip(graph: &Graph) {
     let text = graph.to_string();
     let parsed = tpc_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}\n{text}", e[0]));
-    assert!(parsed.graph == *graph, "parsing what was printed gives another graph");
+    assert!(
+        parsed.graph == *graph,
+        "parsing what was printed gives another graph"
+    );
     assert_eq!(parsed.graph.to_string(), text);
 }

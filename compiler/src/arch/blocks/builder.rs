@@ -113,7 +113,9 @@ impl<'a> Builder<'a> {
             parts: None,
         };
         let ty = TensorType::new(found.dtype, found.ne.map(Dim::constant));
-        let value = self.leaf(op, ty, &found.name);
+        let value = self.outside(!found.name.starts_with("blk."), |b| {
+            b.leaf(op, ty, &found.name)
+        });
         self.weights.insert(found.name.clone(), value);
         value
     }
@@ -158,11 +160,8 @@ impl<'a> Builder<'a> {
             InputKind::OutputRows => ("out_ids", DType::I32, [Symbol::NOutputs.into(), Dim::ONE]),
             InputKind::Other(name) => (name.as_str(), DType::F32, [n_tokens(), Dim::ONE]),
         };
-        // Inputs belong to no layer, whichever uses them first.
-        let layer = self.layer.take();
         let op = Input { kind: kind.clone() };
-        let value = self.leaf(op, TensorType::new(dtype, dims), name);
-        self.layer = layer;
+        let value = self.outside(true, |b| b.leaf(op, TensorType::new(dtype, dims), name));
         self.inputs.push((kind, value));
         value
     }
@@ -179,6 +178,17 @@ impl<'a> Builder<'a> {
     /// What a state becomes.
     pub(in crate::arch) fn update(&mut self, state: Value, value: Value) {
         self.states.push(Output::State { state, value });
+    }
+
+    /// What is shared by all layers belongs to none, whichever uses it first.
+    fn outside(&mut self, shared: bool, make: impl FnOnce(&mut Self) -> Value) -> Value {
+        let layer = self.layer;
+        if shared {
+            self.layer = None;
+        }
+        let value = make(self);
+        self.layer = layer;
+        value
     }
 
     fn leaf(&mut self, op: impl Into<Op>, ty: TensorType, name: &str) -> Value {

@@ -52,6 +52,7 @@ fn every_error() -> Vec<ArchError> {
         ArchError::WrongElements {
             name: name.clone(),
             found: DType::I32,
+            expected: "real numbers",
         },
         ArchError::HalfPair {
             present: name.clone(),
