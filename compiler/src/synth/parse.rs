@@ -85,12 +85,11 @@ impl Spec {
             }
         };
         values.read(arch, given.unwrap_or_default(), Repeated::IsWrong)?;
-        let name = head.to_owned()
-            + given
-                .map(|g| format!(":{}", g.trim()))
-                .as_deref()
-                .unwrap_or_default();
-        values.spec(arch, shorten(&name))
+        let name = match preset {
+            Some(preset) => preset.name.clone(),
+            None => format!("{head}-synth"),
+        };
+        values.spec(arch, name)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::gguf::MetaValue;
 pub struct Spec {
     /// The architecture.
     pub arch: &'static Arch,
-    /// `general.name`: the specification's text.
+    /// `general.name`: the preset's name, or one of the architecture.
     pub name: String,
     /// Number of layers.
     pub layers: u64,

@@ -204,7 +204,8 @@ fn presets_can_be_changed() {
     let spec = Spec::parse("llama-8b:layers=3,type=q8_0").unwrap();
     assert_eq!((spec.layers, spec.embd), (3, 4096));
     assert_eq!(spec.types, Types::One(DType::Q8_0));
-    assert_eq!(spec.name, "llama-8b:layers=3,type=q8_0");
+    assert_eq!(spec.name, "llama-8b");
+    assert_eq!(Spec::parse("llama:").unwrap().name, "llama-synth");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::grouping::Grouping;
 use super::local::LocalCtx;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, f32_of, real};
@@ -150,6 +151,15 @@ impl OpDef for FlashAttn {
             q.dims[3].clone(),
         ])
         .into())
+    }
+
+    fn groupings(&self) -> &'static [Grouping] {
+        &[Grouping {
+            many: (0, 2),
+            few: &[(1, 2), (2, 2)],
+            along: &[(4, 0)],
+            result: 1,
+        }]
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {

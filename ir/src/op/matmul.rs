@@ -2,6 +2,7 @@
 
 use super::OpDef;
 use super::attrs::{AttrError, AttrReader};
+use super::grouping::Grouping;
 use super::rule::{Expr, Linearity, Role, Rule, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, real};
 use crate::types::TensorType;
@@ -32,6 +33,23 @@ impl OpDef for MulMat {
             b.dims[3].clone(),
         ])
         .into())
+    }
+
+    fn groupings(&self) -> &'static [Grouping] {
+        &[
+            Grouping {
+                many: (1, 2),
+                few: &[(0, 2)],
+                along: &[],
+                result: 2,
+            },
+            Grouping {
+                many: (1, 3),
+                few: &[(0, 3)],
+                along: &[],
+                result: 3,
+            },
+        ]
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {

@@ -8,6 +8,7 @@ mod attrs;
 mod collective;
 mod elementwise;
 mod expert;
+mod grouping;
 mod leaf;
 mod local;
 mod matmul;
@@ -25,6 +26,7 @@ pub use attrs::{Attr, AttrError, AttrReader, Attrs, quoted};
 pub use collective::{AllGather, AllReduce, AllToAll, Copy, ReduceScatter};
 pub use elementwise::{Binary, BinaryKind, Clamp, Glu, GluKind, Scale, Unary, UnaryKind};
 pub use expert::{AddId, MulMatId};
+pub use grouping::{Grouping, Piece, pieces};
 pub use leaf::{Input, InputKind, State, Weight};
 pub use local::{LocalCtx, Sharded};
 pub use matmul::MulMat;
@@ -68,6 +70,11 @@ pub trait OpDef: Clone + Sized {
 
     /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
     fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule;
+
+    /// Axes whose indices meet those of another operand in groups.
+    fn groupings(&self) -> &'static [Grouping] {
+        &[]
+    }
 
     /// The op that one device runs on its parts; `None` when parameters cannot be re-based for its part.
     fn localise(&self, _ctx: &LocalCtx<'_>) -> Option<Self> {
@@ -125,6 +132,11 @@ macro_rules! ops {
             /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
             pub fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule {
                 match self { $(Op::$variant(op) => op.rule(operands, results),)* }
+            }
+
+            /// Axes whose indices meet those of another operand in groups.
+            pub fn groupings(&self) -> &'static [Grouping] {
+                match self { $(Op::$variant(op) => op.groupings(),)* }
             }
 
             /// The op that one device runs on its parts; `None` when parameters cannot be re-based for its part.

@@ -280,13 +280,6 @@ pub const CODES: &[CodeDoc] = &[
     ),
     code(
         "TPC0262",
-        "heads that do not meet",
-        "Grouped heads meet their KV heads by position. On some device the local positions pair other heads than \
-         the model does. Example: 6 query heads on 2 KV heads cut as 4 and 2. Cure: keep each range of query \
-         heads inside one KV head, or let it cover whole ones.",
-    ),
-    code(
-        "TPC0263",
         "a leaf with a pending sum",
         "Weights, inputs and states are whole or split; nothing made them a sum. Example: `weight … partial`. \
          Cure: remove `partial`.",

@@ -59,8 +59,7 @@
 //! - TPC0259: a result's pending state is what its op makes of the operands.
 //! - TPC0260: an op takes the pending sums of its operands.
 //! - TPC0261: copies move no pending sum; reductions take nothing else.
-//! - TPC0262: grouped heads meet, on every device, the KV heads that they meet in the whole.
-//! - TPC0263: leaves have no pending sum.
+//! - TPC0262: leaves have no pending sum.
 //!
 //! [`AxisTree::simplified`]: crate::AxisTree::simplified
 

@@ -77,10 +77,8 @@ rules! {
     PendingOperand = "TPC0260", "all_reduce the operand first";
     /// Transfers take what they are for.
     Transfer = "TPC0261", "reduce pending sums, and only those, before they move";
-    /// Query heads meet, on every device, the KV heads that they meet in the whole.
-    Heads = "TPC0262", "keep each range of query heads inside one KV head, or let it cover whole ones";
     /// Leaves have no pending sum.
-    Leaf = "TPC0263", "a leaf is whole or split";
+    Leaf = "TPC0262", "a leaf is whole or split";
 }
 
 fn fault(errors: &mut Vec<VerifyError>, rule: ShardingRule, entity: Entity, detail: String) {
@@ -422,75 +420,6 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
                     fault(errors, ShardingRule::PendingResult, entity, message);
                 }
             }
-        }
-    }
-    // What is grouped under what, by the op's broadcasting: (grouped operand and axis, group operand and axis).
-    let grouped: &[(OperandAxis, OperandAxis)] = match data.op {
-        Op::FlashAttn(_) => &[((0, 2), (1, 2))],
-        Op::MulMat(_) => &[((1, 2), (0, 2)), ((1, 3), (0, 3))],
-        _ => &[],
-    };
-    for &(many, few) in grouped {
-        heads_meet(graph, inst, data, many, few, errors);
-    }
-}
-
-/// An operand's position and an axis of it.
-type OperandAxis = (usize, usize);
-
-/// Query heads (or batches) must meet, on every device, the KV heads (or matrices) that they meet in the whole.
-fn heads_meet(
-    graph: &Graph,
-    inst: Inst,
-    data: &InstData,
-    many: OperandAxis,
-    few: OperandAxis,
-    errors: &mut Vec<VerifyError>,
-) {
-    let (q, k) = (
-        graph.value(data.operands[many.0]),
-        graph.value(data.operands[few.0]),
-    );
-    if q.sharding.axes[many.1].is_none() && k.sharding.axes[few.1].is_none() {
-        return;
-    }
-    let (Some(h), Some(hk)) = (q.ty.dims[many.1].as_const(), k.ty.dims[few.1].as_const()) else {
-        return;
-    };
-    if hk == 0 || h % hk != 0 {
-        return;
-    }
-    let group = h / hk;
-    for rank in 0..graph.ranks(q.place) {
-        let runs = |s: &crate::sharding::Sharding, axis: usize, n: u64| {
-            s.runs(axis, &n.into(), &graph.classes, rank)
-        };
-        let (Some(qr), Some(kr)) = (runs(&q.sharding, many.1, h), runs(&k.sharding, few.1, hk))
-        else {
-            return;
-        };
-        let heads: Vec<u64> = qr.iter().flat_map(|r| r.start..r.end()).collect();
-        let kv: Vec<u64> = kr.iter().flat_map(|r| r.start..r.end()).collect();
-        let uniform = if heads.is_empty() {
-            true
-        } else if kv.is_empty() || !heads.len().is_multiple_of(kv.len()) {
-            false
-        } else {
-            let local = heads.len() / kv.len();
-            heads
-                .iter()
-                .enumerate()
-                .all(|(i, h)| kv[i / local] == h / group)
-        };
-        if !uniform {
-            let message = format!(
-                "{inst} `{}`: rank {rank} holds {} heads and {} KV heads that do not meet as in the whole",
-                data.op.name(),
-                heads.len(),
-                kv.len()
-            );
-            fault(errors, ShardingRule::Heads, Entity::Inst(inst), message);
-            return;
         }
     }
 }

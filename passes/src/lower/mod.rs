@@ -5,11 +5,12 @@
 //! - a mirrored operand of a pending sum counts on the first device only;
 //! - a contraction over ranges that overlap uses the indices that a device is the primary owner of;
 //! - a contraction against shared edge blocks pads the activation with zeros to whole blocks;
+//! - query heads that meet KV heads in unequal groups on a device take an attention per kind of group;
 //! - a split value gathered on the host is put together there, piece by piece.
 
 use tpc_ir::op::{
-    Binary, BinaryKind, Concat, Copy, Expr, Inferred, LocalCtx, Pad, Repeat, Reshape, Role, Scale,
-    Sharded, Slice, Slot, TypeError,
+    Binary, BinaryKind, Concat, Copy, Expr, FlashAttn, Inferred, LocalCtx, Pad, Repeat, Reshape,
+    Role, Scale, Sharded, Slice, Slot, TypeError, pieces,
 };
 use tpc_ir::{
     AxisTree, ClassData, ClassRef, Dim, Graph, Inst, InstData, Op, Output, Pending, Place, RANK,
@@ -215,12 +216,17 @@ impl Lowering<'_> {
         {
             local[0] = self.zeros_like(data, rank, local[0], place)?;
         }
+        let name = self.name(data);
         let rebase = || LowerError::Rebase {
             op: data.op.name(),
-            value: self.name(data),
+            value: name.clone(),
             rank,
         };
         let op = data.op.localise(&ctx).ok_or_else(rebase)?;
+        if let Some(v) = self.by_pieces(data, &ctx, &op, &local, place)? {
+            self.map[data.results[0].index()].push(v);
+            return Ok(());
+        }
         let expected: Vec<TensorType> = (0..data.results.len())
             .map(|i| ctx.local_type(Slot::Result(i)).ok_or_else(rebase))
             .collect::<Result<_, _>>()?;
@@ -307,6 +313,74 @@ impl Lowering<'_> {
                 Ok(Some(v))
             }
             _ => Ok(None),
+        }
+    }
+
+    /// An op whose indices meet in groups that are not alike on this device runs once per kind of group.
+    fn by_pieces(
+        &mut self,
+        data: &InstData,
+        ctx: &LocalCtx<'_>,
+        op: &Op,
+        local: &[Value],
+        place: Place,
+    ) -> Result<Option<Value>, LowerError> {
+        let rank = ctx.rank;
+        let rebase = || LowerError::Rebase {
+            op: op.name(),
+            value: String::new(),
+            rank,
+        };
+        let is_split = |(o, a): (usize, usize)| ctx.operands[o].sharding.axes[a].is_some();
+        let found = op
+            .groupings()
+            .iter()
+            .find(|g| is_split(g.many) || is_split(g.few[0]));
+        let Some(grouping) = found else {
+            return Ok(None);
+        };
+        let size = |(o, a): (usize, usize)| ctx.operands[o].ty.dims[a].as_const();
+        let runs = |(o, a): (usize, usize)| ctx.runs(Slot::Operand(o), a);
+        // Axes whose sizes are known at run time only are never grouped.
+        let (Some(many), Some(few)) = (size(grouping.many), size(grouping.few[0])) else {
+            return Ok(None);
+        };
+        let (Some(m), Some(f)) = (runs(grouping.many), runs(grouping.few[0])) else {
+            return Ok(None);
+        };
+        let group = if few == 0 { 1 } else { many / few };
+        let parts = pieces(&m, &f, group.max(1)).ok_or_else(rebase)?;
+        let held = tpc_ir::sharding::runs_len(&f);
+        match parts.as_slice() {
+            [] => return Ok(None),
+            [one] if one.few.len == held => return Ok(None),
+            _ => {}
+        }
+        let mut results = Vec::new();
+        for piece in parts {
+            let mut operands = local.to_vec();
+            let wanted = [(grouping.many, piece.many)]
+                .into_iter()
+                .chain(grouping.few.iter().map(|&at| (at, piece.few)))
+                .chain(grouping.along.iter().map(|&at| (at, piece.many)));
+            for ((o, a), run) in wanted {
+                if o < operands.len() {
+                    operands[o] = self.select(data, rank, operands[o], a, &[run], place)?;
+                }
+            }
+            let mut op = op.clone();
+            if let Op::FlashAttn(FlashAttn { heads: Some(w), .. }) = &mut op {
+                w.heads = nth(&w.heads, piece.many);
+            }
+            results.push(self.push(data, rank, op, operands, place)?);
+        }
+        match results.as_slice() {
+            [one] => Ok(Some(*one)),
+            _ => {
+                let axis = grouping.result as u64;
+                self.push(data, rank, Concat { axis }.into(), results, place)
+                    .map(Some)
+            }
         }
     }
 
@@ -733,6 +807,24 @@ fn without(runs: &[Run], taken: &[Run]) -> Vec<Run> {
             .collect();
     }
     left
+}
+
+/// The indices at these positions of the list that `runs` make.
+fn nth(runs: &[Run], positions: Run) -> Vec<Run> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for r in runs {
+        let from = positions.start.clamp(at, at + r.len);
+        let to = positions.end().clamp(at, at + r.len);
+        if from < to {
+            out.push(Run {
+                start: r.start + from - at,
+                len: to - from,
+            });
+        }
+        at += r.len;
+    }
+    out
 }
 
 /// Where the indices `inner` stand among the packed indices `outer`, which hold them all.

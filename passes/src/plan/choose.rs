@@ -91,18 +91,22 @@ pub struct Pricer<'a> {
     pub shares: &'a [f64],
     /// Price of a resident byte, in reads of a byte.
     pub memory_price: f64,
-    /// Cap on the latency of a collective, in µs: a tenth of reading a mean matrix.
-    pub latency_cap: f64,
+    /// Cap on the price of a collective, in µs: who asks for a tensor split gets one, however small the model.
+    pub collective_cap: f64,
 }
 
 /// The price of a set of options for one region.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
-    /// Objective, in µs per decoded token.
+    /// Objective, in µs per decoded token, with the price of collectives capped.
     pub objective: f64,
+    /// The same with collectives at what they take.
+    pub uncapped: f64,
 }
 
+/// Sets of options that are priced per region at most.
 const SEARCH_LIMIT: u64 = 20_000;
+/// Factors of more regions than this are decided before all others.
 const GLOBAL_SPAN: usize = 4;
 
 impl Pricer<'_> {
@@ -303,15 +307,17 @@ impl Pricer<'_> {
             }
             busiest = busiest.max(us);
         }
-        let mut link = self.topology.ring(n);
-        link.latency_us = link.latency_us.min(self.latency_cap);
-        let mut collective = 0.0;
+        let link = self.topology.ring(n);
+        let mut collective = (0.0, 0.0);
         let mut add = |v: Value, row: bool| {
+            let mut us = 0.0;
             for (b, weight) in [(dec, 1.0), (pre, prompt)] {
                 let rows = if row { self.graph_rows(v, b) } else { 1.0 };
                 let bytes = 4.0 * self.elements(v, &[], 0, b) / rows;
-                collective += weight * all_reduce_us(link, n, bytes);
+                us += weight * all_reduce_us(link, n, bytes);
             }
+            collective.0 += us.min(self.collective_cap);
+            collective.1 += us;
         };
         flow.reduced.iter().for_each(|&v| add(v, false));
         flow.norms
@@ -319,7 +325,8 @@ impl Pricer<'_> {
             .for_each(|&i| add(self.graph.inst(i).results[0], true));
         debug_assert!(flow.defined.iter().all(|(_, p)| *p != Pending::None));
         Some(Price {
-            objective: busiest + collective,
+            objective: busiest + collective.0,
+            uncapped: busiest + collective.1,
         })
     }
 }
@@ -359,6 +366,9 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
             spans.entry(l).or_default().push(i);
         }
     }
+    let everywhere = regions.len();
+    let is_global =
+        |span: &[usize]| span.len() > GLOBAL_SPAN || (span.len() == everywhere && everywhere > 2);
     let mut made: BTreeMap<Var, Vec<SplitOption>> = BTreeMap::new();
     let mut root: Vec<usize> = (0..regions.len()).collect();
     fn find(root: &[usize], mut i: usize) -> usize {
@@ -406,7 +416,7 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
                 None => options_for(graph, factors, analysis, users, leaf, shares),
             };
             if !options.is_empty() {
-                if span.len() > GLOBAL_SPAN {
+                if is_global(span) {
                     global.extend(options.iter().cloned());
                 } else {
                     for &other in &span[1..] {
@@ -451,7 +461,7 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
         let options = region
             .leaves
             .iter()
-            .filter(|l| spans[l].len() <= GLOBAL_SPAN)
+            .filter(|l| !is_global(&spans[l]))
             .flat_map(|l| made[l].iter().cloned())
             .collect();
         problems.push(Problem {
@@ -461,6 +471,8 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
         });
     }
     choice.distinct = problems.len();
+    // Whether to split what runs through everything, such as the residual width, is decided by what collectives really
+    // take: it needs several times as many as any other split.
     let mut best: Option<(f64, Vec<SplitOption>, Vec<Vec<SplitOption>>)> = None;
     for chosen_global in independent_sets(analysis, &global, &mut choice.optimal) {
         let globals: Vec<&SplitOption> = chosen_global.iter().map(|&i| &global[i]).collect();
@@ -472,7 +484,7 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
                 .iter()
                 .filter(|o| globals.iter().all(|g| !clash(analysis, o, g)))
                 .collect();
-            let mut found: Option<(f64, Vec<&SplitOption>)> = None;
+            let mut found: Option<(Price, Vec<&SplitOption>)> = None;
             let mut search = Search {
                 pricer,
                 p: &p.region,
@@ -488,7 +500,7 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
             choice.priced += search.priced;
             match found {
                 Some((price, set)) => {
-                    total += price * (1 + p.alike.len()) as f64;
+                    total += price.uncapped * (1 + p.alike.len()) as f64;
                     picks.push(set[globals.len()..].iter().map(|&o| o.clone()).collect());
                 }
                 None => {
@@ -565,7 +577,7 @@ struct Search<'a, 'b> {
     pricer: &'a Pricer<'a>,
     p: &'a Region,
     fits: &'a [&'b SplitOption],
-    found: &'a mut Option<(f64, Vec<&'b SplitOption>)>,
+    found: &'a mut Option<(Price, Vec<&'b SplitOption>)>,
     priced: u64,
 }
 
@@ -579,9 +591,9 @@ impl<'b> Search<'_, 'b> {
             && self
                 .found
                 .as_ref()
-                .is_none_or(|(best, _)| price.objective < best * (1.0 - 1e-9))
+                .is_none_or(|(best, _)| price.objective < best.objective * (1.0 - 1e-9))
         {
-            *self.found = Some((price.objective, set.clone()));
+            *self.found = Some((price, set.clone()));
         }
         for i in from..self.fits.len() {
             let o = self.fits[i];

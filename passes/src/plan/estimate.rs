@@ -35,7 +35,7 @@ pub fn estimate(
         workload: &request.workload,
         shares: &shares,
         memory_price: 0.0,
-        latency_cap: f64::INFINITY,
+        collective_cap: f64::INFINITY,
     };
     let regions = &planned.regions;
     let sets: Vec<Vec<&SplitOption>> = regions

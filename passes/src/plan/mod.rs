@@ -12,7 +12,7 @@ pub use choose::{Choice, Price, Pricer, choose};
 pub use cost::{Work, Workload, all_reduce_us, element_bytes, expected_max};
 pub use estimate::{Estimate, estimate};
 pub use options::{Refusal, SplitOption, options_for, refusal};
-pub use ranges::{chain, proportional};
+pub use ranges::{ChainCuts, chain, proportional};
 pub use region::{Region, regions};
 pub use topology::{DeviceProfile, Link, PairLink, Topology, TopologyError};
 
@@ -108,7 +108,8 @@ pub fn plan(graph: &Graph, request: &PlanRequest) -> Planned {
         workload: &request.workload,
         shares: &shares,
         memory_price: request.memory_price,
-        latency_cap: mean_us / 10.0,
+        // A tenth of reading a mean matrix.
+        collective_cap: mean_us / 10.0,
     };
     let choice = if request.devices.len() > 1 {
         choose(&pricer, &regions)

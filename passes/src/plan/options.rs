@@ -6,7 +6,7 @@ use tpc_ir::factor::Var;
 use tpc_ir::op::Role;
 use tpc_ir::{DType, Graph, Inst, Op, Range, Value};
 
-use super::ranges;
+use super::ranges::{self, ChainCuts};
 use crate::factors::{Analysis, Factors};
 use crate::shard::Users;
 
@@ -214,7 +214,9 @@ pub fn options_for(
             push(hard, false);
         }
         if g.hard != Some(1) && g.soft {
-            push(if size >= 1024 { 32 } else { 1 }, true);
+            // An eighth of a block, so that no device is much busier than another, in steps that kernels like.
+            let eighth = g.hard.map_or(32, |h| h / 8);
+            push(if size >= 1024 { eighth.clamp(1, 32) } else { 1 }, true);
         }
     };
     add(&mut out, vec![leaf], n, &|granule| {
@@ -241,9 +243,11 @@ pub fn options_for(
         {
             continue;
         }
-        add(&mut out, vec![leaf, minor], n * m, &|granule| {
-            ranges::chain(n, m, granule, shares)
-        });
+        for cuts in [ChainCuts::Uniform, ChainCuts::Free] {
+            add(&mut out, vec![leaf, minor], n * m, &|granule| {
+                ranges::chain(n, m, granule, cuts, shares)
+            });
+        }
     }
     out
 }

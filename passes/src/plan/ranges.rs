@@ -28,12 +28,26 @@ pub fn proportional(size: u64, granule: u64, shares: &[f64]) -> Vec<Range> {
     out
 }
 
-/// Cuts a chain `major · minor` of flat indices into ranges in proportion to `shares`, at multiples of `granule`, so
-/// that each range lies inside one major index or covers whole ones. The busiest device is as light as these cuts
+/// Where the ranges of a chain may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainCuts {
+    /// Each range lies inside one major index or covers whole ones: what a device holds meets in equal groups.
+    Uniform,
+    /// Anywhere: a device may need an op per group size.
+    Free,
+}
+
+/// Cuts a chain `major · minor` of flat indices into ranges in proportion to `shares`, at multiples of `granule`. The busiest device is as light as these cuts
 /// allow; among equals, as few major indices as possible are held twice.
 ///
 /// `None` when no such cuts exist.
-pub fn chain(major: u64, minor: u64, granule: u64, shares: &[f64]) -> Option<Vec<Range>> {
+pub fn chain(
+    major: u64,
+    minor: u64,
+    granule: u64,
+    cuts_at: ChainCuts,
+    shares: &[f64],
+) -> Option<Vec<Range>> {
     let size = major.checked_mul(minor)?;
     let total: f64 = shares.iter().sum();
     let cuts: Vec<u64> = (0..=size)
@@ -41,6 +55,7 @@ pub fn chain(major: u64, minor: u64, granule: u64, shares: &[f64]) -> Option<Vec
         .collect();
     let legal = |a: u64, b: u64| {
         a == b
+            || cuts_at == ChainCuts::Free
             || (a.is_multiple_of(minor) && b.is_multiple_of(minor))
             || a / minor == (b - 1) / minor
     };
@@ -112,11 +127,20 @@ mod tests {
 
     #[test]
     fn chains_stay_inside_or_cover_major_indices() {
-        assert_eq!(lens(&chain(2, 4, 1, &[1.0; 8]).expect("fits")), [1; 8]);
-        assert_eq!(lens(&chain(2, 4, 1, &[1.0; 4]).expect("fits")), [2; 4]);
-        let three = chain(2, 6, 1, &[1.0; 3]).expect("fits");
+        assert_eq!(
+            lens(&chain(2, 4, 1, ChainCuts::Uniform, &[1.0; 8]).expect("fits")),
+            [1; 8]
+        );
+        assert_eq!(
+            lens(&chain(2, 4, 1, ChainCuts::Uniform, &[1.0; 4]).expect("fits")),
+            [2; 4]
+        );
+        let three = chain(2, 6, 1, ChainCuts::Uniform, &[1.0; 3]).expect("fits");
         assert_eq!(lens(&three).iter().sum::<u64>(), 12);
         assert!(three.iter().all(|r| r.start / 6 == (r.end() - 1) / 6 || (r.start % 6 == 0 && r.end() % 6 == 0)));
-        assert_eq!(lens(&chain(8, 4, 1, &[1.0; 2]).expect("fits")), [16, 16]);
+        assert_eq!(
+            lens(&chain(8, 4, 1, ChainCuts::Uniform, &[1.0; 2]).expect("fits")),
+            [16, 16]
+        );
     }
 }

@@ -6,6 +6,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tpc::gguf::GgufFile;
+use tpc::pipeline::compile;
+use tpc::placement::{Placement, parse_devices};
+use tpc::report::{render, report};
 use tpc_ir::{CodeDoc, Graph, Op, text, verify};
 use tpc_passes::plan::{PlanRequest, Planned, Topology, Workload, plan};
 use tpc_passes::{lower::lower, shard::shard};
@@ -310,6 +314,29 @@ fn the_worked_example_of_the_book_is_what_the_passes_give() {
         return;
     }
     assert_eq!(body(sharded), found, "{path} shows another sharded graph");
+}
+
+#[test]
+fn the_plan_of_the_readme_is_up_to_date() {
+    const FENCE: &str = "```text\n";
+    let model = "tests/data/headers/llama-3.1-8b-instruct-q4_k_m.header.gguf";
+    let readme = read("README.md");
+    assert!(readme.contains(&format!("-- plan {model} --devices 2\n")));
+    let (before, rest) = readme.split_once(FENCE).expect("the readme shows a plan");
+    let (found, after) = rest.split_once("```").expect("a fence is closed");
+    let file = GgufFile::open(&repository().join(model)).unwrap_or_else(|e| panic!("{e}"));
+    let placement = Placement::on(parse_devices("2").expect("a count"));
+    let compiled = compile(&file, &placement).expect("the model is planned");
+    let expected = render(&report(model, &file, &placement, &compiled), 100, false);
+    if std::env::var_os("TPC_BLESS").is_some_and(|v| v == "1") {
+        let readme = [before, FENCE, &expected, "```", after].concat();
+        fs::write(repository().join("README.md"), readme).expect("the readme can be written");
+        return;
+    }
+    assert_eq!(
+        found, expected,
+        "rewrite README.md with TPC_BLESS=1 cargo test -p tpc-tests"
+    );
 }
 
 #[test]

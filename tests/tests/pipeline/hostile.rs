@@ -102,6 +102,20 @@ impl Model {
         self.pairs.push((key, value.into()));
     }
 
+    /// The pairs that a small model has not, in a line.
+    fn brief(&self, seed: u64) -> String {
+        let arch = self.pairs.first().map_or(&MetaValue::Bool(false), |(_, v)| v);
+        let usual = match arch {
+            MetaValue::Str(name) if ARCHS.iter().any(|a| a.name == name) => Model::small(name).pairs,
+            _ => Vec::new(),
+        };
+        let mut out = format!("seed {seed}: {arch:?}");
+        for (key, value) in self.pairs.iter().filter(|p| !usual.contains(p)) {
+            let _ = write!(out, " {key}={value:?}");
+        }
+        out
+    }
+
     fn writer(&self) -> GgufWriter {
         let mut w = GgufWriter::new("hostile.gguf");
         for (key, value) in &self.pairs {
@@ -238,6 +252,16 @@ fn placement(rng: &mut Rng) -> Placement {
     p
 }
 
+/// A placement in a line.
+fn brief(p: &Placement) -> String {
+    let Placement { split_mode, tensor_split, cache_type_k, cache_type_v, ctx_size, ubatch_size, parallel, .. } = p;
+    let n = p.devices.len();
+    format!(
+        "{n} devices, {split_mode:?} {tensor_split:?}, {cache_type_k} {cache_type_v}, -c {ctx_size:?} -ub {ubatch_size} \
+         -np {parallel}"
+    )
+}
+
 /// What came of many runs.
 #[derive(Default)]
 struct Tally {
@@ -329,25 +353,25 @@ fn headers() -> Vec<(String, Vec<u8>)> {
 }
 
 /// One mutation of a real header or a small model: the bytes, and what to say of it.
-fn hostile_bytes(seed: u64, small: &[Model], real: &[(String, Vec<u8>)], rng: &mut Rng) -> (Vec<u8>, Model, String) {
+fn hostile_bytes(seed: u64, small: &[Model], real: &[(String, Vec<u8>)], rng: &mut Rng) -> (Vec<u8>, String) {
     let kind = rng.range(0, 19);
     if kind == 0 {
         // The real headers are large, and each takes its time: now and then.
         let (name, bytes) = rng.pick(real);
         let mut bytes = bytes.clone();
         flip(&mut bytes, rng);
-        return (bytes, small[0].clone(), format!("seed {seed}: bytes of {name}"));
+        return (bytes, format!("seed {seed}: bytes of {name}"));
     }
     let mut model = rng.pick(small).clone();
     if kind < 8 {
         let mut bytes = model.bytes().expect("a small model can be written");
         flip(&mut bytes, rng);
-        return (bytes, model, format!("seed {seed}: bytes of a small model"));
+        return (bytes, format!("seed {seed}: bytes of a small model"));
     }
     mutate(&mut model, rng);
     match model.bytes() {
-        Some(bytes) => (bytes, model.clone(), format!("seed {seed}: {:?}", model.pairs)),
-        None => (Vec::new(), model, format!("seed {seed}: refused by the writer")),
+        Some(bytes) => (bytes, model.brief(seed)),
+        None => (Vec::new(), format!("seed {seed}: refused by the writer")),
     }
 }
 
@@ -401,10 +425,10 @@ fn damaged_headers(runs: u64, tally: &mut Tally) {
     let (small, real) = (small_models(), headers());
     for seed in first_seed()..first_seed() + runs {
         let mut rng = Rng::new(seed);
-        let (bytes, _, what) = hostile_bytes(seed, &small, &real, &mut rng);
+        let (bytes, what) = hostile_bytes(seed, &small, &real, &mut rng);
         let placement = placement(&mut rng);
         let path = scratch.file(&bytes);
-        tally.run(|| format!("{what} on {placement:?}"), || plan(&path, &placement));
+        tally.run(|| format!("{what} on {}", brief(&placement)), || plan(&path, &placement));
     }
 }
 

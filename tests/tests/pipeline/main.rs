@@ -6,4 +6,5 @@ mod headers;
 mod random;
 mod rules;
 mod support;
+mod synthetic;
 mod tidy;

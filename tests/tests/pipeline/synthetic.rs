@@ -1,0 +1,792 @@
+//! Synthetic models of awkward sizes: what is planned for several devices computes what the model's graph computes,
+//! and is really split.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tpc::arch::ARCHS;
+use tpc::arch::description::Window;
+use tpc::gguf::GgufFile;
+use tpc::golden::distance;
+use tpc::pipeline::{Compiled, compile};
+use tpc::placement::Placement;
+use tpc::synth::{Model, Spec};
+use tpc_ir::verify::verify;
+use tpc_ir::{DType, Graph, Op, Sharding, Value};
+use tpc_passes::lower::lower;
+use tpc_passes::plan::{Choice, Link, SplitOption, Topology, options_for};
+use tpc_passes::shard::shard;
+use tpc_runtime::reference::quant::quantise;
+use tpc_runtime::{Batch, Session, SessionConfig};
+
+use super::random::Rng;
+use super::support::{FileWeights, placement, round_trip};
+
+/// The same arithmetic in another order of summation.
+const EXACT: f64 = 1e-20;
+/// The same where a sum in another order may round a cached number to its other neighbour.
+const ROUNDED: f64 = 1e-11;
+
+/// The sizes that the tests share; without quantisation blocks, so that counts alone decide what can be split.
+const SMALL: &str = "layers=1,embd=48,ff=40,vocab=24,ctx=32,type=f32";
+
+/// The model of a specification, written to a file that is gone again once it is mapped.
+fn make(spec: &str) -> GgufFile {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("tpc-synthetic-{}-{number}.gguf", std::process::id());
+    let path: PathBuf = std::env::temp_dir().join(name);
+    let quantise = |dtype: DType, values: &[f32], out: &mut Vec<u8>| {
+        quantise(dtype, values, out).map_err(|e| e.to_string())
+    };
+    let spec = Spec::parse(spec).unwrap_or_else(|e| panic!("{spec}: {e}"));
+    let model = Model::new(spec, &quantise).unwrap_or_else(|e| panic!("{e}"));
+    let file = std::fs::File::create(&path).expect("a temporary file");
+    model.write(file).unwrap_or_else(|e| panic!("{e}"));
+    let file = GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
+    // Where a mapped file cannot be removed, the system's own cleaning does.
+    let _ = std::fs::remove_file(&path);
+    file
+}
+
+/// A placement on devices whose links take so long, however much they carry.
+fn linked(devices: usize, latency_us: f64) -> Placement {
+    let link = Link {
+        bandwidth: 1e18,
+        latency_us,
+    };
+    Placement {
+        topology: Topology {
+            link,
+            host_link: link,
+            ..Topology::default()
+        },
+        ..placement(devices)
+    }
+}
+
+/// Links that are fast for models this small: heads, widths and vocabularies are worth splitting.
+fn fast_links(devices: usize) -> Placement {
+    linked(devices, 10.0)
+}
+
+fn shares(devices: usize, split: &[f64]) -> Placement {
+    Placement {
+        tensor_split: Some(split.to_vec()),
+        ..fast_links(devices)
+    }
+}
+
+fn planned(file: &GgufFile, placement: &Placement) -> Compiled {
+    let compiled = compile(file, placement).unwrap_or_else(|d| panic!("{}: {}", d[0].code, d[0]));
+    for graph in [&compiled.model.graph, &compiled.sharded, &compiled.programs] {
+        round_trip(graph);
+    }
+    compiled
+}
+
+/// Tokens that differ from their neighbours.
+fn tokens(n: u32, vocab: u32) -> Vec<u32> {
+    (0..n).map(|i| (i * 7 + 3) % vocab).collect()
+}
+
+fn session<'g>(
+    graph: &'g Graph,
+    file: &GgufFile,
+    compiled: &Compiled,
+    n_ctx: usize,
+    n_ctx_swa: usize,
+) -> Session<'g> {
+    let mut config = SessionConfig::new(n_ctx);
+    if let Some(window) = compiled.model.summary.window {
+        config = config.with_window(window, n_ctx_swa);
+    }
+    Session::new(graph, &FileWeights(file), config).unwrap_or_else(|e| panic!("{e}\n{graph}"))
+}
+
+fn decode(session: &mut Session<'_>, batch: &Batch) -> Vec<f64> {
+    let out = session.decode(batch).unwrap_or_else(|e| panic!("{e}"));
+    out.reals().expect("logits are real").to_vec()
+}
+
+/// A prompt, then three more tokens one by one.
+fn run(graph: &Graph, file: &GgufFile, compiled: &Compiled) -> Vec<f64> {
+    let vocab = compiled.model.summary.n_vocab as u32;
+    let tokens = tokens(7, vocab);
+    let mut session = session(graph, file, compiled, 8, 8);
+    let mut out = decode(&mut session, &Batch::sequence(&tokens[..4], 0, 0));
+    for (i, t) in tokens.iter().enumerate().skip(4) {
+        out.extend(decode(&mut session, &Batch::sequence(&[*t], i as u32, 0)));
+    }
+    assert!(out.iter().all(|x| x.is_finite()));
+    out
+}
+
+fn assert_close(what: &str, want: &[f64], got: &[f64], tolerance: f64) {
+    assert_eq!(want.len(), got.len(), "{what}");
+    let d = distance(want.iter().copied(), got.iter().copied());
+    assert!(d.nmse <= tolerance, "{what}: NMSE {:e}", d.nmse);
+}
+
+/// The sharding of a weight in a sharded graph.
+fn sharding<'g>(graph: &'g Graph, tensor: &str) -> &'g Sharding {
+    let loads = |v: Value| matches!(graph.def_op(v), Op::Weight(w) if w.tensor == tensor);
+    let (_, data) = graph
+        .values()
+        .find(|&(v, _)| loads(v))
+        .unwrap_or_else(|| panic!("no {tensor} in\n{graph}"));
+    &data.sharding
+}
+
+/// The axis along which a weight is split.
+fn split_axis(compiled: &Compiled, tensor: &str) -> Option<usize> {
+    let axes = &sharding(&compiled.sharded, tensor).axes;
+    axes.iter().position(Option::is_some)
+}
+
+fn assert_split(what: &str, compiled: &Compiled, expected: &[(&str, Option<usize>)]) {
+    for (stem, axis) in expected {
+        for layer in 0..compiled.model.summary.n_layer {
+            let tensor = format!("blk.{layer}.{stem}.weight");
+            let found = split_axis(compiled, &tensor);
+            assert_eq!(found, *axis, "{what}: {tensor}\n{}", compiled.sharded);
+        }
+    }
+}
+
+/// The plan that divides what `first` names, the factors of the other weights' rows (heads, widths, vocabulary) where
+/// that goes with it, and never the model width. Of several ways to divide a factor it takes that of number `way`,
+/// counting round.
+fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: usize) -> Compiled {
+    let mut compiled = planned(file, placement);
+    let graph = &compiled.model.graph;
+    let (factors, analysis) = (&compiled.planned.factors, &compiled.planned.analysis);
+    let users = &compiled.planned.users;
+    let weights = || {
+        graph.values().filter_map(|(v, _)| match graph.def_op(v) {
+            Op::Weight(w) => Some((v, w.tensor.as_str())),
+            _ => None,
+        })
+    };
+    let rows = weights().map(|(v, _)| (v, 1));
+    let leaves = weights()
+        .filter(|(_, tensor)| tensor.contains(first.0))
+        .map(|(v, _)| (v, first.1))
+        .chain(rows)
+        .flat_map(|(v, axis)| {
+            analysis.terms[v.index()]
+                .iter()
+                .flat_map(move |t| &t.axes[axis])
+        });
+    let shares = compiled.request.shares();
+    let clash = |a: &SplitOption, b: &SplitOption| {
+        let together = |x, y| x == y || analysis.leaves[x].with.contains(y);
+        a.leaves
+            .iter()
+            .any(|x| b.leaves.iter().any(|y| together(x, y)))
+    };
+    let mut taken: Vec<SplitOption> = Vec::new();
+    for &leaf in leaves {
+        let mut ways = options_for(graph, factors, analysis, users, leaf, &shares);
+        ways.retain(|o| o.kind != "model width");
+        if ways.is_empty() {
+            continue;
+        }
+        let option = ways.swap_remove(way % ways.len());
+        if taken.iter().all(|t| !clash(t, &option)) {
+            taken.push(option);
+        }
+    }
+    let choice = Choice::from_options(taken);
+    let sharded = shard(
+        graph,
+        factors,
+        analysis,
+        users,
+        &choice,
+        &compiled.request.devices,
+    )
+    .unwrap_or_else(|e| panic!("{e}\n{graph}"));
+    verify(&sharded).unwrap_or_else(|e| panic!("{}: {}\n{sharded}", e[0].code(), e[0]));
+    let programs = lower(&sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}"));
+    verify(&programs).unwrap_or_else(|e| panic!("{}: {}\n{programs}", e[0].code(), e[0]));
+    round_trip(&sharded);
+    round_trip(&programs);
+    (compiled.sharded, compiled.programs) = (sharded, programs);
+    compiled.planned.choice = choice;
+    compiled
+}
+
+/// Ways to divide a factor that are tried: whole units, shared blocks, chains of KV heads and queries.
+const WAYS: std::ops::Range<usize> = 0..3;
+
+const HEADS: (&str, usize) = ("attn_q.", 1);
+
+const FFN: [(&str, Option<usize>); 3] = [
+    ("ffn_gate", Some(1)),
+    ("ffn_up", Some(1)),
+    ("ffn_down", Some(0)),
+];
+
+#[test]
+fn heads_are_divided_among_any_number_of_devices() {
+    for (heads, kv) in [
+        (1, 1),
+        (4, 1),
+        (8, 1),
+        (6, 2),
+        (8, 2),
+        (12, 3),
+        (9, 3),
+        (8, 4),
+        (10, 5),
+        (12, 6),
+        (14, 7),
+        (16, 8),
+        (24, 8),
+    ] {
+        let file = make(&format!(
+            "llama:{SMALL},heads={heads},kv_heads={kv},head_dim=4,seed={heads}"
+        ));
+        // A single head is divided by the elements of its values, several query heads of one KV head by queries.
+        let q = (heads > 1).then_some(1);
+        let k = (kv > 1).then_some(1);
+        let v = (kv > 1 || heads == 1).then_some(1);
+        let attention = [
+            ("attn_q", q),
+            ("attn_k", k),
+            ("attn_v", v),
+            ("attn_output", Some(0)),
+        ];
+        let mut whole = None;
+        for devices in 2..=8 {
+            let placement = fast_links(devices);
+            let compiled = planned(&file, &placement);
+            let what = format!("{heads}×{kv} on {devices}");
+            let whole = whole.get_or_insert_with(|| run(&compiled.model.graph, &file, &compiled));
+            let got = run(&compiled.programs, &file, &compiled);
+            assert_close(&what, whole, &got, EXACT);
+            for way in WAYS {
+                let compiled = divided(&file, &placement, HEADS, way);
+                let what = format!("{what} in way {way}");
+                assert_split(&what, &compiled, &FFN);
+                assert_split(&what, &compiled, &attention);
+                let got = run(&compiled.programs, &file, &compiled);
+                assert_close(&what, whole, &got, EXACT);
+            }
+        }
+    }
+}
+
+#[test]
+fn devices_take_uneven_shares() {
+    for (heads, kv) in [(8, 2), (12, 6), (9, 3)] {
+        let file = make(&format!(
+            "qwen2:{SMALL},heads={heads},kv_heads={kv},head_dim=4"
+        ));
+        for split in [
+            &[3.0, 1.0][..],
+            &[1.0, 0.0, 2.0],
+            &[5.0, 1.0, 1.0],
+            &[0.0, 1.0],
+            &[1.0, 2.0, 3.0, 4.0, 5.0],
+            &[0.0, 0.0, 1.0, 1.0],
+        ] {
+            let placement = shares(split.len(), split);
+            let what = format!("{heads}×{kv} by {split:?}");
+            let compiled = planned(&file, &placement);
+            let whole = run(&compiled.model.graph, &file, &compiled);
+            let mut plans = vec![compiled];
+            for way in WAYS {
+                let compiled = divided(&file, &placement, HEADS, way);
+                // With one device at work there is nothing to divide.
+                if split.iter().filter(|&&s| s > 0.0).count() > 1 {
+                    assert_split(&what, &compiled, &FFN);
+                    let attention = [("attn_q", Some(1)), ("attn_output", Some(0))];
+                    assert_split(&what, &compiled, &attention);
+                }
+                plans.push(compiled);
+            }
+            for compiled in plans {
+                let got = run(&compiled.programs, &file, &compiled);
+                assert_close(&what, &whole, &got, EXACT);
+                for class in &compiled.sharded.classes {
+                    for (range, share) in class.ranges.iter().zip(split) {
+                        assert!(*share > 0.0 || range.len == 0, "{what}: {class:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_model_width_is_divided_where_links_cost_nothing() {
+    for spec in [
+        "llama:biases=1",
+        "gpt2:",
+        "olmo2:",
+        "command-r:biases=1",
+        "gemma3:",
+    ] {
+        let file = make(&format!("{spec},{SMALL},heads=6,kv_heads=3,head_dim=4"));
+        let mut axes = Vec::new();
+        for devices in [2, 3, 5, 8] {
+            let compiled = planned(&file, &linked(devices, 0.0));
+            let what = format!("{spec} on {devices}");
+            let whole = run(&compiled.model.graph, &file, &compiled);
+            assert_close(
+                &what,
+                &whole,
+                &run(&compiled.programs, &file, &compiled),
+                EXACT,
+            );
+            axes.push(split_axis(&compiled, "blk.0.ffn_up.weight"));
+        }
+        assert!(axes.contains(&Some(0)), "{spec}: {axes:?}");
+    }
+}
+
+#[test]
+fn layers_may_differ() {
+    let file = make(
+        "llama:layers=4,embd=32,heads=8/4/6/2,kv_heads=4/1/3/2,head_dim=4,ff=24/40/7/64,vocab=24,ctx=32,type=f32",
+    );
+    for devices in [2, 3, 5, 8] {
+        let placement = fast_links(devices);
+        let compiled = planned(&file, &placement);
+        let what = format!("{devices} devices");
+        let whole = run(&compiled.model.graph, &file, &compiled);
+        assert_close(
+            &what,
+            &whole,
+            &run(&compiled.programs, &file, &compiled),
+            EXACT,
+        );
+        for way in WAYS {
+            let compiled = divided(&file, &placement, HEADS, way);
+            assert_close(
+                &what,
+                &whole,
+                &run(&compiled.programs, &file, &compiled),
+                EXACT,
+            );
+            assert_split(&what, &compiled, &FFN);
+            assert_split(
+                &what,
+                &compiled,
+                &[("attn_q", Some(1)), ("attn_output", Some(0))],
+            );
+            assert_eq!(split_axis(&compiled, "blk.0.attn_k.weight"), Some(1));
+            assert_eq!(split_axis(&compiled, "blk.1.attn_k.weight"), None);
+        }
+    }
+}
+
+#[test]
+fn blocks_at_the_edge_are_held_by_both_neighbours() {
+    let mut shared = Vec::new();
+    for spec in [
+        "llama:layers=1,embd=512,heads=8,kv_heads=2,head_dim=64,ff=512,vocab=32,ctx=32,type=q4_k",
+        "llama:layers=1,embd=512,heads=6,kv_heads=3,head_dim=64,ff=768,vocab=32,ctx=32,type=mixed",
+        "qwen3:layers=1,embd=256,heads=4,kv_heads=4,head_dim=64,ff=1024,vocab=32,ctx=32,type=q6_k",
+        "qwen3:layers=1,embd=64,heads=10,kv_heads=2,head_dim=16,ff=96,vocab=32,ctx=32,type=q4_0",
+    ] {
+        let file = make(spec);
+        let mut whole = None;
+        for devices in [3, 5, 8] {
+            let placement = fast_links(devices);
+            let compiled = planned(&file, &placement);
+            let what = format!("{spec} on {devices}");
+            let whole = whole.get_or_insert_with(|| run(&compiled.model.graph, &file, &compiled));
+            let got = run(&compiled.programs, &file, &compiled);
+            assert_close(&what, whole, &got, EXACT);
+            let ways = WAYS.map(|way| divided(&file, &placement, HEADS, way));
+            for compiled in std::iter::once(compiled).chain(ways) {
+                let got = run(&compiled.programs, &file, &compiled);
+                assert_close(&what, whole, &got, EXACT);
+                for stem in ["attn_output", "ffn_down"] {
+                    let tensor = format!("blk.0.{stem}.weight");
+                    let cover = sharding(&compiled.sharded, &tensor).cover;
+                    shared.push((what.clone(), stem, cover));
+                }
+            }
+        }
+    }
+    for stem in ["attn_output", "ffn_down"] {
+        for block in [32, 256] {
+            let found = shared
+                .iter()
+                .any(|(_, s, cover)| *s == stem && *cover == block);
+            assert!(found, "{stem} shares no blocks of {block}: {shared:?}");
+        }
+    }
+}
+
+/// Whether a value of the sharded graph is a lookup of rows that each device does for its own.
+fn looks_up_own_rows(graph: &Graph) -> bool {
+    graph
+        .insts()
+        .any(|(_, i)| matches!(&i.op, Op::GetRows(g) if g.window.is_some()))
+}
+
+#[test]
+fn large_vocabularies_are_divided() {
+    for (arch, tied) in [("llama", 0), ("llama", 1), ("gemma3", 1), ("command-r", 1)] {
+        let file = make(&format!(
+            "{arch}:layers=1,embd=32,heads=4,kv_heads=2,ff=32,vocab=4099,ctx=32,type=f16,tied={tied}"
+        ));
+        for devices in [2, 3, 8] {
+            let compiled = planned(&file, &fast_links(devices));
+            let what = format!("{arch} tied={tied} on {devices}");
+            let whole = run(&compiled.model.graph, &file, &compiled);
+            assert_close(
+                &what,
+                &whole,
+                &run(&compiled.programs, &file, &compiled),
+                EXACT,
+            );
+            assert_eq!(
+                split_axis(&compiled, "token_embd.weight"),
+                Some(1),
+                "{what}"
+            );
+            assert!(looks_up_own_rows(&compiled.programs), "{what}");
+            if tied == 0 {
+                assert_eq!(split_axis(&compiled, "output.weight"), Some(1), "{what}");
+            }
+        }
+    }
+}
+
+const MOE: [(&str, Option<usize>); 3] = [
+    ("ffn_gate_exps", Some(1)),
+    ("ffn_up_exps", Some(1)),
+    ("ffn_down_exps", Some(0)),
+];
+
+#[test]
+fn experts_are_divided_by_width() {
+    for arch in ["llama", "qwen3moe", "gpt-oss"] {
+        for (experts, used) in [(4, 1), (4, 2), (8, 1), (8, 2)] {
+            let file = make(&format!(
+                "{arch}:{SMALL},heads=4,kv_heads=2,head_dim=4,experts={experts},experts_used={used}"
+            ));
+            for devices in [2, 3, 5, 8] {
+                let compiled = planned(&file, &fast_links(devices));
+                let what = format!("{arch} {used} of {experts} on {devices}");
+                let whole = run(&compiled.model.graph, &file, &compiled);
+                assert_close(
+                    &what,
+                    &whole,
+                    &run(&compiled.programs, &file, &compiled),
+                    EXACT,
+                );
+                for (stem, _) in MOE {
+                    let tensor = format!("blk.0.{stem}.weight");
+                    assert!(split_axis(&compiled, &tensor).is_some(), "{what}: {tensor}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn experts_are_divided_among_devices() {
+    for arch in ["llama", "qwen3moe", "gpt-oss"] {
+        for (experts, used) in [(4, 1), (4, 2), (8, 1), (8, 2)] {
+            let file = make(&format!(
+                "{arch}:{SMALL},heads=4,kv_heads=2,head_dim=4,experts={experts},experts_used={used}"
+            ));
+            for devices in [2, 3, 5, 8] {
+                let what = format!("{arch} {used} of {experts} on {devices}");
+                let compiled = divided(&file, &fast_links(devices), ("_exps.", 2), 0);
+                for (stem, _) in MOE {
+                    let tensor = format!("blk.0.{stem}.weight");
+                    assert_eq!(split_axis(&compiled, &tensor), Some(2), "{what}: {tensor}");
+                }
+                let whole = run(&compiled.model.graph, &file, &compiled);
+                assert_close(
+                    &what,
+                    &whole,
+                    &run(&compiled.programs, &file, &compiled),
+                    EXACT,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sliding_window_wraps_around_its_cache() {
+    for (spec, window) in [
+        (
+            "gemma3:layers=2,gemma3.attention.sliding_window_pattern=2",
+            3,
+        ),
+        ("gpt-oss:layers=2,experts=4", 5),
+        ("phi3:layers=1", 4),
+        ("olmo2:layers=4", 2),
+    ] {
+        let file = make(&format!(
+            "{spec},embd=32,heads=4,kv_heads=2,ff=16,vocab=24,ctx=64,type=f32,window={window}"
+        ));
+        let tokens = tokens(19, 24);
+        for devices in [1, 2, 3, 6] {
+            let compiled = planned(&file, &fast_links(devices));
+            assert_eq!(compiled.model.summary.window, Some(window as u64));
+            let n = tokens.len();
+            let what = format!("{spec} window {window} on {devices}");
+            let whole = decode(
+                &mut session(&compiled.model.graph, &file, &compiled, n, n),
+                &Batch::sequence(&tokens, 0, 0),
+            );
+            for graph in [&compiled.model.graph, &compiled.programs] {
+                let mut one_by_one = session(graph, &file, &compiled, n, window + 1);
+                let mut got = Vec::new();
+                for (i, t) in tokens.iter().enumerate() {
+                    let batch = Batch::sequence(&[*t], i as u32, 0);
+                    got.extend(decode(&mut one_by_one, &batch));
+                }
+                assert_close(&what, &whole, &got, EXACT);
+                // In batches of uneven length, with just as many cells as they need.
+                let mut batches = session(graph, &file, &compiled, n, window + 4);
+                let mut got = Vec::new();
+                let mut at = 0;
+                for len in [4, 1, 3, 4, 2, 4, 1] {
+                    let batch = Batch::sequence(&tokens[at..at + len], at as u32, 0);
+                    got.extend(decode(&mut batches, &batch));
+                    at += len;
+                }
+                assert_eq!(at, n);
+                assert_close(&what, &whole, &got, EXACT);
+            }
+        }
+    }
+}
+
+#[test]
+fn interleaved_sequences_do_not_see_each_other() {
+    for spec in ["llama:layers=2", "gpt-oss:layers=2,window=3"] {
+        let file = make(&format!(
+            "{spec},embd=32,heads=4,kv_heads=2,ff=16,vocab=24,ctx=64,type=f32"
+        ));
+        let a = tokens(9, 24);
+        let b: Vec<u32> = tokens(9, 23).into_iter().rev().collect();
+        for devices in [1, 2, 3, 5] {
+            let compiled = planned(&file, &fast_links(devices));
+            let alone = |tokens: &[u32]| {
+                let mut session = session(&compiled.model.graph, &file, &compiled, 9, 9);
+                decode(&mut session, &Batch::sequence(tokens, 0, 0))
+            };
+            let want = [alone(&a), alone(&b)];
+            let n_vocab = compiled.model.summary.n_vocab as usize;
+            let mut together = session(&compiled.programs, &file, &compiled, 18, 18);
+            let mut got = [Vec::new(), Vec::new()];
+            for i in (0..9).step_by(3) {
+                // Three tokens of each, alternating, with the logits of all but in another order.
+                let mut batch = Batch::default();
+                for pos in i..i + 3 {
+                    for (seq, tokens) in [&a, &b].into_iter().enumerate() {
+                        batch.tokens.push(tokens[pos]);
+                        batch.positions.push(pos as u32);
+                        batch.seq_ids.push(10 + seq as u32);
+                    }
+                }
+                batch.output_rows = vec![0, 2, 4, 1, 3, 5];
+                let logits = decode(&mut together, &batch);
+                got[0].extend_from_slice(&logits[..3 * n_vocab]);
+                got[1].extend_from_slice(&logits[3 * n_vocab..]);
+            }
+            for (want, got) in want.iter().zip(&got) {
+                assert_close(&format!("{spec} on {devices}"), want, got, EXACT);
+            }
+        }
+    }
+}
+
+#[test]
+fn narrow_caches_round_alike_on_every_device() {
+    for (k, v) in [
+        (DType::F16, DType::F16),
+        (DType::Q8_0, DType::Q8_0),
+        (DType::F16, DType::Q4_0),
+        (DType::Bf16, DType::Iq4Nl),
+    ] {
+        for heads in ["heads=4,kv_heads=2", "heads=6,kv_heads=3"] {
+            let file = make(&format!("llama:{SMALL},{heads},head_dim=32"));
+            let exact = planned(&file, &fast_links(1));
+            let exact = run(&exact.model.graph, &file, &exact);
+            for devices in [2, 3, 5, 8] {
+                let placement = Placement {
+                    cache_type_k: k,
+                    cache_type_v: v,
+                    ..fast_links(devices)
+                };
+                let compiled = divided(&file, &placement, HEADS, devices);
+                let what = format!("caches {k} {v} {heads} on {devices}");
+                let whole = run(&compiled.model.graph, &file, &compiled);
+                assert_close(
+                    &what,
+                    &whole,
+                    &run(&compiled.programs, &file, &compiled),
+                    ROUNDED,
+                );
+                assert_split(
+                    &what,
+                    &compiled,
+                    &[("attn_k", Some(1)), ("attn_v", Some(1))],
+                );
+                let rounded = distance(exact.iter().copied(), whole);
+                assert!(rounded.nmse > ROUNDED, "{what}: nothing is rounded");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_architecture_runs_on_any_number_of_devices() {
+    for arch in ARCHS {
+        for change in ["", "biases=1", "fused=1", "fused=0", "tied=1"] {
+            let file = make(&format!("{}-tiny:{change}", arch.name));
+            let mut whole = None;
+            // The preset itself on more devices than its variants.
+            let counts: &[usize] = if change.is_empty() {
+                &[1, 2, 3, 5, 8]
+            } else {
+                &[3]
+            };
+            for &devices in counts {
+                let compiled = planned(&file, &fast_links(devices));
+                let what = format!("{}-tiny:{change} on {devices}", arch.name);
+                assert_eq!(
+                    compiled.model.summary.unused,
+                    Vec::<String>::new(),
+                    "{what}"
+                );
+                let whole =
+                    whole.get_or_insert_with(|| run(&compiled.model.graph, &file, &compiled));
+                let got = run(&compiled.programs, &file, &compiled);
+                assert_close(&what, whole, &got, EXACT);
+                let mut kinds: BTreeMap<bool, u32> = BTreeMap::new();
+                for (v, data) in compiled.sharded.values() {
+                    if matches!(compiled.sharded.def_op(v), Op::Weight(_))
+                        && !data.ty.dims[1].is_one()
+                    {
+                        *kinds.entry(data.sharding.is_split()).or_default() += 1;
+                    }
+                }
+                let split = kinds.get(&true).copied().unwrap_or(0);
+                assert_eq!(split > 0, devices > 1, "{what}: {kinds:?}");
+            }
+        }
+    }
+}
+
+/// A random specification of a small model.
+fn random_spec(rng: &mut Rng) -> String {
+    let arch = rng.pick(ARCHS);
+    let layers = rng.range(1, 3);
+    let per_layer = |rng: &mut Rng, f: &mut dyn FnMut(&mut Rng) -> u64| {
+        let list: Vec<String> = (0..layers).map(|_| f(rng).to_string()).collect();
+        list.join("/")
+    };
+    let groups = rng.range(1, 6);
+    let heads: Vec<u64> = (0..layers).map(|_| groups * rng.range(1, 5)).collect();
+    let kv = |h: u64, rng: &mut Rng| *rng.pick(&(1..=h).filter(|k| h % k == 0).collect::<Vec<_>>());
+    let kv_heads: Vec<String> = heads.iter().map(|&h| kv(h, rng).to_string()).collect();
+    let heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
+    let (heads, kv_heads) = (heads.join("/"), kv_heads.join("/"));
+    let types = [
+        "f32",
+        "f16",
+        "bf16",
+        "q8_0",
+        "q4_0",
+        "q5_1",
+        "iq4_nl",
+        "mxfp4",
+        "q4_k",
+        "q6_k",
+        "mixed",
+        "mxfp4_moe",
+    ];
+    let dtype = *rng.pick(&types);
+    // Rows of whole blocks now and then.
+    let width = |rng: &mut Rng, max: u64| match rng.range(0, 3) {
+        0 => 256 * rng.range(1, 2),
+        1 => 32 * rng.range(1, 5),
+        _ => rng.range(1, max),
+    };
+    let embd = 2 * width(rng, 40).div_ceil(2);
+    let head_dim = *rng.pick(&[2, 4, 6, 16, 32, 64]);
+    let ff = per_layer(rng, &mut |rng| width(rng, 70));
+    let vocab = if rng.one_in(4) {
+        rng.range(1000, 3000)
+    } else {
+        rng.range(1, 60)
+    };
+    let mut spec = format!(
+        "{}:layers={layers},embd={embd},heads={heads},kv_heads={kv_heads},head_dim={head_dim},ff={ff},vocab={vocab},\
+         ctx=64,type={dtype},seed={}",
+        arch.name,
+        rng.range(0, 1000)
+    );
+    if arch.ffn.experts.form().is_some() && rng.one_in(2) {
+        let experts = rng.range(1, 9);
+        spec += &format!(
+            ",experts={experts},experts_used={}",
+            rng.range(1, experts.min(3))
+        );
+    }
+    if arch.attention.window != Window::None {
+        spec += &format!(",window={}", rng.range(0, 6));
+    }
+    for choice in ["biases", "tied", "fused"] {
+        match rng.range(0, 3) {
+            0 => spec += &format!(",{choice}=0"),
+            1 => spec += &format!(",{choice}=1"),
+            _ => {}
+        }
+    }
+    spec
+}
+
+#[test]
+fn random_models_run_however_they_are_divided() {
+    let mut rng = Rng::new(20);
+    for _ in 0..RANDOM_MODELS {
+        let spec = random_spec(&mut rng);
+        let file = make(&spec);
+        let devices = rng.range(2, 9) as usize;
+        let mut placement = linked(devices, *rng.pick(&[0.0, 10.0]));
+        if rng.one_in(3) {
+            let mut split: Vec<f64> = (0..devices).map(|_| rng.range(0, 4) as f64).collect();
+            split[0] += 1.0;
+            placement.tensor_split = Some(split);
+        }
+        let compiled = planned(&file, &placement);
+        let what = format!("{spec} on {devices} by {:?}", placement.tensor_split);
+        let whole = run(&compiled.model.graph, &file, &compiled);
+        assert_close(
+            &what,
+            &whole,
+            &run(&compiled.programs, &file, &compiled),
+            EXACT,
+        );
+        let first = *rng.pick(&[HEADS, ("attn_v.", 1), ("_exps.", 2), ("token_embd.", 1)]);
+        let way = rng.range(0, 3) as usize;
+        let compiled = divided(&file, &placement, first, way);
+        let what = format!("{what}, {first:?} first in way {way}");
+        assert_close(
+            &what,
+            &whole,
+            &run(&compiled.programs, &file, &compiled),
+            EXACT,
+        );
+    }
+}
+
+/// Some 40 ms each.
+const RANDOM_MODELS: u32 = 100;
