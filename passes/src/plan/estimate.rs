@@ -3,8 +3,8 @@
 use tpc_ir::op::Op;
 use tpc_ir::{Bindings, Graph, Place};
 
-use super::choose::Pricer;
 use super::cost::{Workload, all_reduce_us};
+use super::price::Pricer;
 use super::{PlanRequest, Planned, SplitOption};
 
 /// Estimated times, in microseconds.

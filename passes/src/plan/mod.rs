@@ -4,14 +4,16 @@ mod choose;
 mod cost;
 mod estimate;
 mod options;
+mod price;
 mod ranges;
 mod region;
 mod topology;
 
-pub use choose::{Choice, Price, Pricer, choose};
+pub use choose::{Choice, choose};
 pub use cost::{Work, Workload, all_reduce_us, element_bytes, expected_max};
 pub use estimate::{Estimate, estimate};
 pub use options::{Refusal, SplitOption, options_for, refusal};
+pub use price::{Price, Pricer};
 pub use ranges::{ChainCuts, chain, proportional};
 pub use region::{Region, regions};
 pub use topology::{DeviceProfile, Link, PairLink, Topology, TopologyError};

@@ -316,27 +316,62 @@ fn the_worked_example_of_the_book_is_what_the_passes_give() {
     assert_eq!(body(sharded), found, "{path} shows another sharded graph");
 }
 
+/// A document with the output of one `tpc plan` in the first fence behind the command.
+struct ShownPlan {
+    document: &'static str,
+    model: &'static str,
+    devices: &'static str,
+    ctx_size: Option<u64>,
+}
+
+const SHOWN_PLANS: [ShownPlan; 2] = [
+    ShownPlan {
+        document: "README.md",
+        model: "tests/data/headers/llama-3.1-8b-instruct-q4_k_m.header.gguf",
+        devices: "2",
+        ctx_size: None,
+    },
+    ShownPlan {
+        document: "docs/src/user-guide.md",
+        model: "tests/data/headers/phi-4-q4_k_m.header.gguf",
+        devices: "3",
+        ctx_size: Some(8192),
+    },
+];
+
 #[test]
-fn the_plan_of_the_readme_is_up_to_date() {
-    const FENCE: &str = "```text\n";
-    let model = "tests/data/headers/llama-3.1-8b-instruct-q4_k_m.header.gguf";
-    let readme = read("README.md");
-    assert!(readme.contains(&format!("-- plan {model} --devices 2\n")));
-    let (before, rest) = readme.split_once(FENCE).expect("the readme shows a plan");
-    let (found, after) = rest.split_once("```").expect("a fence is closed");
-    let file = GgufFile::open(&repository().join(model)).unwrap_or_else(|e| panic!("{e}"));
-    let placement = Placement::on(parse_devices("2").expect("a count"));
-    let compiled = compile(&file, &placement).expect("the model is planned");
-    let expected = render(&report(model, &file, &placement, &compiled), 100, false);
-    if std::env::var_os("TPC_BLESS").is_some_and(|v| v == "1") {
-        let readme = [before, FENCE, &expected, "```", after].concat();
-        fs::write(repository().join("README.md"), readme).expect("the readme can be written");
-        return;
+fn the_plans_shown_are_up_to_date() {
+    for shown in SHOWN_PLANS {
+        let ShownPlan {
+            document, model, ..
+        } = shown;
+        let context = shown
+            .ctx_size
+            .map_or(String::new(), |n| format!(" --ctx-size {n}"));
+        let command = format!(
+            " plan {model} --devices {}{context}\n\n```text\n",
+            shown.devices
+        );
+        let text = read(document);
+        let (before, rest) = text
+            .split_once(&command)
+            .unwrap_or_else(|| panic!("{document} does not show `{}`", command.trim()));
+        let (found, after) = rest.split_once("```").expect("a fence is closed");
+        let file = GgufFile::open(&repository().join(model)).unwrap_or_else(|e| panic!("{e}"));
+        let mut placement = Placement::on(parse_devices(shown.devices).expect("a count"));
+        placement.ctx_size = shown.ctx_size;
+        let compiled = compile(&file, &placement).expect("the model is planned");
+        let expected = render(&report(model, &file, &placement, &compiled), 100, false);
+        if std::env::var_os("TPC_BLESS").is_some_and(|v| v == "1") {
+            let text = [before, &command, &expected, "```", after].concat();
+            fs::write(repository().join(document), text).expect("documents can be written");
+        } else {
+            assert_eq!(
+                found, expected,
+                "rewrite {document} with TPC_BLESS=1 cargo test -p tpc-tests"
+            );
+        }
     }
-    assert_eq!(
-        found, expected,
-        "rewrite README.md with TPC_BLESS=1 cargo test -p tpc-tests"
-    );
 }
 
 #[test]

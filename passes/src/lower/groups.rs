@@ -1,0 +1,77 @@
+//! Query heads that meet KV heads in unequal groups on a device.
+
+use tpc_ir::op::{Concat, FlashAttn, LocalCtx, Slot, pieces};
+use tpc_ir::{InstData, Op, Place, Value};
+
+use super::runs::nth;
+use super::{LowerError, Lowering};
+
+impl Lowering<'_> {
+    /// An op whose indices meet in groups that are not alike on this device runs once per kind of group.
+    pub(super) fn by_pieces(
+        &mut self,
+        data: &InstData,
+        ctx: &LocalCtx<'_>,
+        op: &Op,
+        local: &[Value],
+        place: Place,
+    ) -> Result<Option<Value>, LowerError> {
+        let rank = ctx.rank;
+        let rebase = || LowerError::Rebase {
+            op: op.name(),
+            value: String::new(),
+            rank,
+        };
+        let is_split = |(o, a): (usize, usize)| ctx.operands[o].sharding.axes[a].is_some();
+        let found = op
+            .groupings()
+            .iter()
+            .find(|g| is_split(g.many) || is_split(g.few[0]));
+        let Some(grouping) = found else {
+            return Ok(None);
+        };
+        let size = |(o, a): (usize, usize)| ctx.operands[o].ty.dims[a].as_const();
+        let runs = |(o, a): (usize, usize)| ctx.runs(Slot::Operand(o), a);
+        // Axes whose sizes are known at run time only are never grouped.
+        let (Some(many), Some(few)) = (size(grouping.many), size(grouping.few[0])) else {
+            return Ok(None);
+        };
+        let (Some(m), Some(f)) = (runs(grouping.many), runs(grouping.few[0])) else {
+            return Ok(None);
+        };
+        let group = if few == 0 { 1 } else { many / few };
+        let parts = pieces(&m, &f, group.max(1)).ok_or_else(rebase)?;
+        let held = tpc_ir::sharding::runs_len(&f);
+        match parts.as_slice() {
+            [] => return Ok(None),
+            [one] if one.few.len == held => return Ok(None),
+            _ => {}
+        }
+        let mut results = Vec::new();
+        for piece in parts {
+            let mut operands = local.to_vec();
+            let wanted = [(grouping.many, piece.many)]
+                .into_iter()
+                .chain(grouping.few.iter().map(|&at| (at, piece.few)))
+                .chain(grouping.along.iter().map(|&at| (at, piece.many)));
+            for ((o, a), run) in wanted {
+                if o < operands.len() {
+                    operands[o] = self.select(data, rank, operands[o], a, &[run], place)?;
+                }
+            }
+            let mut op = op.clone();
+            if let Op::FlashAttn(FlashAttn { heads: Some(w), .. }) = &mut op {
+                w.heads = nth(&w.heads, piece.many);
+            }
+            results.push(self.push(data, rank, op, operands, place)?);
+        }
+        match results.as_slice() {
+            [one] => Ok(Some(*one)),
+            _ => {
+                let axis = grouping.result as u64;
+                self.push(data, rank, Concat { axis }.into(), results, place)
+                    .map(Some)
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The price of a set of options for a region: the busiest device's work and memory, and the collectives.
+
+use tpc_ir::factor::Var;
+use tpc_ir::{Bindings, Class, Graph, Inst, Op, Pending, Value};
+
+use super::cost::{Work, Workload, all_reduce_us, element_bytes, expected_max};
+use super::options::SplitOption;
+use super::region::Region;
+use super::topology::Topology;
+use crate::factors::{Analysis, Factors, Term};
+use crate::shard::{Selection, Users, propagate};
+
+/// A set of options under trial.
+struct Trial<'a>(&'a [&'a SplitOption]);
+
+impl Selection for Trial<'_> {
+    fn class_of(&self, leaf: Var) -> Option<Class> {
+        self.0
+            .iter()
+            .position(|o| o.leaves.contains(&leaf))
+            .map(Class::new)
+    }
+}
+
+/// Everything that pricing needs.
+pub struct Pricer<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// Its factors.
+    pub factors: &'a Factors,
+    /// Tables of them.
+    pub analysis: &'a Analysis,
+    /// Users of values.
+    pub users: &'a Users,
+    /// The machine.
+    pub topology: &'a Topology,
+    /// The batches.
+    pub workload: &'a Workload,
+    /// The devices' shares of the work.
+    pub shares: &'a [f64],
+    /// Price of a resident byte, in reads of a byte.
+    pub memory_price: f64,
+    /// Cap on the price of a collective, in µs: who asks for a tensor split gets one, however small the model.
+    pub collective_cap: f64,
+}
+
+/// The price of a set of options for one region.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Price {
+    /// Objective, in µs per decoded token, with the price of collectives capped.
+    pub objective: f64,
+    /// The same with collectives at what they take.
+    pub uncapped: f64,
+}
+
+impl Pricer<'_> {
+    fn size(&self, leaf: Var, b: &Bindings) -> f64 {
+        self.factors.space.size(leaf).eval(b).unwrap_or(0) as f64
+    }
+
+    /// Elements of a term on the device at `rank`; with `cover`, of what it stores of a tensor with such blocks.
+    fn local(
+        &self,
+        term: &Term,
+        set: &[&SplitOption],
+        rank: usize,
+        b: &Bindings,
+        cover: u64,
+    ) -> f64 {
+        let mut n = 1.0;
+        for (axis, leaves) in term.axes.iter().enumerate() {
+            let mut on_axis = 1.0;
+            let mut split = false;
+            for &l in leaves {
+                let Some(o) = set.iter().find(|o| o.leaves.contains(&l)) else {
+                    on_axis *= self.size(l, b);
+                    continue;
+                };
+                split = true;
+                let r = o.ranges[rank];
+                if o.leaves[0] == l {
+                    let whole_chain = o.leaves.iter().all(|x| leaves.contains(x));
+                    let minor: u64 = o.leaves[1..]
+                        .iter()
+                        .map(|&x| self.factors.space.size(x).as_const().unwrap_or(1))
+                        .product();
+                    on_axis *= if whole_chain {
+                        r.len
+                    } else {
+                        r.project(minor).len
+                    } as f64;
+                }
+            }
+            if split && axis == 0 && cover > 1 && on_axis > 0.0 {
+                on_axis = ((on_axis / cover as f64).ceil() + 0.5) * cover as f64;
+            }
+            n *= on_axis;
+        }
+        n
+    }
+
+    fn elements(&self, v: Value, set: &[&SplitOption], rank: usize, b: &Bindings) -> f64 {
+        self.analysis.terms[v.index()]
+            .iter()
+            .map(|t| self.local(t, set, rank, b, 1))
+            .sum()
+    }
+
+    fn stored_bytes(&self, v: Value, set: &[&SplitOption], rank: usize, b: &Bindings) -> f64 {
+        let dtype = self.graph.value(v).ty.dtype;
+        let terms = &self.analysis.terms[v.index()];
+        let covered = |t: &Term| {
+            t.axes[0]
+                .iter()
+                .any(|l| set.iter().any(|o| o.shares_blocks && o.leaves.contains(l)))
+        };
+        let n: f64 = terms
+            .iter()
+            .map(|t| {
+                self.local(
+                    t,
+                    set,
+                    rank,
+                    b,
+                    if covered(t) { dtype.block_len() } else { 1 },
+                )
+            })
+            .sum();
+        n * element_bytes(dtype)
+    }
+
+    /// Work of an instruction on the device at `rank`.
+    fn work(&self, inst: Inst, set: &[&SplitOption], rank: usize, b: &Bindings) -> Work {
+        let data = self.graph.inst(inst);
+        let Some(&result) = data.results.first() else {
+            return Work::default();
+        };
+        let out = self.elements(result, set, rank, b);
+        let opd = |i: usize| self.elements(data.operands[i], set, rank, b);
+        match &data.op {
+            Op::Weight(_) | Op::Input(_) | Op::State(_) => Work::default(),
+            Op::Reshape(_) | Op::Permute(_) | Op::Slice(_) | Op::SetRows(_) => Work::default(),
+            Op::MulMat(_) => {
+                let a = opd(0);
+                let columns = self.elements(data.operands[1], &[], rank, b)
+                    / self.graph_rows(data.operands[1], b);
+                let bytes = self.stored_bytes(data.operands[0], set, rank, b);
+                Work {
+                    flops: 2.0 * a * columns,
+                    bytes: bytes + 4.0 * (opd(1) + out),
+                }
+            }
+            Op::MulMatId(_) => {
+                let experts = self.graph.value(data.operands[0]).ty.dims[2]
+                    .eval(b)
+                    .unwrap_or(1) as f64;
+                let draws = self.elements(data.operands[2], &[], rank, b);
+                let expert_leaf = self.analysis.terms[data.operands[0].index()][0].axes[2]
+                    .first()
+                    .copied();
+                let by_expert =
+                    expert_leaf.and_then(|l| set.iter().find(|o| o.leaves.contains(&l)));
+                // Distinct experts read, and products computed, on this device.
+                let (touched, products) = match by_expert {
+                    Some(o) => {
+                        let lens: Vec<f64> = o.ranges.iter().map(|r| r.len as f64).collect();
+                        let busiest = expected_max(draws as u64, &lens);
+                        (busiest.min(o.ranges[rank].len as f64), busiest)
+                    }
+                    None => (draws.min(experts), draws),
+                };
+                let per_expert = if by_expert.is_some() {
+                    1.0 / opd_experts(self, data.operands[0], set, rank)
+                } else {
+                    1.0 / experts
+                };
+                let bytes =
+                    self.stored_bytes(data.operands[0], set, rank, b) * per_expert * touched;
+                let flops = 2.0 * opd(0) * per_expert * products;
+                Work {
+                    flops,
+                    bytes: bytes + 4.0 * out,
+                }
+            }
+            Op::GetRows(_) => Work {
+                flops: out,
+                bytes: 8.0 * out,
+            },
+            Op::FlashAttn(_) => {
+                let cells = self.graph.value(data.operands[1]).ty.dims[1]
+                    .eval(b)
+                    .unwrap_or(0) as f64;
+                let kv =
+                    |i: usize| opd(i) * element_bytes(self.graph.value(data.operands[i]).ty.dtype);
+                Work {
+                    flops: 4.0 * opd(0) * cells,
+                    bytes: kv(1) + kv(2) + 4.0 * (opd(0) + out),
+                }
+            }
+            _ => Work {
+                flops: out,
+                bytes: 8.0 * out,
+            },
+        }
+    }
+
+    fn graph_rows(&self, v: Value, b: &Bindings) -> f64 {
+        (self.graph.value(v).ty.dims[0].eval(b).unwrap_or(1) as f64).max(1.0)
+    }
+
+    /// Time of a region's own work on the device at `rank`, in µs, for one batch.
+    pub fn work_us(
+        &self,
+        region: &Region,
+        set: &[&SplitOption],
+        rank: usize,
+        batch: &Bindings,
+    ) -> f64 {
+        region
+            .insts
+            .iter()
+            .map(|&i| self.work(i, set, rank, batch).time_us(self.topology, rank))
+            .sum()
+    }
+
+    /// Prices a set of options for a region; `None` when the set cannot be carried out.
+    pub fn price(&self, region: &Region, set: &[&SplitOption]) -> Option<Price> {
+        let flow = propagate(
+            self.graph,
+            self.factors,
+            self.analysis,
+            self.users,
+            &region.insts,
+            &Trial(set),
+        )
+        .ok()?;
+        let n = self.shares.len();
+        let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
+        let mut busiest = 0.0_f64;
+        let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
+        for rank in 0..n {
+            let mut us = 0.0;
+            for &inst in &region.insts {
+                us += self.work(inst, set, rank, dec).time_us(self.topology, rank);
+                us += prompt * self.work(inst, set, rank, pre).time_us(self.topology, rank);
+                if let Op::Weight(_) | Op::State(_) = self.graph.inst(inst).op {
+                    let v = self.graph.inst(inst).results[0];
+                    let bytes = self.stored_bytes(v, set, rank, dec);
+                    us += self.memory_price * bytes / self.topology.device(rank).bandwidth * 1e6;
+                }
+            }
+            busiest = busiest.max(us);
+        }
+        let link = self.topology.ring(n);
+        let mut collective = (0.0, 0.0);
+        let mut add = |v: Value, row: bool| {
+            let mut us = 0.0;
+            for (b, weight) in [(dec, 1.0), (pre, prompt)] {
+                let rows = if row { self.graph_rows(v, b) } else { 1.0 };
+                let bytes = 4.0 * self.elements(v, &[], 0, b) / rows;
+                us += weight * all_reduce_us(link, n, bytes);
+            }
+            collective.0 += us.min(self.collective_cap);
+            collective.1 += us;
+        };
+        flow.reduced.iter().for_each(|&v| add(v, false));
+        flow.norms
+            .iter()
+            .for_each(|&i| add(self.graph.inst(i).results[0], true));
+        debug_assert!(flow.defined.iter().all(|(_, p)| *p != Pending::None));
+        Some(Price {
+            objective: busiest + collective.0,
+            uncapped: busiest + collective.1,
+        })
+    }
+}
+
+fn opd_experts(p: &Pricer<'_>, w: Value, set: &[&SplitOption], rank: usize) -> f64 {
+    let leaf = p.analysis.terms[w.index()][0].axes[2].first().copied();
+    let n = leaf
+        .and_then(|l| set.iter().find(|o| o.leaves.contains(&l)))
+        .map_or(1, |o| o.ranges[rank].len);
+    (n as f64).max(1.0)
+}
