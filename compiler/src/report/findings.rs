@@ -163,7 +163,7 @@ fn ranges(compiled: &Compiled, out: &mut Vec<Diagnostic>) {
                     .map(|x| x.len)
                     .sum();
                 let text = format!(
-                    "{kv} KV heads are held {held} times over {} devices",
+                    "{kv} KV heads are shared: {held} copies over {} devices",
                     c.ranges.len()
                 );
                 match shared.iter_mut().find(|(_, t, _)| *t == text) {

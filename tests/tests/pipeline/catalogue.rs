@@ -357,7 +357,7 @@ fn the_plans_shown_are_up_to_date() {
             .split_once(&command)
             .unwrap_or_else(|| panic!("{document} does not show `{}`", command.trim()));
         let (found, after) = rest.split_once("```").expect("a fence is closed");
-        let file = GgufFile::open(&repository().join(model)).unwrap_or_else(|e| panic!("{e}"));
+        let file = GgufFile::open(repository().join(model)).unwrap_or_else(|e| panic!("{e}"));
         let mut placement = Placement::on(parse_devices(shown.devices).expect("a count"));
         placement.ctx_size = shown.ctx_size;
         let compiled = compile(&file, &placement).expect("the model is planned");
