@@ -152,11 +152,6 @@ const OWN: &[CodeDoc] = &[
               Cure: reshape by whole heads.",
     },
     CodeDoc {
-        code: "TPC0305",
-        title: "the split mode is fixed by the number of devices",
-        doc: "With one device there is nothing to split, whatever `--split-mode` says.\nCure: none is needed.",
-    },
-    CodeDoc {
         code: "TPC0306",
         title: "KV heads are held more than once",
         doc: "There are fewer KV heads than devices, so devices share them: each holds the heads that its query heads\n\

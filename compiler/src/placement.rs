@@ -3,6 +3,7 @@
 use tpc_ir::DType;
 use tpc_passes::plan::Topology;
 
+use crate::arch::CACHE_TYPES;
 use crate::diag::Diagnostic;
 
 /// What runs a device's program.
@@ -173,19 +174,6 @@ impl Placement {
         }
     }
 }
-
-/// The types that a KV cache may have.
-pub const CACHE_TYPES: [DType; 9] = [
-    DType::F32,
-    DType::F16,
-    DType::Bf16,
-    DType::Q8_0,
-    DType::Q5_1,
-    DType::Q5_0,
-    DType::Q4_1,
-    DType::Q4_0,
-    DType::Iq4Nl,
-];
 
 /// Reads a cache type.
 ///

@@ -48,6 +48,7 @@ mod tests;
 
 use tpc_ir::{DType, Graph};
 
+pub use blocks::CACHE_TYPES;
 pub use codes::CODES;
 pub use describe::{expected_tensors, expected_tensors_in};
 pub use description::Arch;

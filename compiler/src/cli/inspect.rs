@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use super::output::{self, Failure};
-use crate::gguf::{GgufFile, TensorInfo};
+use crate::gguf::{Endianness, GgufFile, TensorInfo};
 use crate::report::bytes;
 
 #[derive(Debug, clap::Args)]
@@ -28,16 +28,19 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let _ = writeln!(
         out,
-        "GGUF v{}, {:?} endian, {} file(s), {data}, alignment {}, data at byte {}\n",
+        "GGUF v{}, {}, {} file(s), {data}, alignment {}, data at byte {}\n",
         header.version,
-        file.endianness(),
+        match file.endianness() {
+            Endianness::Little => "little-endian",
+            Endianness::Big => "big-endian",
+        },
         file.shards().len(),
         header.alignment,
         header.data_offset
     );
     let _ = writeln!(out, "{} metadata entries", header.metadata().len());
     for e in header.metadata().entries() {
-        let _ = writeln!(out, "  {} = {}", e.key, e.value.describe());
+        let _ = writeln!(out, "  {} = {}", e.key, e.value.preview());
     }
     let mut by_type: BTreeMap<&str, (u64, u64, u64)> = BTreeMap::new();
     for t in header.tensors() {

@@ -161,6 +161,52 @@ impl MetaValue {
         }
     }
 
+    /// The value for people: text in quotes, cut after 60 characters; of an array its length and first elements.
+    pub fn preview(&self) -> String {
+        const SHOWN: usize = 6;
+        let text = |s: &str| {
+            let cut: String = s.chars().take(60).flat_map(char::escape_debug).collect();
+            let more = if s.chars().nth(60).is_some() {
+                "…"
+            } else {
+                ""
+            };
+            format!("\"{cut}{more}\"")
+        };
+        let list = |shown: Vec<String>, len: usize| {
+            let more = if len > SHOWN { ", …" } else { "" };
+            format!("{} [{}{more}]", self.describe(), shown.join(", "))
+        };
+        match self {
+            MetaValue::F32(x) => x.to_string(),
+            MetaValue::F64(x) => x.to_string(),
+            MetaValue::Bool(x) => x.to_string(),
+            MetaValue::Str(s) => text(s),
+            MetaValue::Array(MetaArray::Str(v)) => {
+                list(v.iter().take(SHOWN).map(text).collect(), v.len())
+            }
+            MetaValue::Array(MetaArray::F32(v)) => list(
+                v.iter().take(SHOWN).map(ToString::to_string).collect(),
+                v.len(),
+            ),
+            MetaValue::Array(MetaArray::F64(v)) => list(
+                v.iter().take(SHOWN).map(ToString::to_string).collect(),
+                v.len(),
+            ),
+            MetaValue::Array(MetaArray::Bool(v)) => list(
+                v.iter().take(SHOWN).map(ToString::to_string).collect(),
+                v.len(),
+            ),
+            MetaValue::Array(array) => match array.integers() {
+                Some(v) => list(v.take(SHOWN).map(|x| x.to_string()).collect(), array.len()),
+                None => self.describe(),
+            },
+            scalar => scalar
+                .as_integer()
+                .map_or_else(|| self.describe(), |x| x.to_string()),
+        }
+    }
+
     /// The type as messages name it: `u32`, `array of 5 f32`.
     pub fn describe(&self) -> String {
         match self {

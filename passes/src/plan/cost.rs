@@ -1,5 +1,8 @@
 //! What a plan costs: time per device from a roofline, collectives from latency and bandwidth, memory.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use tpc_ir::{Bindings, DType, Symbol};
 
 use super::topology::{Link, Topology};
@@ -98,15 +101,20 @@ pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
             Some(*f)
         })
         .collect();
+    let series = |s: &f64| -> Vec<f64> {
+        let p = s / total;
+        (0..=k).map(|j| p.powi(j as i32) / factorial[j]).collect()
+    };
+    let series: Vec<Vec<f64>> = shares.iter().map(series).collect();
     let at_most = |m: usize| {
         let mut poly = vec![0.0; k + 1];
         poly[0] = 1.0;
-        for s in shares {
-            let p = s / total;
+        for terms in &series {
             let mut next = vec![0.0; k + 1];
             for (i, c) in poly.iter().enumerate() {
-                for j in 0..=m.min(k - i) {
-                    next[i + j] += c * p.powi(j as i32) / factorial[j];
+                let last = m.min(k - i);
+                for (x, term) in next[i..=i + last].iter_mut().zip(terms) {
+                    *x += c * term;
                 }
             }
             poly = next;
@@ -114,6 +122,24 @@ pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
         poly[k] * factorial[k]
     };
     (0..k).map(|m| 1.0 - at_most(m)).sum()
+}
+
+/// [`expected_max`] with its answers kept: pricing asks the same for every device and most sets of options.
+#[derive(Debug, Default)]
+pub struct Draws(RefCell<BTreeMap<(u64, Vec<u64>), f64>>);
+
+impl Draws {
+    /// The expected largest number of `draws` independent draws that fall to one device, the devices having these
+    /// numbers of things to draw.
+    pub fn busiest(&self, draws: u64, lens: Vec<u64>) -> f64 {
+        let mut known = self.0.borrow_mut();
+        *known
+            .entry((draws, lens))
+            .or_insert_with_key(|(draws, lens)| {
+                let shares: Vec<f64> = lens.iter().map(|&n| n as f64).collect();
+                expected_max(*draws, &shares)
+            })
+    }
 }
 
 #[cfg(test)]

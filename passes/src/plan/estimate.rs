@@ -3,7 +3,7 @@
 use tpc_ir::op::Op;
 use tpc_ir::{Bindings, Graph, Place};
 
-use super::cost::{Workload, all_reduce_us};
+use super::cost::{Draws, Workload, all_reduce_us};
 use super::price::Pricer;
 use super::{PlanRequest, Planned, SplitOption};
 
@@ -36,6 +36,7 @@ pub fn estimate(
         shares: &shares,
         memory_price: 0.0,
         collective_cap: f64::INFINITY,
+        draws: Draws::default(),
     };
     let regions = &planned.regions;
     let sets: Vec<Vec<&SplitOption>> = regions

@@ -10,7 +10,7 @@ mod region;
 mod topology;
 
 pub use choose::{Choice, choose};
-pub use cost::{Work, Workload, all_reduce_us, element_bytes, expected_max};
+pub use cost::{Draws, Work, Workload, all_reduce_us, element_bytes, expected_max};
 pub use estimate::{Estimate, estimate};
 pub use options::{Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
@@ -112,6 +112,7 @@ pub fn plan(graph: &Graph, request: &PlanRequest) -> Planned {
         memory_price: request.memory_price,
         // A tenth of reading a mean matrix.
         collective_cap: mean_us / 10.0,
+        draws: Draws::default(),
     };
     let choice = if request.devices.len() > 1 {
         choose(&pricer, &regions)

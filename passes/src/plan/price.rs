@@ -3,7 +3,7 @@
 use tpc_ir::factor::Var;
 use tpc_ir::{Bindings, Class, Graph, Inst, Op, Pending, Value};
 
-use super::cost::{Work, Workload, all_reduce_us, element_bytes, expected_max};
+use super::cost::{Draws, Work, Workload, all_reduce_us, element_bytes};
 use super::options::SplitOption;
 use super::region::Region;
 use super::topology::Topology;
@@ -42,6 +42,8 @@ pub struct Pricer<'a> {
     pub memory_price: f64,
     /// Cap on the price of a collective, in µs: who asks for a tensor split gets one, however small the model.
     pub collective_cap: f64,
+    /// How unevenly experts are drawn.
+    pub draws: Draws,
 }
 
 /// The price of a set of options for one region.
@@ -163,8 +165,8 @@ impl Pricer<'_> {
                 // Distinct experts read, and products computed, on this device.
                 let (touched, products) = match by_expert {
                     Some(o) => {
-                        let lens: Vec<f64> = o.ranges.iter().map(|r| r.len as f64).collect();
-                        let busiest = expected_max(draws as u64, &lens);
+                        let lens = o.ranges.iter().map(|r| r.len).collect();
+                        let busiest = self.draws.busiest(draws as u64, lens);
                         (busiest.min(o.ranges[rank].len as f64), busiest)
                     }
                     None => (draws.min(experts), draws),
@@ -253,20 +255,22 @@ impl Pricer<'_> {
         }
         let link = self.topology.ring(n);
         let mut collective = (0.0, 0.0);
-        let mut add = |v: Value, row: bool| {
+        // A reduction carries the whole value; a norm's statistic has `stats` numbers per row of it.
+        let mut add = |v: Value, stats: Option<u64>| {
             let mut us = 0.0;
             for (b, weight) in [(dec, 1.0), (pre, prompt)] {
-                let rows = if row { self.graph_rows(v, b) } else { 1.0 };
-                let bytes = 4.0 * self.elements(v, &[], 0, b) / rows;
+                let part = stats.map_or(1.0, |s| s as f64 / self.graph_rows(v, b));
+                let bytes = 4.0 * self.elements(v, &[], 0, b) * part;
                 us += weight * all_reduce_us(link, n, bytes);
             }
             collective.0 += us.min(self.collective_cap);
             collective.1 += us;
         };
-        flow.reduced.iter().for_each(|&v| add(v, false));
-        flow.norms
-            .iter()
-            .for_each(|&i| add(self.graph.inst(i).results[0], true));
+        flow.reduced.iter().for_each(|&v| add(v, None));
+        for data in flow.norms.iter().map(|&i| self.graph.inst(i)) {
+            let Op::Norm(norm) = &data.op else { continue };
+            add(data.results[0], Some(norm.kind.stats()));
+        }
         debug_assert!(flow.defined.iter().all(|(_, p)| *p != Pending::None));
         Some(Price {
             objective: busiest + collective.0,

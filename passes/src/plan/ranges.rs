@@ -49,7 +49,6 @@ pub fn chain(
     shares: &[f64],
 ) -> Option<Vec<Range>> {
     let size = major.checked_mul(minor)?;
-    let total: f64 = shares.iter().sum();
     let cuts: Vec<u64> = (0..=size)
         .filter(|c| c % granule == 0 || *c == size)
         .collect();
@@ -66,6 +65,23 @@ pub fn chain(
             b.div_ceil(minor) - a / minor
         }
     };
+    // Few ways are as even as shares allow: ranges that are far too long are tried only where nothing else serves.
+    let ideal = size as f64;
+    [1.25 * ideal, 4.0 * ideal, f64::INFINITY]
+        .into_iter()
+        .find_map(|limit| lightest(&cuts, shares, limit, &legal, &majors))
+}
+
+/// The way to cut whose heaviest load is least and at most `limit`; loads are lengths as if every device had this
+/// one's share.
+fn lightest(
+    cuts: &[u64],
+    shares: &[f64],
+    limit: f64,
+    legal: &impl Fn(u64, u64) -> bool,
+    majors: &impl Fn(u64, u64) -> u64,
+) -> Option<Vec<Range>> {
+    let total: f64 = shares.iter().sum();
     // best[c] = (heaviest load so far, major indices held so far) of the best way to place cuts up to cuts[c].
     let mut best: Vec<Option<(f64, u64)>> = vec![None; cuts.len()];
     best[0] = Some((0.0, 0));
@@ -77,14 +93,17 @@ pub fn chain(
             let Some((load, held)) = *state else { continue };
             for (j, &end) in cuts.iter().enumerate().skip(i) {
                 let start = cuts[i];
-                if !legal(start, end) || (share <= 0.0 && end > start) {
-                    continue;
-                }
                 let own = if end == start {
                     0.0
                 } else {
                     (end - start) as f64 * total / share
                 };
+                if own > limit || (share <= 0.0 && end > start) {
+                    break;
+                }
+                if !legal(start, end) {
+                    continue;
+                }
                 let candidate = (load.max(own), held + majors(start, end));
                 if next[j].is_none_or(|n| {
                     candidate.0 < n.0 - 1e-9 || (candidate.0 < n.0 + 1e-9 && candidate.1 < n.1)

@@ -433,3 +433,31 @@ fn every_page_of_the_book_is_in_its_summary() {
         linked
     );
 }
+
+#[test]
+fn every_file_that_the_book_names_is_there() {
+    const FOLDERS: [&str; 6] = ["ir/", "passes/", "compiler/", "runtime/", "tests/", "docs/"];
+    // The worked example of a file to add.
+    const TO_ADD: &str = "compiler/src/arch/gemma1.rs";
+    let mut pages: Vec<String> = fs::read_dir(repository().join("docs/src"))
+        .expect("the book is there")
+        .filter_map(|e| {
+            e.expect("a folder that lists can be read")
+                .file_name()
+                .into_string()
+                .ok()
+        })
+        .map(|name| format!("docs/src/{name}"))
+        .collect();
+    pages.push("README.md".to_owned());
+    let mut missing = Vec::new();
+    for page in pages {
+        for word in read(&page).split(|c: char| c.is_whitespace() || "`()[],:;".contains(c)) {
+            let named = FOLDERS.iter().any(|f| word.starts_with(f)) && word != TO_ADD;
+            if named && !repository().join(word.trim_end_matches('.')).exists() {
+                missing.push(format!("{page}: {word}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}

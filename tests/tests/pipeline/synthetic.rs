@@ -694,8 +694,13 @@ fn random_spec(rng: &mut Rng) -> String {
     };
     let groups = rng.range(1, 6);
     let heads: Vec<u64> = (0..layers).map(|_| groups * rng.range(1, 5)).collect();
-    let kv = |h: u64, rng: &mut Rng| *rng.pick(&(1..=h).filter(|k| h % k == 0).collect::<Vec<_>>());
-    let kv_heads: Vec<String> = heads.iter().map(|&h| kv(h, rng).to_string()).collect();
+    let kv_heads: Vec<String> = heads
+        .iter()
+        .map(|h| {
+            let divisors: Vec<u64> = (1..=*h).filter(|k| h.is_multiple_of(*k)).collect();
+            rng.pick(&divisors).to_string()
+        })
+        .collect();
     let heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
     let (heads, kv_heads) = (heads.join("/"), kv_heads.join("/"));
     let types = [

@@ -10,7 +10,7 @@ use super::hparams::Windowed;
 use crate::arch::error::ArchError;
 
 /// Types that a cache can be written in at run time.
-const TYPES: [DType; 9] = [
+pub const CACHE_TYPES: [DType; 9] = [
     DType::F32,
     DType::F16,
     DType::Bf16,
@@ -88,7 +88,7 @@ pub(super) fn store(
 }
 
 fn check(dtype: DType, what: &'static str, size: u64) -> Result<(), ArchError> {
-    let reason = if !TYPES.contains(&dtype) {
+    let reason = if !CACHE_TYPES.contains(&dtype) {
         "it cannot be written at run time"
     } else if !size.is_multiple_of(dtype.block_len()) {
         "its blocks would run across heads"

@@ -13,6 +13,8 @@ mod moe;
 pub(in crate::arch) mod norm;
 mod rope;
 
+pub use kv_cache::CACHE_TYPES;
+
 use super::LowerOptions;
 use super::description::Arch;
 use hparams::{HParams, LayerHParams};
