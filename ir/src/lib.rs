@@ -1,6 +1,6 @@
 //! # The intermediate representation of tpc
 //!
-//! A [`Graph`] is a program in SSA form. Each [`Inst`] applies one [`Op`](op::Op) of a closed set to values and
+//! A [`Graph`] is a program in SSA form. Each [`Inst`] applies one [`Op`] of a closed set to values and
 //! defines values. A value has a [`TensorType`] (an element type and four sizes, possibly symbolic), a [`Place`]
 //! (the host, one device, or a group of devices) and a [`Sharding`] (how the devices of a group divide it).
 //!

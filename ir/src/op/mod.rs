@@ -1,7 +1,7 @@
 //! Ops: a closed set, one struct each with its text form, its types, its sharding rule and its local form beside
 //! one another. Semantics are ggml's for ops that ggml has; the reference interpreter is their meaning in code.
 //!
-//! Adding an op is one struct that implements [`OpDef`] and one line in the [`ops!`] list below.
+//! Adding an op is one struct that implements [`OpDef`] and one line in the `ops!` list below.
 
 mod attention;
 mod attrs;

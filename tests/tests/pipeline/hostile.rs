@@ -444,13 +444,15 @@ fn truncations(tally: &mut Tally) {
     let cuts = (0..start + 64).chain((start + 64..bytes.len()).step_by(997)).chain([bytes.len() - 1]);
     for n in cuts {
         let path = scratch.file(&bytes[..n]);
-        let whole = n == start;
+        // A bare header may lack the padding in front of the data.
+        let whole = n <= start && n + 32 > start;
         tally.run(
             || format!("the first {n} bytes"),
             || {
                 let parsed = gguf::parse(&bytes[..n], n as u64, "x").map(drop);
                 let code = plan(&path, &placement);
-                assert_eq!(code == "ok", whole, "{code}");
+                assert!(code != "ok" || whole);
+                assert!(code == "ok" || n != start, "{code}");
                 assert_eq!(parsed.is_ok(), code == "ok", "{parsed:?}");
                 code
             },
@@ -552,7 +554,7 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
                         assert!(errors.is_empty(), "programs that do not verify: {}", errors[0]);
                         "ok"
                     }
-                    Err(_) => "not lowered",
+                    Err(e) => panic!("verified, but {e}"),
                 }
             },
         );

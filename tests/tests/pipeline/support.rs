@@ -10,7 +10,7 @@ use tpc_ir::{DType, Graph};
 use tpc_runtime::{Batch, ExecError, Session, SessionConfig, WeightData, WeightSource};
 
 /// The weights of a model file.
-pub struct FileWeights<'a>(pub &'a GgufFile);
+pub(crate) struct FileWeights<'a>(pub(crate) &'a GgufFile);
 
 impl WeightSource for FileWeights<'_> {
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError> {
@@ -29,7 +29,7 @@ impl WeightSource for FileWeights<'_> {
 }
 
 /// A placement on `devices` devices, with exact caches.
-pub fn placement(devices: usize) -> Placement {
+pub(crate) fn placement(devices: usize) -> Placement {
     Placement {
         cache_type_k: DType::F32,
         cache_type_v: DType::F32,
@@ -38,7 +38,7 @@ pub fn placement(devices: usize) -> Placement {
 }
 
 /// Opens and plans; `None` for architectures that are not lowered yet.
-pub fn plan(path: &Path, placement: &Placement) -> Option<(GgufFile, Compiled)> {
+pub(crate) fn plan(path: &Path, placement: &Placement) -> Option<(GgufFile, Compiled)> {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     match compile(&file, placement) {
         Ok(compiled) => Some((file, compiled)),
@@ -48,7 +48,7 @@ pub fn plan(path: &Path, placement: &Placement) -> Option<(GgufFile, Compiled)> 
 }
 
 /// The logits of `tokens`, fed as one batch from position 0.
-pub fn run(graph: &Graph, file: &GgufFile, compiled: &Compiled, tokens: &[u32]) -> Vec<f64> {
+pub(crate) fn run(graph: &Graph, file: &GgufFile, compiled: &Compiled, tokens: &[u32]) -> Vec<f64> {
     let mut config = SessionConfig::new(tokens.len());
     if let Some(window) = compiled.model.summary.window {
         config = config.with_window(window, tokens.len());
@@ -62,14 +62,14 @@ pub fn run(graph: &Graph, file: &GgufFile, compiled: &Compiled, tokens: &[u32]) 
 }
 
 /// The golden logits that belong to a model.
-pub fn golden(path: &Path) -> Golden {
+pub(crate) fn golden(path: &Path) -> Golden {
     let path = path.with_extension("f32.logits");
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     Golden::parse(&path.display().to_string(), &bytes).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Printing and parsing a graph gives the graph again.
-pub fn round_trip(graph: &Graph) {
+pub(crate) fn round_trip(graph: &Graph) {
     let text = graph.to_string();
     let parsed = tpc_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}\n{text}", e[0]));
     assert!(
