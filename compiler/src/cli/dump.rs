@@ -52,7 +52,11 @@ fn factors(compiled: &crate::pipeline::Compiled) -> String {
     let mut seen: Vec<String> = Vec::new();
     let mut out = String::new();
     for region in &planned.regions {
-        if seen.contains(&region.signature) {
+        // What stands before the first and after the last layer is told together.
+        let key = region
+            .layer
+            .map_or_else(String::new, |_| region.signature.clone());
+        if seen.contains(&key) {
             continue;
         }
         let name = region.layer.map_or_else(
@@ -64,7 +68,7 @@ fn factors(compiled: &crate::pipeline::Compiled) -> String {
         {
             out.push_str(&format!("  {line}\n"));
         }
-        seen.push(region.signature.clone());
+        seen.push(key);
     }
     out
 }

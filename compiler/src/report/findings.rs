@@ -94,7 +94,19 @@ fn whole_weights(compiled: &Compiled, report: &PlanReport, out: &mut Vec<Diagnos
         }
         let suffix = kinds::suffix(&w.tensor);
         let reason = reasons.join("; ");
-        match groups.iter_mut().find(|g| g.0 == suffix && g.2 == reason) {
+        // Layers differ in the numbers behind names only.
+        let alike = |a: &str, b: &str| {
+            let plain = |s: &str| {
+                s.split_whitespace()
+                    .map(|w| w.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'))
+                    .collect::<String>()
+            };
+            a == b || plain(a) == plain(b)
+        };
+        match groups
+            .iter_mut()
+            .find(|g| g.0 == suffix && alike(&g.2, &reason))
+        {
             Some(g) => {
                 g.3 += 1;
                 g.4 += bytes;

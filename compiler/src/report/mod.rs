@@ -117,8 +117,7 @@ pub struct ShardingReport {
     pub kind: &'static str,
     /// The split axis.
     pub axis: Option<usize>,
-    /// `[start, len]` per device, or per device a list of segments.
-    #[serde(skip_serializing_if = "Ranges::is_none")]
+    /// `[start, len]` per device, or per device a list of segments; empty where nothing is split.
     pub ranges: Ranges,
 }
 
@@ -126,24 +125,16 @@ pub struct ShardingReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Ranges {
-    /// Nothing is split.
-    None,
-    /// One range per device.
+    /// One range per device; none where nothing is split.
     Single(Vec<[u64; 2]>),
     /// Several segments per device.
     Segments(Vec<Vec<[u64; 2]>>),
 }
 
 impl Ranges {
-    /// Whether nothing is split.
-    pub const fn is_none(&self) -> bool {
-        matches!(self, Ranges::None)
-    }
-
     /// Number of indices per device.
     pub fn lens(&self) -> Vec<u64> {
         match self {
-            Ranges::None => Vec::new(),
             Ranges::Single(r) => r.iter().map(|r| r[1]).collect(),
             Ranges::Segments(s) => s.iter().map(|s| s.iter().map(|r| r[1]).sum()).collect(),
         }
@@ -280,7 +271,7 @@ pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
         return ShardingReport {
             kind: "mirrored",
             axis: None,
-            ranges: Ranges::None,
+            ranges: Ranges::Single(Vec::new()),
         };
     };
     let runs: Vec<Vec<[u64; 2]>> = (0..graph.ranks(data.place))

@@ -166,7 +166,6 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
                 .map_or_else(|| "mirrored".to_owned(), |a| format!("axis {a}"));
             let show = |r: &[u64; 2]| format!("{}+{}", r[0], r[1]);
             let ranges = match &x.sharding.ranges {
-                super::Ranges::None => String::new(),
                 super::Ranges::Single(r) => r.iter().map(show).collect::<Vec<_>>().join(" "),
                 super::Ranges::Segments(s) => {
                     let device =

@@ -121,10 +121,11 @@ impl Sharding {
         rank: usize,
     ) -> Option<Vec<Run>> {
         match &self.axes[axis] {
-            None => Some(vec![Run {
-                start: 0,
-                len: size.as_const()?,
-            }]),
+            None => {
+                let len = size.as_const()?;
+                let whole = (len > 0).then_some(Run { start: 0, len });
+                Some(whole.into_iter().collect())
+            }
             Some(tree) => {
                 let runs = tree.runs(classes, rank)?;
                 Some(if axis == 0 && self.cover > 1 {

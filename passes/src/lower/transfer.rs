@@ -1,4 +1,5 @@
-//! Copies between the host and a group: each device fetches its own part; the host puts a split value together.
+//! Copies between the host and a group: each device fetches its own part; the host puts a split value together. Between
+//! groups, each device puts the value together and keeps its part.
 
 use tpc_ir::op::{Concat, Copy, Reshape};
 use tpc_ir::{AxisTree, ClassRef, Dim, InstData, Place, RANK, Run, Sharding, TensorType, Value};
@@ -11,14 +12,15 @@ impl Lowering<'_> {
         let (source, result) = (data.operands[0], data.results[0]);
         let from = self.from;
         let (src, dst) = (from.value(source), from.value(result));
-        let rebase = |rank| LowerError::Rebase {
-            op: "copy",
-            value: dst.name.clone(),
-            rank,
-        };
         let mut parts = Vec::new();
         match (src.place, to) {
-            (Place::Group(_), Place::Group(_)) => return Err(rebase(0)),
+            (Place::Group(_), Place::Group(group)) => {
+                for (rank, &device) in from.group(group).devices.iter().enumerate() {
+                    let to = Place::Device(device);
+                    let whole = self.gather(data, &src.sharding, &src.ty, to)?;
+                    parts.push(self.cut(data, rank, whole, &dst.sharding, &dst.ty, to)?);
+                }
+            }
             (Place::Group(_), _) => parts.push(self.gather(data, &src.sharding, &src.ty, to)?),
             (_, Place::Group(group)) => {
                 for (rank, &device) in from.group(group).devices.iter().enumerate() {

@@ -536,9 +536,13 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
     let texts = texts();
     for seed in first_seed()..first_seed() + runs {
         let mut rng = Rng::new(seed);
-        let mangled = mangle(rng.pick::<String>(&texts), &mut rng);
+        let text = rng.pick::<String>(&texts);
+        let mangled = mangle(text, &mut rng);
         tally.run(
-            || format!("seed {seed}"),
+            || {
+                let other = mangled.lines().filter(|l| !text.lines().any(|t| t == *l));
+                format!("seed {seed}: {:?}", other.collect::<Vec<_>>())
+            },
             || {
                 let graph = match text::parse(&mangled) {
                     Ok(parsed) => parsed.graph,
