@@ -92,6 +92,7 @@ impl Factors {
                 }
             }
         }
+        out.space.compress();
         out
     }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use tpc_ir::factor::Var;
 use tpc_ir::{Class, Inst};
 
-use super::options::{SplitOption, options_for};
-use super::price::{Price, Pricer};
+use super::options::{SplitOption, clash, options_for};
+use super::price::Pricer;
 use super::region::Region;
-use crate::factors::Analysis;
+use super::search::{independent_sets, search};
 use crate::shard::Selection;
 
 /// The chosen options.
@@ -60,20 +60,11 @@ impl Selection for Choice {
     }
 }
 
-/// Sets of options that are priced per region at most.
-const SEARCH_LIMIT: u64 = 20_000;
+/// Sets of options for factors of many regions that are tried at most.
+const GLOBAL_LIMIT: usize = 256;
 
 /// Factors of more regions than this are decided before all others.
 const GLOBAL_SPAN: usize = 4;
-
-/// Whether two options cannot both be chosen: they would split one value twice.
-fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
-    a.leaves.iter().any(|x| {
-        b.leaves
-            .iter()
-            .any(|y| x == y || analysis.leaves[x].with.contains(y))
-    })
-}
 
 /// Chooses the options for the whole graph.
 pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
@@ -198,10 +189,15 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
         });
     }
     choice.distinct = problems.len();
+    let all: Vec<usize> = (0..global.len()).collect();
+    let (global_sets, complete) = independent_sets(&all, GLOBAL_LIMIT, &|a, b| {
+        clash(analysis, &global[a], &global[b])
+    });
+    choice.optimal &= complete;
     // Whether to split what runs through everything, such as the residual width, is decided by what collectives really
     // take: it needs several times as many as any other split.
     let mut best: Option<(f64, Vec<SplitOption>, Vec<Vec<SplitOption>>)> = None;
-    for chosen_global in independent_sets(analysis, &global, &mut choice.optimal) {
+    for chosen_global in global_sets {
         let globals: Vec<&SplitOption> = chosen_global.iter().map(|&i| &global[i]).collect();
         let mut total = 0.0;
         let mut picks = Vec::new();
@@ -211,24 +207,12 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
                 .iter()
                 .filter(|o| globals.iter().all(|g| !clash(analysis, o, g)))
                 .collect();
-            let mut found: Option<(Price, Vec<&SplitOption>)> = None;
-            let mut search = Search {
-                pricer,
-                p: &p.region,
-                fits: &fits,
-                found: &mut found,
-                priced: 0,
-            };
-            let mut set = globals.clone();
-            search.descend(0, &mut set, globals.len());
-            if search.priced >= SEARCH_LIMIT {
-                choice.optimal = false;
-            }
-            choice.priced += search.priced;
-            match found {
-                Some((price, set)) => {
-                    total += price.uncapped * (1 + p.alike.len()) as f64;
-                    picks.push(set[globals.len()..].iter().map(|&o| o.clone()).collect());
+            match search(pricer, &p.region, &globals, &fits) {
+                Some(found) => {
+                    choice.priced += found.priced;
+                    choice.optimal &= found.optimal;
+                    total += found.price.uncapped * (1 + p.alike.len()) as f64;
+                    picks.push(found.set.into_iter().cloned().collect());
                 }
                 None => {
                     total = f64::INFINITY;
@@ -269,69 +253,4 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
         by_region.into_iter().for_each(|(_, o)| choice.push(o));
     }
     choice
-}
-
-/// Every set of pairwise compatible options, as positions; the empty set first.
-fn independent_sets(
-    analysis: &Analysis,
-    options: &[SplitOption],
-    complete: &mut bool,
-) -> Vec<Vec<usize>> {
-    let mut out = vec![Vec::new()];
-    let mut i = 0;
-    while i < out.len() {
-        let from = out[i].last().map_or(0, |&l: &usize| l + 1);
-        for next in from..options.len() {
-            if out[i]
-                .iter()
-                .all(|&o| !clash(analysis, &options[o], &options[next]))
-            {
-                if out.len() >= 256 {
-                    *complete = false;
-                    return out;
-                }
-                let mut set = out[i].clone();
-                set.push(next);
-                out.push(set);
-            }
-        }
-        i += 1;
-    }
-    out
-}
-
-struct Search<'a, 'b> {
-    pricer: &'a Pricer<'a>,
-    p: &'a Region,
-    fits: &'a [&'b SplitOption],
-    found: &'a mut Option<(Price, Vec<&'b SplitOption>)>,
-    priced: u64,
-}
-
-impl<'b> Search<'_, 'b> {
-    fn descend(&mut self, from: usize, set: &mut Vec<&'b SplitOption>, fixed: usize) {
-        if self.priced >= SEARCH_LIMIT {
-            return;
-        }
-        self.priced += 1;
-        if let Some(price) = self.pricer.price(self.p, set)
-            && self
-                .found
-                .as_ref()
-                .is_none_or(|(best, _)| price.objective < best.objective * (1.0 - 1e-9))
-        {
-            *self.found = Some((price, set.clone()));
-        }
-        for i in from..self.fits.len() {
-            let o = self.fits[i];
-            if set[fixed..]
-                .iter()
-                .all(|s| !clash(self.pricer.analysis, s, o))
-            {
-                set.push(o);
-                self.descend(i + 1, set, fixed);
-                set.pop();
-            }
-        }
-    }
 }

@@ -7,6 +7,7 @@ mod options;
 mod price;
 mod ranges;
 mod region;
+mod search;
 mod topology;
 
 pub use choose::{Choice, choose};

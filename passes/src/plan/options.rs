@@ -25,6 +25,15 @@ pub struct SplitOption {
     pub kind: &'static str,
 }
 
+/// Whether two options cannot both be chosen: they would split one value twice.
+pub(super) fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
+    a.leaves.iter().any(|x| {
+        b.leaves
+            .iter()
+            .any(|y| x == y || analysis.leaves[x].with.contains(y))
+    })
+}
+
 /// Why a factor cannot be split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod goldens;
+mod graphs;
 mod headers;
 mod random;
 mod rules;

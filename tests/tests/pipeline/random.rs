@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::{Input, InputKind, MulMat};
+use tpc_ir::op::{Input, InputKind, MulMat, Weight};
 use tpc_ir::verify::verify;
 use tpc_ir::{Bindings, DType, Dim, Graph, Op, Output, Place, Range, Symbol, TensorType, Value};
 use tpc_passes::factors::{Analysis, Factors};
 use tpc_passes::lower::lower;
-use tpc_passes::plan::{Choice, Refusal, SplitOption, refusal};
+use tpc_passes::plan::{
+    Choice, Link, PlanRequest, Planned, Refusal, SplitOption, Topology, Workload, plan, refusal,
+};
 use tpc_passes::shard::{ShardError, Users, shard};
 use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
@@ -55,6 +57,8 @@ pub(crate) struct Builder {
     pub(crate) tokens: u64,
     /// Per input, the bound of its integers; 0 for reals.
     inputs: BTreeMap<String, (TensorType, u64)>,
+    weights: MemoryWeights,
+    n_weights: usize,
 }
 
 pub(crate) fn d(n: u64) -> Dim {
@@ -70,7 +74,35 @@ impl Builder {
             rng,
             tokens,
             inputs: BTreeMap::new(),
+            weights: MemoryWeights::new(),
+            n_weights: 0,
         }
+    }
+
+    /// A weight of constant sizes with random values.
+    pub(crate) fn weight(&mut self, dims: [u64; 4]) -> Value {
+        let name = format!("w{}", self.n_weights);
+        self.n_weights += 1;
+        let values: Vec<f32> = (0..dims.iter().product())
+            .map(|_| self.rng.real() as f32)
+            .collect();
+        self.weights.insert_f32(name.clone(), dims, &values);
+        let op = Weight {
+            tensor: name.clone(),
+            parts: None,
+        };
+        let ty = TensorType {
+            dtype: DType::F32,
+            dims: dims.map(d),
+        };
+        let inst = self.graph.push(op, vec![], vec![ty], Place::Host, None);
+        let v = self.graph.inst(inst).results[0];
+        self.graph.value_mut(v).name = name;
+        v
+    }
+
+    pub(crate) fn dims(&self, v: Value) -> [Dim; 4] {
+        self.graph.value(v).ty.dims.clone()
     }
 
     fn input(&mut self, ty: TensorType, bound: u64) -> Value {
@@ -256,22 +288,74 @@ pub(crate) fn random_choice(
 /// Splits the builder's graph (whose output is `out`) at random, runs both forms and compares.
 ///
 /// # Panics
-/// When what the planner's passes make cannot be lowered or run, or verifies only because the verifier errs.
+/// When what the passes make of the choice does not verify, cannot be lowered, or gives other numbers.
 pub(crate) fn split_and_run(mut b: Builder, out: Value) -> Fate {
     b.graph.outputs.push(Output::Named("out".into(), out));
-    let graph = &b.graph;
-    verify(graph).expect("the generator makes valid graphs");
+    verify(&b.graph).expect("the generator makes valid graphs");
     let devices = b.rng.range(1, 5) as usize;
-    let factors = Factors::infer(graph);
-    assert!(factors.is_stable(graph), "a second pass refines something");
-    let analysis = Analysis::of(graph, &factors);
-    let users = Users::of_graph(graph);
+    let factors = Factors::infer(&b.graph);
+    assert!(
+        factors.is_stable(&b.graph),
+        "a second pass refines something"
+    );
+    let analysis = Analysis::of(&b.graph, &factors);
     let choice = random_choice(&mut b.rng, &factors, &analysis, devices);
     if choice.options.is_empty() {
         return Fate::Nothing;
     }
+    compare(&mut b, &factors, &analysis, &choice, devices)
+}
+
+/// Splits the builder's graph as the planner does, runs both forms and compares; the number of classes split.
+///
+/// # Panics
+/// When the plan cannot be carried out, does not verify, or gives other numbers.
+pub(crate) fn plan_and_run(mut b: Builder, out: Value) -> usize {
+    b.graph.outputs.push(Output::Named("out".into(), out));
+    verify(&b.graph).expect("the generator makes valid graphs");
+    let devices = b.rng.range(2, 8) as usize;
+    let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
+    let mut request = PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names);
+    if b.rng.one_in(2) {
+        // Links that cost nothing: whatever can be split is.
+        request.topology.link = Link {
+            bandwidth: 1e18,
+            latency_us: 0.0,
+        };
+    }
+    if b.rng.one_in(3) {
+        request.tensor_split = Some(
+            (0..devices)
+                .map(|_| b.rng.range(0, 3) as f64 + 0.1)
+                .collect(),
+        );
+    }
+    let Planned {
+        factors,
+        analysis,
+        choice,
+        ..
+    } = plan(&b.graph, &request);
+    let fate = compare(&mut b, &factors, &analysis, &choice, devices);
+    assert!(
+        matches!(fate, Fate::Ran),
+        "the planner contradicts itself\n{}",
+        b.graph
+    );
+    choice.options.len()
+}
+
+fn compare(
+    b: &mut Builder,
+    factors: &Factors,
+    analysis: &Analysis,
+    choice: &Choice,
+    devices: usize,
+) -> Fate {
+    let graph = &b.graph;
+    let users = Users::of_graph(graph);
     let names: Vec<String> = (0..devices).map(|i| format!("cpu:{i}")).collect();
-    let sharded = match shard(graph, &factors, &analysis, &users, &choice, &names) {
+    let sharded = match shard(graph, factors, analysis, &users, choice, &names) {
         Ok(s) => s,
         Err(ShardError::Clash(_)) => return Fate::Clash,
         Err(e) => panic!("{e}\n{graph}"),
@@ -308,7 +392,7 @@ pub(crate) fn split_and_run(mut b: Builder, out: Value) -> Fate {
     let run = |g: &Graph| -> Vec<f64> {
         let options = Options { gelu: Gelu::Exact };
         let mut interpreter =
-            Interpreter::new(g, &MemoryWeights::new(), options).expect("no weights to miss");
+            Interpreter::new(g, &b.weights, options).unwrap_or_else(|e| panic!("{e}\n{g}"));
         let mut inputs = |kind: &InputKind, _: &TensorType| match kind {
             InputKind::Other(name) => Ok(values[name].clone()),
             other => panic!("unexpected input {other:?}"),
