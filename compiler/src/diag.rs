@@ -166,9 +166,11 @@ const OWN: &[CodeDoc] = &[
     },
     CodeDoc {
         code: "TPC0400",
-        title: "unusable option",
-        doc: "An option's value is not of the form that it takes. The message says what was expected.\n\
-              Example: `--devices zero`, `--tensor-split 1,,2`.",
+        title: "unusable command line",
+        doc: "An option's value is not of the form that it takes, or an option or argument is unknown or missing. The\n\
+              message says what was expected.\n\
+              Example: `--devices zero`, `--tensor-split 1,,2`, `tpc plan` without a model.\n\
+              Cure: `tpc COMMAND --help` lists what the command takes.",
     },
     CodeDoc {
         code: "TPC0401",
@@ -179,7 +181,8 @@ const OWN: &[CodeDoc] = &[
     CodeDoc {
         code: "TPC0402",
         title: "a file cannot be read or written",
-        doc: "The file system refuses. The message has its reason.",
+        doc: "The file system refuses. The message has its reason.\n\
+              Cure: check the path, the permissions, and the space on the disk.",
     },
     CodeDoc {
         code: "TPC0403",

@@ -105,7 +105,11 @@ pub fn parse_tensor_split(text: &str, devices: usize) -> Result<Vec<f64>, Diagno
             shares.len()
         )));
     }
-    if shares.iter().sum::<f64>() <= 0.0 {
+    let sum: f64 = shares.iter().sum();
+    if !sum.is_finite() {
+        return Err(wrong("the sum of the proportions is too large".to_owned()));
+    }
+    if sum <= 0.0 {
         return Err(wrong("every proportion is 0".to_owned()));
     }
     let mut shares = shares;
@@ -216,7 +220,16 @@ mod tests {
     #[test]
     fn proportions() {
         assert_eq!(parse_tensor_split("3,1", 3), Ok(vec![3.0, 1.0, 0.0]));
-        for bad in ["", "1,x", "-1,2", "0,0", "1,1,1", "nan,1", "inf,1"] {
+        for bad in [
+            "",
+            "1,x",
+            "-1,2",
+            "0,0",
+            "1,1,1",
+            "nan,1",
+            "inf,1",
+            "1e308,1e308",
+        ] {
             assert_eq!(parse_tensor_split(bad, 2).expect_err(bad).code, "TPC0400");
         }
     }

@@ -135,15 +135,14 @@ impl PlacementArgs {
             None => Topology::default(),
             Some(path) => {
                 let name = path.display().to_string();
-                let text = std::fs::read_to_string(path).map_err(|e| {
-                    Failure::usage(Diagnostic::error("TPC0402", &name, e.to_string()))
-                })?;
-                Topology::from_ron(&text).map_err(|e| {
-                    Failure::usage(
-                        Diagnostic::error("TPC0403", &name, e.to_string())
-                            .help("see `tpc explain TPC0403`"),
-                    )
-                })?
+                let unusable = |message: String| {
+                    let d = Diagnostic::error("TPC0403", &name, message);
+                    Failure::usage(d.help("`tpc explain TPC0403` shows one"))
+                };
+                let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
+                let text = std::str::from_utf8(&bytes)
+                    .map_err(|e| unusable(format!("byte {} is no text", e.valid_up_to())))?;
+                Topology::from_ron(text).map_err(|e| unusable(e.to_string()))?
             }
         };
         let kind = |option: &str, given: &Option<String>| match given {

@@ -84,14 +84,18 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         );
         return Err(Failure::usage(d.help("--executor reference")));
     }
+    if args.tolerance.is_nan() || args.tolerance < 0.0 {
+        let message = format!("{} is no error to allow", args.tolerance);
+        let d = Diagnostic::error("TPC0400", "--tolerance", message);
+        return Err(Failure::usage(d.help("a number from 0 on, such as 1e-3")));
+    }
     // The reference is exact, so its caches are too unless asked otherwise.
     let placement = args.placement.placement(DType::F32)?;
     let golden = match &args.golden {
         None => None,
         Some(path) => {
             let name = path.display().to_string();
-            let bytes = std::fs::read(path)
-                .map_err(|e| Failure::usage(Diagnostic::error("TPC0402", &name, e.to_string())))?;
+            let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
             Some(Golden::parse(&name, &bytes).map_err(Failure::usage)?)
         }
     };
@@ -101,11 +105,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         (None, None) => Vec::new(),
     };
     if tokens.is_empty() {
-        return Err(Failure::usage(Diagnostic::error(
-            "TPC0400",
-            "--tokens",
-            "no tokens",
-        )));
+        let d = Diagnostic::error("TPC0400", "--tokens", "no tokens");
+        return Err(Failure::usage(
+            d.help("token ids, such as `--tokens 1,2,3`"),
+        ));
     }
     let file = GgufFile::open(&args.model).map_err(|e| Failure::of(vec![e.into()]))?;
     if !file.has_data() {
@@ -116,6 +119,16 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         ));
     }
     let compiled = compile(&file, &placement).map_err(Failure::of)?;
+    let n_vocab = compiled.model.summary.n_vocab;
+    if let Some(g) = &golden
+        && g.n_vocab as u64 != n_vocab
+    {
+        let message = format!("has {} logits per token, the model {n_vocab}", g.n_vocab);
+        let d = Diagnostic::error("TPC0406", "golden", message);
+        return Err(Failure::found(vec![
+            d.help("give the golden file of this model"),
+        ]));
+    }
     let (n_vocab, logits) = execute(&file, &compiled, &tokens, placement.ubatch_size)
         .map_err(|e| Failure::found(vec![e.into()]))?;
     if let Some(path) = &args.logits {
@@ -126,24 +139,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             seed: 0,
             logits,
         };
-        std::fs::write(path, out.to_bytes()).map_err(|e| {
-            Failure::usage(Diagnostic::error(
-                "TPC0402",
-                path.display().to_string(),
-                e.to_string(),
-            ))
-        })?;
+        std::fs::write(path, out.to_bytes()).map_err(|e| Failure::file(path, &e))?;
     }
     let Some(golden) = golden else { return Ok(()) };
-    if golden.n_vocab != n_vocab {
-        let message = format!(
-            "has {} logits per token, the model {n_vocab}",
-            golden.n_vocab
-        );
-        return Err(Failure::found(vec![Diagnostic::error(
-            "TPC0406", "golden", message,
-        )]));
-    }
     let d = distance(golden.logits.iter().map(|&x| f64::from(x)), logits);
     output::result(&format!(
         "nmse={:e} max_abs={:e} tokens={}\n",
@@ -158,8 +156,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         "NMSE {:e} is above the tolerance {:e}",
         d.nmse, args.tolerance
     );
-    Err(Failure::found(vec![Diagnostic::error(
-        "TPC0406", "logits", message,
+    let d = Diagnostic::error("TPC0406", "logits", message);
+    Err(Failure::found(vec![d.help(
+        "give the golden file of this model and its tokens, or allow more with --tolerance",
     )]))
 }
 

@@ -12,8 +12,10 @@ mod synth;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 
+use crate::diag::Diagnostic;
 pub use args::normalise;
 use output::Failure;
 
@@ -46,10 +48,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(normalise(arguments)) {
         Ok(cli) => cli,
         Err(e) => {
+            if e.use_stderr() {
+                output::diagnostic(&usage(&e));
+                return ExitCode::from(2);
+            }
             // Help and version are answers, not errors.
-            let code = u8::try_from(e.exit_code()).unwrap_or(2);
             let _ = e.print();
-            return ExitCode::from(code);
+            return ExitCode::SUCCESS;
         }
     };
     let result = match &cli.command {
@@ -70,4 +75,25 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(status)
         }
     }
+}
+
+/// What the parser of arguments says, in the form of all diagnostics.
+fn usage(e: &clap::Error) -> Diagnostic {
+    if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let d = Diagnostic::error("TPC0400", "tpc", "a subcommand is missing");
+        return d.help("`tpc --help` lists them");
+    }
+    let text = e.render().to_string();
+    let mut paragraphs = text.split("\n\n").map(|p| {
+        let words: Vec<&str> = p.split_whitespace().collect();
+        words.join(" ")
+    });
+    let first = paragraphs.next().unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(&first);
+    let help: Vec<String> = paragraphs.filter(|p| !p.is_empty()).collect();
+    let entity = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
+        .iter()
+        .find_map(|&k| e.get(k))
+        .map_or_else(|| "command line".to_owned(), ToString::to_string);
+    Diagnostic::error("TPC0400", entity, message).help(help.join("\n"))
 }

@@ -1,6 +1,7 @@
 //! Where results and diagnostics go, and what they make the exit status.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
 
@@ -30,6 +31,12 @@ impl Failure {
             diagnostics: vec![d.into()],
             status: 2,
         }
+    }
+
+    /// A file that cannot be read or written.
+    pub(super) fn file(path: &Path, e: &io::Error) -> Failure {
+        let d = Diagnostic::error("TPC0402", path.display().to_string(), e.to_string());
+        Failure::usage(d.help("check the path, and that this user may use it"))
     }
 
     /// Status 2 when a diagnostic concerns an option or the file itself, 1 when it concerns the plan.
@@ -73,7 +80,8 @@ pub(super) fn result(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::usage(
-            Diagnostic::error("TPC0402", "standard output", e.to_string()),
+            Diagnostic::error("TPC0402", "standard output", e.to_string())
+                .help("check where the output goes: a full disk, a closed terminal"),
         )),
         _ => Ok(()),
     }

@@ -63,15 +63,13 @@ fn structured(format: Format, value: &impl Serialize) -> Result<String, Failure>
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let path = args.model.display().to_string();
-    let placement = args.placement.placement(DType::F16)?;
-    let planned = GgufFile::open(&args.model)
-        .map_err(|e| Failure::of(vec![e.into()]))
-        .and_then(|file| {
-            compile(&file, &placement)
-                .map_err(Failure::of)
-                .map(|c| (file, c))
-        });
-    let (file, compiled) = match planned {
+    let planned = || -> Result<_, Failure> {
+        let placement = args.placement.placement(DType::F16)?;
+        let file = GgufFile::open(&args.model).map_err(|e| Failure::of(vec![e.into()]))?;
+        let compiled = compile(&file, &placement).map_err(Failure::of)?;
+        Ok((placement, file, compiled))
+    };
+    let (placement, file, compiled) = match planned() {
         Ok(x) => x,
         Err(failure) => {
             if args.format != Format::Table {

@@ -34,8 +34,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let spec = Spec::parse(&args.spec).map_err(Failure::usage)?;
     let model = Model::new(spec, &quantise).map_err(Failure::usage)?;
     let path = args.output.display().to_string();
-    let file = File::create(&args.output)
-        .map_err(|e| Failure::usage(Diagnostic::error("TPC0402", &path, e.to_string())))?;
+    let file = File::create(&args.output).map_err(|e| Failure::file(&args.output, &e))?;
     let named = |d: Diagnostic| Diagnostic { entity: path, ..d };
     model.write(file).map_err(|d| Failure::usage(named(d)))
 }

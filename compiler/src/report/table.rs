@@ -83,6 +83,16 @@ fn lens(lens: &[u64]) -> String {
     }
 }
 
+/// The first few segments of a device, and how many more there are; JSON has them all.
+fn segments(all: &[[u64; 2]], show: impl Fn(&[u64; 2]) -> String) -> String {
+    const SHOWN: usize = 6;
+    let mut parts: Vec<String> = all.iter().take(SHOWN).map(show).collect();
+    if all.len() > SHOWN {
+        parts.push(format!("{} more", all.len() - SHOWN));
+    }
+    parts.join(",")
+}
+
 fn table(width: u16, header: &[&str]) -> Table {
     let mut t = Table::new();
     t.load_preset(presets::NOTHING)
@@ -167,11 +177,11 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
             let show = |r: &[u64; 2]| format!("{}+{}", r[0], r[1]);
             let ranges = match &x.sharding.ranges {
                 super::Ranges::Single(r) => r.iter().map(show).collect::<Vec<_>>().join(" "),
-                super::Ranges::Segments(s) => {
-                    let device =
-                        |s: &Vec<[u64; 2]>| s.iter().map(show).collect::<Vec<_>>().join(",");
-                    s.iter().map(device).collect::<Vec<_>>().join(" ")
-                }
+                super::Ranges::Segments(s) => s
+                    .iter()
+                    .map(|s| segments(s, show))
+                    .collect::<Vec<_>>()
+                    .join(" "),
             };
             t.add_row(vec![
                 x.name.clone(),

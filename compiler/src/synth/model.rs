@@ -106,8 +106,7 @@ impl<'q> Model<'q> {
                 .write(&mut out, |i, _, out| self.data(&self.tensors[i], out)),
         };
         written.map_err(|e| cannot_write(&e))?;
-        out.flush()
-            .map_err(|e| Diagnostic::error("TPC0402", "output", e.to_string()))
+        out.flush().map_err(|e| refused(e.to_string()))
     }
 
     fn data(&self, tensor: &ExpectedTensor, out: &mut dyn Write) -> io::Result<()> {
@@ -179,10 +178,14 @@ fn unsound(e: &GgufError) -> Diagnostic {
     Diagnostic::error("TPC0408", "specification", message).help("smaller sizes")
 }
 
+fn refused(reason: String) -> Diagnostic {
+    Diagnostic::error("TPC0402", "output", reason).help("check that there is space on the disk")
+}
+
 fn cannot_write(e: &GgufError) -> Diagnostic {
     let reason = match e.kind() {
         GgufErrorKind::Io { source, .. } => source.to_string(),
         _ => e.to_string(),
     };
-    Diagnostic::error("TPC0402", "output", reason)
+    refused(reason)
 }

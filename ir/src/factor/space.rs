@@ -152,6 +152,19 @@ impl Space {
         v
     }
 
+    /// Points every variable at the one that stands for it, so that [`Self::find`] takes one step. Without it, what
+    /// runs through all layers of a model is found in as many steps as there are layers.
+    pub fn compress(&mut self) {
+        for i in 0..self.vars.len() {
+            let mut v = Var(u32::try_from(i).expect("invariant: fewer than 2^32 factors"));
+            let root = self.find(v);
+            while let Kind::Alias(to) = self.vars[v.index()].kind {
+                self.vars[v.index()].kind = Kind::Alias(root);
+                v = to;
+            }
+        }
+    }
+
     /// Number of variables ever made.
     pub fn len(&self) -> usize {
         self.vars.len()

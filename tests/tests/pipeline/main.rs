@@ -4,6 +4,7 @@ mod catalogue;
 mod goldens;
 mod graphs;
 mod headers;
+mod hostile;
 mod random;
 mod rules;
 mod support;

@@ -1,0 +1,1044 @@
+//! The program as its users meet it: exit statuses, streams, options, formats, and what wrong usage gets.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value as Json;
+
+const TPC: &str = env!("CARGO_BIN_EXE_tpc");
+
+/// A folder of this test, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("tpc-cli-{}-{n}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// A small model with data.
+    fn model(&self, spec: &str) -> PathBuf {
+        let path = self.path("model.gguf");
+        let out = tpc(["synth", spec, "-o", path.to_str().unwrap()]);
+        assert_eq!(out.status, 0, "{}", out.stderr);
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ran {
+    status: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(o: Output) -> Ran {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let ran = Ran {
+            status: o.status.code().expect("ended by itself"),
+            stdout: text(o.stdout),
+            stderr: text(o.stderr),
+        };
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        ran
+    }
+}
+
+/// Runs the program.
+fn tpc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
+    let mut command = Command::new(TPC);
+    command.args(arguments).stdin(Stdio::null());
+    command.env_remove("COLUMNS").output().unwrap().into()
+}
+
+/// `tpc plan` of a header with these options, as a line of words.
+fn plan(header: &str, options: &str) -> Ran {
+    let mut arguments = vec!["plan".to_owned(), path(header)];
+    arguments.extend(options.split_whitespace().map(str::to_owned));
+    tpc(arguments)
+}
+
+fn headers() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/headers");
+    let mut all: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path().to_str().unwrap().to_owned())
+        .filter(|p| p.ends_with(".gguf"))
+        .collect();
+    all.sort();
+    assert!(all.len() >= 10, "{all:?}");
+    all
+}
+
+/// The header whose file name begins so.
+fn path(name: &str) -> String {
+    let of = |p: &&String| {
+        Path::new(p)
+            .file_name()
+            .is_some_and(|f| f.to_str().unwrap().starts_with(name))
+    };
+    headers()
+        .iter()
+        .find(of)
+        .unwrap_or_else(|| panic!("no header {name}"))
+        .clone()
+}
+
+/// The program refuses with this status and code, tells a cure, and prints no result.
+#[track_caller]
+fn refuses(ran: &Ran, status: i32, code: &str) {
+    assert_eq!(ran.status, status, "{}", ran.stderr);
+    assert!(ran.stderr.contains(code), "{code}: {}", ran.stderr);
+    assert!(ran.stderr.contains("help: "), "no cure: {}", ran.stderr);
+    assert_eq!(ran.stdout, "");
+}
+
+const SMALL: &str = "qwen3-0.6b";
+
+#[test]
+fn results_go_to_standard_output_and_diagnostics_to_standard_error() {
+    let fine = plan(SMALL, "--devices 2");
+    assert_eq!((fine.status, fine.stderr.as_str()), (0, ""));
+    assert!(fine.stdout.contains("28 layers"), "{}", fine.stdout);
+    let warned = plan(SMALL, "--devices 12");
+    assert_eq!(warned.status, 0);
+    assert!(warned.stderr.starts_with("TPC030"), "{}", warned.stderr);
+    assert!(!warned.stdout.contains("TPC03"), "{}", warned.stdout);
+    for word in ["--help", "--version", "help"] {
+        let answer = tpc([word]);
+        assert_eq!((answer.status, answer.stderr.as_str()), (0, ""), "{word}");
+        assert!(answer.stdout.contains("tpc"), "{}", answer.stdout);
+    }
+    for command in ["plan", "inspect", "dump", "eval", "synth", "explain"] {
+        let answer = tpc([command, "--help"]);
+        assert_eq!(
+            (answer.status, answer.stderr.as_str()),
+            (0, ""),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn every_placement_option_is_accepted() {
+    let scratch = Scratch::new();
+    let link = "link: (bandwidth: 5e10, latency_us: 5.0)";
+    let text = format!(
+        "Topology(devices: [(name: \"a\", memory: Some(24e9), bandwidth: 1e12, flops: 1e14), (name: \"b\", bandwidth: \
+         5e11, flops: 1e14)], {link}, links: [(a: 0, b: 1, {link})])"
+    );
+    let topology = scratch.file("two.ron", text);
+    let topology = topology.to_str().unwrap();
+    let topology = format!("--devices 2 --topology {topology}");
+    for options in [
+        "--devices 1",
+        "--devices 64",
+        "--devices cpu,cpu",
+        "--devices cuda:0,cuda:1",
+        "--devices cuda:0,cuda:0,cpu",
+        topology.as_str(),
+        "--devices 2 --split-mode auto",
+        "--devices 2 --split-mode none",
+        "--devices 2 --split-mode tensor",
+        "--devices 2 -sm tensor",
+        "--devices 2 --tensor-split 3,1",
+        "--devices 2 -ts 3,1",
+        "--devices 2 -ts=3,1",
+        "--devices 4 -ts 1,0,0,1",
+        "--devices 4 -ts 0,0,0,1",
+        "--devices 4 -ts 2",
+        "--devices 2 --cache-type-k q8_0 --cache-type-v q4_0",
+        "--devices 2 -ctk bf16 -ctv iq4_nl",
+        "-c 1",
+        "--ctx-size 4294967296",
+        "--ubatch-size 1",
+        "-ub 4294967296",
+        "--parallel 1000",
+        "-np 1000 -c 1000",
+        "-fa on",
+        "-fa off",
+        "--flash-attn auto",
+        "-ncmoe 0",
+        "-v",
+        "--devices 3 --verbose",
+    ] {
+        let ran = plan(SMALL, options);
+        assert_eq!(ran.status, 0, "{options}: {}", ran.stderr);
+        assert!(!ran.stdout.is_empty());
+    }
+}
+
+#[test]
+fn every_cache_type_is_accepted_for_keys_and_values() {
+    for k in [
+        "f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "Q8_0",
+    ] {
+        let other = if k == "f16" { "q4_0" } else { "f16" };
+        for options in [
+            format!("-ctk {k} -ctv {other}"),
+            format!("-ctk {other} -ctv {k}"),
+        ] {
+            let ran = plan(SMALL, &format!("--devices 2 {options}"));
+            assert_eq!(ran.status, 0, "{options}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn options_that_are_not_planned_yet_say_so() {
+    for options in [
+        "-ot exps=CPU",
+        "--override-tensor exps=CPU,attn=host",
+        "-ncmoe 4",
+        "--n-cpu-moe 4",
+        "-cmoe",
+        "--cpu-moe",
+        "-nkvo",
+        "--no-kv-offload",
+        "-ngl 99",
+        "--n-gpu-layers 0",
+        "-sm layer",
+        "--split-mode layer",
+    ] {
+        refuses(&plan(SMALL, options), 2, "TPC0401");
+    }
+    let model = path(SMALL);
+    for executor in ["cpu", "cuda"] {
+        let ran = tpc([
+            "eval",
+            &model,
+            "--tokens",
+            "1",
+            "--logits",
+            "x",
+            "--executor",
+            executor,
+        ]);
+        refuses(&ran, 2, "TPC0401");
+    }
+}
+
+#[test]
+fn wrong_usage_gets_a_code_and_a_cure() {
+    for options in [
+        "--devices 0",
+        "--devices 65",
+        "--devices -1",
+        "--devices 99999999999999999999",
+        "--devices two",
+        "--devices cpu,,cpu",
+        "--devices cuda:",
+        "--devices cuda:x",
+        "--devices gpu:0",
+        "--devices",
+        "--split-mode row-wise",
+        "--tensor-split 1,2,3 --devices 2",
+        "--tensor-split 1,x --devices 2",
+        "--tensor-split 1,,2 --devices 3",
+        "--tensor-split -1,2 --devices 2",
+        "--tensor-split 0,0 --devices 2",
+        "--tensor-split nan,1 --devices 2",
+        "--tensor-split inf,1 --devices 2",
+        "--tensor-split 1e308,1e308 --devices 2",
+        "--cache-type-k q2_k",
+        "--cache-type-v i32",
+        "-ctk half",
+        "--ctx-size 0",
+        "--ctx-size 4294967297",
+        "--ctx-size 1000000000000000000",
+        "--ctx-size 99999999999999999999",
+        "--ctx-size 1e18",
+        "--ctx-size -5",
+        "--ubatch-size 0",
+        "--ubatch-size 18446744073709551615",
+        "--parallel 0",
+        "--parallel x",
+        "--format xml",
+        "--flash-attention on",
+        "--unknown",
+        "second.gguf",
+        "--devices 1 --devices 2",
+    ] {
+        refuses(&plan(SMALL, options), 2, "TPC0400");
+    }
+    let model = path(SMALL);
+    for words in [
+        vec![],
+        vec!["plan"],
+        vec!["plann", &model],
+        vec!["plan", "--devices", "2"],
+        vec!["dump", &model],
+        vec!["dump", &model, "--stage", "egraph"],
+        vec!["eval", &model],
+        vec!["eval", &model, "--tokens", "1"],
+        vec!["eval", &model, "--tokens", "1,x", "--logits", "out"],
+        vec!["eval", &model, "--tokens", "-1", "--logits", "out"],
+        vec![
+            "eval", &model, "--golden", "a", "--tokens", "1", "--logits", "out",
+        ],
+        vec!["eval", &model, "--golden", "a", "--tolerance", "nan"],
+        vec!["eval", &model, "--golden", "a", "--tolerance", "-1"],
+        vec!["inspect"],
+        vec!["synth", "llama-tiny"],
+        vec!["explain", "TPC0300", "TPC0301"],
+    ] {
+        refuses(&tpc(&words), 2, "TPC0400");
+    }
+}
+
+#[test]
+fn an_argument_that_is_not_text_is_no_panic() {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        let odd = OsStr::from_bytes(b"\xff\xfe");
+        refuses(&tpc([OsStr::new("plan"), odd]), 2, "TPC0100");
+        refuses(
+            &tpc([OsStr::new("plan"), odd, OsStr::new("--devices"), odd]),
+            2,
+            "TPC0400",
+        );
+        refuses(&tpc([odd]), 2, "TPC0400");
+    }
+}
+
+#[test]
+fn unreadable_files_get_a_code_and_a_cure() {
+    let scratch = Scratch::new();
+    let folder = scratch.0.to_str().unwrap();
+    let missing = scratch.path("missing.gguf");
+    let missing = missing.to_str().unwrap();
+    let empty = scratch.file("empty.gguf", "");
+    let text = scratch.file(
+        "text.gguf",
+        "Lorem ipsum dolor sit amet, consectetur adipiscing elit",
+    );
+    let header = fs::read(path(SMALL)).unwrap();
+    let cut = scratch.file("cut.gguf", &header[..header.len() / 2]);
+    for command in [&["plan"][..], &["inspect"], &["dump", "--stage", "model"]] {
+        let with = |file: &str| tpc(command.iter().copied().chain([file]));
+        refuses(&with(missing), 2, "TPC0100");
+        refuses(&with(folder), 2, "TPC0100");
+        refuses(&with(empty.to_str().unwrap()), 2, "TPC010");
+        refuses(&with(text.to_str().unwrap()), 2, "TPC0101");
+        refuses(&with(cut.to_str().unwrap()), 2, "TPC01");
+    }
+    refuses(&plan(SMALL, &format!("--topology {missing}")), 2, "TPC0402");
+    refuses(&plan(SMALL, &format!("--topology {folder}")), 2, "TPC0402");
+    let model = path(SMALL);
+    refuses(&tpc(["eval", &model, "--golden", missing]), 2, "TPC0402");
+    refuses(&tpc(["eval", &model, "--golden", folder]), 2, "TPC0402");
+    refuses(&tpc(["synth", "llama-tiny", "-o", folder]), 2, "TPC0402");
+    refuses(
+        &tpc(["synth", "llama-tiny", "-o", &format!("{missing}/x.gguf")]),
+        2,
+        "TPC0402",
+    );
+    refuses(&tpc(["synth", "nonesuch", "-o", missing]), 2, "TPC0408");
+}
+
+#[test]
+fn an_unsupported_model_is_a_finding() {
+    let scratch = Scratch::new();
+    let header = fs::read(path(SMALL)).unwrap();
+    let at = header.windows(5).position(|w| w == b"qwen3").unwrap();
+    let mut other = header;
+    other[at..at + 5].copy_from_slice(b"qwenX");
+    let file = scratch.file("other.gguf", other);
+    let ran = tpc(["plan", file.to_str().unwrap()]);
+    refuses(&ran, 1, "TPC0150");
+    assert_eq!(tpc(["inspect", file.to_str().unwrap()]).status, 0);
+}
+
+#[test]
+fn a_bad_topology_is_located() {
+    let scratch = Scratch::new();
+    let device = "(name: \"a\", bandwidth: 1e12, flops: 1e14)";
+    for (text, said) in [
+        (
+            "Topology(\n  devices: [(name: \"a\", bandwidth: 1e12, flops: lots)],\n)".to_owned(),
+            "line 2, column 48",
+        ),
+        (format!("Topology(devices: [{device}]"), "line 1, column "),
+        (
+            format!("Topology(devices: [{device}], spped: 1)"),
+            "line 1, column ",
+        ),
+        ("Topology(devices: [])".to_owned(), "empty"),
+        (String::new(), "line 1, column "),
+        (
+            "Topology(devices: [(name: \"a\", bandwidth: -1e12, flops: 1e14)])".to_owned(),
+            "a: bandwidth",
+        ),
+        (
+            "Topology(devices: [(name: \"a\", bandwidth: 1e12, flops: NaN)])".to_owned(),
+            "a: flops",
+        ),
+        (
+            "Topology(devices: [(name: \"a\", memory: Some(0), bandwidth: 1e12, flops: 1)])"
+                .to_owned(),
+            "a: memory",
+        ),
+        (
+            format!(
+                "Topology(devices: [{device}], links: [(a: 0, b: 7, link: (bandwidth: 1, latency_us: 1))])"
+            ),
+            "device 7",
+        ),
+        (
+            format!("Topology(devices: [{device}], link: (bandwidth: 1, latency_us: inf))"),
+            "latency_us",
+        ),
+    ] {
+        let file = scratch.file("bad.ron", &text);
+        let ran = plan(SMALL, &format!("--topology {}", file.display()));
+        refuses(&ran, 2, "TPC0403");
+        let line = ran.stderr.replace("\n  │", "");
+        assert!(line.contains(said), "{text}: {}", ran.stderr);
+    }
+    let file = scratch.file("bytes.ron", b"Topology(\xff)");
+    refuses(
+        &plan(SMALL, &format!("--topology {}", file.display())),
+        2,
+        "TPC0403",
+    );
+}
+
+#[test]
+fn a_plan_that_does_not_fit_is_printed_and_fails() {
+    let scratch = Scratch::new();
+    let text =
+        "Topology(devices: [(name: \"a\", memory: Some(1e8), bandwidth: 1e12, flops: 1e14)])";
+    let file = scratch.file("small.ron", text);
+    let ran = plan(
+        SMALL,
+        &format!("--devices 2 --topology {} --format json", file.display()),
+    );
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("TPC0300"), "{}", ran.stderr);
+    let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(json["verdict"], "error");
+    documented(&json);
+    assert!(
+        json["diagnostics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|d| d["code"] == "TPC0300")
+    );
+}
+
+#[track_caller]
+fn keys(json: &Json, expected: &[&str]) {
+    let mut found: Vec<&str> = json
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let mut expected = expected.to_vec();
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[track_caller]
+fn numbers(json: &Json, names: &[&str]) {
+    for n in names {
+        assert!(json[n].is_u64(), "{n}: {}", json[n]);
+    }
+}
+
+#[track_caller]
+fn strings(json: &Json, names: &[&str]) {
+    for n in names {
+        assert!(json[n].is_string(), "{n}: {}", json[n]);
+    }
+}
+
+#[track_caller]
+fn place(json: &Json) {
+    let bytes = [
+        "weights_bytes",
+        "kv_bytes",
+        "state_bytes",
+        "compute_bytes",
+        "total_bytes",
+    ];
+    keys(
+        json,
+        &[&["name", "kind", "capacity_bytes"][..], &bytes].concat(),
+    );
+    strings(json, &["name", "kind"]);
+    numbers(json, &bytes);
+    let parts: u64 = bytes[..4].iter().map(|n| json[n].as_u64().unwrap()).sum();
+    assert_eq!(json["total_bytes"].as_u64().unwrap(), parts);
+    assert!(json["capacity_bytes"].is_null() || json["capacity_bytes"].is_u64());
+}
+
+fn range(json: &Json) -> [u64; 2] {
+    let pair = json.as_array().unwrap();
+    assert_eq!(pair.len(), 2);
+    [pair[0].as_u64().unwrap(), pair[1].as_u64().unwrap()]
+}
+
+/// Ranges of a device: one, or several segments.
+fn ranges(json: &Json) -> Vec<[u64; 2]> {
+    match json.as_array().unwrap().first() {
+        Some(first) if first.is_array() => json.as_array().unwrap().iter().map(range).collect(),
+        Some(_) => vec![range(json)],
+        None => Vec::new(),
+    }
+}
+
+#[track_caller]
+fn tensor(json: &Json, devices: usize) {
+    keys(
+        json,
+        &["name", "dtype", "ne", "place", "sharding", "kind", "layer"],
+    );
+    strings(json, &["name", "dtype", "place", "kind"]);
+    assert!(json["layer"].is_null() || json["layer"].is_u64());
+    let ne: Vec<u64> = json["ne"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| n.as_u64().unwrap())
+        .collect();
+    assert_eq!(ne.len(), 4);
+    let sharding = &json["sharding"];
+    keys(sharding, &["kind", "axis", "ranges"]);
+    match sharding["kind"].as_str().unwrap() {
+        "mirrored" => assert!(sharding["axis"].is_null()),
+        "split" => {
+            let axis = sharding["axis"].as_u64().unwrap() as usize;
+            let all = sharding["ranges"].as_array().unwrap();
+            assert_eq!(all.len(), devices);
+            let mut held: Vec<[u64; 2]> =
+                all.iter().flat_map(ranges).filter(|r| r[1] > 0).collect();
+            held.sort_unstable();
+            let mut end = 0;
+            for [start, len] in held {
+                assert!(start <= end, "{} has a gap at {end}", json["name"]);
+                end = end.max(start + len);
+            }
+            assert_eq!(end, ne[axis], "{}", json["name"]);
+        }
+        other => panic!("{other}"),
+    }
+}
+
+/// The keys and types of the command-line contract, and those that were added since.
+#[track_caller]
+fn documented(json: &Json) {
+    keys(
+        json,
+        &[
+            "tpc",
+            "model",
+            "verdict",
+            "split_mode",
+            "devices",
+            "host",
+            "tensors",
+            "collectives",
+            "estimate",
+            "mirrored_bytes",
+            "mirrored",
+            "search",
+            "diagnostics",
+        ],
+    );
+    assert_eq!(json["tpc"], 1);
+    assert!(["ok", "error"].contains(&json["verdict"].as_str().unwrap()));
+    assert!(["none", "tensor"].contains(&json["split_mode"].as_str().unwrap()));
+    let model = &json["model"];
+    keys(
+        model,
+        &[
+            "path",
+            "arch",
+            "name",
+            "n_layer",
+            "n_params",
+            "bytes",
+            "n_ctx",
+            "unused_bytes",
+        ],
+    );
+    strings(model, &["path", "arch", "name"]);
+    numbers(
+        model,
+        &["n_layer", "n_params", "bytes", "n_ctx", "unused_bytes"],
+    );
+    let devices = json["devices"].as_array().unwrap();
+    devices.iter().for_each(place);
+    place(&json["host"]);
+    let group = if json["split_mode"] == "none" {
+        1
+    } else {
+        devices.len()
+    };
+    json["tensors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .for_each(|t| tensor(t, group));
+    keys(&json["collectives"], &["decode", "prefill"]);
+    for batch in ["decode", "prefill"] {
+        let counts = [
+            "all_reduce",
+            "all_gather",
+            "reduce_scatter",
+            "all_to_all",
+            "copies",
+            "bytes",
+        ];
+        keys(&json["collectives"][batch], &counts);
+        numbers(&json["collectives"][batch], &counts);
+    }
+    let times = ["decode_us", "prefill_us", "baseline_single_us"];
+    keys(&json["estimate"], &times);
+    assert!(
+        times
+            .iter()
+            .all(|t| json["estimate"][t].as_f64().is_some_and(|x| x > 0.0))
+    );
+    numbers(json, &["mirrored_bytes"]);
+    json["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .for_each(diagnostic);
+}
+
+#[track_caller]
+fn diagnostic(json: &Json) {
+    keys(json, &["code", "severity", "message", "entity", "help"]);
+    strings(json, &["code", "severity", "message", "entity"]);
+    assert!(json["code"].as_str().unwrap().starts_with("TPC"));
+    assert!(["error", "warning", "note"].contains(&json["severity"].as_str().unwrap()));
+    assert!(json["help"].is_null() || json["help"].is_string());
+}
+
+#[test]
+fn json_has_the_documented_keys() {
+    for options in [
+        "",
+        "--devices 3",
+        "--devices 12",
+        "--devices 2 -sm none",
+        "--devices cpu,cuda:0 -ts 3,1",
+    ] {
+        for header in [SMALL, "gpt-oss", "phi-4"] {
+            let ran = plan(header, &format!("{options} --format json"));
+            assert_eq!(ran.status, 0, "{}", ran.stderr);
+            documented(&serde_json::from_str(&ran.stdout).unwrap());
+        }
+    }
+}
+
+#[test]
+fn json_of_a_refusal_has_the_verdict_and_the_diagnostics() {
+    let scratch = Scratch::new();
+    let missing = scratch.path("missing.gguf");
+    let missing = missing.to_str().unwrap();
+    let model = path(SMALL);
+    for (words, status) in [
+        (vec!["plan", missing], 2),
+        (vec!["plan", &model, "--devices", "0"], 2),
+        (vec!["plan", &model, "-ngl", "3"], 2),
+        (vec!["plan", &model, "--ctx-size", "0"], 2),
+    ] {
+        let ran = tpc(words.iter().chain(&["--format", "json"]));
+        assert_eq!(ran.status, status);
+        let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+        keys(&json, &["tpc", "model", "verdict", "diagnostics"]);
+        assert_eq!(
+            (&json["tpc"], &json["verdict"]),
+            (&Json::from(1), &Json::from("error"))
+        );
+        assert_eq!(json["model"]["path"], words[1]);
+        let all = json["diagnostics"].as_array().unwrap();
+        all.iter().for_each(diagnostic);
+        assert!(ran.stderr.contains(all[0]["code"].as_str().unwrap()));
+        let ran = tpc(words.iter().chain(&["--format", "ron"]));
+        assert_eq!(ran.status, status);
+        assert!(
+            ron::from_str::<ron::Value>(&ran.stdout).is_ok(),
+            "{}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
+fn ron_says_what_json_says() {
+    let json = plan(SMALL, "--devices 3 --format json");
+    let ron = plan(SMALL, "--devices 3 --format ron");
+    let json: Json = serde_json::from_str(&json.stdout).unwrap();
+    let ron: ron::Value = ron::from_str(&ron.stdout).unwrap();
+    let get = |names: &[&str]| {
+        names.iter().fold(ron.clone(), |v, name| match v {
+            ron::Value::Map(map) => map[&ron::Value::String((*name).to_owned())].clone(),
+            other => panic!("{name} of {other:?}"),
+        })
+    };
+    assert_eq!(get(&["verdict"]), ron::Value::String("ok".to_owned()));
+    let ron::Value::Number(n) = get(&["model", "n_params"]) else {
+        panic!()
+    };
+    assert_eq!(n.into_f64(), json["model"]["n_params"].as_f64().unwrap());
+    let ron::Value::Seq(tensors) = get(&["tensors"]) else {
+        panic!()
+    };
+    assert_eq!(tensors.len(), json["tensors"].as_array().unwrap().len());
+}
+
+#[test]
+fn devices_hold_the_file_and_what_is_mirrored() {
+    for header in headers() {
+        for n in 1..=8_u64 {
+            let ran = tpc([
+                "plan",
+                &header,
+                "--devices",
+                &n.to_string(),
+                "-c",
+                "512",
+                "--format",
+                "json",
+            ]);
+            assert_eq!(ran.status, 0, "{header}: {}", ran.stderr);
+            let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+            let number = |v: &Json| v.as_u64().unwrap();
+            let held: u64 = json["devices"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|d| number(&d["weights_bytes"]))
+                .sum();
+            let held = held + number(&json["host"]["weights_bytes"]);
+            let used = number(&json["model"]["bytes"]) - number(&json["model"]["unused_bytes"]);
+            assert_eq!(
+                held,
+                used + number(&json["mirrored_bytes"]),
+                "{header} on {n}"
+            );
+            if n == 1 {
+                assert_eq!(number(&json["mirrored_bytes"]), 0, "{header}");
+            }
+            let causes: u64 = json["mirrored"]
+                .as_object()
+                .unwrap()
+                .values()
+                .map(number)
+                .sum();
+            assert_eq!(causes, number(&json["mirrored_bytes"]), "{header} on {n}");
+        }
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_only() {
+    for value in [None, Some("1"), Some("")] {
+        let mut command = Command::new(TPC);
+        command
+            .args(["plan", "--devices", "0", "x"])
+            .env_remove("NO_COLOR");
+        command
+            .env("CLICOLOR_FORCE", "1")
+            .env("FORCE_COLOR", "1")
+            .env("TERM", "xterm-256color");
+        if let Some(v) = value {
+            command.env("NO_COLOR", v);
+        }
+        let ran = Ran::from(command.output().unwrap());
+        assert!(!ran.stderr.contains('\x1b'), "{:?}", ran.stderr);
+    }
+    for command in [&["plan", "--help"][..], &["plan", "--bogus"]] {
+        let mut command = {
+            let mut c = Command::new(TPC);
+            c.args(command);
+            c
+        };
+        let ran = Ran::from(command.env("CLICOLOR_FORCE", "1").output().unwrap());
+        assert!(!(ran.stdout + &ran.stderr).contains('\x1b'));
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_output_quietly() {
+    let model = path("llama-3.1-405b");
+    for words in [
+        vec!["dump", &model, "--stage", "programs", "--devices", "2"],
+        vec!["plan", &model, "--format", "json"],
+        vec!["inspect", &model, "-v"],
+        vec!["explain"],
+        vec!["--help"],
+    ] {
+        let mut child = Command::new(TPC)
+            .args(&words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let mut first = [0; 16];
+        if words[0] == "dump" {
+            out.read_exact(&mut first).unwrap();
+        }
+        drop(out);
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{words:?}");
+    }
+    // Neither does it matter to diagnostics.
+    let mut child = Command::new(TPC)
+        .args(["plan", "nonesuch"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+}
+
+#[test]
+fn two_runs_are_alike() {
+    let model = path("gpt-oss");
+    let again = |words: &[&str]| {
+        let first = tpc(words);
+        assert_eq!(first.status, 0, "{}", first.stderr);
+        assert_eq!(first, tpc(words), "{words:?}");
+    };
+    for format in ["table", "json", "ron"] {
+        again(&["plan", &model, "--devices", "3", "--format", format, "-v"]);
+    }
+    for stage in ["model", "factors", "sharded", "programs"] {
+        again(&["dump", &model, "--devices", "3", "--stage", stage]);
+    }
+    again(&["inspect", &model, "-v"]);
+    again(&["explain"]);
+    let scratch = Scratch::new();
+    let bytes = || fs::read(scratch.model("llama-tiny")).unwrap();
+    assert!(bytes() == bytes());
+}
+
+#[test]
+fn explain_knows_every_code() {
+    let list = tpc(["explain"]);
+    assert_eq!((list.status, list.stderr.as_str()), (0, ""));
+    let codes: Vec<&str> = list
+        .stdout
+        .lines()
+        .map(|l| l.split_whitespace().next().unwrap())
+        .collect();
+    assert!(codes.len() > 100 && codes.is_sorted());
+    let mut unique = codes.clone();
+    unique.dedup();
+    assert_eq!(unique, codes);
+    for code in ["TPC0100", "TPC0301", "tpc0301", "TPC0408"] {
+        let one = tpc(["explain", code]);
+        assert_eq!((one.status, one.stderr.as_str()), (0, ""));
+        assert!(
+            one.stdout.starts_with(&code.to_uppercase()),
+            "{}",
+            one.stdout
+        );
+        assert!(one.stdout.lines().count() > 2);
+    }
+    for code in ["TPC9999", "", "0301", "TPC0301x"] {
+        refuses(&tpc(["explain", code]), 2, "TPC0407");
+    }
+}
+
+#[test]
+fn inspect_tells_what_is_in_a_header() {
+    let model = path(SMALL);
+    let short = tpc(["inspect", &model]);
+    assert_eq!((short.status, short.stderr.as_str()), (0, ""));
+    for part in [
+        "header only",
+        "general.architecture",
+        "qwen3",
+        "tensors",
+        "q8_0",
+    ] {
+        assert!(short.stdout.contains(part), "{part}: {}", short.stdout);
+    }
+    let long = tpc(["inspect", &model, "--verbose"]);
+    assert!(
+        long.stdout.contains("blk.27.ffn_down.weight"),
+        "{}",
+        long.stdout
+    );
+    assert!(long.stdout.len() > short.stdout.len());
+}
+
+#[test]
+fn what_is_dumped_parses_and_verifies() {
+    for header in [SMALL, "gpt-oss", "phi-4", "gemma-3"] {
+        for stage in ["model", "sharded", "programs"] {
+            let ran = tpc(["dump", &path(header), "--devices", "3", "--stage", stage]);
+            assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+            let parsed = tpc_ir::text::parse(&ran.stdout)
+                .unwrap_or_else(|e| panic!("{header} {stage}: {e:?}"));
+            assert!(
+                tpc_ir::verify::verify(&parsed.graph).is_ok(),
+                "{header} {stage}"
+            );
+            assert_eq!(parsed.graph.to_string(), ran.stdout, "{header} {stage}");
+        }
+        let ran = tpc(["dump", &path(header), "--stage", "factors"]);
+        assert!(
+            ran.status == 0 && ran.stdout.contains("may be split"),
+            "{}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
+fn eval_compares_with_what_it_wrote() {
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let model = model.to_str().unwrap();
+    let golden = scratch.path("golden.logits");
+    let golden = golden.to_str().unwrap();
+    let wrote = tpc(["eval", model, "--tokens", "3,1,4,1,5", "--logits", golden]);
+    assert_eq!(
+        (wrote.status, wrote.stdout.as_str(), wrote.stderr.as_str()),
+        (0, "", "")
+    );
+    for options in [
+        &["--devices", "2"][..],
+        &["--devices", "3", "-ub", "2"],
+        &["-ts", "1,0", "--devices", "2"],
+    ] {
+        let ran = tpc(["eval", model, "--golden", golden].iter().chain(options));
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{options:?}");
+        let last = ran.stdout.lines().last().unwrap();
+        let words: Vec<&str> = last.split(' ').collect();
+        assert!(
+            words[0].starts_with("nmse=") && words[1].starts_with("max_abs="),
+            "{last}"
+        );
+        assert_eq!((words.len(), words[2]), (3, "tokens=5"));
+        assert!(
+            words[..2]
+                .iter()
+                .all(|w| w.split_once('=').unwrap().1.parse::<f64>().is_ok())
+        );
+    }
+    let bytes = fs::read(golden).unwrap();
+    let eval = |bytes: &[u8]| {
+        tpc([
+            "eval",
+            model,
+            "--golden",
+            scratch.file("bad.logits", bytes).to_str().unwrap(),
+        ])
+    };
+    for n in [0, 3, 4, 15, 16, 20, bytes.len() - 1] {
+        refuses(&eval(&bytes[..n]), 2, "TPC0404");
+    }
+    refuses(&eval(&[bytes.as_slice(), &[0]].concat()), 2, "TPC0404");
+    let with = |at: usize, word: i32| {
+        let mut b = bytes.clone();
+        b[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        b
+    };
+    refuses(&eval(&with(0, 0x4655_4747)), 2, "TPC0404");
+    refuses(&eval(&with(4, i32::MAX)), 2, "TPC0404");
+    refuses(&eval(&with(8, -1)), 2, "TPC0404");
+    refuses(&eval(&with(16, -1)), 2, "TPC0404");
+    // A token that the vocabulary has not.
+    refuses(&eval(&with(16, i32::MAX)), 1, "TPC05");
+    // Logits of a smaller vocabulary.
+    let n = i32::from_le_bytes(bytes[8..12].try_into().unwrap());
+    let mut other = with(8, n - 1);
+    other.truncate(other.len() - 5 * 4);
+    refuses(&eval(&other), 1, "TPC0406");
+    // Other logits: the figures are printed, and the status says that they are too large.
+    let ran = eval(&with(bytes.len() - 4, 100.0_f32.to_bits().cast_signed()));
+    assert_eq!(ran.status, 1);
+    assert!(
+        ran.stdout.starts_with("nmse=") && ran.stderr.contains("TPC0406"),
+        "{ran:?}"
+    );
+    let ran = tpc(["eval", model, "--golden", golden, "--tolerance", "0"]);
+    assert_eq!(ran.status, 1, "rounded to f32");
+}
+
+#[test]
+fn eval_of_a_header_needs_the_data() {
+    let ran = tpc([
+        "eval",
+        &path(SMALL),
+        "--tokens",
+        "1",
+        "--logits",
+        "never-written",
+    ]);
+    refuses(&ran, 2, "TPC0405");
+    assert!(!Path::new("never-written").exists());
+}
+
+#[test]
+fn odd_models_are_planned_and_run() {
+    let scratch = Scratch::new();
+    for spec in [
+        "llama:layers=1,embd=32,heads=1,kv_heads=1,ff=32,vocab=1,type=f32",
+        "llama:layers=1,embd=32,heads=1,kv_heads=1,head_dim=2,ff=1,vocab=2,type=f32",
+        "qwen3:layers=1,embd=33,heads=3,kv_heads=3,head_dim=6,ff=7,vocab=5,type=f32",
+        "qwen3moe:layers=1,embd=32,heads=2,kv_heads=1,head_dim=16,experts=1,experts_used=1,ff=32,vocab=9,type=f32",
+        "llama:layers=3,embd=64,heads=4/2/4,kv_heads=2/2/1,head_dim=16,ff=64/32/96,vocab=9,type=f32",
+        "gpt-oss:layers=2,embd=96,heads=3,kv_heads=1,head_dim=32,ff=32,experts=5,experts_used=5,vocab=9",
+        "olmo2:layers=2,embd=48,heads=3,kv_heads=3,ff=5,vocab=7,type=f16",
+    ] {
+        let model = scratch.model(spec);
+        let model = model.to_str().unwrap();
+        let golden = scratch.path("golden.logits");
+        let golden = golden.to_str().unwrap();
+        let one = tpc(["eval", model, "--tokens", "0,0,0", "--logits", golden]);
+        assert_eq!(one.status, 0, "{spec}: {}", one.stderr);
+        for options in [
+            "--devices 2",
+            "--devices 5",
+            "--devices 64",
+            "--devices 3 -ts 0,0,1",
+            "--devices 4 -np 1000",
+        ] {
+            let words = ["eval", model, "--golden", golden]
+                .into_iter()
+                .chain(options.split(' '));
+            let ran = tpc(words);
+            assert_eq!(ran.status, 0, "{spec} {options}: {}", ran.stderr);
+        }
+    }
+}
