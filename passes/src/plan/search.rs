@@ -132,22 +132,19 @@ pub(super) fn search<'b>(
 
 /// The connected parts of the conflict graph: options of different parts never exclude each other.
 fn parts(n: usize, conflict: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
-    let mut part_of: Vec<Option<usize>> = vec![None; n];
+    let mut left: Vec<usize> = (0..n).collect();
     let mut out: Vec<Vec<usize>> = Vec::new();
-    for start in 0..n {
-        if part_of[start].is_some() {
-            continue;
-        }
+    while let Some(&start) = left.first() {
         let mut part = vec![start];
-        part_of[start] = Some(out.len());
+        left.remove(0);
         let mut i = 0;
         while i < part.len() {
-            for next in 0..n {
-                if part_of[next].is_none() && conflict(part[i], next) {
-                    part_of[next] = Some(out.len());
-                    part.push(next);
-                }
-            }
+            let (meets, others): (Vec<usize>, Vec<usize>) = left
+                .iter()
+                .copied()
+                .partition(|&next| conflict(part[i], next));
+            part.extend(meets);
+            left = others;
             i += 1;
         }
         part.sort_unstable();
