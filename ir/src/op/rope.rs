@@ -2,7 +2,7 @@
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
-use super::rule::{Expr, Linearity, Role, Rule, opd};
+use super::rule::{Linearity, Role, Rule, opd};
 use super::types::{Inferred, TypeError, equal, f32_of, integer, real};
 use crate::dims::Dim;
 use crate::types::TensorType;
@@ -194,11 +194,16 @@ impl OpDef for Rope {
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let per_token = Expr::Fresh(0, self.mode.positions().into());
-        let rule = Rule::same_as_first()
-            .eq(opd(1, 0), Expr::Product(vec![per_token, opd(0, 2)]))
+        let mut rule = Rule::same_as_first()
             .role(Role::Whole, opd(0, 0))
             .linear(Linearity::Each(vec![0]));
+        rule = match self.mode.sections() {
+            None => rule.eq(opd(1, 0), opd(0, 2)),
+            // All positions of a token are needed where the token is.
+            Some(_) => rule
+                .role(Role::Whole, opd(1, 0))
+                .role(Role::Whole, opd(0, 2)),
+        };
         if operands.len() == 3 {
             rule.role(Role::Whole, opd(2, 0))
         } else {
