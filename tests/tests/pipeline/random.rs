@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::{Input, InputKind, MulMat};
+use tpc_ir::op::{Inferred, Input, InputKind, MulMat};
 use tpc_ir::verify::{VerifyError, verify};
 use tpc_ir::{Bindings, DType, Dim, Graph, Op, Output, Place, Range, Symbol, TensorType, Value};
 use tpc_passes::factors::{Analysis, Factors};
@@ -55,6 +55,8 @@ pub struct Builder {
     pub tokens: u64,
     /// Per input, the bound of its integers; 0 for reals.
     inputs: BTreeMap<String, (TensorType, u64)>,
+    /// Further outputs, beside the one that a case returns.
+    pub also: Vec<Value>,
 }
 
 pub fn d(n: u64) -> Dim {
@@ -70,6 +72,7 @@ impl Builder {
             rng,
             tokens,
             inputs: BTreeMap::new(),
+            also: Vec::new(),
         }
     }
 
@@ -124,6 +127,19 @@ impl Builder {
         self.graph
             .push_inferred(op, operands, Place::Host, None)
             .expect("the generator makes valid ops")
+    }
+
+    /// An op with two results.
+    pub fn push_two(&mut self, op: impl Into<Op>, operands: Vec<Value>) -> [Value; 2] {
+        let op = op.into();
+        let types: Vec<&TensorType> = operands.iter().map(|&v| &self.graph.value(v).ty).collect();
+        let types = match op.infer(&types).expect("the generator makes valid ops") {
+            Inferred::Types(t) => t,
+            Inferred::Declared => panic!("the types follow from the operands"),
+        };
+        let inst = self.graph.push(op, operands, types, Place::Host, None);
+        let results = self.graph.inst(inst).results.clone();
+        results.try_into().expect("two results")
     }
 
     pub fn dims(&self, v: Value) -> [Dim; 4] {
@@ -266,7 +282,10 @@ pub fn random_choice(
 /// # Panics
 /// When what the planner's passes make cannot be lowered or run, or verifies only because the verifier errs.
 pub fn split_and_run(mut b: Builder, out: Value) -> Fate {
-    b.graph.outputs.push(Output::Named("out".into(), out));
+    let names: Vec<String> = (0..=b.also.len()).map(|i| format!("out{i}")).collect();
+    for (name, v) in names.iter().zip([out].iter().chain(&b.also)) {
+        b.graph.outputs.push(Output::Named(name.clone(), *v));
+    }
     let graph = &b.graph;
     verify(graph).expect("the generator makes valid graphs");
     let devices = b.rng.range(1, 5) as usize;
@@ -278,8 +297,8 @@ pub fn split_and_run(mut b: Builder, out: Value) -> Fate {
     if choice.options.is_empty() {
         return Fate::Nothing;
     }
-    let names: Vec<String> = (0..devices).map(|i| format!("cpu:{i}")).collect();
-    let sharded = match shard(graph, &factors, &analysis, &users, &choice, &names) {
+    let cpus: Vec<String> = (0..devices).map(|i| format!("cpu:{i}")).collect();
+    let sharded = match shard(graph, &factors, &analysis, &users, &choice, &cpus) {
         Ok(s) => s,
         Err(ShardError::Clash(_)) => return Fate::Clash,
         Err(e) => panic!("{e}\n{graph}"),
@@ -325,17 +344,12 @@ pub fn split_and_run(mut b: Builder, out: Value) -> Fate {
         let out = interpreter
             .run(&bindings, &mut inputs)
             .unwrap_or_else(|e| panic!("{e}\n{g}"));
-        let out = &out["out"];
-        out.reals().map_or_else(
-            |_| {
-                out.ints()
-                    .expect("integers")
-                    .iter()
-                    .map(|&i| i as f64)
-                    .collect()
-            },
-            |r| r.to_vec(),
-        )
+        let numbers = |t: &Tensor| -> Vec<f64> {
+            let ints = |_| t.ints().expect("integers").iter().map(|&i| i as f64);
+            t.reals()
+                .map_or_else(|e| ints(e).collect(), |r| r.into_owned())
+        };
+        names.iter().flat_map(|n| numbers(&out[n])).collect()
     };
     let (whole, parts) = (run(graph), run(&programs));
     assert_eq!(whole.len(), parts.len(), "{sharded}\n{programs}");
