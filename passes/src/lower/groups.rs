@@ -39,7 +39,7 @@ impl Lowering<'_> {
         let (Some(m), Some(f)) = (runs(grouping.many), runs(grouping.few[0])) else {
             return Ok(None);
         };
-        let group = if few == 0 { 1 } else { many / few };
+        let group = many.checked_div(few).unwrap_or(1);
         let parts = pieces(&m, &f, group.max(1)).ok_or_else(rebase)?;
         let held = tpc_ir::sharding::runs_len(&f);
         match parts.as_slice() {

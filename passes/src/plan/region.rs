@@ -27,7 +27,7 @@ pub fn regions(graph: &Graph, analysis: &Analysis) -> Vec<Region> {
         .insts()
         .filter(|(_, d)| d.layer.is_some())
         .map(|(i, _)| i)
-        .last();
+        .next_back();
     // What belongs to no layer comes before the first or after the last, wherever it stands among layers.
     let mut by_place: BTreeMap<(u8, u32), Region> = BTreeMap::new();
     for (inst, data) in graph.insts() {
