@@ -5,6 +5,7 @@
 //! The `tpc` program is [`cli`].
 
 pub mod arch;
+pub mod capture;
 pub mod cli;
 pub mod diag;
 pub mod gguf;

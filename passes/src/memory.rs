@@ -34,7 +34,8 @@ pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footpri
     let mut base: Vec<Value> = programs.values().map(|(v, _)| v).collect();
     let mut last_use = vec![0_usize; base.len()];
     for (i, (_, inst)) in programs.insts().enumerate() {
-        if matches!(inst.op, Op::SetRows(_) | Op::Slice(_)) || inst.op.is_layout() {
+        if matches!(inst.op, Op::SetRows(_) | Op::SetSlice(_) | Op::Slice(_)) || inst.op.is_layout()
+        {
             base[inst.results[0].index()] = base[inst.operands[0].index()];
         }
         for v in inst.operands.iter().chain(&inst.results) {

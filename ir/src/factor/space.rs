@@ -180,6 +180,22 @@ impl Space {
         &self.vars[self.find(v).index()].size
     }
 
+    /// The size that `v` has when the variables that `new` knows have other sizes; `None` on overflow. `new` sees
+    /// variables that stand for themselves ([`Self::find`]), from the top of the tree down.
+    pub fn resized(&self, v: Var, new: &dyn Fn(Var) -> Option<Dim>) -> Option<Dim> {
+        let v = self.find(v);
+        if let Some(size) = new(v) {
+            return Some(size);
+        }
+        let all =
+            |k: &[Var]| -> Option<Vec<Dim>> { k.iter().map(|&x| self.resized(x, new)).collect() };
+        match &self.vars[v.index()].kind {
+            Kind::Product(k) => Dim::product(&all(k)?),
+            Kind::Sum(k) => Dim::sum(&all(k)?),
+            Kind::Leaf(_) | Kind::Alias(_) => Some(self.size(v).clone()),
+        }
+    }
+
     /// The label of `v`, when it is a leaf.
     pub fn label(&self, v: Var) -> Option<Label> {
         match self.vars[self.find(v).index()].kind {

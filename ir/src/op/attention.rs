@@ -158,7 +158,7 @@ impl OpDef for FlashAttn {
             many: (0, 2),
             few: &[(1, 2), (2, 2)],
             along: &[(4, 0)],
-            result: 1,
+            results: &[1],
         }]
     }
 

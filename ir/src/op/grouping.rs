@@ -1,4 +1,5 @@
-//! Axes whose indices meet those of another operand in groups: query heads and KV heads, batches and matrices.
+//! Axes whose indices meet those of another operand in groups: query heads and KV heads, batches and matrices, heads
+//! and groups of a scan.
 
 use crate::sharding::Run;
 
@@ -9,10 +10,10 @@ pub struct Grouping {
     pub many: (usize, usize),
     /// Operands and axes of the smaller number, all split alike.
     pub few: &'static [(usize, usize)],
-    /// Optional operands with an axis that runs along `many`.
+    /// Operands, where given, with an axis that runs along `many`.
     pub along: &'static [(usize, usize)],
-    /// The axis of the result that runs along `many`.
-    pub result: usize,
+    /// Per result, its axis that runs along `many`.
+    pub results: &'static [usize],
 }
 
 /// Parts of a device's indices that meet in equal groups: `many` consecutive local indices meet `few` consecutive ones.

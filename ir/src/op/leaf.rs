@@ -82,6 +82,9 @@ pub enum InputKind {
     Tokens,
     /// Position of each token in its sequence, `i32[n_tokens]`.
     Positions,
+    /// The four positions of each token, for rope with sections, `i32[4 · n_tokens]`: those of time of all tokens, then
+    /// those of height, of width, and the last ones.
+    PositionsMrope,
     /// Cell of the KV cache that each token is stored in, `i64[n_tokens]`.
     CacheRows,
     /// The same for the cache of layers with a sliding window.
@@ -97,9 +100,10 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    const NAMED: [(&'static str, InputKind); 7] = [
+    const NAMED: [(&'static str, InputKind); 8] = [
         ("tokens", InputKind::Tokens),
         ("positions", InputKind::Positions),
+        ("positions_mrope", InputKind::PositionsMrope),
         ("cache_rows", InputKind::CacheRows),
         ("cache_rows_swa", InputKind::CacheRowsSwa),
         ("mask", InputKind::Mask),

@@ -41,13 +41,13 @@ impl OpDef for MulMat {
                 many: (1, 2),
                 few: &[(0, 2)],
                 along: &[],
-                result: 2,
+                results: &[2],
             },
             Grouping {
                 many: (1, 3),
                 few: &[(0, 3)],
                 along: &[],
-                result: 3,
+                results: &[3],
             },
         ]
     }

@@ -13,7 +13,9 @@ mod leaf;
 mod local;
 mod matmul;
 mod norm;
+mod opaque;
 mod pending;
+mod recurrent;
 mod reduce;
 mod rope;
 mod rows;
@@ -31,11 +33,13 @@ pub use leaf::{Input, InputKind, State, Weight};
 pub use local::{LocalCtx, Sharded};
 pub use matmul::MulMat;
 pub use norm::{Norm, NormApply, NormKind, NormStats};
+pub use opaque::Opaque;
 pub use pending::{ActiveRoles, OperandState, pending_result};
-pub use reduce::{Sum, TopK};
+pub use recurrent::{GatedDeltaNet, SsmConv, SsmScan};
+pub use reduce::{ArgSort, SortOrder, Sum, TopK};
 pub use rope::{Rope, RopeMode};
-pub use rows::{GetRows, SetRows};
-pub use rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
+pub use rows::{GetRows, SetRows, SetSlice};
+pub use rule::{Expr, Linearity, Role, Rule, Slot, opd, res, res_of};
 pub use shape::{Concat, Pad, Permute, Repeat, Reshape, Slice};
 pub use types::{Inferred, TypeError};
 
@@ -164,17 +168,23 @@ ops! {
     AddId,
     GetRows,
     SetRows,
+    SetSlice,
     Rope,
     SoftMax,
     FlashAttn,
+    SsmConv,
+    SsmScan,
+    GatedDeltaNet,
     Sum,
     TopK,
+    ArgSort,
     Reshape,
     Permute,
     Slice,
     Concat,
     Repeat,
     Pad,
+    Opaque,
     Copy,
     AllReduce,
     AllGather,

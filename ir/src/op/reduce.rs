@@ -1,4 +1,4 @@
-//! Sums and selections along an axis.
+//! Sums, selections and orders along an axis.
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
@@ -82,12 +82,69 @@ impl OpDef for TopK {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let mut rule = Rule::opaque()
-            .role(Role::Whole, opd(0, 0))
-            .role(Role::Whole, res(0));
-        for i in 1..RANK {
-            rule = rule.eq(opd(0, i), res(i));
+        whole_rows()
+    }
+}
+
+/// The rule of ops that see every row as a whole and give indices into it.
+fn whole_rows() -> Rule {
+    Rule::opaque()
+        .same(0, &[1, 2, 3])
+        .role(Role::Whole, opd(0, 0))
+        .role(Role::Whole, res(0))
+}
+
+/// Which way to sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SortOrder {
+    /// Smallest first.
+    Ascending,
+    /// Largest first.
+    Descending,
+}
+
+impl SortOrder {
+    /// Both orders.
+    pub const ALL: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
+
+    const fn word(self) -> &'static str {
+        match self {
+            SortOrder::Ascending => "asc",
+            SortOrder::Descending => "desc",
         }
-        rule
+    }
+}
+
+/// The indices that sort every row (equal elements: lowest index first). Operand: `x`; result `i32` of the same sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArgSort {
+    /// Which way.
+    pub order: SortOrder,
+}
+
+impl OpDef for ArgSort {
+    const NAMES: &'static [&'static str] = &["argsort"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("order", Attr::Word(self.order.word().to_owned()))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        let word = required("order", attrs.word("order")?)?;
+        let order = SortOrder::ALL.into_iter().find(|o| o.word() == word);
+        order.map(|order| ArgSort { order }).ok_or(AttrError::Kind {
+            name: "order",
+            expected: "asc or desc",
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        Ok((*x).clone().with_dtype(DType::I32).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        whole_rows()
     }
 }

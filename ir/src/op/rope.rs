@@ -4,6 +4,7 @@ use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::rule::{Linearity, Role, Rule, opd};
 use super::types::{Inferred, TypeError, equal, f32_of, integer, real};
+use crate::dims::Dim;
 use crate::types::TensorType;
 
 /// Which elements of a row form a rotated pair.
@@ -13,11 +14,81 @@ pub enum RopeMode {
     Norm,
     /// Halves: `i` and `i + n_dims/2`.
     Neox,
+    /// Halves; each token has four positions (time, height, width and one more), and consecutive pairs turn by one or
+    /// another of them.
+    Mrope {
+        /// How many pairs turn by each position before it starts over.
+        sections: [u64; 4],
+    },
+    /// As [`RopeMode::Mrope`], but the first three positions take turns pair by pair, each up to its share.
+    Imrope {
+        /// How many pairs turn by each position before it starts over.
+        sections: [u64; 4],
+    },
+}
+
+impl RopeMode {
+    const fn word(self) -> &'static str {
+        match self {
+            RopeMode::Norm => "norm",
+            RopeMode::Neox => "neox",
+            RopeMode::Mrope { .. } => "mrope",
+            RopeMode::Imrope { .. } => "imrope",
+        }
+    }
+
+    /// The pairs per position, where tokens have four positions.
+    pub const fn sections(self) -> Option<[u64; 4]> {
+        match self {
+            RopeMode::Norm | RopeMode::Neox => None,
+            RopeMode::Mrope { sections } | RopeMode::Imrope { sections } => Some(sections),
+        }
+    }
+
+    /// How many positions each token has.
+    pub const fn positions(self) -> u64 {
+        match self.sections() {
+            None => 1,
+            Some(_) => 4,
+        }
+    }
+
+    fn attr(attrs: &mut AttrReader) -> Result<RopeMode, AttrError> {
+        let word = required("mode", attrs.word("mode")?)?;
+        Ok(match word.as_str() {
+            "norm" => RopeMode::Norm,
+            "neox" => RopeMode::Neox,
+            "mrope" => RopeMode::Mrope {
+                sections: sections(attrs)?,
+            },
+            "imrope" => RopeMode::Imrope {
+                sections: sections(attrs)?,
+            },
+            _ => {
+                return Err(AttrError::Kind {
+                    name: "mode",
+                    expected: "norm, neox, mrope or imrope",
+                });
+            }
+        })
+    }
+}
+
+fn sections(attrs: &mut AttrReader) -> Result<[u64; 4], AttrError> {
+    let given = required("sections", attrs.dims("sections")?)?;
+    let numbers: Option<Vec<u64>> = given.iter().map(Dim::as_const).collect();
+    numbers
+        .and_then(|n| n.try_into().ok())
+        .ok_or(AttrError::Kind {
+            name: "sections",
+            expected: "a list of four numbers",
+        })
 }
 
 /// Rotates the first `n_dims` elements of every row by angles that grow with the position; YaRN as ggml has it.
-/// Operands: `x: [d, heads, n_tokens]`, `positions: [n_tokens]`, and optionally `factors: [n_dims / 2]`, by which the
-/// frequencies are divided.
+/// Operands: `x: [d, heads, n_tokens]`, `positions: [n_tokens]` (with sections `[4 · n_tokens]`: those of time of all
+/// tokens, then those of height, and so on), and optionally `factors: [n_dims / 2]`, by which the frequencies are
+/// divided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rope {
     /// Pairing.
@@ -44,12 +115,12 @@ impl OpDef for Rope {
     const NAMES: &'static [&'static str] = &["rope"];
 
     fn attrs(&self) -> Attrs {
-        let mode = match self.mode {
-            RopeMode::Norm => "norm",
-            RopeMode::Neox => "neox",
-        };
-        vec![
-            ("mode", Attr::Word(mode.to_owned())),
+        let mut out = vec![("mode", Attr::Word(self.mode.word().to_owned()))];
+        if let Some(sections) = self.mode.sections() {
+            let list = sections.into_iter().map(Attr::from).collect();
+            out.push(("sections", Attr::List(list)));
+        }
+        out.extend([
             ("n_dims", Attr::from(self.n_dims)),
             ("n_ctx_orig", Attr::from(self.n_ctx_orig)),
             ("freq_base", Attr::Float(self.freq_base)),
@@ -58,22 +129,13 @@ impl OpDef for Rope {
             ("attn_factor", Attr::Float(self.attn_factor)),
             ("beta_fast", Attr::Float(self.beta_fast)),
             ("beta_slow", Attr::Float(self.beta_slow)),
-        ]
+        ]);
+        out
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
-        let mode = match required("mode", attrs.word("mode")?)?.as_str() {
-            "norm" => RopeMode::Norm,
-            "neox" => RopeMode::Neox,
-            _ => {
-                return Err(AttrError::Kind {
-                    name: "mode",
-                    expected: "norm or neox",
-                });
-            }
-        };
         Ok(Rope {
-            mode,
+            mode: RopeMode::attr(attrs)?,
             n_dims: required("n_dims", attrs.int("n_dims")?)?,
             n_ctx_orig: required("n_ctx_orig", attrs.int("n_ctx_orig")?)?,
             freq_base: required("freq_base", attrs.float("freq_base")?)?,
@@ -106,7 +168,20 @@ impl OpDef for Rope {
         };
         real("x", x)?;
         integer("positions", positions)?;
-        equal("tokens of x and positions", &x.dims[2], &positions.dims[0])?;
+        let needed = x.dims[2].checked_mul(&self.mode.positions().into());
+        equal(
+            "positions of the tokens of x and those given",
+            &needed.ok_or(TypeError::Overflow)?,
+            &positions.dims[0],
+        )?;
+        if self.mode.sections().is_some_and(|s| s == [0; 4]) {
+            let (left, right) = (Dim::ZERO, Dim::ONE);
+            return Err(TypeError::Sizes {
+                what: "sections must hold some pairs",
+                left,
+                right,
+            });
+        }
         if !self.n_dims.is_multiple_of(2) || x.dims[0].as_const().is_none_or(|d| d < self.n_dims) {
             let (left, right) = (self.n_dims.into(), x.dims[0].clone());
             return Err(TypeError::Sizes {
@@ -119,10 +194,16 @@ impl OpDef for Rope {
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let rule = Rule::same_as_first()
-            .eq(opd(1, 0), opd(0, 2))
+        let mut rule = Rule::same_as_first()
             .role(Role::Whole, opd(0, 0))
             .linear(Linearity::Each(vec![0]));
+        rule = match self.mode.sections() {
+            None => rule.eq(opd(1, 0), opd(0, 2)),
+            // All positions of a token are needed where the token is.
+            Some(_) => rule
+                .role(Role::Whole, opd(1, 0))
+                .role(Role::Whole, opd(0, 2)),
+        };
         if operands.len() == 3 {
             rule.role(Role::Whole, opd(2, 0))
         } else {

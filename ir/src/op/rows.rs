@@ -1,10 +1,11 @@
-//! Reading and writing rows by index.
+//! Reading and writing rows by index, and writing slices.
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::local::LocalCtx;
 use super::rule::{Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, axis, equal, exactly, f32_of, integer, real};
+use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::sharding::Run;
 use crate::types::{RANK, TensorType};
@@ -121,5 +122,75 @@ impl OpDef for SetRows {
             rule = rule.eq(opd(0, i), opd(1, i));
         }
         rule
+    }
+}
+
+/// The destination with the slice from `start` on along `axis` replaced, converted to its element type. Operands: `dst`;
+/// `src`, of the same sizes but along `axis`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetSlice {
+    /// The axis along which the slice lies.
+    pub axis: u64,
+    /// Its first index.
+    pub start: Dim,
+}
+
+impl OpDef for SetSlice {
+    const NAMES: &'static [&'static str] = &["set_slice"];
+
+    fn attrs(&self) -> Attrs {
+        vec![
+            ("axis", Attr::from(self.axis)),
+            ("start", Attr::from(&self.start)),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(SetSlice {
+            axis: required("axis", attrs.int("axis")?)?,
+            start: required("start", attrs.dim("start")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [dst, src] = exactly(operands, "2")?;
+        real("dst", dst)?;
+        real("src", src)?;
+        let axis = axis(self.axis)?;
+        for i in (0..RANK).filter(|&i| i != axis) {
+            equal("sizes of dst and src", &dst.dims[i], &src.dims[i])?;
+        }
+        let end = self
+            .start
+            .checked_add(&src.dims[axis])
+            .ok_or(TypeError::Overflow)?;
+        if let (Some(end), Some(size)) = (end.as_const(), dst.dims[axis].as_const())
+            && end > size
+        {
+            let (left, right) = (end.into(), size.into());
+            return Err(TypeError::Sizes {
+                what: "end of the slice beyond the axis",
+                left,
+                right,
+            });
+        }
+        Ok((*dst).clone().into())
+    }
+
+    /// The axis is whole on every device, so that `start` counts the same there.
+    fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let axis = axis(self.axis).unwrap_or(0);
+        let mut rule = Rule::same_as_first()
+            .role(Role::Whole, opd(0, axis))
+            .role(Role::Whole, opd(1, axis));
+        for i in (0..RANK).filter(|&i| i != axis) {
+            rule = rule.eq(opd(0, i), opd(1, i));
+        }
+        // Rounding to a narrower type is not linear.
+        if operands[0].dtype == DType::F32 {
+            rule.linear(Linearity::Joint)
+        } else {
+            rule
+        }
     }
 }

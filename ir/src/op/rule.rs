@@ -37,6 +37,11 @@ pub const fn res(axis: usize) -> Expr {
     Expr::Axis(Slot::Result(0), axis)
 }
 
+/// An axis of a result.
+pub const fn res_of(result: usize, axis: usize) -> Expr {
+    Expr::Axis(Slot::Result(result), axis)
+}
+
 /// What a split of a factor means to the op. Factors without a role pass: the op runs on each part by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {

@@ -182,14 +182,21 @@ impl OpDef for Slice {
         Ok(x.with_dim(axis, self.len.clone()).into())
     }
 
-    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+    fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis(self.axis).unwrap_or(0);
-        let mut rule = Rule::opaque()
-            .eq(
+        let rule = Rule::opaque().linear(Linearity::Joint);
+        // Inside a size that is known only at run time (the last steps of a convolution's input) no boundary between
+        // factors is known either; nothing splits such an axis.
+        let inside = operands[0].dims[axis].as_const().is_none() && !self.start.is_zero();
+        let mut rule = if inside {
+            rule.role(Role::Whole, opd(0, axis))
+                .role(Role::Whole, res(axis))
+        } else {
+            rule.eq(
                 Expr::Slice(Box::new(opd(0, axis)), self.start.clone(), self.len.clone()),
                 res(axis),
             )
-            .linear(Linearity::Joint);
+        };
         for i in (0..RANK).filter(|&i| i != axis) {
             rule = rule.eq(opd(0, i), res(i));
         }

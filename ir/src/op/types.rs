@@ -118,6 +118,17 @@ pub(super) fn integer(what: &'static str, t: &TensorType) -> Result<(), TypeErro
     })
 }
 
+/// Fails when a tensor has more than `rank` axes.
+pub(super) fn rank_at_most(
+    rank: usize,
+    what: &'static str,
+    t: &TensorType,
+) -> Result<(), TypeError> {
+    t.dims[rank..]
+        .iter()
+        .try_for_each(|d| equal(what, d, &Dim::ONE))
+}
+
 /// The axis number, when there is such an axis.
 pub(super) fn axis(n: u64) -> Result<usize, TypeError> {
     usize::try_from(n)

@@ -6,10 +6,10 @@ use proptest::prelude::*;
 
 use super::{MAX_DEPTH, MAX_ERRORS, MAX_LEAVES, MAX_TEXT, ParseError, parse, print};
 use crate::op::{
-    AllGather, AllReduce, Binary, BinaryKind, Clamp, Concat, Copy, FlashAttn, GetRows, Glu,
-    GluKind, HeadWindow, Input, InputKind, MulMat, MulMatId, Norm, NormKind, Op, Pad, Permute,
-    Repeat, Reshape, Rope, RopeMode, Scale, SetRows, Slice, State, Sum, TopK, Unary, UnaryKind,
-    Weight,
+    AllGather, AllReduce, ArgSort, Binary, BinaryKind, Clamp, Concat, Copy, FlashAttn,
+    GatedDeltaNet, GetRows, Glu, GluKind, HeadWindow, Input, InputKind, MulMat, MulMatId, Norm,
+    NormKind, Op, Pad, Permute, Repeat, Reshape, Rope, RopeMode, Scale, SetRows, SetSlice, Slice,
+    SortOrder, SsmConv, SsmScan, State, Sum, TopK, Unary, UnaryKind, Weight,
 };
 use crate::{
     AxisTree, Class, ClassData, ClassRef, DType, Device, DeviceData, Dim, Graph, Group, GroupData,
@@ -401,6 +401,15 @@ fn any_float() -> impl Strategy<Value = f32> {
         .prop_filter("NaN is not equal to itself", |x| !x.is_nan())
 }
 
+fn any_rope_mode() -> impl Strategy<Value = RopeMode> {
+    prop_oneof![
+        Just(RopeMode::Norm),
+        Just(RopeMode::Neox),
+        any::<[u64; 4]>().prop_map(|sections| RopeMode::Mrope { sections }),
+        any::<[u64; 4]>().prop_map(|sections| RopeMode::Imrope { sections }),
+    ]
+}
+
 fn any_op() -> impl Strategy<Value = Op> {
     let runs = || proptest::collection::vec(any_run(), 0..3);
     let dims = || [any_dim(), any_dim(), any_dim(), any_dim()];
@@ -488,10 +497,19 @@ fn any_op() -> impl Strategy<Value = Op> {
                 .into()
             })
             .boxed(),
-        (any::<u64>(), [float(), float(), float()])
-            .prop_map(|(n, [a, b, c])| {
+        proptest::sample::select(SortOrder::ALL.to_vec())
+            .prop_map(|order| ArgSort { order }.into())
+            .boxed(),
+        (any::<u64>(), any_dim())
+            .prop_map(|(axis, start)| SetSlice { axis, start }.into())
+            .boxed(),
+        Just(SsmConv.into()).boxed(),
+        Just(SsmScan.into()).boxed(),
+        Just(GatedDeltaNet.into()).boxed(),
+        (any_rope_mode(), any::<u64>(), [float(), float(), float()])
+            .prop_map(|(mode, n, [a, b, c])| {
                 Rope {
-                    mode: RopeMode::Neox,
+                    mode,
                     n_dims: n,
                     n_ctx_orig: n,
                     freq_base: a,

@@ -103,6 +103,11 @@ fn input_type(kind: &InputKind) -> Option<TensorType> {
     };
     match kind {
         InputKind::Tokens | InputKind::Positions => row(DType::I32, Symbol::NTokens),
+        InputKind::PositionsMrope => {
+            let n = Symbol::NTokens.into();
+            let four = Dim::constant(4).checked_mul(&n);
+            four.map(|n| TensorType::new(DType::I32, [n]))
+        }
         InputKind::CacheRows | InputKind::CacheRowsSwa => row(DType::I64, Symbol::NTokens),
         InputKind::Mask => mask(Symbol::NKv),
         InputKind::MaskSwa => mask(Symbol::NKvSwa),
@@ -157,7 +162,9 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
 /// Whether an op decodes the blocks of that operand, or moves them whole.
 fn reads_blocks(op: &Op, operand: usize) -> bool {
     match op {
-        Op::MulMat(_) | Op::MulMatId(_) | Op::GetRows(_) | Op::SetRows(_) => operand == 0,
+        Op::MulMat(_) | Op::MulMatId(_) | Op::GetRows(_) | Op::SetRows(_) | Op::SetSlice(_) => {
+            operand == 0
+        }
         Op::FlashAttn(_) => operand == 1 || operand == 2,
         Op::Reshape(_)
         | Op::Permute(_)
@@ -166,7 +173,8 @@ fn reads_blocks(op: &Op, operand: usize) -> bool {
         | Op::Repeat(_)
         | Op::Copy(_)
         | Op::AllGather(_)
-        | Op::AllToAll(_) => true,
+        | Op::AllToAll(_)
+        | Op::Opaque(_) => true,
         Op::Weight(_)
         | Op::Input(_)
         | Op::State(_)
@@ -181,8 +189,12 @@ fn reads_blocks(op: &Op, operand: usize) -> bool {
         | Op::AddId(_)
         | Op::Rope(_)
         | Op::SoftMax(_)
+        | Op::SsmConv(_)
+        | Op::SsmScan(_)
+        | Op::GatedDeltaNet(_)
         | Op::Sum(_)
         | Op::TopK(_)
+        | Op::ArgSort(_)
         | Op::Pad(_)
         | Op::AllReduce(_)
         | Op::ReduceScatter(_) => false,
@@ -195,6 +207,7 @@ fn cuts_blocks(op: &Op, dtype: DType) -> bool {
     match op {
         Op::Permute(p) => dtype.is_quantised() && p.axes[0] != 0,
         Op::Slice(s) => s.axis == 0 && inside(&s.start),
+        Op::SetSlice(s) => dtype.is_quantised() && s.axis == 0,
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Query heads that meet KV heads in unequal groups on a device.
+//! Heads that meet KV heads, or groups of a scan, in unequal numbers on a device.
 
 use tpc_ir::op::{Concat, FlashAttn, LocalCtx, Slot, pieces};
 use tpc_ir::{InstData, Op, Place, Value};
@@ -15,7 +15,7 @@ impl Lowering<'_> {
         op: &Op,
         local: &[Value],
         place: Place,
-    ) -> Result<Option<Value>, LowerError> {
+    ) -> Result<Option<Vec<Value>>, LowerError> {
         let rank = ctx.rank;
         let rebase = || LowerError::Rebase {
             op: op.name(),
@@ -47,7 +47,8 @@ impl Lowering<'_> {
             [one] if one.few.len == held => return Ok(None),
             _ => {}
         }
-        let mut results = Vec::new();
+        // Per result of the op, those of the pieces.
+        let mut made: Vec<Vec<Value>> = vec![Vec::new(); grouping.results.len()];
         for piece in parts {
             let mut operands = local.to_vec();
             let wanted = [(grouping.many, piece.many)]
@@ -63,15 +64,19 @@ impl Lowering<'_> {
             if let Op::FlashAttn(FlashAttn { heads: Some(w), .. }) = &mut op {
                 w.heads = nth(&w.heads, piece.many);
             }
-            results.push(self.push(data, rank, op, operands, place)?);
-        }
-        match results.as_slice() {
-            [one] => Ok(Some(*one)),
-            _ => {
-                let axis = grouping.result as u64;
-                self.push(data, rank, Concat { axis }.into(), results, place)
-                    .map(Some)
+            let results = self.push_all(data, rank, op, operands, place)?;
+            for (of_result, v) in made.iter_mut().zip(results) {
+                of_result.push(v);
             }
         }
+        let joined = made.into_iter().zip(grouping.results);
+        let joined = joined.map(|(of_result, &axis)| match of_result.as_slice() {
+            [one] => Ok(*one),
+            _ => {
+                let axis = axis as u64;
+                self.push(data, rank, Concat { axis }.into(), of_result, place)
+            }
+        });
+        joined.collect::<Result<_, _>>().map(Some)
     }
 }

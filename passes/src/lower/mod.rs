@@ -5,7 +5,7 @@
 //! - a mirrored operand of a pending sum counts on the first device only;
 //! - a contraction over ranges that overlap uses the indices that a device is the primary owner of;
 //! - a contraction against shared edge blocks pads the activation with zeros to whole blocks;
-//! - query heads that meet KV heads in unequal groups on a device take an attention per kind of group;
+//! - heads that meet KV heads (or groups of a scan) in unequal numbers on a device take an op per kind of group;
 //! - a split value gathered on the host is put together there, piece by piece.
 
 mod contraction;
@@ -137,6 +137,29 @@ impl Lowering<'_> {
         Ok(v)
     }
 
+    /// Appends an op with the results that follow from its operands on `place`, named as those of `data`.
+    fn push_all(
+        &mut self,
+        data: &InstData,
+        rank: usize,
+        op: Op,
+        operands: Vec<Value>,
+        place: Place,
+    ) -> Result<Vec<Value>, LowerError> {
+        let types: Vec<&TensorType> = operands.iter().map(|&v| &self.out.value(v).ty).collect();
+        let types = match op.infer(&types).map_err(|e| self.error(data, rank, e))? {
+            Inferred::Types(t) => t,
+            Inferred::Declared => Vec::new(),
+        };
+        let made = self.out.push(op, operands, types, place, data.layer);
+        let made = self.out.inst(made).results.clone();
+        for (&v, &new) in data.results.iter().zip(&made) {
+            let name = self.from.value(v).name.clone();
+            self.out.value_mut(new).name = name;
+        }
+        Ok(made)
+    }
+
     fn inst(&mut self, inst: Inst, data: &InstData) -> Result<(), LowerError> {
         let result = self.from.value(data.results[0]);
         match (&data.op, result.place) {
@@ -223,8 +246,11 @@ impl Lowering<'_> {
             rank,
         };
         let op = data.op.localise(&ctx).ok_or_else(rebase)?;
-        if let Some(v) = self.by_pieces(data, &ctx, &op, &local, place)? {
-            self.map[data.results[0].index()].push(v);
+        if let Some(made) = self.by_pieces(data, &ctx, &op, &local, place)? {
+            for (&v, new) in data.results.iter().zip(made) {
+                self.out.value_mut(new).name.clone_from(&from.value(v).name);
+                self.map[v.index()].push(new);
+            }
             return Ok(());
         }
         let expected: Vec<TensorType> = (0..data.results.len())

@@ -141,7 +141,9 @@ impl Pricer<'_> {
         let opd = |i: usize| self.elements(data.operands[i], set, rank, b);
         match &data.op {
             Op::Weight(_) | Op::Input(_) | Op::State(_) => Work::default(),
-            Op::Reshape(_) | Op::Permute(_) | Op::Slice(_) | Op::SetRows(_) => Work::default(),
+            Op::Reshape(_) | Op::Permute(_) | Op::Slice(_) | Op::SetRows(_) | Op::SetSlice(_) => {
+                Work::default()
+            }
             Op::MulMat(_) => {
                 let a = opd(0);
                 let columns = self.elements(data.operands[1], &[], rank, b)
@@ -197,6 +199,15 @@ impl Pricer<'_> {
                 Work {
                     flops: 4.0 * opd(0) * cells,
                     bytes: kv(1) + kv(2) + 4.0 * (opd(0) + out),
+                }
+            }
+            Op::SsmScan(_) | Op::GatedDeltaNet(_) => {
+                // The state is read and written once, and updated by every token.
+                let state = self.elements(data.results[1], set, rank, b);
+                let tokens = self.graph.value(result).ty.dims[2].eval(b).unwrap_or(1) as f64;
+                Work {
+                    flops: 6.0 * state * tokens,
+                    bytes: 8.0 * (state + out),
                 }
             }
             _ => Work {

@@ -77,17 +77,23 @@ impl Transfers {
             | Op::AddId(_)
             | Op::GetRows(_)
             | Op::SetRows(_)
+            | Op::SetSlice(_)
             | Op::Rope(_)
             | Op::SoftMax(_)
             | Op::FlashAttn(_)
+            | Op::SsmConv(_)
+            | Op::SsmScan(_)
+            | Op::GatedDeltaNet(_)
             | Op::Sum(_)
             | Op::TopK(_)
+            | Op::ArgSort(_)
             | Op::Reshape(_)
             | Op::Permute(_)
             | Op::Slice(_)
             | Op::Concat(_)
             | Op::Repeat(_)
-            | Op::Pad(_) => None,
+            | Op::Pad(_)
+            | Op::Opaque(_) => None,
         }
     }
 }

@@ -146,6 +146,11 @@ impl<'g> Session<'g> {
         let mut inputs = |kind: &InputKind, ty: &TensorType| match kind {
             InputKind::Tokens => indices(batch.tokens.iter().map(|&t| i64::from(t))),
             InputKind::Positions => indices(batch.positions.iter().map(|&p| i64::from(p))),
+            // Text has no height or width: a token's place in time counts for all three, and the last position is 0.
+            InputKind::PositionsMrope => indices([1, 1, 1, 0].into_iter().flat_map(|times| {
+                let positions = batch.positions.iter();
+                positions.map(move |&p| times * i64::from(p))
+            })),
             InputKind::CacheRows => indices(rows.iter().map(|&r| r as i64)),
             InputKind::CacheRowsSwa => match &rows_swa {
                 Some(rows) => indices(rows.iter().map(|&r| r as i64)),

@@ -1,9 +1,10 @@
 //! Random graphs of few ops, random splits of them, and their execution both ways.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::{Input, InputKind, MulMat, Weight};
+use tpc_ir::op::{Inferred, Input, InputKind, MulMat, Weight};
 use tpc_ir::verify::verify;
 use tpc_ir::{Bindings, DType, Dim, Graph, Op, Output, Place, Range, Symbol, TensorType, Value};
 use tpc_passes::factors::{Analysis, Factors};
@@ -59,6 +60,8 @@ pub(crate) struct Builder {
     inputs: BTreeMap<String, (TensorType, u64)>,
     weights: MemoryWeights,
     n_weights: usize,
+    /// Further outputs, beside the one that a case returns.
+    pub(crate) also: Vec<Value>,
 }
 
 pub(crate) fn d(n: u64) -> Dim {
@@ -76,6 +79,7 @@ impl Builder {
             inputs: BTreeMap::new(),
             weights: MemoryWeights::new(),
             n_weights: 0,
+            also: Vec::new(),
         }
     }
 
@@ -156,6 +160,26 @@ impl Builder {
         self.graph
             .push_inferred(op, operands, Place::Host, None)
             .expect("the generator makes valid ops")
+    }
+
+    /// An op with two results.
+    pub(crate) fn push_two(&mut self, op: impl Into<Op>, operands: Vec<Value>) -> [Value; 2] {
+        let op = op.into();
+        let types: Vec<&TensorType> = operands.iter().map(|&v| &self.graph.value(v).ty).collect();
+        let types = match op.infer(&types).expect("the generator makes valid ops") {
+            Inferred::Types(t) => t,
+            Inferred::Declared => panic!("the types follow from the operands"),
+        };
+        let inst = self.graph.push(op, operands, types, Place::Host, None);
+        let results = self.graph.inst(inst).results.clone();
+        results.try_into().expect("two results")
+    }
+
+    /// Makes the values that are wanted the outputs, by number.
+    fn finish(&mut self, out: Value) {
+        for (i, v) in [out].into_iter().chain(self.also.clone()).enumerate() {
+            self.graph.outputs.push(Output::Named(format!("out{i}"), v));
+        }
     }
 
     pub(crate) fn t(&self) -> Dim {
@@ -290,7 +314,7 @@ pub(crate) fn random_choice(
 /// # Panics
 /// When what the passes make of the choice does not verify, cannot be lowered, or gives other numbers.
 pub(crate) fn split_and_run(mut b: Builder, out: Value) -> Fate {
-    b.graph.outputs.push(Output::Named("out".into(), out));
+    b.finish(out);
     verify(&b.graph).expect("the generator makes valid graphs");
     let devices = b.rng.range(1, 5) as usize;
     let factors = Factors::infer(&b.graph);
@@ -311,7 +335,7 @@ pub(crate) fn split_and_run(mut b: Builder, out: Value) -> Fate {
 /// # Panics
 /// When the plan cannot be carried out, does not verify, or gives other numbers.
 pub(crate) fn plan_and_run(mut b: Builder, out: Value) -> usize {
-    b.graph.outputs.push(Output::Named("out".into(), out));
+    b.finish(out);
     verify(&b.graph).expect("the generator makes valid graphs");
     let devices = b.rng.range(2, 8) as usize;
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
@@ -400,17 +424,12 @@ fn compare(
         let out = interpreter
             .run(&bindings, &mut inputs)
             .unwrap_or_else(|e| panic!("{e}\n{g}"));
-        let out = &out["out"];
-        out.reals().map_or_else(
-            |_| {
-                out.ints()
-                    .expect("integers")
-                    .iter()
-                    .map(|&i| i as f64)
-                    .collect()
-            },
-            |r| r.to_vec(),
-        )
+        let numbers = |t: &Tensor| -> Vec<f64> {
+            let ints = |_| t.ints().expect("integers").iter().map(|&i| i as f64);
+            t.reals()
+                .map_or_else(|e| ints(e).collect(), Cow::into_owned)
+        };
+        out.values().flat_map(numbers).collect()
     };
     let (whole, parts) = (run(graph), run(&programs));
     assert_eq!(whole.len(), parts.len(), "{sharded}\n{programs}");

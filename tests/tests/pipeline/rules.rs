@@ -25,6 +25,15 @@ fn dims(b: &mut Builder) -> [Dim; 4] {
     ]
 }
 
+/// The batch's tokens, or a constant number of them, which could be split.
+fn tokens(b: &mut Builder) -> Dim {
+    if b.rng.one_in(2) {
+        b.t()
+    } else {
+        d(b.rng.range(1, 4))
+    }
+}
+
 fn unary(b: &mut Builder) -> Value {
     let kind = *b.rng.pick(UnaryKind::ALL);
     let dims = dims(b);
@@ -293,14 +302,152 @@ fn set_rows(b: &mut Builder) -> Value {
     b.push(SetRows { axis }, vec![dst, rows, index])
 }
 
+/// A slice of a cache, or of a value whose sum may be pending.
+fn set_slice(b: &mut Builder) -> Value {
+    let axis = b.rng.range(0, 2);
+    let (before, len, after) = (b.rng.range(0, 2), b.rng.range(0, 3), b.rng.range(1, 2));
+    let mut sizes: [Dim; 4] = std::array::from_fn(|_| d(b.rng.range(1, 4)));
+    sizes[axis as usize] = d(before + len + after);
+    let dst = b.real(sizes.clone());
+    sizes[axis as usize] = d(len);
+    let src = b.real(sizes);
+    let start = d(before);
+    let y = b.push(SetSlice { axis, start }, vec![dst, src]);
+    b.push(
+        Scale {
+            scale: 2.0,
+            bias: 0.0,
+        },
+        vec![y],
+    )
+}
+
+fn ssm_conv(b: &mut Builder) -> Value {
+    let (taps, channels, seqs) = (b.rng.range(1, 4), d(b.rng.range(1, 6)), b.rng.range(1, 3));
+    let steps = tokens(b).checked_add(&d(taps - 1)).expect("small");
+    let x = b.real([steps, channels.clone(), d(seqs), d(1)]);
+    let c = b.real([d(taps), channels, d(1), d(1)]);
+    b.push(SsmConv, vec![x, c])
+}
+
+fn ssm_scan(b: &mut Builder) -> Value {
+    let (n, dim, each) = (b.rng.range(1, 4), b.rng.range(1, 3), b.rng.range(1, 4));
+    let (groups, seqs, t) = (b.rng.range(1, 4), b.rng.range(1, 2), tokens(b));
+    let heads = groups * each;
+    let cells = seqs + b.rng.range(0, 2);
+    let state = b.real([d(n), d(dim), d(heads), d(cells)]);
+    let x = b.real([d(dim), d(heads), t.clone(), d(seqs)]);
+    let dt = b.real([d(heads), t.clone(), d(seqs), d(1)]);
+    let a_len = if b.rng.one_in(2) { 1 } else { n };
+    let a = b.real([d(a_len), d(heads), d(1), d(1)]);
+    let gate = |b: &mut Builder| b.real([d(n), d(groups), t.clone(), d(seqs)]);
+    let (bs, cs) = (gate(b), gate(b));
+    let ids = b.index([d(seqs), d(1), d(1), d(1)], cells);
+    let [y, state] = b.push_two(SsmScan, vec![state, x, dt, a, bs, cs, ids]);
+    b.also.push(state);
+    y
+}
+
+/// A Mamba-2 block: one product cut into gate, convolved part and time steps; the convolved part cut into x, B and C.
+fn mamba_block(b: &mut Builder) -> Value {
+    let (n, dim, each, groups) = (
+        b.rng.range(1, 3),
+        b.rng.range(1, 3),
+        b.rng.range(1, 3),
+        b.rng.range(1, 3),
+    );
+    let (width, taps, t) = (b.rng.range(1, 4), b.rng.range(1, 3), b.t());
+    let heads = groups * each;
+    let (inner, gates) = (heads * dim, groups * n);
+    let channels = inner + 2 * gates;
+    let w = b.plain([d(width), d(inner + channels + heads), d(1), d(1)]);
+    let x = b.plain([d(width), t.clone(), d(1), d(1)]);
+    let all = b.push(MulMat, vec![w, x]);
+    let cut = |b: &mut Builder, of: Value, start: u64, len: u64, dims: [Dim; 4]| {
+        let slice = Slice {
+            axis: 0,
+            start: d(start),
+            len: d(len),
+        };
+        let y = b.push(slice, vec![of]);
+        b.push(Reshape { dims }, vec![y])
+    };
+    let by_head = [d(dim), d(heads), t.clone(), d(1)];
+    let z = cut(b, all, 0, inner, by_head.clone());
+    let conv = cut(
+        b,
+        all,
+        inner,
+        channels,
+        [d(channels), t.clone(), d(1), d(1)],
+    );
+    let conv = b.push(Permute { axes: [1, 0, 2, 3] }, vec![conv]);
+    let before = b.plain([d(taps - 1), d(channels), d(1), d(1)]);
+    let conv = b.push(Concat { axis: 0 }, vec![before, conv]);
+    let filter = b.plain([d(taps), d(channels), d(1), d(1)]);
+    let conv = b.push(SsmConv, vec![conv, filter]);
+    let silu = Unary {
+        kind: UnaryKind::Silu,
+    };
+    let conv = b.push(silu, vec![conv]);
+    let xs = cut(b, conv, 0, inner, by_head);
+    let by_group = [d(n), d(groups), t.clone(), d(1)];
+    let bs = cut(b, conv, inner, gates, by_group.clone());
+    let cs = cut(b, conv, inner + gates, gates, by_group);
+    let dt = cut(
+        b,
+        all,
+        inner + channels,
+        heads,
+        [d(heads), t.clone(), d(1), d(1)],
+    );
+    let state = b.plain([d(n), d(dim), d(heads), d(2)]);
+    let a = b.plain([d(1), d(heads), d(1), d(1)]);
+    let ids = b.index([d(1), d(1), d(1), d(1)], 2);
+    let [y, after] = b.push_two(SsmScan, vec![state, xs, dt, a, bs, cs, ids]);
+    let start = d(1);
+    let cache = b.push(SetSlice { axis: 3, start }, vec![state, after]);
+    b.also.push(cache);
+    let y = b.push(Glu::new(GluKind::Swiglu), vec![z, y]);
+    let flat = Reshape {
+        dims: [d(inner), t, d(1), d(1)],
+    };
+    let y = b.push(flat, vec![y]);
+    let out = b.plain([d(inner), d(width), d(1), d(1)]);
+    b.push(MulMat, vec![out, y])
+}
+
+fn gated_delta_net(b: &mut Builder) -> Value {
+    let (dk, dv, times) = (b.rng.range(1, 4), b.rng.range(1, 4), b.rng.range(1, 4));
+    let (keys, seqs, t) = (b.rng.range(1, 4), b.rng.range(1, 2), tokens(b));
+    let heads = keys * times;
+    let row = |b: &mut Builder, n: u64, h: u64| b.real([d(n), d(h), t.clone(), d(seqs)]);
+    let (q, k, v) = (row(b, dk, keys), row(b, dk, keys), row(b, dv, heads));
+    let gates = if b.rng.one_in(2) { 1 } else { dk };
+    let (g, beta) = (row(b, gates, heads), row(b, 1, heads));
+    let state = b.real([d(dk), d(dv), d(heads), d(seqs)]);
+    let [y, state] = b.push_two(GatedDeltaNet, vec![q, k, v, g, beta, state]);
+    b.also.push(state);
+    y
+}
+
 fn rope(b: &mut Builder) -> Value {
     let half = b.rng.range(1, 3);
     let rest = b.rng.range(0, 2);
     let heads = b.rng.range(1, 5);
-    let x = b.real([d(2 * half + rest), d(heads), b.t(), d(1)]);
-    let positions = b.index([b.t(), d(1), d(1), d(1)], 50);
+    let tokens = tokens(b);
+    let x = b.real([d(2 * half + rest), d(heads), tokens.clone(), d(1)]);
+    let sections = [1, 0, 1, 1];
+    let mode = *b.rng.pick(&[
+        RopeMode::Norm,
+        RopeMode::Neox,
+        RopeMode::Mrope { sections },
+        RopeMode::Imrope { sections },
+    ]);
+    let n = tokens.checked_mul(&d(mode.positions())).expect("small");
+    let positions = b.index([n, d(1), d(1), d(1)], 50);
     let op = Rope {
-        mode: *b.rng.pick(&[RopeMode::Norm, RopeMode::Neox]),
+        mode,
         n_dims: 2 * half,
         n_ctx_orig: 64,
         freq_base: 10000.0,
@@ -382,6 +529,13 @@ fn top_k(b: &mut Builder) -> Value {
     let x = b.real(dims);
     let k = b.rng.range(1, n);
     b.push(TopK { k }, vec![x])
+}
+
+fn argsort(b: &mut Builder) -> Value {
+    let dims = dims(b);
+    let x = b.real(dims);
+    let order = *b.rng.pick(&SortOrder::ALL);
+    b.push(ArgSort { order }, vec![x])
 }
 
 fn reshape(b: &mut Builder) -> Value {
@@ -527,11 +681,17 @@ const CASES: &[(&str, Case)] = &[
     ("experts", experts),
     ("get_rows", get_rows),
     ("set_rows", set_rows),
+    ("set_slice", set_slice),
+    ("ssm_conv", ssm_conv),
+    ("ssm_scan", ssm_scan),
+    ("mamba block", mamba_block),
+    ("gated_delta_net", gated_delta_net),
     ("rope", rope),
     ("soft_max", soft_max),
     ("flash_attn", flash_attn),
     ("sum", sum),
     ("top_k", top_k),
+    ("argsort", argsort),
     ("reshape", reshape),
     ("permute", permute),
     ("slice", slice),
@@ -584,11 +744,12 @@ fn every_rule_holds_when_executed() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    // Leaves hold no rule; transfers arise in every case above, or are tested beside the interpreter.
+    // Leaves hold no rule, and nothing executes an opaque op; transfers arise in every case above, or are tested beside the interpreter.
     let apart = [
         "weight",
         "input",
         "state",
+        "opaque",
         "copy",
         "all_reduce",
         "all_gather",

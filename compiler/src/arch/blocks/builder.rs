@@ -153,6 +153,11 @@ impl<'a> Builder<'a> {
         let (name, dtype, dims) = match &kind {
             InputKind::Tokens => ("inp_tokens", DType::I32, [n_tokens(), Dim::ONE]),
             InputKind::Positions => ("inp_pos", DType::I32, [n_tokens(), Dim::ONE]),
+            InputKind::PositionsMrope => {
+                let four = Dim::constant(4).checked_mul(&n_tokens());
+                let n = four.expect("invariant: four times a symbol does not overflow");
+                ("inp_pos", DType::I32, [n, Dim::ONE])
+            }
             InputKind::CacheRows => ("cache_rows", DType::I64, [n_tokens(), Dim::ONE]),
             InputKind::CacheRowsSwa => ("cache_rows_swa", DType::I64, [n_tokens(), Dim::ONE]),
             InputKind::Mask => ("mask", DType::F32, [Symbol::NKv.into(), n_tokens()]),

@@ -94,6 +94,8 @@ fn lowered(graph: &Graph) -> (Work, BTreeSet<String>) {
                 let mode = match r.mode {
                     RopeMode::Norm => "norm",
                     RopeMode::Neox => "neox",
+                    RopeMode::Mrope { .. } => "mrope",
+                    RopeMode::Imrope { .. } => "imrope",
                 };
                 let floats = [
                     r.freq_base,

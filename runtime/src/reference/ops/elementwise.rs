@@ -32,6 +32,11 @@ fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
 
+/// `ln(1 + eˣ)`, without overflow.
+pub(super) fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
 fn gelu_erf(x: f64) -> f64 {
     0.5 * x * (1.0 + erf(x * FRAC_1_SQRT_2))
 }
@@ -100,7 +105,7 @@ pub(super) fn unary(
         UnaryKind::Sqr => map(x, |v| v * v),
         UnaryKind::Sqrt => map(x, f64::sqrt),
         // The same as ln(1 + eˣ), without overflow.
-        UnaryKind::Softplus => map(x, |v| v.max(0.0) + (-v.abs()).exp().ln_1p()),
+        UnaryKind::Softplus => map(x, softplus),
         UnaryKind::Neg => map(x, |v| -v),
         UnaryKind::Abs => map(x, f64::abs),
     }

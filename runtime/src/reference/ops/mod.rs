@@ -10,6 +10,7 @@ mod expert;
 mod leaf;
 mod matmul;
 mod norm;
+mod recurrent;
 mod reduce;
 mod rope;
 mod rows;
@@ -92,7 +93,7 @@ pub fn eval(
     }
     let one = |t: Result<Tensor, ExecError>| t.map(|t| vec![t]);
     match op {
-        Op::Weight(_) | Op::Input(_) | Op::State(_) => leaf::eval(op),
+        Op::Weight(_) | Op::Input(_) | Op::State(_) | Op::Opaque(_) => leaf::eval(op),
         Op::Unary(op) => one(elementwise::unary(op, operands, ctx.options)),
         Op::Binary(op) => one(elementwise::binary(op, operands)),
         Op::Scale(op) => one(elementwise::scale(op, operands)),
@@ -106,11 +107,21 @@ pub fn eval(
         Op::AddId(op) => one(expert::add_id(op, operands)),
         Op::GetRows(op) => one(rows::get_rows(op, operands)),
         Op::SetRows(op) => one(rows::set_rows(op, operands, results[0].dtype)),
+        Op::SetSlice(op) => one(rows::set_slice(
+            op,
+            operands,
+            results[0].dtype,
+            ctx.bindings,
+        )),
         Op::Rope(op) => one(rope::rope(op, operands)),
         Op::SoftMax(op) => one(attention::soft_max(op, operands)),
         Op::FlashAttn(op) => one(attention::flash_attn(op, operands)),
+        Op::SsmConv(_) => one(recurrent::ssm_conv(operands, results[0].dims)),
+        Op::SsmScan(_) => recurrent::ssm_scan(operands),
+        Op::GatedDeltaNet(_) => recurrent::gated_delta_net(operands),
         Op::Sum(op) => one(reduce::sum(op, operands)),
         Op::TopK(op) => one(reduce::top_k(op, operands)),
+        Op::ArgSort(op) => one(reduce::arg_sort(op, operands)),
         Op::Reshape(_) => one(Tensor::new(results[0].dims, operands[0].data().clone())),
         Op::Permute(op) => one(shape::permute(op, operands)),
         Op::Slice(op) => one(shape::slice(op, operands, ctx.bindings)),

@@ -1,6 +1,6 @@
-//! Sums and selections along an axis.
+//! Sums, selections and orders along an axis.
 
-use tpc_ir::op::{Sum, TopK};
+use tpc_ir::op::{ArgSort, SortOrder, Sum, TopK};
 
 use super::{around, axis};
 use crate::reference::error::ExecError;
@@ -34,23 +34,38 @@ pub(super) fn top_k(op: &TopK, operands: &[&Tensor]) -> Result<Tensor, ExecError
     let values = x.reals()?;
     let mut out: Vec<i64> = buffer(dims)?;
     for row in 0..d1 * d2 * d3 {
-        let row = &values[row * n..][..n];
-        let mut order: Vec<usize> = (0..n).collect();
-        // The sort is stable, so equal elements stay in order of their indices. NaN comes last.
-        let key = |i: usize| {
-            if row[i].is_nan() {
-                f64::NEG_INFINITY
-            } else {
-                row[i]
-            }
-        };
-        order.sort_by(|&a, &b| {
-            let by_value = key(b).partial_cmp(&key(a));
-            by_value.unwrap_or(std::cmp::Ordering::Equal)
-        });
+        let order = sorted(&values[row * n..][..n], SortOrder::Descending);
         out.extend(order[..k].iter().map(|&i| i as i64));
     }
     Tensor::ints_of(dims, out)
+}
+
+/// The indices that sort a row. The sort is stable, so equal elements stay in order of their indices. NaN comes last.
+fn sorted(row: &[f64], order: SortOrder) -> Vec<usize> {
+    let key = |i: usize| match order {
+        _ if row[i].is_nan() => f64::INFINITY,
+        SortOrder::Ascending => row[i],
+        SortOrder::Descending => -row[i],
+    };
+    let mut out: Vec<usize> = (0..row.len()).collect();
+    out.sort_by(|&a, &b| {
+        let by_value = key(a).partial_cmp(&key(b));
+        by_value.unwrap_or(std::cmp::Ordering::Equal)
+    });
+    out
+}
+
+pub(super) fn arg_sort(op: &ArgSort, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
+    let x = operands[0];
+    let values = x.reals()?;
+    let mut out: Vec<i64> = buffer(x.dims())?;
+    let n = x.dims()[0];
+    if n > 0 {
+        for row in values.chunks_exact(n) {
+            out.extend(sorted(row, op.order).into_iter().map(|i| i as i64));
+        }
+    }
+    Tensor::ints_of(x.dims(), out)
 }
 
 #[cfg(test)]
@@ -89,5 +104,31 @@ mod tests {
         assert_eq!(top(2, &nan, &[2]), ints(&[2], &[2, 1]));
         assert!(top(0, &x, &[0, 2]).is_empty());
         assert_eq!(code(TopK { k: 5 }, &[&x], &[5, 2]), "TPC0502");
+    }
+
+    #[test]
+    fn whole_rows_sort_both_ways() {
+        let x = real(
+            &[4, 2],
+            &[1.0, 3.0, 3.0, 2.0, f64::NAN, -1.0, f64::INFINITY, -1.0],
+        );
+        let sort = |order| {
+            let shape = Shape {
+                dtype: DType::I32,
+                dims: pad(&[4, 2]),
+            };
+            let mut out = results(ArgSort { order }, &[&x], &[shape]).expect("ok");
+            out.pop().expect("one result")
+        };
+        assert_eq!(
+            sort(SortOrder::Descending),
+            ints(&[4, 2], &[1, 2, 3, 0, 2, 1, 3, 0])
+        );
+        // Infinity and NaN sort alike.
+        assert_eq!(
+            sort(SortOrder::Ascending),
+            ints(&[4, 2], &[0, 3, 1, 2, 1, 3, 0, 2])
+        );
+        assert_eq!(sort(SortOrder::Descending), top(4, &x, &[4, 2]));
     }
 }

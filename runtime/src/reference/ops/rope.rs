@@ -53,6 +53,34 @@ fn frequencies(op: &Rope, factors: Option<&[f64]>) -> Frequencies {
     }
 }
 
+/// Which of a token's positions pair `pair` turns by (Wang et al. 2024; the interleaved form as ggml has it).
+const fn position_of(mode: RopeMode, pair: u64) -> usize {
+    let Some([t, h, w, e]) = mode.sections() else {
+        return 0;
+    };
+    let total = t.saturating_add(h).saturating_add(w).saturating_add(e);
+    let pair = pair % total;
+    match mode {
+        RopeMode::Imrope { .. } => match pair % 3 {
+            0 if pair / 3 < t => 0,
+            1 if pair / 3 < h => 1,
+            2 if pair / 3 < w => 2,
+            _ => 3,
+        },
+        RopeMode::Norm | RopeMode::Neox | RopeMode::Mrope { .. } => {
+            if pair < t {
+                0
+            } else if pair - t < h {
+                1
+            } else if pair - t - h < w {
+                2
+            } else {
+                3
+            }
+        }
+    }
+}
+
 pub(super) fn rope(op: &Rope, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let x = operands[0];
     for (what, t) in ["positions", "factors"].into_iter().zip(&operands[1..]) {
@@ -68,7 +96,11 @@ pub(super) fn rope(op: &Rope, operands: &[&Tensor]) -> Result<Tensor, ExecError>
         let turns: Vec<(f64, f64)> = f
             .per_position
             .iter()
-            .map(|w| (positions[t] as f64 * w).sin_cos())
+            .zip(0..)
+            .map(|(w, pair)| {
+                let position = positions[position_of(op.mode, pair) * tokens + t];
+                (position as f64 * w).sin_cos()
+            })
             .map(|(s, c)| (s * f.magnitude, c * f.magnitude))
             .collect();
         for b in 0..batches {
@@ -77,7 +109,9 @@ pub(super) fn rope(op: &Rope, operands: &[&Tensor]) -> Result<Tensor, ExecError>
                 for (i, &(sin, cos)) in turns.iter().enumerate() {
                     let (p, q) = match op.mode {
                         RopeMode::Norm => (2 * i, 2 * i + 1),
-                        RopeMode::Neox => (i, i + half),
+                        RopeMode::Neox | RopeMode::Mrope { .. } | RopeMode::Imrope { .. } => {
+                            (i, i + half)
+                        }
                     };
                     (row[p], row[q]) = (row[p] * cos - row[q] * sin, row[p] * sin + row[q] * cos);
                 }
@@ -182,5 +216,58 @@ mod tests {
         assert!(run(PLAIN, &[&none, &ints(&[2], &[0, 1])], &[4, 0, 2]).is_empty());
         let x = noise(&[3, 1, 1], 1);
         assert_eq!(code(PLAIN, &[&x, &ints(&[1], &[0])], &[3]), "TPC0502");
+    }
+
+    /// The pairs of a row of ones, two tokens at four positions each, against those of one position at a time.
+    fn check_sections(mode: RopeMode, expected: [usize; 8]) {
+        let op = Rope {
+            mode,
+            n_dims: 16,
+            ..PLAIN
+        };
+        let neox = Rope {
+            mode: RopeMode::Neox,
+            ..op.clone()
+        };
+        let x = noise(&[18, 1, 2], 3);
+        let positions = [[3, 5], [7, 11], [13, 17], [19, 23]];
+        let all = ints(&[8], positions.as_flattened());
+        let found = run(op, &[&x, &all], &[18, 1, 2]);
+        let found = found.reals().expect("real");
+        for (pair, which) in expected.into_iter().enumerate() {
+            let alone = ints(&[2], &positions[which]);
+            let alone = run(neox.clone(), &[&x, &alone], &[18, 1, 2]);
+            let alone = alone.reals().expect("real");
+            for at in [pair, pair + 8, pair + 18, pair + 26] {
+                assert_eq!(found[at], alone[at], "{mode:?} pair {pair}");
+            }
+        }
+        assert_eq!(found[16..18], x.reals().expect("real")[16..18]);
+    }
+
+    #[test]
+    fn sections_turn_by_positions_of_their_own() {
+        let sections = |sections| RopeMode::Mrope { sections };
+        check_sections(sections([3, 3, 2, 0]), [0, 0, 0, 1, 1, 1, 2, 2]);
+        check_sections(sections([1, 1, 1, 1]), [0, 1, 2, 3, 0, 1, 2, 3]);
+        check_sections(sections([2, 0, 4, 32]), [0, 0, 2, 2, 2, 2, 3, 3]);
+        let sections = |sections| RopeMode::Imrope { sections };
+        check_sections(sections([3, 3, 2, 0]), [0, 1, 2, 0, 1, 2, 0, 1]);
+        check_sections(sections([3, 1, 2, 2]), [0, 1, 2, 0, 3, 2, 0, 3]);
+        check_sections(sections([1, 1, 1, 1]), [0, 1, 2, 3, 0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn sections_that_are_empty_or_lack_positions() {
+        let op = |sections| Rope {
+            mode: RopeMode::Mrope { sections },
+            ..PLAIN
+        };
+        let x = noise(&[4, 1, 2], 1);
+        let four = ints(&[8], &[0; 8]);
+        assert_eq!(code(op([0; 4]), &[&x, &four], &[4, 1, 2]), "TPC0502");
+        let one = ints(&[2], &[0; 2]);
+        assert_eq!(code(op([1; 4]), &[&x, &one], &[4, 1, 2]), "TPC0502");
+        run(op([u64::MAX; 4]), &[&x, &four], &[4, 1, 2]);
     }
 }

@@ -1,13 +1,13 @@
-//! Reading and writing rows by index.
+//! Reading and writing rows by index, and writing slices.
 
-use tpc_ir::DType;
-use tpc_ir::op::{GetRows, SetRows};
+use tpc_ir::op::{GetRows, SetRows, SetSlice};
+use tpc_ir::{Bindings, DType};
 
 use super::matmul::Reals;
 use super::{around, axis, index, rank_at_most, windowed};
 use crate::reference::error::ExecError;
 use crate::reference::rounding::round_rows;
-use crate::reference::tensor::{Data, Tensor, buffer};
+use crate::reference::tensor::{Data, Tensor, buffer, size_of};
 
 pub(super) fn get_rows(op: &GetRows, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let data = operands[0];
@@ -55,14 +55,7 @@ pub(super) fn set_rows(
     rank_at_most(1, "index", operands[2])?;
     let indices = operands[2].ints()?;
     let axis = axis(op.axis)?;
-    if axis == 0 && dtype.is_quantised() {
-        return Err(ExecError::Parameter {
-            what: format!("blocks of {dtype} lie along axis 0: single elements cannot be set"),
-        });
-    }
-    let mut rows_rounded = rows.reals()?.into_owned();
-    let row = if axis == 0 { 1 } else { rows.dims()[0] };
-    round_rows(dtype, row, &mut rows_rounded)?;
+    let rows_rounded = rounded(rows, axis, dtype)?;
     let (inner, bound, outer) = around(dst.dims(), axis);
     let written = rows.dims()[axis];
     let mut out = dst.reals()?.into_owned();
@@ -77,12 +70,47 @@ pub(super) fn set_rows(
     Tensor::reals_of(dst.dims(), out)
 }
 
+/// What is written is rounded to `dtype`, the destination's element type.
+pub(super) fn set_slice(
+    op: &SetSlice,
+    operands: &[&Tensor],
+    dtype: DType,
+    bindings: &Bindings,
+) -> Result<Tensor, ExecError> {
+    let (dst, src) = (operands[0], operands[1]);
+    let axis = axis(op.axis)?;
+    // Inference has checked that the slice lies within the axis.
+    let start = size_of(&op.start, bindings)?;
+    let slice = rounded(src, axis, dtype)?;
+    let (inner, bound, outer) = around(dst.dims(), axis);
+    let len = inner * src.dims()[axis];
+    let mut out = dst.reals()?.into_owned();
+    for o in 0..outer {
+        let at = (o * bound + start) * inner;
+        out[at..at + len].copy_from_slice(&slice[o * len..][..len]);
+    }
+    Tensor::reals_of(dst.dims(), out)
+}
+
+/// What is written at indices along `axis`, rounded to the destination's type.
+fn rounded(x: &Tensor, axis: usize, dtype: DType) -> Result<Vec<f64>, ExecError> {
+    if axis == 0 && dtype.is_quantised() {
+        return Err(ExecError::Parameter {
+            what: format!("blocks of {dtype} lie along axis 0: single elements cannot be set"),
+        });
+    }
+    let mut out = x.reals()?.into_owned();
+    let row = if axis == 0 { 1 } else { x.dims()[0] };
+    round_rows(dtype, row, &mut out)?;
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{close, code, ints, noise, pad, real, results, run};
     use super::*;
     use crate::reference::tensor::Shape;
-    use tpc_ir::Run;
+    use tpc_ir::{Dim, Run};
 
     const ALL: GetRows = GetRows { window: None };
 
@@ -207,5 +235,56 @@ mod tests {
         let dst = noise(&[3, 4], 1);
         let same = run(op, &[&dst, &real(&[3, 0], &[]), &ints(&[0], &[])], &[3, 4]);
         assert_eq!(same, dst);
+    }
+
+    #[test]
+    fn a_slice_is_replaced_along_any_axis() {
+        let whole = noise(&[3, 4, 2], 1);
+        for axis in 0..3 {
+            let mut dims = whole.dims();
+            dims[axis] = 2;
+            let src = noise(&dims, 2);
+            for start in 0..=whole.dims()[axis] - 2 {
+                let op = SetSlice {
+                    axis: axis as u64,
+                    start: Dim::constant(start as u64),
+                };
+                let out = run(op, &[&whole, &src], &whole.dims());
+                let end = start + 2;
+                let same = |from, len| {
+                    let part = |t: &Tensor| t.slice(axis, from, len).expect("ok");
+                    assert_eq!(part(&out), part(&whole));
+                };
+                same(0, start);
+                same(end, whole.dims()[axis] - end);
+                assert_eq!(out.slice(axis, start, 2).expect("ok"), src);
+            }
+        }
+    }
+
+    #[test]
+    fn a_slice_is_within_the_axis_and_rounded() {
+        let op = |axis, start| SetSlice {
+            axis,
+            start: Dim::constant(start),
+        };
+        let (dst, src) = (noise(&[32, 2], 1), real(&[32, 1], &[1.0 / 3.0; 32]));
+        assert_eq!(code(op(1, 2), &[&dst, &src], &[32, 2]), "TPC0502");
+        assert_eq!(code(op(0, 0), &[&dst, &src], &[32, 2]), "TPC0502");
+        let none = real(&[32, 0], &[]);
+        assert_eq!(run(op(1, 2), &[&dst, &none], &[32, 2]), dst);
+        let shape = |dtype| Shape {
+            dtype,
+            dims: pad(&[32, 2]),
+        };
+        let out = results(op(1, 1), &[&dst, &src], &[shape(DType::F16)]).expect("ok");
+        let (old, new) = (dst.reals().expect("real"), out[0].reals().expect("real"));
+        assert_eq!(
+            (old[..32].to_vec(), 0.333_251_953_125),
+            (new[..32].to_vec(), new[32])
+        );
+        let whole = noise(&[32, 2], 1);
+        let e = results(op(0, 0), &[&dst, &whole], &[shape(DType::Q8_0)]);
+        assert_eq!(e.expect_err("blocks lie along axis 0").code(), "TPC0518");
     }
 }

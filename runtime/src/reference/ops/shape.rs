@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tpc_ir::op::{Op, Pad, Permute, Repeat, Reshape, Slice};
+use tpc_ir::op::{Op, Pad, Permute, Repeat, Reshape, SetSlice, Slice};
 use tpc_ir::{Bindings, Dim, RANK};
 
 use super::{around, axis};
@@ -27,6 +27,10 @@ pub(super) fn concrete<'a>(op: &'a Op, bindings: &Bindings) -> Result<Cow<'a, Op
     if let Op::Slice(op) = op {
         let (axis, start, len) = (op.axis, bind(&op.start)?, bind(&op.len)?);
         return Ok(Cow::Owned(Slice { axis, start, len }.into()));
+    }
+    if let Op::SetSlice(op) = op {
+        let (axis, start) = (op.axis, bind(&op.start)?);
+        return Ok(Cow::Owned(SetSlice { axis, start }.into()));
     }
     Ok(Cow::Borrowed(op))
 }

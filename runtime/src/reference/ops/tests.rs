@@ -13,6 +13,7 @@ fn ops() -> Vec<Op> {
     let mut out: Vec<Op> = Vec::new();
     out.extend(UnaryKind::ALL.iter().map(|&kind| Unary { kind }.into()));
     out.extend(BinaryKind::ALL.iter().map(|&kind| Binary { kind }.into()));
+    out.extend(SortOrder::ALL.map(|order| ArgSort { order }.into()));
     out.extend(GluKind::ALL.iter().map(|&kind| Glu::new(kind).into()));
     for kind in NormKind::ALL {
         let (eps, n) = (1e-5, 2);
@@ -20,7 +21,14 @@ fn ops() -> Vec<Op> {
         out.push(NormStats { kind }.into());
         out.push(NormApply { kind, eps, n }.into());
     }
-    for mode in [RopeMode::Norm, RopeMode::Neox] {
+    let sections = [1, 0, 0, 1];
+    let modes = [
+        RopeMode::Norm,
+        RopeMode::Neox,
+        RopeMode::Mrope { sections },
+        RopeMode::Imrope { sections },
+    ];
+    for mode in modes {
         let rope = Rope {
             mode,
             n_dims: 2,
@@ -49,6 +57,7 @@ fn ops() -> Vec<Op> {
             parts: None,
         }
         .into(),
+        Opaque { name: "f".into() }.into(),
         Scale {
             scale: 2.0,
             bias: 1.0,
@@ -69,6 +78,9 @@ fn ops() -> Vec<Op> {
         }
         .into(),
         attn.into(),
+        SsmConv.into(),
+        SsmScan.into(),
+        GatedDeltaNet.into(),
         Copy.into(),
         AllReduce.into(),
     ]);
@@ -80,6 +92,16 @@ fn ops() -> Vec<Op> {
         };
         out.extend([
             SetRows { axis }.into(),
+            SetSlice {
+                axis,
+                start: Dim::constant(axis),
+            }
+            .into(),
+            SetSlice {
+                axis,
+                start: Dim::constant(u64::MAX),
+            }
+            .into(),
             Sum { axis }.into(),
             TopK { k: axis }.into(),
             start_len(1, 1).into(),
@@ -126,9 +148,9 @@ fn ops() -> Vec<Op> {
     out
 }
 
-/// Up to five operands.
+/// Up to seven operands.
 fn operands() -> impl Strategy<Value = Vec<Tensor>> {
-    (0_usize..3).prop_flat_map(|usual| prop::collection::vec(operand(usual), 0..6))
+    (0_usize..3).prop_flat_map(|usual| prop::collection::vec(operand(usual), 0..8))
 }
 
 /// A size: mostly `usual`, so that operands fit each other.

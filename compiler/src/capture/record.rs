@@ -1,0 +1,276 @@
+//! The lines of a capture: parsed, and checked so far that everything behind may trust them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use tpc_ir::{DType, RANK};
+
+use super::error::CaptureError;
+
+/// A tensor as the file has it. Keys that are not listed are ignored.
+#[derive(Deserialize)]
+struct Line {
+    id: i64,
+    name: String,
+    op: String,
+    #[serde(rename = "type")]
+    dtype: String,
+    ne: [i64; RANK],
+    nb: [u64; RANK],
+    params: Vec<i64>,
+    src: Vec<i64>,
+    view: i64,
+    view_offs: u64,
+    flags: u64,
+}
+
+/// Bytes between neighbours of a view, and where it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Layout {
+    /// Sizes.
+    pub(super) ne: [u64; RANK],
+    /// Strides in bytes; that of axis 0 is one block.
+    pub(super) nb: [u64; RANK],
+    /// Bytes from the start of the tensor that owns the memory.
+    pub(super) offset: u64,
+}
+
+/// A tensor of the capture. References are positions in the list of all.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor {
+    /// Line in the file, from 1.
+    pub(super) line: usize,
+    /// For people.
+    pub(super) name: String,
+    /// ggml's name of the op; `NONE` for leaves.
+    pub(super) op: String,
+    pub(super) dtype: DType,
+    pub(super) layout: Layout,
+    /// ggml's `op_params`, trailing zeros left out.
+    params: Vec<i32>,
+    pub(super) src: Vec<Option<usize>>,
+    /// The tensor that owns the memory; itself when it is no view.
+    pub(super) root: usize,
+    pub(super) is_view: bool,
+    /// Whether the caller fills it.
+    pub(super) is_input: bool,
+    /// Whether the caller reads it.
+    pub(super) is_output: bool,
+}
+
+impl Tensor {
+    /// Sizes.
+    pub(super) const fn ne(&self) -> [u64; RANK] {
+        self.layout.ne
+    }
+
+    /// Number of elements.
+    pub(super) fn elements(&self) -> u64 {
+        self.layout.ne.iter().product()
+    }
+
+    /// Whether it has no elements.
+    pub(super) fn is_empty(&self) -> bool {
+        self.layout.ne.contains(&0)
+    }
+
+    /// Whether it defines nothing but another look at memory.
+    pub(super) fn is_pure_view(&self) -> bool {
+        self.is_view
+            && matches!(
+                self.op.as_str(),
+                "VIEW" | "RESHAPE" | "PERMUTE" | "TRANSPOSE"
+            )
+    }
+
+    /// Whether it changes the memory of the tensor that it is a view of.
+    pub(super) fn writes(&self) -> bool {
+        self.is_view && !self.is_pure_view() && self.op != "NONE"
+    }
+
+    /// A parameter as an integer.
+    pub(super) fn int(&self, i: usize) -> i32 {
+        self.params.get(i).copied().unwrap_or(0)
+    }
+
+    /// A parameter as a number.
+    pub(super) fn float(&self, i: usize) -> f32 {
+        f32::from_bits(self.int(i).cast_unsigned())
+    }
+}
+
+const MAX_ELEMENTS: u64 = 1 << 48;
+const FLAG_INPUT: u64 = 1;
+const FLAG_OUTPUT: u64 = 2;
+
+/// Strides of a packed tensor of these sizes.
+pub(super) fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
+    let mut nb = [dtype.block_bytes(); RANK];
+    nb[1] = ne[0] / dtype.block_len() * dtype.block_bytes();
+    for i in 2..RANK {
+        nb[i] = nb[i - 1].saturating_mul(ne[i - 1]);
+    }
+    nb
+}
+
+/// Reads every line.
+pub(super) fn parse(text: &str) -> Result<Vec<Tensor>, CaptureError> {
+    let mut out: Vec<Tensor> = Vec::new();
+    let mut ids: BTreeMap<i64, usize> = BTreeMap::new();
+    for (i, text) in text.lines().enumerate() {
+        if text.trim().is_empty() {
+            continue;
+        }
+        let line = i + 1;
+        let read: Line = serde_json::from_str(text).map_err(|e| CaptureError::Record {
+            line,
+            message: e.to_string(),
+        })?;
+        let (id, tensor) = (read.id, tensor(line, read, &ids, &out)?);
+        if ids.insert(id, out.len()).is_some() {
+            return Err(CaptureError::Reference {
+                line,
+                name: tensor.name,
+                role: "id",
+                id,
+                what: "which an earlier line has",
+            });
+        }
+        out.push(tensor);
+    }
+    if out.iter().all(|t| t.op == "NONE") {
+        return Err(CaptureError::Empty { records: out.len() });
+    }
+    Ok(out)
+}
+
+fn tensor(
+    line: usize,
+    read: Line,
+    ids: &BTreeMap<i64, usize>,
+    before: &[Tensor],
+) -> Result<Tensor, CaptureError> {
+    let name = read.name;
+    let dtype = DType::from_name(&read.dtype).ok_or_else(|| CaptureError::ElementType {
+        line,
+        name: name.clone(),
+        found: read.dtype.clone(),
+    })?;
+    let sizes = |what| CaptureError::Sizes {
+        line,
+        name: name.clone(),
+        ne: read.ne,
+        what,
+    };
+    let mut ne = [0; RANK];
+    for (to, &from) in ne.iter_mut().zip(&read.ne) {
+        *to = u64::try_from(from).map_err(|_| sizes("a tensor with a negative size"))?;
+    }
+    // Zero sizes do not hide others that overflow.
+    let elements = ne.iter().try_fold(1_u64, |a, &n| a.checked_mul(n.max(1)));
+    if elements.is_none_or(|n| n > MAX_ELEMENTS) {
+        return Err(sizes("a tensor larger than any memory"));
+    }
+    if !ne[0].is_multiple_of(dtype.block_len()) {
+        return Err(sizes("a tensor whose rows are no whole blocks"));
+    }
+    let find = |role, id: i64| {
+        let missing = || CaptureError::Reference {
+            line,
+            name: name.clone(),
+            role,
+            id,
+            what: "which no earlier line has",
+        };
+        match id {
+            -1 => Ok(None),
+            id => ids.get(&id).copied().map(Some).ok_or_else(missing),
+        }
+    };
+    let src = read
+        .src
+        .iter()
+        .map(|&id| find("src", id))
+        .collect::<Result<Vec<_>, _>>()?;
+    let view = find("view", read.view)?;
+    let root = view.map(|v| before[v].root);
+    let layout = Layout {
+        ne,
+        nb: read.nb,
+        offset: read.view_offs,
+    };
+    match root {
+        Some(root) => inside(line, &name, dtype, &layout, &before[root])?,
+        None => {
+            let expected = packed(dtype, ne);
+            if expected != read.nb {
+                return Err(CaptureError::Strides {
+                    line,
+                    name,
+                    found: read.nb,
+                    expected,
+                });
+            }
+        }
+    }
+    let params = read.params.iter().map(|&p| {
+        // Words of 32 bits, signed or not.
+        u32::try_from(p).map_or_else(|_| i32::try_from(p).ok(), |u| Some(u.cast_signed()))
+    });
+    let params = params
+        .collect::<Option<Vec<i32>>>()
+        .ok_or_else(|| CaptureError::Record {
+            line,
+            message: "a parameter is no word of 32 bits".to_owned(),
+        })?;
+    Ok(Tensor {
+        line,
+        name,
+        op: read.op,
+        dtype,
+        layout,
+        params,
+        src,
+        root: root.unwrap_or(before.len()),
+        is_view: root.is_some(),
+        is_input: read.flags & FLAG_INPUT != 0,
+        is_output: read.flags & FLAG_OUTPUT != 0,
+    })
+}
+
+/// Fails when a view reaches beyond the tensor that owns the memory.
+fn inside(
+    line: usize,
+    name: &str,
+    dtype: DType,
+    layout: &Layout,
+    root: &Tensor,
+) -> Result<(), CaptureError> {
+    if layout.ne.contains(&0) {
+        return Ok(());
+    }
+    let blocks = [
+        layout.ne[0] / dtype.block_len(),
+        layout.ne[1],
+        layout.ne[2],
+        layout.ne[3],
+    ];
+    let last = blocks
+        .iter()
+        .zip(layout.nb)
+        .try_fold(layout.offset, |at, (&n, nb)| {
+            at.checked_add((n - 1).checked_mul(nb)?)
+        });
+    let end = last.and_then(|at| at.checked_add(dtype.block_bytes()));
+    let bytes = root.elements() / root.dtype.block_len() * root.dtype.block_bytes();
+    match end {
+        Some(end) if end <= bytes => Ok(()),
+        _ => Err(CaptureError::OutsideView {
+            line,
+            name: name.to_owned(),
+            end: end.unwrap_or(u64::MAX),
+            bytes,
+            root: root.line,
+        }),
+    }
+}

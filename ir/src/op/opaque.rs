@@ -1,0 +1,44 @@
+//! What the IR has no rule for.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::rule::{Role, Rule, opd, res};
+use super::types::{Inferred, TypeError};
+use crate::types::{RANK, TensorType};
+
+/// An op of which nothing is known but its operands, any number of any type, and the type of its result, which is
+/// declared. Everything that it reads and makes stays whole; it can be planned around, not executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opaque {
+    /// What it is called where it comes from.
+    pub name: String,
+}
+
+impl OpDef for Opaque {
+    const NAMES: &'static [&'static str] = &["opaque"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("name", Attr::Str(self.name.clone()))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Opaque {
+            name: required("name", attrs.str("name")?)?,
+        })
+    }
+
+    fn infer(&self, _: &[&TensorType]) -> Result<Inferred, TypeError> {
+        Ok(Inferred::Declared)
+    }
+
+    fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let mut rule = Rule::opaque();
+        for axis in 0..RANK {
+            rule = rule.role(Role::Whole, res(axis));
+            for operand in 0..operands.len() {
+                rule = rule.role(Role::Whole, opd(operand, axis));
+            }
+        }
+        rule
+    }
+}
