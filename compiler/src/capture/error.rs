@@ -40,7 +40,9 @@ pub enum CaptureError {
         bytes: u64,
         root: usize,
     },
-    #[error("line {line}: {name}: strides {found:?}: expected {expected:?}, those of a packed tensor")]
+    #[error(
+        "line {line}: {name}: strides {found:?}: expected {expected:?}, those of a packed tensor"
+    )]
     Strides {
         line: usize,
         name: String,

@@ -64,7 +64,9 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
     let mut layers = vec![None; n_insts];
     let (mut current, mut n): (Option<u32>, u32) = (None, 0);
     let is_block = |p: &[usize]| p.len() > 1;
-    let last = pieces.iter().rposition(|p| is_block(p) && ends_alive(p, &insts, &last_use));
+    let last = pieces
+        .iter()
+        .rposition(|p| is_block(p) && ends_alive(p, &insts, &last_use));
     for (i, piece) in pieces.iter().enumerate() {
         if last.is_none_or(|l| i > l) {
             break;
@@ -84,9 +86,10 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
     let mut user: Vec<Option<u32>> = vec![None; graph.values().len()];
     for (inst, data) in graph.insts().rev() {
         let i = inst.index();
-        let is_late = data.results.iter().any(|v| {
-            stateful[v.index()] || matches!(data.op, Op::Weight(_) | Op::State(_))
-        });
+        let is_late = data
+            .results
+            .iter()
+            .any(|v| stateful[v.index()] || matches!(data.op, Op::Weight(_) | Op::State(_)));
         if is_late {
             layers[i] = data.results.iter().find_map(|v| user[v.index()]);
         }
@@ -99,10 +102,7 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
 
 /// Whether something reads what the piece ends with.
 fn ends_alive(piece: &[usize], insts: &[&tpc_ir::InstData], last_use: &[usize]) -> bool {
-    piece.last().is_some_and(|&i| {
-        insts[i]
-            .results
-            .iter()
-            .any(|v| last_use[v.index()] > i)
-    })
+    piece
+        .last()
+        .is_some_and(|&i| insts[i].results.iter().any(|v| last_use[v.index()] > i))
 }

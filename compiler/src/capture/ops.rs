@@ -59,7 +59,15 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     for &s in reads {
         values.push(m.read(s)?);
     }
-    let made = match known(m, t, &operands, &values) {
+    // What an operand is follows from its position, but among the parts of a concatenation.
+    let holes =
+        t.op != "CONCAT" && operands.len() <= t.src.iter().rposition(Option::is_some).unwrap_or(0);
+    let made = if holes {
+        Err(form("an operand left out, or without elements"))
+    } else {
+        known(m, t, &operands, &values)
+    };
+    let made = match made {
         Ok(made) => made,
         Err(misfit) => {
             match misfit {
@@ -181,7 +189,7 @@ fn known(
         "MUL_MAT_ID" => MulMatId { window: None }.into(),
         "ADD_ID" => AddId { window: None }.into(),
         "GET_ROWS" => GetRows { window: None }.into(),
-        "SET_ROWS" => return set_rows(m, t, operands, all),
+        "SET_ROWS" => return set_rows(m, t, operands, values),
         "ROPE" => return rope(m, t, all),
         "SOFT_MAX" => return soft_max(m, t, all),
         "FLASH_ATTN_EXT" => return flash_attn(m, t, all),
@@ -224,7 +232,12 @@ fn known(
 }
 
 /// Appends an op with one result of the sizes that the capture says.
-fn push(m: &mut Memory<'_>, t: &Tensor, op: Op, operands: Vec<Value>) -> Result<Vec<Value>, Misfit> {
+fn push(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    op: Op,
+    operands: Vec<Value>,
+) -> Result<Vec<Value>, Misfit> {
     let v = m.push(op, operands, &t.name)?;
     fits(m, t, v)
 }
@@ -290,9 +303,9 @@ fn set_rows(
     m: &mut Memory<'_>,
     t: &Tensor,
     operands: &[usize],
-    all: Vec<Value>,
+    values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
-    let (&[rows, index, old], &[_, _, target]) = (all.as_slice(), operands) else {
+    let (&[rows, index, old], &[_, _, target]) = (values, operands) else {
         return Err(form("other than three operands"));
     };
     if m.tensors[target].layout != t.layout || m.tensors[target].root != t.root {
@@ -303,9 +316,8 @@ fn set_rows(
 
 fn rope(m: &mut Memory<'_>, t: &Tensor, mut all: Vec<Value>) -> Result<Vec<Value>, Misfit> {
     let size = |i| u64::try_from(t.int(i)).map_err(|_| form("a negative size"));
-    let sections = || -> Result<[u64; 4], Misfit> {
-        Ok([size(11)?, size(12)?, size(13)?, size(14)?])
-    };
+    let sections =
+        || -> Result<[u64; 4], Misfit> { Ok([size(11)?, size(12)?, size(13)?, size(14)?]) };
     // ggml's bits: 2 halves, 8 sections, 32 sections in turn.
     let mode = match t.int(2) {
         0 => RopeMode::Norm,
@@ -332,7 +344,10 @@ fn rope(m: &mut Memory<'_>, t: &Tensor, mut all: Vec<Value>) -> Result<Vec<Value
     // ggml takes the first of as many factors as there are.
     if let Some(factors) = all.get_mut(2) {
         let used = op.n_dims / 2;
-        if m.graph.value(*factors).ty.dims[0].as_const().is_some_and(|n| n > used) {
+        if m.graph.value(*factors).ty.dims[0]
+            .as_const()
+            .is_some_and(|n| n > used)
+        {
             let slice = Slice {
                 axis: 0,
                 start: Dim::ZERO,
@@ -346,7 +361,10 @@ fn rope(m: &mut Memory<'_>, t: &Tensor, mut all: Vec<Value>) -> Result<Vec<Value
 
 /// A mask without the rows that ggml pads it with.
 fn unpadded(m: &mut Memory<'_>, t: &Tensor, mask: Value, rows: u64) -> Result<Value, Misfit> {
-    if m.graph.value(mask).ty.dims[1].as_const().is_none_or(|n| n <= rows) {
+    if m.graph.value(mask).ty.dims[1]
+        .as_const()
+        .is_none_or(|n| n <= rows)
+    {
         return Ok(mask);
     }
     let slice = Slice {
@@ -371,7 +389,7 @@ fn soft_max(m: &mut Memory<'_>, t: &Tensor, mut all: Vec<Value>) -> Result<Vec<V
 }
 
 fn flash_attn(m: &mut Memory<'_>, t: &Tensor, mut all: Vec<Value>) -> Result<Vec<Value>, Misfit> {
-    if all.len() < 4 || t.src.get(3).copied().flatten().is_none() {
+    if all.len() < 4 {
         return Err(form("no mask"));
     }
     // The result is [dv, heads, tokens].

@@ -76,7 +76,11 @@ impl Tensor {
 
     /// Whether it defines nothing but another look at memory.
     pub(super) fn is_pure_view(&self) -> bool {
-        self.is_view && matches!(self.op.as_str(), "VIEW" | "RESHAPE" | "PERMUTE" | "TRANSPOSE")
+        self.is_view
+            && matches!(
+                self.op.as_str(),
+                "VIEW" | "RESHAPE" | "PERMUTE" | "TRANSPOSE"
+            )
     }
 
     /// Whether it changes the memory of the tensor that it is a view of.
@@ -213,10 +217,12 @@ fn tensor(
         // Words of 32 bits, signed or not.
         u32::try_from(p).map_or_else(|_| i32::try_from(p).ok(), |u| Some(u.cast_signed()))
     });
-    let params = params.collect::<Option<Vec<i32>>>().ok_or_else(|| CaptureError::Record {
-        line,
-        message: "a parameter is no word of 32 bits".to_owned(),
-    })?;
+    let params = params
+        .collect::<Option<Vec<i32>>>()
+        .ok_or_else(|| CaptureError::Record {
+            line,
+            message: "a parameter is no word of 32 bits".to_owned(),
+        })?;
     Ok(Tensor {
         line,
         name,

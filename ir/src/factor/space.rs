@@ -174,7 +174,8 @@ impl Space {
         if let Some(size) = new(v) {
             return Some(size);
         }
-        let all = |k: &[Var]| -> Option<Vec<Dim>> { k.iter().map(|&x| self.resized(x, new)).collect() };
+        let all =
+            |k: &[Var]| -> Option<Vec<Dim>> { k.iter().map(|&x| self.resized(x, new)).collect() };
         match &self.vars[v.index()].kind {
             Kind::Product(k) => Dim::product(&all(k)?),
             Kind::Sum(k) => Dim::sum(&all(k)?),
