@@ -226,6 +226,7 @@ pub fn codes() -> Vec<CodeDoc> {
             .map(|&(code, title, doc)| CodeDoc { code, title, doc }),
     );
     out.extend(crate::arch::CODES);
+    out.extend(crate::capture::CODES);
     out.extend(tpc_ir::text::CODES);
     out.extend(tpc_ir::verify::CODES);
     out.sort_by_key(|c| c.code);
@@ -235,6 +236,12 @@ pub fn codes() -> Vec<CodeDoc> {
 impl From<crate::gguf::GgufError> for Diagnostic {
     fn from(e: crate::gguf::GgufError) -> Diagnostic {
         Diagnostic::error(e.code(), e.file(), e.to_string()).help(e.help())
+    }
+}
+
+impl From<crate::capture::CaptureError> for Diagnostic {
+    fn from(e: crate::capture::CaptureError) -> Diagnostic {
+        Diagnostic::error(e.code(), "capture", e.to_string()).help(e.help())
     }
 }
 

@@ -52,3 +52,10 @@ pub fn headers() -> Vec<PathBuf> {
     folders.extend(shared().map(|s| s.join("models")));
     files(&folders, ".header.gguf")
 }
+
+/// Captured graphs: those of the repository, and those beside it.
+pub fn captures() -> Vec<PathBuf> {
+    let mut folders = vec![data().join("graphs")];
+    folders.extend(shared().map(|s| s.join("graphs")));
+    files(&folders, ".jsonl")
+}

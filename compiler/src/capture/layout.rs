@@ -20,7 +20,7 @@ pub(super) struct Digit {
 }
 
 impl Digit {
-    const fn whole(n: u64) -> Digit {
+    pub(super) const fn whole(n: u64) -> Digit {
         Digit {
             n,
             start: 0,
@@ -65,13 +65,17 @@ pub(super) fn select(
     layout: &Layout,
 ) -> Option<Selection> {
     let blocks = |ne: [u64; RANK]| [ne[0] / block_len, ne[1], ne[2], ne[3]];
-    let unit = |bytes: u64| (bytes % block_bytes == 0).then(|| bytes / block_bytes);
+    let unit = |bytes: u64| {
+        bytes
+            .is_multiple_of(block_bytes)
+            .then(|| bytes / block_bytes)
+    };
     let sizes = blocks(layout.ne);
     // (step in blocks, size, axis), smallest step first.
     let mut steps: Vec<(u64, u64, usize)> = Vec::with_capacity(RANK);
-    for axis in 0..RANK {
-        if sizes[axis] > 1 {
-            steps.push((unit(layout.nb[axis])?, sizes[axis], axis));
+    for (axis, (&size, stride)) in sizes.iter().zip(layout.nb).enumerate() {
+        if size > 1 {
+            steps.push((unit(stride)?, size, axis));
         }
     }
     if block_len > 1 && (layout.nb[0] != block_bytes || steps.iter().any(|s| s.0 == 0)) {
@@ -133,7 +137,7 @@ fn boxed(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
     }
     let above = |dims: &[(u64, u64)], by: u64| -> Option<Vec<(u64, u64)>> {
         dims.iter()
-            .map(|&(step, n)| (step % by == 0).then(|| (step / by, n)))
+            .map(|&(step, n)| step.is_multiple_of(by).then(|| (step / by, n)))
             .collect()
     };
     if lo != 1 {
@@ -166,17 +170,17 @@ fn minor(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut left = k;
     while left > 1 {
         let n = high.pop()?;
-        if left % n == 0 {
+        if left.is_multiple_of(n) {
             low.insert(0, n);
             left /= n;
-        } else if n % left == 0 {
+        } else if n.is_multiple_of(left) {
             high.push(n / left);
             low.insert(0, left);
             left = 1;
         } else {
             // The step runs across digits: they are one.
             let all: u64 = seq.iter().product();
-            return (all % k == 0).then(|| (vec![all / k], vec![k]));
+            return all.is_multiple_of(k).then(|| (vec![all / k], vec![k]));
         }
     }
     Some((high, low))
@@ -193,7 +197,7 @@ fn take(seq: &[u64], at: u64, len: u64) -> Option<Vec<Digit>> {
     }
     let (&first, rest) = seq.split_first()?;
     let unit: u64 = rest.iter().product();
-    if at % unit == 0 && len % unit == 0 {
+    if at.is_multiple_of(unit) && len.is_multiple_of(unit) {
         let mut out = vec![Digit {
             n: first,
             start: at / unit,

@@ -106,6 +106,7 @@ impl Leaves {
             }
             .into(),
         };
+        m.at(t.line);
         let v = m.declare(op, Vec::new(), vec![type_of(t)], &t.name)[0];
         m.define(tensor, v);
         self.defined.insert(tensor, v);

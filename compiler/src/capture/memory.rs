@@ -35,6 +35,10 @@ pub(super) struct Memory<'t> {
     versions: Vec<u32>,
     views: BTreeMap<(usize, u32, Layout), Value>,
     pub(super) notes: Vec<Diagnostic>,
+    /// Per instruction, the line that it comes from.
+    pub(super) lines: Vec<usize>,
+    /// The line that is read.
+    line: usize,
 }
 
 /// The sizes as constants.
@@ -50,6 +54,21 @@ pub(super) fn type_of(t: &Tensor) -> TensorType {
     }
 }
 
+/// Digits for as many axes as there are: where there are more, neighbours that are taken whole are one.
+fn merged(digits: &[Digit]) -> Vec<Digit> {
+    if digits.len() <= RANK {
+        return digits.to_vec();
+    }
+    let mut out: Vec<Digit> = Vec::new();
+    for &d in digits {
+        match out.last_mut() {
+            Some(last) if last.is_whole() && d.is_whole() => *last = Digit::whole(last.n * d.n),
+            _ => out.push(d),
+        }
+    }
+    out
+}
+
 impl<'t> Memory<'t> {
     pub(super) fn new(tensors: &'t [Tensor], name: &str) -> Memory<'t> {
         Memory {
@@ -59,7 +78,14 @@ impl<'t> Memory<'t> {
             versions: vec![0; tensors.len()],
             views: BTreeMap::new(),
             notes: Vec::new(),
+            lines: Vec::new(),
+            line: 0,
         }
+    }
+
+    /// What follows comes from this line.
+    pub(super) fn at(&mut self, line: usize) {
+        self.line = line;
     }
 
     /// Says something of a tensor.
@@ -81,6 +107,7 @@ impl<'t> Memory<'t> {
         name: &str,
     ) -> Result<Value, TypeError> {
         let v = self.graph.push_inferred(op, operands, Place::Host, None)?;
+        self.lines.push(self.line);
         self.name(v, name);
         Ok(v)
     }
@@ -94,6 +121,7 @@ impl<'t> Memory<'t> {
         name: &str,
     ) -> Vec<Value> {
         let inst = self.graph.push(op, operands, types, Place::Host, None);
+        self.lines.push(self.line);
         let made = self.graph.inst(inst).results.clone();
         for &v in &made {
             self.name(v, name);
@@ -227,7 +255,7 @@ impl<'t> Memory<'t> {
         if ne.contains(&0) {
             return None;
         }
-        select(ne, len, bytes, layout)
+        select(ne, len, bytes, layout).filter(|s| merged(&s.digits).len() <= RANK)
     }
 
     /// Takes a selection out of a value.
@@ -272,39 +300,12 @@ impl<'t> Memory<'t> {
         digits: &[Digit],
         name: &str,
     ) -> Result<(Value, Vec<Digit>), TypeError> {
-        let mut axes = digits.to_vec();
-        if axes.len() > RANK {
-            // Neighbours that are taken whole share an axis.
-            axes = Vec::new();
-            for &d in digits {
-                match axes.last_mut() {
-                    Some(last) if last.is_whole() && d.is_whole() => {
-                        let n = last.n * d.n;
-                        *last = Digit {
-                            n,
-                            start: 0,
-                            len: n,
-                        };
-                    }
-                    _ => axes.push(d),
-                }
-            }
-        }
-        if axes.len() > RANK {
-            return Err(TypeError::Axis(axes.len() as u64));
-        }
+        let axes = merged(digits);
         // Sizes of 1 stay where they are, so that a slice of an axis needs no reshape.
         let own = self.sizes(v);
         let sized: Vec<usize> = (0..RANK).filter(|&i| own[i] > 1).collect();
         if sized.len() == axes.len() && sized.iter().zip(&axes).all(|(&i, d)| own[i] == d.n) {
-            let mut out = vec![
-                Digit {
-                    n: 1,
-                    start: 0,
-                    len: 1
-                };
-                RANK
-            ];
+            let mut out = vec![Digit::whole(1); RANK];
             for (&i, &d) in sized.iter().zip(&axes) {
                 out[i] = d;
             }

@@ -46,6 +46,8 @@ pub struct Captured {
     pub batch: Vec<(Symbol, u64)>,
     /// Layers that were found; 0 where none were told apart.
     pub n_layer: u32,
+    /// Per instruction of the graph, the line of the capture that it comes from, counted from 1.
+    pub lines: Vec<usize>,
     /// What is worth knowing: ops without a rule, views that are no boxes, sizes that stay numbers.
     pub notes: Vec<Diagnostic>,
 }
@@ -56,8 +58,13 @@ pub struct Captured {
 /// When a line is no record, or the records do not fit together; the error has the line.
 pub fn read(text: &str, name: &str) -> Result<Captured, CaptureError> {
     let tensors = record::parse(text)?;
-    let (graph, mut notes) = lower(&tensors, name)?;
-    let (graph, batch, note) = symbols::introduce(graph)?;
+    let Memory {
+        graph,
+        mut notes,
+        lines,
+        ..
+    } = lower(&tensors, name)?;
+    let symbols::Symbolic { graph, batch, note } = symbols::introduce(&graph)?;
     notes.extend(note);
     let (graph, n_layer) = layers::assign(&graph);
     verify(&graph).map_err(|e| misfit(&e[0]))?;
@@ -65,6 +72,7 @@ pub fn read(text: &str, name: &str) -> Result<Captured, CaptureError> {
         graph,
         batch,
         n_layer,
+        lines,
         notes,
     })
 }
@@ -74,7 +82,7 @@ fn misfit(e: &dyn std::fmt::Display) -> CaptureError {
 }
 
 /// The graph with the sizes of the capture.
-fn lower(tensors: &[Tensor], name: &str) -> Result<(Graph, Vec<Diagnostic>), CaptureError> {
+fn lower<'t>(tensors: &'t [Tensor], name: &str) -> Result<Memory<'t>, CaptureError> {
     let mut leaves = leaves::Leaves::of(tensors);
     let mut m = Memory::new(tensors, name);
     for (i, t) in tensors.iter().enumerate() {
@@ -84,6 +92,7 @@ fn lower(tensors: &[Tensor], name: &str) -> Result<(Graph, Vec<Diagnostic>), Cap
         for source in t.src.iter().flatten().chain(std::iter::once(&i)) {
             leaves.define(&mut m, tensors[*source].root);
         }
+        m.at(t.line);
         ops::lower(&mut m, i).map_err(|e| misfit(&e))?;
     }
     let mut names = BTreeSet::new();
@@ -103,5 +112,8 @@ fn lower(tensors: &[Tensor], name: &str) -> Result<(Graph, Vec<Diagnostic>), Cap
             records: tensors.len(),
         });
     }
-    Ok((m.graph, m.notes))
+    Ok(m)
 }
+
+#[cfg(test)]
+mod tests;

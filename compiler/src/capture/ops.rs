@@ -59,7 +59,15 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     for &s in reads {
         values.push(m.read(s)?);
     }
-    let made = match known(m, t, &operands, &values) {
+    // What an operand is follows from its position, but among the parts of a concatenation.
+    let holes =
+        t.op != "CONCAT" && operands.len() <= t.src.iter().rposition(Option::is_some).unwrap_or(0);
+    let made = if holes {
+        Err(form("an operand left out, or without elements"))
+    } else {
+        known(m, t, &operands, &values)
+    };
+    let made = match made {
         Ok(made) => made,
         Err(misfit) => {
             match misfit {
@@ -181,7 +189,7 @@ fn known(
         "MUL_MAT_ID" => MulMatId { window: None }.into(),
         "ADD_ID" => AddId { window: None }.into(),
         "GET_ROWS" => GetRows { window: None }.into(),
-        "SET_ROWS" => return set_rows(m, t, operands, all),
+        "SET_ROWS" => return set_rows(m, t, operands, values),
         "ROPE" => return rope(m, t, all),
         "SOFT_MAX" => return soft_max(m, t, all),
         "FLASH_ATTN_EXT" => return flash_attn(m, t, all),
@@ -295,9 +303,9 @@ fn set_rows(
     m: &mut Memory<'_>,
     t: &Tensor,
     operands: &[usize],
-    all: Vec<Value>,
+    values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
-    let (&[rows, index, old], &[_, _, target]) = (all.as_slice(), operands) else {
+    let (&[rows, index, old], &[_, _, target]) = (values, operands) else {
         return Err(form("other than three operands"));
     };
     if m.tensors[target].layout != t.layout || m.tensors[target].root != t.root {
@@ -381,7 +389,7 @@ fn soft_max(m: &mut Memory<'_>, t: &Tensor, mut all: Vec<Value>) -> Result<Vec<V
 }
 
 fn flash_attn(m: &mut Memory<'_>, t: &Tensor, mut all: Vec<Value>) -> Result<Vec<Value>, Misfit> {
-    if all.len() < 4 || t.src.get(3).copied().flatten().is_none() {
+    if all.len() < 4 {
         return Err(form("no mask"));
     }
     // The result is [dv, heads, tokens].

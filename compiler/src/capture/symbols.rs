@@ -6,7 +6,12 @@
 //! axis 0 of the masks the number of cells; that of indices into activations the number of outputs. The sizes of all
 //! values follow, and with them the attributes that are sizes.
 //!
-//! The result must satisfy the verifier; where some symbols do not, fewer are tried, down to none.
+//! Two caches of one length are told apart but not named apart: which of them has a window is in the content of its
+//! mask, not in the graph. The first one met is then the full one.
+//!
+//! The result must satisfy the verifier, and no factor may be cut; where some symbols break that, fewer are tried, down
+//! to none. A size that stays a number is sound too, since only what weights and states have is ever split, and what
+//! an index counts along stays whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,14 +41,21 @@ impl Named {
 /// The factors of the batch.
 type Symbols = BTreeMap<Var, Named>;
 
-/// The graph with symbols, what each was, and a note where not all could be told.
-pub(super) fn introduce(
-    graph: Graph,
-) -> Result<(Graph, Vec<(Symbol, u64)>, Option<Diagnostic>), CaptureError> {
-    verify(&graph).map_err(|e| misfit(&e[0]))?;
-    let factors = Factors::infer(&graph);
-    let all = find(&graph, &factors);
-    let inputs = disguised(&graph, &factors, &all);
+/// A graph with symbols.
+pub(super) struct Symbolic {
+    pub(super) graph: Graph,
+    /// What each symbol was in the capture.
+    pub(super) batch: Vec<(Symbol, u64)>,
+    /// Says so where sizes of the batch stay numbers.
+    pub(super) note: Option<Diagnostic>,
+}
+
+/// Makes the sizes of the batch symbols.
+pub(super) fn introduce(graph: &Graph) -> Result<Symbolic, CaptureError> {
+    verify(graph).map_err(|e| misfit(&e[0]))?;
+    let factors = Factors::infer(graph);
+    let all = find(graph, &factors);
+    let inputs = disguised(graph, &factors, &all);
     let mut why = None;
     for kept in [
         &[
@@ -76,7 +88,7 @@ pub(super) fn introduce(
             layers: &[],
             inputs: &inputs,
         };
-        let made = rebuild(&graph, &changes);
+        let made = rebuild(graph, &changes);
         let sound = verify(&made).map_err(|e| e[0].to_string()).and_then(|_| {
             let cut = Factors::infer(&made).opaque.into_iter().next();
             cut.map_or(Ok(()), |(inst, c)| Err(format!("{inst}: {c}")))
@@ -91,7 +103,11 @@ pub(super) fn introduce(
                     .collect();
                 batch.sort_unstable();
                 let note = why.or_else(|| all.is_empty().then(|| "none was found".to_owned()));
-                return Ok((made, batch, note.map(|w| fixed(&graph, &w))));
+                return Ok(Symbolic {
+                    graph: made,
+                    batch,
+                    note: note.map(|w| fixed(graph, &w)),
+                });
             }
         }
     }

@@ -27,6 +27,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "What can be wrong with the hyper-parameters and tensors of a model. The exit status is 1.",
     ),
     (
+        "TPC0180",
+        "Captured graphs",
+        "What can be wrong with a captured ggml graph (the exit status is 2), and what is worth knowing of one.",
+    ),
+    (
         "TPC0200",
         "Text of the IR",
         "What can be wrong with a `.tpir` text.",

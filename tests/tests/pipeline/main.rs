@@ -1,5 +1,6 @@
 //! Tests over the whole pipeline.
 
+mod captures;
 mod catalogue;
 mod goldens;
 mod graphs;
