@@ -7,9 +7,10 @@ use tpc_passes::memory::footprints;
 use tpc_passes::plan::{Choice, PlanRequest, Planned, Workload, estimate, plan};
 use tpc_passes::shard::shard;
 
-use crate::arch::{self, LowerOptions, Lowered};
+use crate::arch::{self, LowerOptions, Lowered, Summary};
+use crate::capture::Captured;
 use crate::diag::Diagnostic;
-use crate::gguf::GgufFile;
+use crate::gguf::{GgufFile, TensorInfo};
 use crate::placement::{Placement, SplitMode};
 
 pub use tpc_passes::plan::Estimate;
@@ -29,8 +30,48 @@ pub struct Compiled {
     pub programs: Graph,
     /// Sizes of the KV caches.
     pub caches: CacheSizes,
+    /// How large the model is.
+    pub size: ModelSize,
     /// Estimated times.
     pub estimate: Estimate,
+}
+
+/// How large a model is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelSize {
+    /// Elements of all its tensors.
+    pub params: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl ModelSize {
+    /// The size that a file's header states.
+    fn of_file(file: &GgufFile) -> ModelSize {
+        let header = file.header();
+        ModelSize {
+            params: header.tensors().iter().map(TensorInfo::elements).sum(),
+            bytes: u64::try_from(header.data_bytes()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The size of a graph's weights.
+    fn of_graph(graph: &Graph) -> ModelSize {
+        let batch = Bindings::default();
+        let mut out = ModelSize {
+            params: 0,
+            bytes: 0,
+        };
+        for (_, inst) in graph.insts() {
+            if let Op::Weight(_) = inst.op {
+                let ty = &graph.value(inst.results[0]).ty;
+                let elements = ty.elements().and_then(|n| n.as_const()).unwrap_or(0);
+                out.params = out.params.saturating_add(elements);
+                out.bytes = out.bytes.saturating_add(ty.bytes(&batch).unwrap_or(0));
+            }
+        }
+        out
+    }
 }
 
 /// Cells of the KV caches.
@@ -86,25 +127,69 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
             .map_err(|e| one(e.into()))?;
         options.n_ctx = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
     }
-    for (option, n) in [
-        ("--ctx-size", options.n_ctx),
-        ("--ubatch-size", placement.ubatch_size),
-        ("--parallel", placement.parallel),
-    ] {
-        if n == 0 || n > MAX_CONTEXT {
-            let message = format!("{n} is out of range");
-            return Err(one(Diagnostic::error("TPC0400", option, message)
-                .help(format!("from 1 to {MAX_CONTEXT}"))));
-        }
-    }
+    in_range(options.n_ctx, placement)?;
     let model = arch::lower(header, &options).map_err(|e| one(e.into()))?;
-    verified("model", &model.graph)?;
     let caches = CacheSizes::new(
         options.n_ctx,
         model.summary.window,
         placement.ubatch_size,
         placement.parallel,
     );
+    compile_graph(model, caches, ModelSize::of_file(file), placement)
+}
+
+/// The context that a captured graph is planned for when nobody says.
+pub const CAPTURE_CONTEXT: u64 = 4096;
+
+/// Plans a captured graph and proves the plan.
+///
+/// # Errors
+/// TPC0400 for sizes out of range, or TPC0390 when the verifier rejects the result.
+pub fn compile_capture(
+    captured: &Captured,
+    placement: &Placement,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    let n_ctx = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
+    in_range(n_ctx, placement)?;
+    let graph = captured.graph.clone();
+    let size = ModelSize::of_graph(&graph);
+    let summary = Summary {
+        arch: "capture",
+        name: graph.name.clone(),
+        n_layer: u64::from(captured.n_layer),
+        n_embd: 0,
+        n_vocab: 0,
+        n_ctx_train: n_ctx,
+        window: None,
+        unused: Vec::new(),
+    };
+    let caches = CacheSizes::new(n_ctx, None, placement.ubatch_size, placement.parallel);
+    compile_graph(Lowered { graph, summary }, caches, size, placement)
+}
+
+fn in_range(n_ctx: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
+    for (option, n) in [
+        ("--ctx-size", n_ctx),
+        ("--ubatch-size", placement.ubatch_size),
+        ("--parallel", placement.parallel),
+    ] {
+        if n == 0 || n > MAX_CONTEXT {
+            let message = format!("{n} is out of range");
+            let d = Diagnostic::error("TPC0400", option, message);
+            return Err(vec![d.help(format!("from 1 to {MAX_CONTEXT}"))]);
+        }
+    }
+    Ok(())
+}
+
+/// Plans a model's graph and proves the plan.
+fn compile_graph(
+    model: Lowered,
+    caches: CacheSizes,
+    size: ModelSize,
+    placement: &Placement,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    verified("model", &model.graph)?;
     let mut devices: Vec<String> = placement.devices.iter().map(|d| d.name.clone()).collect();
     if placement.split_mode == SplitMode::None {
         devices.truncate(1);
@@ -141,6 +226,7 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
         sharded,
         programs,
         caches,
+        size,
         estimate,
     })
 }

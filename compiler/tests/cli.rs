@@ -1042,3 +1042,41 @@ fn odd_models_are_planned_and_run() {
         }
     }
 }
+
+#[test]
+fn a_captured_graph_is_planned_like_a_model() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/graphs");
+    let capture = folder.join("llama-dense.jsonl").display().to_string();
+    let ran = tpc([
+        "plan",
+        "--graph",
+        &capture,
+        "--devices",
+        "2",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(json["verdict"], "ok");
+    assert_eq!(json["model"]["arch"], "capture");
+    let split = |t: &&Json| t["sharding"]["kind"] == "split";
+    let tensors = json["tensors"].as_array().unwrap();
+    assert!(tensors.iter().filter(split).count() * 2 > tensors.len());
+    let dumped = tpc([
+        "dump",
+        "--graph",
+        &capture,
+        "--devices",
+        "2",
+        "--stage",
+        "programs",
+    ]);
+    let graph = tpc_ir::text::parse(&dumped.stdout).unwrap().graph;
+    tpc_ir::verify::verify(&graph).unwrap();
+    // A model and a capture at once, neither, and a capture that is none.
+    refuses(&tpc(["plan", &capture, "--graph", &capture]), 2, "TPC0400");
+    refuses(&tpc(["plan", "--devices", "2"]), 2, "TPC0400");
+    let header = path("llama-3.1-8b");
+    refuses(&tpc(["plan", "--graph", &header]), 2, "TPC0180");
+}

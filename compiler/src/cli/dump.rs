@@ -1,15 +1,12 @@
 //! `tpc dump`.
 
-use std::path::PathBuf;
-
 use clap::ValueEnum;
 use tpc_ir::DType;
 use tpc_passes::factors::describe_layer;
 
 use super::args::PlacementArgs;
 use super::output::{self, Failure};
-use crate::gguf::GgufFile;
-use crate::pipeline::compile;
+use super::source::SourceArgs;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Stage {
@@ -25,8 +22,8 @@ enum Stage {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file, or any shard of one; a header without data suffices.
-    model: PathBuf,
+    #[command(flatten)]
+    source: SourceArgs,
     #[command(flatten)]
     placement: PlacementArgs,
     /// Which stage.
@@ -36,8 +33,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let placement = args.placement.placement(DType::F16)?;
-    let file = GgufFile::open(&args.model).map_err(|e| Failure::of(vec![e.into()]))?;
-    let compiled = compile(&file, &placement).map_err(Failure::of)?;
+    let (compiled, _) = args.source.compile(&placement)?;
     let text = match args.stage {
         Stage::Model => compiled.model.graph.to_string(),
         Stage::Sharded => compiled.sharded.to_string(),

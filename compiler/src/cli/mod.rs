@@ -7,6 +7,7 @@ mod explain;
 mod inspect;
 mod output;
 mod plan;
+mod source;
 mod synth;
 
 use std::ffi::OsString;

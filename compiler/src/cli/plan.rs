@@ -1,16 +1,13 @@
 //! `tpc plan`.
 
-use std::path::PathBuf;
-
 use clap::ValueEnum;
 use serde::Serialize;
 use tpc_ir::DType;
 
 use super::args::PlacementArgs;
 use super::output::{self, Failure};
+use super::source::SourceArgs;
 use crate::diag::{Diagnostic, Severity};
-use crate::gguf::GgufFile;
-use crate::pipeline::compile;
 use crate::report::{render, report};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -22,8 +19,8 @@ enum Format {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file, or any shard of one; a header without data suffices.
-    model: PathBuf,
+    #[command(flatten)]
+    source: SourceArgs,
     #[command(flatten)]
     placement: PlacementArgs,
     /// Output format.
@@ -62,14 +59,13 @@ fn structured(format: Format, value: &impl Serialize) -> Result<String, Failure>
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let path = args.model.display().to_string();
+    let path = args.source.path();
     let planned = || -> Result<_, Failure> {
         let placement = args.placement.placement(DType::F16)?;
-        let file = GgufFile::open(&args.model).map_err(|e| Failure::of(vec![e.into()]))?;
-        let compiled = compile(&file, &placement).map_err(Failure::of)?;
-        Ok((placement, file, compiled))
+        let (compiled, notes) = args.source.compile(&placement)?;
+        Ok((placement, compiled, notes))
     };
-    let (placement, file, compiled) = match planned() {
+    let (placement, compiled, notes) = match planned() {
         Ok(x) => x,
         Err(failure) => {
             if args.format != Format::Table {
@@ -84,7 +80,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             return Err(failure);
         }
     };
-    let report = report(&path, &file, &placement, &compiled);
+    let mut report = report(&path, &placement, &compiled);
+    report.diagnostics.extend(notes);
     let text = match args.format {
         Format::Table => render(&report, output::width(), args.verbose),
         format => structured(format, &report)?,

@@ -14,7 +14,6 @@ use tpc_ir::{Bindings, Graph, Op, Place, RANK, Sharding, Value};
 use tpc_passes::memory::{Footprint, Traffic, footprints, traffic};
 
 use crate::diag::{Diagnostic, Severity};
-use crate::gguf::GgufFile;
 use crate::pipeline::Compiled;
 use crate::placement::{DeviceKind, Placement};
 
@@ -299,13 +298,7 @@ pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
 }
 
 /// Puts the report of a plan together.
-pub fn report(
-    path: &str,
-    file: &GgufFile,
-    placement: &Placement,
-    compiled: &Compiled,
-) -> PlanReport {
-    let header = file.header();
+pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
     let batch = compiled.memory_batch();
     let prints = footprints(&compiled.programs, &batch);
     let device = |name: String, kind: &'static str, place: Place, capacity: Option<f64>| {
@@ -357,7 +350,7 @@ pub fn report(
         .weights()
         .map(|(_, v)| compiled.sharded.value(v).ty.bytes(&batch).unwrap_or(0))
         .sum();
-    let bytes = u64::try_from(header.data_bytes()).unwrap_or(u64::MAX);
+    let bytes = compiled.size.bytes;
     let mirrored = mirrored(compiled);
     let choice = compiled.choice();
     let mut out = PlanReport {
@@ -367,11 +360,7 @@ pub fn report(
             arch: compiled.model.summary.arch.to_owned(),
             name: compiled.model.summary.name.clone(),
             n_layer: compiled.model.summary.n_layer,
-            n_params: header
-                .tensors()
-                .iter()
-                .map(crate::gguf::TensorInfo::elements)
-                .sum(),
+            n_params: compiled.size.params,
             bytes,
             n_ctx: compiled.caches.n_ctx,
             unused_bytes: bytes.saturating_sub(used),

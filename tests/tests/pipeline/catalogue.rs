@@ -366,7 +366,7 @@ fn the_plans_shown_are_up_to_date() {
         let mut placement = Placement::on(parse_devices(shown.devices).expect("a count"));
         placement.ctx_size = shown.ctx_size;
         let compiled = compile(&file, &placement).expect("the model is planned");
-        let expected = render(&report(model, &file, &placement, &compiled), 100, false);
+        let expected = render(&report(model, &placement, &compiled), 100, false);
         if std::env::var_os("TPC_BLESS").is_some_and(|v| v == "1") {
             let text = [before, &command, &expected, "```", after].concat();
             fs::write(repository().join(document), text).expect("documents can be written");

@@ -60,7 +60,7 @@ fn headers_plan_for_one_to_eight_devices() {
                 break;
             };
             planned += 1;
-            let r = report(&name, &file, &placement, &compiled);
+            let r = report(&name, &placement, &compiled);
             assert_eq!(r.verdict, "ok", "{name} on {devices}: {:?}", r.diagnostics);
             // Per-device bytes are the file's tensor bytes plus what is held more than once.
             let held: u64 = r.devices.iter().map(|d| d.weights_bytes).sum();
@@ -170,7 +170,7 @@ fn scarce_memory_is_a_constraint() {
         let file = tpc::gguf::GgufFile::open(&path).expect("a model");
         let totals = |placement: &Placement| -> (u64, PlanReport) {
             let compiled = compile(&file, placement).unwrap_or_else(|e| panic!("{}", e[0]));
-            let r = report("m", &file, placement, &compiled);
+            let r = report("m", placement, &compiled);
             (
                 r.devices
                     .iter()

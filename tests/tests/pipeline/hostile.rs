@@ -432,11 +432,7 @@ fn plan(path: &Path, placement: &Placement) -> &'static str {
         Err(e) => return e.code(),
     };
     code_of(compile(&file, placement).map(|compiled| {
-        let _ = tpc::report::render(
-            &tpc::report::report("x", &file, placement, &compiled),
-            100,
-            true,
-        );
+        let _ = tpc::report::render(&tpc::report::report("x", placement, &compiled), 100, true);
     }))
 }
 
