@@ -6,6 +6,7 @@ mod goldens;
 mod headers;
 mod random;
 mod rules;
+mod states;
 mod support;
 mod synthetic;
 mod tidy;
