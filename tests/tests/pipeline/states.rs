@@ -48,9 +48,9 @@ fn a_state_whose_new_content_has_other_factors_stays_whole() {
     let graph = graph(
         "v0: f32[12] @host = state {name = \"s\"}\n\
          v1: f32[4, 3] @host = reshape v0 {dims = [4, 3]}\n\
-         v2: f32[3, 4] @host = permute v1 {axes = [1, 0, 2, 3]}\n\
+         v2: f32[3, 4] @host = weight {tensor = \"w\"}\n\
          v3: f32[12] @host = reshape v2 {dims = [12]}\n\
-         output \"y\" = v2\n\
+         output \"y\" = v1\n\
          output state v0 = v3\n",
     );
     let factors = Factors::infer(&graph);
