@@ -179,6 +179,14 @@ impl<'t> Memory<'t> {
         !matches!(self.contents[tensor], Content::Nothing)
     }
 
+    /// What a tensor holds: one value, or the results that ggml packs into it.
+    pub(super) fn results(&mut self, tensor: usize) -> Result<Vec<Value>, TypeError> {
+        match &self.contents[tensor] {
+            Content::Parts(parts) => Ok(parts.iter().map(|(_, v)| *v).collect()),
+            Content::Nothing | Content::Whole(_) => Ok(vec![self.read(tensor)?]),
+        }
+    }
+
     /// What the owner holds, as one value of its sizes.
     pub(super) fn whole(&mut self, owner: usize) -> Result<Value, TypeError> {
         let t = &self.tensors[owner];

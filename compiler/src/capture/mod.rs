@@ -97,9 +97,10 @@ fn lower<'t>(tensors: &'t [Tensor], name: &str) -> Result<Memory<'t>, CaptureErr
     }
     let mut names = BTreeSet::new();
     for i in leaves::results(tensors) {
-        let value = m.read(i).map_err(|e| misfit(&e))?;
-        let name = leaves::unique(&mut names, &tensors[i]);
-        m.graph.outputs.push(Output::Named(name, value));
+        for value in m.results(i).map_err(|e| misfit(&e))? {
+            let name = leaves::unique(&mut names, &tensors[i]);
+            m.graph.outputs.push(Output::Named(name, value));
+        }
     }
     for (i, state) in leaves.states(&m) {
         let value = m.whole(i).map_err(|e| misfit(&e))?;

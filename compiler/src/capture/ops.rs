@@ -1,8 +1,8 @@
 //! The ops of ggml as ops of the IR.
 
 use tpc_ir::op::{
-    AddId, ArgSort, Binary, BinaryKind, Clamp, Concat, FlashAttn, GatedDeltaNet, GetRows, Glu,
-    GluKind, MulMat, MulMatId, Norm, NormKind, Repeat, Rope, RopeMode, Scale, SetRows, Slice,
+    AddId, ArgSort, Attr, Binary, BinaryKind, Clamp, Concat, FlashAttn, GatedDeltaNet, GetRows,
+    Glu, GluKind, MulMat, MulMatId, Norm, NormKind, Repeat, Rope, RopeMode, Scale, SetRows, Slice,
     SoftMax, SortOrder, SsmConv, SsmScan, Sum, TopK, TypeError, Unary, UnaryKind,
 };
 use tpc_ir::{Dim, Op, RANK, Value};
@@ -238,6 +238,10 @@ fn push(
     op: Op,
     operands: Vec<Value>,
 ) -> Result<Vec<Value>, Misfit> {
+    let unknown = |(_, a): (_, Attr)| matches!(a, Attr::Float(x) if x.is_nan());
+    if op.attrs().into_iter().any(unknown) {
+        return Err(form("a parameter that is no number"));
+    }
     let v = m.push(op, operands, &t.name)?;
     fits(m, t, v)
 }

@@ -89,10 +89,7 @@ pub(super) fn introduce(graph: &Graph) -> Result<Symbolic, CaptureError> {
             inputs: &inputs,
         };
         let made = rebuild(graph, &changes);
-        let sound = verify(&made).map_err(|e| e[0].to_string()).and_then(|_| {
-            let cut = Factors::infer(&made).opaque.into_iter().next();
-            cut.map_or(Ok(()), |(inst, c)| Err(format!("{inst}: {c}")))
-        });
+        let sound = sound(&made);
         match sound {
             Err(e) if !kept.is_empty() => why = why.or(Some(e)),
             _ => {
@@ -112,6 +109,20 @@ pub(super) fn introduce(graph: &Graph) -> Result<Symbolic, CaptureError> {
         }
     }
     Err(CaptureError::Misfit("no sizes hold".to_owned()))
+}
+
+/// Whether the sizes of a graph fit together, and what is against it.
+fn sound(graph: &Graph) -> Result<(), String> {
+    verify(graph).map_err(|e| e[0].to_string())?;
+    for (_, data) in graph.insts() {
+        let v = graph.value(data.results[0]);
+        let is_weight = matches!(data.op, Op::Weight(_));
+        if is_weight && v.ty.dims.iter().any(|d| d.as_const().is_none()) {
+            return Err(format!("the weight {} would be {}", v.name, v.ty));
+        }
+    }
+    let cut = Factors::infer(graph).opaque.into_iter().next();
+    cut.map_or(Ok(()), |(inst, c)| Err(format!("{inst}: {c}")))
 }
 
 fn fixed(graph: &Graph, why: &str) -> Diagnostic {
@@ -213,21 +224,20 @@ fn find(graph: &Graph, factors: &Factors) -> Symbols {
     out
 }
 
-/// Weights with an axis of the batch: inputs that are not marked as such.
+/// Weights with an axis that counts something of the batch, or a multiple: inputs that are not marked as such.
 fn disguised(graph: &Graph, factors: &Factors, symbols: &Symbols) -> BTreeSet<Value> {
-    let mut out = BTreeSet::new();
-    for (_, data) in graph.insts() {
-        if let Op::Weight(_) = data.op {
-            let v = data.results[0];
-            let named = |var: Var| symbols.get(&var).and_then(|s| s.dim());
-            let symbolic = factors.axes[v.index()].iter().any(|&a| {
-                let size = factors.space.resized(a, &named);
-                size.is_some_and(|d| d.as_const().is_none())
-            });
-            if symbolic {
-                out.insert(v);
-            }
-        }
-    }
-    out
+    let named = |var: Var| symbols.get(&var).and_then(|s| s.dim());
+    let counts = |var: Var| {
+        let size = factors.space.resized(var, &named);
+        let multiple = |d: &Dim| {
+            let mut symbols = symbols.values().map(|s| Dim::symbol(s.symbol));
+            symbols.any(|s| d.checked_div(&s).is_some_and(|n| n.as_const().is_some()))
+        };
+        size.is_some_and(|d| multiple(&d))
+    };
+    let weights = graph.insts().filter(|(_, d)| matches!(d.op, Op::Weight(_)));
+    weights
+        .map(|(_, d)| d.results[0])
+        .filter(|v| factors.axes[v.index()].iter().any(|&a| counts(a)))
+        .collect()
 }

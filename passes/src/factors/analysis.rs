@@ -137,7 +137,11 @@ impl Analysis {
                         let leaf = leaves.entry(*leaf).or_default();
                         match role {
                             Role::Whole => leaf.whole.push(inst),
-                            Role::Gather | Role::Expert if i > 0 || terms.len() > 1 => {
+                            Role::Gather if i > 0 || terms.len() > 1 => {
+                                leaf.indexed_part = Some(inst);
+                            }
+                            // Disjoint rows are told by the class alone: it splits the whole of the experts.
+                            Role::Expert if term.len() > 1 || terms.len() > 1 => {
                                 leaf.indexed_part = Some(inst);
                             }
                             Role::Reduce | Role::Norm | Role::Gather | Role::Expert => {}

@@ -87,6 +87,8 @@ impl Factors {
                 for axis in 0..RANK {
                     let (a, b) = (out.axes[state.index()][axis], out.axes[value.index()][axis]);
                     if let Err(cut) = out.space.unify(&[a], &[b]) {
+                        // Neither what defines the new content nor the state is split.
+                        out.opaque.push((graph.value(*state).def.0, cut.clone()));
                         out.opaque.push((graph.value(*value).def.0, cut));
                     }
                 }

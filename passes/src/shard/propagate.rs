@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{ActiveRoles, OperandState, Role, pending_result};
-use tpc_ir::{Class, Graph, Inst, Op, Output, Pending, Value};
+use tpc_ir::{Class, Graph, Inst, Op, Pending, Value};
 
 use crate::factors::{Analysis, Factors};
 
@@ -99,9 +99,7 @@ impl Users {
             }
         }
         for o in &graph.outputs {
-            if let Output::Named(_, v) = o {
-                out.output[v.index()] = true;
-            }
+            out.output[o.value().index()] = true;
         }
         out
     }
@@ -111,7 +109,7 @@ impl Users {
         &self.users[v.index()]
     }
 
-    /// Whether `v` is a named output.
+    /// Whether `v` is a named output or the new content of a state.
     pub fn is_output(&self, v: Value) -> bool {
         self.output[v.index()]
     }

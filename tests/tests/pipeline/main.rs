@@ -8,6 +8,7 @@ mod headers;
 mod hostile;
 mod random;
 mod rules;
+mod states;
 mod support;
 mod synthetic;
 mod tidy;

@@ -1,0 +1,73 @@
+//! States whose new content is worked out as a whole, as recurrent models do.
+
+use tpc_ir::verify::verify;
+use tpc_ir::{Graph, Op, text};
+use tpc_passes::factors::{Analysis, Factors};
+use tpc_passes::plan::{Choice, Refusal, options_for, refusal};
+use tpc_passes::shard::{Users, shard};
+
+fn graph(body: &str) -> Graph {
+    let text = format!("tpir 1\ngraph \"g\"\n{body}");
+    let graph = text::parse(&text)
+        .unwrap_or_else(|e| panic!("{}", e[0]))
+        .graph;
+    verify(&graph).unwrap_or_else(|e| panic!("{}", e[0]));
+    graph
+}
+
+#[test]
+fn a_pending_sum_is_reduced_before_a_state_keeps_it() {
+    let graph = graph(
+        "v0: f32[8, 6] @host = weight {tensor = \"up\"}\n\
+         v1: f32[6, 8] @host = weight {tensor = \"down\"}\n\
+         v2: f32[8] @host = state {name = \"s\"}\n\
+         v3: f32[6] @host = mul_mat v0, v2\n\
+         v4: f32[8] @host = mul_mat v1, v3\n\
+         output \"y\" = v3\n\
+         output state v2 = v4\n",
+    );
+    let factors = Factors::infer(&graph);
+    let analysis = Analysis::of(&graph, &factors);
+    let users = Users::of_graph(&graph);
+    let mut width = Vec::new();
+    factors.space.leaves(factors.axes[0][1], &mut width);
+    let options = options_for(&graph, &factors, &analysis, &users, width[0], &[1.0, 1.0]);
+    let choice = Choice::from_options(options);
+    let names = ["a".to_owned(), "b".to_owned()];
+    let sharded = shard(&graph, &factors, &analysis, &users, &choice, &names)
+        .unwrap_or_else(|e| panic!("{e}"));
+    verify(&sharded).unwrap_or_else(|e| panic!("{}\n{sharded}", e[0]));
+    let reduces = sharded
+        .insts()
+        .filter(|(_, i)| matches!(i.op, Op::AllReduce(_)));
+    assert_eq!(reduces.count(), 1, "{sharded}");
+}
+
+#[test]
+fn a_state_whose_new_content_has_other_factors_stays_whole() {
+    let graph = graph(
+        "v0: f32[12] @host = state {name = \"s\"}\n\
+         v1: f32[4, 3] @host = reshape v0 {dims = [4, 3]}\n\
+         v2: f32[3, 4] @host = weight {tensor = \"w\"}\n\
+         v3: f32[12] @host = reshape v2 {dims = [12]}\n\
+         output \"y\" = v1\n\
+         output state v0 = v3\n",
+    );
+    let factors = Factors::infer(&graph);
+    assert!(!factors.opaque.is_empty());
+    let analysis = Analysis::of(&graph, &factors);
+    for (value, data) in graph.values() {
+        for &axis in &factors.axes[value.index()] {
+            let mut leaves = Vec::new();
+            factors.space.leaves(axis, &mut leaves);
+            for leaf in leaves {
+                let why = refusal(&factors, &analysis, leaf);
+                assert!(
+                    matches!(why, Some(Refusal::Whole(_))),
+                    "{}: {why:?}",
+                    data.ty
+                );
+            }
+        }
+    }
+}
