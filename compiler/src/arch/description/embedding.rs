@@ -1,0 +1,21 @@
+//! What enters the first block.
+
+use super::Presence;
+
+/// What enters the first block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EmbeddingForm {
+    /// Factor on the token embedding.
+    pub scale: EmbeddingScale,
+    /// `position_embd`, a learned vector per position, added to the token embedding.
+    pub positions: Presence,
+}
+
+/// Factor on the token embedding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmbeddingScale {
+    /// None.
+    One,
+    /// `√embedding_length`
+    RootOfWidth,
+}

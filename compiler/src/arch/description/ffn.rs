@@ -1,0 +1,28 @@
+//! The feed-forward half of a block.
+
+use tpc_ir::op::{Glu, UnaryKind};
+
+use super::Presence;
+use super::experts::Experts;
+
+/// The feed-forward half of a block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FfnForm {
+    /// The activation.
+    pub activation: Activation,
+    /// Biases, of dense layers.
+    pub bias: Presence,
+    /// Whether layers have experts.
+    pub experts: Experts,
+}
+
+/// The activation of a feed-forward network.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Activation {
+    /// `ffn_gate` and `ffn_up`
+    Gated(Glu),
+    /// `ffn_up` whose rows are those of the gate and then of up; a file with `ffn_gate` is read as [`Self::Gated`].
+    GatedFused(Glu),
+    /// `ffn_up` alone.
+    Plain(UnaryKind),
+}
