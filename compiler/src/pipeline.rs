@@ -218,7 +218,7 @@ fn compile_graph(
         sharded,
         programs,
     } = divided;
-    let estimate = estimate(&model.graph, &planned, &sharded, &request);
+    let estimate = estimate(&planned, &sharded, &request);
     Ok(Compiled {
         model,
         request,
@@ -246,15 +246,17 @@ fn divide(graph: &Graph, request: &PlanRequest) -> Result<Divided, Vec<Diagnosti
         ]
     };
     let planned = plan(graph, request);
+    verified("placed", &planned.graph)?;
     let Planned {
+        graph,
         factors,
         analysis,
         users,
         choice,
         ..
     } = &planned;
-    let sharded = shard(graph, factors, analysis, users, choice, &request.devices)
-        .map_err(|e| internal(e.to_string()))?;
+    let sharded =
+        shard(graph, factors, analysis, users, choice).map_err(|e| internal(e.to_string()))?;
     verified("sharded", &sharded)?;
     let programs = lower(&sharded).map_err(|e| internal(e.to_string()))?;
     verified("programs", &programs)?;

@@ -13,5 +13,6 @@
 pub mod factors;
 pub mod lower;
 pub mod memory;
+pub mod place;
 pub mod plan;
 pub mod shard;

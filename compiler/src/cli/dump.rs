@@ -14,7 +14,9 @@ enum Stage {
     Model,
     /// The factors of each distinct layer, and what forbids splitting each.
     Factors,
-    /// The model on the group, with shardings, copies and collectives.
+    /// The model with places and copies.
+    Placed,
+    /// The same with shardings and collectives.
     Sharded,
     /// The programs of the host and of every device.
     Programs,
@@ -36,6 +38,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (compiled, _) = args.source.compile(&placement)?;
     let text = match args.stage {
         Stage::Model => compiled.model.graph.to_string(),
+        Stage::Placed => compiled.planned.graph.to_string(),
         Stage::Sharded => compiled.sharded.to_string(),
         Stage::Programs => compiled.programs.to_string(),
         Stage::Factors => factors(&compiled),
@@ -44,7 +47,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn factors(compiled: &crate::pipeline::Compiled) -> String {
-    let (graph, planned) = (&compiled.model.graph, &compiled.planned);
+    let (graph, planned) = (&compiled.planned.graph, &compiled.planned);
     let mut seen: Vec<String> = Vec::new();
     let mut out = String::new();
     for region in &planned.regions {

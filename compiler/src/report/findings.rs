@@ -1,6 +1,6 @@
 //! What a plan's numbers say that its user should know.
 
-use tpc_ir::{Bindings, Op};
+use tpc_ir::{Bindings, Op, Place};
 use tpc_passes::plan::{Refusal, refusal};
 use tpc_passes::shard::Selection;
 
@@ -37,7 +37,7 @@ pub(super) fn findings(compiled: &Compiled, report: &PlanReport) -> Vec<Diagnost
         let message = format!("{} sets of splits were priced, not all", choice.priced);
         out.push(Diagnostic::note("TPC0303", "plan", message));
     }
-    let model = &compiled.model.graph;
+    let model = &compiled.planned.graph;
     for (inst, cut) in &compiled.planned.factors.opaque {
         let data = model.inst(*inst);
         let name = data
@@ -55,7 +55,7 @@ pub(super) fn findings(compiled: &Compiled, report: &PlanReport) -> Vec<Diagnost
 
 /// Matrices that stay whole, one finding per kind of layer tensor.
 fn whole_weights(compiled: &Compiled, report: &PlanReport, out: &mut Vec<Diagnostic>) {
-    let model = &compiled.model.graph;
+    let model = &compiled.planned.graph;
     let planned = &compiled.planned;
     let mut groups: Vec<(String, String, String, u64, u64)> = Vec::new();
     for (_, inst) in model.insts() {
@@ -63,9 +63,13 @@ fn whole_weights(compiled: &Compiled, report: &PlanReport, out: &mut Vec<Diagnos
         let v = inst.results[0];
         let ty = &model.value(v).ty;
         let bytes = ty.bytes(&Bindings::default()).unwrap_or(0);
-        let split = planned.analysis.terms[v.index()]
-            .iter()
-            .any(|t| t.leaves().any(|l| compiled.choice().class_of(l).is_some()));
+        let Place::Group(group) = model.value(v).place else {
+            continue;
+        };
+        let split = planned.analysis.terms[v.index()].iter().any(|t| {
+            t.leaves()
+                .any(|l| compiled.choice().class_of(group, l).is_some())
+        });
         if split || ty.dims[1].is_one() || bytes.saturating_mul(1000) < report.model.bytes {
             continue;
         }
@@ -82,6 +86,7 @@ fn whole_weights(compiled: &Compiled, report: &PlanReport, out: &mut Vec<Diagnos
                             .map_or("", |&v| model.value(v).name.as_str());
                         format!("`{}` of {name} needs it whole", op.op.name())
                     }
+                    Some(Refusal::Kept(_)) => "an override wants it whole".to_owned(),
                     Some(Refusal::Twice(_)) => "it meets itself in one value".to_owned(),
                     Some(Refusal::Indexed(_)) => "an index counts along more than it".to_owned(),
                     Some(Refusal::Symbolic) => "its size is known only at run time".to_owned(),

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{Role, Rule};
-use tpc_ir::{Dim, Graph, Inst, Op, RANK, Value};
+use tpc_ir::{Dim, Graph, Inst, Op, Place, RANK, Value};
 
 use super::Factors;
+use crate::shard::group_of;
 use tpc_ir::factor::Axes;
 
 /// One summand of a tensor: the leaves of each axis, major first. A tensor without sums has one term.
@@ -52,8 +53,10 @@ pub struct LeafFacts {
     pub before: BTreeSet<Option<Var>>,
     /// Leaves that occur in a term with it.
     pub with: BTreeSet<Var>,
-    /// Weights and states that it runs through, in order.
+    /// Weights of groups, and states, that it runs through, in order.
     pub stored: Vec<Value>,
+    /// A value of a group that the user wants whole on every device.
+    pub kept: Option<Value>,
 }
 
 /// Tables over values, instructions and leaves.
@@ -68,12 +71,13 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Collects the tables.
+    /// Collects the tables of a placed graph. Only what happens on groups of devices bears on what may be split.
     pub fn of(graph: &Graph, factors: &Factors) -> Analysis {
         let space = &factors.space;
+        let on_group = |v: Value| matches!(graph.value(v).place, Place::Group(_));
         let mut leaves: BTreeMap<Var, LeafFacts> = BTreeMap::new();
         let mut terms = Vec::with_capacity(graph.values().len());
-        for (value, data) in graph.values() {
+        for (value, _) in graph.values() {
             let axes = &factors.axes[value.index()];
             let per_axis: Vec<Vec<Vec<Var>>> = axes.iter().map(|&a| space.terms(a)).collect();
             let mut all = vec![Term {
@@ -95,7 +99,16 @@ impl Analysis {
                     })
                     .collect();
             }
-            let stored = matches!(graph.inst(data.def.0).op, Op::Weight(_) | Op::State(_));
+            // A state of the host is cut into the devices' parts wherever they fetch it.
+            let stored = match graph.def_op(value) {
+                Op::Weight(_) => on_group(value),
+                Op::State(_) => true,
+                _ => false,
+            };
+            if !stored && !on_group(value) {
+                terms.push(all);
+                continue;
+            }
             for t in &all {
                 let in_term: Vec<Var> = t.leaves().collect();
                 for axis in &t.axes {
@@ -126,6 +139,7 @@ impl Analysis {
                 .iter()
                 .map(|v| factors.axes[v.index()])
                 .collect();
+            let here = group_of(graph, inst).is_some();
             let mut facts = InstFacts::default();
             for (role, expr) in &factors.rules[inst.index()].roles {
                 let Some(var) = Rule::role_vars(expr, &operands, &results) else {
@@ -136,6 +150,7 @@ impl Analysis {
                     for (i, leaf) in term.iter().enumerate() {
                         let leaf = leaves.entry(*leaf).or_default();
                         match role {
+                            _ if !here => {}
                             Role::Whole => leaf.whole.push(inst),
                             Role::Gather if i > 0 || terms.len() > 1 => {
                                 leaf.indexed_part = Some(inst);
@@ -152,7 +167,8 @@ impl Analysis {
             }
             insts.push(facts);
         }
-        for (inst, _) in &factors.opaque {
+        let here = |(i, _): &&(Inst, _)| group_of(graph, *i).is_some();
+        for (inst, _) in factors.opaque.iter().filter(here) {
             let data = graph.inst(*inst);
             for v in data.operands.iter().chain(&data.results) {
                 for leaf in terms[v.index()].iter().flat_map(Term::leaves) {
@@ -164,6 +180,15 @@ impl Analysis {
             terms,
             insts,
             leaves,
+        }
+    }
+
+    /// Keeps these values whole on every device of their groups.
+    pub fn keep_whole(&mut self, values: &[Value]) {
+        for &v in values {
+            for leaf in self.terms[v.index()].iter().flat_map(Term::leaves) {
+                self.leaves.entry(leaf).or_default().kept = Some(v);
+            }
         }
     }
 

@@ -13,7 +13,15 @@ use std::collections::BTreeMap;
 
 use tpc_ir::factor::{Axes, Cut, Label, Space, Var, solve};
 use tpc_ir::op::{Role, Rule};
-use tpc_ir::{Dim, Graph, Inst, Output, RANK, TensorType, Value};
+use tpc_ir::{Dim, Graph, Inst, Op, Output, RANK, TensorType, Value};
+
+/// The value that `v` is a copy of, or `v`.
+fn original(graph: &Graph, mut v: Value) -> Value {
+    while let Op::Copy(_) = graph.def_op(v) {
+        v = graph.inst(graph.value(v).def.0).operands[0];
+    }
+    v
+}
 
 /// The factor trees of every value of a graph.
 #[derive(Clone, Debug)]
@@ -71,6 +79,7 @@ impl Factors {
                 let Some(&ids) = data.operands.last() else {
                     continue;
                 };
+                let ids = original(graph, ids);
                 match experts.iter().find(|(v, _)| *v == ids) {
                     Some(&(_, known)) => {
                         if let Err(cut) = out.space.unify(&[known], &[var]) {

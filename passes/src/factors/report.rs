@@ -41,7 +41,10 @@ pub fn describe_layer(
     }
     let mut out = String::new();
     for leaf in order {
-        let facts = &analysis.leaves[&leaf];
+        // What never meets a group of devices is no concern of splits.
+        let Some(facts) = analysis.leaves.get(&leaf) else {
+            continue;
+        };
         let size = factors.space.size(leaf);
         let why = if let Some(&inst) = facts.whole.first() {
             let data = graph.inst(inst);

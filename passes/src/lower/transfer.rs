@@ -17,11 +17,13 @@ impl Lowering<'_> {
             (Place::Group(_), Place::Group(group)) => {
                 for (rank, &device) in from.group(group).devices.iter().enumerate() {
                     let to = Place::Device(device);
-                    let whole = self.gather(data, &src.sharding, &src.ty, to)?;
+                    let whole = self.gather(data, &src.sharding, &src.ty, rank, to)?;
                     parts.push(self.cut(data, rank, whole, &dst.sharding, &dst.ty, to)?);
                 }
             }
-            (Place::Group(_), _) => parts.push(self.gather(data, &src.sharding, &src.ty, to)?),
+            (Place::Group(_), _) => {
+                parts.push(self.gather(data, &src.sharding, &src.ty, 0, to)?);
+            }
             (_, Place::Group(group)) => {
                 for (rank, &device) in from.group(group).devices.iter().enumerate() {
                     let v = self.part(source, 0);
@@ -96,12 +98,14 @@ impl Lowering<'_> {
         Ok(v)
     }
 
-    /// Brings a group's value together on `to`: each device sends the indices that it is the primary owner of.
+    /// Brings a group's value together on `to`, which is of rank `rank` there: each device sends the indices that it is
+    /// the primary owner of. Of devices that all hold the value, `to` asks itself first, then those in turn.
     fn gather(
         &mut self,
         data: &InstData,
         sharding: &Sharding,
         ty: &TensorType,
+        rank: usize,
         to: Place,
     ) -> Result<Value, LowerError> {
         let from = self.from;
@@ -115,7 +119,12 @@ impl Lowering<'_> {
         };
         let axis = match split.as_slice() {
             [] => {
-                let v = self.part(source, 0);
+                let parts = &self.map[source.index()];
+                let own = parts.iter().find(|&&v| self.out.value(v).place == to);
+                if let Some(&v) = own {
+                    return Ok(v);
+                }
+                let v = parts[rank % parts.len()];
                 return self.push(data, 0, Copy.into(), vec![v], to);
             }
             [one] => *one,
@@ -161,7 +170,11 @@ impl Lowering<'_> {
                 )?;
             }
             let sent = self.select(data, rank, part, axis, &within(&runs, &owned), place)?;
-            let arrived = self.push(data, rank, Copy.into(), vec![sent], to)?;
+            let arrived = if place == to {
+                sent
+            } else {
+                self.push(data, rank, Copy.into(), vec![sent], to)?
+            };
             let mut at = 0;
             for run in &owned {
                 let local = [Run {

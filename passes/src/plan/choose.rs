@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Class, Inst};
+use tpc_ir::{Class, Group, Inst};
 
 use super::options::{SplitOption, clash, options_for};
 use super::price::Pricer;
@@ -16,7 +16,7 @@ use crate::shard::Selection;
 pub struct Choice {
     /// The options; a class is the position in this list.
     pub options: Vec<SplitOption>,
-    by_leaf: BTreeMap<Var, Class>,
+    by_leaf: BTreeMap<(Group, Var), Class>,
     /// Sets of options that were priced.
     pub priced: u64,
     /// Whether every compatible set was priced, so that the choice is the cheapest by the cost model.
@@ -42,21 +42,30 @@ impl Choice {
         out
     }
 
+    /// Adds the choice for another group.
+    pub(super) fn join(&mut self, other: Choice) {
+        other.options.into_iter().for_each(|o| self.push(o));
+        self.priced += other.priced;
+        self.optimal &= other.optimal;
+        self.distinct += other.distinct;
+    }
+
     fn push(&mut self, option: SplitOption) {
-        if option.leaves.iter().any(|l| self.by_leaf.contains_key(l)) {
+        let taken = |l: &Var| self.by_leaf.contains_key(&(option.group, *l));
+        if option.leaves.iter().any(taken) {
             return;
         }
         let class = Class::new(self.options.len());
         for &l in &option.leaves {
-            self.by_leaf.insert(l, class);
+            self.by_leaf.insert((option.group, l), class);
         }
         self.options.push(option);
     }
 }
 
 impl Selection for Choice {
-    fn class_of(&self, leaf: Var) -> Option<Class> {
-        self.by_leaf.get(&leaf).copied()
+    fn class_of(&self, group: Group, leaf: Var) -> Option<Class> {
+        self.by_leaf.get(&(group, leaf)).copied()
     }
 }
 
@@ -66,8 +75,8 @@ const GLOBAL_LIMIT: usize = 256;
 /// Factors of more regions than this are decided before all others.
 const GLOBAL_SPAN: usize = 4;
 
-/// Chooses the options for the whole graph.
-pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
+/// Chooses the options for the regions of one group.
+pub fn choose(pricer: &Pricer<'_>, group: Group, regions: &[Region]) -> Choice {
     let Pricer {
         graph,
         factors,
@@ -131,7 +140,7 @@ pub fn choose(pricer: &Pricer<'_>, regions: &[Region]) -> Choice {
                         }
                     })
                     .collect(),
-                None => options_for(graph, factors, analysis, users, leaf, shares),
+                None => options_for(graph, factors, analysis, users, leaf, (group, shares)),
             };
             if !options.is_empty() {
                 if is_global(span) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tpc_ir::{Bindings, DType, Symbol};
 
-use super::topology::{Link, Topology};
+use super::topology::{DeviceProfile, Link};
 
 /// The batches that a plan is priced for, and how they are weighed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,9 +58,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// Microseconds on the device at `rank`.
-    pub fn time_us(self, topology: &Topology, rank: usize) -> f64 {
-        let d = topology.device(rank);
+    /// Microseconds on a device.
+    pub fn time_us(self, d: &DeviceProfile) -> f64 {
         (self.flops / d.flops).max(self.bytes / d.bandwidth) * 1e6
     }
 }

@@ -1,11 +1,11 @@
 //! Estimated times of a finished plan.
 
-use tpc_ir::op::Op;
-use tpc_ir::{Bindings, Graph, Place};
+use tpc_ir::{Bindings, Graph, Inst, Op, Place, Value};
 
 use super::cost::{Draws, Workload, all_reduce_us};
 use super::price::Pricer;
 use super::{PlanRequest, Planned, SplitOption};
+use crate::shard::group_of;
 
 /// Estimated times, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,81 +18,153 @@ pub struct Estimate {
     pub baseline_single_us: f64,
 }
 
-/// Estimates the times of the sharded form of `graph`.
-pub fn estimate(
-    graph: &Graph,
-    planned: &Planned,
-    sharded: &Graph,
-    request: &PlanRequest,
-) -> Estimate {
-    let shares = request.shares();
-    let pricer = Pricer {
-        graph,
+/// Estimates the times of a plan and its sharded form. Stages run one after another; so do the host and the devices.
+pub fn estimate(planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Estimate {
+    let Workload { decode, prefill } = &request.workload;
+    let time = |batch: &Bindings| {
+        let stages: f64 = (0..request.homes.stages.len())
+            .map(|stage| stage_us(planned, request, stage, batch))
+            .sum();
+        stages
+            + elsewhere_us(planned, request, batch)
+            + collectives_us(sharded, request, batch)
+            + copies_us(sharded, request, batch)
+    };
+    Estimate {
+        decode_us: time(decode),
+        prefill_us: time(prefill),
+        baseline_single_us: single_us(planned, request, decode),
+    }
+}
+
+fn pricer<'a>(
+    planned: &'a Planned,
+    request: &'a PlanRequest,
+    devices: &'a [usize],
+    shares: &'a [f64],
+) -> Pricer<'a> {
+    Pricer {
+        graph: &planned.graph,
         factors: &planned.factors,
         analysis: &planned.analysis,
         users: &planned.users,
         topology: &request.topology,
         workload: &request.workload,
-        shares: &shares,
+        devices,
+        shares,
         memory_price: 0.0,
         collective_cap: f64::INFINITY,
         draws: Draws::default(),
-    };
-    let regions = &planned.regions;
-    let sets: Vec<Vec<&SplitOption>> = regions
-        .iter()
+    }
+}
+
+/// The work of a stage's busiest device.
+fn stage_us(planned: &Planned, request: &PlanRequest, stage: usize, batch: &Bindings) -> f64 {
+    let shares = request.stage_shares(stage);
+    let pricer = pricer(planned, request, &request.homes.stages[stage], &shares);
+    let regions = || planned.regions.iter().filter(|r| r.group.index() == stage);
+    let sets: Vec<Vec<&SplitOption>> = regions()
         .map(|r| {
-            planned
-                .choice
-                .options
-                .iter()
-                .filter(|o| o.leaves.iter().any(|l| r.leaves.contains(l)))
-                .collect()
+            let here = |o: &&SplitOption| {
+                o.group == r.group && o.leaves.iter().any(|l| r.leaves.contains(l))
+            };
+            planned.choice.options.iter().filter(here).collect()
         })
         .collect();
-    let work = |rank: usize, batch: &Bindings, split: bool| -> f64 {
-        regions
-            .iter()
-            .zip(&sets)
-            .map(|(r, s)| pricer.work_us(r, if split { s } else { &[] }, rank, batch))
-            .sum()
-    };
-    let busiest = |batch: &Bindings| {
-        (0..shares.len())
-            .map(|d| work(d, batch, true))
-            .fold(0.0, f64::max)
-    };
-    let Workload { decode, prefill } = &request.workload;
-    Estimate {
-        decode_us: busiest(decode) + transfers_us(sharded, request, decode),
-        prefill_us: busiest(prefill) + transfers_us(sharded, request, prefill),
-        baseline_single_us: work(0, decode, false) + host_us(sharded, request, decode),
-    }
+    (0..shares.len())
+        .map(|rank| {
+            regions()
+                .zip(&sets)
+                .map(|(r, set)| pricer.work_us(r, set, rank, batch))
+                .sum()
+        })
+        .fold(0.0, f64::max)
 }
 
-fn transfers_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
-    let link = request.topology.ring(request.devices.len());
-    let collectives: f64 = sharded
+/// Work of the host and of single devices.
+fn elsewhere_us(planned: &Planned, request: &PlanRequest, batch: &Bindings) -> f64 {
+    let graph = &planned.graph;
+    let pricer = pricer(planned, request, &[0], &[1.0]);
+    let alone = |(inst, _): &(Inst, _)| group_of(graph, *inst).is_none();
+    graph
+        .insts()
+        .filter(alone)
+        .filter_map(|(inst, data)| {
+            let profile = match graph.value(*data.results.first()?).place {
+                Place::Device(d) => request.topology.device(d.index()),
+                Place::Host | Place::Group(_) => &request.topology.host,
+            };
+            Some(pricer.elsewhere_us(inst, profile, batch))
+        })
+        .sum()
+}
+
+/// The whole graph on one device.
+fn single_us(planned: &Planned, request: &PlanRequest, batch: &Bindings) -> f64 {
+    let pricer = pricer(planned, request, &[0], &[1.0]);
+    let profile = request.topology.device(0);
+    let work: f64 = planned
+        .graph
+        .insts()
+        .map(|(inst, _)| pricer.elsewhere_us(inst, profile, batch))
+        .sum();
+    // The inputs go there together, the logits come back.
+    let link = request.topology.host_link;
+    let bytes = |v: Value| planned.graph.value(v).ty.bytes(batch).unwrap_or(0) as f64;
+    let inputs = planned
+        .graph
+        .insts()
+        .filter(|(_, i)| matches!(i.op, Op::Input(_)));
+    let outputs = planned.graph.outputs.iter().filter_map(|o| match o {
+        tpc_ir::Output::Named(_, v) => Some(*v),
+        tpc_ir::Output::State { .. } => None,
+    });
+    let moved: f64 = inputs
+        .map(|(_, i)| bytes(i.results[0]))
+        .chain(outputs.map(bytes))
+        .sum();
+    work + 2.0 * link.latency_us + moved / link.bandwidth * 1e6
+}
+
+fn collectives_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
+    sharded
         .insts()
         .filter(|(_, i)| i.op.is_collective())
-        .map(|(_, i)| {
+        .map(|(inst, i)| {
+            let stage = group_of(sharded, inst).map_or(0, tpc_ir::Group::index);
+            let devices = &request.homes.stages[stage];
             let bytes = sharded.value(i.operands[0]).ty.bytes(batch).unwrap_or(0);
-            all_reduce_us(link, request.devices.len(), bytes as f64)
+            all_reduce_us(request.topology.ring(devices), devices.len(), bytes as f64)
         })
-        .sum();
-    collectives + host_us(sharded, request, batch)
+        .sum()
 }
 
-/// Copies to and from the host. Those of the inputs go out together and cost one latency.
-fn host_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
-    let link = request.topology.host_link;
-    let mut bytes = 0.0;
-    let mut out = 0.0;
+/// Copies between places: devices have a link to the host each, so that the largest part counts. Those of the inputs go
+/// out together and cost one latency.
+fn copies_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
+    let mut out = request.topology.host_link.latency_us;
     for (_, i) in sharded.insts().filter(|(_, i)| matches!(i.op, Op::Copy(_))) {
-        bytes += sharded.value(i.operands[0]).ty.bytes(batch).unwrap_or(0) as f64;
-        if sharded.value(i.results[0]).place == Place::Host {
+        let (from, to) = (i.operands[0], i.results[0]);
+        let places = [from, to].map(|v| sharded.value(v).place);
+        let link = if places.contains(&Place::Host) {
+            request.topology.host_link
+        } else {
+            request.topology.link
+        };
+        let part = |v: Value| {
+            let data = sharded.value(v);
+            (0..sharded.ranks(data.place))
+                .filter_map(|rank| {
+                    let local = data.sharding.local_type(&data.ty, &sharded.classes, rank)?;
+                    local.bytes(batch)
+                })
+                .max()
+        };
+        let bytes = part(from).min(part(to)).unwrap_or(0) as f64;
+        if !matches!(sharded.def_op(from), Op::Input(_)) {
             out += link.latency_us;
         }
+        out += bytes / link.bandwidth * 1e6;
     }
-    link.latency_us + out + bytes / link.bandwidth * 1e6
+    out
 }

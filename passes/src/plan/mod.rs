@@ -19,9 +19,10 @@ pub use ranges::{ChainCuts, chain, proportional};
 pub use region::{Region, regions};
 pub use topology::{DeviceProfile, Link, PairLink, Topology, TopologyError};
 
-use tpc_ir::{Graph, Op};
+use tpc_ir::{Graph, Group, Op};
 
 use crate::factors::{Analysis, Factors};
+use crate::place::{Homes, Placed, place};
 use crate::shard::Users;
 
 /// What a plan is asked for.
@@ -31,8 +32,10 @@ pub struct PlanRequest {
     pub topology: Topology,
     /// The batches.
     pub workload: Workload,
-    /// The devices' names, in order; their number is the size of the group.
+    /// The devices' names, in order.
     pub devices: Vec<String>,
+    /// Where the parts of the model live.
+    pub homes: Homes,
     /// The devices' shares, in proportion; `None` for shares by bandwidth.
     pub tensor_split: Option<Vec<f64>>,
     /// Price of a byte that a device holds, in reads of a byte: [`Workload::MEMORY_PRICE`], or more where memory is
@@ -41,15 +44,15 @@ pub struct PlanRequest {
 }
 
 impl PlanRequest {
-    /// A request for these devices with shares by bandwidth.
+    /// A request for one stage of these devices with shares by bandwidth.
     pub fn new(topology: Topology, workload: Workload, devices: Vec<String>) -> PlanRequest {
-        let memory_price = Workload::MEMORY_PRICE;
         PlanRequest {
             topology,
             workload,
+            homes: Homes::together(devices.len()),
             devices,
             tensor_split: None,
-            memory_price,
+            memory_price: Workload::MEMORY_PRICE,
         }
     }
 
@@ -64,67 +67,99 @@ impl PlanRequest {
                 .collect(),
         }
     }
+
+    /// The shares of a stage's devices; equal ones where none of them has any.
+    pub fn stage_shares(&self, stage: usize) -> Vec<f64> {
+        let all = self.shares();
+        let shares: Vec<f64> = self.homes.stages[stage].iter().map(|&d| all[d]).collect();
+        if shares.iter().all(|&s| s <= 0.0) {
+            return vec![1.0; shares.len()];
+        }
+        shares
+    }
 }
 
-/// A graph with its factors and the splits chosen for it.
+/// A placed graph with its factors and the splits chosen for it.
 #[derive(Clone, Debug)]
 pub struct Planned {
+    /// The graph, with places and copies.
+    pub graph: Graph,
     /// Its factors.
     pub factors: Factors,
     /// Tables of them.
     pub analysis: Analysis,
     /// Users of its values.
     pub users: Users,
-    /// What was planned as a unit, in program order.
+    /// What was planned as a unit, in program order of each group.
     pub regions: Vec<Region>,
     /// The choice.
     pub choice: Choice,
 }
 
-/// Chooses splits for `graph`, which must be valid.
-pub fn plan(graph: &Graph, request: &PlanRequest) -> Planned {
-    let factors = Factors::infer(graph);
-    let analysis = Analysis::of(graph, &factors);
-    let users = Users::of_graph(graph);
-    let regions = regions(graph, &analysis);
-    let shares = request.shares();
-    let mut matrices = (0_u64, 0.0);
-    for (_, data) in graph.insts() {
-        let Op::Weight(_) = data.op else { continue };
-        let ty = &graph.value(data.results[0]).ty;
-        if !ty.dims[1].is_one() {
-            let n = ty.elements().and_then(|d| d.as_const()).unwrap_or(0);
-            matrices = (
-                matrices.0 + 1,
-                matrices.1 + n as f64 * element_bytes(ty.dtype),
-            );
+/// Places the ops of a model's graph, which must be valid, and chooses splits for it.
+pub fn plan(model: &Graph, request: &PlanRequest) -> Planned {
+    let PlanRequest {
+        topology,
+        workload,
+        homes,
+        ..
+    } = request;
+    let Placed { graph, mirrored } = place(model, homes, &request.devices, topology, workload);
+    let factors = Factors::infer(&graph);
+    let mut analysis = Analysis::of(&graph, &factors);
+    analysis.keep_whole(&mirrored);
+    let users = Users::of_graph(&graph);
+    let regions = regions(&graph, &analysis);
+    let mut choice = Choice::none();
+    choice.distinct = 0;
+    for (stage, devices) in homes.stages.iter().enumerate() {
+        let group = Group::new(stage);
+        let shares = request.stage_shares(stage);
+        let pricer = Pricer {
+            graph: &graph,
+            factors: &factors,
+            analysis: &analysis,
+            users: &users,
+            topology,
+            workload,
+            devices,
+            shares: &shares,
+            memory_price: request.memory_price,
+            // A tenth of reading a mean matrix.
+            collective_cap: mean_matrix_us(&graph, topology.device(devices[0])) / 10.0,
+            draws: Draws::default(),
+        };
+        let own: Vec<Region> = regions
+            .iter()
+            .filter(|r| r.group == group)
+            .cloned()
+            .collect();
+        if devices.len() > 1 {
+            choice.join(choose(&pricer, group, &own));
         }
     }
-    let mean_us =
-        matrices.1 / (matrices.0.max(1) as f64) / request.topology.device(0).bandwidth * 1e6;
-    let pricer = Pricer {
-        graph,
-        factors: &factors,
-        analysis: &analysis,
-        users: &users,
-        topology: &request.topology,
-        workload: &request.workload,
-        shares: &shares,
-        memory_price: request.memory_price,
-        // A tenth of reading a mean matrix.
-        collective_cap: mean_us / 10.0,
-        draws: Draws::default(),
-    };
-    let choice = if request.devices.len() > 1 {
-        choose(&pricer, &regions)
-    } else {
-        Choice::none()
-    };
+    choice.distinct = choice.distinct.max(1);
     Planned {
+        graph,
         factors,
         analysis,
         users,
         regions,
         choice,
     }
+}
+
+/// Microseconds in which a device reads a matrix of mean size.
+fn mean_matrix_us(graph: &Graph, device: &DeviceProfile) -> f64 {
+    let mut matrices = (0_u64, 0.0);
+    for (_, data) in graph.insts() {
+        let Op::Weight(_) = data.op else { continue };
+        let ty = &graph.value(data.results[0]).ty;
+        if !ty.dims[1].is_one() {
+            let n = ty.elements().and_then(|d| d.as_const()).unwrap_or(0);
+            let bytes = n as f64 * element_bytes(ty.dtype);
+            matrices = (matrices.0 + 1, matrices.1 + bytes);
+        }
+    }
+    matrices.1 / (matrices.0.max(1) as f64) / device.bandwidth * 1e6
 }

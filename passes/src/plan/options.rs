@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::Role;
-use tpc_ir::{DType, Graph, Inst, Op, Range, Value};
+use tpc_ir::{DType, Graph, Group, Inst, Op, Range, Value};
 
 use super::ranges::{self, ChainCuts};
 use crate::factors::{Analysis, Factors};
@@ -13,6 +13,8 @@ use crate::shard::Users;
 /// One way to split one factor, or a chain of two.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitOption {
+    /// The group whose devices share it.
+    pub group: Group,
     /// The leaf; or the major and the minor leaf of a chain, split as one by flat ranges.
     pub leaves: Vec<Var>,
     /// What each device holds.
@@ -27,11 +29,11 @@ pub struct SplitOption {
 
 /// Whether two options cannot both be chosen: they would split one value twice.
 pub(super) fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
-    a.leaves.iter().any(|x| {
-        b.leaves
+    let together = |x, y| x == y || analysis.leaves[x].with.contains(y);
+    a.group == b.group
+        && a.leaves
             .iter()
-            .any(|y| x == y || analysis.leaves[x].with.contains(y))
-    })
+            .any(|x| b.leaves.iter().any(|y| together(x, y)))
 }
 
 /// Why a factor cannot be split.
@@ -47,6 +49,8 @@ pub enum Refusal {
     Symbolic,
     /// No weight or state has it.
     NotStored,
+    /// The user wants this value whole on every device.
+    Kept(Value),
     /// Quantisation blocks leave fewer than two units.
     Granule(u64),
 }
@@ -60,6 +64,9 @@ pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refu
     }
     if let Some(&i) = facts.whole.first() {
         return Some(Refusal::Whole(i));
+    }
+    if let Some(v) = facts.kept {
+        return Some(Refusal::Kept(v));
     }
     if let Some(v) = facts.twice {
         return Some(Refusal::Twice(v));
@@ -182,14 +189,14 @@ fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
     }
 }
 
-/// Every way to split `leaf`, by itself or as the major part of a chain.
+/// Every way to split `leaf` among the devices of a group with these shares, by itself or as the major part of a chain.
 pub fn options_for(
     graph: &Graph,
     factors: &Factors,
     analysis: &Analysis,
     users: &Users,
     leaf: Var,
-    shares: &[f64],
+    (group, shares): (Group, &[f64]),
 ) -> Vec<SplitOption> {
     let mut out = Vec::new();
     if refusal(factors, analysis, leaf).is_some() {
@@ -211,6 +218,7 @@ pub fn options_for(
                 && !out.iter().any(|o| o.leaves == leaves && o.ranges == ranges)
             {
                 out.push(SplitOption {
+                    group,
                     leaves: leaves.clone(),
                     ranges,
                     granule,
@@ -248,8 +256,8 @@ pub fn options_for(
         if !follows || n.saturating_mul(m) > 1024 || !analysis.leaves[&minor].whole.is_empty() {
             continue;
         }
-        if analysis.leaves[&minor].twice.is_some() || analysis.leaves[&minor].indexed_part.is_some()
-        {
+        let facts = &analysis.leaves[&minor];
+        if facts.twice.is_some() || facts.indexed_part.is_some() || facts.kept.is_some() {
             continue;
         }
         for cuts in [ChainCuts::Uniform, ChainCuts::Free] {

@@ -1,12 +1,12 @@
 //! The price of a set of options for a region: the busiest device's work and memory, and the collectives.
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Bindings, Class, Graph, Inst, Op, Pending, Value};
+use tpc_ir::{Bindings, Class, Graph, Group, Inst, Op, Pending, Place, Value};
 
 use super::cost::{Draws, Work, Workload, all_reduce_us, element_bytes};
 use super::options::SplitOption;
 use super::region::Region;
-use super::topology::Topology;
+use super::topology::{DeviceProfile, Topology};
 use crate::factors::{Analysis, Factors, Term};
 use crate::shard::{Selection, Users, propagate};
 
@@ -14,7 +14,7 @@ use crate::shard::{Selection, Users, propagate};
 struct Trial<'a>(&'a [&'a SplitOption]);
 
 impl Selection for Trial<'_> {
-    fn class_of(&self, leaf: Var) -> Option<Class> {
+    fn class_of(&self, _: Group, leaf: Var) -> Option<Class> {
         self.0
             .iter()
             .position(|o| o.leaves.contains(&leaf))
@@ -36,7 +36,9 @@ pub struct Pricer<'a> {
     pub topology: &'a Topology,
     /// The batches.
     pub workload: &'a Workload,
-    /// The devices' shares of the work.
+    /// The devices of the group that is planned, by position.
+    pub devices: &'a [usize],
+    /// Their shares of the work.
     pub shares: &'a [f64],
     /// Price of a resident byte, in reads of a byte.
     pub memory_price: f64,
@@ -140,7 +142,7 @@ impl Pricer<'_> {
         let out = self.elements(result, set, rank, b);
         let opd = |i: usize| self.elements(data.operands[i], set, rank, b);
         match &data.op {
-            Op::Weight(_) | Op::Input(_) | Op::State(_) => Work::default(),
+            Op::Weight(_) | Op::Input(_) | Op::State(_) | Op::Copy(_) => Work::default(),
             Op::Reshape(_) | Op::Permute(_) | Op::Slice(_) | Op::SetRows(_) | Op::SetSlice(_) => {
                 Work::default()
             }
@@ -232,8 +234,47 @@ impl Pricer<'_> {
         region
             .insts
             .iter()
-            .map(|&i| self.work(i, set, rank, batch).time_us(self.topology, rank))
+            .filter(|&&i| !matches!(self.graph.inst(i).op, Op::Copy(_)))
+            .map(|&i| self.time_us(i, set, rank, batch))
             .sum()
+    }
+
+    fn profile(&self, rank: usize) -> &DeviceProfile {
+        self.topology.device(self.devices[rank])
+    }
+
+    /// Time of an instruction on the device at `rank`, in µs.
+    fn time_us(&self, inst: Inst, set: &[&SplitOption], rank: usize, batch: &Bindings) -> f64 {
+        if let Op::Copy(_) = self.graph.inst(inst).op {
+            return self.copy_us(inst, set, rank, batch);
+        }
+        self.work(inst, set, rank, batch)
+            .time_us(self.profile(rank))
+    }
+
+    /// Time of the device at `rank` for its part of a copy: what it fetches, or what it alone or first of all holds.
+    fn copy_us(&self, inst: Inst, set: &[&SplitOption], rank: usize, batch: &Bindings) -> f64 {
+        let data = self.graph.inst(inst);
+        let (from, to) = (data.operands[0], data.results[0]);
+        let arrives = matches!(self.graph.value(to).place, Place::Group(_));
+        let here = if arrives { to } else { from };
+        let part = self.elements(here, set, rank, batch);
+        let whole = self.elements(here, &[], rank, batch);
+        if !arrives && rank > 0 && part >= whole {
+            return 0.0;
+        }
+        let other = if arrives { from } else { to };
+        let link = match self.graph.value(other).place {
+            Place::Host => self.topology.host_link,
+            Place::Device(_) | Place::Group(_) => self.topology.link,
+        };
+        let bytes = part * element_bytes(self.graph.value(here).ty.dtype);
+        link.latency_us + bytes / link.bandwidth * 1e6
+    }
+
+    /// Time of an instruction away from all groups, in µs.
+    pub fn elsewhere_us(&self, inst: Inst, profile: &DeviceProfile, batch: &Bindings) -> f64 {
+        self.work(inst, &[], 0, batch).time_us(profile)
     }
 
     /// Prices a set of options for a region; `None` when the set cannot be carried out.
@@ -254,17 +295,17 @@ impl Pricer<'_> {
         for rank in 0..n {
             let mut us = 0.0;
             for &inst in &region.insts {
-                us += self.work(inst, set, rank, dec).time_us(self.topology, rank);
-                us += prompt * self.work(inst, set, rank, pre).time_us(self.topology, rank);
+                us += self.time_us(inst, set, rank, dec);
+                us += prompt * self.time_us(inst, set, rank, pre);
                 if let Op::Weight(_) | Op::State(_) = self.graph.inst(inst).op {
                     let v = self.graph.inst(inst).results[0];
                     let bytes = self.stored_bytes(v, set, rank, dec);
-                    us += self.memory_price * bytes / self.topology.device(rank).bandwidth * 1e6;
+                    us += self.memory_price * bytes / self.profile(rank).bandwidth * 1e6;
                 }
             }
             busiest = busiest.max(us);
         }
-        let link = self.topology.ring(n);
+        let link = self.topology.ring(self.devices);
         let mut collective = (0.0, 0.0);
         // A reduction carries the whole value; a norm's statistic has `stats` numbers per row of it.
         let mut add = |v: Value, stats: Option<u64>| {

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Graph, Inst, Op, Value};
+use tpc_ir::{Graph, Group, Inst, Op, Place, Value};
 
 use crate::factors::{Analysis, Term};
 
-/// The instructions of one layer, or those before the first or after the last.
+/// The instructions of one layer on one group of devices, or those before the first or after the last.
 #[derive(Clone, Debug)]
 pub struct Region {
+    /// The group.
+    pub group: Group,
     /// The layer; `None` before the first and after the last.
     pub layer: Option<u32>,
     /// Instructions, in program order.
@@ -21,7 +23,21 @@ pub struct Region {
     pub signature: String,
 }
 
-/// Cuts the graph into regions, in program order.
+/// The group that plans for an instruction: its own, or for a copy to elsewhere the one that it comes from.
+fn planned_by(graph: &Graph, inst: Inst) -> Option<Group> {
+    let data = graph.inst(inst);
+    let copied = matches!(data.op, Op::Copy(_)).then(|| data.operands[0]);
+    data.results
+        .iter()
+        .copied()
+        .chain(copied)
+        .find_map(|v| match graph.value(v).place {
+            Place::Group(g) => Some(g),
+            Place::Host | Place::Device(_) => None,
+        })
+}
+
+/// Cuts what a placed graph does on groups into regions, in program order of each group.
 pub fn regions(graph: &Graph, analysis: &Analysis) -> Vec<Region> {
     let last = graph
         .insts()
@@ -29,14 +45,18 @@ pub fn regions(graph: &Graph, analysis: &Analysis) -> Vec<Region> {
         .map(|(i, _)| i)
         .next_back();
     // What belongs to no layer comes before the first or after the last, wherever it stands among layers.
-    let mut by_place: BTreeMap<(u8, u32), Region> = BTreeMap::new();
+    let mut by_place: BTreeMap<(Group, u8, u32), Region> = BTreeMap::new();
     for (inst, data) in graph.insts() {
+        let Some(group) = planned_by(graph, inst) else {
+            continue;
+        };
         let key = match data.layer {
-            Some(l) => (1, l),
-            None if Some(inst) < last => (0, 0),
-            None => (2, 0),
+            Some(l) => (group, 1, l),
+            None if Some(inst) < last => (group, 0, 0),
+            None => (group, 2, 0),
         };
         let region = by_place.entry(key).or_insert_with(|| Region {
+            group,
             layer: data.layer,
             insts: Vec::new(),
             leaves: Vec::new(),
@@ -80,7 +100,8 @@ fn fill(graph: &Graph, analysis: &Analysis, region: &mut Region) {
             let _ = write!(text, " {}", graph.value(*v).ty);
         }
         text.push('\n');
-        for v in data.operands.iter().chain(&data.results) {
+        let planned = |v: &&Value| graph.value(**v).place == Place::Group(region.group);
+        for v in data.operands.iter().chain(&data.results).filter(planned) {
             for leaf in analysis.terms[v.index()].iter().flat_map(Term::leaves) {
                 if seen.insert(leaf) {
                     region.leaves.push(leaf);

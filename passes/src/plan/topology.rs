@@ -192,11 +192,11 @@ impl Topology {
         &self.devices[rank.min(self.devices.len() - 1)]
     }
 
-    /// The slowest link between neighbours in the ring of the first `n` devices.
-    pub fn ring(&self, n: usize) -> Link {
+    /// The slowest link between neighbours in the ring of these devices.
+    pub fn ring(&self, devices: &[usize]) -> Link {
         let mut out: Option<Link> = None;
-        for a in 0..n {
-            let b = (a + 1) % n;
+        for (i, &a) in devices.iter().enumerate() {
+            let b = devices[(i + 1) % devices.len()];
             let link = self
                 .links
                 .iter()

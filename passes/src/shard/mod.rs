@@ -1,17 +1,16 @@
-//! From the model's graph and a choice of splits to the sharded graph: every value on the group of devices with its
-//! sharding, every copy and collective explicit, sizes still global.
+//! From the placed graph and a choice of splits to the sharded graph: every value of a group of devices with its
+//! sharding, every collective explicit, sizes still global.
 
 mod propagate;
 
-pub use propagate::{Clash, Flow, Selection, Users, active_roles, propagate};
+pub use propagate::{Clash, Flow, Selection, Users, active_roles, group_of, propagate};
 
 use std::collections::BTreeMap;
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::{AllReduce, Copy, NormApply, NormStats, TypeError};
+use tpc_ir::op::{AllReduce, NormApply, NormStats, TypeError};
 use tpc_ir::{
-    ClassData, ClassRef, DeviceData, Dim, Graph, Group, GroupData, Inst, Op, Output, Pending,
-    Place, RANK, Sharding, Value,
+    ClassData, ClassRef, Dim, Graph, Inst, Op, Output, Pending, Place, RANK, Sharding, Value,
 };
 
 use crate::factors::{Analysis, Factors};
@@ -28,7 +27,7 @@ pub enum ShardError {
     Type(#[from] TypeError),
 }
 
-/// Builds the sharded graph for a group of these devices.
+/// Builds the sharded graph of a placed graph.
 ///
 /// # Errors
 /// When the choice contradicts itself.
@@ -38,33 +37,26 @@ pub fn shard(
     analysis: &Analysis,
     users: &Users,
     choice: &Choice,
-    devices: &[String],
 ) -> Result<Graph, ShardError> {
     let insts: Vec<Inst> = graph.insts().map(|(i, _)| i).collect();
     let flow =
         propagate(graph, factors, analysis, users, &insts, choice).map_err(ShardError::Clash)?;
     let mut out = Graph::new(graph.name.clone());
-    out.devices = devices
-        .iter()
-        .map(|name| DeviceData { name: name.clone() })
-        .collect();
-    out.groups = vec![GroupData {
-        devices: (0..devices.len()).map(tpc_ir::Device::new).collect(),
-    }];
+    out.devices.clone_from(&graph.devices);
+    out.groups.clone_from(&graph.groups);
     out.classes = classes(graph, factors, analysis, choice);
     let mut lowering = Lowering {
         from: graph,
         factors,
         choice,
         pending: flow.defined.iter().copied().collect(),
-        place: Place::Group(Group::new(0)),
         out,
         map: vec![None; graph.values().len()],
     };
     for inst in insts {
         lowering.inst(inst, &flow)?;
     }
-    lowering.outputs()?;
+    lowering.outputs();
     Ok(lowering.out)
 }
 
@@ -100,20 +92,22 @@ struct Lowering<'a> {
     factors: &'a Factors,
     choice: &'a Choice,
     pending: BTreeMap<Value, Pending>,
-    place: Place,
     out: Graph,
     map: Vec<Option<Value>>,
 }
 
 impl Lowering<'_> {
-    /// The sharding that the choice gives a value of the model's graph.
+    /// The sharding that the choice gives a value of the placed graph.
     fn sharding(&self, v: Value) -> Sharding {
+        let Place::Group(group) = self.from.value(v).place else {
+            return Sharding::mirrored();
+        };
         if let Some(&p) = self.pending.get(&v) {
             return Sharding::pending(p);
         }
         let axes = &self.factors.axes[v.index()];
         let class = |factors: &[Var]| -> Option<(ClassRef, usize)> {
-            let class = self.choice.class_of(factors[0])?;
+            let class = self.choice.class_of(group, factors[0])?;
             let o = &self.choice.options[class.index()];
             if o.leaves.len() == 1 {
                 return Some((ClassRef { class, div: 1 }, 1));
@@ -161,22 +155,7 @@ impl Lowering<'_> {
             .iter()
             .map(|&v| self.from.value(v).ty.clone())
             .collect();
-        if let Op::Input(_) = data.op {
-            let v = data.results[0];
-            let name = &self.from.value(v).name;
-            let made = self
-                .out
-                .push(data.op.clone(), Vec::new(), types, Place::Host, layer);
-            let host = self.out.inst(made).results[0];
-            self.set(host, name, Sharding::mirrored());
-            let copy = self
-                .out
-                .push_inferred(Copy, vec![host], self.place, layer)?;
-            let sharding = self.sharding(v);
-            self.set(copy, name, sharding);
-            self.map[v.index()] = Some(copy);
-            return Ok(());
-        }
+        let place = self.from.value(data.results[0]).place;
         let operands: Vec<Value> = data.operands.iter().map(|v| self.mapped(*v)).collect();
         if let (Op::Norm(norm), true) = (&data.op, flow.norms.contains(&inst)) {
             let v = data.results[0];
@@ -184,22 +163,22 @@ impl Lowering<'_> {
             let stats = self.out.push_inferred(
                 NormStats { kind: norm.kind },
                 operands.clone(),
-                self.place,
+                place,
                 layer,
             )?;
             self.set(stats, name, Sharding::pending(Pending::Partial));
             let sum = self
                 .out
-                .push_inferred(AllReduce, vec![stats], self.place, layer)?;
+                .push_inferred(AllReduce, vec![stats], place, layer)?;
             let n = self.from.value(v).ty.dims[0].as_const().unwrap_or(1);
             let apply = NormApply {
                 kind: norm.kind,
                 eps: norm.eps,
                 n,
             };
-            let normed =
-                self.out
-                    .push_inferred(apply, vec![operands[0], sum], self.place, layer)?;
+            let normed = self
+                .out
+                .push_inferred(apply, vec![operands[0], sum], place, layer)?;
             let sharding = self.sharding(v);
             self.set(normed, name, sharding);
             self.map[v.index()] = Some(normed);
@@ -207,7 +186,7 @@ impl Lowering<'_> {
         }
         let made = self
             .out
-            .push(data.op.clone(), operands, types, self.place, layer);
+            .push(data.op.clone(), operands, types, place, layer);
         let results = self.out.inst(made).results.clone();
         for (&v, &new) in data.results.iter().zip(&results) {
             let name = &self.from.value(v).name;
@@ -215,9 +194,7 @@ impl Lowering<'_> {
             self.set(new, name, sharding);
             self.map[v.index()] = Some(new);
             if flow.reduced.contains(&v) {
-                let sum = self
-                    .out
-                    .push_inferred(AllReduce, vec![new], self.place, layer)?;
+                let sum = self.out.push_inferred(AllReduce, vec![new], place, layer)?;
                 self.set(sum, name, Sharding::mirrored());
                 self.map[v.index()] = Some(sum);
             }
@@ -229,17 +206,10 @@ impl Lowering<'_> {
         self.map[v.index()].expect("invariant: operands are defined before they are used")
     }
 
-    fn outputs(&mut self) -> Result<(), ShardError> {
+    fn outputs(&mut self) {
         for output in &self.from.outputs {
             let new = match output {
-                Output::Named(name, v) => {
-                    let value = self.mapped(*v);
-                    let host = self
-                        .out
-                        .push_inferred(Copy, vec![value], Place::Host, None)?;
-                    self.set(host, &self.from.value(*v).name, Sharding::mirrored());
-                    Output::Named(name.clone(), host)
-                }
+                Output::Named(name, v) => Output::Named(name.clone(), self.mapped(*v)),
                 Output::State { state, value } => Output::State {
                     state: self.mapped(*state),
                     value: self.mapped(*value),
@@ -247,7 +217,6 @@ impl Lowering<'_> {
             };
             self.out.outputs.push(new);
         }
-        Ok(())
     }
 }
 

@@ -4,14 +4,23 @@ use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{ActiveRoles, OperandState, Role, pending_result};
-use tpc_ir::{Class, Graph, Inst, Op, Pending, Value};
+use tpc_ir::{Class, Graph, Group, Inst, Op, Pending, Place, Value};
 
 use crate::factors::{Analysis, Factors};
 
 /// Says which class splits a leaf.
 pub trait Selection {
-    /// The class that splits `leaf`, alone or in a chain.
-    fn class_of(&self, leaf: Var) -> Option<Class>;
+    /// The class that splits `leaf` among the devices of `group`, alone or in a chain.
+    fn class_of(&self, group: Group, leaf: Var) -> Option<Class>;
+}
+
+/// The group that an instruction runs on: whole values of the host and of single devices are none of a plan's concern.
+pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
+    let result = graph.inst(inst).results.first()?;
+    match graph.value(*result).place {
+        Place::Group(g) => Some(g),
+        Place::Host | Place::Device(_) => None,
+    }
 }
 
 /// What follows from a selection for a range of instructions.
@@ -120,13 +129,17 @@ impl Users {
 /// # Errors
 /// When a contraction is split in some segments only.
 pub fn active_roles(
+    graph: &Graph,
     analysis: &Analysis,
     inst: Inst,
     selection: &dyn Selection,
 ) -> Result<ActiveRoles, Clash> {
     let mut active = ActiveRoles::default();
+    let Some(group) = group_of(graph, inst) else {
+        return Ok(active);
+    };
     for role in &analysis.insts[inst.index()].roles {
-        let hit = |t: &Vec<Var>| t.iter().any(|&l| selection.class_of(l).is_some());
+        let hit = |t: &Vec<Var>| t.iter().any(|&l| selection.class_of(group, l).is_some());
         let hits = role.terms.iter().filter(|t| hit(t)).count();
         if hits == 0 {
             continue;
@@ -144,7 +157,7 @@ pub fn active_roles(
                     .terms
                     .iter()
                     .flatten()
-                    .find_map(|&l| selection.class_of(l));
+                    .find_map(|&l| selection.class_of(group, l));
             }
         }
     }
@@ -165,16 +178,19 @@ fn run(
     let mut pending: Vec<(Value, Pending)> = Vec::new();
     let inside = |inst: Inst| insts.binary_search(&inst).is_ok();
     let split = |v: Value| {
+        let Place::Group(group) = graph.value(v).place else {
+            return false;
+        };
         analysis.terms[v.index()]
             .iter()
-            .any(|t| t.leaves().any(|l| selection.class_of(l).is_some()))
+            .any(|t| t.leaves().any(|l| selection.class_of(group, l).is_some()))
     };
     for &inst in insts {
         let data = graph.inst(inst);
         if data.op.is_leaf() {
             continue;
         }
-        let active = active_roles(analysis, inst, selection)?;
+        let active = active_roles(graph, analysis, inst, selection)?;
         let states: Vec<OperandState> = data
             .operands
             .iter()

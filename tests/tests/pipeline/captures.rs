@@ -72,9 +72,9 @@ fn infer(graph: &Graph) -> Result<(), String> {
 fn divide(graph: &Graph, devices: usize) -> Result<(Graph, Graph), String> {
     let names: Vec<String> = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let workload = Workload::new(4096, 4096, 512, 1);
-    let request = PlanRequest::new(Topology::default(), workload, names.clone());
+    let request = PlanRequest::new(Topology::default(), workload, names);
     let p = plan(graph, &request);
-    let sharded = shard(graph, &p.factors, &p.analysis, &p.users, &p.choice, &names)
+    let sharded = shard(&p.graph, &p.factors, &p.analysis, &p.users, &p.choice)
         .map_err(|e| format!("shard for {devices}: {e}"))?;
     verify(&sharded).map_err(|e| format!("sharded for {devices}: {}", e[0]))?;
     let programs = lower(&sharded).map_err(|e| format!("lower for {devices}: {e}"))?;

@@ -291,21 +291,14 @@ fn the_worked_example_of_the_book_is_what_the_passes_give() {
         (0..4).map(|i| format!("dev{i}")).collect(),
     );
     let Planned {
+        graph,
         factors,
         analysis,
         users,
         choice,
         ..
     } = plan(&graph, &request);
-    let found = shard(
-        &graph,
-        &factors,
-        &analysis,
-        &users,
-        &choice,
-        &request.devices,
-    )
-    .expect("the choice is sound");
+    let found = shard(&graph, &factors, &analysis, &users, &choice).expect("the choice is sound");
     verified("sharded", &found);
     verified(
         "programs",

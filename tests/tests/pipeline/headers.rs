@@ -153,7 +153,7 @@ fn printed_plans_parse_again() {
                 round_trip(&compiled.programs);
             }
             assert!(
-                compiled.planned.factors.is_stable(&compiled.model.graph),
+                compiled.planned.factors.is_stable(&compiled.planned.graph),
                 "a second pass refines something"
             );
             assert!(compiled.planned.factors.opaque.is_empty());

@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use tpc_ir::factor::Var;
 use tpc_ir::op::{Inferred, Input, InputKind, MulMat, Weight};
 use tpc_ir::verify::verify;
-use tpc_ir::{Bindings, DType, Dim, Graph, Op, Output, Place, Range, Symbol, TensorType, Value};
+use tpc_ir::{
+    Bindings, DType, Dim, Graph, Group, Op, Output, Place, Range, Symbol, TensorType, Value,
+};
 use tpc_passes::factors::{Analysis, Factors};
 use tpc_passes::lower::lower;
+use tpc_passes::place::on_group;
 use tpc_passes::plan::{
     Choice, Link, PlanRequest, Planned, Refusal, SplitOption, Topology, Workload, plan, refusal,
 };
@@ -299,6 +302,7 @@ pub(crate) fn random_choice(
             random_ranges(rng, total, devices)
         };
         options.push(SplitOption {
+            group: Group::new(0),
             leaves,
             ranges,
             granule: 1,
@@ -317,17 +321,18 @@ pub(crate) fn split_and_run(mut b: Builder, out: Value) -> Fate {
     b.finish(out);
     verify(&b.graph).expect("the generator makes valid graphs");
     let devices = b.rng.range(1, 5) as usize;
-    let factors = Factors::infer(&b.graph);
+    let placed = on_group(&b.graph, &names(devices));
+    let factors = Factors::infer(&placed);
     assert!(
-        factors.is_stable(&b.graph),
+        factors.is_stable(&placed),
         "a second pass refines something"
     );
-    let analysis = Analysis::of(&b.graph, &factors);
+    let analysis = Analysis::of(&placed, &factors);
     let choice = random_choice(&mut b.rng, &factors, &analysis, devices);
     if choice.options.is_empty() {
         return Fate::Nothing;
     }
-    compare(&mut b, &factors, &analysis, &choice, devices)
+    compare(&mut b, &placed, &factors, &analysis, &choice)
 }
 
 /// Splits the builder's graph as the planner does, runs both forms and compares; the number of classes split.
@@ -338,8 +343,8 @@ pub(crate) fn plan_and_run(mut b: Builder, out: Value) -> usize {
     b.finish(out);
     verify(&b.graph).expect("the generator makes valid graphs");
     let devices = b.rng.range(2, 8) as usize;
-    let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
-    let mut request = PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names);
+    let workload = Workload::new(64, 64, 16, 1);
+    let mut request = PlanRequest::new(Topology::default(), workload, names(devices));
     if b.rng.one_in(2) {
         // Links that cost nothing: whatever can be split is.
         request.topology.link = Link {
@@ -355,12 +360,13 @@ pub(crate) fn plan_and_run(mut b: Builder, out: Value) -> usize {
         );
     }
     let Planned {
+        graph,
         factors,
         analysis,
         choice,
         ..
     } = plan(&b.graph, &request);
-    let fate = compare(&mut b, &factors, &analysis, &choice, devices);
+    let fate = compare(&mut b, &graph, &factors, &analysis, &choice);
     assert!(
         matches!(fate, Fate::Ran),
         "the planner contradicts itself\n{}",
@@ -369,17 +375,20 @@ pub(crate) fn plan_and_run(mut b: Builder, out: Value) -> usize {
     choice.options.len()
 }
 
+fn names(devices: usize) -> Vec<String> {
+    (0..devices).map(|i| format!("cpu:{i}")).collect()
+}
+
 fn compare(
     b: &mut Builder,
+    placed: &Graph,
     factors: &Factors,
     analysis: &Analysis,
     choice: &Choice,
-    devices: usize,
 ) -> Fate {
     let graph = &b.graph;
-    let users = Users::of_graph(graph);
-    let names: Vec<String> = (0..devices).map(|i| format!("cpu:{i}")).collect();
-    let sharded = match shard(graph, factors, analysis, &users, choice, &names) {
+    let users = Users::of_graph(placed);
+    let sharded = match shard(placed, factors, analysis, &users, choice) {
         Ok(s) => s,
         Err(ShardError::Clash(_)) => return Fate::Clash,
         Err(e) => panic!("{e}\n{graph}"),

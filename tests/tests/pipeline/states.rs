@@ -1,8 +1,9 @@
 //! States whose new content is worked out as a whole, as recurrent models do.
 
 use tpc_ir::verify::verify;
-use tpc_ir::{Graph, Op, text};
+use tpc_ir::{Graph, Group, Op, text};
 use tpc_passes::factors::{Analysis, Factors};
+use tpc_passes::place::on_group;
 use tpc_passes::plan::{Choice, Refusal, options_for, refusal};
 use tpc_passes::shard::{Users, shard};
 
@@ -26,16 +27,23 @@ fn a_pending_sum_is_reduced_before_a_state_keeps_it() {
          output \"y\" = v3\n\
          output state v2 = v4\n",
     );
+    let graph = on_group(&graph, &["a".to_owned(), "b".to_owned()]);
     let factors = Factors::infer(&graph);
     let analysis = Analysis::of(&graph, &factors);
     let users = Users::of_graph(&graph);
     let mut width = Vec::new();
     factors.space.leaves(factors.axes[0][1], &mut width);
-    let options = options_for(&graph, &factors, &analysis, &users, width[0], &[1.0, 1.0]);
+    let options = options_for(
+        &graph,
+        &factors,
+        &analysis,
+        &users,
+        width[0],
+        (Group::new(0), &[1.0, 1.0]),
+    );
     let choice = Choice::from_options(options);
-    let names = ["a".to_owned(), "b".to_owned()];
-    let sharded = shard(&graph, &factors, &analysis, &users, &choice, &names)
-        .unwrap_or_else(|e| panic!("{e}"));
+    let sharded =
+        shard(&graph, &factors, &analysis, &users, &choice).unwrap_or_else(|e| panic!("{e}"));
     verify(&sharded).unwrap_or_else(|e| panic!("{}\n{sharded}", e[0]));
     let reduces = sharded
         .insts()
@@ -53,6 +61,7 @@ fn a_state_whose_new_content_has_other_factors_stays_whole() {
          output \"y\" = v1\n\
          output state v0 = v3\n",
     );
+    let graph = on_group(&graph, &["a".to_owned(), "b".to_owned()]);
     let factors = Factors::infer(&graph);
     assert!(!factors.opaque.is_empty());
     let analysis = Analysis::of(&graph, &factors);

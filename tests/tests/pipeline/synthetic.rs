@@ -13,7 +13,7 @@ use tpc::pipeline::{Compiled, compile};
 use tpc::placement::Placement;
 use tpc::synth::{Model, Spec};
 use tpc_ir::verify::verify;
-use tpc_ir::{DType, Graph, Op, Sharding, Value};
+use tpc_ir::{DType, Graph, Group, Op, Sharding, Value};
 use tpc_passes::lower::lower;
 use tpc_passes::plan::{Choice, Link, SplitOption, Topology, options_for};
 use tpc_passes::shard::shard;
@@ -160,7 +160,7 @@ fn assert_split(what: &str, compiled: &Compiled, expected: &[(&str, Option<usize
 /// counting round.
 fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: usize) -> Compiled {
     let mut compiled = planned(file, placement);
-    let graph = &compiled.model.graph;
+    let graph = &compiled.planned.graph;
     let (factors, analysis) = (&compiled.planned.factors, &compiled.planned.analysis);
     let users = &compiled.planned.users;
     let weights = || {
@@ -188,7 +188,14 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
     };
     let mut taken: Vec<SplitOption> = Vec::new();
     for &leaf in leaves {
-        let mut ways = options_for(graph, factors, analysis, users, leaf, &shares);
+        let mut ways = options_for(
+            graph,
+            factors,
+            analysis,
+            users,
+            leaf,
+            (Group::new(0), &shares),
+        );
         ways.retain(|o| o.kind != "model width");
         if ways.is_empty() {
             continue;
@@ -199,15 +206,8 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
         }
     }
     let choice = Choice::from_options(taken);
-    let sharded = shard(
-        graph,
-        factors,
-        analysis,
-        users,
-        &choice,
-        &compiled.request.devices,
-    )
-    .unwrap_or_else(|e| panic!("{e}\n{graph}"));
+    let sharded =
+        shard(graph, factors, analysis, users, &choice).unwrap_or_else(|e| panic!("{e}\n{graph}"));
     verify(&sharded).unwrap_or_else(|e| panic!("{}: {}\n{sharded}", e[0].code(), e[0]));
     let programs = lower(&sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}"));
     verify(&programs).unwrap_or_else(|e| panic!("{}: {}\n{programs}", e[0].code(), e[0]));

@@ -1,0 +1,123 @@
+//! The copies between places.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::op::Copy;
+use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
+
+use super::assign::wanted;
+use super::{Homes, Pin, Placed};
+
+/// Rebuilds `graph` in `out` (which has its devices and groups) with each instruction at its place, copying each value
+/// at most once to each place that wants it. Weights without a pin are stored wherever they are used.
+pub(super) fn insert(graph: &Graph, homes: &Homes, places: &[Place], out: Graph) -> Placed {
+    let wanted = wanted(graph, places);
+    let mut copies = Copies {
+        from: graph,
+        out,
+        versions: vec![BTreeMap::new(); graph.values().len()],
+        origin: vec![None; graph.values().len()],
+    };
+    let mut mirrored = Vec::new();
+    for (inst, data) in graph.insts() {
+        let place = places[inst.index()];
+        if let Op::Weight(_) = data.op {
+            let v = data.results[0];
+            let pin = homes.pins.get(&v);
+            let mut stored = vec![place];
+            if !matches!(pin, Some(Pin::Host | Pin::Device(_))) && !wanted[v.index()].is_empty() {
+                stored.clone_from(&wanted[v.index()]);
+            }
+            for place in stored {
+                let made = copies.define(data, Vec::new(), place);
+                if pin == Some(&Pin::Mirrored) {
+                    mirrored.extend(made);
+                }
+            }
+            continue;
+        }
+        let operands = data
+            .operands
+            .iter()
+            .map(|&v| copies.arrive(v, place, data.layer))
+            .collect();
+        copies.define(data, operands, place);
+        // What is there from the start goes out before all work.
+        if let Op::Input(_) = data.op {
+            for &place in &wanted[data.results[0].index()] {
+                copies.arrive(data.results[0], place, None);
+            }
+        }
+    }
+    for output in &graph.outputs {
+        let new = match output {
+            Output::Named(name, v) => {
+                Output::Named(name.clone(), copies.arrive(*v, Place::Host, None))
+            }
+            Output::State { state, value } => {
+                let (place, state) = copies.original(*state);
+                let layer = graph.inst(graph.value(*value).def.0).layer;
+                let value = copies.arrive(*value, place, layer);
+                Output::State { state, value }
+            }
+        };
+        copies.out.outputs.push(new);
+    }
+    Placed {
+        graph: copies.out,
+        mirrored,
+    }
+}
+
+struct Copies<'a> {
+    from: &'a Graph,
+    out: Graph,
+    /// Per value of the model's graph, the value that stands for it at each place.
+    versions: Vec<BTreeMap<Place, Value>>,
+    /// Per value, the place that first defines it.
+    origin: Vec<Option<Place>>,
+}
+
+impl Copies<'_> {
+    /// Appends the instruction at `place`.
+    fn define(&mut self, data: &InstData, operands: Vec<Value>, place: Place) -> Vec<Value> {
+        let types = data
+            .results
+            .iter()
+            .map(|&v| self.from.value(v).ty.clone())
+            .collect();
+        let made = self
+            .out
+            .push(data.op.clone(), operands, types, place, data.layer);
+        let made = self.out.inst(made).results.clone();
+        for (&v, &new) in data.results.iter().zip(&made) {
+            self.out.value_mut(new).name = self.from.value(v).name.clone();
+            self.versions[v.index()].insert(place, new);
+            self.origin[v.index()].get_or_insert(place);
+        }
+        made
+    }
+
+    /// Where a value is defined, and the value there.
+    fn original(&self, v: Value) -> (Place, Value) {
+        let place = self.origin[v.index()];
+        let place = place.expect("invariant: values are defined before they are used");
+        (place, self.versions[v.index()][&place])
+    }
+
+    /// The value at `place`, copied there if need be. A copy belongs to the layer that wants it, unless it comes from
+    /// outside all layers.
+    fn arrive(&mut self, v: Value, place: Place, layer: Option<u32>) -> Value {
+        if let Some(&there) = self.versions[v.index()].get(&place) {
+            return there;
+        }
+        let (_, source) = self.original(v);
+        let layer = layer.filter(|_| self.from.inst(self.from.value(v).def.0).layer.is_some());
+        let ty = self.from.value(v).ty.clone();
+        let made = self.out.push(Copy, vec![source], vec![ty], place, layer);
+        let made = self.out.inst(made).results[0];
+        self.out.value_mut(made).name = self.from.value(v).name.clone();
+        self.versions[v.index()].insert(place, made);
+        made
+    }
+}

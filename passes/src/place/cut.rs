@@ -1,0 +1,200 @@
+//! The cheapest way to share ops between their homes and one other place, as a minimum cut.
+//!
+//! Every instruction is on one of two sides. A value that is defined on one side and used on the other costs one copy,
+//! however many users it has; an op costs the time that it takes on its side. Both are paid in time per decoded token,
+//! prompts weighted in as everywhere in planning.
+
+use petgraph::Direction;
+use petgraph::algo::ford_fulkerson;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
+use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Value};
+
+use super::Homes;
+use crate::plan::{Link, Topology, Work, Workload};
+
+/// Where an instruction may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// At its home (or at some third place).
+    Home,
+    /// At the other place.
+    Other,
+    /// At either.
+    Free,
+}
+
+/// What copies and ops cost between the homes and one other place.
+pub(super) struct Transfers {
+    other: Place,
+    link: Link,
+    /// Bytes per second and operations per second of the other place, and of a home.
+    speeds: [(f64, f64); 2],
+    batches: [(Bindings, f64); 2],
+}
+
+impl Transfers {
+    pub(super) fn between(
+        other: Place,
+        homes: &Homes,
+        topology: &Topology,
+        workload: &Workload,
+    ) -> Transfers {
+        let device = |rank: usize| topology.device(rank);
+        let there = match other {
+            Place::Device(d) => device(d.index()),
+            Place::Host | Place::Group(_) => &topology.host,
+        };
+        let link = match other {
+            Place::Device(_) => topology.link,
+            Place::Host | Place::Group(_) => topology.host_link,
+        };
+        // An op at home is shared by the devices of its stage at best.
+        let stage = homes.stages.iter().map(|stage| {
+            let sum = |f: &dyn Fn(usize) -> f64| stage.iter().map(|&d| f(d)).sum::<f64>();
+            (sum(&|d| device(d).bandwidth), sum(&|d| device(d).flops))
+        });
+        let home = stage.fold((1.0, 1.0), |a: (f64, f64), b| (a.0.max(b.0), a.1.max(b.1)));
+        let prompt = Workload::PROMPT_WEIGHT / workload.ubatch();
+        Transfers {
+            other,
+            link,
+            speeds: [(there.bandwidth, there.flops), home],
+            batches: [(workload.decode, 1.0), (workload.prefill, prompt)],
+        }
+    }
+
+    /// Nanoseconds of a copy of `v`.
+    fn copy_ns(&self, graph: &Graph, v: Value) -> u64 {
+        let ty = &graph.value(v).ty;
+        let us = self.batches.iter().map(|(batch, weight)| {
+            let bytes = ty.bytes(batch).unwrap_or(u64::MAX) as f64;
+            weight * (self.link.latency_us + bytes / self.link.bandwidth * 1e6)
+        });
+        nanoseconds(us.sum())
+    }
+
+    /// Nanoseconds of an op without weights at the other place, and at its home.
+    fn op_ns(&self, graph: &Graph, inst: Inst) -> [u64; 2] {
+        let data = graph.inst(inst);
+        if data.op.is_layout() || matches!(data.op, Op::Slice(_)) {
+            return [0; 2];
+        }
+        self.speeds.map(|(bandwidth, flops)| {
+            let us = self.batches.iter().map(|(batch, weight)| {
+                let bytes = |v: &Value| graph.value(*v).ty.bytes(batch).unwrap_or(u64::MAX) as f64;
+                let work = Work {
+                    flops: data.results.iter().map(bytes).sum::<f64>() / 4.0,
+                    bytes: data.operands.iter().chain(&data.results).map(bytes).sum(),
+                };
+                weight * (work.flops / flops).max(work.bytes / bandwidth) * 1e6
+            });
+            nanoseconds(us.sum())
+        })
+    }
+}
+
+/// Costs are whole numbers, so that flows are exact; more than an hour counts as one.
+fn nanoseconds(us: f64) -> u64 {
+    (us * 1e3).clamp(0.0, 3.6e12) as u64
+}
+
+/// Beyond every sum of costs.
+const FORBIDDEN: u64 = 1 << 60;
+
+/// The free instructions that run at the other place in the cheapest arrangement; of equally cheap ones, that with the
+/// fewest there.
+pub(super) fn cheapest_cut(
+    graph: &Graph,
+    side: &dyn Fn(Inst) -> Side,
+    transfers: &Transfers,
+) -> Vec<Inst> {
+    let mut net: DiGraph<(), u64> = DiGraph::new();
+    let (home, other) = (net.add_node(()), net.add_node(()));
+    let mut free: Vec<(Inst, NodeIndex)> = Vec::new();
+    let nodes: Vec<NodeIndex> = graph
+        .insts()
+        .map(|(i, _)| match side(i) {
+            Side::Home => home,
+            Side::Other => other,
+            Side::Free => {
+                let node = net.add_node(());
+                let [there, here] = transfers.op_ns(graph, i);
+                net.add_edge(home, node, there);
+                net.add_edge(node, other, here);
+                free.push((i, node));
+                node
+            }
+        })
+        .collect();
+    if free.is_empty() {
+        return Vec::new();
+    }
+    let mut users: Vec<Vec<NodeIndex>> = vec![Vec::new(); graph.values().len()];
+    for (inst, data) in graph.insts() {
+        for v in &data.operands {
+            users[v.index()].push(nodes[inst.index()]);
+        }
+    }
+    for output in &graph.outputs {
+        let at = match output {
+            Output::Named(..) if transfers.other == Place::Host => other,
+            Output::Named(..) => home,
+            Output::State { state, .. } => nodes[graph.value(*state).def.0.index()],
+        };
+        users[output.value().index()].push(at);
+    }
+    for (v, data) in graph.values() {
+        let maker = nodes[data.def.0.index()];
+        let mut used = std::mem::take(&mut users[v.index()]);
+        used.sort_unstable();
+        used.dedup();
+        used.retain(|&u| u != maker);
+        let settled = |n: NodeIndex| n == home || n == other;
+        // Weights are stored where they are used.
+        if used.is_empty()
+            || settled(maker) && used.iter().all(|&u| settled(u))
+            || matches!(graph.def_op(v), Op::Weight(_))
+        {
+            continue;
+        }
+        let cost = transfers.copy_ns(graph, v);
+        // Made at home and used there: whichever user is at the other place, one copy.
+        let there = net.add_node(());
+        net.add_edge(maker, there, cost);
+        // Made at the other place and used at home.
+        let here = net.add_node(());
+        net.add_edge(here, maker, cost);
+        for &u in &used {
+            net.add_edge(there, u, FORBIDDEN);
+            net.add_edge(u, here, FORBIDDEN);
+        }
+    }
+    let (_, flow) = ford_fulkerson(&net, home, other);
+    let beyond = reaches(&net, &flow, other);
+    free.iter()
+        .filter(|(_, node)| beyond[node.index()])
+        .map(|(inst, _)| *inst)
+        .collect()
+}
+
+/// The nodes from which `target` can still be reached when the edges carry `flow`.
+fn reaches(net: &DiGraph<(), u64>, flow: &[u64], target: NodeIndex) -> Vec<bool> {
+    let mut out = vec![false; net.node_count()];
+    out[target.index()] = true;
+    let mut open = vec![target];
+    while let Some(node) = open.pop() {
+        let spare = net.edges_directed(node, Direction::Incoming);
+        let spare = spare.filter(|e| flow[e.id().index()] < *e.weight());
+        let undone = net.edges_directed(node, Direction::Outgoing);
+        let undone = undone.filter(|e| flow[e.id().index()] > 0);
+        let next = spare.map(|e| e.source()).chain(undone.map(|e| e.target()));
+        for n in next {
+            if !out[n.index()] {
+                out[n.index()] = true;
+                open.push(n);
+            }
+        }
+    }
+    out
+}
