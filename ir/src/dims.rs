@@ -19,19 +19,26 @@ pub enum Symbol {
     NCtxSwa,
     /// Sequences of the batch.
     NSeqs,
+    /// Tokens of each sequence of the batch, in graphs with recurrent states: they have tokens in batches of
+    /// `n_seqs · n_seq_tokens`, those of the first sequence first, and say so where others say `n_tokens`.
+    NSeqTokens,
+    /// Sequences that recurrent states have cells for.
+    NSeqMax,
     /// Tokens whose logits are wanted.
     NOutputs,
 }
 
 impl Symbol {
     /// Every symbol, in order.
-    pub const ALL: [Symbol; 7] = [
+    pub const ALL: [Symbol; 9] = [
         Symbol::NTokens,
         Symbol::NKv,
         Symbol::NKvSwa,
         Symbol::NCtx,
         Symbol::NCtxSwa,
         Symbol::NSeqs,
+        Symbol::NSeqTokens,
+        Symbol::NSeqMax,
         Symbol::NOutputs,
     ];
 
@@ -44,6 +51,8 @@ impl Symbol {
             Symbol::NCtx => "n_ctx",
             Symbol::NCtxSwa => "n_ctx_swa",
             Symbol::NSeqs => "n_seqs",
+            Symbol::NSeqTokens => "n_seq_tokens",
+            Symbol::NSeqMax => "n_seq_max",
             Symbol::NOutputs => "n_outputs",
         }
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::{Bindings, Graph, Op, Place, Value};
+use tpc_ir::{Bindings, Dim, Graph, Op, Place, Symbol, Value};
 
 /// Bytes at one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Weights, packed as in the file.
     pub weights: u64,
-    /// KV caches: states whose last axis counts cells.
+    /// KV caches: states whose size grows with the context.
     pub kv: u64,
     /// Other states.
     pub state: u64,
@@ -25,6 +25,13 @@ impl Footprint {
             .saturating_add(self.state)
             .saturating_add(self.compute)
     }
+}
+
+/// Whether an axis counts cells of a KV cache.
+fn counts_cells(size: &Dim) -> bool {
+    [Symbol::NCtx, Symbol::NCtxSwa]
+        .map(Dim::symbol)
+        .contains(size)
 }
 
 /// The footprint of every place of the programs, for the largest batch.
@@ -55,7 +62,7 @@ pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footpri
             let place = out.entry(value.place).or_default();
             match &inst.op {
                 Op::Weight(_) => grow(&mut place.weights, v),
-                Op::State(_) if value.ty.dims.iter().any(|d| d.as_const().is_none()) => {
+                Op::State(_) if value.ty.dims.iter().any(counts_cells) => {
                     grow(&mut place.kv, v);
                 }
                 Op::State(_) => grow(&mut place.state, v),

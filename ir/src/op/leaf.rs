@@ -95,12 +95,17 @@ pub enum InputKind {
     MaskSwa,
     /// The tokens whose logits are wanted, `i32[n_outputs]`.
     OutputRows,
+    /// The cell of the recurrent states that each sequence of the batch has, `i32[n_seqs]`.
+    StateCells,
+    /// 1 for a sequence of the batch that goes on and 0 for one that starts, `f32[1, n_seqs]`: times this, what a cell
+    /// holds of an earlier sequence is forgotten.
+    StateKept,
     /// Anything else, by name.
     Other(String),
 }
 
 impl InputKind {
-    const NAMED: [(&'static str, InputKind); 8] = [
+    const NAMED: [(&'static str, InputKind); 10] = [
         ("tokens", InputKind::Tokens),
         ("positions", InputKind::Positions),
         ("positions_mrope", InputKind::PositionsMrope),
@@ -109,6 +114,8 @@ impl InputKind {
         ("mask", InputKind::Mask),
         ("mask_swa", InputKind::MaskSwa),
         ("output_rows", InputKind::OutputRows),
+        ("state_cells", InputKind::StateCells),
+        ("state_kept", InputKind::StateKept),
     ];
 }
 
@@ -142,7 +149,8 @@ impl OpDef for Input {
         let known = InputKind::NAMED.into_iter().find(|(n, _)| *n == word);
         known.map(|(_, kind)| Input { kind }).ok_or(AttrError::Kind {
             name: "kind",
-            expected: "tokens, positions, cache_rows, cache_rows_swa, mask, mask_swa or output_rows",
+            expected: "tokens, positions, positions_mrope, cache_rows, cache_rows_swa, mask, mask_swa, output_rows, \
+                       state_cells or state_kept",
         })
     }
 

@@ -63,8 +63,8 @@ impl OpDef for SsmConv {
 /// `y[d, h] = Σᵢ state[i, d, h] · C[i, group]`.
 ///
 /// Operands: `state: [d_state, head_dim, heads, cells]`, `x: [head_dim, heads, n_t, n_s]`, `dt: [heads, n_t, n_s]`,
-/// `A: [d_state or 1, heads]`, `B` and `C: [d_state, groups, n_t, n_s]`, `ids: [n_s]` (the cell that each sequence
-/// starts from). Results: `y` as `x`, and `[d_state, head_dim, heads, n_s]`.
+/// `A: [d_state or 1, heads]`, `B` and `C: [d_state, groups, n_t, n_s]`, and `ids: [n_s]`, the cell that each sequence
+/// starts from; without ids there is a cell per sequence, in order. Results: `y` as `x`, and `[d_state, head_dim, heads, n_s]`.
 ///
 /// Mamba-1 has a head of one element per channel, Mamba-2 an `A` of one number per head.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +78,11 @@ impl OpDef for SsmScan {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [state, x, dt, a, b, c, ids] = exactly(operands, "7")?;
+        let (scan, ids) = match operands {
+            [scan @ .., ids] if scan.len() == 6 => (scan, Some(*ids)),
+            _ => (operands, None),
+        };
+        let [state, x, dt, a, b, c] = exactly(scan, "6 or 7")?;
         let reals = [
             ("state", state, 4),
             ("x", x, 4),
@@ -91,8 +95,6 @@ impl OpDef for SsmScan {
             real(what, t)?;
             rank_at_most(rank, "axes beyond those of a scan", t)?;
         }
-        integer("ids", ids)?;
-        rank_at_most(1, "axes beyond those of ids", ids)?;
         let [head_dim, heads, n_t, n_s] = &x.dims;
         let d_state = &state.dims[0];
         equal("head size of the state and x", &state.dims[1], head_dim)?;
@@ -111,7 +113,14 @@ impl OpDef for SsmScan {
         for (b, c) in b.dims.iter().zip(&c.dims) {
             equal("sizes of B and C", b, c)?;
         }
-        equal("sequences of ids and x", &ids.dims[0], n_s)?;
+        match ids {
+            Some(ids) => {
+                integer("ids", ids)?;
+                rank_at_most(1, "axes beyond those of ids", ids)?;
+                equal("sequences of ids and x", &ids.dims[0], n_s)?;
+            }
+            None => equal("sequences of the state and x", &state.dims[3], n_s)?,
+        }
         Ok(Inferred::Types(vec![
             f32_of(x.dims.clone()),
             f32_of([
@@ -133,7 +142,7 @@ impl OpDef for SsmScan {
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let (state, x, dt, a, b, c, ids) = (0, 1, 2, 3, 4, 5, 6);
+        let (state, x, dt, a, b, c) = (0, 1, 2, 3, 4, 5);
         let mut rule = Rule::opaque().same(x, &[0, 1, 2, 3]);
         for axis in 0..3 {
             rule = rule
@@ -145,11 +154,15 @@ impl OpDef for SsmScan {
             .eq(opd(state, 2), opd(x, 1))
             .eq(opd(x, 3), res_of(1, 3))
             .eq(opd(a, 1), opd(x, 1))
-            .eq(opd(ids, 0), opd(x, 3))
             .eq(opd(b, 0), opd(state, 0))
             .role(Role::Whole, opd(state, 0))
-            .role(Role::Whole, opd(state, 3))
             .role(Role::Whole, opd(x, 2));
+        rule = match operands.get(6) {
+            Some(_) => rule
+                .eq(opd(6, 0), opd(x, 3))
+                .role(Role::Whole, opd(state, 3)),
+            None => rule.eq(opd(state, 3), opd(x, 3)),
+        };
         for axis in 0..4 {
             rule = rule.eq(opd(b, axis), opd(c, axis));
         }
@@ -328,6 +341,12 @@ mod tests {
             assert_eq!(types(&SsmScan, &operands).expect("fits"), expected);
         }
         assert!(types(&SsmScan, &scan(3)).is_err());
+        // Without ids there is a cell per sequence.
+        let mut operands = scan(2);
+        operands.pop();
+        assert!(types(&SsmScan, &operands).is_err());
+        operands[0] = f32s([5, 3, 4, 2]);
+        assert_eq!(types(&SsmScan, &operands).expect("fits"), expected);
         // A state of any number of cells is fine, any other size must fit.
         for (operand, axis, operands) in misfits(&scan(2)) {
             let fits = types(&SsmScan, &operands).is_ok();

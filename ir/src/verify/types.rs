@@ -79,7 +79,12 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
         Op::Weight(weight) => weight.parts.as_deref(),
         Op::State(state) => state.parts.as_deref(),
         Op::Input(input) => {
-            if let Some(expected) = input_type(&input.kind).filter(|t| *t != found.ty) {
+            let tokens = [Some(Symbol::NTokens.into()), seq_tokens()];
+            let [expected, other] = tokens.map(|n| input_type(&input.kind, &n?));
+            if let Some(expected) = expected
+                && expected != found.ty
+                && other.is_none_or(|t| t != found.ty)
+            {
                 let found = found.ty.clone();
                 let kind = Kind::InputType { expected, found };
                 errors.push(VerifyError::new(kind, entity));
@@ -95,23 +100,27 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
     }
 }
 
-fn input_type(kind: &InputKind) -> Option<TensorType> {
-    let row = |dtype, n: Symbol| Some(TensorType::new(dtype, [n.into()]));
-    let mask = |n: Symbol| {
-        let dims: [Dim; 2] = [n.into(), Symbol::NTokens.into()];
-        Some(TensorType::new(DType::F32, dims))
-    };
+/// The tokens of a batch of sequences of one length.
+fn seq_tokens() -> Option<Dim> {
+    Dim::symbol(Symbol::NSeqs).checked_mul(&Symbol::NSeqTokens.into())
+}
+
+/// What an input holds in a batch of so many tokens.
+fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
+    let row = |dtype, n: &Dim| Some(TensorType::new(dtype, [n.clone()]));
+    let mask = |n: Symbol| Some(TensorType::new(DType::F32, [n.into(), tokens.clone()]));
     match kind {
-        InputKind::Tokens | InputKind::Positions => row(DType::I32, Symbol::NTokens),
-        InputKind::PositionsMrope => {
-            let n = Symbol::NTokens.into();
-            let four = Dim::constant(4).checked_mul(&n);
-            four.map(|n| TensorType::new(DType::I32, [n]))
-        }
-        InputKind::CacheRows | InputKind::CacheRowsSwa => row(DType::I64, Symbol::NTokens),
+        InputKind::Tokens | InputKind::Positions => row(DType::I32, tokens),
+        InputKind::PositionsMrope => row(DType::I32, &Dim::constant(4).checked_mul(tokens)?),
+        InputKind::CacheRows | InputKind::CacheRowsSwa => row(DType::I64, tokens),
         InputKind::Mask => mask(Symbol::NKv),
         InputKind::MaskSwa => mask(Symbol::NKvSwa),
-        InputKind::OutputRows => row(DType::I32, Symbol::NOutputs),
+        InputKind::OutputRows => row(DType::I32, &Symbol::NOutputs.into()),
+        InputKind::StateCells => row(DType::I32, &Symbol::NSeqs.into()),
+        InputKind::StateKept => {
+            let dims = [Dim::ONE, Symbol::NSeqs.into()];
+            Some(TensorType::new(DType::F32, dims))
+        }
         InputKind::Other(_) => None,
     }
 }

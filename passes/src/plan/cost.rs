@@ -32,10 +32,12 @@ impl Workload {
         let base = Bindings::default()
             .with(Symbol::NCtx, n_ctx)
             .with(Symbol::NCtxSwa, n_ctx_swa)
-            .with(Symbol::NSeqs, parallel)
+            .with(Symbol::NSeqMax, parallel)
             .with(Symbol::NKv, depth)
             .with(Symbol::NKvSwa, depth.min(n_ctx_swa));
-        let prefill = base.with(Symbol::NTokens, ubatch);
+        let prefill = base
+            .with(Symbol::NTokens, ubatch)
+            .with(Symbol::NSeqTokens, ubatch);
         Workload {
             decode: base,
             prefill,

@@ -1,6 +1,6 @@
 //! Batches of tokens, and the cells of the KV cache that they are stored in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::ExecError;
 use super::tensor::Tensor;
@@ -74,12 +74,28 @@ impl Batch {
         Ok(keys.map(|(&pos, &seq)| TokenPos { pos, seq }).collect())
     }
 
-    /// How many sequences it has tokens of.
-    pub fn n_seqs(&self) -> usize {
-        let mut seqs = self.seq_ids.clone();
-        seqs.sort_unstable();
-        seqs.dedup();
-        seqs.len()
+    /// The batch of some of its tokens, and which of its output rows each of theirs is.
+    pub(super) fn part(&self, tokens: &[usize]) -> (Batch, Vec<usize>) {
+        let mut out = Batch::default();
+        let mut rows = Vec::new();
+        for (i, &token) in tokens.iter().enumerate() {
+            out.tokens.push(self.tokens[token]);
+            out.positions.push(self.positions[token]);
+            out.seq_ids.push(self.seq_ids[token]);
+            let wanted = self.output_rows.iter().enumerate();
+            for (row, _) in wanted.filter(|&(_, &t)| t as usize == token) {
+                out.output_rows.push(i as u32);
+                rows.push(row);
+            }
+        }
+        (out, rows)
+    }
+
+    /// The sequences that it has tokens of, in the order of their first ones.
+    pub fn seqs(&self) -> Vec<u32> {
+        let mut seen = BTreeSet::new();
+        let ids = self.seq_ids.iter().copied();
+        ids.filter(|&seq| seen.insert(seq)).collect()
     }
 }
 
@@ -355,7 +371,7 @@ mod tests {
     fn the_lists_of_a_batch_must_agree() {
         let good = Batch::sequence(&[5, 6, 7], 4, 1);
         assert_eq!(good.keys(), Ok(keys(1, 4..7)));
-        assert_eq!(good.n_seqs(), 1);
+        assert_eq!(good.seqs(), [1]);
         assert_eq!(good.clone().last_only().output_rows, [2]);
         let mut bad = good.clone();
         bad.positions.pop();

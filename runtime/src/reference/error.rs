@@ -88,6 +88,8 @@ pub enum ExecError {
         cells: usize,
         window: Option<u64>,
     },
+    #[error("sequence {seq} finds no state: {cells} sequences have one already")]
+    StatesFull { cells: usize, seq: u32 },
     #[error("bad batch: {what}")]
     BadBatch { what: String },
     #[error("the graph has no output named {name:?}")]
@@ -148,6 +150,7 @@ impl ExecError {
             E::Malformed { .. } => "TPC0517",
             E::Parameter { .. } => "TPC0518",
             E::Leaf { .. } => "TPC0519",
+            E::StatesFull { .. } => "TPC0520",
             E::At { cause, .. } => cause.code(),
         }
     }
@@ -181,6 +184,9 @@ impl ExecError {
             E::MissingInput { .. } => "supply the input by name, or set the window of the session",
             E::StateResized { .. } => "keep n_ctx from batch to batch, or reset the states",
             E::CacheFull { .. } => "use a larger context, or forget sequences that are finished",
+            E::StatesFull { .. } => {
+                "make room for more sequences, or forget those that are finished"
+            }
             E::BadBatch { .. } => "give one position and one sequence per token, positions rising",
             E::MissingOutput { .. } => "name the output in the graph",
             E::Malformed { .. } => "run the verifier, which lists everything that is wrong",
@@ -318,6 +324,13 @@ pub const CODES: &[CodeDoc] = &[
         title: "leaf evaluated as an op",
         doc: "Weights, inputs and states have no operands; the interpreter supplies their values. \
               Cure: run the graph with the interpreter.",
+    },
+    CodeDoc {
+        code: "TPC0520",
+        title: "recurrent states are full",
+        doc: "Recurrent layers keep a state per sequence, and the session has room for a number of sequences that was \
+              set beforehand. Example: a second sequence in a session for one. \
+              Cure: more room, or forgetting sequences that are finished.",
     },
 ];
 

@@ -14,6 +14,7 @@ mod interp;
 mod ops;
 pub mod quant;
 mod rounding;
+mod sequences;
 mod session;
 mod tensor;
 mod weights;

@@ -7,6 +7,7 @@ use super::batch::{Batch, KvCells, MaskValues};
 use super::error::ExecError;
 use super::interp::{Inputs, Interpreter};
 use super::ops::Options;
+use super::sequences::{StateCells, parts};
 use super::tensor::Tensor;
 use super::weights::WeightSource;
 
@@ -19,17 +20,20 @@ pub struct SessionConfig {
     pub n_ctx_swa: usize,
     /// The window of these layers, in positions; `None` when there are none.
     pub window: Option<u64>,
+    /// Sequences that recurrent states have cells for.
+    pub n_seq_max: usize,
     /// How to compute.
     pub options: Options,
 }
 
 impl SessionConfig {
-    /// `n_ctx` cells and no sliding window.
+    /// `n_ctx` cells, no sliding window, and recurrent states for one sequence.
     pub fn new(n_ctx: usize) -> SessionConfig {
         SessionConfig {
             n_ctx,
             n_ctx_swa: 0,
             window: None,
+            n_seq_max: 1,
             options: Options::default(),
         }
     }
@@ -40,28 +44,41 @@ impl SessionConfig {
         (self.window, self.n_ctx_swa) = (Some(window), n_ctx_swa);
         self
     }
+
+    /// The same with recurrent states for `n_seq_max` sequences.
+    #[must_use]
+    pub const fn with_sequences(mut self, n_seq_max: usize) -> SessionConfig {
+        self.n_seq_max = n_seq_max;
+        self
+    }
 }
 
-/// The cells of both caches.
+/// The cells of both caches and of the recurrent states.
 #[derive(Clone, Debug)]
-struct Caches {
+struct Cells {
     full: KvCells,
     swa: Option<KvCells>,
+    /// `None` when the graph has no recurrent states.
+    states: Option<StateCells>,
 }
 
-/// An [`Interpreter`] with the cells of its KV cache.
+/// An [`Interpreter`] with the cells of its KV cache and of its recurrent states.
 ///
 /// The graph's output is named `logits`. Its masks hold distances when an attention op of the graph uses ALiBi.
+///
+/// A graph with recurrent states asks for the cells of its sequences ([`InputKind::StateCells`]) and is run on parts
+/// of a batch that have equally many tokens of each sequence. A sequence has its cell from its first token until it is
+/// forgotten.
 #[derive(Clone, Debug)]
 pub struct Session<'g> {
     interpreter: Interpreter<'g>,
     config: SessionConfig,
-    caches: Caches,
+    cells: Cells,
     mask_values: MaskValues,
 }
 
 impl<'g> Session<'g> {
-    /// A session with an empty cache.
+    /// A session with empty caches and states.
     ///
     /// # Errors
     /// [`ExecError::MissingOutput`] when the graph has no `logits`, and those of [`Interpreter::new`].
@@ -70,8 +87,8 @@ impl<'g> Session<'g> {
         weights: &dyn WeightSource,
         config: SessionConfig,
     ) -> Result<Session<'g>, ExecError> {
-        let alibi = |op: &Op| matches!(op, Op::FlashAttn(a) if a.max_bias > 0.0);
-        let mask_values = if graph.insts().any(|(_, i)| alibi(&i.op)) {
+        let has = |wanted: &dyn Fn(&Op) -> bool| graph.insts().any(|(_, i)| wanted(&i.op));
+        let mask_values = if has(&|op| matches!(op, Op::FlashAttn(a) if a.max_bias > 0.0)) {
             MaskValues::Distance
         } else {
             MaskValues::Zero
@@ -80,15 +97,17 @@ impl<'g> Session<'g> {
         if !graph.outputs.iter().any(is_logits) {
             return Err(no_logits());
         }
+        let recurrent = has(&|op| matches!(op, Op::Input(i) if i.kind == InputKind::StateCells));
         let swa = config
             .window
             .map(|w| KvCells::new(config.n_ctx_swa, Some(w)));
         Ok(Session {
             interpreter: Interpreter::new(graph, weights, config.options)?,
             config,
-            caches: Caches {
+            cells: Cells {
                 full: KvCells::new(config.n_ctx, None),
                 swa,
+                states: recurrent.then(|| StateCells::new(config.n_seq_max)),
             },
             mask_values,
         })
@@ -125,22 +144,66 @@ impl<'g> Session<'g> {
         batch: &Batch,
         others: &mut Inputs<'_>,
     ) -> Result<Tensor, ExecError> {
+        if self.cells.states.is_none() {
+            return self.decode_part(batch, others);
+        }
+        batch.keys()?;
+        let before = self.clone();
+        let logits = self.decode_parts(batch, others);
+        if logits.is_err() {
+            *self = before;
+        }
+        logits
+    }
+
+    /// Decodes parts with equally many tokens of each sequence one after another.
+    fn decode_parts(
+        &mut self,
+        batch: &Batch,
+        others: &mut Inputs<'_>,
+    ) -> Result<Tensor, ExecError> {
+        let mut done = Vec::new();
+        for part in parts(&batch.seq_ids) {
+            let (part, rows) = batch.part(&part.tokens);
+            done.push((self.decode_part(&part, others)?, rows));
+        }
+        let n_vocab = done.first().map_or(0, |(logits, _)| logits.dims()[0]);
+        let dims = [n_vocab, batch.output_rows.len(), 1, 1];
+        let mut out = vec![0.0; n_vocab * batch.output_rows.len()];
+        for (logits, rows) in &done {
+            let logits = logits.reals()?;
+            for (i, row) in rows.iter().enumerate() {
+                out[row * n_vocab..][..n_vocab].copy_from_slice(&logits[i * n_vocab..][..n_vocab]);
+            }
+        }
+        Tensor::reals_of(dims, out)
+    }
+
+    /// Decodes a batch that the graph can take as it is.
+    fn decode_part(&mut self, batch: &Batch, others: &mut Inputs<'_>) -> Result<Tensor, ExecError> {
         let keys = batch.keys()?;
-        let mut caches = self.caches.clone();
-        let rows = caches.full.place(&keys)?;
-        let rows_swa = match &mut caches.swa {
+        let mut cells = self.cells.clone();
+        let rows = cells.full.place(&keys)?;
+        let rows_swa = match &mut cells.swa {
             Some(swa) => Some(swa.place(&keys)?),
             None => None,
         };
-        let n_kv_swa = caches.swa.as_ref().map_or(0, KvCells::n_kv);
+        let seqs = batch.seqs();
+        let states = match &mut cells.states {
+            Some(states) => states.place(&seqs)?,
+            None => Vec::new(),
+        };
+        let n_kv_swa = cells.swa.as_ref().map_or(0, KvCells::n_kv);
         let n = |n: usize| n as u64;
         let bindings = Bindings::default()
             .with(Symbol::NTokens, n(keys.len()))
-            .with(Symbol::NKv, n(caches.full.n_kv()))
+            .with(Symbol::NKv, n(cells.full.n_kv()))
             .with(Symbol::NKvSwa, n(n_kv_swa))
             .with(Symbol::NCtx, n(self.config.n_ctx))
             .with(Symbol::NCtxSwa, n(self.config.n_ctx_swa))
-            .with(Symbol::NSeqs, n(batch.n_seqs()))
+            .with(Symbol::NSeqs, n(seqs.len()))
+            .with(Symbol::NSeqTokens, n(keys.len() / seqs.len().max(1)))
+            .with(Symbol::NSeqMax, n(self.config.n_seq_max))
             .with(Symbol::NOutputs, n(batch.output_rows.len()));
         let mask_values = self.mask_values;
         let mut inputs = |kind: &InputKind, ty: &TensorType| match kind {
@@ -156,33 +219,46 @@ impl<'g> Session<'g> {
                 Some(rows) => indices(rows.iter().map(|&r| r as i64)),
                 None => others(kind, ty),
             },
-            InputKind::Mask => caches.full.mask(&keys, mask_values),
-            InputKind::MaskSwa => match &caches.swa {
+            InputKind::Mask => cells.full.mask(&keys, mask_values),
+            InputKind::MaskSwa => match &cells.swa {
                 Some(swa) => swa.mask(&keys, mask_values),
                 None => others(kind, ty),
             },
             InputKind::OutputRows => indices(batch.output_rows.iter().map(|&r| i64::from(r))),
+            InputKind::StateCells => indices(states.iter().map(|s| s.cell as i64)),
+            InputKind::StateKept => {
+                let kept = states.iter().map(|s| if s.starts { 0.0 } else { 1.0 });
+                Tensor::reals_of([1, states.len(), 1, 1], kept.collect())
+            }
             InputKind::Other(_) => others(kind, ty),
         };
         let mut outputs = self.interpreter.run(&bindings, &mut inputs)?;
         let logits = outputs.remove(LOGITS).ok_or_else(no_logits)?;
-        self.caches = caches;
+        self.cells = cells;
         Ok(logits)
     }
 
-    /// Forgets a sequence; its cells are free and it may start again at position 0. Recurrent states are not touched.
+    /// Forgets a sequence; its cells are free and it may start again at position 0.
     pub fn forget(&mut self, seq: u32) {
-        self.caches.full.forget(seq);
-        if let Some(swa) = &mut self.caches.swa {
+        let Cells { full, swa, states } = &mut self.cells;
+        full.forget(seq);
+        if let Some(swa) = swa {
             swa.forget(seq);
+        }
+        if let Some(states) = states {
+            states.forget(seq);
         }
     }
 
     /// Forgets all sequences and the content of all states.
     pub fn clear(&mut self) {
-        self.caches.full.clear();
-        if let Some(swa) = &mut self.caches.swa {
+        let Cells { full, swa, states } = &mut self.cells;
+        full.clear();
+        if let Some(swa) = swa {
             swa.clear();
+        }
+        if let Some(states) = states {
+            states.clear();
         }
         self.interpreter.reset_states();
     }

@@ -334,7 +334,12 @@ fn ssm_scan(b: &mut Builder) -> Value {
     let (n, dim, each) = (b.rng.range(1, 4), b.rng.range(1, 3), b.rng.range(1, 4));
     let (groups, seqs, t) = (b.rng.range(1, 4), b.rng.range(1, 2), tokens(b));
     let heads = groups * each;
-    let cells = seqs + b.rng.range(0, 2);
+    let has_ids = b.rng.one_in(2);
+    let cells = if has_ids {
+        seqs + b.rng.range(0, 2)
+    } else {
+        seqs
+    };
     let state = b.real([d(n), d(dim), d(heads), d(cells)]);
     let x = b.real([d(dim), d(heads), t.clone(), d(seqs)]);
     let dt = b.real([d(heads), t.clone(), d(seqs), d(1)]);
@@ -342,8 +347,11 @@ fn ssm_scan(b: &mut Builder) -> Value {
     let a = b.real([d(a_len), d(heads), d(1), d(1)]);
     let gate = |b: &mut Builder| b.real([d(n), d(groups), t.clone(), d(seqs)]);
     let (bs, cs) = (gate(b), gate(b));
-    let ids = b.index([d(seqs), d(1), d(1), d(1)], cells);
-    let [y, state] = b.push_two(SsmScan, vec![state, x, dt, a, bs, cs, ids]);
+    let mut operands = vec![state, x, dt, a, bs, cs];
+    if has_ids {
+        operands.push(b.index([d(seqs), d(1), d(1), d(1)], cells));
+    }
+    let [y, state] = b.push_two(SsmScan, operands);
     b.also.push(state);
     y
 }

@@ -36,7 +36,7 @@ pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let [head_dim, heads, n_t, n_s] = dims;
     let a_len = operands[3].dims()[0];
     let groups = operands[4].dims()[1];
-    let ids = operands[6].ints()?;
+    let ids = operands.get(6).map(|ids| ids.ints()).transpose()?;
     let (from, x) = (operands[0].reals()?, operands[1].reals()?);
     let (dt, a) = (operands[2].reals()?, operands[3].reals()?);
     let (b, c) = (operands[4].reals()?, operands[5].reals()?);
@@ -45,7 +45,10 @@ pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let state_dims = [d_state, head_dim, heads, n_s];
     let (mut y, mut state) = (zeros(dims)?, zeros(state_dims)?);
     for s in 0..n_s {
-        let cell = index("cell of a state", ids[s], cells)?;
+        let cell = match &ids {
+            Some(ids) => index("cell of a state", ids[s], cells)?,
+            None => s,
+        };
         for h in 0..heads {
             for d in 0..head_dim {
                 let row = &mut state[((s * heads + h) * head_dim + d) * d_state..][..d_state];
