@@ -1,6 +1,6 @@
 //! Assembles the building blocks of a description.
 
-use tpc_ir::{Graph, Value};
+use tpc_ir::{Graph, Symbol, Value};
 
 use super::LowerOptions;
 use super::blocks::builder::Builder;
@@ -22,7 +22,8 @@ pub(super) fn build(
         hparams,
         options,
     };
-    let mut b = Builder::new(hparams.name.as_deref().unwrap_or(arch.name), source);
+    let name = hparams.name.as_deref().unwrap_or(arch.name);
+    let mut b = Builder::new(name, Symbol::NTokens.into(), source);
     let mut x = embedding::embedding(&mut b, &model)?;
     for layer in &hparams.layers {
         b.enter(Some(layer.index));

@@ -4,7 +4,7 @@ use tpc_ir::op::{FlashAttn, Scale};
 use tpc_ir::{Dim, Value};
 
 use super::LayerContext;
-use super::builder::{Builder, n_tokens};
+use super::builder::Builder;
 use super::kv_cache::{self, Kind, Span};
 use super::{norm, rope};
 use crate::arch::description::{QkNorm, QkvForm, ScaleOn};
@@ -64,7 +64,7 @@ pub(in crate::arch) fn attention(
         q = b.push(scale, vec![q], "Qcur_scaled")?;
     }
     let k = heads(b, cx, qkv.k, &keys)?;
-    let v = [hp.dv.into(), layer.n_head_kv.into(), n_tokens()];
+    let v = [hp.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
     let v = b.reshape(qkv.v, v, "Vcur")?;
     let k = kv_cache::store(b, cx, Kind::Keys, k)?;
     let v = kv_cache::store(b, cx, Kind::Values, v)?;
@@ -87,7 +87,7 @@ pub(in crate::arch) fn attention(
         heads: None,
     };
     let y = b.push(flash, operands, "kqv")?;
-    let y = b.reshape(y, [layer.out_width.n.into(), n_tokens()], "kqv_out")?;
+    let y = b.reshape(y, [layer.out_width.n.into(), b.n_tokens()], "kqv_out")?;
     b.linear(
         "attn_output",
         y,
@@ -153,7 +153,7 @@ fn heads(
         from: "the number of heads",
     };
     let normed = format!("{}_normed", which.name);
-    let dims = [dk.n.into(), which.count.into(), n_tokens()];
+    let dims = [dk.n.into(), which.count.into(), b.n_tokens()];
     let x = match cx.model.arch.attention.qk_norm {
         QkNorm::None => b.reshape(x, dims, which.name)?,
         QkNorm::Head => {

@@ -22,6 +22,7 @@ pub(in crate::arch) struct Found {
 /// A graph under construction. All values are on the host: placing them is the planner's work.
 pub(in crate::arch) struct Builder<'a> {
     graph: Graph,
+    tokens: Dim,
     source: &'a mut dyn TensorSource,
     layer: Option<u32>,
     found: BTreeMap<String, Option<Found>>,
@@ -31,9 +32,15 @@ pub(in crate::arch) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub(in crate::arch) fn new(name: &str, source: &'a mut dyn TensorSource) -> Builder<'a> {
+    /// A graph of batches of so many tokens.
+    pub(in crate::arch) fn new(
+        name: &str,
+        tokens: Dim,
+        source: &'a mut dyn TensorSource,
+    ) -> Builder<'a> {
         Builder {
             graph: Graph::new(name),
+            tokens,
             source,
             layer: None,
             found: BTreeMap::new(),
@@ -54,6 +61,11 @@ impl<'a> Builder<'a> {
         self.graph.outputs.push(logits);
         self.graph.outputs.append(&mut self.states);
         self.graph
+    }
+
+    /// The number of tokens in the batch.
+    pub(in crate::arch) fn n_tokens(&self) -> Dim {
+        self.tokens.clone()
     }
 
     /// The name of a tensor: `blk.3.attn_q.weight` within layer 3, `output.weight` outside layers.
@@ -150,6 +162,7 @@ impl<'a> Builder<'a> {
         if let Some(&(_, value)) = self.inputs.iter().find(|(k, _)| *k == kind) {
             return value;
         }
+        let n_tokens = || self.n_tokens();
         let (name, dtype, dims) = match &kind {
             InputKind::Tokens => ("inp_tokens", DType::I32, [n_tokens(), Dim::ONE]),
             InputKind::Positions => ("inp_pos", DType::I32, [n_tokens(), Dim::ONE]),
@@ -163,6 +176,8 @@ impl<'a> Builder<'a> {
             InputKind::Mask => ("mask", DType::F32, [Symbol::NKv.into(), n_tokens()]),
             InputKind::MaskSwa => ("mask_swa", DType::F32, [Symbol::NKvSwa.into(), n_tokens()]),
             InputKind::OutputRows => ("out_ids", DType::I32, [Symbol::NOutputs.into(), Dim::ONE]),
+            InputKind::StateCells => ("state_cells", DType::I32, [Symbol::NSeqs.into(), Dim::ONE]),
+            InputKind::StateKept => ("state_kept", DType::F32, [Dim::ONE, Symbol::NSeqs.into()]),
             InputKind::Other(name) => (name.as_str(), DType::F32, [n_tokens(), Dim::ONE]),
         };
         let op = Input { kind: kind.clone() };
@@ -328,9 +343,4 @@ impl<'a> Builder<'a> {
             None => Ok(y),
         }
     }
-}
-
-/// The number of tokens in the batch.
-pub(in crate::arch) fn n_tokens() -> Dim {
-    Dim::symbol(Symbol::NTokens)
 }

@@ -6,7 +6,7 @@ use tpc_ir::op::{
 use tpc_ir::{Dim, Value};
 
 use super::LayerContext;
-use super::builder::{Builder, n_tokens};
+use super::builder::Builder;
 use super::hparams::ExpertCounts;
 use crate::arch::description::{Activation, ExpertForm, Gating, Presence};
 use crate::arch::error::ArchError;
@@ -36,7 +36,7 @@ pub(super) fn moe(
         ids: choice.ids,
         bias: form.bias,
     };
-    let x = b.reshape(x, [embd.n.into(), Dim::ONE, n_tokens()], "ffn_moe_in")?;
+    let x = b.reshape(x, [embd.n.into(), Dim::ONE, b.n_tokens()], "ffn_moe_in")?;
     let y = match &cx.model.arch.ffn.activation {
         Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, cx, &experts, glu, x)?,
         Activation::Plain(kind) => {
@@ -47,7 +47,7 @@ pub(super) fn moe(
     let y = experts.apply(b, "ffn_down_exps", [n_ff, embd], y, "ffn_moe_down")?;
     let y = b.mul(y, choice.weights, "ffn_moe_weighted")?;
     let y = b.push(Sum { axis: 1 }, vec![y], "ffn_moe_sum")?;
-    b.reshape(y, [embd.n.into(), n_tokens()], "ffn_moe_out")
+    b.reshape(y, [embd.n.into(), b.n_tokens()], "ffn_moe_out")
 }
 
 fn expert_count(counts: ExpertCounts) -> Size {
@@ -128,7 +128,7 @@ fn route(
         Gating::SoftmaxOfSelected => logits,
     };
     let ids = b.push(TopK { k: counts.used }, vec![probs], "ffn_moe_topk")?;
-    let rows = [Dim::ONE, counts.count.into(), n_tokens()];
+    let rows = [Dim::ONE, counts.count.into(), b.n_tokens()];
     let rows = b.reshape(probs, rows, "ffn_moe_probs")?;
     let selected = b.push(GetRows { window: None }, vec![rows, ids], "ffn_moe_weights")?;
     let weights = match form.gating {
@@ -145,9 +145,9 @@ fn route(
         Gating::SoftmaxOfSelected => {
             const NAME: &str = "ffn_moe_weights_softmax";
             let used: Dim = counts.used.into();
-            let flat = b.reshape(selected, [used.clone(), n_tokens()], NAME)?;
+            let flat = b.reshape(selected, [used.clone(), b.n_tokens()], NAME)?;
             let flat = b.push(soft_max, vec![flat], NAME)?;
-            b.reshape(flat, [Dim::ONE, used, n_tokens()], NAME)?
+            b.reshape(flat, [Dim::ONE, used, b.n_tokens()], NAME)?
         }
     };
     Ok(Choice { ids, weights })
