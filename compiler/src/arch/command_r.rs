@@ -1,10 +1,10 @@
-//! Command R and R+.
+//! Command R, R+ and R7B.
 
 use tpc_ir::op::{NormKind, RopeMode};
 
 use super::description::{
-    Arch, AttentionForm, BlockNorms, HeadForm, KeyUse, NormForm, Presence, QkNorm, Residual,
-    RopeForm,
+    Arch, AttentionForm, BlockNorms, HeadForm, LogitScale, NormForm, Presence, QkNorm, Residual,
+    RopeForm, RotatedLayers, Window,
 };
 
 /// `command-r`: one layer norm without bias for both halves, side by side; R+ normalises queries and keys, each head
@@ -26,8 +26,27 @@ pub(super) const COMMAND_R: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     head: HeadForm {
-        logit_scale: KeyUse::Obeyed,
+        logit_scale: LogitScale::Factor,
         ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC
+};
+
+/// `cohere2`: as Command R; three layers of four have a window, and only those rotate.
+pub(super) const COHERE2: Arch = Arch {
+    name: "cohere2",
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            layers: RotatedLayers::Windowed,
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::AllButEvery(4),
+        ..Arch::CLASSIC.attention
+    },
+    head: HeadForm {
+        output: Presence::Absent,
+        ..COMMAND_R.head
+    },
+    ..COMMAND_R
 };

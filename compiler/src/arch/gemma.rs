@@ -1,30 +1,23 @@
-//! Gemma 3.
+//! Gemma 1 to 4.
 
 use tpc_ir::op::{Glu, GluKind};
 
 use super::description::{
     Activation, Arch, AttentionForm, BlockNorms, EmbeddingForm, EmbeddingScale, FfnForm, HeadForm,
-    KeyUse, QkNorm, RopeForm, ScaleOn, ScaleRule, Window, WindowedRope,
+    HeadSizes, KeyUse, Models, Presence, QkNorm, RopeFactors, RopeForm, ScaleOn, ScaleRule,
+    ValueNorm, Values, Window, WindowedRope,
 };
 
-/// `gemma3`: norms around both halves, five windowed layers to one that sees everything. Norm weights in files already
-/// include the 1 that the model adds. The 27B model, alone in having 62 layers, scales attention by its width.
-pub(super) const GEMMA3: Arch = Arch {
-    name: "gemma3",
+/// `gemma`: scaled embeddings, GeGLU, and an output projection tied to the token embedding. Norm weights in files of
+/// all Gemmas already include the 1 that the model adds.
+pub(super) const GEMMA: Arch = Arch {
+    name: "gemma",
     embedding: EmbeddingForm {
         scale: EmbeddingScale::RootOfWidth,
         ..Arch::CLASSIC.embedding
     },
-    norms: BlockNorms::SANDWICH,
     attention: AttentionForm {
-        qk_norm: QkNorm::Head,
-        rope: Some(RopeForm {
-            windowed: WindowedRope::Local(10_000.0),
-            ..Arch::CLASSIC_ROPE
-        }),
-        scale: ScaleRule::WidthAtLayers(62),
         scale_on: ScaleOn::Queries,
-        window: Window::AllButEvery(6),
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {
@@ -32,8 +25,78 @@ pub(super) const GEMMA3: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     head: HeadForm {
-        softcap: KeyUse::Obeyed,
+        output: Presence::Absent,
         ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC
+};
+
+/// `gemma2`: norms around both halves, bounded logits of attention and of the model, a window in every other layer. The
+/// 27B model, alone in having 46 layers, scales attention by its width.
+pub(super) const GEMMA2: Arch = Arch {
+    name: "gemma2",
+    norms: BlockNorms::SANDWICH,
+    attention: AttentionForm {
+        scale: ScaleRule::WidthIn(Models::WithLayers(46)),
+        scale_on: ScaleOn::Queries,
+        softcap: KeyUse::OrElse(50.0),
+        window: Window::AllButEvery(2),
+        window_default: Some(4096),
+        ..Arch::CLASSIC.attention
+    },
+    head: HeadForm {
+        softcap: KeyUse::OrElse(30.0),
+        ..GEMMA.head
+    },
+    ..GEMMA
+};
+
+/// `gemma3`: norms on heads, five windowed layers to one that sees everything. The 27B model, alone in having 62
+/// layers, scales attention by its width.
+pub(super) const GEMMA3: Arch = Arch {
+    name: "gemma3",
+    norms: BlockNorms::SANDWICH,
+    attention: AttentionForm {
+        qk_norm: QkNorm::Head,
+        rope: Some(RopeForm {
+            windowed: WindowedRope::Local(10_000.0),
+            ..Arch::CLASSIC_ROPE
+        }),
+        scale: ScaleRule::WidthIn(Models::WithLayers(62)),
+        scale_on: ScaleOn::Queries,
+        window: Window::AllButEvery(6),
+        ..Arch::CLASSIC.attention
+    },
+    head: HeadForm {
+        softcap: KeyUse::Obeyed,
+        ..Arch::CLASSIC.head
+    },
+    ..GEMMA
+};
+
+/// `gemma4`: windowed layers have smaller heads and more of them, the others take keys as values. Values are
+/// normalised, dot products are not scaled, and what leaves a block is.
+pub(super) const GEMMA4: Arch = Arch {
+    name: "gemma4",
+    norms: BlockNorms::SANDWICH,
+    layer_scale: Presence::Optional,
+    attention: AttentionForm {
+        values: Values::ProjectedOrKeys,
+        value_norm: ValueNorm::Head,
+        head_sizes: HeadSizes::WindowedOwn,
+        qk_norm: QkNorm::Head,
+        rope: Some(RopeForm {
+            factors: RopeFactors::One,
+            windowed: WindowedRope::Local(10_000.0),
+            ..Arch::CLASSIC_ROPE
+        }),
+        scale: ScaleRule::One,
+        window: Window::AllButEvery(6),
+        ..Arch::CLASSIC.attention
+    },
+    head: HeadForm {
+        softcap: KeyUse::Obeyed,
+        ..Arch::CLASSIC.head
+    },
+    ..GEMMA
 };

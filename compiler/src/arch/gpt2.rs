@@ -25,7 +25,7 @@ pub(super) const GPT2: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {
-        activation: Activation::Plain(UnaryKind::Gelu),
+        activation: Activation::Plain(&[UnaryKind::Gelu]),
         bias: Presence::Required,
         ..Arch::CLASSIC.ffn
     },

@@ -1,4 +1,4 @@
-//! Llama 1 to 3, Mistral, and Mixtral, whose files name the same architecture and count experts.
+//! Llama 1 to 3, Mistral, and Mixtral, whose files name the same architecture and count experts; later Mistrals.
 
 use tpc_ir::op::RopeMode;
 
@@ -28,4 +28,10 @@ pub(super) const LLAMA: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC
+};
+
+/// `mistral3`: as Llama.
+pub(super) const MISTRAL3: Arch = Arch {
+    name: "mistral3",
+    ..LLAMA
 };

@@ -4,11 +4,11 @@ use tpc_ir::{Graph, Symbol, Value};
 
 use super::LowerOptions;
 use super::blocks::builder::Builder;
-use super::blocks::hparams::HParams;
+use super::blocks::hparams::{HParams, Join};
 use super::blocks::{Context, LayerContext, attention, embedding, ffn, head, norm};
-use super::description::{Arch, Residual};
+use super::description::{Arch, Presence};
 use super::error::ArchError;
-use super::source::TensorSource;
+use super::source::{Size, TensorRole, TensorSource};
 
 /// The graph of a model with these hyper-parameters and the tensors of `source`.
 pub(super) fn build(
@@ -28,10 +28,7 @@ pub(super) fn build(
     for layer in &hparams.layers {
         b.enter(Some(layer.index));
         let cx = LayerContext { model, layer };
-        x = match arch.residual {
-            Residual::Sequential => sequential(&mut b, &cx, x)?,
-            Residual::Parallel => parallel(&mut b, &cx, x)?,
-        };
+        x = block(&mut b, &cx, x)?;
     }
     b.enter(None);
     let logits = head::logits(&mut b, &model, x)?;
@@ -52,29 +49,82 @@ fn normed(
     }
 }
 
+fn block(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+    let x = match cx.model.hparams.join {
+        Join::Sequential => sequential(b, cx, x)?,
+        Join::Parallel => parallel(b, cx, cx.model.arch.norms.pre_ffn, x)?,
+        Join::ByFfnNorm if has_norm(b, cx, cx.model.arch.norms.pre_ffn)? => sequential(b, cx, x)?,
+        Join::ByFfnNorm => parallel(b, cx, None, x)?,
+    };
+    let scale = b.tensor_name("layer_output_scale", "weight");
+    let one = Size {
+        n: 1,
+        from: "one number",
+    };
+    let presence = cx.model.arch.layer_scale;
+    match b.optional(&scale, &[one], TensorRole::Scale, presence)? {
+        Some(scale) => b.mul(x, scale, "l_out_scaled"),
+        None => Ok(x),
+    }
+}
+
+/// Whether a layer has the norm of that stem.
+fn has_norm(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    stem: Option<&str>,
+) -> Result<bool, ArchError> {
+    let sizes = [cx.model.hparams.embd()];
+    stem.map_or(Ok(false), |stem| {
+        norm::exists(b, stem, &sizes, Presence::Optional)
+    })
+}
+
+/// What one half adds to the residual stream.
+fn joined(b: &mut Builder<'_>, cx: &LayerContext<'_>, y: Value) -> Result<Value, ArchError> {
+    match cx.model.hparams.residual_scale {
+        Some(scale) => b.scale(y, scale, "residual_scaled"),
+        None => Ok(y),
+    }
+}
+
 fn sequential(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
     let y = normed(b, cx, norms.pre_attention, x, "attn_norm")?;
     let y = attention::attention(b, cx, y)?;
     let y = normed(b, cx, norms.post_attention, y, "attn_post_norm")?;
+    let y = joined(b, cx, y)?;
     let x = b.add(y, x, "ffn_inp")?;
     let y = normed(b, cx, norms.pre_ffn, x, "ffn_norm")?;
     let y = ffn::ffn(b, cx, y)?;
     let y = normed(b, cx, norms.post_ffn, y, "ffn_post_norm")?;
+    let y = joined(b, cx, y)?;
     b.add(y, x, "l_out")
 }
 
-fn parallel(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+fn parallel(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    pre_ffn: Option<&str>,
+    x: Value,
+) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
-    let input = normed(b, cx, norms.pre_attention, x, "attn_norm")?;
+    let shared = normed(b, cx, norms.pre_attention, x, "attn_norm")?;
+    let input = if has_norm(b, cx, norms.own_attention)? {
+        normed(b, cx, norms.own_attention, x, "attn_norm_2")?
+    } else {
+        shared
+    };
     let attn = attention::attention(b, cx, input)?;
     let attn = normed(b, cx, norms.post_attention, attn, "attn_post_norm")?;
-    let input = match norms.pre_ffn {
-        Some(_) => normed(b, cx, norms.pre_ffn, x, "ffn_norm")?,
-        None => input,
+    let attn = joined(b, cx, attn)?;
+    let input = match pre_ffn {
+        Some(_) => normed(b, cx, pre_ffn, x, "ffn_norm")?,
+        None => shared,
     };
     let y = ffn::ffn(b, cx, input)?;
     let y = normed(b, cx, norms.post_ffn, y, "ffn_post_norm")?;
+    let y = joined(b, cx, y)?;
     let x = b.add(x, y, "ffn_inp")?;
     b.add(x, attn, "l_out")
 }

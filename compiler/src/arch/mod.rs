@@ -25,22 +25,36 @@
 //! - Semantics are llama.cpp's, whose files these are. The one exception is the window of Phi 3, which llama.cpp
 //!   ignores (see `phi.rs`).
 
+mod baichuan;
 mod blocks;
+mod bloom;
 mod codes;
 mod command_r;
 mod describe;
 pub mod description;
 mod error;
+mod exaone;
+mod falcon;
 mod gemma;
+mod glm;
 mod gpt2;
 mod gpt_oss;
+mod gptneox;
+mod granite;
+mod internlm;
 mod llama;
 mod lowering;
+mod mpt;
 pub(crate) mod nearest;
+mod nemotron;
 mod olmo2;
 mod phi;
 mod qwen;
+mod seed_oss;
+mod smollm;
 mod source;
+mod stablelm;
+mod starcoder;
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
@@ -61,16 +75,37 @@ use source::FileTensors;
 
 /// Every supported architecture, by name.
 pub const ARCHS: &[&Arch] = &[
+    &baichuan::BAICHUAN,
+    &bloom::BLOOM,
+    &glm::CHATGLM,
+    &command_r::COHERE2,
     &command_r::COMMAND_R,
+    &exaone::EXAONE4,
+    &falcon::FALCON,
+    &gemma::GEMMA,
+    &gemma::GEMMA2,
     &gemma::GEMMA3,
+    &gemma::GEMMA4,
+    &glm::GLM4,
     &gpt_oss::GPT_OSS,
     &gpt2::GPT2,
+    &gptneox::GPTNEOX,
+    &granite::GRANITE,
+    &internlm::INTERNLM2,
     &llama::LLAMA,
+    &llama::MISTRAL3,
+    &mpt::MPT,
+    &nemotron::NEMOTRON,
     &olmo2::OLMO2,
+    &phi::PHI2,
     &phi::PHI3,
     &qwen::QWEN2,
     &qwen::QWEN3,
     &qwen::QWEN3MOE,
+    &seed_oss::SEED_OSS,
+    &smollm::SMOLLM3,
+    &stablelm::STABLELM,
+    &starcoder::STARCODER2,
 ];
 
 /// What the user decides about a graph.

@@ -1,10 +1,37 @@
-//! Phi 3 and 4.
+//! Phi 1 to 4.
 
-use tpc_ir::op::{Glu, GluKind};
+use tpc_ir::op::{Glu, GluKind, NormKind, UnaryKind};
 
 use super::description::{
-    Activation, Arch, AttentionForm, FfnForm, HeadForm, Presence, QkvForm, RopeFactors, RopeForm,
-    ScaleOn, Window,
+    Activation, Arch, AttentionForm, BlockNorms, FfnForm, HeadForm, NormForm, Presence, QkvForm,
+    Residual, RopeFactors, RopeForm, ScaleOn, Window,
+};
+
+/// `phi2`: one layer norm for both halves, side by side; biases everywhere, no gate. Also Phi 1 and 1.5.
+pub(super) const PHI2: Arch = Arch {
+    name: "phi2",
+    norm: NormForm {
+        kind: NormKind::Layer,
+        bias: Presence::Required,
+    },
+    norms: BlockNorms::SHARED,
+    residual: Residual::Parallel,
+    attention: AttentionForm {
+        qkv_bias: Presence::Required,
+        out_bias: Presence::Required,
+        scale_on: ScaleOn::Queries,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Plain(&[UnaryKind::Gelu]),
+        bias: Presence::Required,
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        bias: Presence::Required,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
 };
 
 /// `phi3`: fused projections, and frequency factors that depend on the context length. Every layer is windowed where

@@ -33,6 +33,8 @@ pub enum TensorRole {
     Router,
     /// The weight of a norm: about 1.
     NormWeight,
+    /// A factor on activations: about 1.
+    Scale,
     /// A bias: about 0.
     Bias,
     /// Factors by which rotary frequencies are divided: 1 or more.
@@ -173,6 +175,7 @@ impl TensorSource for FileTensors<'_> {
             | TensorRole::Experts
             | TensorRole::Router => true,
             TensorRole::NormWeight
+            | TensorRole::Scale
             | TensorRole::Bias
             | TensorRole::RopeFactors
             | TensorRole::Sinks => false,

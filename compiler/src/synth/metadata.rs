@@ -3,10 +3,10 @@
 use tpc_ir::op::NormKind;
 
 use super::spec::{PerLayer, Spec};
-use crate::arch::description::{Experts, KeyUse};
+use crate::arch::description::{Experts, LogitScale, Residual};
 use crate::gguf::MetaValue;
 
-/// What `logit_scale` is where the architecture obeys it.
+/// What logits are multiplied by where the architecture has a key for it.
 const LOGIT_SCALE: f32 = 0.0625;
 
 /// The metadata of a model, in the order in which files have them.
@@ -46,8 +46,13 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
             put("expert_feed_forward_length", count(*n));
         }
     }
-    if arch.head.logit_scale == KeyUse::Obeyed {
-        put("logit_scale", LOGIT_SCALE.into());
+    match arch.head.logit_scale {
+        LogitScale::None => {}
+        LogitScale::Factor => put("logit_scale", LOGIT_SCALE.into()),
+        LogitScale::Divisor => put("logit_scale", (1.0 / LOGIT_SCALE).into()),
+    }
+    if arch.residual == Residual::ByKey {
+        put("use_parallel_residual", true.into());
     }
     put("vocab_size", count(spec.vocab));
     out.push(("tokenizer.ggml.model".to_owned(), "no_vocab".into()));

@@ -40,6 +40,7 @@ impl Types {
     pub(super) fn of(self, tensor: &ExpectedTensor, layers: u64, head: super::Head) -> DType {
         let wanted = match tensor.role {
             TensorRole::NormWeight
+            | TensorRole::Scale
             | TensorRole::Bias
             | TensorRole::RopeFactors
             | TensorRole::Sinks

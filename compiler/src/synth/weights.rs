@@ -37,11 +37,11 @@ impl Rng {
 
 /// Fills a row of a tensor.
 ///
-/// Matrices have variance `1 / ne[0]`, so that a product of unit-variance numbers has about unit variance; norms are
+/// Matrices have variance `1 / ne[0]`, so that a product of unit-variance numbers has about unit variance; norms and scales are
 /// about 1, biases about 0, rotary factors from 1 to 2.
 pub(super) fn fill(tensor: &ExpectedTensor, rng: &mut Rng, row: &mut [f32]) {
     let (mean, deviation) = match tensor.role {
-        TensorRole::NormWeight => (1.0, 0.1),
+        TensorRole::NormWeight | TensorRole::Scale => (1.0, 0.1),
         TensorRole::Bias => (0.0, 0.1),
         TensorRole::Sinks => (0.0, 1.0),
         TensorRole::RopeFactors => {

@@ -82,7 +82,10 @@ impl Model {
             ("logit_scale", 0.25),
             ("rope.freq_base", 10_000.0),
         ];
-        let mut pairs = vec![("general.architecture".to_owned(), arch.into())];
+        let mut pairs = vec![
+            ("general.architecture".to_owned(), arch.into()),
+            (format!("{arch}.use_parallel_residual"), true.into()),
+        ];
         pairs.extend(numbers.map(|(k, n)| (format!("{arch}.{k}"), n.into())));
         pairs.extend(reals.map(|(k, x)| (format!("{arch}.{k}"), x.into())));
         let mut model = Model {

@@ -1,13 +1,13 @@
 //! The attention half of a block.
 
-use tpc_ir::op::{FlashAttn, Scale};
+use tpc_ir::op::{Clamp, FlashAttn};
 use tpc_ir::{Dim, Value};
 
 use super::LayerContext;
 use super::builder::Builder;
 use super::kv_cache::{self, Kind, Span};
 use super::{norm, rope};
-use crate::arch::description::{QkNorm, QkvForm, ScaleOn};
+use crate::arch::description::{Presence, QkNorm, QkvForm, ScaleOn, ValueNorm, Values};
 use crate::arch::error::ArchError;
 use crate::arch::source::{Form, Size, TensorRole};
 
@@ -57,15 +57,15 @@ pub(in crate::arch) fn attention(
     };
     let mut q = heads(b, cx, qkv.q, &queries)?;
     if form.scale_on == ScaleOn::Queries {
-        let scale = Scale {
-            scale: hp.attention_scale,
-            bias: 0.0,
-        };
-        q = b.push(scale, vec![q], "Qcur_scaled")?;
+        q = b.scale(q, layer.attention_scale, "Qcur_scaled")?;
     }
     let k = heads(b, cx, qkv.k, &keys)?;
-    let v = [hp.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
+    let v = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
     let v = b.reshape(qkv.v, v, "Vcur")?;
+    let v = match form.value_norm {
+        ValueNorm::None => v,
+        ValueNorm::Head => norm::plain(b, &cx.model, v, "Vcur_normed")?,
+    };
     let k = kv_cache::store(b, cx, Kind::Keys, k)?;
     let v = kv_cache::store(b, cx, Kind::Values, v)?;
     let q = b.swap_heads(q, "q")?;
@@ -79,10 +79,10 @@ pub(in crate::arch) fn attention(
     operands.extend(b.optional(&sinks, &[n_head], TensorRole::Sinks, form.sinks)?);
     let flash = FlashAttn {
         scale: match form.scale_on {
-            ScaleOn::Logits => hp.attention_scale,
+            ScaleOn::Logits => layer.attention_scale,
             ScaleOn::Queries => 1.0,
         },
-        max_bias: 0.0,
+        max_bias: hp.max_alibi_bias,
         softcap: hp.attention_softcap,
         heads: None,
     };
@@ -98,6 +98,14 @@ pub(in crate::arch) fn attention(
     )
 }
 
+/// The values of what is projected, bounded where the model says so.
+fn clamped(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+    match cx.model.hparams.qkv_clamp {
+        Some(max) => b.push(Clamp { min: -max, max }, vec![x], "qkv_clamped"),
+        None => Ok(x),
+    }
+}
+
 fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, ArchError> {
     let form = &cx.model.arch.attention;
     let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
@@ -107,17 +115,14 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     };
     let has_fused = b.offers(&b.tensor_name("attn_qkv", "weight"), fused);
     let has_separate = b.offers(&b.tensor_name("attn_q", "weight"), separate);
+    let one = |b: &mut Builder<'_>, stem, width, name| {
+        let (sizes, role) = ([embd, width], TensorRole::Matrix);
+        let y = b.linear(stem, x, sizes, form.qkv_bias, role, name)?;
+        clamped(b, cx, y)
+    };
     // A file with neither form misses the tensor of the usual one.
     if has_fused || (form.qkv == QkvForm::Fused && !has_separate) {
-        let sizes = [embd, layer.qkv_width];
-        let y = b.linear(
-            "attn_qkv",
-            x,
-            sizes,
-            form.qkv_bias,
-            TensorRole::Matrix,
-            "wqkv",
-        )?;
+        let y = one(b, "attn_qkv", layer.qkv_width, "wqkv")?;
         let (q, k, v) = (layer.q_width.n, layer.k_width.n, layer.v_width.n);
         let mut part = |start, len: u64, name| b.slice(y, 0, start, Dim::constant(len), name);
         return Ok(Qkv {
@@ -126,15 +131,27 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
             v: part(q + k, v, "Vcur")?,
         });
     }
-    let mut one = |stem, width, name| {
-        let sizes = [embd, width];
-        b.linear(stem, x, sizes, form.qkv_bias, TensorRole::Matrix, name)
+    let q = one(b, "attn_q", layer.q_width, "Qcur")?;
+    let k = one(b, "attn_k", layer.k_width, "Kcur")?;
+    let v = if has_values(b, cx)? {
+        one(b, "attn_v", layer.v_width, "Vcur")?
+    } else {
+        k
     };
-    Ok(Qkv {
-        q: one("attn_q", layer.q_width, "Qcur")?,
-        k: one("attn_k", layer.k_width, "Kcur")?,
-        v: one("attn_v", layer.v_width, "Vcur")?,
-    })
+    Ok(Qkv { q, k, v })
+}
+
+/// Whether a layer projects values, and does not take keys instead: it must where the two differ in size.
+fn has_values(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Result<bool, ArchError> {
+    let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
+    let presence = match cx.model.arch.attention.values {
+        Values::ProjectedOrKeys if layer.k_width.n == layer.v_width.n => Presence::Optional,
+        Values::ProjectedOrKeys | Values::Projected => Presence::Required,
+    };
+    let name = b.tensor_name("attn_v", "weight");
+    let sizes = [embd, layer.v_width];
+    Ok(b.find(&name, &sizes, TensorRole::Matrix, presence)?
+        .is_some())
 }
 
 /// Tells the heads apart, `[head size, heads, n_tokens]`, and normalises and rotates them.
@@ -145,7 +162,7 @@ fn heads(
     which: &Heads<'_>,
 ) -> Result<Value, ArchError> {
     let dk = Size {
-        n: cx.model.hparams.dk,
+        n: cx.layer.heads.dk,
         from: "attention.key_length",
     };
     let count = |n| Size {
@@ -164,8 +181,9 @@ fn heads(
             let x = b.reshape(x, dims, which.name)?;
             let sizes = [dk, count(which.count)];
             let others = [dk, count(which.other_width.n / dk.n)];
-            let here = norm::exists(b, which.norm, &sizes)?;
-            let there = norm::exists(b, which.other_norm, &others)?;
+            let optional = Presence::Optional;
+            let here = norm::exists(b, which.norm, &sizes, optional)?;
+            let there = norm::exists(b, which.other_norm, &others, optional)?;
             match (here, there) {
                 (true, true) => norm::weighted(b, &cx.model, which.norm, &sizes, x, &normed)?,
                 (false, false) => x,
@@ -176,6 +194,16 @@ fn heads(
         QkNorm::All => {
             let x = norm::weighted(b, &cx.model, which.norm, &[which.width], x, &normed)?;
             b.reshape(x, dims, &normed)?
+        }
+        QkNorm::OptionalAll => {
+            let queries = &[cx.layer.q_width];
+            let x = if norm::exists(b, "attn_q_norm", queries, Presence::Optional)? {
+                let (bias, size) = (Presence::Optional, which.width);
+                norm::affine(b, &cx.model, which.norm, size, bias, x, &normed)?
+            } else {
+                x
+            };
+            b.reshape(x, dims, which.name)?
         }
     };
     rope::rotate(b, cx, x, which.name)

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::op::{
-    Binary, BinaryKind, Inferred, Input, InputKind, MulMat, Permute, Reshape, Slice, State, Weight,
+    Binary, BinaryKind, Inferred, Input, InputKind, MulMat, Permute, Reshape, Scale, Slice, State,
+    Unary, UnaryKind, Weight,
 };
 use tpc_ir::{DType, Dim, Graph, Op, Output, Place, Symbol, TensorType, Value};
 
@@ -280,6 +281,29 @@ impl<'a> Builder<'a> {
     ) -> Result<Value, ArchError> {
         let kind = BinaryKind::Mul;
         self.push(Binary { kind }, vec![a, b], name)
+    }
+
+    /// These functions of each element, one after another.
+    pub(in crate::arch) fn unary(
+        &mut self,
+        kinds: &[UnaryKind],
+        mut x: Value,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        for &kind in kinds {
+            x = self.push(Unary { kind }, vec![x], name)?;
+        }
+        Ok(x)
+    }
+
+    /// `x · scale`
+    pub(in crate::arch) fn scale(
+        &mut self,
+        x: Value,
+        scale: f32,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        self.push(Scale { scale, bias: 0.0 }, vec![x], name)
     }
 
     /// The same elements under other sizes.

@@ -1,11 +1,11 @@
 //! From tokens to the residual stream.
 
 use tpc_ir::Value;
-use tpc_ir::op::{GetRows, InputKind, Scale};
+use tpc_ir::op::{GetRows, InputKind};
 
-use super::Context;
 use super::builder::Builder;
-use crate::arch::description::{EmbeddingScale, Presence};
+use super::{Context, norm};
+use crate::arch::description::Presence;
 use crate::arch::error::ArchError;
 use crate::arch::source::{Size, TensorRole};
 
@@ -35,12 +35,11 @@ pub(in crate::arch) fn embedding(
     let embd = table(b, cx)?;
     let tokens = b.input(InputKind::Tokens);
     let mut x = rows(b, embd, tokens, "embd")?;
-    if form.scale == EmbeddingScale::RootOfWidth {
-        let scale = Scale {
-            scale: (cx.hparams.n_embd as f32).sqrt(),
-            bias: 0.0,
-        };
-        x = b.push(scale, vec![x], "inp_scaled")?;
+    if let Some(scale) = cx.hparams.embedding_scale {
+        x = b.scale(x, scale, "inp_scaled")?;
+    }
+    if norm::exists(b, "token_embd_norm", &[cx.hparams.embd()], form.norm)? {
+        x = norm::stream(b, cx, "token_embd_norm", x, "inp_norm")?;
     }
     if form.positions == Presence::Absent {
         return Ok(x);

@@ -1,7 +1,7 @@
 //! The feed-forward half of a block.
 
 use tpc_ir::Value;
-use tpc_ir::op::{Glu, Unary};
+use tpc_ir::op::{Binary, BinaryKind, Glu};
 
 use super::LayerContext;
 use super::builder::Builder;
@@ -44,9 +44,17 @@ fn dense(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, 
                 b.push(glu.clone(), vec![both], "ffn_act")?
             }
         }
-        Activation::Plain(kind) => {
+        Activation::Plain(kinds) => {
             let y = up(b, "ffn_up", n_ff)?;
-            b.push(Unary { kind: *kind }, vec![y], "ffn_act")?
+            let y = b.unary(kinds, y, "ffn_act")?;
+            let scales = b.tensor_name("ffn.act", "scales");
+            match b.optional(&scales, &[n_ff], TensorRole::Scale, form.act_scales)? {
+                Some(scales) => {
+                    let kind = BinaryKind::Div;
+                    b.push(Binary { kind }, vec![y, scales], "ffn_act_scaled")?
+                }
+                None => y,
+            }
         }
     };
     let sizes = [n_ff, embd];

@@ -1,7 +1,7 @@
 //! From the residual stream to logits.
 
 use tpc_ir::Value;
-use tpc_ir::op::{GetRows, InputKind, Scale, Unary, UnaryKind};
+use tpc_ir::op::{GetRows, InputKind, Unary, UnaryKind};
 
 use super::builder::Builder;
 use super::embedding::{table, vocabulary};
@@ -29,14 +29,13 @@ pub(in crate::arch) fn logits(
     let mut x = b.mul_mat(output, x, NAME)?;
     x = b.biased("output", x, vocabulary(cx), form.bias, NAME)?;
     if let Some(scale) = cx.hparams.logit_scale {
-        x = b.push(Scale { scale, bias: 0.0 }, vec![x], NAME)?;
+        x = b.scale(x, scale, NAME)?;
     }
     if let Some(cap) = cx.hparams.final_softcap {
-        let scale = |scale| Scale { scale, bias: 0.0 };
         let kind = UnaryKind::Tanh;
-        x = b.push(scale(1.0 / cap), vec![x], "result_scaled")?;
+        x = b.scale(x, 1.0 / cap, "result_scaled")?;
         x = b.push(Unary { kind }, vec![x], "result_bounded")?;
-        x = b.push(scale(cap), vec![x], NAME)?;
+        x = b.scale(x, cap, NAME)?;
     }
     Ok(x)
 }

@@ -122,6 +122,31 @@ impl<'a> Keys<'a> {
         Ok(self.metadata.get_str(&self.name(key))?)
     }
 
+    /// A yes or no, where the key is there.
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, ArchError> {
+        Ok(self.metadata.get_bool(&self.name(key))?)
+    }
+
+    /// A yes or no that must be given.
+    pub(super) fn require_flag(&self, key: &str) -> Result<bool, ArchError> {
+        Ok(self.metadata.require_bool(&self.name(key))?)
+    }
+
+    /// As many counts as asked for, where the key is there.
+    pub(super) fn counts<const N: usize>(&self, key: &str) -> Result<Option<[u64; N]>, ArchError> {
+        let Some(list) = self.metadata.get_array_u32(&self.name(key))? else {
+            return Ok(None);
+        };
+        let found = format!("a list of {}", list.len());
+        let list: [u32; N] = list
+            .try_into()
+            .map_err(|_| self.out_of_range(key, found, format!("a list of {N}")))?;
+        for n in list {
+            self.in_range(key, n.into())?;
+        }
+        Ok(Some(list.map(u64::from)))
+    }
+
     /// Which layers an array lists, or the period that a number gives.
     pub(super) fn pattern(&self, key: &str, n_layer: usize) -> Result<Option<Pattern>, ArchError> {
         let name = self.name(key);

@@ -63,14 +63,19 @@ pub(super) fn store(
     kind: Kind,
     new: Value,
 ) -> Result<Value, ArchError> {
-    let hp = cx.model.hparams;
+    let heads = cx.layer.heads;
     let (stem, dtype, what, d) = match kind {
-        Kind::Keys => ("cache_k", cx.model.options.cache_type_k, "key heads", hp.dk),
+        Kind::Keys => (
+            "cache_k",
+            cx.model.options.cache_type_k,
+            "key heads",
+            heads.dk,
+        ),
         Kind::Values => (
             "cache_v",
             cx.model.options.cache_type_v,
             "value heads",
-            hp.dv,
+            heads.dv,
         ),
     };
     check(dtype, what, d)?;

@@ -1,8 +1,6 @@
 //! A mixture of experts: a router chooses a few experts per token and weighs what they say.
 
-use tpc_ir::op::{
-    AddId, Binary, BinaryKind, Clamp, GetRows, Glu, MulMatId, SoftMax, Sum, TopK, Unary,
-};
+use tpc_ir::op::{AddId, Binary, BinaryKind, Clamp, GetRows, Glu, MulMatId, SoftMax, Sum, TopK};
 use tpc_ir::{Dim, Value};
 
 use super::LayerContext;
@@ -39,9 +37,9 @@ pub(super) fn moe(
     let x = b.reshape(x, [embd.n.into(), Dim::ONE, b.n_tokens()], "ffn_moe_in")?;
     let y = match &cx.model.arch.ffn.activation {
         Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, cx, &experts, glu, x)?,
-        Activation::Plain(kind) => {
+        Activation::Plain(kinds) => {
             let up = experts.apply(b, "ffn_up_exps", [embd, n_ff], x, "ffn_moe_up")?;
-            b.push(Unary { kind: *kind }, vec![up], "ffn_moe_act")?
+            b.unary(kinds, up, "ffn_moe_act")?
         }
     };
     let y = experts.apply(b, "ffn_down_exps", [n_ff, embd], y, "ffn_moe_down")?;

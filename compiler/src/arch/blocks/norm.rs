@@ -17,9 +17,21 @@ pub(in crate::arch) fn stream(
     x: Value,
     name: &str,
 ) -> Result<Value, ArchError> {
-    let size = cx.hparams.embd();
+    affine(b, cx, stem, cx.hparams.embd(), cx.arch.norm.bias, x, name)
+}
+
+/// The normalised rows of `x`, times the weight of that stem and size, plus its bias.
+pub(super) fn affine(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    stem: &str,
+    size: Size,
+    bias: Presence,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
     let y = weighted(b, cx, stem, &[size], x, name)?;
-    b.biased(stem, y, size, cx.arch.norm.bias, name)
+    b.biased(stem, y, size, bias, name)
 }
 
 /// The normalised rows of `x`, times the weight of that stem and those sizes.
@@ -31,19 +43,34 @@ pub(super) fn weighted(
     x: Value,
     name: &str,
 ) -> Result<Value, ArchError> {
-    let norm = Norm {
-        kind: cx.arch.norm.kind,
-        eps: cx.hparams.eps,
-    };
     let tensor = b.tensor_name(stem, "weight");
-    let y = b.push(norm, vec![x], "norm")?;
+    let y = plain(b, cx, x, "norm")?;
     let weight = b.required(&tensor, sizes, TensorRole::NormWeight)?;
     b.mul(y, weight, name)
 }
 
-/// Whether the weight of a norm that may be missing is there.
-pub(super) fn exists(b: &mut Builder<'_>, stem: &str, sizes: &[Size]) -> Result<bool, ArchError> {
+/// The normalised rows of `x`.
+pub(super) fn plain(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let norm = Norm {
+        kind: cx.arch.norm.kind,
+        eps: cx.hparams.eps,
+    };
+    b.push(norm, vec![x], name)
+}
+
+/// Whether the weight of a norm is there.
+pub(in crate::arch) fn exists(
+    b: &mut Builder<'_>,
+    stem: &str,
+    sizes: &[Size],
+    presence: Presence,
+) -> Result<bool, ArchError> {
     let tensor = b.tensor_name(stem, "weight");
-    let found = b.find(&tensor, sizes, TensorRole::NormWeight, Presence::Optional)?;
+    let found = b.find(&tensor, sizes, TensorRole::NormWeight, presence)?;
     Ok(found.is_some())
 }

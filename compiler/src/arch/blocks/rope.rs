@@ -1,13 +1,15 @@
 //! Rotary position embedding: the parameters from the metadata, and the op.
 
 use tpc_ir::Value;
-use tpc_ir::op::{InputKind, Rope};
+use tpc_ir::op::{InputKind, Rope, RopeMode};
 
 use super::builder::Builder;
-use super::hparams::Windowed;
+use super::hparams::{Rotated, Windowed};
 use super::keys::Keys;
 use super::{Context, LayerContext};
-use crate::arch::description::{Presence, RopeFactors, RopeForm, WindowedRope};
+use crate::arch::description::{
+    HeadSizes, Presence, RopeFactors, RopeForm, Sections, WindowedRope,
+};
 use crate::arch::error::ArchError;
 use crate::arch::nearest::shorten;
 use crate::arch::source::{Form, Size, TensorRole};
@@ -21,11 +23,12 @@ enum Scaling {
     LongRope,
 }
 
-/// The rotations of layers without and with a window.
+/// The rotations of layers without and with a window, whose heads have `dk` elements.
 pub(super) fn read(
     keys: &Keys<'_>,
     form: &RopeForm,
-    dk: u64,
+    sizes: HeadSizes,
+    dk: [u64; 2],
     n_ctx_train: u64,
     n_ctx_orig: u64,
 ) -> Result<[Rope; 2], ArchError> {
@@ -47,9 +50,11 @@ pub(super) fn read(
         _ if scaling == Scaling::Yarn => 1.0,
         _ => 0.0,
     };
+    const DIMENSIONS: &str = "rope.dimension_count";
+    let n_dims = dimensions(keys, DIMENSIONS, dk[0])?;
     let full = Rope {
-        mode: form.mode,
-        n_dims: dimensions(keys, dk)?,
+        mode: mode(keys, form)?,
+        n_dims,
         n_ctx_orig,
         freq_base: keys.positive("rope.freq_base")?.unwrap_or(10_000.0),
         freq_scale,
@@ -79,7 +84,26 @@ pub(super) fn read(
             ..unscaled
         },
     };
+    let windowed = Rope {
+        n_dims: match sizes {
+            HeadSizes::Same => n_dims,
+            HeadSizes::WindowedOwn => dimensions(keys, "rope.dimension_count_swa", dk[1])?,
+        },
+        ..windowed
+    };
     Ok([full, windowed])
+}
+
+/// The pairing: that of the description, or by sections where it obeys them and the key gives some.
+fn mode(keys: &Keys<'_>, form: &RopeForm) -> Result<RopeMode, ArchError> {
+    let sections = match form.sections {
+        Sections::Ignored => return Ok(form.mode),
+        Sections::Mrope => keys.counts::<4>("rope.dimension_sections")?,
+    };
+    Ok(match sections {
+        Some(sections) if sections[0] > 0 && sections[1] > 0 => RopeMode::Mrope { sections },
+        _ => form.mode,
+    })
 }
 
 fn scaling(keys: &Keys<'_>) -> Result<Scaling, ArchError> {
@@ -96,14 +120,13 @@ fn scaling(keys: &Keys<'_>) -> Result<Scaling, ArchError> {
     }
 }
 
-fn dimensions(keys: &Keys<'_>, dk: u64) -> Result<u64, ArchError> {
-    const KEY: &str = "rope.dimension_count";
-    let n = keys.count(KEY)?.unwrap_or(dk);
+fn dimensions(keys: &Keys<'_>, key: &str, dk: u64) -> Result<u64, ArchError> {
+    let n = keys.count(key)?.unwrap_or(dk);
     if n % 2 == 0 && n <= dk {
         return Ok(n);
     }
     Err(ArchError::Contradiction {
-        key: keys.name(KEY),
+        key: keys.name(key),
         found: n.to_string(),
         with: format!("heads of {dk} elements"),
         expected: "an even number, no larger".into(),
@@ -159,7 +182,7 @@ fn attention_factor(
     Err(keys.out_of_range(KEY, stated, "a factor that leaves numbers finite"))
 }
 
-/// Rotates the heads of `x: [dk, heads, n_tokens]`; `x` itself where the architecture does not rotate.
+/// Rotates the heads of `x: [dk, heads, n_tokens]`; `x` itself where the layer does not rotate.
 pub(super) fn rotate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -167,16 +190,24 @@ pub(super) fn rotate(
     name: &str,
 ) -> Result<Value, ArchError> {
     let hp = cx.model.hparams;
-    let (Some(form), Some([full, windowed])) = (&cx.model.arch.attention.rope, &hp.rope) else {
+    let (Some(form), Some([full, windowed]), Rotated::Yes) =
+        (&cx.model.arch.attention.rope, &hp.rope, cx.layer.rotated)
+    else {
         return Ok(x);
     };
-    let rope = match cx.layer.windowed {
-        Windowed::No => full,
-        Windowed::Yes => windowed,
-    };
-    let positions = b.input(InputKind::Positions);
+    let rope = cx.layer.windowed.of([full, windowed]);
+    let positions = b.input(match rope.mode.sections() {
+        None => InputKind::Positions,
+        Some(_) => InputKind::PositionsMrope,
+    });
     let mut operands = vec![x, positions];
-    operands.extend(factors(b, &cx.model, form, rope.n_dims)?);
+    let divided = match (cx.layer.windowed, form.windowed) {
+        (Windowed::No, _) | (_, WindowedRope::Same) => true,
+        (Windowed::Yes, WindowedRope::Unscaled | WindowedRope::Local(_)) => false,
+    };
+    if divided {
+        operands.extend(factors(b, &cx.model, form, rope.n_dims)?);
+    }
     b.push(rope.clone(), operands, name)
 }
 

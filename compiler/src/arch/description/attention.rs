@@ -1,5 +1,6 @@
 //! The attention half of a block.
 
+use super::models::Models;
 use super::rope::RopeForm;
 use super::{KeyUse, Presence};
 
@@ -10,12 +11,22 @@ pub struct AttentionForm {
     pub qkv: QkvForm,
     /// Biases of those projections.
     pub qkv_bias: Presence,
+    /// Whether `attention.clamp_kqv` bounds the elements of what is projected.
+    pub clamp: KeyUse,
+    /// What is attended to.
+    pub values: Values,
+    /// Normalisation of values.
+    pub value_norm: ValueNorm,
     /// Bias of the output projection.
     pub out_bias: Presence,
+    /// Whether all layers have heads of one size.
+    pub head_sizes: HeadSizes,
     /// Normalisation of queries and keys, before the rotation.
     pub qk_norm: QkNorm,
     /// Rotary position embedding.
     pub rope: Option<RopeForm>,
+    /// A bias on the logits that grows with the distance.
+    pub alibi: Alibi,
     /// Factor on the dot products where no key gives one.
     pub scale: ScaleRule,
     /// Where that factor is applied.
@@ -24,6 +35,10 @@ pub struct AttentionForm {
     pub softcap: KeyUse,
     /// Which layers attend to a sliding window only.
     pub window: Window,
+    /// Which models have such layers.
+    pub window_in: Models,
+    /// Tokens of the window where `attention.sliding_window` is absent or 0.
+    pub window_default: Option<u64>,
     /// `attn_sinks`, a logit per head that takes weight but adds nothing.
     pub sinks: Presence,
 }
@@ -48,6 +63,48 @@ pub enum QkNorm {
     OptionalHeads,
     /// All heads together, before they are told apart; weight `[head size · heads]`.
     All,
+    /// As [`Self::All`], if the file has the norm of queries, and with the biases that it has.
+    OptionalAll,
+}
+
+/// What is attended to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// A projection of its own.
+    Projected,
+    /// In layers without `attn_v`, what is projected to keys, before it is normalised or rotated.
+    ProjectedOrKeys,
+}
+
+/// Normalisation of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueNorm {
+    /// None.
+    None,
+    /// Each head by itself, without weights.
+    Head,
+}
+
+/// Whether all layers have heads of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadSizes {
+    /// All have `attention.key_length` and `attention.value_length`.
+    Same,
+    /// Layers with a window have `attention.key_length_swa`, `attention.value_length_swa` and
+    /// `rope.dimension_count_swa`.
+    WindowedOwn,
+}
+
+/// ALiBi: the distance to a token, times a slope that each head has of its own, is taken from its logit. The gentlest
+/// slope is `2^-bias`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Alibi {
+    /// None.
+    None,
+    /// That of `attention.max_alibi_bias`, where present and not 0.
+    Key,
+    /// As [`Self::Key`], and in these models this where the key gives none.
+    In(Models, f32),
 }
 
 /// Factor on the dot products where `attention.scale` is absent or 0.
@@ -55,8 +112,10 @@ pub enum QkNorm {
 pub enum ScaleRule {
     /// `1 / √head size`
     Head,
-    /// As [`Self::Head`], except that models of this many layers have `1 / √(embedding_length / heads)`.
-    WidthAtLayers(u32),
+    /// As [`Self::Head`], except that these models have `1 / √(embedding_length / heads)`.
+    WidthIn(Models),
+    /// 1
+    One,
 }
 
 /// Where the factor on the dot products is applied. The product is the same, its rounding is not.

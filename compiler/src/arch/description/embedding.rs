@@ -7,6 +7,8 @@ use super::Presence;
 pub struct EmbeddingForm {
     /// Factor on the token embedding.
     pub scale: EmbeddingScale,
+    /// `token_embd_norm`, a norm of the token embedding.
+    pub norm: Presence,
     /// `position_embd`, a learned vector per position, added to the token embedding.
     pub positions: Presence,
 }
@@ -18,4 +20,6 @@ pub enum EmbeddingScale {
     One,
     /// `√embedding_length`
     RootOfWidth,
+    /// `embedding_scale`, where present and not 0.
+    Key,
 }

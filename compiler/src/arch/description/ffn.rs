@@ -10,6 +10,8 @@ use super::experts::Experts;
 pub struct FfnForm {
     /// The activation.
     pub activation: Activation,
+    /// `ffn.act.scales`, by which what the activation gives is divided, of dense layers without a gate.
+    pub act_scales: Presence,
     /// Biases, of dense layers.
     pub bias: Presence,
     /// Whether layers have experts.
@@ -23,6 +25,6 @@ pub enum Activation {
     Gated(Glu),
     /// `ffn_up` whose rows are those of the gate and then of up; a file with `ffn_gate` is read as [`Self::Gated`].
     GatedFused(Glu),
-    /// `ffn_up` alone.
-    Plain(UnaryKind),
+    /// `ffn_up` alone; the functions one after another.
+    Plain(&'static [UnaryKind]),
 }

@@ -9,8 +9,19 @@ pub struct HeadForm {
     pub output: Presence,
     /// Bias of the logits.
     pub bias: Presence,
-    /// Whether `logit_scale` multiplies the logits.
-    pub logit_scale: KeyUse,
+    /// What `logit_scale` does to the logits, where present and not 0.
+    pub logit_scale: LogitScale,
     /// Whether `final_logit_softcapping` bounds the logits.
     pub softcap: KeyUse,
+}
+
+/// What `logit_scale` does to the logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogitScale {
+    /// Nothing.
+    None,
+    /// It multiplies them.
+    Factor,
+    /// It divides them.
+    Divisor,
 }

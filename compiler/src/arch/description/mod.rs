@@ -9,18 +9,22 @@ mod embedding;
 mod experts;
 mod ffn;
 mod head;
+mod models;
 mod norms;
 mod rope;
 
 use tpc_ir::op::{Glu, GluKind, NormKind, RopeMode};
 
-pub use attention::{AttentionForm, QkNorm, QkvForm, ScaleOn, ScaleRule, Window};
+pub use attention::{
+    Alibi, AttentionForm, HeadSizes, QkNorm, QkvForm, ScaleOn, ScaleRule, ValueNorm, Values, Window,
+};
 pub use embedding::{EmbeddingForm, EmbeddingScale};
 pub use experts::{ExpertForm, Experts, Gating};
 pub use ffn::{Activation, FfnForm};
-pub use head::HeadForm;
+pub use head::{HeadForm, LogitScale};
+pub use models::Models;
 pub use norms::{BlockNorms, NormForm, Residual};
-pub use rope::{RopeFactors, RopeForm, WindowedRope};
+pub use rope::{RopeFactors, RopeForm, RotatedLayers, Sections, WindowedRope};
 
 /// Whether the tensors of an architecture include a given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +38,14 @@ pub enum Presence {
 }
 
 /// Whether a metadata key has a meaning in an architecture; many files carry keys that have none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyUse {
     /// It is ignored.
     Ignored,
     /// It is obeyed if present and not 0.
     Obeyed,
+    /// It is obeyed if not 0, and where it is absent it is this.
+    OrElse(f32),
 }
 
 /// How an architecture turns tokens into logits.
@@ -55,6 +61,10 @@ pub struct Arch {
     pub norms: BlockNorms,
     /// How a block's two halves join the residual stream.
     pub residual: Residual,
+    /// Whether `residual_scale` multiplies what joins the residual stream.
+    pub residual_scale: KeyUse,
+    /// `layer_output_scale`, a factor on what leaves a block.
+    pub layer_scale: Presence,
     /// The attention half of a block.
     pub attention: AttentionForm,
     /// The feed-forward half of a block.
@@ -70,6 +80,7 @@ impl Arch {
         name: "",
         embedding: EmbeddingForm {
             scale: EmbeddingScale::One,
+            norm: Presence::Absent,
             positions: Presence::Absent,
         },
         norm: NormForm {
@@ -78,27 +89,37 @@ impl Arch {
         },
         norms: BlockNorms::PRE,
         residual: Residual::Sequential,
+        residual_scale: KeyUse::Ignored,
+        layer_scale: Presence::Absent,
         attention: AttentionForm {
             qkv: QkvForm::Separate,
             qkv_bias: Presence::Optional,
+            clamp: KeyUse::Ignored,
+            values: Values::Projected,
+            value_norm: ValueNorm::None,
             out_bias: Presence::Absent,
+            head_sizes: HeadSizes::Same,
             qk_norm: QkNorm::None,
             rope: Some(Arch::CLASSIC_ROPE),
+            alibi: Alibi::None,
             scale: ScaleRule::Head,
             scale_on: ScaleOn::Logits,
             softcap: KeyUse::Ignored,
             window: Window::None,
+            window_in: Models::All,
+            window_default: None,
             sinks: Presence::Absent,
         },
         ffn: FfnForm {
             activation: Activation::Gated(Glu::new(GluKind::Swiglu)),
+            act_scales: Presence::Absent,
             bias: Presence::Absent,
             experts: Experts::Never,
         },
         head: HeadForm {
             output: Presence::Optional,
             bias: Presence::Absent,
-            logit_scale: KeyUse::Ignored,
+            logit_scale: LogitScale::None,
             softcap: KeyUse::Ignored,
         },
     };
@@ -106,6 +127,8 @@ impl Arch {
     /// [`Self::CLASSIC`]'s rotation.
     pub const CLASSIC_ROPE: RopeForm = RopeForm {
         mode: RopeMode::Neox,
+        sections: Sections::Ignored,
+        layers: RotatedLayers::All,
         factors: RopeFactors::None,
         windowed: WindowedRope::Same,
     };

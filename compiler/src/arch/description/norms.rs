@@ -18,6 +18,9 @@ pub struct NormForm {
 pub struct BlockNorms {
     /// The input of attention.
     pub pre_attention: Option<&'static str>,
+    /// The input of attention in layers that have this tensor too; the former is then that of the feed-forward half
+    /// alone. For halves side by side.
+    pub own_attention: Option<&'static str>,
     /// The output of attention, before it joins the residual stream.
     pub post_attention: Option<&'static str>,
     /// The input of the feed-forward half. Without one it reads the residual stream, or with [`Residual::Parallel`]
@@ -31,6 +34,7 @@ impl BlockNorms {
     /// Both halves normalise their input.
     pub const PRE: BlockNorms = BlockNorms {
         pre_attention: Some("attn_norm"),
+        own_attention: None,
         post_attention: None,
         pre_ffn: Some("ffn_norm"),
         post_ffn: None,
@@ -38,6 +42,7 @@ impl BlockNorms {
     /// Both halves normalise their output.
     pub const POST: BlockNorms = BlockNorms {
         pre_attention: None,
+        own_attention: None,
         post_attention: Some("post_attention_norm"),
         pre_ffn: None,
         post_ffn: Some("post_ffw_norm"),
@@ -62,4 +67,8 @@ pub enum Residual {
     Sequential,
     /// Both halves read the block's input, and their outputs are added to it together.
     Parallel,
+    /// As `use_parallel_residual` says.
+    ByKey,
+    /// [`Self::Sequential`] in layers that have a norm before the feed-forward half, else [`Self::Parallel`].
+    ByFfnNorm,
 }

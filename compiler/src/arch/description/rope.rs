@@ -2,15 +2,45 @@
 
 use tpc_ir::op::RopeMode;
 
+use super::models::Models;
+
 /// Rotary position embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeForm {
     /// Pairing.
     pub mode: RopeMode,
+    /// Whether tokens may have more positions than one.
+    pub sections: Sections,
+    /// Which layers rotate.
+    pub layers: RotatedLayers,
     /// Tensors of factors by which frequencies are divided, always optional.
     pub factors: RopeFactors,
     /// The rotation in layers with a sliding window.
     pub windowed: WindowedRope,
+}
+
+/// Whether tokens may have more positions than one: in time, height and width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sections {
+    /// Never; `rope.dimension_sections` is ignored.
+    Ignored,
+    /// Where the first two of `rope.dimension_sections` are above 0; pairs are then as in [`RopeMode::Mrope`].
+    Mrope,
+}
+
+/// Which layers rotate their queries and keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RotatedLayers {
+    /// All.
+    All,
+    /// All in these models, none in others.
+    AllIn(Models),
+    /// All, or none where `rope.scaling.finetuned` is false.
+    AllIfFinetuned,
+    /// All but the last of every so many.
+    AllButEvery(u32),
+    /// Those with a window, or all in a model without windows.
+    Windowed,
 }
 
 /// Factors by which frequencies are divided, as files usually hold them; where some are used, either form is read.
@@ -29,8 +59,8 @@ pub enum RopeFactors {
 pub enum WindowedRope {
     /// The same as in the others.
     Same,
-    /// The same base without scaling.
+    /// The same base without scaling or factors.
     Unscaled,
-    /// Without scaling, and the base of `rope.freq_base_swa` or else this.
+    /// Without scaling or factors, and the base of `rope.freq_base_swa` or else this.
     Local(f32),
 }

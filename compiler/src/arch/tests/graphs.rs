@@ -26,7 +26,8 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
         let node: Json = serde_json::from_str(line).unwrap();
         let op = node["op"].as_str().unwrap();
         let name = node["name"].as_str().unwrap();
-        if op == "NONE" && name.ends_with(".weight") || name.ends_with(".bias") {
+        let parts = [".weight", ".bias", ".scales"];
+        if op == "NONE" && parts.iter().any(|part| name.ends_with(part)) {
             weights.insert(name.to_owned());
         }
         let ne = node["ne"].as_array().unwrap();
@@ -34,7 +35,7 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
         let p = |i: usize| &node["params"][i];
         let what = match op {
             "MUL_MAT" | "MUL_MAT_ID" | "ADD_ID" | "MUL" | "DIV" => op.to_lowercase(),
-            "SWIGLU" | "GEGLU" | "GELU" => op.to_lowercase(),
+            "SWIGLU" | "GEGLU" | "GELU" | "RELU" | "SQR" | "TANH" => op.to_lowercase(),
             "SWIGLU_OAI" => format!("swiglu_oai {} {}", float(p(2)), float(p(3))),
             "RMS_NORM" | "NORM" => format!("{} {}", op.to_lowercase(), float(p(0))),
             "SCALE" => format!("scale {}", float(p(0))),
@@ -42,10 +43,16 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
             "CLAMP" => format!("clamp {} {}", float(p(0)), float(p(1))),
             "FLASH_ATTN_EXT" => {
                 let sinks = node["src"].as_array().unwrap().len() > 4;
-                format!("flash_attn {} {} {sinks}", float(p(0)), float(p(2)))
+                let [scale, max_bias, softcap] = [0, 1, 2].map(|i| float(p(i)));
+                format!("flash_attn {scale} {max_bias} {softcap} {sinks}")
             }
             "ROPE" => {
-                let mode = if p(2) == 2 { "neox" } else { "norm" };
+                let mode = match p(2).as_u64().unwrap() {
+                    0 => "norm",
+                    2 => "neox",
+                    8 => "mrope",
+                    other => panic!("rope mode {other}"),
+                };
                 let floats: Vec<f32> = (5..11).map(|i| float(p(i))).collect();
                 let factors = node["src"].as_array().unwrap().len() > 2;
                 format!("rope {mode} {} {} {floats:?} {factors}", p(1), p(4))
@@ -88,7 +95,8 @@ fn lowered(graph: &Graph) -> (Work, BTreeSet<String>) {
             Op::Clamp(c) => format!("clamp {} {}", c.min, c.max),
             Op::FlashAttn(f) => {
                 let sinks = inst.operands.len() > 4;
-                format!("flash_attn {} {} {sinks}", f.scale, f.softcap)
+                let (scale, max_bias, softcap) = (f.scale, f.max_bias, f.softcap);
+                format!("flash_attn {scale} {max_bias} {softcap} {sinks}")
             }
             Op::Rope(r) => {
                 let mode = match r.mode {
@@ -127,8 +135,8 @@ fn every_golden_does_the_work_of_its_capture() {
         return;
     };
     for (name, header) in goldens() {
-        let (expected, weights) = captured(&folder.join(format!("{}.jsonl", capture(name))));
-        let model = lower(&header, &options(name)).unwrap();
+        let (expected, weights) = captured(&folder.join(format!("{}.jsonl", capture(&name))));
+        let model = lower(&header, &options(&header)).unwrap();
         let (found, read) = lowered(&model.graph);
         assert_eq!(found, expected, "{name}");
         assert_eq!(read, weights, "{name}");

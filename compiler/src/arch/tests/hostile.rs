@@ -1,8 +1,8 @@
 //! Metadata that no model has: errors, never panics.
 
 use super::*;
+use crate::arch::ArchError;
 use crate::arch::expected_tensors;
-use crate::arch::{ARCHS, ArchError};
 use crate::gguf::{MetaArray, Metadata};
 
 fn list(pairs: Vec<(String, MetaValue)>) -> Result<usize, ArchError> {
@@ -83,15 +83,23 @@ fn no_single_change_of_metadata_panics() {
         nested,
     ];
     let more = [
+        "attention.clamp_kqv",
+        "attention.key_length_swa",
+        "attention.max_alibi_bias",
         "attention.scale",
         "attention.sliding_window_pattern",
+        "embedding_scale",
         "expert_weights_scale",
         "final_logit_softcapping",
+        "residual_scale",
         "rope.dimension_count",
+        "rope.dimension_count_swa",
+        "rope.dimension_sections",
         "rope.freq_base",
         "rope.freq_base_swa",
         "rope.scaling.attn_factor",
         "rope.scaling.factor",
+        "rope.scaling.finetuned",
         "rope.scaling.original_context_length",
         "rope.scaling.type",
         "rope.scaling.yarn_attn_factor",

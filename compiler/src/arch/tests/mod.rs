@@ -11,23 +11,8 @@ use std::path::{Path, PathBuf};
 
 use tpc_ir::DType;
 
-use super::{LowerOptions, Lowered, lower};
+use super::{ARCHS, LowerOptions, Lowered, lower};
 use crate::gguf::{GgufFile, GgufWriter, Header, MetaValue};
-
-/// The goldens of the architectures that are lowered.
-const GOLDENS: [&str; 11] = [
-    "command-r-dense-q6_k",
-    "gemma3-dense-q4_k_m",
-    "gpt-oss-moe-mxfp4_moe",
-    "gpt2-dense-f16",
-    "llama-dense-q4_k_m",
-    "llama-moe-q4_k_m",
-    "olmo2-dense-q4_k_m",
-    "phi3-dense-q4_k_m",
-    "qwen2-dense-q8_0",
-    "qwen3-dense-f16",
-    "qwen3moe-moe-q4_k_m",
-];
 
 const OPTIONS: LowerOptions = LowerOptions {
     cache_type_k: DType::F16,
@@ -42,22 +27,54 @@ fn shared(folder: &str) -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-/// The header of every golden, if they are there.
-fn goldens() -> Vec<(&'static str, Header)> {
+/// The names and headers of the goldens whose architectures are lowered, if they are there.
+fn goldens() -> Vec<(String, Header)> {
     let Some(folder) = shared("golden") else {
         return Vec::new();
     };
-    let open = |name| {
-        let file = GgufFile::open(folder.join(format!("{name}.gguf"))).unwrap();
-        (name, file.header().clone())
-    };
-    GOLDENS.map(open).into()
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "gguf") {
+            continue;
+        }
+        let header = GgufFile::open(&path).unwrap().header().clone();
+        let arch = header
+            .metadata()
+            .require_str("general.architecture")
+            .unwrap();
+        if ARCHS.iter().any(|a| a.name == arch) {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            out.push((name.to_owned(), header));
+        }
+    }
+    out.sort_by(|a, b| a.0.cmp(&b.0));
+    out
 }
 
 /// Options for a golden: its own context where positions are learned.
-fn options(name: &str) -> LowerOptions {
-    let n_ctx = if name.starts_with("gpt2") { 256 } else { 512 };
-    LowerOptions { n_ctx, ..OPTIONS }
+fn options(golden: &Header) -> LowerOptions {
+    let learned = golden.tensor("position_embd.weight");
+    LowerOptions {
+        n_ctx: learned.map_or(OPTIONS.n_ctx, |t| t.ne[1]),
+        ..OPTIONS
+    }
+}
+
+/// Tensors of a golden that logits do not use.
+fn unused(golden: &str) -> &'static [&'static str] {
+    match golden {
+        // The head of a classifier.
+        "qwen3-dense-f16" => &["cls.output.weight"],
+        // Norms of keys alone.
+        "mpt-dense-q8_0" => &[
+            "blk.0.attn_k_norm.bias",
+            "blk.0.attn_k_norm.weight",
+            "blk.1.attn_k_norm.bias",
+            "blk.1.attn_k_norm.weight",
+        ],
+        _ => &[],
+    }
 }
 
 /// The name of a graph capture: that of the golden without its quantisation.
@@ -88,7 +105,10 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("logit_scale", 0.25),
     ];
     let name = MetaValue::Str(arch.to_owned());
-    let mut pairs = vec![("general.architecture".to_owned(), name)];
+    let mut pairs = vec![
+        ("general.architecture".to_owned(), name),
+        (format!("{arch}.use_parallel_residual"), true.into()),
+    ];
     pairs.extend(numbers.map(|(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
     pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
     pairs

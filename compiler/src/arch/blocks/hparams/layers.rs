@@ -1,0 +1,218 @@
+//! What may differ between layers: counts and sizes of heads, widths, windows, rotation.
+
+use super::windows::Windowed;
+use super::{MAX_WIDTH, attention_scale};
+use crate::arch::blocks::keys::Keys;
+use crate::arch::description::{Arch, Experts, HeadSizes, RotatedLayers};
+use crate::arch::error::ArchError;
+use crate::arch::source::Size;
+
+/// What may differ between layers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::arch) struct LayerHParams {
+    pub(in crate::arch) index: u32,
+    pub(in crate::arch) n_head: u64,
+    pub(in crate::arch) n_head_kv: u64,
+    pub(in crate::arch) heads: HeadElements,
+    /// Factor on the dot products.
+    pub(in crate::arch) attention_scale: f32,
+    /// Width of the feed-forward network, or of one expert.
+    pub(in crate::arch) n_ff: Size,
+    pub(in crate::arch) windowed: Windowed,
+    pub(in crate::arch) rotated: Rotated,
+    /// Widths of all heads' queries, keys, values and outputs together.
+    pub(in crate::arch) q_width: Size,
+    pub(in crate::arch) k_width: Size,
+    pub(in crate::arch) v_width: Size,
+    pub(in crate::arch) out_width: Size,
+    pub(in crate::arch) qkv_width: Size,
+    pub(in crate::arch) gate_up_width: Size,
+}
+
+/// Elements of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::arch) struct HeadElements {
+    /// Of queries and keys.
+    pub(in crate::arch) dk: u64,
+    /// Of values.
+    pub(in crate::arch) dv: u64,
+}
+
+/// Whether a layer rotates its queries and keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::arch) enum Rotated {
+    No,
+    Yes,
+}
+
+/// The sizes of heads in layers without and with a window.
+pub(super) fn head_elements(
+    keys: &Keys<'_>,
+    arch: &Arch,
+    n_embd: u64,
+    n_head: u64,
+) -> Result<[HeadElements; 2], ArchError> {
+    let head_size = |key| match keys.count(key)? {
+        Some(d) => Ok(d),
+        None => divided(keys, n_embd, n_head),
+    };
+    let full = HeadElements {
+        dk: head_size("attention.key_length")?,
+        dv: head_size("attention.value_length")?,
+    };
+    let windowed = match arch.attention.head_sizes {
+        HeadSizes::Same => full,
+        HeadSizes::WindowedOwn => HeadElements {
+            dk: keys.count("attention.key_length_swa")?.unwrap_or(full.dk),
+            dv: keys.count("attention.value_length_swa")?.unwrap_or(full.dv),
+        },
+    };
+    Ok([full, windowed])
+}
+
+fn divided(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchError> {
+    match n_embd.checked_div(n_head) {
+        // A layer without heads has its own error.
+        None => Ok(1),
+        Some(d) if d > 0 && d * n_head == n_embd => Ok(d),
+        Some(_) => Err(ArchError::Contradiction {
+            key: keys.name("embedding_length"),
+            found: n_embd.to_string(),
+            with: format!("{} = {n_head}", keys.name("attention.head_count")),
+            expected: "a multiple of it, without attention.key_length".into(),
+        }),
+    }
+}
+
+/// Which layers rotate.
+pub(super) fn rotated(
+    keys: &Keys<'_>,
+    arch: &Arch,
+    windowed: &[Windowed],
+) -> Result<Vec<Rotated>, ArchError> {
+    let n_layer = windowed.len();
+    let yes = |rotated| {
+        if rotated { Rotated::Yes } else { Rotated::No }
+    };
+    let Some(rope) = &arch.attention.rope else {
+        return Ok(vec![Rotated::No; n_layer]);
+    };
+    Ok(match rope.layers {
+        RotatedLayers::All => vec![Rotated::Yes; n_layer],
+        RotatedLayers::AllIn(models) => vec![yes(models.include(n_layer)); n_layer],
+        RotatedLayers::AllButEvery(period) => (1..=n_layer)
+            .map(|n| yes(!n.is_multiple_of(period as usize)))
+            .collect(),
+        RotatedLayers::Windowed if windowed.contains(&Windowed::Yes) => {
+            windowed.iter().map(|&w| yes(w == Windowed::Yes)).collect()
+        }
+        RotatedLayers::Windowed => vec![Rotated::Yes; n_layer],
+        RotatedLayers::AllIfFinetuned => {
+            let finetuned = keys.flag("rope.scaling.finetuned")?.unwrap_or(true);
+            vec![yes(finetuned); n_layer]
+        }
+    })
+}
+
+/// One layer's values before they are checked.
+pub(super) struct LayerSizes {
+    pub(super) index: usize,
+    pub(super) n_head: u64,
+    pub(super) n_head_kv: u64,
+    pub(super) heads: HeadElements,
+    pub(super) n_ff: u64,
+    pub(super) ff_key: &'static str,
+    pub(super) windowed: Windowed,
+    pub(super) rotated: Rotated,
+}
+
+impl LayerSizes {
+    pub(super) fn check(
+        &self,
+        keys: &Keys<'_>,
+        arch: &Arch,
+        n_layer: usize,
+        n_embd: u64,
+    ) -> Result<LayerHParams, ArchError> {
+        let index = u32::try_from(self.index).expect("invariant: at most MAX_LAYERS");
+        for (n, key) in [
+            (self.n_head, "attention.head_count"),
+            (self.n_head_kv, "attention.head_count_kv"),
+            (self.n_ff, self.ff_key),
+        ] {
+            if n == 0 {
+                let key = keys.name(key);
+                return Err(ArchError::EmptyLayer { layer: index, key });
+            }
+        }
+        if !self.n_head.is_multiple_of(self.n_head_kv) {
+            return Err(ArchError::Contradiction {
+                key: keys.name("attention.head_count_kv"),
+                found: self.n_head_kv.to_string(),
+                with: format!(
+                    "{} = {} in layer {index}",
+                    keys.name("attention.head_count"),
+                    self.n_head
+                ),
+                expected: "a divisor of it".into(),
+            });
+        }
+        let (h, hk) = (self.n_head, self.n_head_kv);
+        let HeadElements { dk, dv } = self.heads;
+        let q_width = width(h, dk, "attention.head_count × attention.key_length")?;
+        let k_width = width(hk, dk, "attention.head_count_kv × attention.key_length")?;
+        let v_width = width(hk, dv, "attention.head_count_kv × attention.value_length")?;
+        let n_ff = width(1, self.n_ff, self.ff_key)?;
+        Ok(LayerHParams {
+            index,
+            n_head: h,
+            n_head_kv: hk,
+            heads: self.heads,
+            attention_scale: attention_scale(keys, arch, n_layer, dk, n_embd / h)?,
+            n_ff,
+            windowed: self.windowed,
+            rotated: self.rotated,
+            q_width,
+            k_width,
+            v_width,
+            out_width: width(h, dv, "attention.head_count × attention.value_length")?,
+            // The three are below MAX_WIDTH each, so the sum does not overflow.
+            qkv_width: width(
+                1,
+                q_width.n + k_width.n + v_width.n,
+                "the heads of queries, keys and values",
+            )?,
+            gate_up_width: width(2, self.n_ff, "2 × feed_forward_length")?,
+        })
+    }
+}
+
+/// `a · b`, when that is a size tensors can have.
+fn width(a: u64, b: u64, from: &'static str) -> Result<Size, ArchError> {
+    match a.checked_mul(b) {
+        Some(n) if n <= MAX_WIDTH => Ok(Size { n, from }),
+        _ => Err(ArchError::Overflow {
+            what: from,
+            of: format!("{a} × {b}"),
+        }),
+    }
+}
+
+/// The feed-forward width of every layer, and its key.
+pub(super) fn widths(
+    keys: &Keys<'_>,
+    arch: &Arch,
+    n_layer: usize,
+) -> Result<(Vec<u64>, &'static str), ArchError> {
+    let has_experts = match &arch.ffn.experts {
+        Experts::Never => false,
+        Experts::IfCounted(_) => keys.count("expert_count")?.is_some(),
+        Experts::Always(_) => true,
+    };
+    const EXPERT: &str = "expert_feed_forward_length";
+    const DENSE: &str = "feed_forward_length";
+    if has_experts && let Some(n) = keys.count(EXPERT)? {
+        return Ok((vec![n; n_layer], EXPERT));
+    }
+    Ok((keys.require_count_per_layer(DENSE, n_layer)?, DENSE))
+}

@@ -1,0 +1,275 @@
+//! Hyper-parameters: what the metadata say of a model, read by the description's rules and checked.
+//!
+//! Defaults and meanings are llama.cpp's, whose files these are: a 0 often stands for an absent value, `rope.scaling.*`
+//! are read even where the scaling type is the default, and YaRN's factor on the rotated elements is stated without
+//! the part that the op computes by itself.
+
+mod layers;
+mod windows;
+
+use tpc_ir::op::{NormKind, Rope};
+
+pub(in crate::arch) use layers::{LayerHParams, Rotated};
+pub(in crate::arch) use windows::Windowed;
+
+use super::keys::Keys;
+use super::rope;
+use crate::arch::description::{
+    Alibi, Arch, EmbeddingScale, Experts, KeyUse, LogitScale, Residual, ScaleRule,
+};
+use crate::arch::error::ArchError;
+use crate::arch::source::Size;
+use crate::gguf::{Header, Metadata};
+use layers::LayerSizes;
+
+/// More layers than any published model has, by an order of magnitude: what a hostile count can make us allocate.
+const MAX_LAYERS: u64 = 2048;
+
+/// The largest product of sizes that is believed, so that tensors of it can be counted in 63 bits.
+const MAX_WIDTH: u64 = 1 << 40;
+
+/// The hyper-parameters of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::arch) struct HParams {
+    pub(in crate::arch) name: Option<String>,
+    pub(in crate::arch) n_embd: u64,
+    pub(in crate::arch) n_vocab: u64,
+    pub(in crate::arch) n_ctx_train: u64,
+    pub(in crate::arch) n_ctx_orig: u64,
+    /// Added under the root of every norm.
+    pub(in crate::arch) eps: f32,
+    /// The rotation of layers without and with a window.
+    pub(in crate::arch) rope: Option<[Rope; 2]>,
+    /// ALiBi's bias, 0 for none.
+    pub(in crate::arch) max_alibi_bias: f32,
+    /// 0 for none.
+    pub(in crate::arch) attention_softcap: f32,
+    /// The largest element of a projected query, key or value.
+    pub(in crate::arch) qkv_clamp: Option<f32>,
+    /// Tokens that windowed layers attend to, the token itself included.
+    pub(in crate::arch) window: Option<u64>,
+    pub(in crate::arch) experts: Option<ExpertCounts>,
+    pub(in crate::arch) join: Join,
+    pub(in crate::arch) embedding_scale: Option<f32>,
+    /// Factor on what joins the residual stream.
+    pub(in crate::arch) residual_scale: Option<f32>,
+    pub(in crate::arch) logit_scale: Option<f32>,
+    pub(in crate::arch) final_softcap: Option<f32>,
+    pub(in crate::arch) layers: Vec<LayerHParams>,
+}
+
+/// The counts of a mixture of experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::arch) struct ExpertCounts {
+    pub(in crate::arch) count: u64,
+    pub(in crate::arch) used: u64,
+}
+
+/// How a block's halves join the residual stream, as far as metadata can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::arch) enum Join {
+    Sequential,
+    Parallel,
+    /// As [`Residual::ByFfnNorm`].
+    ByFfnNorm,
+}
+
+impl HParams {
+    /// Reads the hyper-parameters of a model of this architecture. Its tensors, where it has some, say how large the
+    /// vocabulary is if the metadata do not.
+    pub(in crate::arch) fn read(
+        arch: &Arch,
+        metadata: &Metadata,
+        tensors: Option<&Header>,
+    ) -> Result<HParams, ArchError> {
+        let keys = Keys::new(metadata, arch.name);
+        let n_layer = keys.require_count("block_count")?;
+        if n_layer > MAX_LAYERS {
+            let expected = format!("at most {MAX_LAYERS}");
+            return Err(keys.out_of_range("block_count", n_layer, expected));
+        }
+        let n_layer = usize::try_from(n_layer).expect("invariant: at most MAX_LAYERS");
+        let n_embd = keys.require_count("embedding_length")?;
+        let n_ctx_train = keys.require_count("context_length")?;
+        let n_ctx_orig = keys
+            .count("rope.scaling.original_context_length")?
+            .unwrap_or(n_ctx_train);
+        let n_head = keys.require_count_per_layer("attention.head_count", n_layer)?;
+        let n_head_kv = keys
+            .count_per_layer("attention.head_count_kv", n_layer)?
+            .unwrap_or_else(|| n_head.clone());
+        let heads = layers::head_elements(&keys, arch, n_embd, n_head[0])?;
+        let (n_ff, ff_key) = layers::widths(&keys, arch, n_layer)?;
+        let (window, windowed) = windows::windows(&keys, &arch.attention, n_layer)?;
+        let rotated = layers::rotated(&keys, arch, &windowed)?;
+        let layers = (0..n_layer)
+            .map(|il| {
+                let sizes = LayerSizes {
+                    index: il,
+                    n_head: n_head[il],
+                    n_head_kv: n_head_kv[il],
+                    heads: windowed[il].of(heads),
+                    n_ff: n_ff[il],
+                    ff_key,
+                    windowed: windowed[il],
+                    rotated: rotated[il],
+                };
+                sizes.check(&keys, arch, n_layer, n_embd)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(HParams {
+            name: metadata.get_str("general.name")?.map(str::to_owned),
+            n_embd,
+            n_vocab: vocabulary(&keys, metadata, tensors)?,
+            n_ctx_train,
+            n_ctx_orig,
+            eps: keys.require_epsilon(match arch.norm.kind {
+                NormKind::Layer => "attention.layer_norm_epsilon",
+                NormKind::Rms | NormKind::L2 => "attention.layer_norm_rms_epsilon",
+            })?,
+            rope: match &arch.attention.rope {
+                Some(form) => {
+                    let dk = heads.map(|h| h.dk);
+                    let sizes = arch.attention.head_sizes;
+                    Some(rope::read(&keys, form, sizes, dk, n_ctx_train, n_ctx_orig)?)
+                }
+                None => None,
+            },
+            max_alibi_bias: alibi(&keys, arch.attention.alibi, n_layer)?,
+            attention_softcap: obeyed(&keys, arch.attention.softcap, "attn_logit_softcapping")?
+                .unwrap_or(0.0),
+            qkv_clamp: match arch.attention.clamp {
+                KeyUse::Ignored => None,
+                KeyUse::Obeyed | KeyUse::OrElse(_) => keys.positive("attention.clamp_kqv")?,
+            },
+            window,
+            experts: experts(&keys, &arch.ffn.experts)?,
+            join: join(&keys, arch.residual)?,
+            embedding_scale: match arch.embedding.scale {
+                EmbeddingScale::One => None,
+                EmbeddingScale::RootOfWidth => Some((n_embd as f32).sqrt()),
+                EmbeddingScale::Key => obeyed(&keys, KeyUse::Obeyed, "embedding_scale")?,
+            },
+            residual_scale: obeyed(&keys, arch.residual_scale, "residual_scale")?,
+            logit_scale: logit_scale(&keys, arch.head.logit_scale)?,
+            final_softcap: obeyed(&keys, arch.head.softcap, "final_logit_softcapping")?,
+            layers,
+        })
+    }
+
+    /// `embedding_length`, with its key.
+    pub(in crate::arch) fn embd(&self) -> Size {
+        Size {
+            n: self.n_embd,
+            from: "embedding_length",
+        }
+    }
+}
+
+fn experts(keys: &Keys<'_>, form: &Experts) -> Result<Option<ExpertCounts>, ArchError> {
+    let count = match form {
+        Experts::Never => return Ok(None),
+        Experts::IfCounted(_) => match keys.count("expert_count")? {
+            Some(n) => n,
+            None => return Ok(None),
+        },
+        Experts::Always(_) => keys.require_count("expert_count")?,
+    };
+    let used = keys.require_count("expert_used_count")?;
+    if used > count {
+        return Err(ArchError::Contradiction {
+            key: keys.name("expert_used_count"),
+            found: used.to_string(),
+            with: format!("{} = {count}", keys.name("expert_count")),
+            expected: "no more than there are".into(),
+        });
+    }
+    Ok(Some(ExpertCounts { count, used }))
+}
+
+fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
+    Ok(match form {
+        Residual::Sequential => Join::Sequential,
+        Residual::Parallel => Join::Parallel,
+        Residual::ByFfnNorm => Join::ByFfnNorm,
+        Residual::ByKey if keys.require_flag("use_parallel_residual")? => Join::Parallel,
+        Residual::ByKey => Join::Sequential,
+    })
+}
+
+fn alibi(keys: &Keys<'_>, form: Alibi, n_layer: usize) -> Result<f32, ArchError> {
+    const KEY: &str = "attention.max_alibi_bias";
+    let default = match form {
+        Alibi::None => return Ok(0.0),
+        Alibi::Key => 0.0,
+        Alibi::In(models, bias) if models.include(n_layer) => bias,
+        Alibi::In(..) => 0.0,
+    };
+    Ok(keys.positive(KEY)?.unwrap_or(default))
+}
+
+fn obeyed(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
+    let given = match used {
+        KeyUse::Ignored => return Ok(None),
+        KeyUse::Obeyed => keys.float(key)?,
+        KeyUse::OrElse(default) => Some(keys.float(key)?.unwrap_or(default)),
+    };
+    Ok(given.filter(|&x| x != 0.0))
+}
+
+fn logit_scale(keys: &Keys<'_>, form: LogitScale) -> Result<Option<f32>, ArchError> {
+    const KEY: &str = "logit_scale";
+    let given = match form {
+        LogitScale::None => return Ok(None),
+        LogitScale::Factor | LogitScale::Divisor => obeyed(keys, KeyUse::Obeyed, KEY)?,
+    };
+    let Some(x) = given else { return Ok(None) };
+    let factor = match form {
+        LogitScale::Divisor => 1.0 / x,
+        LogitScale::None | LogitScale::Factor => x,
+    };
+    if factor.is_finite() {
+        return Ok(Some(factor));
+    }
+    Err(keys.out_of_range(KEY, x, "a number with an inverse"))
+}
+
+/// The factor on the dot products of heads of `dk` elements, where an equal share of the width is `share`.
+fn attention_scale(
+    keys: &Keys<'_>,
+    arch: &Arch,
+    n_layer: usize,
+    dk: u64,
+    share: u64,
+) -> Result<f32, ArchError> {
+    if let Some(scale) = keys.positive("attention.scale")? {
+        return Ok(scale);
+    }
+    let size = match arch.attention.scale {
+        ScaleRule::One => 1,
+        ScaleRule::WidthIn(models) if models.include(n_layer) => share,
+        ScaleRule::Head | ScaleRule::WidthIn(_) => dk,
+    };
+    Ok(1.0 / (size.max(1) as f32).sqrt())
+}
+
+/// The size of the vocabulary: that of the token list, else the key, else what the embedding has.
+fn vocabulary(
+    keys: &Keys<'_>,
+    metadata: &Metadata,
+    tensors: Option<&Header>,
+) -> Result<u64, ArchError> {
+    if let Some(tokens) = metadata.get_array_str("tokenizer.ggml.tokens")?
+        && !tokens.is_empty()
+    {
+        return Ok(tokens.len() as u64);
+    }
+    let embedding = || tensors?.tensor("token_embd.weight").map(|t| t.ne[1]);
+    match keys.count("vocab_size")? {
+        Some(n) => Ok(n),
+        None => match embedding() {
+            Some(n) => Ok(n),
+            None => keys.require_count("vocab_size"),
+        },
+    }
+}

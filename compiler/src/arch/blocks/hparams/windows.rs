@@ -1,0 +1,66 @@
+//! Sliding windows: how many tokens, in which layers.
+
+use crate::arch::blocks::keys::{Keys, Pattern};
+use crate::arch::description::{AttentionForm, Window};
+use crate::arch::error::ArchError;
+
+/// Whether a layer attends to a sliding window only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::arch) enum Windowed {
+    No,
+    Yes,
+}
+
+impl Windowed {
+    /// Of what layers without and with a window have, that of this one.
+    pub(in crate::arch) fn of<T>(self, [full, windowed]: [T; 2]) -> T {
+        match self {
+            Windowed::No => full,
+            Windowed::Yes => windowed,
+        }
+    }
+}
+
+/// The tokens of the window, where a layer has one, and which layers do.
+pub(super) fn windows(
+    keys: &Keys<'_>,
+    form: &AttentionForm,
+    n_layer: usize,
+) -> Result<(Option<u64>, Vec<Windowed>), ArchError> {
+    let none = (None, vec![Windowed::No; n_layer]);
+    let period = match form.window {
+        Window::None => return Ok(none),
+        // No layer is the last of every none.
+        Window::All => 0,
+        Window::AllButEvery(n) => n,
+    };
+    if !form.window_in.include(n_layer) {
+        return Ok(none);
+    }
+    const KEY: &str = "attention.sliding_window";
+    let Some(window) = keys.count(KEY)?.or(form.window_default) else {
+        return Ok(none);
+    };
+    let yes = |windowed| {
+        if windowed {
+            Windowed::Yes
+        } else {
+            Windowed::No
+        }
+    };
+    let every = |period: u32| {
+        (0..n_layer)
+            .map(|il| {
+                let period = period as usize;
+                yes(period == 0 || il % period < period - 1)
+            })
+            .collect()
+    };
+    let layers: Vec<Windowed> = match keys.pattern("attention.sliding_window_pattern", n_layer)? {
+        None => every(period),
+        Some(Pattern::Period(period)) => every(period),
+        Some(Pattern::Layers(layers)) => layers.into_iter().map(yes).collect(),
+    };
+    let window = layers.contains(&Windowed::Yes).then_some(window);
+    Ok((window, layers))
+}

@@ -1,0 +1,24 @@
+//! StarCoder 2.
+
+use tpc_ir::op::{NormKind, UnaryKind};
+
+use super::description::{Activation, Arch, AttentionForm, FfnForm, NormForm, Presence};
+
+/// `starcoder2`: layer norms, biases, no gate. The window that its authors define is not in the files.
+pub(super) const STARCODER2: Arch = Arch {
+    name: "starcoder2",
+    norm: NormForm {
+        kind: NormKind::Layer,
+        bias: Presence::Required,
+    },
+    attention: AttentionForm {
+        out_bias: Presence::Optional,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Plain(&[UnaryKind::Gelu]),
+        bias: Presence::Optional,
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};
