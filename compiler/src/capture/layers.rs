@@ -82,8 +82,9 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
             layers[i] = current;
         }
     }
-    // Weights and states, and what is worked out from states alone, belong to the layer that first uses them.
-    let mut user: Vec<Option<u32>> = vec![None; graph.values().len()];
+    // Weights and states, and what is worked out from states alone, belong to the layer that uses them, if one does: a
+    // table that all layers share makes none of them differ from the others.
+    let mut users: Vec<BTreeSet<Option<u32>>> = vec![BTreeSet::new(); graph.values().len()];
     for (inst, data) in graph.insts().rev() {
         let i = inst.index();
         let is_late = data
@@ -91,10 +92,15 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
             .iter()
             .any(|v| stateful[v.index()] || matches!(data.op, Op::Weight(_) | Op::State(_)));
         if is_late {
-            layers[i] = data.results.iter().find_map(|v| user[v.index()]);
+            let using = |v: &Value| users[v.index()].iter().copied();
+            let all: BTreeSet<_> = data.results.iter().flat_map(using).collect();
+            layers[i] = match Vec::from_iter(all)[..] {
+                [layer] => layer,
+                _ => None,
+            };
         }
         for v in &data.operands {
-            user[v.index()] = layers[i];
+            users[v.index()].insert(layers[i]);
         }
     }
     (layers, n)

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::op::{Concat, Opaque, Permute, Reshape, SetSlice, Slice, TypeError};
+use tpc_ir::verify::reads;
 use tpc_ir::{Dim, Graph, Op, Place, RANK, TensorType, Value};
 
 use super::codes;
@@ -106,10 +107,25 @@ impl<'t> Memory<'t> {
         operands: Vec<Value>,
         name: &str,
     ) -> Result<Value, TypeError> {
+        let op = op.into();
+        self.readable(&op, &operands)?;
         let v = self.graph.push_inferred(op, operands, Place::Host, None)?;
         self.lines.push(self.line);
         self.name(v, name);
         Ok(v)
+    }
+
+    /// Fails when an op cannot read quantised elements that it is given.
+    pub(super) fn readable(&self, op: &Op, operands: &[Value]) -> Result<(), TypeError> {
+        let types = operands.iter().map(|&v| self.graph.value(v).ty.dtype);
+        let unread = types.enumerate().find(|&(i, t)| !reads(op, i, t));
+        unread.map_or(Ok(()), |(_, found)| {
+            Err(TypeError::Elements {
+                what: "an operand",
+                expected: "of elements that are not quantised",
+                found,
+            })
+        })
     }
 
     /// Appends an op whose results are declared.

@@ -168,11 +168,10 @@ fn known(
         }
         .into(),
         op if let Some(kind) = glu(op) => {
-            let op = Glu {
-                kind,
-                alpha: t.float(2),
-                limit: t.float(3),
-            };
+            let mut op = Glu::new(kind);
+            if kind == GluKind::SwigluOai {
+                (op.alpha, op.limit) = (t.float(2), t.float(3));
+            }
             return gated(m, t, op, all);
         }
         "SCALE" => Scale {
@@ -269,6 +268,7 @@ fn several(
     if !matches!(t.int(0), 0 | 1) {
         return Err(form("states after several tokens"));
     }
+    m.readable(&op, &operands)?;
     let types: Vec<_> = operands.iter().map(|&v| &m.graph.value(v).ty).collect();
     let tpc_ir::op::Inferred::Types(types) = op.infer(&types)? else {
         return Err(Misfit::Unknown);

@@ -99,6 +99,7 @@ pub(super) fn introduce(graph: &Graph) -> Result<Symbolic, CaptureError> {
                     .map(|(&v, s)| (s.symbol, factors.space.size(v).as_const().unwrap_or(1)))
                     .collect();
                 batch.sort_unstable();
+                batch.dedup();
                 let note = why.or_else(|| all.is_empty().then(|| "none was found".to_owned()));
                 return Ok(Symbolic {
                     graph: made,
@@ -215,11 +216,21 @@ fn find(graph: &Graph, factors: &Factors) -> Symbols {
     for (mask, (context, used)) in masks.iter().zip(kinds) {
         add(*mask, if cells.contains(mask) { context } else { used }, 1);
     }
-    let mut seen = BTreeSet::new();
-    cells.retain(|v| !masks.contains(v) && seen.insert(*v));
-    cells.sort_by_key(|v| std::cmp::Reverse(size(v)));
-    for (cache, (context, _)) in cells.iter().zip(kinds) {
-        add(*cache, context, 1);
+    // A cache that is attended to in part has its mask's cells among its own; one that is not attended to is known by
+    // its size alone.
+    let has = |cache: Var, mask: Var| {
+        let mut leaves = Vec::new();
+        factors.space.leaves(cache, &mut leaves);
+        leaves.contains(&mask)
+    };
+    cells.retain(|v| !masks.contains(v));
+    let sizes: BTreeSet<u64> = cells.iter().map(size).collect();
+    for cache in cells {
+        let by_mask = masks.iter().position(|&m| has(cache, m));
+        let by_size = || sizes.iter().rev().position(|&n| n == size(&cache));
+        if let Some((context, _)) = by_mask.or_else(by_size).and_then(|i| kinds.get(i)) {
+            add(cache, *context, 1);
+        }
     }
     out
 }

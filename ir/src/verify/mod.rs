@@ -77,6 +77,7 @@ pub use codes::CODES;
 pub use error::{PartsDefect, VerifyError, VerifyErrorKind};
 
 pub use shardings::ShardingRule;
+pub use types::reads;
 
 pub use crate::text::Entity;
 

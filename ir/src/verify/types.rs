@@ -168,6 +168,12 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
     }
 }
 
+/// Whether an op can read an operand of this type: quantised elements only where it decodes their blocks or moves them
+/// whole.
+pub fn reads(op: &Op, operand: usize, dtype: DType) -> bool {
+    !dtype.is_quantised() || (reads_blocks(op, operand) && !cuts_blocks(op, dtype))
+}
+
 /// Whether an op decodes the blocks of that operand, or moves them whole.
 fn reads_blocks(op: &Op, operand: usize) -> bool {
     match op {

@@ -140,6 +140,10 @@ impl Analysis {
                 .map(|v| factors.axes[v.index()])
                 .collect();
             let here = group_of(graph, inst).is_some();
+            let integers = data
+                .results
+                .iter()
+                .any(|&v| graph.value(v).ty.dtype.is_integer());
             let mut facts = InstFacts::default();
             for (role, expr) in &factors.rules[inst.index()].roles {
                 let Some(var) = Rule::role_vars(expr, &operands, &results) else {
@@ -158,6 +162,10 @@ impl Analysis {
                             // Disjoint rows are told by the class alone: it splits the whole of the experts.
                             Role::Expert if term.len() > 1 || terms.len() > 1 => {
                                 leaf.indexed_part = Some(inst);
+                            }
+                            // What each device has would be added up, and there are no sums of integers.
+                            Role::Reduce | Role::Gather | Role::Expert if integers => {
+                                leaf.whole.push(inst);
                             }
                             Role::Reduce | Role::Norm | Role::Gather | Role::Expert => {}
                         }

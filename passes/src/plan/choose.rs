@@ -119,12 +119,12 @@ pub fn choose(pricer: &Pricer<'_>, group: Group, regions: &[Region]) -> Choice {
             }
             let span = &spans[&leaf];
             let rep = &regions[rep_of[i]];
-            let local_span =
-                span.len() == 1 && rep_of[i] != i && rep.leaves.len() == r.leaves.len();
-            let options = match made
-                .get(&rep.leaves[k.min(rep.leaves.len() - 1)])
-                .filter(|_| local_span)
-            {
+            // What is in no other region is alike in alike regions.
+            let like = rep.leaves.get(k).filter(|l| {
+                let local = span.len() == 1 && spans[l].len() == 1;
+                local && rep_of[i] != i && rep.leaves.len() == r.leaves.len()
+            });
+            let options = match like.and_then(|l| made.get(l)) {
                 Some(known) => known
                     .iter()
                     .map(|o| {
@@ -166,6 +166,19 @@ pub fn choose(pricer: &Pricer<'_>, group: Group, regions: &[Region]) -> Choice {
         alike: Vec<Region>,
     }
     let mut problems: Vec<Problem> = Vec::new();
+    // What other regions do with a value may forbid a split here that an alike region allows.
+    let same_options = |a: &Region, b: &Region| {
+        let alike = |x: &SplitOption, y: &SplitOption| {
+            x.leaves.len() == y.leaves.len() && x.ranges == y.ranges
+        };
+        a.leaves.len() == b.leaves.len()
+            && a.leaves.iter().zip(&b.leaves).all(|(x, y)| {
+                let (xs, ys) = (&made[x], &made[y]);
+                xs.len() == ys.len()
+                    && xs.iter().zip(ys).all(|(x, y)| alike(x, y))
+                    && is_global(&spans[x]) == is_global(&spans[y])
+            })
+    };
     for members in groups.values() {
         let mut region = regions[members[0]].clone();
         for &m in &members[1..] {
@@ -179,9 +192,10 @@ pub fn choose(pricer: &Pricer<'_>, group: Group, regions: &[Region]) -> Choice {
             }
         }
         region.insts.sort_unstable();
-        if let Some(p) = problems.iter_mut().find(|p| {
-            p.region.signature == region.signature && p.region.leaves.len() == region.leaves.len()
-        }) {
+        if let Some(p) = problems
+            .iter_mut()
+            .find(|p| p.region.signature == region.signature && same_options(&p.region, &region))
+        {
             p.alike.push(region);
             continue;
         }

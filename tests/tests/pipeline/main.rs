@@ -1,5 +1,6 @@
 //! Tests over the whole pipeline.
 
+mod alike;
 mod captures;
 mod catalogue;
 mod goldens;

@@ -80,3 +80,20 @@ fn a_state_whose_new_content_has_other_factors_stays_whole() {
         }
     }
 }
+
+#[test]
+fn tables_of_integers_are_not_added_up() {
+    let graph = graph(
+        "v0: i32[4, 64] @host = weight {tensor = \"table\"}\n\
+         v1: i32[n_tokens] @host = input {kind = tokens}\n\
+         v2: i32[4, n_tokens] @host = get_rows v0, v1\n\
+         output \"y\" = v2\n",
+    );
+    let graph = on_group(&graph, &["a".to_owned(), "b".to_owned()]);
+    let factors = Factors::infer(&graph);
+    let analysis = Analysis::of(&graph, &factors);
+    let mut rows = Vec::new();
+    factors.space.leaves(factors.axes[0][1], &mut rows);
+    let why = refusal(&factors, &analysis, rows[0]);
+    assert!(matches!(why, Some(Refusal::Whole(_))), "{why:?}");
+}

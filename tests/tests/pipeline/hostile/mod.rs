@@ -1,9 +1,11 @@
-//! Hostile input: damaged files, odd and impossible models, mangled IR text. Whatever it is, the answer is a plan or a
-//! diagnostic, soon and without taking much memory.
+//! Hostile input: damaged files, odd and impossible models, damaged captures, mangled IR text. Whatever it is, the
+//! answer is a plan or a diagnostic, soon and without taking much memory.
 //!
 //! The work is done by [`worker`], a test that does nothing unless it is told what to do. The other tests start it in
 //! a process of its own, so that its peak of memory is its own and an endless loop can be ended. `TPC_HOSTILE_RUNS`
 //! sets the number of mutations of each kind.
+
+mod captures;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -760,6 +762,7 @@ fn worker() {
     let mut tally = Tally::default();
     match job.as_str() {
         "headers" => damaged_headers(runs(4000), &mut tally),
+        "captures" => captures::damaged(runs(600), &mut tally),
         "cuts" => truncations(&mut tally),
         "texts" => mangled_texts(runs(10_000), &mut tally),
         other => panic!("no job `{other}`"),
@@ -809,6 +812,11 @@ fn work(job: &str) {
 #[test]
 fn damaged_headers_are_refused_or_planned() {
     work("headers");
+}
+
+#[test]
+fn damaged_captures_are_refused_or_planned() {
+    work("captures");
 }
 
 #[test]

@@ -1,0 +1,228 @@
+//! Captured graphs of a widely used engine: read back, planned, and run whole and split, with random weights and with
+//! those of golden models.
+//!
+//! Nothing but the golden tests' inputs knows a name, and nothing an architecture: what a capture says of memory is all
+//! there is.
+
+mod golden;
+mod native;
+mod quality;
+mod split;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tpc::capture::{self, Captured};
+use tpc::golden::distance;
+use tpc_ir::op::{InputKind, Op};
+use tpc_ir::verify::verify;
+use tpc_ir::{Bindings, DType, Dim, Graph, Symbol, TensorType};
+use tpc_passes::factors::Factors;
+use tpc_passes::lower::lower;
+use tpc_passes::plan::{PlanRequest, Planned, Topology, Workload, plan};
+use tpc_passes::shard::shard;
+use tpc_runtime::reference::{Interpreter, MemoryWeights, Options, Tensor};
+
+/// The numbers of devices that every capture is planned for.
+const DEVICES: [usize; 5] = [2, 3, 4, 5, 8];
+
+/// The most that the split programs may differ from the whole graph: both compute in f64.
+const AGAINST_WHOLE: f64 = 1e-10;
+
+fn stem(path: &Path) -> String {
+    path.file_stem()
+        .expect("a file name")
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Reads a capture, of which nothing is worth a note.
+fn read(text: &str, name: &str) -> Result<Captured, String> {
+    let captured = capture::read(text, name).map_err(|e| format!("read: {e}"))?;
+    match captured.notes.first() {
+        None => Ok(captured),
+        Some(note) => Err(format!("note {}: {note}", note.code)),
+    }
+}
+
+/// The graph is valid, and its factors are inferred without cutting any.
+fn infer(graph: &Graph) -> Result<(), String> {
+    verify(graph).map_err(|e| format!("verify: {}", e[0]))?;
+    let factors = Factors::infer(graph);
+    if let Some((inst, cut)) = factors.opaque.first() {
+        let op = graph.inst(*inst).op.name();
+        return Err(format!("factors: {inst} {op}: {cut}"));
+    }
+    if !factors.is_stable(graph) {
+        return Err("factors: a second pass refines something".to_owned());
+    }
+    Ok(())
+}
+
+/// A plan with what was made of it.
+struct Divided {
+    planned: Planned,
+    sharded: Graph,
+    programs: Graph,
+}
+
+/// The verified plan for so many devices.
+fn divide(graph: &Graph, devices: usize) -> Result<Divided, String> {
+    let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
+    let workload = Workload::new(4096, 4096, 512, 1);
+    let request = PlanRequest::new(Topology::default(), workload, names);
+    carry_out(plan(graph, &request), devices)
+}
+
+/// The verified sharded graph and programs of a plan.
+fn carry_out(planned: Planned, devices: usize) -> Result<Divided, String> {
+    let p = &planned;
+    let sharded = shard(&p.graph, &p.factors, &p.analysis, &p.users, &p.choice)
+        .map_err(|e| format!("shard for {devices}: {e}"))?;
+    verify(&sharded).map_err(|e| format!("sharded for {devices}: {}", e[0]))?;
+    let programs = lower(&sharded).map_err(|e| format!("lower for {devices}: {e}"))?;
+    verify(&programs).map_err(|e| format!("programs for {devices}: {}", e[0]))?;
+    Ok(Divided {
+        planned,
+        sharded,
+        programs,
+    })
+}
+
+/// The graph with exact caches and masks: rounding to f16 may turn a difference of the last bit into one of f16's.
+fn exact(mut graph: Graph) -> Graph {
+    let values: Vec<_> = graph.values().map(|(v, _)| v).collect();
+    for v in values {
+        let ty = &mut graph.value_mut(v).ty;
+        if ty.dtype == DType::F16 {
+            ty.dtype = DType::F32;
+        }
+    }
+    graph
+}
+
+/// Numbers from −1 to 1, the same for the same name.
+fn noise(name: &str) -> impl FnMut() -> f64 {
+    let hash = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
+    let seed = name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
+    let mut rng = super::random::Rng::new(seed);
+    move || rng.real()
+}
+
+/// Random weights for a graph.
+fn random_weights(graph: &Graph) -> MemoryWeights {
+    let mut out = MemoryWeights::new();
+    for (_, data) in graph.insts() {
+        let Op::Weight(w) = &data.op else { continue };
+        let ty = &graph.value(data.results[0]).ty;
+        let constant = |d: &Dim| d.as_const().expect("weights have constant sizes");
+        let ne = ty.dims.each_ref().map(constant);
+        assert_eq!(ty.dtype, DType::F32, "captures have f32 weights");
+        // Matrices keep the size of what they multiply.
+        let scale = if ne[1] > 1 {
+            (3.0 / ne[0] as f64).sqrt()
+        } else {
+            1.0
+        };
+        let mut next = noise(&w.tensor);
+        let n = ne.iter().product();
+        let values: Vec<f32> = (0..n).map(|_| (next() * scale) as f32).collect();
+        out.insert_f32(w.tensor.clone(), ne, &values);
+    }
+    out
+}
+
+fn named(kind: &InputKind) -> &str {
+    match kind {
+        InputKind::Other(name) => name,
+        other => panic!("captures name their inputs, this is {other:?}"),
+    }
+}
+
+fn sizes(ty: &TensorType, bindings: &Bindings) -> [usize; 4] {
+    let size = |d: &Dim| d.eval(bindings).expect("small") as usize;
+    ty.dims.each_ref().map(size)
+}
+
+/// The named outputs of two batches, of which the second sees the states that the first left.
+fn run_at_random(
+    graph: &Graph,
+    weights: &MemoryWeights,
+    batch: &[(Symbol, u64)],
+) -> Result<BTreeMap<String, Vec<f64>>, String> {
+    let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
+    let bindings = batch.iter().fold(Bindings::default(), bind);
+    let cells = [Symbol::NKv, Symbol::NCtx, Symbol::NKvSwa, Symbol::NCtxSwa].map(Dim::symbol);
+    let mut interpreter =
+        Interpreter::new(graph, weights, Options::default()).map_err(|e| format!("load: {e}"))?;
+    let mut out = BTreeMap::new();
+    for turn in 0..2 {
+        let mut inputs = |kind: &InputKind, ty: &TensorType| {
+            let dims = sizes(ty, &bindings);
+            let n: usize = dims.iter().product();
+            if ty.dtype.is_integer() {
+                // Eight tokens, and nothing that an index counts along has fewer but the one cell of recurrent states.
+                let at = |i: usize| if turn == 0 { i } else { n - 1 - i };
+                Tensor::ints_of(dims, (0..n).map(|i| (at(i) % 8) as i64).collect())
+            } else if cells.contains(&ty.dims[0]) {
+                Tensor::reals_of(dims, vec![0.0; n])
+            } else {
+                let mut next = noise(named(kind));
+                Tensor::reals_of(dims, (0..n).map(|_| next()).collect())
+            }
+        };
+        let made = interpreter
+            .run(&bindings, &mut inputs)
+            .map_err(|e| format!("run: {e}"))?;
+        for (name, tensor) in made {
+            let values = tensor.reals().map_err(|e| e.to_string())?.to_vec();
+            out.insert(format!("{name} of batch {turn}"), values);
+        }
+    }
+    Ok(out)
+}
+
+/// A graph as captured, with exact numbers and random weights, and what it answers.
+struct Whole {
+    graph: Graph,
+    batch: Vec<(Symbol, u64)>,
+    weights: MemoryWeights,
+    answers: BTreeMap<String, Vec<f64>>,
+}
+
+impl Whole {
+    fn of(captured: Captured) -> Result<Whole, String> {
+        let graph = exact(captured.graph);
+        let weights = random_weights(&graph);
+        let answers = run_at_random(&graph, &weights, &captured.batch)?;
+        for (name, answer) in &answers {
+            let size: f64 = answer.iter().map(|x| x * x).sum();
+            if !size.is_normal() {
+                return Err(format!("{name} has the size {size}"));
+            }
+        }
+        Ok(Whole {
+            graph,
+            batch: captured.batch,
+            weights,
+            answers,
+        })
+    }
+
+    /// Whether programs answer the same.
+    fn compare(&self, programs: &Graph) -> Result<(), String> {
+        let parts = run_at_random(programs, &self.weights, &self.batch)?;
+        for (name, expected) in &self.answers {
+            let d = distance(expected.iter().copied(), parts[name].iter().copied());
+            if d.nmse > AGAINST_WHOLE {
+                return Err(format!("{name}: NMSE {:e}", d.nmse));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! The graphs that tpc makes of model files, written as an engine would capture them: read back they plan as the model
+//! files do.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tpc::capture;
+use tpc::pipeline::Compiled;
+use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
+use tpc_passes::plan::plan as choose;
+
+use super::writer::capture;
+use super::{carry_out, stem};
+use crate::support::{placement, plan};
+
+/// Sizes of a batch that no model has.
+pub(super) fn batch() -> Bindings {
+    Bindings::default()
+        .with(Symbol::NTokens, 11)
+        .with(Symbol::NOutputs, 7)
+        .with(Symbol::NKv, 1013)
+        .with(Symbol::NCtx, 2027)
+        .with(Symbol::NKvSwa, 509)
+        .with(Symbol::NCtxSwa, 1021)
+}
+
+/// Bytes of weights per device.
+fn held(programs: &Graph) -> Vec<u64> {
+    let mut out = vec![0; programs.devices.len()];
+    for (_, data) in programs.insts() {
+        let v = data.results[0];
+        if let (Op::Weight(_), Place::Device(d)) = (&data.op, programs.value(v).place) {
+            let bytes = programs.value(v).ty.bytes(&Bindings::default());
+            out[d.index()] += bytes.expect("weights have constant sizes");
+        }
+    }
+    out
+}
+
+fn sums(sharded: &Graph) -> usize {
+    let insts = sharded.insts();
+    insts
+        .filter(|(_, d)| matches!(d.op, Op::AllReduce(_)))
+        .count()
+}
+
+/// Plans a model's graph and its capture; what the capture took, without verification.
+fn check(name: &str, native: &Compiled) -> Duration {
+    let devices = native.request.devices.len();
+    let what = format!("{name} on {devices}");
+    let text = capture(&native.model.graph, batch());
+    let start = Instant::now();
+    let captured = capture::read(&text, name).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let planned = choose(&captured.graph, &native.request);
+    let took = start.elapsed();
+    println!(
+        "| {name} | {devices} | {} | {} | {} | {:.0} ms |",
+        captured.n_layer,
+        captured.graph.insts().len(),
+        planned.choice.distinct,
+        took.as_secs_f64() * 1e3
+    );
+    assert!(captured.notes.is_empty(), "{what}: {:?}", captured.notes);
+    let layers = native.model.summary.n_layer;
+    assert_eq!(u64::from(captured.n_layer), layers, "{what}");
+    // The first layer may begin elsewhere than in the description of the model, and differ from the others by that.
+    let (own, kinds) = (planned.choice.distinct, native.planned.choice.distinct);
+    assert!(
+        own <= kinds + 1,
+        "{what}: {own} kinds of layers, not {kinds}"
+    );
+    let again = carry_out(planned, devices);
+    let again = again.unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert_eq!(held(&again.programs), held(&native.programs), "{what}");
+    assert_eq!(sums(&again.sharded), sums(&native.sharded), "{what}");
+    took
+}
+
+#[test]
+fn native_graphs_plan_alike_when_captured() {
+    let mut compared = 0;
+    let all = tpc_tests::headers();
+    for path in all.iter().chain(&tpc_tests::goldens()) {
+        for devices in [2, 3, 8] {
+            let Some((_, native)) = plan(path, &placement(devices)) else {
+                break;
+            };
+            check(&stem(path), &native);
+            compared += 1;
+        }
+    }
+    assert!(compared >= 30, "the repository has ten headers");
+}
+
+/// Reading, inference and choice of a model of real size take some tenths of a second; the limit is for a busy machine
+/// and code that is not optimised.
+const LIMIT: Duration = Duration::from_secs(5);
+
+#[test]
+fn captures_of_real_size_plan_in_no_time() {
+    let mut planned = 0;
+    for path in tpc_tests::headers() {
+        let Some((_, native)) = plan(&path, &placement(8)) else {
+            continue;
+        };
+        let took = check(&stem(&path), &native);
+        assert!(took < LIMIT, "{}: {took:?}", stem(&path));
+        planned += 1;
+    }
+    assert!(planned >= 10, "the repository has ten headers");
+}
+
+/// Devices of the test below.
+const MANY: usize = 8;
+
+/// The most that the busiest device may hold, in even shares.
+const EVEN: f64 = 1.10;
+
+/// Models whose weights eight devices cannot share that evenly, with what they can and the reason.
+const UNEVEN: &[(&str, f64, &str)] = &[];
+
+fn busiest(path: &Path) -> Option<f64> {
+    let (_, native) = plan(path, &placement(MANY))?;
+    let held = held(&native.programs);
+    let most = held.iter().copied().max().unwrap_or(0);
+    Some(most as f64 * MANY as f64 / native.size.bytes as f64)
+}
+
+#[test]
+fn eight_devices_share_real_models_evenly() {
+    for path in tpc_tests::headers() {
+        let name = stem(&path);
+        let Some(share) = busiest(&path) else {
+            continue;
+        };
+        let known = UNEVEN.iter().find(|u| name.starts_with(u.0));
+        let limit = known.map_or(EVEN, |u| u.1);
+        println!("| {name} | {share:.3} | {limit:.2} |");
+        assert!(share <= limit, "{name}: {share:.3} of an even share");
+    }
+}

@@ -1,0 +1,295 @@
+//! How good the plans of captured graphs are: what is held twice, what is communicated, and how even the load is.
+//!
+//! The captured models are tiny: two heads are the most that many of them have, and what has two heads is no work for
+//! eight devices. So the load is compared with what heads allow.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tpc_ir::factor::Var;
+use tpc_ir::{Bindings, Graph, Op, Place, Value};
+use tpc_passes::plan::refusal;
+
+use super::{DEVICES, Divided, divide, read, stem, text};
+
+/// Figures of a plan. Bytes are those of weights.
+#[derive(Clone, Debug)]
+struct Quality {
+    devices: usize,
+    all: u64,
+    /// In tensors that are split.
+    split: u64,
+    /// Held beyond one copy.
+    twice: u64,
+    /// The busiest device's over an even share.
+    busiest: f64,
+    /// The same if every tensor were shared as evenly as its heads allow.
+    possible: f64,
+    /// All-reduces of values, per layer; behind the last layer those outside of layers.
+    sums: Vec<usize>,
+    /// All-reduces of the statistics of norms, in the same order.
+    norms: Vec<usize>,
+    /// Collectives of any other kind.
+    others: usize,
+}
+
+fn bytes(graph: &Graph, v: Value) -> u64 {
+    let bytes = graph.value(v).ty.bytes(&Bindings::default());
+    bytes.expect("weights have constant sizes")
+}
+
+/// The factors that count heads of attention or of a recurrence.
+fn heads(d: &Divided) -> BTreeSet<Var> {
+    let mut out = BTreeSet::new();
+    for (_, data) in d.planned.graph.insts() {
+        let (operands, axis) = match data.op {
+            Op::FlashAttn(_) => (&data.operands[..3], 2),
+            Op::SsmScan(_) => (&data.operands[1..2], 1),
+            Op::GatedDeltaNet(_) => (&data.operands[..3], 1),
+            _ => continue,
+        };
+        for v in operands {
+            let terms = &d.planned.analysis.terms[v.index()];
+            out.extend(terms.iter().flat_map(|t| &t.axes[axis]));
+        }
+    }
+    out
+}
+
+/// The busiest device's even shares if every part of every tensor were divided by its heads as evenly as they are many,
+/// or evenly where it has no heads but something else that may be split.
+fn possible(d: &Divided, devices: usize) -> f64 {
+    let (factors, analysis) = (&d.planned.factors, &d.planned.analysis);
+    let heads = heads(d);
+    let size = |v: Var| factors.space.size(v).as_const().unwrap_or(1);
+    let (mut held, mut all) = (0.0, 0.0);
+    for (_, data) in d.planned.graph.insts() {
+        let Op::Weight(_) = data.op else { continue };
+        for term in &analysis.terms[data.results[0].index()] {
+            let n: u64 = term.leaves().map(size).product();
+            let among_heads: u64 = term
+                .leaves()
+                .filter(|l| heads.contains(l))
+                .map(size)
+                .product();
+            let free =
+                |l: Var| refusal(factors, analysis, l).is_none() && size(l) >= devices as u64;
+            let n_devices = devices as u64;
+            let share = if term.leaves().any(|l| heads.contains(&l)) {
+                among_heads.div_ceil(n_devices) as f64 / among_heads as f64
+            } else if term.leaves().any(free) {
+                1.0 / n_devices as f64
+            } else {
+                1.0
+            };
+            all += n as f64;
+            held += n as f64 * share;
+        }
+    }
+    held * devices as f64 / all
+}
+
+impl Quality {
+    fn of(n_layer: u32, d: &Divided, devices: usize) -> Quality {
+        let (mut all, mut split, mut others) = (0, 0, 0);
+        let mut sums = vec![0; n_layer as usize + 1];
+        let mut norms = sums.clone();
+        for (_, data) in d.sharded.insts() {
+            let result = data.results[0];
+            match &data.op {
+                Op::Weight(_) => {
+                    let n = bytes(&d.sharded, result);
+                    all += n;
+                    if d.sharded.value(result).sharding.is_split() {
+                        split += n;
+                    }
+                }
+                Op::AllReduce(_) => {
+                    let is_norm = matches!(d.sharded.def_op(data.operands[0]), Op::NormStats(_));
+                    let of = if is_norm { &mut norms } else { &mut sums };
+                    of[data.layer.unwrap_or(n_layer) as usize] += 1;
+                }
+                op => others += usize::from(op.is_collective()),
+            }
+        }
+        let mut held: BTreeMap<Place, u64> = BTreeMap::new();
+        for (_, data) in d.programs.insts() {
+            if let Op::Weight(_) = data.op {
+                let v = data.results[0];
+                *held.entry(d.programs.value(v).place).or_default() += bytes(&d.programs, v);
+            }
+        }
+        let busiest = held.values().copied().max().unwrap_or(0);
+        Quality {
+            devices,
+            all,
+            split,
+            twice: held.values().sum::<u64>() - all,
+            busiest: busiest as f64 * devices as f64 / all as f64,
+            possible: possible(d, devices),
+            sums,
+            norms,
+            others,
+        }
+    }
+
+    fn row(&self, name: &str) -> String {
+        let share = |n: u64| 100.0 * n as f64 / self.all as f64;
+        let list = |of: &[usize]| {
+            let n: Vec<String> = of.iter().map(ToString::to_string).collect();
+            n.join(" ")
+        };
+        format!(
+            "| {name} | {} | {:.1} | {:.1} | {:.1} | {} | {} | {:.3} | {:.3} |",
+            self.devices,
+            share(self.split),
+            share(self.all - self.split),
+            share(self.twice),
+            list(&self.sums),
+            list(&self.norms),
+            self.busiest,
+            self.possible,
+        )
+    }
+}
+
+/// Captures of which a layer needs another number of all-reduces than two, one after its mixer of tokens and one after
+/// its feed-forward, whatever the number of devices.
+const SUMS: &[(&str, &[usize], &str)] = &[
+    (
+        "cohere2",
+        &[1],
+        "attention and feed-forward run side by side",
+    ),
+    (
+        "command-r",
+        &[1],
+        "attention and feed-forward run side by side",
+    ),
+    (
+        "falcon-dense",
+        &[1],
+        "attention and feed-forward run side by side",
+    ),
+    ("phi2", &[1], "attention and feed-forward run side by side"),
+    ("mamba2", &[1], "there is no feed-forward"),
+    (
+        "nemotron_h_moe",
+        &[1, 2],
+        "a layer has one mixer only; a feed-forward belongs to the layer before",
+    ),
+    (
+        "deepseek2",
+        &[3],
+        "the low rank of queries is split, for there is but one head",
+    ),
+    (
+        "mistral4",
+        &[3],
+        "the low rank of queries is split, for there is but one head",
+    ),
+    (
+        "minicpm3",
+        &[2, 3],
+        "the low rank of queries is split where the two heads do not serve",
+    ),
+];
+
+/// Captures with norms over split axes, with the most of them in a layer.
+const NORMS: &[(&str, usize, &str)] = &[
+    ("olmo2", 2, "queries and keys are normalised over all heads"),
+    ("olmoe", 2, "queries and keys are normalised over all heads"),
+    (
+        "minimax-m2",
+        2,
+        "queries and keys are normalised over all heads",
+    ),
+    ("deepseek2", 1, "the low rank of queries is normalised"),
+    ("mistral4", 1, "the low rank of queries is normalised"),
+    ("minicpm3", 1, "the low rank of queries is normalised"),
+    (
+        "falcon-h1",
+        1,
+        "two heads are split by the elements of their values, over which a norm runs",
+    ),
+    (
+        "granitehybrid",
+        1,
+        "two heads are split by the elements of their values, over which a norm runs",
+    ),
+    (
+        "mamba2",
+        1,
+        "two heads are split by the elements of their values, over which a norm runs",
+    ),
+    (
+        "nemotron_h_moe",
+        1,
+        "two heads are split by the elements of their values, over which a norm runs",
+    ),
+    (
+        "qwen3",
+        1,
+        "two heads are split by the elements of their values, over which a norm runs",
+    ),
+];
+
+/// Captures whose keys and values come of one latent row, which is attended to by its whole length: its projections are
+/// mirrored, and where there is but one head so are those of its queries.
+const LATENT: &[&str] = &["deepseek2", "mistral4", "minicpm3"];
+
+/// The least share of the bytes that is in split tensors, where nothing is latent.
+const SPLIT: f64 = 0.96;
+
+/// How far the busiest device may be above what heads allow.
+const NEAR: f64 = 1.07;
+
+/// Captures where it may be further above, for the sake of other things than weights.
+const FURTHER: &[(&str, f64, &str)] = &[(
+    "qwen35mtp",
+    1.14,
+    "states are split by the elements of values on more devices than there are heads; queries and keys then stay whole",
+)];
+
+#[test]
+fn plans_are_as_good_as_heads_allow() {
+    println!(
+        "| graph | devices | split % | whole % | held again % | all-reduces per layer, and outside | of norms | busiest / \
+         even | possible by heads |\n|---|---|---|---|---|---|---|---|---|"
+    );
+    for path in tpc_tests::captures() {
+        let name = stem(&path);
+        let captured = read(&text(&path), &name).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for devices in DEVICES {
+            let d = divide(&captured.graph, devices).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let q = Quality::of(captured.n_layer, &d, devices);
+            println!("{}", q.row(&name));
+            q.check(&name, &format!("{name} on {devices}: {q:?}"));
+        }
+    }
+}
+
+impl Quality {
+    fn check(&self, name: &str, what: &str) {
+        let of = |n: &&str| name.starts_with(*n);
+        let latent = LATENT.iter().any(of);
+        let layers = self.sums.len() - 1;
+        let sums = SUMS.iter().find(|s| of(&s.0)).map_or(&[2][..], |s| s.1);
+        assert!(
+            self.sums[..layers].iter().all(|n| sums.contains(n)),
+            "{what}"
+        );
+        // Embeddings that are looked up where their rows are.
+        assert!(self.sums[layers] <= 1, "{what}");
+        let norms = NORMS.iter().find(|s| of(&s.0)).map_or(0, |s| s.1);
+        assert!(self.norms[..layers].iter().all(|&n| n <= norms), "{what}");
+        assert_eq!((self.norms[layers], self.others), (0, 0), "{what}");
+        if !latent {
+            assert!(self.split as f64 >= SPLIT * self.all as f64, "{what}");
+            let near = FURTHER.iter().find(|s| of(&s.0)).map_or(NEAR, |s| s.1);
+            // What stays whole is little, but every device has it.
+            let whole =
+                (self.all - self.split) as f64 / self.all as f64 * (self.devices - 1) as f64;
+            assert!(self.busiest <= near * self.possible + whole, "{what}");
+        }
+    }
+}
