@@ -81,7 +81,8 @@ pub const CODES: &[CodeDoc] = &[
         title: "cache type does not fit",
         doc: "A row of the KV cache is a head, and quantised types store whole blocks. Example: `--cache-type-k q8_0` \
               (blocks of 32) with heads of 80 elements. Types that cannot be written at run time, such as q4_k, \
-              do not fit any model. Cure: use f16, or a type whose blocks divide the head.",
+              do not fit any model. Keys and values are checked apart, layer by layer. Cure: use f16 (f32, bf16), or a \
+              type whose blocks divide the head.",
     },
     CodeDoc {
         code: "TPC0161",

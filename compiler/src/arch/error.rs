@@ -67,11 +67,15 @@ pub enum ArchError {
     },
     #[error("tensor {present} is there but {missing} is not")]
     HalfPair { present: String, missing: String },
-    #[error("a cache of {dtype} cannot hold {what} of {size} elements: {reason}")]
+    #[error(
+        "a cache of {dtype} cannot hold the {what} of layer {layer}, {size} elements each: {reason}"
+    )]
     CacheType {
+        option: &'static str,
         dtype: DType,
         what: &'static str,
         size: u64,
+        layer: u32,
         reason: &'static str,
     },
     #[error("a context of {found} tokens is too long: {limit} positions are learned ({key})")]
@@ -159,11 +163,12 @@ impl ArchError {
             ArchError::WrongElements { .. } | ArchError::HalfPair { .. } => {
                 "convert the model again with a current llama.cpp".into()
             }
-            ArchError::CacheType { .. } => {
-                "choose f16, or another of f32 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl whose blocks (32 elements) divide \
-                 the size of a head"
-                    .into()
-            }
+            ArchError::CacheType { option, size, .. } if size.is_multiple_of(32) => format!(
+                "choose f16, or another of f32 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl, with {option}"
+            ),
+            ArchError::CacheType { option, .. } => format!(
+                "choose f16, or else f32 or bf16, with {option}: quantised types store blocks of 32 elements"
+            ),
             ArchError::ContextTooLong { limit, .. } => format!("use --ctx-size {limit} or less"),
             ArchError::Misfit { .. } => {
                 "this is an error of tpc or of an architecture's description: please report it with the file's header"

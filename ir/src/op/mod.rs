@@ -6,6 +6,7 @@
 mod attention;
 mod attrs;
 mod collective;
+mod constant;
 mod elementwise;
 mod expert;
 mod grouping;
@@ -26,6 +27,7 @@ mod types;
 pub use attention::{FlashAttn, HeadWindow, SoftMax};
 pub use attrs::{Attr, AttrError, AttrReader, Attrs, quoted};
 pub use collective::{AllGather, AllReduce, AllToAll, Copy, ReduceScatter};
+pub use constant::Hadamard;
 pub use elementwise::{Binary, BinaryKind, Clamp, Glu, GluKind, Scale, Unary, UnaryKind};
 pub use expert::{AddId, MulMatId};
 pub use grouping::{Grouping, Piece, pieces};
@@ -155,6 +157,7 @@ ops! {
     Weight,
     Input,
     State,
+    Hadamard,
     Unary,
     Binary,
     Scale,
@@ -195,7 +198,10 @@ ops! {
 impl Op {
     /// Whether this op defines a value from nothing in the graph.
     pub const fn is_leaf(&self) -> bool {
-        matches!(self, Op::Weight(_) | Op::Input(_) | Op::State(_))
+        matches!(
+            self,
+            Op::Weight(_) | Op::Input(_) | Op::State(_) | Op::Hadamard(_)
+        )
     }
 
     /// Whether this op moves data between places or devices.

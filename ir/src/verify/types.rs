@@ -193,6 +193,7 @@ fn reads_blocks(op: &Op, operand: usize) -> bool {
         Op::Weight(_)
         | Op::Input(_)
         | Op::State(_)
+        | Op::Hadamard(_)
         | Op::Unary(_)
         | Op::Binary(_)
         | Op::Scale(_)

@@ -142,7 +142,9 @@ impl Pricer<'_> {
         let out = self.elements(result, set, rank, b);
         let opd = |i: usize| self.elements(data.operands[i], set, rank, b);
         match &data.op {
-            Op::Weight(_) | Op::Input(_) | Op::State(_) | Op::Copy(_) => Work::default(),
+            Op::Weight(_) | Op::Input(_) | Op::State(_) | Op::Hadamard(_) | Op::Copy(_) => {
+                Work::default()
+            }
             Op::Reshape(_) | Op::Permute(_) | Op::Slice(_) | Op::SetRows(_) | Op::SetSlice(_) => {
                 Work::default()
             }

@@ -64,6 +64,7 @@ impl Transfers {
             Op::Weight(_)
             | Op::Input(_)
             | Op::State(_)
+            | Op::Hadamard(_)
             | Op::Unary(_)
             | Op::Binary(_)
             | Op::Scale(_)

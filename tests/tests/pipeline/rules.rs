@@ -220,6 +220,25 @@ fn mul_mat_pair(b: &mut Builder) -> Value {
     b.push(Binary { kind }, operands)
 }
 
+/// Heads rotated by blocks, with a block's axis of its own or with all else on one axis.
+fn rotation(b: &mut Builder) -> Value {
+    let n = 1 << b.rng.range(0, 3);
+    let (blocks, heads, t) = (d(b.rng.range(1, 3)), d(b.rng.range(1, 8)), b.t());
+    let width = blocks.checked_mul(&d(n)).expect("small");
+    let whole = [width, heads.clone(), t.clone(), d(1)];
+    let x = b.real(whole.clone());
+    let rest = Dim::product(&[blocks.clone(), heads.clone(), t.clone()]).expect("small");
+    let cut = if b.rng.one_in(2) {
+        [d(n), blocks, heads, t]
+    } else {
+        [d(n), rest, d(1), d(1)]
+    };
+    let x = b.push(Reshape { dims: cut }, vec![x]);
+    let matrix = b.push(Hadamard { n }, Vec::new());
+    let y = b.push(MulMat, vec![matrix, x]);
+    b.push(Reshape { dims: whole }, vec![y])
+}
+
 fn expert_parts(b: &mut Builder) -> (u64, u64, Dim) {
     (b.rng.range(1, 5), b.rng.range(1, 3), b.t())
 }
@@ -684,6 +703,7 @@ const CASES: &[(&str, Case)] = &[
     ("norm_apply", norm_apply),
     ("mul_mat", mul_mat),
     ("mul_mat pair", mul_mat_pair),
+    ("rotation", rotation),
     ("mul_mat_id", mul_mat_id),
     ("add_id", add_id),
     ("experts", experts),

@@ -6,6 +6,7 @@ use tpc_ir::{Dim, Value};
 use super::LayerContext;
 use super::builder::Builder;
 use super::kv_cache::{self, Kind, Span};
+use super::rotation::Rotation;
 use super::{norm, rope};
 use crate::arch::description::{Presence, QkNorm, QkvForm, ScaleOn, ValueNorm, Values};
 use crate::arch::error::ArchError;
@@ -59,13 +60,22 @@ pub(in crate::arch) fn attention(
     if form.scale_on == ScaleOn::Queries {
         q = b.scale(q, layer.attention_scale, "Qcur_scaled")?;
     }
-    let k = heads(b, cx, qkv.k, &keys)?;
+    let mut k = heads(b, cx, qkv.k, &keys)?;
     let v = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
     let v = b.reshape(qkv.v, v, "Vcur")?;
-    let v = match form.value_norm {
+    let mut v = match form.value_norm {
         ValueNorm::None => v,
         ValueNorm::Head => norm::plain(b, &cx.model, v, "Vcur_normed")?,
     };
+    let options = cx.model.options;
+    if let Some(rotation) = Rotation::of_keys(options.cache_type_k, layer.heads.dk) {
+        q = rotation.apply(b, q, "Qcur_rot")?;
+        k = rotation.apply(b, k, "Kcur_rot")?;
+    }
+    let values = Rotation::of_values(options.cache_type_v, layer.heads.dv);
+    if let Some(rotation) = values {
+        v = rotation.apply(b, v, "Vcur_rot")?;
+    }
     let k = kv_cache::store(b, cx, Kind::Keys, k)?;
     let v = kv_cache::store(b, cx, Kind::Values, v)?;
     let q = b.swap_heads(q, "q")?;
@@ -86,7 +96,10 @@ pub(in crate::arch) fn attention(
         softcap: hp.attention_softcap,
         heads: None,
     };
-    let y = b.push(flash, operands, "kqv")?;
+    let mut y = b.push(flash, operands, "kqv")?;
+    if let Some(rotation) = values {
+        y = rotation.apply(b, y, "kqv_rot")?;
+    }
     let y = b.reshape(y, [layer.out_width.n.into(), b.n_tokens()], "kqv_out")?;
     b.linear(
         "attn_output",

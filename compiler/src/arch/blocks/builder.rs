@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::op::{
-    Binary, BinaryKind, Inferred, Input, InputKind, MulMat, Permute, Reshape, Scale, Slice, State,
-    Unary, UnaryKind, Weight,
+    Binary, BinaryKind, Hadamard, Inferred, Input, InputKind, MulMat, Permute, Reshape, Scale,
+    Slice, State, Unary, UnaryKind, Weight,
 };
-use tpc_ir::{DType, Dim, Graph, Op, Output, Place, Symbol, TensorType, Value};
+use tpc_ir::{DType, Dim, Graph, Op, Output, Place, RANK, Symbol, TensorType, Value};
 
 use crate::arch::description::Presence;
 use crate::arch::error::ArchError;
@@ -29,6 +29,7 @@ pub(in crate::arch) struct Builder<'a> {
     found: BTreeMap<String, Option<Found>>,
     weights: BTreeMap<String, Value>,
     inputs: Vec<(InputKind, Value)>,
+    hadamards: BTreeMap<u64, Value>,
     states: Vec<Output>,
 }
 
@@ -47,6 +48,7 @@ impl<'a> Builder<'a> {
             found: BTreeMap::new(),
             weights: BTreeMap::new(),
             inputs: Vec::new(),
+            hadamards: BTreeMap::new(),
             states: Vec::new(),
         }
     }
@@ -185,6 +187,23 @@ impl<'a> Builder<'a> {
         let value = self.outside(true, |b| b.leaf(op, TensorType::new(dtype, dims), name));
         self.inputs.push((kind, value));
         value
+    }
+
+    /// The Walsh–Hadamard matrix of order `n`, the same value at every use.
+    pub(in crate::arch) fn hadamard(&mut self, n: u64) -> Value {
+        if let Some(&value) = self.hadamards.get(&n) {
+            return value;
+        }
+        let ty = TensorType::new(DType::F32, [n, n].map(Dim::constant));
+        let name = format!("hadamard_{n}");
+        let value = self.outside(true, |b| b.leaf(Hadamard { n }, ty, &name));
+        self.hadamards.insert(n, value);
+        value
+    }
+
+    /// The sizes of a value.
+    pub(in crate::arch) fn dims(&self, value: Value) -> &[Dim; RANK] {
+        &self.graph.value(value).ty.dims
     }
 
     /// A state of the graph.

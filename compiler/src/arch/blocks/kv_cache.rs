@@ -63,22 +63,12 @@ pub(super) fn store(
     kind: Kind,
     new: Value,
 ) -> Result<Value, ArchError> {
-    let heads = cx.layer.heads;
-    let (stem, dtype, what, d) = match kind {
-        Kind::Keys => (
-            "cache_k",
-            cx.model.options.cache_type_k,
-            "key heads",
-            heads.dk,
-        ),
-        Kind::Values => (
-            "cache_v",
-            cx.model.options.cache_type_v,
-            "value heads",
-            heads.dv,
-        ),
+    let (heads, options) = (cx.layer.heads, cx.model.options);
+    let (stem, dtype, d) = match kind {
+        Kind::Keys => ("cache_k", options.cache_type_k, heads.dk),
+        Kind::Values => ("cache_v", options.cache_type_v, heads.dv),
     };
-    check(dtype, what, d)?;
+    check(dtype, kind, d, cx.layer.index)?;
     let span = Span::of(cx.layer.windowed);
     let ty = TensorType::new(
         dtype,
@@ -92,7 +82,7 @@ pub(super) fn store(
     b.swap_heads(used, stem)
 }
 
-fn check(dtype: DType, what: &'static str, size: u64) -> Result<(), ArchError> {
+fn check(dtype: DType, kind: Kind, size: u64, layer: u32) -> Result<(), ArchError> {
     let reason = if !CACHE_TYPES.contains(&dtype) {
         "it cannot be written at run time"
     } else if !size.is_multiple_of(dtype.block_len()) {
@@ -100,10 +90,16 @@ fn check(dtype: DType, what: &'static str, size: u64) -> Result<(), ArchError> {
     } else {
         return Ok(());
     };
+    let (option, what) = match kind {
+        Kind::Keys => ("--cache-type-k", "key heads"),
+        Kind::Values => ("--cache-type-v", "value heads"),
+    };
     Err(ArchError::CacheType {
+        option,
         dtype,
         what,
         size,
+        layer,
         reason,
     })
 }

@@ -12,6 +12,7 @@ mod kv_cache;
 mod moe;
 pub(in crate::arch) mod norm;
 mod rope;
+mod rotation;
 
 pub use kv_cache::CACHE_TYPES;
 

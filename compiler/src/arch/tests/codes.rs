@@ -59,9 +59,11 @@ fn every_error() -> Vec<ArchError> {
             missing: name,
         },
         ArchError::CacheType {
+            option: "--cache-type-k",
             dtype: DType::Q4K,
             what: "key heads",
             size: 80,
+            layer: 0,
             reason: "r",
         },
         ArchError::ContextTooLong {

@@ -158,6 +158,33 @@ fn cache_types_must_fit_the_heads() {
 }
 
 #[test]
+fn blocks_of_a_cache_stay_within_heads_of_keys_and_of_values() {
+    let with = |key: &str, cache_type_k, cache_type_v| {
+        let mut pairs = metadata("llama");
+        set(&mut pairs, key, 48u32);
+        let options = LowerOptions {
+            cache_type_k,
+            cache_type_v,
+            ..OPTIONS
+        };
+        let metadata = Metadata::from_pairs("test.gguf", pairs).unwrap();
+        expected_tensors(&metadata, &options, |_| true).map_err(|e| (e.to_string(), e.help()))
+    };
+    let (k, v) = ("llama.attention.key_length", "llama.attention.value_length");
+    assert!(with(k, DType::F16, DType::Q8_0).is_ok());
+    assert!(with(v, DType::Q8_0, DType::F16).is_ok());
+    let (message, help) = with(k, DType::Q5_1, DType::F16).unwrap_err();
+    assert_eq!(
+        message,
+        "a cache of q5_1 cannot hold the key heads of layer 0, 48 elements each: its blocks would run across heads"
+    );
+    assert!(help.contains("--cache-type-k"), "{help}");
+    let (message, help) = with(v, DType::F16, DType::Iq4Nl).unwrap_err();
+    assert!(message.contains("value heads of layer 0, 48"), "{message}");
+    assert!(help.contains("--cache-type-v"), "{help}");
+}
+
+#[test]
 fn learned_positions_bound_the_context() {
     let mut pairs = metadata("gpt2");
     set(&mut pairs, "gpt2.context_length", 511u32);

@@ -1,15 +1,30 @@
-//! Leaves: they have no operands, so what they are comes from the interpreter.
+//! Leaves: they have no operands, so what they are comes from the interpreter; only constants are made here.
 
-use tpc_ir::op::{Op, Weight};
+use tpc_ir::op::{Hadamard, Op, Weight};
 use tpc_ir::{Bindings, TensorType};
 
 use crate::reference::error::ExecError;
-use crate::reference::tensor::{Shape, Tensor};
+use crate::reference::tensor::{Shape, Tensor, buffer};
 use crate::reference::weights::{WeightSource, pack};
 
 /// A leaf as an op: an error.
 pub(super) fn eval(op: &Op) -> Result<Vec<Tensor>, ExecError> {
     Err(ExecError::Leaf { op: op.name() })
+}
+
+/// The normalised Walsh–Hadamard matrix.
+pub(super) fn hadamard(op: &Hadamard) -> Result<Tensor, ExecError> {
+    let n = usize::try_from(op.n).map_err(|_| ExecError::Size {
+        what: op.n.to_string(),
+    })?;
+    let dims = [n, n, 1, 1];
+    let unit = 1.0 / (n as f64).sqrt();
+    let mut out = buffer(dims)?;
+    for i in 0..n {
+        let odd = |j: usize| (i & j).count_ones() % 2 == 1;
+        out.extend((0..n).map(|j| if odd(j) { -unit } else { unit }));
+    }
+    Tensor::reals_of(dims, out)
 }
 
 /// The tensor that a weight stands for, and the bytes its packed form takes.
@@ -37,4 +52,28 @@ pub(in crate::reference) fn load_weight(
     }
     let bytes = packed.bytes.len() as u64;
     Ok((packed.unpack()?, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{close, noise, run};
+    use tpc_ir::op::{Hadamard, MulMat};
+
+    #[test]
+    fn the_second_matrix_by_hand() {
+        let h = 0.5_f64.sqrt();
+        close(&run(Hadamard { n: 2 }, &[], &[2, 2]), &[h, h, h, -h]);
+    }
+
+    #[test]
+    fn rotating_twice_changes_nothing() {
+        for n in [1, 4, 64] {
+            let m = run(Hadamard { n }, &[], &[n as usize, n as usize]);
+            let x = noise(&[n as usize, 3], 1);
+            let dims = [n as usize, 3];
+            let once = run(MulMat, &[&m, &x], &dims);
+            let twice = run(MulMat, &[&m, &once], &dims);
+            close(&twice, &x.reals().expect("real"));
+        }
+    }
 }

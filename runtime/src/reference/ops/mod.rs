@@ -94,6 +94,7 @@ pub fn eval(
     let one = |t: Result<Tensor, ExecError>| t.map(|t| vec![t]);
     match op {
         Op::Weight(_) | Op::Input(_) | Op::State(_) | Op::Opaque(_) => leaf::eval(op),
+        Op::Hadamard(op) => one(leaf::hadamard(op)),
         Op::Unary(op) => one(elementwise::unary(op, operands, ctx.options)),
         Op::Binary(op) => one(elementwise::binary(op, operands)),
         Op::Scale(op) => one(elementwise::scale(op, operands)),

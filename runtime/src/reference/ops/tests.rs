@@ -64,6 +64,7 @@ fn ops() -> Vec<Op> {
         }
         .into(),
         Clamp { min, max }.into(),
+        Hadamard { n: 2 }.into(),
         MulMat.into(),
         MulMatId { window: None }.into(),
         MulMatId { window }.into(),

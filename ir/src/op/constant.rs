@@ -1,0 +1,53 @@
+//! Constants: leaves that every place can make for itself.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::rule::{Role, Rule, res};
+use super::types::{Inferred, TypeError, exactly, f32_of};
+use crate::dims::Dim;
+use crate::types::TensorType;
+
+/// The normalised Walsh–Hadamard matrix of order `n` (Sylvester's, rows in natural order), `f32[n, n]`: symmetric,
+/// orthogonal, and so its own inverse. Element `(i, j)` is `(−1)^(number of ones in i & j) / √n`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hadamard {
+    /// The order, a power of two.
+    pub n: u64,
+}
+
+impl Hadamard {
+    /// The largest order that text may name: beyond any head, and no more than 64 MiB.
+    const MAX: u64 = 4096;
+}
+
+impl OpDef for Hadamard {
+    const NAMES: &'static [&'static str] = &["hadamard"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("n", Attr::from(self.n))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        let n = required("n", attrs.int("n")?)?;
+        if n.is_power_of_two() && n <= Self::MAX {
+            return Ok(Hadamard { n });
+        }
+        Err(AttrError::Kind {
+            name: "n",
+            expected: "a power of two up to 4096",
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        exactly::<0>(operands, "no")?;
+        let n = || Dim::constant(self.n);
+        Ok(f32_of([n(), n(), Dim::ONE, Dim::ONE]).into())
+    }
+
+    /// Each device makes all of it: a rotation mixes whatever it contracts.
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::opaque()
+            .role(Role::Whole, res(0))
+            .role(Role::Whole, res(1))
+    }
+}
