@@ -9,7 +9,8 @@ use super::assign::wanted;
 use super::{Homes, Pin, Placed};
 
 /// Rebuilds `graph` in `out` (which has its devices and groups) with each instruction at its place, copying each value
-/// at most once to each place that wants it. Weights without a pin are stored wherever they are used.
+/// at most once to each place that wants it. Weights without a pin are stored, and constants made, wherever they are
+/// used.
 pub(super) fn insert(graph: &Graph, homes: &Homes, places: &[Place], out: Graph) -> Placed {
     let wanted = wanted(graph, places);
     let mut copies = Copies {
@@ -21,7 +22,7 @@ pub(super) fn insert(graph: &Graph, homes: &Homes, places: &[Place], out: Graph)
     let mut mirrored = Vec::new();
     for (inst, data) in graph.insts() {
         let place = places[inst.index()];
-        if let Op::Weight(_) = data.op {
+        if let Op::Weight(_) | Op::Hadamard(_) = data.op {
             let v = data.results[0];
             let pin = homes.pins.get(&v);
             let mut stored = vec![place];
