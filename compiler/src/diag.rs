@@ -215,6 +215,13 @@ const OWN: &[CodeDoc] = &[
         title: "unknown preset or specification",
         doc: "`tpc synth` was given neither a preset nor a specification of the form `ARCH:key=value,…`.",
     },
+    CodeDoc {
+        code: "TPC0409",
+        title: "no such tensor",
+        doc: "`--why` names no weight, state or other value of the graph, and as a regular expression it matches none.\n\
+              Example: `--why blk.0.attn_qkv` where queries, keys and values have weights of their own.\n\
+              Cure: the tensors' names are in `tpc plan -v`.",
+    },
 ];
 
 /// Every documented code, in order.

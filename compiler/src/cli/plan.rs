@@ -8,7 +8,8 @@ use super::args::PlacementArgs;
 use super::output::{self, Failure};
 use super::source::SourceArgs;
 use crate::diag::{Diagnostic, Severity};
-use crate::report::{render, report};
+use crate::pipeline::Compiled;
+use crate::report::{explain, render, report, values};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -29,6 +30,10 @@ pub(super) struct Args {
     /// Every tensor with its ranges.
     #[arg(long, short)]
     verbose: bool,
+    /// Say why a tensor is split as it is: its name, a regular expression, a value (v12), or a line of a capture
+    /// (line:12). May be repeated.
+    #[arg(long, value_name = "TENSOR")]
+    why: Vec<String>,
 }
 
 /// What JSON and RON readers get when there is no plan.
@@ -62,10 +67,20 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let path = args.source.path();
     let planned = || -> Result<_, Failure> {
         let placement = args.placement.placement(DType::F16)?;
-        let (compiled, notes) = args.source.compile(&placement)?;
-        Ok((placement, compiled, notes))
+        let source = args.source.compile(&placement)?;
+        let mut asked = Vec::new();
+        for name in &args.why {
+            let Compiled { planned, model, .. } = &source.compiled;
+            let found = values(&planned.graph, &model.graph, &source.lines, name);
+            for v in found.map_err(Failure::usage)? {
+                if !asked.contains(&v) {
+                    asked.push(v);
+                }
+            }
+        }
+        Ok((placement, source, asked))
     };
-    let (placement, compiled, notes) = match planned() {
+    let (placement, source, asked) = match planned() {
         Ok(x) => x,
         Err(failure) => {
             if args.format != Format::Table {
@@ -80,8 +95,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             return Err(failure);
         }
     };
-    let mut report = report(&path, &placement, &compiled);
-    report.diagnostics.extend(notes);
+    let compiled = &source.compiled;
+    let mut report = report(&path, &placement, compiled);
+    report.why = explain(compiled, &asked, &report.tensors);
+    report.diagnostics.extend(source.notes);
     let text = match args.format {
         Format::Table => render(&report, output::width(), args.verbose),
         format => structured(format, &report)?,

@@ -22,6 +22,15 @@ pub(super) struct SourceArgs {
     graph: Option<PathBuf>,
 }
 
+/// A verified plan, and what is known of its source beyond it.
+pub(super) struct Source {
+    pub(super) compiled: Compiled,
+    /// Notes of a capture.
+    pub(super) notes: Vec<Diagnostic>,
+    /// Per instruction of the model's graph, the line of a capture; empty for a model.
+    pub(super) lines: Vec<usize>,
+}
+
 impl SourceArgs {
     fn file(&self) -> PathBuf {
         self.model
@@ -35,16 +44,16 @@ impl SourceArgs {
         self.file().display().to_string()
     }
 
-    /// The verified plan, and what is worth knowing of the capture.
-    pub(super) fn compile(
-        &self,
-        placement: &Placement,
-    ) -> Result<(Compiled, Vec<Diagnostic>), Failure> {
+    /// The verified plan.
+    pub(super) fn compile(&self, placement: &Placement) -> Result<Source, Failure> {
         let Some(path) = &self.graph else {
             let file = GgufFile::open(self.file()).map_err(|e| Failure::of(vec![e.into()]))?;
-            return compile(&file, placement)
-                .map(|c| (c, Vec::new()))
-                .map_err(Failure::of);
+            let compiled = compile(&file, placement).map_err(Failure::of)?;
+            return Ok(Source {
+                compiled,
+                notes: Vec::new(),
+                lines: Vec::new(),
+            });
         };
         let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
         let text = String::from_utf8_lossy(&bytes);
@@ -60,6 +69,10 @@ impl SourceArgs {
             })
         })?;
         let compiled = compile_capture(&captured, placement).map_err(Failure::of)?;
-        Ok((compiled, captured.notes))
+        Ok(Source {
+            compiled,
+            notes: captured.notes,
+            lines: captured.lines,
+        })
     }
 }

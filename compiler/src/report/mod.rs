@@ -1,11 +1,18 @@
 //! What a plan says: one set of numbers, rendered as a table, JSON or RON.
 
+mod factors;
 mod findings;
 mod kinds;
+mod query;
 mod table;
+mod why;
+mod words;
 
+pub use factors::render_factors;
 pub use kinds::{LayerKind, TensorRow, layer_kinds};
+pub use query::values;
 pub use table::{bytes, render};
+pub use why::{CostReport, FactorReport, Size, ThroughReport, WhyReport, explain};
 
 use std::collections::BTreeMap;
 
@@ -44,6 +51,9 @@ pub struct PlanReport {
     pub mirrored: MirroredReport,
     /// The search behind the choice.
     pub search: SearchReport,
+    /// Why the tensors asked about are split as they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<WhyReport>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -390,6 +400,7 @@ pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanRep
             priced: choice.priced,
             optimal: choice.optimal,
         },
+        why: Vec::new(),
         diagnostics: Vec::new(),
     };
     out.diagnostics = findings::findings(compiled, &out);

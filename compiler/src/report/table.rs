@@ -40,7 +40,7 @@ fn count(n: u64) -> String {
 }
 
 /// `0-31`, `0, 2, 5-7`.
-fn span(layers: &[u32]) -> String {
+pub(super) fn span(layers: &[u32]) -> String {
     let mut out = String::new();
     let mut i = 0;
     while i < layers.len() {
@@ -62,7 +62,7 @@ fn span(layers: &[u32]) -> String {
 }
 
 /// `8 × 512`, `640 · 768 · 640`; for many devices `352 to 384`.
-fn lens(lens: &[u64]) -> String {
+pub(super) fn lens(lens: &[u64]) -> String {
     match lens {
         [] => String::new(),
         [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|l| l == first) => {
@@ -263,6 +263,7 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
         "search: {} distinct parts, {} sets of splits priced, {proof}",
         s.distinct, s.priced
     );
+    out.push_str(&super::why::render(&report.why, width));
     out
 }
 

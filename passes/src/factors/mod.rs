@@ -7,7 +7,7 @@ mod analysis;
 mod report;
 
 pub use analysis::{Analysis, InstFacts, RoleUse, Term};
-pub use report::describe_layer;
+pub use report::{Through, activations, through};
 
 use std::collections::BTreeMap;
 

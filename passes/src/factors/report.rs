@@ -1,69 +1,76 @@
-//! The classes of one layer in a form that a porter can read.
-
-use std::collections::BTreeMap;
-use std::fmt::Write;
+//! Where a factor stands: the axes of the tensors that it runs through.
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Graph, Op};
+use tpc_ir::{Graph, Op, RANK, Value};
 
-use super::{Analysis, Factors};
+use super::{Analysis, Term};
 
-/// A line per factor of the instructions of `layer`: its size, what forbids splitting it, and every weight and state
-/// axis that it runs through.
-pub fn describe_layer(
-    graph: &Graph,
-    factors: &Factors,
-    analysis: &Analysis,
-    layer: Option<u32>,
-) -> String {
-    let mut order: Vec<Var> = Vec::new();
-    let mut through: BTreeMap<Var, Vec<String>> = BTreeMap::new();
-    for (_, inst) in graph.insts().filter(|(_, i)| i.layer == layer) {
-        for &v in &inst.results {
-            let stored = matches!(inst.op, Op::Weight(_) | Op::State(_));
-            for (axis, &var) in factors.axes[v.index()].iter().enumerate() {
-                let mut leaves = Vec::new();
-                factors.space.leaves(var, &mut leaves);
-                for leaf in leaves {
-                    if !order.contains(&leaf) {
-                        order.push(leaf);
-                    }
-                    if stored {
-                        let at = format!("{}.{axis}", graph.value(v).name);
-                        let list = through.entry(leaf).or_default();
-                        if !list.contains(&at) {
-                            list.push(at);
-                        }
-                    }
-                }
-            }
+/// One place of a factor in a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Through {
+    /// The tensor.
+    pub value: Value,
+    /// The axis.
+    pub axis: usize,
+    /// The segment of the tensor, counted from 0; `None` where it is in all of them.
+    pub segment: Option<usize>,
+    /// Segments of the tensor.
+    pub segments: usize,
+    /// Its position among the factors of the axis, major first.
+    pub position: usize,
+    /// Factors of the axis.
+    pub factors: usize,
+}
+
+/// Where `leaf` stands in `value`, axis by axis, segment by segment.
+fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<Through> {
+    let terms = &analysis.terms[value.index()];
+    let mut out: Vec<Through> = Vec::new();
+    for axis in 0..RANK {
+        let at = |t: &Term| t.axes[axis].iter().position(|&l| l == leaf);
+        let found: Vec<Through> = terms
+            .iter()
+            .enumerate()
+            .filter_map(|(segment, t)| {
+                Some(Through {
+                    value,
+                    axis,
+                    segment: (terms.len() > 1).then_some(segment),
+                    segments: terms.len(),
+                    position: at(t)?,
+                    factors: t.axes[axis].len(),
+                })
+            })
+            .collect();
+        let alike = |f: &Through| (f.position, f.factors) == (found[0].position, found[0].factors);
+        if found.len() == terms.len() && found.iter().all(alike) {
+            let segment = None;
+            out.push(Through {
+                segment,
+                ..found[0]
+            });
+        } else {
+            out.extend(found);
         }
     }
-    let mut out = String::new();
-    for leaf in order {
-        // What never meets a group of devices is no concern of splits.
-        let Some(facts) = analysis.leaves.get(&leaf) else {
-            continue;
-        };
-        let size = factors.space.size(leaf);
-        let why = if let Some(&inst) = facts.whole.first() {
-            let data = graph.inst(inst);
-            let name = data
-                .results
-                .first()
-                .map_or("", |&v| graph.value(v).name.as_str());
-            format!("whole: {} `{name}` needs it", data.op.name())
-        } else if facts.twice.is_some() {
-            "whole: it meets itself".to_owned()
-        } else if size.as_const().is_none() {
-            "whole: known only at run time".to_owned()
-        } else {
-            "may be split".to_owned()
-        };
-        let through = through
-            .get(&leaf)
-            .map_or_else(String::new, |t| format!(": {}", t.join(", ")));
-        let _ = writeln!(out, "f{} size {size}, {why}{through}", leaf.index());
-    }
     out
+}
+
+/// The weights and states that `leaf` runs through, in program order, with its place in each.
+pub fn through(analysis: &Analysis, leaf: Var) -> Vec<Through> {
+    let stored = analysis.leaves.get(&leaf).map_or(&[][..], |f| &f.stored);
+    let all = stored.iter().flat_map(|&v| places(analysis, leaf, v));
+    all.collect()
+}
+
+/// The other values that `leaf` runs through, in program order.
+pub fn activations(graph: &Graph, analysis: &Analysis, leaf: Var) -> Vec<Value> {
+    let stored = |v: Value| matches!(graph.def_op(v), Op::Weight(_) | Op::State(_));
+    let has = |v: Value| {
+        analysis.terms[v.index()]
+            .iter()
+            .any(|t| t.leaves().any(|l| l == leaf))
+    };
+    let all = graph.values().map(|(v, _)| v);
+    all.filter(|&v| !stored(v) && has(v)).collect()
 }

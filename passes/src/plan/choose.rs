@@ -75,6 +75,11 @@ const GLOBAL_LIMIT: usize = 256;
 /// Factors of more regions than this are decided before all others.
 const GLOBAL_SPAN: usize = 4;
 
+/// Whether a factor that runs through `span` of `everywhere` regions is decided before all others.
+pub(super) const fn is_global(span: usize, everywhere: usize) -> bool {
+    span > GLOBAL_SPAN || (span == everywhere && everywhere > 2)
+}
+
 /// Chooses the options for the regions of one group.
 pub fn choose(pricer: &Pricer<'_>, group: Group, regions: &[Region]) -> Choice {
     let Pricer {
@@ -94,8 +99,7 @@ pub fn choose(pricer: &Pricer<'_>, group: Group, regions: &[Region]) -> Choice {
         }
     }
     let everywhere = regions.len();
-    let is_global =
-        |span: &[usize]| span.len() > GLOBAL_SPAN || (span.len() == everywhere && everywhere > 2);
+    let is_global = |span: &[usize]| is_global(span.len(), everywhere);
     let mut made: BTreeMap<Var, Vec<SplitOption>> = BTreeMap::new();
     let mut root: Vec<usize> = (0..regions.len()).collect();
     fn find(root: &[usize], mut i: usize) -> usize {

@@ -1,5 +1,6 @@
 //! Planning: which factors to split over the devices of a group, and how.
 
+mod alternative;
 mod choose;
 mod cost;
 mod estimate;
@@ -9,15 +10,18 @@ mod ranges;
 mod region;
 mod search;
 mod topology;
+mod why;
 
+pub use alternative::Cost;
 pub use choose::{Choice, choose};
 pub use cost::{Draws, Work, Workload, all_reduce_us, element_bytes, expected_max};
 pub use estimate::{Estimate, estimate};
-pub use options::{Refusal, SplitOption, options_for, refusal};
+pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
 pub use ranges::{ChainCuts, chain, proportional};
 pub use region::{Region, regions};
 pub use topology::{DeviceProfile, Link, PairLink, Topology, TopologyError};
+pub use why::{FactorFacts, FactorWhy, Forbidden, Verdict, Why, facts, why};
 
 use tpc_ir::{Graph, Group, Op};
 
@@ -125,8 +129,7 @@ pub fn plan(model: &Graph, request: &PlanRequest) -> Planned {
             devices,
             shares: &shares,
             memory_price: request.memory_price,
-            // A tenth of reading a mean matrix.
-            collective_cap: mean_matrix_us(&graph, topology.device(devices[0])) / 10.0,
+            collective_cap: collective_cap(&graph, topology.device(devices[0])),
             draws: Draws::default(),
         };
         let own: Vec<Region> = regions
@@ -149,8 +152,9 @@ pub fn plan(model: &Graph, request: &PlanRequest) -> Planned {
     }
 }
 
-/// Microseconds in which a device reads a matrix of mean size.
-fn mean_matrix_us(graph: &Graph, device: &DeviceProfile) -> f64 {
+/// The most that a collective counts while splits within layers are chosen, in µs: a tenth of reading a matrix of mean
+/// size.
+fn collective_cap(graph: &Graph, device: &DeviceProfile) -> f64 {
     let mut matrices = (0_u64, 0.0);
     for (_, data) in graph.insts() {
         let Op::Weight(_) = data.op else { continue };
@@ -161,5 +165,5 @@ fn mean_matrix_us(graph: &Graph, device: &DeviceProfile) -> f64 {
             matrices = (matrices.0 + 1, matrices.1 + bytes);
         }
     }
-    matrices.1 / (matrices.0.max(1) as f64) / device.bandwidth * 1e6
+    matrices.1 / (matrices.0.max(1) as f64) / device.bandwidth * 1e6 / 10.0
 }

@@ -78,18 +78,19 @@ pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refu
 }
 
 /// Granules of a chain of leaves (one or two), in units of its flat index.
-struct Granules {
-    /// Ranges at multiples of this end at blocks everywhere.
-    hard: Option<u64>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granules {
+    /// Ranges at multiples of this end at blocks everywhere; `None` where no such ranges are proper parts.
+    pub hard: Option<u64>,
     /// Ranges may end inside blocks, because every quantised tensor concerned can store shared edge blocks.
-    soft: bool,
+    pub soft: bool,
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-fn granules(
+pub(super) fn granules(
     graph: &Graph,
     factors: &Factors,
     analysis: &Analysis,
@@ -153,7 +154,24 @@ fn granules(
     out
 }
 
-fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
+/// Whether an op of a kind has `leaf` along `axis` of one of these operands.
+fn along(
+    graph: &Graph,
+    analysis: &Analysis,
+    leaf: Var,
+    operands: impl Fn(&Op) -> &'static [usize],
+    axis: usize,
+) -> bool {
+    let has = |v: Value| {
+        let terms = &analysis.terms[v.index()];
+        terms.iter().any(|t| t.axes[axis].contains(&leaf))
+    };
+    let mut insts = graph.insts();
+    insts.any(|(_, i)| operands(&i.op).iter().any(|&o| has(i.operands[o])))
+}
+
+/// What a chain of leaves is, for people.
+pub(super) fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
     if chain.len() > 1 {
         return "heads";
     }
@@ -171,7 +189,31 @@ fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
         .iter()
         .any(|&v| matches!(graph.def_op(v), Op::State(_)))
     {
-        return "kv heads";
+        let along = |operands: fn(&Op) -> &'static [usize], axis| {
+            along(graph, analysis, leaf, operands, axis)
+        };
+        // Keys and values; the states of recurrences.
+        let cached = |op: &Op| -> &'static [usize] {
+            if matches!(op, Op::FlashAttn(_)) {
+                &[1, 2]
+            } else {
+                &[]
+            }
+        };
+        let carried = |op: &Op| -> &'static [usize] {
+            match op {
+                Op::SsmScan(_) => &[0],
+                Op::GatedDeltaNet(_) => &[5],
+                _ => &[],
+            }
+        };
+        return match () {
+            () if along(cached, 2) => "kv heads",
+            () if along(cached, 0) => "head width",
+            () if along(cached, 1) => "cells",
+            () if along(carried, 2) => "state heads",
+            () => "state",
+        };
     }
     if facts
         .stored
@@ -180,10 +222,32 @@ fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
     {
         return "vector";
     }
+    let layers: BTreeSet<Option<u32>> = facts
+        .stored
+        .iter()
+        .map(|&v| graph.inst(graph.value(v).def.0).layer)
+        .collect();
+    let queries = |op: &Op| -> &'static [usize] {
+        if matches!(op, Op::FlashAttn(_)) {
+            &[0]
+        } else {
+            &[]
+        }
+    };
+    // Rows of a weight that are looked up by index.
+    let looked_up = graph.insts().any(|(_, i)| {
+        matches!(i.op, Op::GetRows(_))
+            && facts.stored.contains(&i.operands[0])
+            && analysis.terms[i.operands[0].index()]
+                .iter()
+                .any(|t| t.axes[1].contains(&leaf))
+    });
     match () {
         () if has(Role::Expert) => "experts",
-        () if has(Role::Gather) => "vocabulary",
-        () if has(Role::Norm) => "model width",
+        () if looked_up => "vocabulary",
+        () if has(Role::Norm) && layers.len() > 1 => "model width",
+        () if has(Role::Norm) => "normed width",
+        () if along(graph, analysis, leaf, queries, 2) => "heads per kv head",
         () if has(Role::Reduce) => "width",
         () => "rows",
     }

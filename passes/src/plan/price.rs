@@ -110,7 +110,14 @@ impl Pricer<'_> {
             .sum()
     }
 
-    fn stored_bytes(&self, v: Value, set: &[&SplitOption], rank: usize, b: &Bindings) -> f64 {
+    /// Bytes of a weight or state that the device at `rank` stores.
+    pub(super) fn stored_bytes(
+        &self,
+        v: Value,
+        set: &[&SplitOption],
+        rank: usize,
+        b: &Bindings,
+    ) -> f64 {
         let dtype = self.graph.value(v).ty.dtype;
         let terms = &self.analysis.terms[v.index()];
         let covered = |t: &Term| {
@@ -246,7 +253,13 @@ impl Pricer<'_> {
     }
 
     /// Time of an instruction on the device at `rank`, in µs.
-    fn time_us(&self, inst: Inst, set: &[&SplitOption], rank: usize, batch: &Bindings) -> f64 {
+    pub(super) fn time_us(
+        &self,
+        inst: Inst,
+        set: &[&SplitOption],
+        rank: usize,
+        batch: &Bindings,
+    ) -> f64 {
         if let Op::Copy(_) = self.graph.inst(inst).op {
             return self.copy_us(inst, set, rank, batch);
         }

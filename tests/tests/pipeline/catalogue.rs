@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tpc::gguf::GgufFile;
 use tpc::pipeline::compile;
 use tpc::placement::{Placement, parse_devices};
-use tpc::report::{render, report};
+use tpc::report::{explain, render, report, values};
 use tpc_ir::{CodeDoc, Graph, Op, text, verify};
 use tpc_passes::plan::{PlanRequest, Planned, Topology, Workload, plan};
 use tpc_passes::{lower::lower, shard::shard};
@@ -320,20 +320,31 @@ struct ShownPlan {
     model: &'static str,
     devices: &'static str,
     ctx_size: Option<u64>,
+    /// The tensors asked about: the fence holds only the answer then.
+    why: Option<&'static str>,
 }
 
-const SHOWN_PLANS: [ShownPlan; 2] = [
+const SHOWN_PLANS: [ShownPlan; 3] = [
     ShownPlan {
         document: "README.md",
         model: "tests/data/headers/llama-3.1-8b-instruct-q4_k_m.header.gguf",
         devices: "2",
         ctx_size: None,
+        why: None,
     },
     ShownPlan {
         document: "docs/src/user-guide.md",
         model: "tests/data/headers/phi-4-q4_k_m.header.gguf",
         devices: "3",
         ctx_size: Some(8192),
+        why: None,
+    },
+    ShownPlan {
+        document: "docs/src/user-guide.md",
+        model: "tests/data/headers/qwen3-0.6b-q8_0.header.gguf",
+        devices: "2",
+        ctx_size: Some(4096),
+        why: Some("attn_k.weight$"),
     },
 ];
 
@@ -346,10 +357,16 @@ fn the_plans_shown_are_up_to_date() {
         let context = shown
             .ctx_size
             .map_or(String::new(), |n| format!(" --ctx-size {n}"));
-        let command = format!(
-            " plan {model} --devices {}{context}\n\n```text\n",
-            shown.devices
-        );
+        let mut command = format!(" plan {model} --devices {}{context}", shown.devices);
+        match shown.why {
+            None => command.push_str("\n\n"),
+            Some(why) => {
+                command.push_str(&format!(
+                    " --why '{why}'\n\nWhat it adds to the tables:\n\n"
+                ));
+            }
+        }
+        command.push_str("```text\n");
         let text = read(document);
         let (before, rest) = text
             .split_once(&command)
@@ -359,7 +376,20 @@ fn the_plans_shown_are_up_to_date() {
         let mut placement = Placement::on(parse_devices(shown.devices).expect("a count"));
         placement.ctx_size = shown.ctx_size;
         let compiled = compile(&file, &placement).expect("the model is planned");
-        let expected = render(&report(model, &placement, &compiled), 100, false);
+        let mut report = report(model, &placement, &compiled);
+        let plain = render(&report, 100, false);
+        let mut expected = plain.clone();
+        if let Some(why) = shown.why {
+            let graph = &compiled.planned.graph;
+            let asked = values(graph, &compiled.model.graph, &[], why);
+            let asked = asked.expect("the model has such tensors");
+            report.why = explain(&compiled, &asked, &report.tensors);
+            let rendered = render(&report, 100, false);
+            let added = rendered
+                .strip_prefix(&plain)
+                .expect("it adds to the tables");
+            expected = added.trim_start().to_owned();
+        }
         if std::env::var_os("TPC_BLESS").is_some_and(|v| v == "1") {
             let text = [before, &command, &expected, "```", after].concat();
             fs::write(repository().join(document), text).expect("documents can be written");

@@ -1,0 +1,236 @@
+//! Why a tensor is split as it is, factor by factor: by which class, or what forbids it, or what it would cost.
+//!
+//! The price of an alternative is worked out as the choice itself was: one option of the factor is taken as given, the
+//! chosen ones that it excludes are given up, and the rest of every region concerned is searched anew.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::factor::{Cut, Var};
+use tpc_ir::op::{Expr, Role, Slot};
+use tpc_ir::{Class, Dim, Group, Inst, Place, Value};
+
+use super::alternative::{Alternatives, Cost, Instead};
+use super::options::{Granules, Refusal, SplitOption, granules, kind_of, refusal};
+use super::{PlanRequest, Planned};
+use crate::factors::{Term, Through, through};
+use crate::shard::Selection;
+
+/// What a factor is, whatever is chosen.
+#[derive(Clone, Debug)]
+pub struct FactorFacts {
+    /// The factor.
+    pub leaf: Var,
+    /// Its size.
+    pub size: Dim,
+    /// What it is, for people; `None` where no weight or state has it.
+    pub kind: Option<&'static str>,
+    /// Where ranges may end.
+    pub granules: Granules,
+    /// The weights and states that it runs through.
+    pub through: Vec<Through>,
+    /// What forbids splitting it, if anything does.
+    pub forbidden: Option<Forbidden>,
+}
+
+/// What forbids splitting a factor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forbidden {
+    /// The reason; with the first op concerned, where there are several.
+    pub reason: Refusal,
+    /// The axes of that op that must be whole and that the factor is in.
+    pub at: Vec<(Slot, usize)>,
+    /// Why that op's rule does not hold, where it does not.
+    pub cut: Option<Cut>,
+    /// Further ops that need it whole.
+    pub others: usize,
+}
+
+/// What became of a factor.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// A class splits it, alone or in a chain.
+    Split(Class),
+    /// There is one device only.
+    OneDevice,
+    /// The tensor is not on a group of devices.
+    Elsewhere,
+    /// It must be whole.
+    Forbidden(Forbidden),
+    /// It could be split.
+    Possible {
+        /// The cheapest way to.
+        option: SplitOption,
+        /// Classes that it excludes.
+        instead_of: Vec<Class>,
+        /// The layers where something would change; `None` before the first and after the last.
+        layers: Vec<Option<u32>>,
+        /// What the choice costs there.
+        chosen: Cost,
+        /// What they would cost with this option and the best others beside it.
+        alternative: Cost,
+    },
+    /// It could be split by its size, but no set of options with it can be carried out.
+    Contradiction {
+        /// One of the ways.
+        option: SplitOption,
+    },
+}
+
+/// One factor of a tensor.
+#[derive(Clone, Debug)]
+pub struct FactorWhy {
+    /// What it is.
+    pub facts: FactorFacts,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+/// Why a tensor is split as it is.
+#[derive(Clone, Debug)]
+pub struct Why {
+    /// The tensor, in the placed graph.
+    pub value: Value,
+    /// Its segments: the factors of each axis, major first. One where it is in one piece.
+    pub segments: Vec<Term>,
+    /// Every factor of it, in order of first appearance.
+    pub factors: Vec<FactorWhy>,
+}
+
+/// What `leaf` is; `None` where it never meets a group of devices.
+pub fn facts(planned: &Planned, leaf: Var) -> Option<FactorFacts> {
+    let Planned {
+        graph,
+        factors,
+        analysis,
+        users,
+        ..
+    } = planned;
+    let stored = !analysis.leaves.get(&leaf)?.stored.is_empty();
+    Some(FactorFacts {
+        leaf,
+        size: factors.space.size(leaf).clone(),
+        kind: stored.then(|| kind_of(graph, analysis, &[leaf])),
+        granules: granules(graph, factors, analysis, users, &[leaf]),
+        through: through(analysis, leaf),
+        forbidden: refusal(factors, analysis, leaf).map(|r| forbidden(planned, leaf, r)),
+    })
+}
+
+fn forbidden(planned: &Planned, leaf: Var, reason: Refusal) -> Forbidden {
+    let Planned {
+        graph,
+        factors,
+        analysis,
+        ..
+    } = planned;
+    let mut out = Forbidden {
+        at: Vec::new(),
+        cut: None,
+        others: 0,
+        reason,
+    };
+    let Refusal::Whole(inst) = out.reason else {
+        return out;
+    };
+    let distinct: BTreeSet<Inst> = analysis.leaves[&leaf].whole.iter().copied().collect();
+    out.others = distinct.len() - 1;
+    let cut = factors.opaque.iter().find(|(i, _)| *i == inst);
+    out.cut = cut.map(|(_, cut)| cut.clone());
+    let data = graph.inst(inst);
+    for (role, expr) in &factors.rules[inst.index()].roles {
+        if let (Role::Whole, Expr::Axis(slot, axis)) = (role, expr) {
+            let v = match slot {
+                Slot::Operand(i) => data.operands[*i],
+                Slot::Result(i) => data.results[*i],
+            };
+            let terms = &analysis.terms[v.index()];
+            if terms.iter().any(|t| t.axes[*axis].contains(&leaf)) {
+                out.at.push((*slot, *axis));
+            }
+        }
+    }
+    out
+}
+
+/// Says why a value of the placed graph is split as `planned`, which is the plan of `request`, has it.
+pub fn why(planned: &Planned, request: &PlanRequest, value: Value) -> Why {
+    let segments = planned.analysis.terms[value.index()].clone();
+    let mut leaves: Vec<Var> = Vec::new();
+    for leaf in segments.iter().flat_map(Term::leaves) {
+        if !leaves.contains(&leaf) {
+            leaves.push(leaf);
+        }
+    }
+    let mut factors = Vec::new();
+    if let Place::Group(group) = planned.graph.value(value).place {
+        let shares = request.stage_shares(group.index());
+        let alternatives = Alternatives::new(planned, request, group, &shares);
+        for leaf in leaves {
+            factors.extend(facts(planned, leaf).map(|facts| FactorWhy {
+                verdict: verdict(planned, &alternatives, group, shares.len(), &facts),
+                facts,
+            }));
+        }
+    } else {
+        for leaf in leaves {
+            factors.extend(facts(planned, leaf).map(|facts| FactorWhy {
+                verdict: Verdict::Elsewhere,
+                facts,
+            }));
+        }
+    }
+    Why {
+        value,
+        segments,
+        factors,
+    }
+}
+
+fn verdict(
+    planned: &Planned,
+    alternatives: &Alternatives<'_>,
+    group: Group,
+    devices: usize,
+    facts: &FactorFacts,
+) -> Verdict {
+    if let Some(class) = planned.choice.class_of(group, facts.leaf) {
+        return Verdict::Split(class);
+    }
+    if let Some(forbidden) = &facts.forbidden {
+        return Verdict::Forbidden(forbidden.clone());
+    }
+    if devices < 2 {
+        return Verdict::OneDevice;
+    }
+    let options = alternatives.options(facts.leaf);
+    let mut best: Option<(f64, Verdict)> = None;
+    for option in &options {
+        let Instead {
+            of,
+            layers,
+            chosen,
+            cost,
+        } = alternatives.instead(option);
+        let Some(alternative) = cost else { continue };
+        let loss = alternative.price_us - chosen.price_us;
+        if best.as_ref().is_none_or(|(least, _)| loss < *least) {
+            let verdict = Verdict::Possible {
+                option: option.clone(),
+                instead_of: of,
+                layers,
+                chosen,
+                alternative,
+            };
+            best = Some((loss, verdict));
+        }
+    }
+    match (best, options.into_iter().next()) {
+        (Some((_, verdict)), _) => verdict,
+        (None, Some(option)) => Verdict::Contradiction { option },
+        (None, None) => {
+            let size = facts.size.as_const().unwrap_or(0);
+            let unit = facts.granules.hard.unwrap_or(size);
+            Verdict::Forbidden(forbidden(planned, facts.leaf, Refusal::Granule(unit)))
+        }
+    }
+}
