@@ -4,7 +4,7 @@ use tpc_ir::op::{Glu, GluKind};
 
 use super::description::{
     Activation, Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, Gating, Presence,
-    Window,
+    Weights, Window,
 };
 
 /// `gpt-oss`: attention sinks, a window in every other layer, biases on everything, experts weighted by a softmax over
@@ -32,7 +32,9 @@ pub(super) const GPT_OSS: Arch = Arch {
         experts: Experts::Always(ExpertForm {
             gating: Gating::SoftmaxOfSelected,
             router_bias: Presence::Required,
+            weights: Weights::Kept,
             bias: Presence::Required,
+            ..ExpertForm::CLASSIC
         }),
         ..Arch::CLASSIC.ffn
     },

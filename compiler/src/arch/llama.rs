@@ -3,7 +3,7 @@
 use tpc_ir::op::RopeMode;
 
 use super::description::{
-    Arch, AttentionForm, ExpertForm, Experts, FfnForm, Gating, Presence, RopeFactors, RopeForm,
+    Arch, AttentionForm, ExpertForm, Experts, FfnForm, Presence, RopeFactors, RopeForm,
 };
 
 /// `llama`
@@ -20,11 +20,7 @@ pub(super) const LLAMA: Arch = Arch {
     },
     ffn: FfnForm {
         bias: Presence::Optional,
-        experts: Experts::IfCounted(ExpertForm {
-            gating: Gating::SoftmaxNormalised,
-            router_bias: Presence::Absent,
-            bias: Presence::Absent,
-        }),
+        experts: Experts::IfCounted(ExpertForm::CLASSIC),
         ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC

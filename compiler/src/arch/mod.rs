@@ -26,12 +26,16 @@
 //!   ignores (see `phi.rs`).
 
 mod baichuan;
+mod bailing;
 mod blocks;
 mod bloom;
 mod codes;
 mod command_r;
+mod dbrx;
+mod deepseek;
 mod describe;
 pub mod description;
+mod ernie;
 mod error;
 mod exaone;
 mod falcon;
@@ -44,6 +48,7 @@ mod granite;
 mod internlm;
 mod llama;
 mod lowering;
+mod minimax;
 mod mpt;
 pub(crate) mod nearest;
 mod nemotron;
@@ -76,10 +81,14 @@ use source::FileTensors;
 /// Every supported architecture, by name.
 pub const ARCHS: &[&Arch] = &[
     &baichuan::BAICHUAN,
+    &bailing::BAILINGMOE2,
     &bloom::BLOOM,
     &glm::CHATGLM,
     &command_r::COHERE2,
     &command_r::COMMAND_R,
+    &dbrx::DBRX,
+    &deepseek::DEEPSEEK,
+    &ernie::ERNIE4_5_MOE,
     &exaone::EXAONE4,
     &falcon::FALCON,
     &gemma::GEMMA,
@@ -93,13 +102,17 @@ pub const ARCHS: &[&Arch] = &[
     &granite::GRANITE,
     &internlm::INTERNLM2,
     &llama::LLAMA,
+    &minimax::MINIMAX_M2,
     &llama::MISTRAL3,
     &mpt::MPT,
     &nemotron::NEMOTRON,
     &olmo2::OLMO2,
+    &olmo2::OLMOE,
     &phi::PHI2,
     &phi::PHI3,
+    &phi::PHIMOE,
     &qwen::QWEN2,
+    &qwen::QWEN2MOE,
     &qwen::QWEN3,
     &qwen::QWEN3MOE,
     &seed_oss::SEED_OSS,

@@ -1,6 +1,9 @@
-//! OLMo 2 and 3.
+//! OLMo 2 and 3, and OLMoE.
 
-use super::description::{Arch, AttentionForm, BlockNorms, QkNorm, RopeForm, Window, WindowedRope};
+use super::description::{
+    Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, QkNorm, RopeForm, Weights,
+    Window, WindowedRope,
+};
 
 /// `olmo2`: both halves normalise their output, queries and keys are normalised over all heads. OLMo 3 adds a window
 /// in three layers of four, where the rotation is not scaled.
@@ -15,6 +18,23 @@ pub(super) const OLMO2: Arch = Arch {
         }),
         window: Window::AllButEvery(4),
         ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};
+
+/// `olmoe`: norms of queries and keys over all heads, and weights of experts that do not add up to 1.
+pub(super) const OLMOE: Arch = Arch {
+    name: "olmoe",
+    attention: AttentionForm {
+        qk_norm: QkNorm::All,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            weights: Weights::Kept,
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC
 };

@@ -1,10 +1,10 @@
-//! Phi 1 to 4.
+//! Phi 1 to 4, and Phi 3.5's mixture of experts.
 
 use tpc_ir::op::{Glu, GluKind, NormKind, UnaryKind};
 
 use super::description::{
-    Activation, Arch, AttentionForm, BlockNorms, FfnForm, HeadForm, NormForm, Presence, QkvForm,
-    Residual, RopeFactors, RopeForm, ScaleOn, Window,
+    Activation, Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, HeadForm, NormForm,
+    Presence, QkvForm, Residual, RopeFactors, RopeForm, ScaleOn, Window,
 };
 
 /// `phi2`: one layer norm for both halves, side by side; biases everywhere, no gate. Also Phi 1 and 1.5.
@@ -54,6 +54,33 @@ pub(super) const PHI3: Arch = Arch {
     },
     head: HeadForm {
         bias: Presence::Optional,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};
+
+/// `phimoe`: biases on norms, projections and logits, and experts in every layer.
+pub(super) const PHIMOE: Arch = Arch {
+    name: "phimoe",
+    norm: NormForm {
+        bias: Presence::Required,
+        ..Arch::CLASSIC.norm
+    },
+    attention: AttentionForm {
+        out_bias: Presence::Required,
+        rope: Some(RopeForm {
+            factors: RopeFactors::ByContext,
+            ..Arch::CLASSIC_ROPE
+        }),
+        scale_on: ScaleOn::Queries,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm::CLASSIC),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        bias: Presence::Required,
         ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC

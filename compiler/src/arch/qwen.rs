@@ -1,7 +1,8 @@
-//! Qwen 2 and 2.5, Qwen 3 and its mixture of experts.
+//! Qwen 2 and 2.5, Qwen 3, and their mixtures of experts.
 
 use super::description::{
-    Arch, AttentionForm, ExpertForm, Experts, FfnForm, Gating, HeadForm, Presence, QkNorm,
+    Arch, AttentionForm, ExpertForm, Experts, FfnForm, HeadForm, Presence, QkNorm, SharedForm,
+    SharedWidth, Weights,
 };
 
 /// `qwen2`: biases on queries, keys and values.
@@ -14,6 +15,23 @@ pub(super) const QWEN2: Arch = Arch {
     head: HeadForm {
         bias: Presence::Optional,
         ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};
+
+/// `qwen2moe`: weights that do not add up to 1, and a shared expert behind a gate.
+pub(super) const QWEN2MOE: Arch = Arch {
+    name: "qwen2moe",
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            weights: Weights::Kept,
+            shared: Some(SharedForm {
+                width: SharedWidth::GivenOrDense,
+                gate: Presence::Required,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC
 };
@@ -32,11 +50,7 @@ pub(super) const QWEN3: Arch = Arch {
 pub(super) const QWEN3MOE: Arch = Arch {
     name: "qwen3moe",
     ffn: FfnForm {
-        experts: Experts::Always(ExpertForm {
-            gating: Gating::SoftmaxNormalised,
-            router_bias: Presence::Absent,
-            bias: Presence::Absent,
-        }),
+        experts: Experts::Always(ExpertForm::CLASSIC),
         ..Arch::CLASSIC.ffn
     },
     ..QWEN3

@@ -3,7 +3,7 @@
 use tpc_ir::op::NormKind;
 
 use super::spec::{PerLayer, Spec};
-use crate::arch::description::{Experts, LogitScale, Residual};
+use crate::arch::description::{ExpertLayers, Experts, LogitScale, Residual};
 use crate::gguf::MetaValue;
 
 /// What logits are multiplied by where the architecture has a key for it.
@@ -44,6 +44,10 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
         // other.
         if let (Experts::Always(_), PerLayer::Same(n)) = (&arch.ffn.experts, &spec.ff) {
             put("expert_feed_forward_length", count(*n));
+        }
+        let form = arch.ffn.experts.form();
+        if form.is_some_and(|form| form.layers == ExpertLayers::Interleaved) {
+            put("interleave_moe_layer_step", count(1));
         }
     }
     match arch.head.logit_scale {

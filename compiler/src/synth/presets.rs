@@ -17,7 +17,20 @@ const TINY: &str =
 
 /// What the tiny models of some architectures have beyond that, as files of the family do.
 const TINY_OF: &[(&str, &str)] = &[
+    (
+        "bailingmoe2",
+        "bailingmoe2.leading_dense_block_count=1,bailingmoe2.expert_shared_count=1,bailingmoe2.expert_group_count=4,bailingmoe2.expert_group_used_count=2",
+    ),
     ("command-r", "tied=1,biases=1"),
+    ("dbrx", "dbrx.attention.clamp_kqv=8.0"),
+    (
+        "deepseek",
+        "deepseek.leading_dense_block_count=1,deepseek.expert_shared_count=2",
+    ),
+    (
+        "ernie4_5-moe",
+        "layers=3,ernie4_5-moe.leading_dense_block_count=1,ernie4_5-moe.interleave_moe_layer_step=2",
+    ),
     ("gemma3", "layers=6,window=16,tied=1"),
     ("gpt-oss", "window=16,type=mxfp4_moe"),
     ("gpt2", "kv_heads=8,tied=1"),

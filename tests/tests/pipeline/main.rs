@@ -8,6 +8,7 @@ mod graphs;
 mod headers;
 mod hostile;
 mod random;
+mod router;
 mod rules;
 mod states;
 mod support;

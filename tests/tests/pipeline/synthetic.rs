@@ -32,7 +32,7 @@ const ROUNDED: f64 = 1e-11;
 const SMALL: &str = "layers=1,embd=48,ff=40,vocab=24,ctx=32,type=f32";
 
 /// The model of a specification, written to a file that is gone again once it is mapped.
-fn make(spec: &str) -> GgufFile {
+pub(super) fn make(spec: &str) -> GgufFile {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("tpc-synthetic-{}-{number}.gguf", std::process::id());

@@ -5,10 +5,45 @@ use tpc_ir::op::{Binary, BinaryKind, Glu};
 
 use super::LayerContext;
 use super::builder::Builder;
+use super::hparams::{ExpertWidths, FfnWidth, LayerFfn};
 use super::moe;
-use crate::arch::description::Activation;
+use crate::arch::description::{Activation, Presence};
 use crate::arch::error::ArchError;
 use crate::arch::source::{Form, Size, TensorRole};
+
+/// The tensors of a network, by their stems, which name its values too.
+pub(super) struct Stems {
+    gate: &'static str,
+    up: &'static str,
+    down: &'static str,
+    act: &'static str,
+    out: &'static str,
+}
+
+/// Those of the dense network.
+const DENSE: Stems = Stems {
+    gate: "ffn_gate",
+    up: "ffn_up",
+    down: "ffn_down",
+    act: "ffn_act",
+    out: "ffn_out",
+};
+
+/// Those of the shared expert.
+pub(super) const SHARED: Stems = Stems {
+    gate: "ffn_gate_shexp",
+    up: "ffn_up_shexp",
+    down: "ffn_down_shexp",
+    act: "ffn_act_shexp",
+    out: "ffn_shexp",
+};
+
+/// What a network may have beyond its matrices.
+#[derive(Clone, Copy)]
+struct Extras {
+    bias: Presence,
+    act_scales: Presence,
+}
 
 /// What the feed-forward half adds to the residual stream: `[n_embd, n_tokens]`.
 pub(in crate::arch) fn ffn(
@@ -16,54 +51,122 @@ pub(in crate::arch) fn ffn(
     cx: &LayerContext<'_>,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let form = &cx.model.arch.ffn;
-    match (form.experts.form(), cx.model.hparams.experts) {
-        (Some(experts), Some(counts)) => moe::moe(b, cx, experts, counts, x),
-        _ => dense(b, cx, x),
+    match &cx.layer.ffn {
+        LayerFfn::Dense(width) => dense(b, cx, *width, x),
+        LayerFfn::Experts(widths) => experts(b, cx, widths, x),
+        LayerFfn::ByRouter {
+            dense: width,
+            experts: widths,
+        } => {
+            if b.offers(&b.tensor_name("ffn_gate_inp", "weight"), Form::Usual) {
+                experts(b, cx, widths, x)
+            } else {
+                dense(b, cx, *width, x)
+            }
+        }
     }
 }
 
-fn dense(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+fn experts(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    widths: &ExpertWidths,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let form = cx.model.arch.ffn.experts.form();
+    let form = form.expect("invariant: only an architecture with experts has layers with some");
+    let hp = cx.model.hparams.experts.as_ref();
+    let hp = hp.expect("invariant: only a model with experts has layers with some");
+    moe::moe(b, cx, form, hp, widths, x)
+}
+
+fn dense(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    width: FfnWidth,
+    x: Value,
+) -> Result<Value, ArchError> {
     let form = &cx.model.arch.ffn;
-    let (embd, n_ff) = (cx.model.hparams.embd(), cx.layer.n_ff);
-    let up = |b: &mut Builder<'_>, stem: &str, width: Size| {
-        b.linear(stem, x, [embd, width], form.bias, TensorRole::Matrix, stem)
+    let extras = Extras {
+        bias: form.bias,
+        act_scales: form.act_scales,
     };
+    if let Activation::GatedFused(glu) = &form.activation
+        && !b.offers(&b.tensor_name(DENSE.gate, "weight"), Form::Unusual)
+    {
+        let embd = cx.model.hparams.embd();
+        let sizes = [embd, width.gate_up];
+        let both = b.linear(DENSE.up, x, sizes, form.bias, TensorRole::Matrix, DENSE.up)?;
+        let y = b.push(glu.clone(), vec![both], DENSE.act)?;
+        return down(b, cx, &DENSE, extras, width.n, y);
+    }
+    separate(b, cx, &DENSE, extras, width.n, x)
+}
+
+/// A network of these tensors and that width, each matrix by itself and without bias.
+pub(super) fn network(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    stems: &Stems,
+    width: Size,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let extras = Extras {
+        bias: Presence::Absent,
+        act_scales: Presence::Absent,
+    };
+    separate(b, cx, stems, extras, width, x)
+}
+
+fn separate(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    stems: &Stems,
+    extras: Extras,
+    width: Size,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let sizes = [cx.model.hparams.embd(), width];
+    let up =
+        |b: &mut Builder<'_>, stem| b.linear(stem, x, sizes, extras.bias, TensorRole::Matrix, stem);
     let gated = |b: &mut Builder<'_>, glu: &Glu| {
-        let gate = up(b, "ffn_gate", n_ff)?;
-        let up = up(b, "ffn_up", n_ff)?;
-        b.push(glu.clone(), vec![gate, up], "ffn_act")
+        let gate = up(b, stems.gate)?;
+        let up = up(b, stems.up)?;
+        b.push(glu.clone(), vec![gate, up], stems.act)
     };
-    let y = match &form.activation {
-        Activation::Gated(glu) => gated(b, glu)?,
-        Activation::GatedFused(glu) => {
-            if b.offers(&b.tensor_name("ffn_gate", "weight"), Form::Unusual) {
-                gated(b, glu)?
-            } else {
-                let both = up(b, "ffn_up", cx.layer.gate_up_width)?;
-                b.push(glu.clone(), vec![both], "ffn_act")?
-            }
-        }
+    let y = match &cx.model.arch.ffn.activation {
+        Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, glu)?,
         Activation::Plain(kinds) => {
-            let y = up(b, "ffn_up", n_ff)?;
-            let y = b.unary(kinds, y, "ffn_act")?;
+            let y = up(b, stems.up)?;
+            let y = b.unary(kinds, y, stems.act)?;
             let scales = b.tensor_name("ffn.act", "scales");
-            match b.optional(&scales, &[n_ff], TensorRole::Scale, form.act_scales)? {
+            match b.optional(&scales, &[width], TensorRole::Scale, extras.act_scales)? {
                 Some(scales) => {
                     let kind = BinaryKind::Div;
-                    b.push(Binary { kind }, vec![y, scales], "ffn_act_scaled")?
+                    b.push(Binary { kind }, vec![y, scales], stems.act)?
                 }
                 None => y,
             }
         }
     };
-    let sizes = [n_ff, embd];
+    down(b, cx, stems, extras, width, y)
+}
+
+fn down(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    stems: &Stems,
+    extras: Extras,
+    width: Size,
+    y: Value,
+) -> Result<Value, ArchError> {
+    let sizes = [width, cx.model.hparams.embd()];
     b.linear(
-        "ffn_down",
+        stems.down,
         y,
         sizes,
-        form.bias,
+        extras.bias,
         TensorRole::Matrix,
-        "ffn_out",
+        stems.out,
     )
 }

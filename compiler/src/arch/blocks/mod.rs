@@ -13,6 +13,7 @@ mod moe;
 pub(in crate::arch) mod norm;
 mod rope;
 mod rotation;
+mod router;
 
 pub use kv_cache::CACHE_TYPES;
 

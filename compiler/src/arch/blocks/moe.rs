@@ -1,58 +1,73 @@
 //! A mixture of experts: a router chooses a few experts per token and weighs what they say.
 
-use tpc_ir::op::{AddId, Binary, BinaryKind, Clamp, GetRows, Glu, MulMatId, SoftMax, Sum, TopK};
-use tpc_ir::{Dim, Value};
+use tpc_ir::op::{AddId, Glu, MulMatId, Repeat, Sum, UnaryKind};
+use tpc_ir::{DType, Dim, TensorType, Value};
 
 use super::LayerContext;
 use super::builder::Builder;
-use super::hparams::ExpertCounts;
-use crate::arch::description::{Activation, ExpertForm, Gating, Presence};
+use super::ffn::{self, SHARED};
+use super::hparams::{ExpertHParams, ExpertWidths, FfnWidth};
+use super::router::{self, Choice};
+use crate::arch::description::{Activation, ExpertForm, Presence, SharedForm, Weighed};
 use crate::arch::error::ArchError;
 use crate::arch::source::{Form, Size, TensorRole};
-
-/// The least that a sum of weights is taken for, 2⁻¹⁴: the least normal number of f16.
-const LEAST_SUM: f32 = 6.103_515_6e-5;
-
-/// The experts of each token, `[n_used, n_tokens]`, and their weights, `[1, n_used, n_tokens]`.
-struct Choice {
-    ids: Value,
-    weights: Value,
-}
 
 /// What the experts add to the residual stream: `[n_embd, n_tokens]`.
 pub(super) fn moe(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     form: &ExpertForm,
-    counts: ExpertCounts,
+    hp: &ExpertHParams,
+    widths: &ExpertWidths,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let (embd, n_ff) = (cx.model.hparams.embd(), cx.layer.n_ff);
-    let choice = route(b, cx, form, counts, x)?;
+    let choice = router::route(b, cx, form, hp, x)?;
+    let y = chosen(b, cx, form, hp, widths.each, &choice, x)?;
+    let (Some(form), Some(width)) = (&form.shared, widths.shared) else {
+        return Ok(y);
+    };
+    let shared = shared(b, cx, form, width, x)?;
+    b.add(y, shared, "ffn_moe_out_merged")
+}
+
+/// What the chosen experts say of `x: [n_embd, n_tokens]`, weighed and added up.
+fn chosen(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    form: &ExpertForm,
+    hp: &ExpertHParams,
+    width: FfnWidth,
+    choice: &Choice,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let embd = cx.model.hparams.embd();
     let experts = Experts {
-        count: expert_count(counts),
+        count: router::expert_count(hp),
         ids: choice.ids,
         bias: form.bias,
     };
-    let x = b.reshape(x, [embd.n.into(), Dim::ONE, b.n_tokens()], "ffn_moe_in")?;
+    let mut x = b.reshape(x, [embd.n.into(), Dim::ONE, b.n_tokens()], "ffn_moe_in")?;
+    if form.weighed == Weighed::Inputs {
+        let each: [Dim; 3] = [embd.n.into(), hp.used.into(), b.n_tokens()];
+        let dims = TensorType::new(DType::F32, each).dims;
+        x = b.push(Repeat { dims }, vec![x], "ffn_moe_in")?;
+        x = b.mul(x, choice.weights, "ffn_moe_weighted")?;
+    }
     let y = match &cx.model.arch.ffn.activation {
-        Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, cx, &experts, glu, x)?,
+        Activation::Gated(glu) | Activation::GatedFused(glu) => {
+            gated(b, cx, &experts, glu, width, x)?
+        }
         Activation::Plain(kinds) => {
-            let up = experts.apply(b, "ffn_up_exps", [embd, n_ff], x, "ffn_moe_up")?;
+            let up = experts.apply(b, "ffn_up_exps", [embd, width.n], x, "ffn_moe_up")?;
             b.unary(kinds, up, "ffn_moe_act")?
         }
     };
-    let y = experts.apply(b, "ffn_down_exps", [n_ff, embd], y, "ffn_moe_down")?;
-    let y = b.mul(y, choice.weights, "ffn_moe_weighted")?;
+    let mut y = experts.apply(b, "ffn_down_exps", [width.n, embd], y, "ffn_moe_down")?;
+    if form.weighed == Weighed::Outputs {
+        y = b.mul(y, choice.weights, "ffn_moe_weighted")?;
+    }
     let y = b.push(Sum { axis: 1 }, vec![y], "ffn_moe_sum")?;
     b.reshape(y, [embd.n.into(), b.n_tokens()], "ffn_moe_out")
-}
-
-fn expert_count(counts: ExpertCounts) -> Size {
-    Size {
-        n: counts.count,
-        from: "expert_count",
-    }
 }
 
 fn gated(
@@ -60,19 +75,39 @@ fn gated(
     cx: &LayerContext<'_>,
     experts: &Experts,
     glu: &Glu,
+    width: FfnWidth,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let (embd, n_ff) = (cx.model.hparams.embd(), cx.layer.n_ff);
+    let embd = cx.model.hparams.embd();
     const FUSED: &str = "ffn_gate_up_exps";
     let operands = if b.offers(&b.tensor_name(FUSED, "weight"), Form::Unusual) {
-        let sizes = [embd, cx.layer.gate_up_width];
+        let sizes = [embd, width.gate_up];
         vec![experts.apply(b, FUSED, sizes, x, "ffn_moe_gate_up")?]
     } else {
-        let gate = experts.apply(b, "ffn_gate_exps", [embd, n_ff], x, "ffn_moe_gate")?;
-        let up = experts.apply(b, "ffn_up_exps", [embd, n_ff], x, "ffn_moe_up")?;
+        let gate = experts.apply(b, "ffn_gate_exps", [embd, width.n], x, "ffn_moe_gate")?;
+        let up = experts.apply(b, "ffn_up_exps", [embd, width.n], x, "ffn_moe_up")?;
         vec![gate, up]
     };
     b.push(glu.clone(), operands, "ffn_moe_act")
+}
+
+/// What the shared expert says of `x: [n_embd, n_tokens]`.
+fn shared(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    form: &SharedForm,
+    width: Size,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let y = ffn::network(b, cx, &SHARED, width, x)?;
+    let gate = b.tensor_name("ffn_gate_inp_shexp", "weight");
+    let embd = cx.model.hparams.embd();
+    let Some(gate) = b.optional(&gate, &[embd], TensorRole::Router, form.gate)? else {
+        return Ok(y);
+    };
+    let gate = b.mul_mat(gate, x, "ffn_shexp_gate_inp")?;
+    let gate = b.unary(&[UnaryKind::Sigmoid], gate, "ffn_shexp_gate")?;
+    b.mul(y, gate, "ffn_shexp_gated")
 }
 
 /// The selected experts.
@@ -101,52 +136,4 @@ impl Experts {
             None => Ok(y),
         }
     }
-}
-
-/// Chooses the experts of each token of `x: [n_embd, n_tokens]`.
-fn route(
-    b: &mut Builder<'_>,
-    cx: &LayerContext<'_>,
-    form: &ExpertForm,
-    counts: ExpertCounts,
-    x: Value,
-) -> Result<Choice, ArchError> {
-    let sizes = [cx.model.hparams.embd(), expert_count(counts)];
-    let logits = b.linear(
-        "ffn_gate_inp",
-        x,
-        sizes,
-        form.router_bias,
-        TensorRole::Router,
-        "ffn_moe_logits",
-    )?;
-    let soft_max = SoftMax { scale: 1.0 };
-    let probs = match form.gating {
-        Gating::SoftmaxNormalised => b.push(soft_max.clone(), vec![logits], "ffn_moe_probs")?,
-        Gating::SoftmaxOfSelected => logits,
-    };
-    let ids = b.push(TopK { k: counts.used }, vec![probs], "ffn_moe_topk")?;
-    let rows = [Dim::ONE, counts.count.into(), b.n_tokens()];
-    let rows = b.reshape(probs, rows, "ffn_moe_probs")?;
-    let selected = b.push(GetRows { window: None }, vec![rows, ids], "ffn_moe_weights")?;
-    let weights = match form.gating {
-        Gating::SoftmaxNormalised => {
-            let sum = b.push(Sum { axis: 1 }, vec![selected], "ffn_moe_weights_sum")?;
-            let clamp = Clamp {
-                min: LEAST_SUM,
-                max: f32::INFINITY,
-            };
-            let sum = b.push(clamp, vec![sum], "ffn_moe_weights_sum_clamped")?;
-            let kind = BinaryKind::Div;
-            b.push(Binary { kind }, vec![selected, sum], "ffn_moe_weights_norm")?
-        }
-        Gating::SoftmaxOfSelected => {
-            const NAME: &str = "ffn_moe_weights_softmax";
-            let used: Dim = counts.used.into();
-            let flat = b.reshape(selected, [used.clone(), b.n_tokens()], NAME)?;
-            let flat = b.push(soft_max, vec![flat], NAME)?;
-            b.reshape(flat, [Dim::ONE, used, b.n_tokens()], NAME)?
-        }
-    };
-    Ok(Choice { ids, weights })
 }

@@ -19,7 +19,9 @@ pub use attention::{
     Alibi, AttentionForm, HeadSizes, QkNorm, QkvForm, ScaleOn, ScaleRule, ValueNorm, Values, Window,
 };
 pub use embedding::{EmbeddingForm, EmbeddingScale};
-pub use experts::{ExpertForm, Experts, Gating};
+pub use experts::{
+    ExpertForm, ExpertLayers, Experts, Gating, SharedForm, SharedWidth, Weighed, Weights,
+};
 pub use ffn::{Activation, FfnForm};
 pub use head::{HeadForm, LogitScale};
 pub use models::Models;

@@ -22,8 +22,16 @@ fn float(word: &Json) -> f32 {
 fn captured(path: &Path) -> (Work, BTreeSet<String>) {
     let mut work = Work::new();
     let mut weights = BTreeSet::new();
-    for line in std::fs::read_to_string(path).unwrap().lines() {
-        let node: Json = serde_json::from_str(line).unwrap();
+    let text = std::fs::read_to_string(path).unwrap();
+    let nodes: Vec<Json> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    // A sigmoid may be had as silu(x) / x.
+    let silus = nodes.iter().filter(|n| n["op"] == "SILU");
+    let silus: BTreeSet<u64> = silus.map(|n| n["id"].as_u64().unwrap()).collect();
+    let divides_silu = |node: &Json| silus.contains(&node["src"][0].as_u64().unwrap());
+    for node in &nodes {
         let op = node["op"].as_str().unwrap();
         let name = node["name"].as_str().unwrap();
         let parts = [".weight", ".bias", ".scales"];
@@ -34,8 +42,9 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
         let elements: u64 = ne.iter().map(|n| n.as_u64().unwrap()).product();
         let p = |i: usize| &node["params"][i];
         let what = match op {
+            "DIV" if divides_silu(node) => "sigmoid".to_owned(),
             "MUL_MAT" | "MUL_MAT_ID" | "ADD_ID" | "MUL" | "DIV" => op.to_lowercase(),
-            "SWIGLU" | "GEGLU" | "GELU" | "RELU" | "SQR" | "TANH" => op.to_lowercase(),
+            "SWIGLU" | "GEGLU" | "GELU" | "RELU" | "SIGMOID" | "SQR" | "TANH" => op.to_lowercase(),
             "SWIGLU_OAI" => format!("swiglu_oai {} {}", float(p(2)), float(p(3))),
             "RMS_NORM" | "NORM" => format!("{} {}", op.to_lowercase(), float(p(0))),
             "SCALE" => format!("scale {}", float(p(0))),

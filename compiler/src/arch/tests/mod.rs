@@ -2,6 +2,7 @@
 
 mod codes;
 mod describe;
+mod experts;
 mod graphs;
 mod hostile;
 mod shapes;
@@ -66,6 +67,8 @@ fn unused(golden: &str) -> &'static [&'static str] {
     match golden {
         // The head of a classifier.
         "qwen3-dense-f16" => &["cls.output.weight"],
+        // A bias that the usual engine reads and does not add.
+        "ernie4_5-moe-moe-q6_k" => &["blk.0.attn_output.bias", "blk.1.attn_output.bias"],
         // Norms of keys alone.
         "mpt-dense-q8_0" => &[
             "blk.0.attn_k_norm.bias",
@@ -97,6 +100,10 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("expert_count", 5),
         ("expert_used_count", 3),
         ("expert_feed_forward_length", 64),
+        ("expert_shared_count", 1),
+        ("expert_shared_feed_forward_length", 48),
+        ("leading_dense_block_count", 1),
+        ("interleave_moe_layer_step", 2),
         ("vocab_size", 40),
     ];
     let floats = [

@@ -1,9 +1,10 @@
 //! What may differ between layers: counts and sizes of heads, widths, windows, rotation.
 
+use super::ffn::LayerFfn;
 use super::windows::Windowed;
 use super::{MAX_WIDTH, attention_scale};
 use crate::arch::blocks::keys::Keys;
-use crate::arch::description::{Arch, Experts, HeadSizes, RotatedLayers};
+use crate::arch::description::{Arch, HeadSizes, RotatedLayers};
 use crate::arch::error::ArchError;
 use crate::arch::source::Size;
 
@@ -16,8 +17,7 @@ pub(in crate::arch) struct LayerHParams {
     pub(in crate::arch) heads: HeadElements,
     /// Factor on the dot products.
     pub(in crate::arch) attention_scale: f32,
-    /// Width of the feed-forward network, or of one expert.
-    pub(in crate::arch) n_ff: Size,
+    pub(in crate::arch) ffn: LayerFfn,
     pub(in crate::arch) windowed: Windowed,
     pub(in crate::arch) rotated: Rotated,
     /// Widths of all heads' queries, keys, values and outputs together.
@@ -26,7 +26,6 @@ pub(in crate::arch) struct LayerHParams {
     pub(in crate::arch) v_width: Size,
     pub(in crate::arch) out_width: Size,
     pub(in crate::arch) qkv_width: Size,
-    pub(in crate::arch) gate_up_width: Size,
 }
 
 /// Elements of a head.
@@ -120,8 +119,7 @@ pub(super) struct LayerSizes {
     pub(super) n_head: u64,
     pub(super) n_head_kv: u64,
     pub(super) heads: HeadElements,
-    pub(super) n_ff: u64,
-    pub(super) ff_key: &'static str,
+    pub(super) ffn: LayerFfn,
     pub(super) windowed: Windowed,
     pub(super) rotated: Rotated,
 }
@@ -138,12 +136,8 @@ impl LayerSizes {
         for (n, key) in [
             (self.n_head, "attention.head_count"),
             (self.n_head_kv, "attention.head_count_kv"),
-            (self.n_ff, self.ff_key),
         ] {
-            if n == 0 {
-                let key = keys.name(key);
-                return Err(ArchError::EmptyLayer { layer: index, key });
-            }
+            layer_width(keys, self.index, n, key)?;
         }
         if !self.n_head.is_multiple_of(self.n_head_kv) {
             return Err(ArchError::Contradiction {
@@ -162,14 +156,13 @@ impl LayerSizes {
         let q_width = width(h, dk, "attention.head_count × attention.key_length")?;
         let k_width = width(hk, dk, "attention.head_count_kv × attention.key_length")?;
         let v_width = width(hk, dv, "attention.head_count_kv × attention.value_length")?;
-        let n_ff = width(1, self.n_ff, self.ff_key)?;
         Ok(LayerHParams {
             index,
             n_head: h,
             n_head_kv: hk,
             heads: self.heads,
             attention_scale: attention_scale(keys, arch, n_layer, dk, n_embd / h)?,
-            n_ff,
+            ffn: self.ffn,
             windowed: self.windowed,
             rotated: self.rotated,
             q_width,
@@ -182,13 +175,28 @@ impl LayerSizes {
                 q_width.n + k_width.n + v_width.n,
                 "the heads of queries, keys and values",
             )?,
-            gate_up_width: width(2, self.n_ff, "2 × feed_forward_length")?,
         })
     }
 }
 
+/// A size that every layer must have, 0 being that of layers without the part.
+pub(super) fn layer_width(
+    keys: &Keys<'_>,
+    layer: usize,
+    n: u64,
+    key: &'static str,
+) -> Result<Size, ArchError> {
+    if n == 0 {
+        return Err(ArchError::EmptyLayer {
+            layer: u32::try_from(layer).expect("invariant: at most MAX_LAYERS"),
+            key: keys.name(key),
+        });
+    }
+    width(1, n, key)
+}
+
 /// `a · b`, when that is a size tensors can have.
-fn width(a: u64, b: u64, from: &'static str) -> Result<Size, ArchError> {
+pub(super) fn width(a: u64, b: u64, from: &'static str) -> Result<Size, ArchError> {
     match a.checked_mul(b) {
         Some(n) if n <= MAX_WIDTH => Ok(Size { n, from }),
         _ => Err(ArchError::Overflow {
@@ -196,23 +204,4 @@ fn width(a: u64, b: u64, from: &'static str) -> Result<Size, ArchError> {
             of: format!("{a} × {b}"),
         }),
     }
-}
-
-/// The feed-forward width of every layer, and its key.
-pub(super) fn widths(
-    keys: &Keys<'_>,
-    arch: &Arch,
-    n_layer: usize,
-) -> Result<(Vec<u64>, &'static str), ArchError> {
-    let has_experts = match &arch.ffn.experts {
-        Experts::Never => false,
-        Experts::IfCounted(_) => keys.count("expert_count")?.is_some(),
-        Experts::Always(_) => true,
-    };
-    const EXPERT: &str = "expert_feed_forward_length";
-    const DENSE: &str = "feed_forward_length";
-    if has_experts && let Some(n) = keys.count(EXPERT)? {
-        return Ok((vec![n; n_layer], EXPERT));
-    }
-    Ok((keys.require_count_per_layer(DENSE, n_layer)?, DENSE))
 }

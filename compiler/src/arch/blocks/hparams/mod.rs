@@ -4,18 +4,20 @@
 //! are read even where the scaling type is the default, and YaRN's factor on the rotated elements is stated without
 //! the part that the op computes by itself.
 
+mod ffn;
 mod layers;
 mod windows;
 
 use tpc_ir::op::{NormKind, Rope};
 
+pub(in crate::arch) use ffn::{ExpertHParams, ExpertWidths, FfnWidth, Groups, LayerFfn};
 pub(in crate::arch) use layers::{LayerHParams, Rotated};
 pub(in crate::arch) use windows::Windowed;
 
 use super::keys::Keys;
 use super::rope;
 use crate::arch::description::{
-    Alibi, Arch, EmbeddingScale, Experts, KeyUse, LogitScale, Residual, ScaleRule,
+    Alibi, Arch, EmbeddingScale, KeyUse, LogitScale, Residual, ScaleRule,
 };
 use crate::arch::error::ArchError;
 use crate::arch::source::Size;
@@ -48,7 +50,7 @@ pub(in crate::arch) struct HParams {
     pub(in crate::arch) qkv_clamp: Option<f32>,
     /// Tokens that windowed layers attend to, the token itself included.
     pub(in crate::arch) window: Option<u64>,
-    pub(in crate::arch) experts: Option<ExpertCounts>,
+    pub(in crate::arch) experts: Option<ExpertHParams>,
     pub(in crate::arch) join: Join,
     pub(in crate::arch) embedding_scale: Option<f32>,
     /// Factor on what joins the residual stream.
@@ -56,13 +58,6 @@ pub(in crate::arch) struct HParams {
     pub(in crate::arch) logit_scale: Option<f32>,
     pub(in crate::arch) final_softcap: Option<f32>,
     pub(in crate::arch) layers: Vec<LayerHParams>,
-}
-
-/// The counts of a mixture of experts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::arch) struct ExpertCounts {
-    pub(in crate::arch) count: u64,
-    pub(in crate::arch) used: u64,
 }
 
 /// How a block's halves join the residual stream, as far as metadata can say.
@@ -99,7 +94,7 @@ impl HParams {
             .count_per_layer("attention.head_count_kv", n_layer)?
             .unwrap_or_else(|| n_head.clone());
         let heads = layers::head_elements(&keys, arch, n_embd, n_head[0])?;
-        let (n_ff, ff_key) = layers::widths(&keys, arch, n_layer)?;
+        let (experts, ffn) = ffn::read(&keys, &arch.ffn.experts, n_layer)?;
         let (window, windowed) = windows::windows(&keys, &arch.attention, n_layer)?;
         let rotated = layers::rotated(&keys, arch, &windowed)?;
         let layers = (0..n_layer)
@@ -109,8 +104,7 @@ impl HParams {
                     n_head: n_head[il],
                     n_head_kv: n_head_kv[il],
                     heads: windowed[il].of(heads),
-                    n_ff: n_ff[il],
-                    ff_key,
+                    ffn: ffn[il],
                     windowed: windowed[il],
                     rotated: rotated[il],
                 };
@@ -143,7 +137,7 @@ impl HParams {
                 KeyUse::Obeyed | KeyUse::OrElse(_) => keys.positive("attention.clamp_kqv")?,
             },
             window,
-            experts: experts(&keys, &arch.ffn.experts)?,
+            experts,
             join: join(&keys, arch.residual)?,
             embedding_scale: match arch.embedding.scale {
                 EmbeddingScale::One => None,
@@ -164,27 +158,6 @@ impl HParams {
             from: "embedding_length",
         }
     }
-}
-
-fn experts(keys: &Keys<'_>, form: &Experts) -> Result<Option<ExpertCounts>, ArchError> {
-    let count = match form {
-        Experts::Never => return Ok(None),
-        Experts::IfCounted(_) => match keys.count("expert_count")? {
-            Some(n) => n,
-            None => return Ok(None),
-        },
-        Experts::Always(_) => keys.require_count("expert_count")?,
-    };
-    let used = keys.require_count("expert_used_count")?;
-    if used > count {
-        return Err(ArchError::Contradiction {
-            key: keys.name("expert_used_count"),
-            found: used.to_string(),
-            with: format!("{} = {count}", keys.name("expert_count")),
-            expected: "no more than there are".into(),
-        });
-    }
-    Ok(Some(ExpertCounts { count, used }))
 }
 
 fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
