@@ -3,9 +3,9 @@
 use tpc_ir::op::{Glu, GluKind};
 
 use super::description::{
-    Activation, Arch, AttentionForm, BlockNorms, EmbeddingForm, EmbeddingScale, FfnForm, HeadForm,
-    HeadSizes, KeyUse, Models, Presence, QkNorm, RopeFactors, RopeForm, ScaleOn, ScaleRule,
-    ValueNorm, Values, Window, WindowedRope,
+    Activation, Arch, AttentionForm, BlockNorms, EmbeddingForm, EmbeddingScale, Experts, FfnForm,
+    HeadForm, HeadSizes, KeyUse, Models, Presence, QkNorm, RopeFactors, RopeForm, ScaleOn,
+    ScaleRule, ValueNorm, Values, Window, WindowedRope,
 };
 
 /// `gemma`: scaled embeddings, GeGLU, and an output projection tied to the token embedding. Norm weights in files of
@@ -75,14 +75,20 @@ pub(super) const GEMMA3: Arch = Arch {
 };
 
 /// `gemma4`: windowed layers have smaller heads and more of them, the others take keys as values. Values are
-/// normalised, dot products are not scaled, and what leaves a block is.
+/// normalised, dot products are not scaled, and what leaves a block is. E2B and E4B have embeddings per layer, and
+/// layers that share caches. The model with experts (26B) is refused.
 pub(super) const GEMMA4: Arch = Arch {
     name: "gemma4",
+    embedding: EmbeddingForm {
+        per_layer: KeyUse::Obeyed,
+        ..GEMMA.embedding
+    },
     norms: BlockNorms::SANDWICH,
     layer_scale: Presence::Optional,
     attention: AttentionForm {
         values: Values::ProjectedOrKeys,
         value_norm: ValueNorm::Head,
+        shared_kv: KeyUse::Obeyed,
         head_sizes: HeadSizes::WindowedOwn,
         qk_norm: QkNorm::Head,
         rope: Some(RopeForm {
@@ -93,6 +99,10 @@ pub(super) const GEMMA4: Arch = Arch {
         scale: ScaleRule::One,
         window: Window::AllButEvery(6),
         ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Refused,
+        ..GEMMA.ffn
     },
     head: HeadForm {
         softcap: KeyUse::Obeyed,

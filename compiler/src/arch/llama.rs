@@ -4,6 +4,7 @@ use tpc_ir::op::RopeMode;
 
 use super::description::{
     Arch, AttentionForm, ExpertForm, Experts, FfnForm, Presence, RopeFactors, RopeForm,
+    TemperatureForm,
 };
 
 /// `llama`
@@ -26,8 +27,12 @@ pub(super) const LLAMA: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `mistral3`: as Llama.
+/// `mistral3`: as Llama, with a factor on queries that grows beyond the context of training.
 pub(super) const MISTRAL3: Arch = Arch {
     name: "mistral3",
+    attention: AttentionForm {
+        temperature: TemperatureForm::PerContext,
+        ..LLAMA.attention
+    },
     ..LLAMA
 };

@@ -5,7 +5,7 @@ use tpc_ir::{Graph, Symbol, Value};
 use super::LowerOptions;
 use super::blocks::builder::Builder;
 use super::blocks::hparams::{HParams, Join};
-use super::blocks::{Context, LayerContext, attention, embedding, ffn, head, norm};
+use super::blocks::{Context, LayerContext, attention, embedding, ffn, head, norm, per_layer};
 use super::description::{Arch, Presence};
 use super::error::ArchError;
 use super::source::{Size, TensorRole, TensorSource};
@@ -25,10 +25,11 @@ pub(super) fn build(
     let name = hparams.name.as_deref().unwrap_or(arch.name);
     let mut b = Builder::new(name, Symbol::NTokens.into(), source);
     let mut x = embedding::embedding(&mut b, &model)?;
+    let own = per_layer::inputs(&mut b, &model, x)?;
     for layer in &hparams.layers {
         b.enter(Some(layer.index));
         let cx = LayerContext { model, layer };
-        x = block(&mut b, &cx, x)?;
+        x = block(&mut b, &cx, own, x)?;
     }
     b.enter(None);
     let logits = head::logits(&mut b, &model, x)?;
@@ -49,12 +50,22 @@ fn normed(
     }
 }
 
-fn block(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+/// A block, where layers have the embeddings `own`, if any.
+fn block(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    own: Option<Value>,
+    x: Value,
+) -> Result<Value, ArchError> {
     let x = match cx.model.hparams.join {
         Join::Sequential => sequential(b, cx, x)?,
         Join::Parallel => parallel(b, cx, cx.model.arch.norms.pre_ffn, x)?,
         Join::ByFfnNorm if has_norm(b, cx, cx.model.arch.norms.pre_ffn)? => sequential(b, cx, x)?,
         Join::ByFfnNorm => parallel(b, cx, None, x)?,
+    };
+    let x = match own {
+        Some(own) => per_layer::admit(b, cx, own, x)?,
+        None => x,
     };
     let scale = b.tensor_name("layer_output_scale", "weight");
     let one = Size {

@@ -21,6 +21,8 @@ const TINY_OF: &[(&str, &str)] = &[
         "bailingmoe2",
         "bailingmoe2.leading_dense_block_count=1,bailingmoe2.expert_shared_count=1,bailingmoe2.expert_group_count=4,bailingmoe2.expert_group_used_count=2",
     ),
+    ("bloom", "kv_heads=8"),
+    ("cohere2", "layers=4,window=16,tied=1"),
     ("command-r", "tied=1,biases=1"),
     ("dbrx", "dbrx.attention.clamp_kqv=8.0"),
     (
@@ -31,7 +33,14 @@ const TINY_OF: &[(&str, &str)] = &[
         "ernie4_5-moe",
         "layers=3,ernie4_5-moe.leading_dense_block_count=1,ernie4_5-moe.interleave_moe_layer_step=2",
     ),
+    ("gemma2", "window=16,tied=1"),
     ("gemma3", "layers=6,window=16,tied=1"),
+    (
+        "gemma4",
+        "layers=8,window=16,tied=1,gemma4.attention.sliding_window_pattern=4,gemma4.attention.key_length_swa=16,\
+         gemma4.attention.value_length_swa=16,gemma4.attention.shared_kv_layers=2,\
+         gemma4.embedding_length_per_layer_input=32",
+    ),
     ("gpt-oss", "window=16,type=mxfp4_moe"),
     ("gpt2", "kv_heads=8,tied=1"),
     ("phi3", "ctx=512"),

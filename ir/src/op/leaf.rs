@@ -75,8 +75,28 @@ impl OpDef for Weight {
     }
 }
 
+/// A factor on queries that grows with the position: `1 + scale · ln(1 + ⌊position / length⌋)`, with the position
+/// moved by an offset first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Temperature {
+    /// How much it grows.
+    pub scale: f32,
+    /// Positions after which it grows; at least 1.
+    pub length: u64,
+    /// Added to the position.
+    pub offset: f32,
+}
+
+impl Temperature {
+    /// The factor at a position.
+    pub fn at(&self, position: u32) -> f32 {
+        let steps = ((position as f32 + self.offset) / self.length as f32).floor();
+        (1.0 + f64::from(self.scale) * (f64::from(steps) + 1.0).ln()) as f32
+    }
+}
+
 /// What an input of the graph holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum InputKind {
     /// Token ids, `i32[n_tokens]`.
     Tokens,
@@ -100,6 +120,8 @@ pub enum InputKind {
     /// 1 for a sequence of the batch that goes on and 0 for one that starts, `f32[1, n_seqs]`: times this, what a cell
     /// holds of an earlier sequence is forgotten.
     StateKept,
+    /// The factor on the queries of each token, `f32[1, 1, n_tokens]`.
+    Temperature(Temperature),
     /// Anything else, by name.
     Other(String),
 }
@@ -119,8 +141,11 @@ impl InputKind {
     ];
 }
 
+/// The kind of [`InputKind::Temperature`] in text.
+const TEMPERATURE: &str = "temperature";
+
 /// A value that the caller gives with every batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     /// What it holds.
     pub kind: InputKind,
@@ -134,6 +159,12 @@ impl OpDef for Input {
             Some((n, _)) => vec![("kind", Attr::Word((*n).to_owned()))],
             None => match &self.kind {
                 InputKind::Other(name) => vec![("name", Attr::Str(name.clone()))],
+                InputKind::Temperature(t) => vec![
+                    ("kind", Attr::Word(TEMPERATURE.to_owned())),
+                    ("scale", Attr::Float(t.scale)),
+                    ("length", Attr::from(t.length)),
+                    ("offset", Attr::Float(t.offset)),
+                ],
                 _ => Vec::new(),
             },
         }
@@ -146,11 +177,26 @@ impl OpDef for Input {
             });
         }
         let word = required("kind", attrs.word("kind")?)?;
+        if word == TEMPERATURE {
+            let length = required("length", attrs.int("length")?)?;
+            if length == 0 {
+                return Err(AttrError::Kind {
+                    name: "length",
+                    expected: "at least 1",
+                });
+            }
+            let kind = InputKind::Temperature(Temperature {
+                scale: required("scale", attrs.float("scale")?)?,
+                length,
+                offset: required("offset", attrs.float("offset")?)?,
+            });
+            return Ok(Input { kind });
+        }
         let known = InputKind::NAMED.into_iter().find(|(n, _)| *n == word);
         known.map(|(_, kind)| Input { kind }).ok_or(AttrError::Kind {
             name: "kind",
             expected: "tokens, positions, positions_mrope, cache_rows, cache_rows_swa, mask, mask_swa, output_rows, \
-                       state_cells or state_kept",
+                       state_cells, state_kept or temperature",
         })
     }
 

@@ -31,7 +31,7 @@ pub use constant::Hadamard;
 pub use elementwise::{Binary, BinaryKind, Clamp, Glu, GluKind, Scale, Unary, UnaryKind};
 pub use expert::{AddId, MulMatId};
 pub use grouping::{Grouping, Piece, pieces};
-pub use leaf::{Input, InputKind, State, Weight};
+pub use leaf::{Input, InputKind, State, Temperature, Weight};
 pub use local::{LocalCtx, Sharded};
 pub use matmul::MulMat;
 pub use norm::{Norm, NormApply, NormKind, NormStats};

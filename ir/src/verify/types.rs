@@ -121,6 +121,10 @@ fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
             let dims = [Dim::ONE, Symbol::NSeqs.into()];
             Some(TensorType::new(DType::F32, dims))
         }
+        InputKind::Temperature(_) => {
+            let dims = [Dim::ONE, Dim::ONE, tokens.clone()];
+            Some(TensorType::new(DType::F32, dims))
+        }
         InputKind::Other(_) => None,
     }
 }

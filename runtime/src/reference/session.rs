@@ -230,6 +230,10 @@ impl<'g> Session<'g> {
                 let kept = states.iter().map(|s| if s.starts { 0.0 } else { 1.0 });
                 Tensor::reals_of([1, states.len(), 1, 1], kept.collect())
             }
+            InputKind::Temperature(t) => {
+                let factors = batch.positions.iter().map(|&p| f64::from(t.at(p)));
+                Tensor::reals_of([1, 1, batch.positions.len(), 1], factors.collect())
+            }
             InputKind::Other(_) => others(kind, ty),
         };
         let mut outputs = self.interpreter.run(&bindings, &mut inputs)?;

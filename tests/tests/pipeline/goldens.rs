@@ -64,8 +64,11 @@ fn golden_models_agree_on_any_number_of_devices() {
         }
     }
     for arch in [
+        "bloom",
+        "cohere2",
         "command-r",
         "gemma3",
+        "gemma4",
         "gpt2",
         "gpt-oss",
         "llama",

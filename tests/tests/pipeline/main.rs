@@ -3,6 +3,7 @@
 mod alike;
 mod captures;
 mod catalogue;
+mod decoding;
 mod goldens;
 mod graphs;
 mod headers;

@@ -1,6 +1,6 @@
 //! The attention half of a block.
 
-use tpc_ir::op::{Clamp, FlashAttn};
+use tpc_ir::op::{Clamp, FlashAttn, InputKind};
 use tpc_ir::{Dim, Value};
 
 use super::LayerContext;
@@ -15,8 +15,8 @@ use crate::arch::source::{Form, Size, TensorRole};
 /// Projections of the block's input: `[heads · head size, n_tokens]` each.
 struct Qkv {
     q: Value,
-    k: Value,
-    v: Value,
+    /// Keys and values, in layers with caches of their own.
+    kv: Option<[Value; 2]>,
 }
 
 /// Queries or keys, as far as the two are treated alike.
@@ -60,24 +60,33 @@ pub(in crate::arch) fn attention(
     if form.scale_on == ScaleOn::Queries {
         q = b.scale(q, layer.attention_scale, "Qcur_scaled")?;
     }
-    let mut k = heads(b, cx, qkv.k, &keys)?;
-    let v = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
-    let v = b.reshape(qkv.v, v, "Vcur")?;
-    let mut v = match form.value_norm {
-        ValueNorm::None => v,
-        ValueNorm::Head => norm::plain(b, &cx.model, v, "Vcur_normed")?,
-    };
+    if let Some(temperature) = hp.temperature {
+        let temperature = b.input(InputKind::Temperature(temperature));
+        q = b.mul(q, temperature, "Qcur_tempered")?;
+    }
     let options = cx.model.options;
-    if let Some(rotation) = Rotation::of_keys(options.cache_type_k, layer.heads.dk) {
+    let key_rotation = Rotation::of_keys(options.cache_type_k, layer.heads.dk);
+    let value_rotation = Rotation::of_values(options.cache_type_v, layer.heads.dv);
+    if let Some(rotation) = key_rotation {
         q = rotation.apply(b, q, "Qcur_rot")?;
-        k = rotation.apply(b, k, "Kcur_rot")?;
     }
-    let values = Rotation::of_values(options.cache_type_v, layer.heads.dv);
-    if let Some(rotation) = values {
-        v = rotation.apply(b, v, "Vcur_rot")?;
-    }
-    let k = kv_cache::store(b, cx, Kind::Keys, k)?;
-    let v = kv_cache::store(b, cx, Kind::Values, v)?;
+    let [k, v] = match qkv.kv {
+        Some([k, v]) => {
+            let mut k = heads(b, cx, k, &keys)?;
+            let mut v = values(b, cx, v)?;
+            if let Some(rotation) = key_rotation {
+                k = rotation.apply(b, k, "Kcur_rot")?;
+            }
+            if let Some(rotation) = value_rotation {
+                v = rotation.apply(b, v, "Vcur_rot")?;
+            }
+            let k = kv_cache::store(b, cx, Kind::Keys, k)?;
+            let v = kv_cache::store(b, cx, Kind::Values, v)?;
+            b.note_caches(layer.index, [k, v]);
+            [k, v]
+        }
+        None => b.caches_of(layer),
+    };
     let q = b.swap_heads(q, "q")?;
     let mask = b.input(Span::of(layer.windowed).mask);
     let mut operands = vec![q, k, v, mask];
@@ -97,7 +106,7 @@ pub(in crate::arch) fn attention(
         heads: None,
     };
     let mut y = b.push(flash, operands, "kqv")?;
-    if let Some(rotation) = values {
+    if let Some(rotation) = value_rotation {
         y = rotation.apply(b, y, "kqv_rot")?;
     }
     let y = b.reshape(y, [layer.out_width.n.into(), b.n_tokens()], "kqv_out")?;
@@ -109,6 +118,17 @@ pub(in crate::arch) fn attention(
         TensorRole::Matrix,
         "attn_out",
     )
+}
+
+/// Tells the heads of values apart, `[head size, heads, n_tokens]`, and normalises them.
+fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+    let layer = cx.layer;
+    let dims = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
+    let x = b.reshape(x, dims, "Vcur")?;
+    match cx.model.arch.attention.value_norm {
+        ValueNorm::None => Ok(x),
+        ValueNorm::Head => norm::plain(b, &cx.model, x, "Vcur_normed"),
+    }
 }
 
 /// The values of what is projected, bounded where the model says so.
@@ -133,6 +153,10 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
         let y = b.linear(stem, x, sizes, form.qkv_bias, role, name)?;
         clamped(b, cx, y)
     };
+    if layer.kv_from.is_some() {
+        let q = one(b, "attn_q", layer.q_width, "Qcur")?;
+        return Ok(Qkv { q, kv: None });
+    }
     // A file with neither form misses the tensor of the usual one.
     if has_fused || (form.qkv == QkvForm::Fused && !has_separate) {
         let y = one(b, "attn_qkv", layer.qkv_width, "wqkv")?;
@@ -140,8 +164,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
         let mut part = |start, len: u64, name| b.slice(y, 0, start, Dim::constant(len), name);
         return Ok(Qkv {
             q: part(0, q, "Qcur")?,
-            k: part(q, k, "Kcur")?,
-            v: part(q + k, v, "Vcur")?,
+            kv: Some([part(q, k, "Kcur")?, part(q + k, v, "Vcur")?]),
         });
     }
     let q = one(b, "attn_q", layer.q_width, "Qcur")?;
@@ -151,7 +174,8 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     } else {
         k
     };
-    Ok(Qkv { q, k, v })
+    let kv = Some([k, v]);
+    Ok(Qkv { q, kv })
 }
 
 /// Whether a layer projects values, and does not take keys instead: it must where the two differ in size.

@@ -8,6 +8,7 @@ use tpc_ir::op::{
 };
 use tpc_ir::{DType, Dim, Graph, Op, Output, Place, RANK, Symbol, TensorType, Value};
 
+use super::hparams::LayerHParams;
 use crate::arch::description::Presence;
 use crate::arch::error::ArchError;
 use crate::arch::source::{ExpectedTensor, Form, Request, Size, TensorRole, TensorSource};
@@ -30,6 +31,7 @@ pub(in crate::arch) struct Builder<'a> {
     weights: BTreeMap<String, Value>,
     inputs: Vec<(InputKind, Value)>,
     hadamards: BTreeMap<u64, Value>,
+    caches: BTreeMap<u32, [Value; 2]>,
     states: Vec<Output>,
 }
 
@@ -49,6 +51,7 @@ impl<'a> Builder<'a> {
             weights: BTreeMap::new(),
             inputs: Vec::new(),
             hadamards: BTreeMap::new(),
+            caches: BTreeMap::new(),
             states: Vec::new(),
         }
     }
@@ -181,10 +184,19 @@ impl<'a> Builder<'a> {
             InputKind::OutputRows => ("out_ids", DType::I32, [Symbol::NOutputs.into(), Dim::ONE]),
             InputKind::StateCells => ("state_cells", DType::I32, [Symbol::NSeqs.into(), Dim::ONE]),
             InputKind::StateKept => ("state_kept", DType::F32, [Dim::ONE, Symbol::NSeqs.into()]),
+            InputKind::Temperature(_) => {
+                let ty = TensorType::new(DType::F32, [Dim::ONE, Dim::ONE, self.n_tokens()]);
+                return self.new_input(kind, ty, "temperature");
+            }
             InputKind::Other(name) => (name.as_str(), DType::F32, [n_tokens(), Dim::ONE]),
         };
+        let name = name.to_owned();
+        self.new_input(kind, TensorType::new(dtype, dims), &name)
+    }
+
+    fn new_input(&mut self, kind: InputKind, ty: TensorType, name: &str) -> Value {
         let op = Input { kind: kind.clone() };
-        let value = self.outside(true, |b| b.leaf(op, TensorType::new(dtype, dims), name));
+        let value = self.outside(true, |b| b.leaf(op, ty, name));
         self.inputs.push((kind, value));
         value
     }
@@ -204,6 +216,17 @@ impl<'a> Builder<'a> {
     /// The sizes of a value.
     pub(in crate::arch) fn dims(&self, value: Value) -> &[Dim; RANK] {
         &self.graph.value(value).ty.dims
+    }
+
+    /// Notes the caches of keys and values in use, as this layer attends to them.
+    pub(in crate::arch) fn note_caches(&mut self, layer: u32, caches: [Value; 2]) {
+        self.caches.insert(layer, caches);
+    }
+
+    /// The caches of the earlier layer that this one shares.
+    pub(in crate::arch) fn caches_of(&self, layer: &LayerHParams) -> [Value; 2] {
+        let caches = layer.kv_from.and_then(|from| self.caches.get(&from));
+        *caches.expect("invariant: layers share caches of earlier layers that have their own")
     }
 
     /// A state of the graph.

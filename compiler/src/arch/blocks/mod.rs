@@ -11,6 +11,7 @@ mod keys;
 mod kv_cache;
 mod moe;
 pub(in crate::arch) mod norm;
+pub(in crate::arch) mod per_layer;
 mod rope;
 mod rotation;
 mod router;

@@ -17,6 +17,11 @@ pub struct AttentionForm {
     pub values: Values,
     /// Normalisation of values.
     pub value_norm: ValueNorm,
+    /// Whether the last `attention.shared_kv_layers` layers attend to what the last layer of their kind before them
+    /// has cached: of those with a window, or of those without.
+    pub shared_kv: KeyUse,
+    /// A factor on queries that grows with the position.
+    pub temperature: TemperatureForm,
     /// Bias of the output projection.
     pub out_bias: Presence,
     /// Whether all layers have heads of one size.
@@ -93,6 +98,15 @@ pub enum HeadSizes {
     /// Layers with a window have `attention.key_length_swa`, `attention.value_length_swa` and
     /// `rope.dimension_count_swa`.
     WindowedOwn,
+}
+
+/// A factor on queries that grows with the position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemperatureForm {
+    /// None.
+    None,
+    /// By `attention.temperature_scale`, where present and not 0, whenever the context of training is passed once more.
+    PerContext,
 }
 
 /// ALiBi: the distance to a token, times a slope that each head has of its own, is taken from its logit. The gentlest

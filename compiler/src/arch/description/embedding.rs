@@ -1,6 +1,6 @@
 //! What enters the first block.
 
-use super::Presence;
+use super::{KeyUse, Presence};
 
 /// What enters the first block.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,6 +9,9 @@ pub struct EmbeddingForm {
     pub scale: EmbeddingScale,
     /// `token_embd_norm`, a norm of the token embedding.
     pub norm: Presence,
+    /// Whether every layer gets embeddings of its own, of `embedding_length_per_layer_input` elements: `per_layer_*`,
+    /// and in layers `inp_gate`, `proj` and `post_norm`.
+    pub per_layer: KeyUse,
     /// `position_embd`, a learned vector per position, added to the token embedding.
     pub positions: Presence,
 }

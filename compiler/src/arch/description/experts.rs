@@ -7,6 +7,8 @@ use super::{KeyUse, Presence};
 pub enum Experts {
     /// No layer has.
     Never,
+    /// No layer has; a file that counts experts is of a kind that is not described.
+    Refused,
     /// Files with `expert_count` have, in the layers that the form names.
     IfCounted(ExpertForm),
     /// Every file has, in the layers that the form names.
@@ -17,7 +19,7 @@ impl Experts {
     /// The form of the experts, where there may be some.
     pub const fn form(&self) -> Option<&ExpertForm> {
         match self {
-            Experts::Never => None,
+            Experts::Never | Experts::Refused => None,
             Experts::IfCounted(form) | Experts::Always(form) => Some(form),
         }
     }

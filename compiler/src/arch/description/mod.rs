@@ -16,7 +16,8 @@ mod rope;
 use tpc_ir::op::{Glu, GluKind, NormKind, RopeMode};
 
 pub use attention::{
-    Alibi, AttentionForm, HeadSizes, QkNorm, QkvForm, ScaleOn, ScaleRule, ValueNorm, Values, Window,
+    Alibi, AttentionForm, HeadSizes, QkNorm, QkvForm, ScaleOn, ScaleRule, TemperatureForm,
+    ValueNorm, Values, Window,
 };
 pub use embedding::{EmbeddingForm, EmbeddingScale};
 pub use experts::{
@@ -83,6 +84,7 @@ impl Arch {
         embedding: EmbeddingForm {
             scale: EmbeddingScale::One,
             norm: Presence::Absent,
+            per_layer: KeyUse::Ignored,
             positions: Presence::Absent,
         },
         norm: NormForm {
@@ -99,6 +101,8 @@ impl Arch {
             clamp: KeyUse::Ignored,
             values: Values::Projected,
             value_norm: ValueNorm::None,
+            shared_kv: KeyUse::Ignored,
+            temperature: TemperatureForm::None,
             out_bias: Presence::Absent,
             head_sizes: HeadSizes::Same,
             qk_norm: QkNorm::None,

@@ -1,6 +1,7 @@
 //! Tests of the lowerings, and the files they share.
 
 mod codes;
+mod dense;
 mod describe;
 mod experts;
 mod graphs;
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 use tpc_ir::DType;
 
-use super::{ARCHS, LowerOptions, Lowered, lower};
+use super::description::Experts;
+use super::{ARCHS, Arch, LowerOptions, Lowered, lower};
 use crate::gguf::{GgufFile, GgufWriter, Header, MetaValue};
 
 const OPTIONS: LowerOptions = LowerOptions {
@@ -116,7 +118,12 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("general.architecture".to_owned(), name),
         (format!("{arch}.use_parallel_residual"), true.into()),
     ];
-    pairs.extend(numbers.map(|(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
+    let refuses = |a: &&Arch| a.name == arch && a.ffn.experts == Experts::Refused;
+    let experts = !ARCHS.iter().any(refuses);
+    let numbers = numbers
+        .iter()
+        .filter(|(k, _)| experts || !k.starts_with("expert"));
+    pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
     pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
     pairs
 }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use tpc::arch::description::Experts;
 use tpc::arch::{ARCHS, CACHE_TYPES, LowerOptions, expected_tensors};
 use tpc::diag::Diagnostic;
 use tpc::gguf::{self, GgufFile, GgufWriter, Header, MetaArray, MetaValue, StrList};
@@ -95,7 +96,12 @@ impl Model {
             ("general.architecture".to_owned(), arch.into()),
             (format!("{arch}.use_parallel_residual"), true.into()),
         ];
-        pairs.extend(numbers.map(|(k, n)| (format!("{arch}.{k}"), n.into())));
+        let refuses = |a: &&tpc::arch::Arch| a.name == arch && a.ffn.experts == Experts::Refused;
+        let experts = !ARCHS.iter().any(refuses);
+        let numbers = numbers
+            .iter()
+            .filter(|(k, _)| experts || !k.starts_with("expert"));
+        pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), n.into())));
         pairs.extend(reals.map(|(k, x)| (format!("{arch}.{k}"), x.into())));
         let mut model = Model {
             pairs,

@@ -108,9 +108,17 @@ pub(super) fn read(
 
 /// The form of the experts, if the file has some.
 fn counted<'a>(keys: &Keys<'_>, experts: &'a Experts) -> Result<Option<&'a ExpertForm>, ArchError> {
+    const KEY: &str = "expert_count";
     match experts {
         Experts::Never => Ok(None),
-        Experts::IfCounted(form) => Ok(keys.count("expert_count")?.map(|_| form)),
+        Experts::Refused => match keys.count(KEY)? {
+            None => Ok(None),
+            Some(n) => {
+                let expected = "0: models with experts of this architecture are not supported";
+                Err(keys.out_of_range(KEY, n, expected))
+            }
+        },
+        Experts::IfCounted(form) => Ok(keys.count(KEY)?.map(|_| form)),
         Experts::Always(form) => Ok(Some(form)),
     }
 }

@@ -4,7 +4,7 @@ use super::ffn::LayerFfn;
 use super::windows::Windowed;
 use super::{MAX_WIDTH, attention_scale};
 use crate::arch::blocks::keys::Keys;
-use crate::arch::description::{Arch, HeadSizes, RotatedLayers};
+use crate::arch::description::{Arch, HeadSizes, KeyUse, RotatedLayers};
 use crate::arch::error::ArchError;
 use crate::arch::source::Size;
 
@@ -20,6 +20,8 @@ pub(in crate::arch) struct LayerHParams {
     pub(in crate::arch) ffn: LayerFfn,
     pub(in crate::arch) windowed: Windowed,
     pub(in crate::arch) rotated: Rotated,
+    /// The layer whose caches this one attends to, if it has none of its own.
+    pub(in crate::arch) kv_from: Option<u32>,
     /// Widths of all heads' queries, keys, values and outputs together.
     pub(in crate::arch) q_width: Size,
     pub(in crate::arch) k_width: Size,
@@ -113,6 +115,58 @@ pub(super) fn rotated(
     })
 }
 
+/// For each layer the one whose caches it attends to, if it has none of its own.
+pub(super) fn shared_kv(
+    keys: &Keys<'_>,
+    arch: &Arch,
+    windowed: &[Windowed],
+    n_head_kv: &[u64],
+) -> Result<Vec<Option<u32>>, ArchError> {
+    const KEY: &str = "attention.shared_kv_layers";
+    let n_layer = windowed.len();
+    let shared = match arch.attention.shared_kv {
+        KeyUse::Ignored => None,
+        KeyUse::Obeyed | KeyUse::OrElse(_) => keys.count(KEY)?,
+    };
+    let mut out = vec![None; n_layer];
+    let Some(shared) = shared else {
+        return Ok(out);
+    };
+    let own = usize::try_from(shared).map_or(0, |shared| n_layer.saturating_sub(shared));
+    for il in own..n_layer {
+        let alike = |&j: &usize| windowed[j] == windowed[il] && n_head_kv[j] == n_head_kv[il];
+        let from = (0..own)
+            .rfind(alike)
+            .ok_or_else(|| ArchError::Contradiction {
+                key: keys.name(KEY),
+                found: shared.to_string(),
+                with: format!("layer {il} of {n_layer}"),
+                expected:
+                    "a layer before those, of as many KV heads and with a window if it has one"
+                        .into(),
+            })?;
+        out[il] = Some(u32::try_from(from).expect("invariant: at most MAX_LAYERS"));
+    }
+    Ok(out)
+}
+
+/// The width of a layer's own embeddings, and that of all layers', where layers have some.
+pub(super) fn own_embeddings(
+    keys: &Keys<'_>,
+    n_layer: usize,
+) -> Result<Option<[Size; 2]>, ArchError> {
+    const KEY: &str = "embedding_length_per_layer_input";
+    let Some(n) = keys.count(KEY)? else {
+        return Ok(None);
+    };
+    let all = width(
+        n,
+        n_layer as u64,
+        "embedding_length_per_layer_input × block_count",
+    )?;
+    Ok(Some([width(1, n, KEY)?, all]))
+}
+
 /// One layer's values before they are checked.
 pub(super) struct LayerSizes {
     pub(super) index: usize,
@@ -122,6 +176,7 @@ pub(super) struct LayerSizes {
     pub(super) ffn: LayerFfn,
     pub(super) windowed: Windowed,
     pub(super) rotated: Rotated,
+    pub(super) kv_from: Option<u32>,
 }
 
 impl LayerSizes {
@@ -165,6 +220,7 @@ impl LayerSizes {
             ffn: self.ffn,
             windowed: self.windowed,
             rotated: self.rotated,
+            kv_from: self.kv_from,
             q_width,
             k_width,
             v_width,

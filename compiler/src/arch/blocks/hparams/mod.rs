@@ -8,7 +8,7 @@ mod ffn;
 mod layers;
 mod windows;
 
-use tpc_ir::op::{NormKind, Rope};
+use tpc_ir::op::{NormKind, Rope, Temperature};
 
 pub(in crate::arch) use ffn::{ExpertHParams, ExpertWidths, FfnWidth, Groups, LayerFfn};
 pub(in crate::arch) use layers::{LayerHParams, Rotated};
@@ -17,7 +17,7 @@ pub(in crate::arch) use windows::Windowed;
 use super::keys::Keys;
 use super::rope;
 use crate::arch::description::{
-    Alibi, Arch, EmbeddingScale, KeyUse, LogitScale, Residual, ScaleRule,
+    Alibi, Arch, EmbeddingScale, KeyUse, LogitScale, Residual, ScaleRule, TemperatureForm,
 };
 use crate::arch::error::ArchError;
 use crate::arch::source::Size;
@@ -36,6 +36,8 @@ pub(in crate::arch) struct HParams {
     pub(in crate::arch) name: Option<String>,
     pub(in crate::arch) n_embd: u64,
     pub(in crate::arch) n_vocab: u64,
+    /// Width of a layer's own embeddings, and of those of all layers.
+    pub(in crate::arch) per_layer: Option<[Size; 2]>,
     pub(in crate::arch) n_ctx_train: u64,
     pub(in crate::arch) n_ctx_orig: u64,
     /// Added under the root of every norm.
@@ -48,6 +50,8 @@ pub(in crate::arch) struct HParams {
     pub(in crate::arch) attention_softcap: f32,
     /// The largest element of a projected query, key or value.
     pub(in crate::arch) qkv_clamp: Option<f32>,
+    /// A factor on queries.
+    pub(in crate::arch) temperature: Option<Temperature>,
     /// Tokens that windowed layers attend to, the token itself included.
     pub(in crate::arch) window: Option<u64>,
     pub(in crate::arch) experts: Option<ExpertHParams>,
@@ -97,6 +101,7 @@ impl HParams {
         let (experts, ffn) = ffn::read(&keys, &arch.ffn.experts, n_layer)?;
         let (window, windowed) = windows::windows(&keys, &arch.attention, n_layer)?;
         let rotated = layers::rotated(&keys, arch, &windowed)?;
+        let kv_from = layers::shared_kv(&keys, arch, &windowed, &n_head_kv)?;
         let layers = (0..n_layer)
             .map(|il| {
                 let sizes = LayerSizes {
@@ -107,6 +112,7 @@ impl HParams {
                     ffn: ffn[il],
                     windowed: windowed[il],
                     rotated: rotated[il],
+                    kv_from: kv_from[il],
                 };
                 sizes.check(&keys, arch, n_layer, n_embd)
             })
@@ -114,6 +120,10 @@ impl HParams {
         Ok(HParams {
             name: metadata.get_str("general.name")?.map(str::to_owned),
             n_embd,
+            per_layer: match arch.embedding.per_layer {
+                KeyUse::Ignored => None,
+                KeyUse::Obeyed | KeyUse::OrElse(_) => layers::own_embeddings(&keys, n_layer)?,
+            },
             n_vocab: vocabulary(&keys, metadata, tensors)?,
             n_ctx_train,
             n_ctx_orig,
@@ -136,6 +146,7 @@ impl HParams {
                 KeyUse::Ignored => None,
                 KeyUse::Obeyed | KeyUse::OrElse(_) => keys.positive("attention.clamp_kqv")?,
             },
+            temperature: temperature(&keys, arch.attention.temperature, n_ctx_orig)?,
             window,
             experts,
             join: join(&keys, arch.residual)?,
@@ -179,6 +190,22 @@ fn alibi(keys: &Keys<'_>, form: Alibi, n_layer: usize) -> Result<f32, ArchError>
         Alibi::In(..) => 0.0,
     };
     Ok(keys.positive(KEY)?.unwrap_or(default))
+}
+
+fn temperature(
+    keys: &Keys<'_>,
+    form: TemperatureForm,
+    n_ctx_orig: u64,
+) -> Result<Option<Temperature>, ArchError> {
+    let scale = match form {
+        TemperatureForm::None => None,
+        TemperatureForm::PerContext => obeyed(keys, KeyUse::Obeyed, "attention.temperature_scale")?,
+    };
+    Ok(scale.map(|scale| Temperature {
+        scale,
+        length: n_ctx_orig,
+        offset: 0.0,
+    }))
 }
 
 fn obeyed(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
