@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::op::{Input, InputKind, State, Weight};
-use tpc_ir::{Op, Value};
+use tpc_ir::{Op, RANK, TensorType, Value};
 
-use super::memory::{Memory, type_of};
+use super::memory::{Memory, dims, type_of};
 use super::record::Tensor;
 
 /// What a leaf is.
@@ -107,7 +107,14 @@ impl Leaves {
             .into(),
         };
         m.at(t.line);
-        let v = m.declare(op, Vec::new(), vec![type_of(t)], &t.name)[0];
+        if let Some(ne) = columns(m.tensors, tensor) {
+            m.hold(tensor, ne);
+        }
+        let ty = TensorType {
+            dims: dims(m.held(tensor)),
+            ..type_of(t)
+        };
+        let v = m.declare(op, Vec::new(), vec![ty], &t.name)[0];
         m.define(tensor, v);
         self.defined.insert(tensor, v);
     }
@@ -120,6 +127,33 @@ impl Leaves {
             .filter(|(_, v)| matches!(m.graph.def_op(**v), Op::State(_)));
         states.map(|(&i, &v)| (i, v)).collect()
     }
+}
+
+/// The sizes of a cache that has the cells of a channel side by side, [cells, channels], where `owner` is one: it is
+/// written as rows of one element each, for as many channels as its own rows are long.
+fn columns(tensors: &[Tensor], owner: usize) -> Option<[u64; RANK]> {
+    let t = &tensors[owner];
+    let [channels, cells, 1, 1] = t.ne() else {
+        return None;
+    };
+    let by_element = |w: &Tensor| {
+        let rows = w
+            .src
+            .first()
+            .copied()
+            .flatten()
+            .map(|s| tensors[s].elements());
+        w.op == "SET_ROWS"
+            && w.root == owner
+            && w.ne() == [1, t.elements(), 1, 1]
+            && rows.is_some_and(|n| n > 0 && n.is_multiple_of(channels))
+    };
+    let mut writes = tensors
+        .iter()
+        .filter(|w| w.root == owner && w.writes())
+        .peekable();
+    let any = writes.peek().is_some();
+    (channels > 1 && any && writes.all(by_element)).then_some([cells, channels, 1, 1])
 }
 
 /// What the graph is computed for: tensors marked so, and those that nothing reads.

@@ -32,6 +32,8 @@ pub(super) struct Memory<'t> {
     pub(super) tensors: &'t [Tensor],
     pub(super) graph: Graph,
     contents: Vec<Content>,
+    /// The sizes in which each owner's elements are held: its own, or others that say better what it is.
+    held: Vec<[u64; RANK]>,
     /// How often each owner was written.
     versions: Vec<u32>,
     views: BTreeMap<(usize, u32, Layout), Value>,
@@ -76,6 +78,7 @@ impl<'t> Memory<'t> {
             tensors,
             graph: Graph::new(name),
             contents: vec![Content::Nothing; tensors.len()],
+            held: tensors.iter().map(Tensor::ne).collect(),
             versions: vec![0; tensors.len()],
             views: BTreeMap::new(),
             notes: Vec::new(),
@@ -190,6 +193,16 @@ impl<'t> Memory<'t> {
         self.versions[tensor] += 1;
     }
 
+    /// Holds the elements of an owner in these sizes.
+    pub(super) fn hold(&mut self, owner: usize, ne: [u64; RANK]) {
+        self.held[owner] = ne;
+    }
+
+    /// The sizes in which an owner's elements are held.
+    pub(super) fn held(&self, owner: usize) -> [u64; RANK] {
+        self.held[owner]
+    }
+
     /// Whether an owner of memory holds anything yet.
     pub(super) fn is_defined(&self, tensor: usize) -> bool {
         !matches!(self.contents[tensor], Content::Nothing)
@@ -231,7 +244,8 @@ impl<'t> Memory<'t> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
         if tensor == t.root {
-            return self.whole(tensor);
+            let v = self.whole(tensor)?;
+            return self.reshape(v, t.ne(), &t.name);
         }
         let key = (t.root, self.versions[t.root], t.layout);
         if let Some(&v) = self.views.get(&key) {
@@ -363,7 +377,7 @@ impl<'t> Memory<'t> {
             new = self.push(Permute { axes }, vec![new], &t.name)?;
         }
         let updated = if s.is_everything() {
-            let new = self.reshape(new, owner.ne(), &t.name)?;
+            let new = self.reshape(new, self.held[t.root], &t.name)?;
             if self.graph.value(new).ty.dtype == owner.dtype {
                 new
             } else {
@@ -379,7 +393,7 @@ impl<'t> Memory<'t> {
             let new = self.reshape(new, ne, &t.name)?;
             self.replace(shaped, &digits, 0, new, &t.name)?
         };
-        let updated = self.reshape(updated, owner.ne(), &t.name)?;
+        let updated = self.reshape(updated, self.held[t.root], &t.name)?;
         self.define(t.root, updated);
         Ok(())
     }

@@ -2,8 +2,8 @@
 
 use tpc_ir::op::{
     AddId, ArgSort, Attr, Binary, BinaryKind, Clamp, Concat, FlashAttn, GatedDeltaNet, GetRows,
-    Glu, GluKind, MulMat, MulMatId, Norm, NormKind, Repeat, Rope, RopeMode, Scale, SetRows, Slice,
-    SoftMax, SortOrder, SsmConv, SsmScan, Sum, TopK, TypeError, Unary, UnaryKind,
+    Glu, GluKind, MulMat, MulMatId, Norm, NormKind, Permute, Repeat, Rope, RopeMode, Scale,
+    SetRows, Slice, SoftMax, SortOrder, SsmConv, SsmScan, Sum, TopK, TypeError, Unary, UnaryKind,
 };
 use tpc_ir::{Dim, Op, RANK, Value};
 
@@ -315,7 +315,37 @@ fn set_rows(
     if m.tensors[target].layout != t.layout || m.tensors[target].root != t.root {
         return Err(form("a result that is not what it writes to"));
     }
+    if m.held(t.root) != m.tensors[t.root].ne() {
+        return set_columns(m, t, rows, index);
+    }
     push(m, t, SetRows { axis: 1 }.into(), vec![old, rows, index])
+}
+
+/// Elements written by index into a cache that has the cells of a channel side by side. By convention the indices of a
+/// token are those of its cell in every channel in order, so that the first is the cell.
+fn set_columns(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    rows: Value,
+    index: Value,
+) -> Result<Vec<Value>, Misfit> {
+    let [_, channels, ..] = m.held(t.root);
+    let elements = m.graph.value(rows).ty.elements();
+    let tokens = elements.and_then(|n| n.as_const()).unwrap_or(0) / channels;
+    let old = m.whole(t.root)?;
+    let rows = m.reshape(rows, [channels, tokens, 1, 1], &t.name)?;
+    let turn = Permute { axes: [1, 0, 2, 3] };
+    let rows = m.push(turn, vec![rows], &t.name)?;
+    let index = m.reshape(index, [channels, tokens, 1, 1], &t.name)?;
+    let first = Slice {
+        axis: 0,
+        start: Dim::ZERO,
+        len: Dim::ONE,
+    };
+    let index = m.push(first, vec![index], &t.name)?;
+    let index = m.reshape(index, [tokens, 1, 1, 1], &t.name)?;
+    let written = m.push(SetRows { axis: 0 }, vec![old, rows, index], &t.name)?;
+    Ok(vec![written])
 }
 
 fn rope(m: &mut Memory<'_>, t: &Tensor, mut all: Vec<Value>) -> Result<Vec<Value>, Misfit> {

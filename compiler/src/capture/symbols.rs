@@ -194,6 +194,18 @@ fn find(graph: &Graph, factors: &Factors) -> Symbols {
         .max_by_key(|(v, n)| (**n, std::cmp::Reverse(**v)))
     {
         add(v, Symbol::NTokens, 1);
+        // A convolution over steps before the batch and those of the batch makes as many as the batch has.
+        for (_, data) in graph.insts() {
+            let Op::SsmConv(_) = data.op else { continue };
+            let steps = graph.inst(graph.value(data.operands[0]).def.0);
+            let last = steps
+                .operands
+                .last()
+                .filter(|_| matches!(steps.op, Op::Concat(_)));
+            if last.is_some_and(|&x| var(x, 0) == v) {
+                add(var(data.results[0], 1), Symbol::NTokens, 1);
+            }
+        }
         // Several positions per token are no factor of anything else.
         for (of, positions, times) in positions {
             if of == v {

@@ -3,7 +3,7 @@
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::local::LocalCtx;
-use super::rule::{Linearity, Role, Rule, Slot, opd, res};
+use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, axis, equal, exactly, f32_of, integer, real};
 use crate::dims::Dim;
 use crate::dtype::DType;
@@ -177,12 +177,19 @@ impl OpDef for SetSlice {
         Ok((*dst).clone().into())
     }
 
-    /// The axis is whole on every device, so that `start` counts the same there.
+    /// What is set is a segment of the axis, or all of it is whole where its size is known only at run time.
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis(self.axis).unwrap_or(0);
-        let mut rule = Rule::same_as_first()
-            .role(Role::Whole, opd(0, axis))
-            .role(Role::Whole, opd(1, axis));
+        let len = &operands[1].dims[axis];
+        let mut rule = Rule::same_as_first();
+        let sizes = [&operands[0].dims[axis], len, &self.start];
+        rule = if sizes.iter().all(|d| d.as_const().is_some()) {
+            let part = Expr::Slice(Box::new(opd(0, axis)), self.start.clone(), len.clone());
+            rule.eq(part, opd(1, axis))
+        } else {
+            rule.role(Role::Whole, opd(0, axis))
+                .role(Role::Whole, opd(1, axis))
+        };
         for i in (0..RANK).filter(|&i| i != axis) {
             rule = rule.eq(opd(0, i), opd(1, i));
         }
@@ -192,5 +199,13 @@ impl OpDef for SetSlice {
         } else {
             rule
         }
+    }
+
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+        let axis = axis(self.axis).ok()?;
+        Some(SetSlice {
+            axis: self.axis,
+            start: ctx.local_index(Slot::Operand(0), axis, &self.start)?,
+        })
     }
 }

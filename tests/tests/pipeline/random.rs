@@ -318,9 +318,25 @@ pub(crate) fn random_choice(
 /// # Panics
 /// When what the passes make of the choice does not verify, cannot be lowered, or gives other numbers.
 pub(crate) fn split_and_run(mut b: Builder, out: Value) -> Fate {
+    let devices = b.rng.range(1, 5) as usize;
+    split_by(b, out, devices, |rng, _, factors, analysis| {
+        random_choice(rng, factors, analysis, devices)
+    })
+}
+
+/// Splits the builder's graph (whose output is `out`) by a choice that is made from the graph as built and as placed,
+/// runs both forms and compares.
+///
+/// # Panics
+/// When what the passes make of the choice does not verify, cannot be lowered, or gives other numbers.
+pub(crate) fn split_by(
+    mut b: Builder,
+    out: Value,
+    devices: usize,
+    choose: impl FnOnce(&mut Rng, (&Graph, &Graph), &Factors, &Analysis) -> Choice,
+) -> Fate {
     b.finish(out);
     verify(&b.graph).expect("the generator makes valid graphs");
-    let devices = b.rng.range(1, 5) as usize;
     let placed = on_group(&b.graph, &names(devices));
     let factors = Factors::infer(&placed);
     assert!(
@@ -328,7 +344,7 @@ pub(crate) fn split_and_run(mut b: Builder, out: Value) -> Fate {
         "a second pass refines something"
     );
     let analysis = Analysis::of(&placed, &factors);
-    let choice = random_choice(&mut b.rng, &factors, &analysis, devices);
+    let choice = choose(&mut b.rng, (&b.graph, &placed), &factors, &analysis);
     if choice.options.is_empty() {
         return Fate::Nothing;
     }

@@ -4,9 +4,11 @@
 //! Nothing but the golden tests' inputs knows a name, and nothing an architecture: what a capture says of memory is all
 //! there is.
 
+mod forced;
 mod golden;
 mod native;
 mod quality;
+mod small;
 mod split;
 mod writer;
 
@@ -73,9 +75,14 @@ struct Divided {
 
 /// The verified plan for so many devices.
 fn divide(graph: &Graph, devices: usize) -> Result<Divided, String> {
+    divide_on(graph, devices, Topology::default())
+}
+
+/// The verified plan for so many devices of a machine.
+fn divide_on(graph: &Graph, devices: usize, topology: Topology) -> Result<Divided, String> {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let workload = Workload::new(4096, 4096, 512, 1);
-    let request = PlanRequest::new(Topology::default(), workload, names);
+    let request = PlanRequest::new(topology, workload, names);
     carry_out(plan(graph, &request), devices)
 }
 
