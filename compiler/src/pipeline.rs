@@ -1,7 +1,7 @@
 //! From a model file to verified programs.
 
 use tpc_ir::verify::VerifyError;
-use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
+use tpc_ir::{Bindings, Graph, Op, Place, Symbol, Window};
 use tpc_passes::lower::lower;
 use tpc_passes::memory::footprints;
 use tpc_passes::plan::{Choice, PlanRequest, Planned, Workload, estimate, plan};
@@ -84,11 +84,11 @@ pub struct CacheSizes {
 }
 
 impl CacheSizes {
-    /// The sizes for a context: layers with a window of `window` tokens keep that many per sequence and a batch more,
+    /// The sizes for a context: layers with a window keep its tokens per sequence and a batch more,
     /// in steps of 256 as the usual engine does.
-    pub fn new(n_ctx: u64, window: Option<u64>, ubatch: u64, parallel: u64) -> CacheSizes {
+    pub fn new(n_ctx: u64, window: Option<Window>, ubatch: u64, parallel: u64) -> CacheSizes {
         let swa = window.map_or(n_ctx, |w| {
-            let cells = w.saturating_mul(parallel).saturating_add(ubatch);
+            let cells = w.tokens().saturating_mul(parallel).saturating_add(ubatch);
             cells
                 .checked_next_multiple_of(256)
                 .unwrap_or(n_ctx)

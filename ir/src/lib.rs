@@ -26,6 +26,7 @@ pub mod sharding;
 pub mod text;
 pub mod types;
 pub mod verify;
+pub mod window;
 
 pub use dims::{Bindings, Dim, Symbol};
 pub use dtype::DType;
@@ -35,6 +36,7 @@ pub use op::Op;
 pub use place::{DeviceData, GroupData, Place};
 pub use sharding::{AxisTree, ClassData, ClassRef, Pending, Range, Run, Sharding};
 pub use types::{RANK, TensorType};
+pub use window::Window;
 
 /// The documentation of one diagnostic code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,9 +45,12 @@ mod gpt2;
 mod gpt_oss;
 mod gptneox;
 mod granite;
+mod hunyuan;
 mod internlm;
 mod llama;
+mod llama4;
 mod lowering;
+mod mimo;
 mod minimax;
 mod mpt;
 pub(crate) mod nearest;
@@ -65,7 +68,7 @@ mod starcoder;
 #[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 mod tests;
 
-use tpc_ir::{DType, Graph};
+use tpc_ir::{DType, Graph, Window};
 
 pub use blocks::CACHE_TYPES;
 pub use codes::CODES;
@@ -100,8 +103,11 @@ pub const ARCHS: &[&Arch] = &[
     &gpt2::GPT2,
     &gptneox::GPTNEOX,
     &granite::GRANITE,
+    &hunyuan::HUNYUAN_MOE,
     &internlm::INTERNLM2,
     &llama::LLAMA,
+    &llama4::LLAMA4,
+    &mimo::MIMO2,
     &minimax::MINIMAX_M2,
     &llama::MISTRAL3,
     &mpt::MPT,
@@ -156,8 +162,8 @@ pub struct Summary {
     pub n_vocab: u64,
     /// Longest context that the model was trained for, in tokens.
     pub n_ctx_train: u64,
-    /// Tokens that layers with a sliding window attend to, the token itself included; `None` if no layer has one.
-    pub window: Option<u64>,
+    /// What layers with a window attend to; `None` if no layer has one.
+    pub window: Option<Window>,
     /// Tensors of the file that the graph does not use, in file order.
     pub unused: Vec<String>,
 }

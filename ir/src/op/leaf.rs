@@ -111,7 +111,7 @@ pub enum InputKind {
     CacheRowsSwa,
     /// 0 where a token attends to a cell and −∞ elsewhere, `f32[n_kv, n_tokens]`.
     Mask,
-    /// The same for layers with a sliding window, `f32[n_kv_swa, n_tokens]`.
+    /// The same for layers with a [`Window`](crate::Window), `f32[n_kv_swa, n_tokens]`.
     MaskSwa,
     /// The tokens whose logits are wanted, `i32[n_outputs]`.
     OutputRows,

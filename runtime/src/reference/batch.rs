@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tpc_ir::Window;
+
 use super::error::ExecError;
 use super::tensor::Tensor;
 
@@ -111,19 +113,19 @@ pub enum MaskValues {
 
 /// The cells of a KV cache: which token each holds.
 ///
-/// With a window `w`, a token sees the last `w` positions of its sequence, itself included (ggml's standard sliding
-/// window: masked where `pos_q − pos_k ≥ w`), and the cell of a token that no further one can see is used again.
+/// With a window a token sees what that [reaches](Window::reaches) of its sequence, and the cell of a token that no
+/// further one can see is used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvCells {
     cells: Vec<Option<TokenPos>>,
-    window: Option<u64>,
+    window: Option<Window>,
     /// Per sequence the first position not decoded yet.
     next: BTreeMap<u32, u64>,
 }
 
 impl KvCells {
     /// `n_cells` empty cells.
-    pub fn new(n_cells: usize, window: Option<u64>) -> KvCells {
+    pub fn new(n_cells: usize, window: Option<Window>) -> KvCells {
         KvCells {
             cells: vec![None; n_cells],
             window,
@@ -179,7 +181,7 @@ impl KvCells {
         let unseen = |c: &TokenPos| {
             self.window.is_some_and(|w| {
                 let from = horizon.get(&c.seq).copied().unwrap_or(0);
-                from.saturating_sub(u64::from(c.pos)) >= w
+                !w.reaches(from, c.pos.into())
             })
         };
         let free: Vec<usize> = (0..self.cells.len())
@@ -190,7 +192,7 @@ impl KvCells {
                 needed: tokens.len(),
                 free: free.len(),
                 cells: self.cells.len(),
-                window: self.window,
+                window: self.window.map(Window::tokens),
             });
         }
         let rows = free[..tokens.len()].to_vec();
@@ -206,7 +208,8 @@ impl KvCells {
     fn sees(&self, q: TokenPos, cell: Option<TokenPos>) -> Option<u32> {
         let k = cell?;
         let distance = q.pos.checked_sub(k.pos)?;
-        let within = self.window.is_none_or(|w| u64::from(distance) < w);
+        let within = |w: Window| w.reaches(q.pos.into(), k.pos.into());
+        let within = self.window.is_none_or(within);
         (k.seq == q.seq && within).then_some(distance)
     }
 
@@ -300,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_window_reuses_the_cells_it_has_passed() {
-        let mut cells = KvCells::new(5, Some(3));
+        let mut cells = KvCells::new(5, Some(Window::Sliding(3)));
         assert_eq!(cells.place(&keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
         // Token 4 sees 2, 3 and 4: cells 0 and 1 are free.
         assert_eq!(cells.place(&keys(0, 4..5)), Ok(vec![0]));
@@ -312,8 +315,21 @@ mod tests {
     }
 
     #[test]
+    fn chunks_free_their_cells_together() {
+        let mut cells = KvCells::new(4, Some(Window::Chunks(3)));
+        assert_eq!(cells.place(&keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
+        assert_eq!(
+            picture(&cells, &keys(0, 0..4)),
+            [".---", "..--", "...-", "---."]
+        );
+        // Token 4 sees 3, the first of its chunk.
+        assert_eq!(cells.place(&keys(0, 4..6)), Ok(vec![0, 1]));
+        assert_eq!(picture(&cells, &keys(0, 4..6)), [".--.", "..-."]);
+    }
+
+    #[test]
     fn a_cell_that_the_first_token_of_a_batch_sees_is_not_reused_by_the_last() {
-        let mut cells = KvCells::new(4, Some(3));
+        let mut cells = KvCells::new(4, Some(Window::Sliding(3)));
         cells.place(&keys(0, 0..3)).expect("empty");
         // Token 3 needs positions 1 and 2, so only cells 0 and 3 are free for tokens 3 to 5.
         let full = cells.place(&keys(0, 3..6)).expect_err("three tokens");
@@ -323,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_waiting_sequence_keeps_what_its_next_token_sees() {
-        let mut cells = KvCells::new(4, Some(2));
+        let mut cells = KvCells::new(4, Some(Window::Sliding(2)));
         cells.place(&keys(1, 0..3)).expect("empty");
         // Sequence 1 continues at 3 and then sees 2 and 3: cell 2 stays.
         assert_eq!(cells.place(&keys(2, 0..3)), Ok(vec![0, 1, 3]));

@@ -1,7 +1,7 @@
 //! A session: a language model that turns batches of tokens into logits.
 
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::{Bindings, Graph, Output, Symbol, TensorType};
+use tpc_ir::{Bindings, Graph, Output, Symbol, TensorType, Window};
 
 use super::batch::{Batch, KvCells, MaskValues};
 use super::error::ExecError;
@@ -18,8 +18,8 @@ pub struct SessionConfig {
     pub n_ctx: usize,
     /// Cells of the KV cache of layers with a sliding window; about window + tokens of a batch per sequence.
     pub n_ctx_swa: usize,
-    /// The window of these layers, in positions; `None` when there are none.
-    pub window: Option<u64>,
+    /// What these layers attend to; `None` when there are none.
+    pub window: Option<Window>,
     /// Sequences that recurrent states have cells for.
     pub n_seq_max: usize,
     /// How to compute.
@@ -38,9 +38,9 @@ impl SessionConfig {
         }
     }
 
-    /// The same with layers whose window is `window` positions and whose cache has `n_ctx_swa` cells.
+    /// The same with layers that have this window and a cache of `n_ctx_swa` cells.
     #[must_use]
-    pub const fn with_window(mut self, window: u64, n_ctx_swa: usize) -> SessionConfig {
+    pub const fn with_window(mut self, window: Window, n_ctx_swa: usize) -> SessionConfig {
         (self.window, self.n_ctx_swa) = (Some(window), n_ctx_swa);
         self
     }

@@ -26,7 +26,7 @@ fn two_sequences_token_by_token_equal_one_batch_of_each() {
         let n = sequences[0].len();
         let mut config = SessionConfig::new(2 * n).with_sequences(2);
         if let Some(window) = split.model.summary.window {
-            let cells = 2 * usize::try_from(window).expect("small");
+            let cells = 2 * n.min(usize::try_from(window.tokens()).expect("small"));
             wrapped += usize::from(cells < 2 * n);
             config = config.with_window(window, cells);
         }

@@ -535,7 +535,8 @@ fn a_sliding_window_wraps_around_its_cache() {
         let tokens = tokens(19, 24);
         for devices in [1, 2, 3, 6] {
             let compiled = planned(&file, &fast_links(devices));
-            assert_eq!(compiled.model.summary.window, Some(window as u64));
+            let expected = tpc_ir::Window::Sliding(window as u64);
+            assert_eq!(compiled.model.summary.window, Some(expected));
             let n = tokens.len();
             let what = format!("{spec} window {window} on {devices}");
             let whole = decode(

@@ -5,10 +5,12 @@ use tpc_ir::{Dim, Value};
 
 use super::LayerContext;
 use super::builder::Builder;
+use super::hparams::Rotated;
 use super::kv_cache::{self, Kind, Span};
+use super::norm;
+use super::qk_norm::{Heads, heads};
 use super::rotation::Rotation;
-use super::{norm, rope};
-use crate::arch::description::{Presence, QkNorm, QkvForm, ScaleOn, ValueNorm, Values};
+use crate::arch::description::{Presence, QkvForm, ScaleOn, TemperatureForm, ValueNorm, Values};
 use crate::arch::error::ArchError;
 use crate::arch::source::{Form, Size, TensorRole};
 
@@ -17,18 +19,6 @@ struct Qkv {
     q: Value,
     /// Keys and values, in layers with caches of their own.
     kv: Option<[Value; 2]>,
-}
-
-/// Queries or keys, as far as the two are treated alike.
-struct Heads<'a> {
-    /// Stem of the tensor that normalises them.
-    norm: &'a str,
-    /// Stem of that of the others.
-    other_norm: &'a str,
-    width: Size,
-    other_width: Size,
-    count: u64,
-    name: &'a str,
 }
 
 /// What attention adds to the residual stream: `[n_embd, n_tokens]`.
@@ -60,7 +50,10 @@ pub(in crate::arch) fn attention(
     if form.scale_on == ScaleOn::Queries {
         q = b.scale(q, layer.attention_scale, "Qcur_scaled")?;
     }
-    if let Some(temperature) = hp.temperature {
+    let of_unrotated = matches!(form.temperature, TemperatureForm::Unrotated { .. });
+    if let Some(temperature) = hp.temperature
+        && (!of_unrotated || layer.rotated == Rotated::No)
+    {
         let temperature = b.input(InputKind::Temperature(temperature));
         q = b.mul(q, temperature, "Qcur_tempered")?;
     }
@@ -110,14 +103,18 @@ pub(in crate::arch) fn attention(
         y = rotation.apply(b, y, "kqv_rot")?;
     }
     let y = b.reshape(y, [layer.out_width.n.into(), b.n_tokens()], "kqv_out")?;
-    b.linear(
+    let y = b.linear(
         "attn_output",
         y,
         [layer.out_width, hp.embd()],
         form.out_bias,
         TensorRole::Matrix,
         "attn_out",
-    )
+    )?;
+    match hp.value_scale {
+        Some(scale) => b.scale(y, scale, "attn_out_scaled"),
+        None => Ok(y),
+    }
 }
 
 /// Tells the heads of values apart, `[head size, heads, n_tokens]`, and normalises them.
@@ -189,66 +186,4 @@ fn has_values(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Result<bool, ArchEr
     let sizes = [embd, layer.v_width];
     Ok(b.find(&name, &sizes, TensorRole::Matrix, presence)?
         .is_some())
-}
-
-/// Tells the heads apart, `[head size, heads, n_tokens]`, and normalises and rotates them.
-fn heads(
-    b: &mut Builder<'_>,
-    cx: &LayerContext<'_>,
-    x: Value,
-    which: &Heads<'_>,
-) -> Result<Value, ArchError> {
-    let dk = Size {
-        n: cx.layer.heads.dk,
-        from: "attention.key_length",
-    };
-    let count = |n| Size {
-        n,
-        from: "the number of heads",
-    };
-    let normed = format!("{}_normed", which.name);
-    let dims = [dk.n.into(), which.count.into(), b.n_tokens()];
-    let x = match cx.model.arch.attention.qk_norm {
-        QkNorm::None => b.reshape(x, dims, which.name)?,
-        QkNorm::Head => {
-            let x = b.reshape(x, dims, which.name)?;
-            norm::weighted(b, &cx.model, which.norm, &[dk], x, &normed)?
-        }
-        QkNorm::OptionalHeads => {
-            let x = b.reshape(x, dims, which.name)?;
-            let sizes = [dk, count(which.count)];
-            let others = [dk, count(which.other_width.n / dk.n)];
-            let optional = Presence::Optional;
-            let here = norm::exists(b, which.norm, &sizes, optional)?;
-            let there = norm::exists(b, which.other_norm, &others, optional)?;
-            match (here, there) {
-                (true, true) => norm::weighted(b, &cx.model, which.norm, &sizes, x, &normed)?,
-                (false, false) => x,
-                (true, false) => return Err(half(b, which.norm, which.other_norm)),
-                (false, true) => return Err(half(b, which.other_norm, which.norm)),
-            }
-        }
-        QkNorm::All => {
-            let x = norm::weighted(b, &cx.model, which.norm, &[which.width], x, &normed)?;
-            b.reshape(x, dims, &normed)?
-        }
-        QkNorm::OptionalAll => {
-            let queries = &[cx.layer.q_width];
-            let x = if norm::exists(b, "attn_q_norm", queries, Presence::Optional)? {
-                let (bias, size) = (Presence::Optional, which.width);
-                norm::affine(b, &cx.model, which.norm, size, bias, x, &normed)?
-            } else {
-                x
-            };
-            b.reshape(x, dims, which.name)?
-        }
-    };
-    rope::rotate(b, cx, x, which.name)
-}
-
-fn half(b: &Builder<'_>, present: &str, missing: &str) -> ArchError {
-    ArchError::HalfPair {
-        present: b.tensor_name(present, "weight"),
-        missing: b.tensor_name(missing, "weight"),
-    }
 }

@@ -58,7 +58,9 @@ pub(in crate::arch) fn ffn(
             dense: width,
             experts: widths,
         } => {
-            if b.offers(&b.tensor_name("ffn_gate_inp", "weight"), Form::Usual) {
+            let has = |stem, form| b.offers(&b.tensor_name(stem, "weight"), form);
+            // A file with neither misses the router.
+            if has("ffn_gate_inp", Form::Usual) || !has(DENSE.up, Form::Unusual) {
                 experts(b, cx, widths, x)
             } else {
                 dense(b, cx, *width, x)

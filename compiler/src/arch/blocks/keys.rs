@@ -54,6 +54,11 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Whether the key is there and 0.
+    pub(super) fn is_zero(&self, key: &str) -> Result<bool, ArchError> {
+        Ok(self.metadata.get_u64(&self.name(key))? == Some(0))
+    }
+
     /// A count that must be given.
     pub(super) fn require_count(&self, key: &str) -> Result<u64, ArchError> {
         match self.metadata.require_u64(&self.name(key))? {

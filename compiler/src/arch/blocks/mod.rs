@@ -12,6 +12,7 @@ mod kv_cache;
 mod moe;
 pub(in crate::arch) mod norm;
 pub(in crate::arch) mod per_layer;
+mod qk_norm;
 mod rope;
 mod rotation;
 mod router;

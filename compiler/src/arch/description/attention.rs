@@ -24,10 +24,14 @@ pub struct AttentionForm {
     pub temperature: TemperatureForm,
     /// Bias of the output projection.
     pub out_bias: Presence,
+    /// Whether `attention.value_scale` multiplies the output.
+    pub value_scale: KeyUse,
     /// Whether all layers have heads of one size.
     pub head_sizes: HeadSizes,
-    /// Normalisation of queries and keys, before the rotation.
+    /// Normalisation of queries and keys.
     pub qk_norm: QkNorm,
+    /// Whether queries and keys are normalised before they are rotated.
+    pub qk_norm_order: QkNormOrder,
     /// Rotary position embedding.
     pub rope: Option<RopeForm>,
     /// A bias on the logits that grows with the distance.
@@ -40,6 +44,8 @@ pub struct AttentionForm {
     pub softcap: KeyUse,
     /// Which layers attend to a sliding window only.
     pub window: Window,
+    /// How far the window of such a layer reaches.
+    pub window_kind: WindowKind,
     /// Which models have such layers.
     pub window_in: Models,
     /// Tokens of the window where `attention.sliding_window` is absent or 0.
@@ -64,12 +70,25 @@ pub enum QkNorm {
     None,
     /// Each head by itself; all heads share one weight `[head size]`.
     Head,
+    /// As [`Self::Head`], if the file has the weights.
+    OptionalHead,
     /// Each head by itself with its own weight, `[head size, heads]`; only if the file has them.
     OptionalHeads,
     /// All heads together, before they are told apart; weight `[head size · heads]`.
     All,
     /// As [`Self::All`], if the file has the norm of queries, and with the biases that it has.
     OptionalAll,
+    /// Each head by itself without weight, in layers that rotate. Models with so many experts have none.
+    UnweightedUnlessExperts(u64),
+}
+
+/// Whether queries and keys are normalised before they are rotated. Norms over all heads always are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QkNormOrder {
+    /// Norm, then rotation.
+    NormFirst,
+    /// Rotation, then norm.
+    RotationFirst,
 }
 
 /// What is attended to.
@@ -101,12 +120,19 @@ pub enum HeadSizes {
 }
 
 /// A factor on queries that grows with the position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TemperatureForm {
     /// None.
     None,
     /// By `attention.temperature_scale`, where present and not 0, whenever the context of training is passed once more.
     PerContext,
+    /// In layers that do not rotate, by `scale` whenever so many tokens are passed once more.
+    Unrotated {
+        /// How much it grows.
+        scale: f32,
+        /// Tokens after which it grows.
+        length: u64,
+    },
 }
 
 /// ALiBi: the distance to a token, times a slope that each head has of its own, is taken from its logit. The gentlest
@@ -151,4 +177,15 @@ pub enum Window {
     All,
     /// All but the last of every so many.
     AllButEvery(u32),
+    /// Those that `attention.sliding_window_pattern` lists, none without it.
+    Listed,
+}
+
+/// How far the window of a layer reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowKind {
+    /// Over the last `attention.sliding_window` tokens.
+    Sliding,
+    /// Over the chunk of so many tokens that the token is in; of the key it only counts whether it is 0.
+    Chunks(u64),
 }

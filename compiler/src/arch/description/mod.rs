@@ -16,8 +16,8 @@ mod rope;
 use tpc_ir::op::{Glu, GluKind, NormKind, RopeMode};
 
 pub use attention::{
-    Alibi, AttentionForm, HeadSizes, QkNorm, QkvForm, ScaleOn, ScaleRule, TemperatureForm,
-    ValueNorm, Values, Window,
+    Alibi, AttentionForm, HeadSizes, QkNorm, QkNormOrder, QkvForm, ScaleOn, ScaleRule,
+    TemperatureForm, ValueNorm, Values, Window, WindowKind,
 };
 pub use embedding::{EmbeddingForm, EmbeddingScale};
 pub use experts::{
@@ -104,14 +104,17 @@ impl Arch {
             shared_kv: KeyUse::Ignored,
             temperature: TemperatureForm::None,
             out_bias: Presence::Absent,
+            value_scale: KeyUse::Ignored,
             head_sizes: HeadSizes::Same,
             qk_norm: QkNorm::None,
+            qk_norm_order: QkNormOrder::NormFirst,
             rope: Some(Arch::CLASSIC_ROPE),
             alibi: Alibi::None,
             scale: ScaleRule::Head,
             scale_on: ScaleOn::Logits,
             softcap: KeyUse::Ignored,
             window: Window::None,
+            window_kind: WindowKind::Sliding,
             window_in: Models::All,
             window_default: None,
             sinks: Presence::Absent,

@@ -39,6 +39,8 @@ pub enum RotatedLayers {
     AllIfFinetuned,
     /// All but the last of every so many.
     AllButEvery(u32),
+    /// All but the last of every so many, or all in a model without windows.
+    AllButEveryIfWindowed(u32),
     /// Those with a window, or all in a model without windows.
     Windowed,
 }

@@ -148,3 +148,21 @@ fn groups_must_hold_the_experts_and_be_chosen_from() {
     assert_eq!(ks(&with(12, 1, 1)), [3]);
     assert_eq!(ks(&with(5, 5, 3)), [1, 3, 3]);
 }
+
+#[test]
+fn a_file_decides_by_its_routers() {
+    let pairs = metadata("mimo2");
+    let mut tensors = describe::tensors(&pairs, |_| false);
+    let gone = |name: &str| name.starts_with("blk.0.ffn_") && !name.contains("norm");
+    tensors.retain(|(name, _)| !gone(name));
+    for (stem, ne) in [
+        ("ffn_gate", [96, 160, 1, 1]),
+        ("ffn_up", [96, 160, 1, 1]),
+        ("ffn_down", [160, 96, 1, 1]),
+    ] {
+        tensors.push((format!("blk.0.{stem}.weight"), ne));
+    }
+    let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();
+    assert!(lowered.summary.unused.is_empty());
+    assert_eq!(top_ks(&lowered.graph), [3]);
+}

@@ -89,6 +89,7 @@ fn no_single_change_of_metadata_panics() {
         "attention.scale",
         "attention.shared_kv_layers",
         "attention.sliding_window_pattern",
+        "attention.value_scale",
         "attention.temperature_scale",
         "embedding_length_per_layer_input",
         "embedding_scale",

@@ -1,7 +1,7 @@
 //! What particular descriptions and keys make of a graph.
 
-use tpc_ir::Graph;
 use tpc_ir::op::{FlashAttn, Op, Rope, State};
+use tpc_ir::{Graph, Window};
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn states(graph: &Graph) -> Vec<String> {
 #[test]
 fn windowed_layers_have_caches_of_their_own_length() {
     let lowered = lower_smallest(&metadata("gpt-oss"));
-    assert_eq!(lowered.summary.window, Some(16));
+    assert_eq!(lowered.summary.window, Some(Window::Sliding(16)));
     assert_eq!(
         states(&lowered.graph),
         [
@@ -55,7 +55,7 @@ fn architectures_that_ignore_the_window_have_none() {
 fn every_layer_of_phi_is_windowed_if_the_file_gives_a_window() {
     let mut pairs = metadata("phi3");
     let lowered = lower_smallest(&pairs);
-    assert_eq!(lowered.summary.window, Some(16));
+    assert_eq!(lowered.summary.window, Some(Window::Sliding(16)));
     assert!(
         states(&lowered.graph)
             .iter()

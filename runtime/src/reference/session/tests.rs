@@ -206,8 +206,8 @@ fn sequences_in_one_batch_are_as_if_alone() {
 #[test]
 fn a_window_needs_no_more_cells_than_it_sees() {
     let g = model(DType::F32, 0.0, true);
-    let roomy = SessionConfig::new(9).with_window(3, 9);
-    let tight = SessionConfig::new(9).with_window(3, 4);
+    let roomy = SessionConfig::new(9).with_window(Window::Sliding(3), 9);
+    let tight = SessionConfig::new(9).with_window(Window::Sliding(3), 4);
     let a = in_batches(&mut session(&g, roomy), 0, &[9]);
     let b = in_batches(&mut session(&g, tight), 0, &[3, 2, 1, 2, 1]);
     for (a, b) in a.iter().zip(&b) {

@@ -95,15 +95,21 @@ pub(super) fn rotated(
     let yes = |rotated| {
         if rotated { Rotated::Yes } else { Rotated::No }
     };
+    let all_but_every = |period: u32| {
+        let layers = (1..=n_layer).map(|n| yes(!n.is_multiple_of(period as usize)));
+        layers.collect()
+    };
     let Some(rope) = &arch.attention.rope else {
         return Ok(vec![Rotated::No; n_layer]);
     };
     Ok(match rope.layers {
         RotatedLayers::All => vec![Rotated::Yes; n_layer],
         RotatedLayers::AllIn(models) => vec![yes(models.include(n_layer)); n_layer],
-        RotatedLayers::AllButEvery(period) => (1..=n_layer)
-            .map(|n| yes(!n.is_multiple_of(period as usize)))
-            .collect(),
+        RotatedLayers::AllButEvery(period) => all_but_every(period),
+        RotatedLayers::AllButEveryIfWindowed(period) if windowed.contains(&Windowed::Yes) => {
+            all_but_every(period)
+        }
+        RotatedLayers::AllButEveryIfWindowed(_) => vec![Rotated::Yes; n_layer],
         RotatedLayers::Windowed if windowed.contains(&Windowed::Yes) => {
             windowed.iter().map(|&w| yes(w == Windowed::Yes)).collect()
         }

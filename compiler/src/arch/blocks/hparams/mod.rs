@@ -8,6 +8,7 @@ mod ffn;
 mod layers;
 mod windows;
 
+use tpc_ir::Window;
 use tpc_ir::op::{NormKind, Rope, Temperature};
 
 pub(in crate::arch) use ffn::{ExpertHParams, ExpertWidths, FfnWidth, Groups, LayerFfn};
@@ -50,10 +51,12 @@ pub(in crate::arch) struct HParams {
     pub(in crate::arch) attention_softcap: f32,
     /// The largest element of a projected query, key or value.
     pub(in crate::arch) qkv_clamp: Option<f32>,
-    /// A factor on queries.
+    /// A factor on the queries of layers that have one.
     pub(in crate::arch) temperature: Option<Temperature>,
-    /// Tokens that windowed layers attend to, the token itself included.
-    pub(in crate::arch) window: Option<u64>,
+    /// Factor on the output of attention.
+    pub(in crate::arch) value_scale: Option<f32>,
+    /// What windowed layers attend to.
+    pub(in crate::arch) window: Option<Window>,
     pub(in crate::arch) experts: Option<ExpertHParams>,
     pub(in crate::arch) join: Join,
     pub(in crate::arch) embedding_scale: Option<f32>,
@@ -147,6 +150,8 @@ impl HParams {
                 KeyUse::Obeyed | KeyUse::OrElse(_) => keys.positive("attention.clamp_kqv")?,
             },
             temperature: temperature(&keys, arch.attention.temperature, n_ctx_orig)?,
+            value_scale: obeyed(&keys, arch.attention.value_scale, "attention.value_scale")?
+                .filter(|&scale| scale != 1.0),
             window,
             experts,
             join: join(&keys, arch.residual)?,
@@ -200,6 +205,13 @@ fn temperature(
     let scale = match form {
         TemperatureForm::None => None,
         TemperatureForm::PerContext => obeyed(keys, KeyUse::Obeyed, "attention.temperature_scale")?,
+        TemperatureForm::Unrotated { scale, length } => {
+            return Ok(Some(Temperature {
+                scale,
+                length,
+                offset: 1.0,
+            }));
+        }
     };
     Ok(scale.map(|scale| Temperature {
         scale,

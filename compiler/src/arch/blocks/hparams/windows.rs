@@ -1,10 +1,14 @@
-//! Sliding windows: how many tokens, in which layers.
+//! Windows: how far they reach, in which layers.
+
+use tpc_ir::Window as Span;
 
 use crate::arch::blocks::keys::{Keys, Pattern};
-use crate::arch::description::{AttentionForm, Window};
+use crate::arch::description::{AttentionForm, Window, WindowKind};
 use crate::arch::error::ArchError;
 
-/// Whether a layer attends to a sliding window only.
+const PATTERN: &str = "attention.sliding_window_pattern";
+
+/// Whether a layer attends to a window only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::arch) enum Windowed {
     No,
@@ -21,24 +25,29 @@ impl Windowed {
     }
 }
 
-/// The tokens of the window, where a layer has one, and which layers do.
+/// The window, where a layer has one, and which layers do.
 pub(super) fn windows(
     keys: &Keys<'_>,
     form: &AttentionForm,
     n_layer: usize,
-) -> Result<(Option<u64>, Vec<Windowed>), ArchError> {
+) -> Result<(Option<Span>, Vec<Windowed>), ArchError> {
     let none = (None, vec![Windowed::No; n_layer]);
     let period = match form.window {
+        Window::Listed if keys.pattern(PATTERN, n_layer)?.is_none() => return Ok(none),
         Window::None => return Ok(none),
         // No layer is the last of every none.
-        Window::All => 0,
+        Window::All | Window::Listed => 0,
         Window::AllButEvery(n) => n,
     };
     if !form.window_in.include(n_layer) {
         return Ok(none);
     }
     const KEY: &str = "attention.sliding_window";
-    let Some(window) = keys.count(KEY)?.or(form.window_default) else {
+    let window = match form.window_kind {
+        WindowKind::Sliding => keys.count(KEY)?.or(form.window_default).map(Span::Sliding),
+        WindowKind::Chunks(n) => (!keys.is_zero(KEY)?).then_some(Span::Chunks(n)),
+    };
+    let Some(window) = window else {
         return Ok(none);
     };
     let yes = |windowed| {
@@ -56,7 +65,7 @@ pub(super) fn windows(
             })
             .collect()
     };
-    let layers: Vec<Windowed> = match keys.pattern("attention.sliding_window_pattern", n_layer)? {
+    let layers: Vec<Windowed> = match keys.pattern(PATTERN, n_layer)? {
         None => every(period),
         Some(Pattern::Period(period)) => every(period),
         Some(Pattern::Layers(layers)) => layers.into_iter().map(yes).collect(),

@@ -1,0 +1,122 @@
+//! Windows that are chunks or lists of layers, and what goes with them.
+
+use tpc_ir::op::{InputKind, Op};
+use tpc_ir::{Graph, Window};
+
+use super::*;
+
+/// The layers of which an op is true.
+fn layers(graph: &Graph, is: impl Fn(&Op) -> bool) -> Vec<u32> {
+    let mut out: Vec<u32> = graph
+        .insts()
+        .filter(|(_, i)| is(&i.op))
+        .filter_map(|(_, i)| i.layer)
+        .collect();
+    out.dedup();
+    out
+}
+
+/// The layers whose caches have a window.
+fn windowed(graph: &Graph) -> Vec<u32> {
+    let states = graph.insts().filter_map(|(_, i)| match &i.op {
+        Op::State(_) => Some((i.layer.unwrap(), i.results[0])),
+        _ => None,
+    });
+    let swa = |&(_, v): &(u32, _)| graph.value(v).ty.to_string().contains("n_ctx_swa");
+    let mut out: Vec<u32> = states.filter(swa).map(|(layer, _)| layer).collect();
+    out.dedup();
+    out
+}
+
+#[test]
+fn every_fourth_layer_of_llama_4_sees_everything_and_does_not_rotate() {
+    let mut pairs = metadata("llama4");
+    set(&mut pairs, "llama4.block_count", 8u32);
+    pairs.retain(|(key, _)| key != "llama4.attention.sliding_window");
+    for window in [None, Some(1u32), Some(8192)] {
+        let mut pairs = pairs.clone();
+        if let Some(window) = window {
+            set(&mut pairs, "llama4.attention.sliding_window", window);
+        }
+        let lowered = lower_smallest(&pairs);
+        let graph = &lowered.graph;
+        assert_eq!(lowered.summary.window, Some(Window::Chunks(8192)));
+        assert_eq!(windowed(graph), [0, 1, 2, 4, 5, 6]);
+        assert_eq!(
+            layers(graph, |op| matches!(op, Op::Rope(_))),
+            [0, 1, 2, 4, 5, 6]
+        );
+        let temperature = graph.insts().find_map(|(_, i)| match &i.op {
+            Op::Input(i) => match &i.kind {
+                InputKind::Temperature(t) => Some(*t),
+                _ => None,
+            },
+            _ => None,
+        });
+        let temperature = temperature.unwrap();
+        assert_eq!(temperature.at(8190), 1.0);
+        assert_eq!(temperature.at(8191), 1.0 + 0.1 * 2f32.ln());
+        let tempered = graph.insts().filter(|(_, i)| {
+            i.results
+                .iter()
+                .any(|&v| graph.value(v).name.starts_with("Qcur_tempered"))
+        });
+        let tempered: Vec<_> = tempered.filter_map(|(_, i)| i.layer).collect();
+        assert_eq!(tempered, [3, 7]);
+    }
+    set(&mut pairs, "llama4.attention.sliding_window", 0u32);
+    let lowered = lower_smallest(&pairs);
+    assert_eq!(lowered.summary.window, None);
+    assert_eq!(
+        layers(&lowered.graph, |op| matches!(op, Op::Rope(_))).len(),
+        8
+    );
+}
+
+#[test]
+fn maverick_does_not_normalise_heads() {
+    let norms = |experts: u32| {
+        let mut pairs = metadata("llama4");
+        set(&mut pairs, "llama4.expert_count", experts);
+        let graph = lower_smallest(&pairs).graph;
+        let norms = graph.insts().filter(|(_, i)| matches!(i.op, Op::Norm(_)));
+        norms.count()
+    };
+    // Two per layer and one at the end; queries and keys of two layers make four more.
+    assert_eq!(norms(16), 9);
+    assert_eq!(norms(128), 5);
+}
+
+#[test]
+fn mimo_has_a_window_where_the_file_lists_one() {
+    let mut pairs = metadata("mimo2");
+    assert_eq!(lower_smallest(&pairs).summary.window, None);
+    let list = vec![0u32, 1];
+    set(&mut pairs, "mimo2.attention.sliding_window_pattern", list);
+    let lowered = lower_smallest(&pairs);
+    assert_eq!(lowered.summary.window, Some(Window::Sliding(16)));
+    assert_eq!(windowed(&lowered.graph), [1]);
+}
+
+#[test]
+fn values_are_scaled_where_a_key_says_so() {
+    let scales = |scale: f32| {
+        let mut pairs = metadata("mimo2");
+        set(&mut pairs, "mimo2.attention.value_scale", scale);
+        let graph = lower_smallest(&pairs).graph;
+        layers(&graph, |op| matches!(op, Op::Scale(s) if s.scale == scale))
+    };
+    assert_eq!(scales(0.707), [0, 1]);
+    assert_eq!(scales(1.0), [0; 0]);
+}
+
+#[test]
+fn hunyuan_normalises_what_is_rotated() {
+    let graph = lower_smallest(&metadata("hunyuan-moe")).graph;
+    for (_, inst) in graph.insts() {
+        if matches!(inst.op, Op::Rope(_)) {
+            let name = &graph.value(inst.operands[0]).name;
+            assert!(!name.contains("normed"), "{name}");
+        }
+    }
+}

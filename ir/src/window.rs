@@ -1,0 +1,54 @@
+//! What layers that attend to a part of the past attend to.
+
+/// Which earlier tokens of its sequence a token sees in layers with a window; itself always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// The last so many, itself included.
+    Sliding(u64),
+    /// Those of its chunk, where sequences are cut into chunks of so many.
+    Chunks(u64),
+}
+
+impl Window {
+    /// The most tokens that one sees.
+    pub const fn tokens(self) -> u64 {
+        match self {
+            Window::Sliding(n) | Window::Chunks(n) => n,
+        }
+    }
+
+    /// Whether a token at position `from` sees one at `to`, which is not later.
+    pub const fn reaches(self, from: u64, to: u64) -> bool {
+        match self {
+            Window::Sliding(n) => from.saturating_sub(to) < n,
+            Window::Chunks(n) => match (from.checked_div(n), to.checked_div(n)) {
+                (Some(from), Some(to)) => from <= to,
+                _ => false,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sliding_window_ends_so_many_tokens_back() {
+        let seen: Vec<u64> = (0..=9)
+            .filter(|&to| Window::Sliding(3).reaches(9, to))
+            .collect();
+        assert_eq!(seen, [7, 8, 9]);
+    }
+
+    #[test]
+    fn chunks_begin_at_multiples_of_their_length() {
+        let seen = |from: u64| {
+            (0..=from)
+                .filter(|&to| Window::Chunks(4).reaches(from, to))
+                .count()
+        };
+        let counts: Vec<usize> = (0..10).map(seen).collect();
+        assert_eq!(counts, [1, 2, 3, 4, 1, 2, 3, 4, 1, 2]);
+    }
+}
