@@ -1,13 +1,15 @@
 //! Random graphs of few ops, random splits of them, and their execution both ways.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{Inferred, Input, InputKind, MulMat, Weight};
 use tpc_ir::verify::verify;
 use tpc_ir::{
-    Bindings, DType, Dim, Graph, Group, Op, Output, Place, Range, Symbol, TensorType, Value,
+    AxisTree, Bindings, ClassRef, DType, Dim, Graph, Group, Op, Output, Pending, Place, Range,
+    Sharding, Symbol, TensorType, Value,
 };
 use tpc_passes::factors::{Analysis, Factors};
 use tpc_passes::lower::lower;
@@ -16,6 +18,7 @@ use tpc_passes::plan::{
     Choice, Link, PlanRequest, Planned, Refusal, SplitOption, Topology, Workload, plan, refusal,
 };
 use tpc_passes::shard::{ShardError, Users, shard};
+use tpc_runtime::ExecError;
 use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 /// A small deterministic generator of random numbers.
@@ -402,12 +405,11 @@ fn compare(
     analysis: &Analysis,
     choice: &Choice,
 ) -> Fate {
-    let graph = &b.graph;
     let users = Users::of_graph(placed);
     let sharded = match shard(placed, factors, analysis, &users, choice) {
         Ok(s) => s,
         Err(ShardError::Clash(_)) => return Fate::Clash,
-        Err(e) => panic!("{e}\n{graph}"),
+        Err(e) => panic!("{e}\n{placed}"),
     };
     if let Err(errors) = verify(&sharded) {
         panic!(
@@ -420,45 +422,194 @@ fn compare(
     if let Err(errors) = verify(&programs) {
         panic!("{}\n{programs}", errors[0]);
     }
-    let bindings = b.bindings();
-    let mut values: BTreeMap<String, Tensor> = BTreeMap::new();
-    for (name, (ty, bound)) in &b.inputs {
-        let dims: [usize; 4] =
-            std::array::from_fn(|i| ty.dims[i].eval(&bindings).expect("small") as usize);
-        let n = dims.iter().product();
-        let tensor = if *bound > 0 {
-            // Distinct along axis 0 where possible, so that writes by index do not collide.
-            let shift = b.rng.next() % bound;
-            let data = (0..n)
-                .map(|i: usize| ((i as u64 + shift) % bound) as i64)
-                .collect();
-            Tensor::ints_of(dims, data)
-        } else {
-            Tensor::reals_of(dims, (0..n).map(|_| b.rng.real()).collect())
+    let trial = Trial::of(b);
+    let nmse = trial
+        .nmse(b, &programs)
+        .unwrap_or_else(|e| panic!("{e}\n{programs}"));
+    assert!(nmse <= EXACT, "NMSE {nmse}\n{sharded}\n{programs}");
+    Fate::Ran
+}
+
+/// The most that numbers may differ for another order of summation.
+const EXACT: f64 = 1e-20;
+
+/// Values of a graph's inputs, and what it makes of them.
+struct Trial {
+    bindings: Bindings,
+    values: BTreeMap<String, Tensor>,
+    whole: Vec<f64>,
+}
+
+impl Trial {
+    fn of(b: &mut Builder) -> Trial {
+        let bindings = b.bindings();
+        let mut values: BTreeMap<String, Tensor> = BTreeMap::new();
+        for (name, (ty, bound)) in &b.inputs {
+            let dims: [usize; 4] =
+                std::array::from_fn(|i| ty.dims[i].eval(&bindings).expect("small") as usize);
+            let n = dims.iter().product();
+            let tensor = if *bound > 0 {
+                // Distinct along axis 0 where possible, so that writes by index do not collide.
+                let shift = b.rng.next() % bound;
+                let data = (0..n)
+                    .map(|i: usize| ((i as u64 + shift) % bound) as i64)
+                    .collect();
+                Tensor::ints_of(dims, data)
+            } else {
+                Tensor::reals_of(dims, (0..n).map(|_| b.rng.real()).collect())
+            };
+            values.insert(name.clone(), tensor.expect("sizes agree"));
+        }
+        let mut out = Trial {
+            bindings,
+            values,
+            whole: Vec::new(),
         };
-        values.insert(name.clone(), tensor.expect("sizes agree"));
+        out.whole = out
+            .run(b, &b.graph)
+            .unwrap_or_else(|e| panic!("{e}\n{}", b.graph));
+        out
     }
-    let run = |g: &Graph| -> Vec<f64> {
+
+    fn run(&self, b: &Builder, graph: &Graph) -> Result<Vec<f64>, ExecError> {
         let options = Options { gelu: Gelu::Exact };
-        let mut interpreter =
-            Interpreter::new(g, &b.weights, options).unwrap_or_else(|e| panic!("{e}\n{g}"));
+        let mut interpreter = Interpreter::new(graph, &b.weights, options)?;
         let mut inputs = |kind: &InputKind, _: &TensorType| match kind {
-            InputKind::Other(name) => Ok(values[name].clone()),
+            InputKind::Other(name) => Ok(self.values[name].clone()),
             other => panic!("unexpected input {other:?}"),
         };
-        let out = interpreter
-            .run(&bindings, &mut inputs)
-            .unwrap_or_else(|e| panic!("{e}\n{g}"));
+        let out = interpreter.run(&self.bindings, &mut inputs)?;
         let numbers = |t: &Tensor| -> Vec<f64> {
             let ints = |_| t.ints().expect("integers").iter().map(|&i| i as f64);
             t.reals()
                 .map_or_else(|e| ints(e).collect(), Cow::into_owned)
         };
-        out.values().flat_map(numbers).collect()
+        Ok(out.values().flat_map(numbers).collect())
+    }
+
+    /// How far what programs make is from what the whole graph makes.
+    fn nmse(&self, b: &Builder, programs: &Graph) -> Result<f64, ExecError> {
+        let parts = self.run(b, programs)?;
+        assert_eq!(self.whole.len(), parts.len(), "{programs}");
+        Ok(tpc::golden::distance(self.whole.iter().copied(), parts).nmse)
+    }
+}
+
+/// What the verifier says of a sharded graph against what executing it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verdict {
+    /// Admitted, and what it makes is right.
+    Admitted,
+    /// Refused, and there are no programs, or what they make is wrong.
+    Refused,
+    /// Refused, though what it makes is right.
+    FalseAlarm,
+}
+
+/// Plans the builder's graph (whose output is `out`), changes the sharded graph at random, and compares what the
+/// verifier says of it with what it makes.
+///
+/// # Panics
+/// When the verifier admits what cannot be lowered or gives other numbers.
+pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
+    b.finish(out);
+    let devices = b.rng.range(2, 4) as usize;
+    let workload = Workload::new(64, 64, 16, 1);
+    let mut request = PlanRequest::new(Topology::default(), workload, names(devices));
+    request.topology.link = Link {
+        bandwidth: 1e18,
+        latency_us: 0.0,
     };
-    let (whole, parts) = (run(graph), run(&programs));
-    assert_eq!(whole.len(), parts.len(), "{sharded}\n{programs}");
-    let nmse = tpc::golden::distance(whole, parts).nmse;
-    assert!(nmse <= 1e-20, "NMSE {nmse}\n{sharded}\n{programs}");
-    Fate::Ran
+    let p = plan(&b.graph, &request);
+    let sharded = shard(&p.graph, &p.factors, &p.analysis, &p.users, &p.choice);
+    let mut sharded = sharded.unwrap_or_else(|e| panic!("{e}\n{}", p.graph));
+    if !resharded(&mut sharded, &mut b.rng) {
+        return None;
+    }
+    let trial = Trial::of(&mut b);
+    let admitted = verify(&sharded).is_ok();
+    // What the verifier refuses keeps none of the promises that lowering relies on.
+    let made = catch_unwind(AssertUnwindSafe(|| {
+        let programs = lower(&sharded).map_err(|e| e.to_string())?;
+        verify(&programs).map_err(|e| e[0].to_string())?;
+        trial.nmse(&b, &programs).map_err(|e| e.to_string())
+    }));
+    let right = matches!(made, Ok(Ok(nmse)) if nmse <= EXACT);
+    assert!(right || !admitted, "admitted, but {made:?}\n{sharded}");
+    Some(match (admitted, right) {
+        (true, _) => Verdict::Admitted,
+        (false, false) => Verdict::Refused,
+        (false, true) => Verdict::FalseAlarm,
+    })
+}
+
+/// Gives a value on the group another sharding, or a class other ranges; whether there was anything to change.
+fn resharded(graph: &mut Graph, rng: &mut Rng) -> bool {
+    let live = live(graph);
+    let on_group: Vec<Value> = graph
+        .values()
+        .filter(|(v, data)| live.contains(v) && matches!(data.place, Place::Group(_)))
+        .map(|(v, _)| v)
+        .collect();
+    let mut used = Vec::new();
+    for &v in &on_group {
+        let axes = &graph.value(v).sharding.axes;
+        axes.iter().flatten().for_each(|a| a.classes(&mut used));
+    }
+    if used.is_empty() {
+        return false;
+    }
+    let class = rng.pick(&used).class;
+    let v = *rng.pick(&on_group);
+    let old = graph.value(v).sharding.clone();
+    let new = match rng.range(0, 4) {
+        0 => Sharding::mirrored(),
+        1 => Sharding::pending(Pending::Partial),
+        2 => {
+            let like = |w: &&Value| graph.value(**w).ty == graph.value(v).ty;
+            let alike: Vec<&Value> = on_group.iter().filter(like).collect();
+            graph.value(**rng.pick(&alike)).sharding.clone()
+        }
+        3 => {
+            // One axis, or a class of its size.
+            let axis = rng.range(0, 3) as usize;
+            let mut axes = [None, None, None, None];
+            let size = graph.value(v).ty.dims[axis].as_const();
+            if size == Some(graph.class(class).size) {
+                let class = ClassRef { class, div: 1 };
+                axes[axis] = Some(Box::new(AxisTree::Leaf {
+                    size: graph.value(v).ty.dims[axis].clone(),
+                    split: Some(class),
+                }));
+            }
+            Sharding {
+                axes,
+                ..Sharding::mirrored()
+            }
+        }
+        _ => {
+            let data = &mut graph.classes[class.index()];
+            let rank = rng.range(0, data.ranges.len() as u64 - 1) as usize;
+            let range = &mut data.ranges[rank];
+            if range.len == 0 {
+                return false;
+            }
+            range.len -= 1;
+            return true;
+        }
+    };
+    let changed = new != old;
+    graph.value_mut(v).sharding = new;
+    changed
+}
+
+/// The values that an output depends on.
+fn live(graph: &Graph) -> BTreeSet<Value> {
+    let mut out: BTreeSet<Value> = graph.outputs.iter().map(Output::value).collect();
+    for (_, data) in graph.insts().rev() {
+        if data.results.iter().any(|v| out.contains(v)) {
+            out.extend(&data.operands);
+        }
+    }
+    out
 }
