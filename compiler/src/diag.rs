@@ -149,7 +149,8 @@ const OWN: &[CodeDoc] = &[
         title: "an op cuts a factor",
         doc: "A reshape or slice of the model's graph ends inside a factor, so its operands and results must be whole on\n\
               every device. The message names the op and the factor.\n\
-              Cure: reshape by whole heads.",
+              Example: heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.\n\
+              Cure: reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32.",
     },
     CodeDoc {
         code: "TPC0306",

@@ -11,6 +11,7 @@
 //! found.
 
 pub mod factors;
+mod gcd;
 pub mod lower;
 pub mod memory;
 pub mod place;

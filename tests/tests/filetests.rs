@@ -14,20 +14,27 @@
 //! | `print` | the text parses, and what stands below the header is exactly what printing gives |
 //! | `parse-error` | parsing gives exactly the expected errors |
 //! | `verify` | the text parses, and verifying gives exactly the expected errors |
+//! | `plan N` | the text parses and is planned on N devices with exactly the expected findings about values |
 //!
 //! Every text that parses is also printed, parsed and compared. An expectation `; error[CODE]: words` stands at the end of
 //! the line on which the error is reported; the words, which may be left out, are part of its message. Several may
-//! follow one another. Unknown commands, malformed expectations, texts without a command and files of another kind fail.
+//! follow one another. A plan's findings are expected as `; warning[CODE]: words` (or `note`), where the words may be part
+//! of the cure; and `; sharding: split(1: c0)` at the end of a line says how the plan divides the value. Unknown commands, malformed expectations, texts without a command and files of another kind fail.
 //!
 //! A new command is a variant of [`Command`], which the compiler then asks [`Case::run`] to handle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tpc_ir::text::{self, Parsed};
-use tpc_ir::verify;
+use tpc::capture::Captured;
+use tpc::diag;
+use tpc::pipeline::compile_capture;
+use tpc::placement::{Placement, parse_devices};
+use tpc::report;
+use tpc_ir::text::{self, Entity, Parsed};
+use tpc_ir::{Value, ValueData, verify};
 
 /// Codes that no text can provoke, and the unit test that does.
 const NOT_IN_TEXT: &[(&str, &str)] = &[
@@ -50,6 +57,7 @@ enum Command {
     Print,
     ParseError,
     Verify,
+    Plan { devices: usize },
 }
 
 impl Command {
@@ -59,7 +67,10 @@ impl Command {
             "print" => Some(Command::Print),
             "parse-error" => Some(Command::ParseError),
             "verify" => Some(Command::Verify),
-            _ => None,
+            _ => {
+                let devices = name.strip_prefix("plan ")?.parse().ok()?;
+                Some(Command::Plan { devices })
+            }
         }
     }
 }
@@ -79,6 +90,8 @@ struct Case {
     body: usize,
     command: Command,
     expected: Vec<Reported>,
+    /// Lines with the shardings that a plan gives their values.
+    shardings: Vec<(usize, String)>,
 }
 
 type Failures = Vec<String>;
@@ -87,7 +100,7 @@ impl Case {
     fn read(text: String) -> Result<Case, Failures> {
         let mut failures = Vec::new();
         let mut command = None;
-        let mut expected = Vec::new();
+        let (mut expected, mut shardings) = (Vec::new(), Vec::new());
         let mut body = None;
         let mut at = 0;
         for (i, line) in text.split_inclusive('\n').enumerate() {
@@ -107,10 +120,21 @@ impl Case {
                 continue;
             }
             body = body.or(Some(start));
+            let (line, sharding) = match line.split_once("; sharding: ") {
+                Some((line, sharding)) => (line, Some(sharding)),
+                None => (line, None),
+            };
+            shardings.extend(sharding.map(|s| (number, s.to_owned())));
             match expectations(number, line) {
                 Ok(e) => expected.extend(e),
                 Err(e) => failures.push(e),
             }
+        }
+        if let (Some(&(number, _)), false) = (
+            shardings.first(),
+            matches!(command, Some(Command::Plan { .. })),
+        ) {
+            failures.push(format!("{number}: nothing is planned"));
         }
         if command.is_none() {
             failures.push("1: no command: the header lacks `; test …`".to_owned());
@@ -121,6 +145,7 @@ impl Case {
                 text,
                 command,
                 expected,
+                shardings,
             }),
             _ => Err(failures),
         }
@@ -128,15 +153,26 @@ impl Case {
 
     fn run(&self) -> Failures {
         let parsed = text::parse(&self.text);
+        let mut failures = Failures::new();
         let reported = match (&parsed, self.command) {
             (Err(errors), _) => errors
                 .iter()
                 .map(|e| self.reported(e.span, e.code(), e.to_string()))
                 .collect(),
             (Ok(p), Command::Verify) => self.verify(p),
+            (Ok(p), Command::Plan { devices }) => match self.plan(p, devices) {
+                Ok((reported, wrong)) => {
+                    failures.extend(wrong);
+                    reported
+                }
+                Err(e) => {
+                    failures.push(e);
+                    Vec::new()
+                }
+            },
             (Ok(_), Command::Parse | Command::Print | Command::ParseError) => Vec::new(),
         };
-        let mut failures = unmet(&self.expected, &reported);
+        failures.extend(unmet(&self.expected, &reported));
         match (parsed, self.command) {
             (Ok(p), command) => {
                 failures.extend(self.round_trip(&p, command));
@@ -145,7 +181,7 @@ impl Case {
                 }
             }
             (Err(_), Command::ParseError) => {}
-            (Err(_), Command::Parse | Command::Print | Command::Verify) => {
+            (Err(_), Command::Parse | Command::Print | Command::Verify | Command::Plan { .. }) => {
                 failures.push("1: the text does not parse".to_owned());
             }
         }
@@ -167,6 +203,53 @@ impl Case {
             self.reported(span, e.code(), e.to_string())
         });
         reported.collect()
+    }
+
+    /// The findings about values, and the lines whose shardings are other than expected.
+    fn plan(&self, parsed: &Parsed, devices: usize) -> Result<(Vec<Reported>, Failures), String> {
+        let placement = Placement::on(parse_devices(&devices.to_string()).map_err(|d| d.message)?);
+        let captured = Captured {
+            graph: parsed.graph.clone(),
+            batch: Vec::new(),
+            n_layer: 1,
+            lines: Vec::new(),
+            notes: Vec::new(),
+        };
+        let compiled = compile_capture(&captured, &placement)
+            .map_err(|d| format!("1: no plan: {}: {}", d[0].code, d[0]))?;
+        let line_of = |name: &str| {
+            let named = |&(_, v): &(Value, &ValueData)| !name.is_empty() && v.name == name;
+            let (v, _) = parsed.graph.values().find(named)?;
+            Some(parsed.spans.get(Entity::Value(v))?.line(&self.text))
+        };
+        let found = report::report("", &placement, &compiled).diagnostics;
+        let reported = found.iter().filter_map(|d| {
+            let help = d.help.as_deref().unwrap_or_default();
+            Some(Reported {
+                line: line_of(&d.entity)?,
+                code: d.code.to_owned(),
+                message: format!("{} {help}", d.message),
+            })
+        });
+        // What a line of the text defines keeps its name; its copies and sums are transfers.
+        let printed = text::print(&compiled.sharded);
+        let mut of_line: BTreeMap<usize, String> = BTreeMap::new();
+        for (v, data) in compiled.sharded.values() {
+            let span = printed.spans.get(Entity::Value(v)).unwrap_or_default();
+            let place = printed.text[span.range()].rsplit_once('@');
+            let sharding = place.and_then(|(_, p)| p.split_once(' '));
+            if let (Some(line), false) = (
+                line_of(&data.name),
+                compiled.sharded.def_op(v).is_transfer(),
+            ) {
+                of_line.insert(line, sharding.map_or("", |(_, s)| s).to_owned());
+            }
+        }
+        let wrong = self.shardings.iter().filter_map(|(line, expected)| {
+            let found = of_line.get(line).map_or("nothing", String::as_str);
+            (found != expected).then(|| format!("{line}: divided as `{found}`"))
+        });
+        Ok((reported.collect(), wrong.collect()))
     }
 
     fn round_trip(&self, parsed: &Parsed, command: Command) -> Failures {
@@ -194,18 +277,29 @@ impl Case {
     }
 }
 
+/// How an expectation begins.
+const SEVERITIES: [&str; 3] = ["; error[", "; warning[", "; note["];
+
 /// The expectations at the end of a line.
 fn expectations(number: usize, line: &str) -> Result<Vec<Reported>, String> {
-    let mut pieces = line.split("; error[");
-    let statement = pieces.next().unwrap_or("");
+    let mut starts: Vec<(usize, usize)> = SEVERITIES
+        .iter()
+        .flat_map(|s| line.match_indices(s).map(|(at, s)| (at, at + s.len())))
+        .collect();
+    starts.sort_unstable();
+    let statement = starts.first().map_or(line, |&(at, _)| &line[..at]);
     if statement.contains("[TPC") || statement.contains("; test ") {
         return Err(format!("{number}: malformed expectation or directive"));
     }
+    let ends = starts.iter().skip(1).map(|&(at, _)| at).chain([line.len()]);
+    let pieces = starts
+        .iter()
+        .zip(ends)
+        .map(|(&(_, from), to)| &line[from..to]);
     pieces
         .map(|piece| {
             let (code, rest) = piece.split_once(']').unwrap_or((piece, ""));
-            let known = text::CODES.iter().chain(verify::CODES);
-            if !known.into_iter().any(|doc| doc.code == code) {
+            if !diag::codes().iter().any(|doc| doc.code == code) {
                 return Err(format!("{number}: unknown code `{code}`"));
             }
             let message = match rest.trim() {

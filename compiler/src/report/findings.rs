@@ -1,10 +1,11 @@
 //! What a plan's numbers say that its user should know.
 
 use tpc_ir::{Bindings, Op, Place};
+use tpc_passes::factors::{cut_reshape, through};
 use tpc_passes::plan::{Refusal, refusal};
 use tpc_passes::shard::Selection;
 
-use super::{PlanReport, kinds, table};
+use super::{PlanReport, kinds, table, words};
 use crate::diag::Diagnostic;
 use crate::pipeline::Compiled;
 
@@ -37,20 +38,45 @@ pub(super) fn findings(compiled: &Compiled, report: &PlanReport) -> Vec<Diagnost
         let message = format!("{} sets of splits were priced, not all", choice.priced);
         out.push(Diagnostic::note("TPC0303", "plan", message));
     }
-    let model = &compiled.planned.graph;
-    for (inst, cut) in &compiled.planned.factors.opaque {
+    cuts(compiled, &mut out);
+    out
+}
+
+/// Ops that cut factors.
+fn cuts(compiled: &Compiled, out: &mut Vec<Diagnostic>) {
+    let planned = &compiled.planned;
+    let (model, factors) = (&planned.graph, &planned.factors);
+    for (inst, cut) in &factors.opaque {
         let data = model.inst(*inst);
         let name = data
             .results
             .first()
-            .map_or("", |&v| model.value(v).name.as_str());
-        out.push(Diagnostic::warning(
-            "TPC0304",
-            name,
-            format!("`{}` {cut}", data.op.name()),
-        ));
+            .map_or_else(String::new, |&v| words::name(model, v));
+        let Some(found) = cut_reshape(model, factors, *inst) else {
+            let message = format!("`{}` {cut}", data.op.name());
+            out.push(Diagnostic::warning("TPC0304", name, message));
+            continue;
+        };
+        let at = through(&planned.analysis, found.factor);
+        let at = at.first().map_or_else(String::new, |t| {
+            format!(" ({} of {})", words::place(t), words::name(model, t.value))
+        });
+        let message = format!(
+            "`reshape` of {} to {} cuts a factor of {}{at} at {}, so both stay whole on every device",
+            words::name(model, data.operands[0]),
+            words::sizes(&model.value(data.results[0]).ty.dims),
+            factors.space.size(found.factor),
+            found.at,
+        );
+        let warning = Diagnostic::warning("TPC0304", name, message);
+        out.push(match &found.instead {
+            Some(dims) => warning.help(format!(
+                "reshape to {}: its axes end where the factors do",
+                words::sizes(dims)
+            )),
+            None => warning,
+        });
     }
-    out
 }
 
 /// Matrices that stay whole, one finding per kind of layer tensor.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::Slot;
-use tpc_ir::{Graph, Inst, Op, Value};
+use tpc_ir::{Dim, Graph, Inst, Op, RANK, Value};
 use tpc_passes::factors::{Factors, Term, Through};
 use tpc_passes::plan::{Cost, FactorFacts, Forbidden, Granules, Refusal};
 
@@ -18,6 +18,13 @@ pub(super) fn name(graph: &Graph, v: Value) -> String {
         _ if graph.value(v).name.is_empty() => v.to_string(),
         _ => graph.value(v).name.clone(),
     }
+}
+
+/// `[64, 6*n_tokens]`: trailing sizes of 1 are left out.
+pub(super) fn sizes(dims: &[Dim; RANK]) -> String {
+    let rank = dims.iter().rposition(|d| !d.is_one()).map_or(1, |i| i + 1);
+    let sizes: Vec<String> = dims[..rank].iter().map(ToString::to_string).collect();
+    format!("[{}]", sizes.join(", "))
 }
 
 /// `axis 1 (major of 3 factors, segment 2 of 3)`.

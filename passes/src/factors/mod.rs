@@ -4,9 +4,11 @@
 //! caches. Choosing a plan is choosing which of them to split.
 
 mod analysis;
+mod cut;
 mod report;
 
 pub use analysis::{Analysis, InstFacts, RoleUse, Term};
+pub use cut::{CutReshape, cut_reshape};
 pub use report::{Through, activations, through};
 
 use std::collections::BTreeMap;

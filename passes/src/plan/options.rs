@@ -8,6 +8,7 @@ use tpc_ir::{DType, Graph, Group, Inst, Op, Range, Value};
 
 use super::ranges::{self, ChainCuts};
 use crate::factors::{Analysis, Factors};
+use crate::gcd::gcd;
 use crate::shard::Users;
 
 /// One way to split one factor, or a chain of two.
@@ -84,10 +85,6 @@ pub struct Granules {
     pub hard: Option<u64>,
     /// Ranges may end inside blocks, because every quantised tensor concerned can store shared edge blocks.
     pub soft: bool,
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 pub(super) fn granules(

@@ -8,6 +8,7 @@ mod goldens;
 mod graphs;
 mod headers;
 mod hostile;
+mod kv_types;
 mod random;
 mod router;
 mod rules;

@@ -6,6 +6,7 @@ mod describe;
 mod experts;
 mod graphs;
 mod hostile;
+mod rotations;
 mod shapes;
 mod structure;
 mod windows;

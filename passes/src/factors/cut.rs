@@ -1,0 +1,95 @@
+//! Reshapes that cut a factor, and how they would not.
+
+use tpc_ir::factor::{Label, Var, solve};
+use tpc_ir::op::{OpDef, Reshape};
+use tpc_ir::{Dim, Graph, Inst, Op, RANK};
+
+use super::Factors;
+use crate::gcd::gcd;
+
+/// What a reshape cuts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutReshape {
+    /// The factor.
+    pub factor: Var,
+    /// Where in it an axis of the result begins.
+    pub at: Dim,
+    /// Sizes that cut no factor: those of the result where they do not, with axes that end where factors end.
+    pub instead: Option<[Dim; RANK]>,
+}
+
+/// What `inst` cuts; `None` when it is no reshape, cuts nothing, or reshapes a tensor of several segments.
+pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutReshape> {
+    let data = graph.inst(inst);
+    let Op::Reshape(reshape) = &data.op else {
+        return None;
+    };
+    let operand = factors.axes[data.operands[0].index()];
+    let major_first: Vec<Var> = operand.iter().rev().copied().collect();
+    let mut leaves = factors.space.factors(&major_first);
+    if leaves.iter().any(|&l| factors.space.segments(l).is_some()) {
+        return None;
+    }
+    leaves.reverse();
+    // Elements up to the end of each factor, minor first, from none on.
+    let mut ends = vec![Dim::ONE];
+    for &l in &leaves {
+        ends.push(ends.last()?.checked_mul(factors.space.size(l))?);
+    }
+    let mut cut = None;
+    let mut bounds = vec![Dim::ONE];
+    let mut end = Dim::ONE;
+    for size in &reshape.dims[..RANK - 1] {
+        end = end.checked_mul(size)?;
+        let (i, within) = position(&ends, &end)?;
+        let Some(&leaf) = leaves.get(i) else { break };
+        if factors.space.size(leaf).checked_div(&within).is_some() {
+            add(&mut bounds, end.clone());
+            continue;
+        }
+        cut.get_or_insert((leaf, within.clone()));
+        if let (Some(a), Some(b)) = (factors.space.size(leaf).as_const(), within.as_const()) {
+            add(&mut bounds, ends[i].checked_mul(&Dim::constant(gcd(a, b)))?);
+        }
+        add(&mut bounds, ends[i + 1].clone());
+    }
+    let (factor, at) = cut?;
+    let instead = sizes(&bounds, ends.last()?).filter(|dims| fits(factors, &operand, dims));
+    Some(CutReshape {
+        factor,
+        at,
+        instead,
+    })
+}
+
+/// The factor that `end` lies in, as the number of those that end before, and how far into it.
+fn position(ends: &[Dim], end: &Dim) -> Option<(usize, Dim)> {
+    let divided = |(i, e): (usize, &Dim)| Some((i, end.checked_div(e)?));
+    ends.iter().enumerate().rev().find_map(divided)
+}
+
+/// Adds a bound behind the last, where it is one.
+fn add(bounds: &mut Vec<Dim>, bound: Dim) {
+    let last = bounds.last().and_then(|l| bound.checked_div(l));
+    if last.is_some_and(|n| !n.is_one()) {
+        bounds.push(bound);
+    }
+}
+
+/// Axes between the bounds; the last takes all that is left.
+fn sizes(bounds: &[Dim], total: &Dim) -> Option<[Dim; RANK]> {
+    let mut out = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];
+    let bounds = &bounds[..bounds.len().min(RANK)];
+    for (i, bound) in bounds.iter().enumerate() {
+        out[i] = bounds.get(i + 1).unwrap_or(total).checked_div(bound)?;
+    }
+    Some(out)
+}
+
+/// Whether a reshape to these sizes would cut nothing.
+fn fits(factors: &Factors, operand: &[Var; RANK], dims: &[Dim; RANK]) -> bool {
+    let mut space = factors.space.clone();
+    let result = dims.clone().map(|size| space.labelled(size, Label::Free));
+    let reshape = Reshape { dims: dims.clone() };
+    solve(&mut space, &reshape.rule(&[], &[]), &[*operand], &[result]).is_ok()
+}
