@@ -4,6 +4,7 @@
 //! Nothing but the golden tests' inputs knows a name, and nothing an architecture: what a capture says of memory is all
 //! there is.
 
+mod deep;
 mod forced;
 mod golden;
 mod native;

@@ -1,0 +1,216 @@
+//! Captures made as deep as real models, by repeating their layers: layers are found, and planned once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+use tpc::capture::{self, Captured};
+use tpc_passes::plan::{PlanRequest, Topology, Workload, plan};
+
+use super::{carry_out, stem, text};
+
+/// Layers of the deep captures, about.
+const DEPTH: usize = 64;
+
+/// The lines of a capture and where all of its layers but the last are.
+struct Layers {
+    records: Vec<Json>,
+    /// The first record of the first layer, and that of the last layer.
+    from: usize,
+    to: usize,
+    n: usize,
+}
+
+fn id(record: &Json) -> i64 {
+    record["id"].as_i64().expect("a number")
+}
+
+fn refers(record: &Json) -> impl Iterator<Item = i64> + '_ {
+    let src = record["src"].as_array().into_iter().flatten();
+    src.chain([&record["view"]]).filter_map(Json::as_i64)
+}
+
+impl Layers {
+    fn of(text: &str, captured: &Captured) -> Layers {
+        let parse = |l: &str| serde_json::from_str(l).expect("JSON");
+        let records: Vec<Json> = text.lines().map(parse).collect();
+        let last = captured.n_layer - 1;
+        let of = |layer: u32| {
+            let lines = captured
+                .graph
+                .insts()
+                .filter(move |(_, d)| d.layer == Some(layer) && !d.op.is_leaf());
+            lines.map(|(i, _)| captured.lines[i.index()] - 1)
+        };
+        let first = |layer| of(layer).min().expect("a layer computes something");
+        Layers {
+            from: first(0),
+            to: first(last),
+            n: last as usize,
+            records,
+        }
+    }
+
+    /// Where the record of an id is.
+    fn position(&self, of: i64) -> usize {
+        let found = self.records.iter().position(|r| id(r) == of);
+        found.expect("ids refer to records")
+    }
+
+    /// The capture with all layers but the last `times` times.
+    fn repeated(&self, times: usize) -> String {
+        let inside: BTreeMap<i64, usize> = (self.from..self.to)
+            .map(|i| (id(&self.records[i]), i))
+            .collect();
+        let outside = || {
+            let before = self.records[..self.from].iter();
+            before.chain(&self.records[self.to..])
+        };
+        let is_leaf = |r: &Json| r["op"] == "NONE";
+        // An input, and a leaf that others read as well, is one for all, and so is a view of it; of what is computed,
+        // the last layer reads the stream.
+        let read: BTreeSet<i64> = outside().flat_map(refers).collect();
+        let mut common: BTreeSet<usize> = BTreeSet::new();
+        for i in self.from..self.to {
+            let record = &self.records[i];
+            let of_common = |r: i64| match inside.get(&r) {
+                Some(j) => common.contains(j),
+                None => r < 0 || is_leaf(&self.records[self.position(r)]),
+            };
+            let given = is_leaf(record) && record["flags"].as_u64().unwrap_or(0) & 1 == 1;
+            let leaf = is_leaf(record) && read.contains(&id(record));
+            let view = record["op"] == "VIEW" && refers(record).all(of_common);
+            if given || leaf || view {
+                common.insert(i);
+            }
+        }
+        let shared = |i: usize| common.contains(&i);
+        let stream = inside
+            .iter()
+            .filter(|(id, i)| read.contains(id) && !shared(**i));
+        let mut stream: Vec<i64> = stream.map(|(id, _)| *id).collect();
+        stream.sort_unstable();
+        let [stream] = stream[..] else {
+            panic!("the layers hand on {stream:?}");
+        };
+        // What the first layer reads in its stead.
+        let mut entry: Vec<i64> = self.records[self.from..self.to]
+            .iter()
+            .flat_map(refers)
+            .filter(|&r| r >= 0 && !inside.contains_key(&r))
+            .filter(|&r| !is_leaf(&self.records[self.position(r)]))
+            .collect();
+        entry.sort_unstable();
+        entry.dedup();
+        let mut out = self.records[..self.to].to_vec();
+        let mut next = 1_000_000;
+        let mut current = stream;
+        for _ in 1..times {
+            let mut renamed: BTreeMap<i64, i64> = entry.iter().map(|&e| (e, current)).collect();
+            for i in self.from..self.to {
+                if shared(i) {
+                    continue;
+                }
+                let mut record = self.records[i].clone();
+                renamed.insert(id(&record), next);
+                record["id"] = json!(next);
+                let name = record["name"].as_str().unwrap_or_default();
+                record["name"] = json!(format!("{name}.{next}"));
+                next += 1;
+                let rename = |r: &Json| {
+                    let r = r.as_i64().unwrap_or(-1);
+                    json!(renamed.get(&r).copied().unwrap_or(r))
+                };
+                record["src"] = record["src"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(rename)
+                    .collect();
+                record["view"] = rename(&record["view"]);
+                out.push(record);
+            }
+            current = renamed[&stream];
+        }
+        for record in &self.records[self.to..] {
+            let mut record = record.clone();
+            let rename = |r: &Json| {
+                if *r == json!(stream) {
+                    json!(current)
+                } else {
+                    r.clone()
+                }
+            };
+            record["src"] = record["src"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(rename)
+                .collect();
+            record["view"] = rename(&record["view"]);
+            out.push(record);
+        }
+        out.iter().map(|r| format!("{r}\n")).collect()
+    }
+}
+
+/// Reading, inference and choice take some tenths of a second; the limit is for a busy machine.
+const LIMIT: Duration = Duration::from_secs(5);
+
+fn check(path: &Path) {
+    let name = stem(path);
+    let text = text(path);
+    let captured = capture::read(&text, &name).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let layers = Layers::of(&text, &captured);
+    let times = DEPTH.div_ceil(layers.n);
+    let deep = layers.repeated(times);
+    let kinds = |captured: &Captured| {
+        let names = (0..8).map(|i| format!("cpu:{i}")).collect();
+        let workload = Workload::new(4096, 4096, 512, 1);
+        plan(
+            &captured.graph,
+            &PlanRequest::new(Topology::default(), workload, names),
+        )
+    };
+    let start = Instant::now();
+    let again = capture::read(&deep, &name).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let planned = kinds(&again);
+    let took = start.elapsed();
+    let (own, known) = (planned.choice.distinct, kinds(&captured).choice.distinct);
+    println!(
+        "| {name} | {} | {} | {own} | {known} | {:.0} ms |",
+        again.n_layer,
+        again.graph.insts().len(),
+        took.as_secs_f64() * 1e3
+    );
+    assert!(again.notes.is_empty(), "{name}: {:?}", again.notes);
+    assert_eq!(again.n_layer as usize, layers.n * times + 1, "{name}");
+    // A copy may differ from the first layers by what comes before it.
+    assert!(
+        own <= known + layers.n + 1,
+        "{name}: {own} kinds of layers, not {known}"
+    );
+    assert!(took < LIMIT, "{name}: {took:?}");
+    carry_out(planned, 8).unwrap_or_else(|e| panic!("{name}: {e}"));
+}
+
+/// Captures whose lines of one layer are no range: the next layer's states are read before.
+const INTERLEAVED: [&str; 4] = [
+    "granitehybrid-dense",
+    "lfm2-dense",
+    "mamba2-dense",
+    "nemotron_h_moe-dense",
+];
+
+#[test]
+fn deep_captures_plan_each_kind_of_layer_once() {
+    let mut deep = 0;
+    for path in tpc_tests::captures() {
+        if !INTERLEAVED.contains(&stem(&path).as_str()) {
+            check(&path);
+            deep += 1;
+        }
+    }
+    assert!(deep >= 6, "the repository has six captures");
+}
