@@ -162,6 +162,7 @@ pub fn compile_capture(
         n_ctx_train: n_ctx,
         window: None,
         unused: Vec::new(),
+        aside: Vec::new(),
     };
     let caches = CacheSizes::new(n_ctx, None, placement.ubatch_size, placement.parallel);
     compile_graph(Lowered { graph, summary }, caches, size, placement)

@@ -3,8 +3,9 @@
 use tpc_ir::op::RopeMode;
 
 use super::description::{
-    Arch, AttentionForm, EmbeddingForm, EmbeddingScale, FfnForm, HeadForm, KeyUse, LogitScale,
-    Presence, RopeFactors, RopeForm, RotatedLayers,
+    Arch, AttentionForm, EmbeddingForm, EmbeddingScale, ExpertForm, Experts, FfnForm, HeadForm,
+    LogitScale, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ResidualScale,
+    RopeFactors, RopeForm, RotatedLayers, SharedForm, SharedWidth,
 };
 
 /// `granite`: multipliers on embeddings, attention, residuals and logits. Models trained without rotation say so.
@@ -14,7 +15,7 @@ pub(super) const GRANITE: Arch = Arch {
         scale: EmbeddingScale::Key,
         ..Arch::CLASSIC.embedding
     },
-    residual_scale: KeyUse::Obeyed,
+    residual_scale: ResidualScale::Key,
     attention: AttentionForm {
         out_bias: Presence::Optional,
         rope: Some(RopeForm {
@@ -34,4 +35,24 @@ pub(super) const GRANITE: Arch = Arch {
         ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC
+};
+
+/// `granitehybrid`: selective scans, with attention in some layers, and experts where files count some.
+pub(super) const GRANITEHYBRID: Arch = Arch {
+    name: "granitehybrid",
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::Mamba2,
+        layers: RecurrentLayers::WithoutKvHeads,
+    }),
+    ffn: FfnForm {
+        experts: Experts::IfCounted(ExpertForm {
+            shared: Some(SharedForm {
+                width: SharedWidth::Given,
+                gate: Presence::Absent,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..GRANITE.ffn
+    },
+    ..GRANITE
 };

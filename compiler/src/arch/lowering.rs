@@ -1,11 +1,13 @@
 //! Assembles the building blocks of a description.
 
-use tpc_ir::{Graph, Symbol, Value};
+use tpc_ir::{Dim, Graph, Symbol, Value};
 
 use super::LowerOptions;
 use super::blocks::builder::Builder;
-use super::blocks::hparams::{HParams, Join};
-use super::blocks::{Context, LayerContext, attention, embedding, ffn, head, norm, per_layer};
+use super::blocks::hparams::{HParams, Join, LayerFfn, Mixer};
+use super::blocks::{
+    Context, LayerContext, attention, embedding, ffn, head, latent, norm, per_layer, recurrent,
+};
 use super::description::{Arch, Presence};
 use super::error::ArchError;
 use super::source::{Size, TensorRole, TensorSource};
@@ -23,7 +25,7 @@ pub(super) fn build(
         options,
     };
     let name = hparams.name.as_deref().unwrap_or(arch.name);
-    let mut b = Builder::new(name, Symbol::NTokens.into(), source);
+    let mut b = Builder::new(name, tokens(arch), source);
     let mut x = embedding::embedding(&mut b, &model)?;
     let own = per_layer::inputs(&mut b, &model, x)?;
     for layer in &hparams.layers {
@@ -34,6 +36,15 @@ pub(super) fn build(
     b.enter(None);
     let logits = head::logits(&mut b, &model, x)?;
     Ok(b.finish(logits))
+}
+
+/// What counts the tokens of a batch: recurrent layers read them sequence by sequence.
+fn tokens(arch: &Arch) -> Dim {
+    if arch.recurrent.is_none() {
+        return Symbol::NTokens.into();
+    }
+    let tokens = Dim::symbol(Symbol::NSeqs).checked_mul(&Symbol::NSeqTokens.into());
+    tokens.expect("invariant: a product of two symbols does not overflow")
 }
 
 /// Normalises where the description does.
@@ -57,11 +68,17 @@ fn block(
     own: Option<Value>,
     x: Value,
 ) -> Result<Value, ArchError> {
+    let (Some(mixer), Some(ffn)) = (cx.layer.mixer, &cx.layer.ffn) else {
+        return single(b, cx, x);
+    };
+    let halves = Halves { mixer, ffn };
     let x = match cx.model.hparams.join {
-        Join::Sequential => sequential(b, cx, x)?,
-        Join::Parallel => parallel(b, cx, cx.model.arch.norms.pre_ffn, x)?,
-        Join::ByFfnNorm if has_norm(b, cx, cx.model.arch.norms.pre_ffn)? => sequential(b, cx, x)?,
-        Join::ByFfnNorm => parallel(b, cx, None, x)?,
+        Join::Sequential => sequential(b, cx, halves, x)?,
+        Join::Parallel => parallel(b, cx, halves, cx.model.arch.norms.pre_ffn, x)?,
+        Join::ByFfnNorm if has_norm(b, cx, cx.model.arch.norms.pre_ffn)? => {
+            sequential(b, cx, halves, x)?
+        }
+        Join::ByFfnNorm => parallel(b, cx, halves, None, x)?,
     };
     let x = match own {
         Some(own) => per_layer::admit(b, cx, own, x)?,
@@ -91,6 +108,51 @@ fn has_norm(
     })
 }
 
+/// What mixes the tokens of a layer.
+fn mix(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    mixer: Mixer,
+    x: Value,
+) -> Result<Value, ArchError> {
+    match (mixer, &cx.model.hparams.recurrent) {
+        (Mixer::Recurrent, Some(hp)) => recurrent::recurrent(b, cx, hp, x),
+        (Mixer::Both, Some(hp)) => {
+            let attn = attend(b, cx, x)?;
+            let y = recurrent::recurrent(b, cx, hp, x)?;
+            b.add(attn, y, "mixers_out")
+        }
+        (Mixer::Attention | Mixer::Recurrent | Mixer::Both, _) => attend(b, cx, x),
+    }
+}
+
+/// Attention, to latent vectors or to heads.
+fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+    match &cx.model.hparams.latent {
+        Some(hp) => latent::latent(b, cx, hp, x),
+        None => attention::attention(b, cx, x),
+    }
+}
+
+/// The halves of a block that has both.
+#[derive(Clone, Copy)]
+struct Halves<'a> {
+    mixer: Mixer,
+    ffn: &'a LayerFfn,
+}
+
+/// A block with one half.
+fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+    let y = normed(b, cx, cx.model.arch.norms.pre_attention, x, "attn_norm")?;
+    let y = match (cx.layer.mixer, &cx.layer.ffn) {
+        (Some(mixer), _) => mix(b, cx, mixer, y)?,
+        (None, Some(form)) => ffn::ffn(b, cx, form, y)?,
+        (None, None) => return Ok(x),
+    };
+    let y = joined(b, cx, y)?;
+    b.add(y, x, "l_out")
+}
+
 /// What one half adds to the residual stream.
 fn joined(b: &mut Builder<'_>, cx: &LayerContext<'_>, y: Value) -> Result<Value, ArchError> {
     match cx.model.hparams.residual_scale {
@@ -99,15 +161,20 @@ fn joined(b: &mut Builder<'_>, cx: &LayerContext<'_>, y: Value) -> Result<Value,
     }
 }
 
-fn sequential(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+fn sequential(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    halves: Halves<'_>,
+    x: Value,
+) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
     let y = normed(b, cx, norms.pre_attention, x, "attn_norm")?;
-    let y = attention::attention(b, cx, y)?;
+    let y = mix(b, cx, halves.mixer, y)?;
     let y = normed(b, cx, norms.post_attention, y, "attn_post_norm")?;
     let y = joined(b, cx, y)?;
     let x = b.add(y, x, "ffn_inp")?;
     let y = normed(b, cx, norms.pre_ffn, x, "ffn_norm")?;
-    let y = ffn::ffn(b, cx, y)?;
+    let y = ffn::ffn(b, cx, halves.ffn, y)?;
     let y = normed(b, cx, norms.post_ffn, y, "ffn_post_norm")?;
     let y = joined(b, cx, y)?;
     b.add(y, x, "l_out")
@@ -116,6 +183,7 @@ fn sequential(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Va
 fn parallel(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
+    halves: Halves<'_>,
     pre_ffn: Option<&str>,
     x: Value,
 ) -> Result<Value, ArchError> {
@@ -126,14 +194,14 @@ fn parallel(
     } else {
         shared
     };
-    let attn = attention::attention(b, cx, input)?;
+    let attn = mix(b, cx, halves.mixer, input)?;
     let attn = normed(b, cx, norms.post_attention, attn, "attn_post_norm")?;
     let attn = joined(b, cx, attn)?;
     let input = match pre_ffn {
         Some(_) => normed(b, cx, pre_ffn, x, "ffn_norm")?,
         None => shared,
     };
-    let y = ffn::ffn(b, cx, input)?;
+    let y = ffn::ffn(b, cx, halves.ffn, input)?;
     let y = normed(b, cx, norms.post_ffn, y, "ffn_post_norm")?;
     let y = joined(b, cx, y)?;
     let x = b.add(x, y, "ffn_inp")?;

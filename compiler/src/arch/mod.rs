@@ -33,12 +33,14 @@ mod codes;
 mod command_r;
 mod dbrx;
 mod deepseek;
+mod deepseek2;
 mod describe;
 pub mod description;
 mod ernie;
 mod error;
 mod exaone;
 mod falcon;
+mod falcon_h1;
 mod gemma;
 mod glm;
 mod gpt2;
@@ -47,10 +49,13 @@ mod gptneox;
 mod granite;
 mod hunyuan;
 mod internlm;
+mod lfm2;
 mod llama;
 mod llama4;
 mod lowering;
+mod mamba;
 mod mimo;
+mod minicpm;
 mod minimax;
 mod mpt;
 pub(crate) mod nearest;
@@ -58,6 +63,7 @@ mod nemotron;
 mod olmo2;
 mod phi;
 mod qwen;
+mod qwen_hybrid;
 mod seed_oss;
 mod smollm;
 mod source;
@@ -91,9 +97,11 @@ pub const ARCHS: &[&Arch] = &[
     &command_r::COMMAND_R,
     &dbrx::DBRX,
     &deepseek::DEEPSEEK,
+    &deepseek2::DEEPSEEK2,
     &ernie::ERNIE4_5_MOE,
     &exaone::EXAONE4,
     &falcon::FALCON,
+    &falcon_h1::FALCON_H1,
     &gemma::GEMMA,
     &gemma::GEMMA2,
     &gemma::GEMMA3,
@@ -103,15 +111,21 @@ pub const ARCHS: &[&Arch] = &[
     &gpt2::GPT2,
     &gptneox::GPTNEOX,
     &granite::GRANITE,
+    &granite::GRANITEHYBRID,
     &hunyuan::HUNYUAN_MOE,
     &internlm::INTERNLM2,
+    &lfm2::LFM2,
     &llama::LLAMA,
     &llama4::LLAMA4,
+    &mamba::MAMBA2,
     &mimo::MIMO2,
+    &minicpm::MINICPM3,
     &minimax::MINIMAX_M2,
     &llama::MISTRAL3,
+    &deepseek2::MISTRAL4,
     &mpt::MPT,
     &nemotron::NEMOTRON,
+    &nemotron::NEMOTRON_H_MOE,
     &olmo2::OLMO2,
     &olmo2::OLMOE,
     &phi::PHI2,
@@ -120,7 +134,10 @@ pub const ARCHS: &[&Arch] = &[
     &qwen::QWEN2,
     &qwen::QWEN2MOE,
     &qwen::QWEN3,
+    &qwen_hybrid::QWEN35,
+    &qwen_hybrid::QWEN35MOE,
     &qwen::QWEN3MOE,
+    &qwen_hybrid::QWEN3NEXT,
     &seed_oss::SEED_OSS,
     &smollm::SMOLLM3,
     &stablelm::STABLELM,
@@ -164,8 +181,11 @@ pub struct Summary {
     pub n_ctx_train: u64,
     /// What layers with a window attend to; `None` if no layer has one.
     pub window: Option<Window>,
-    /// Tensors of the file that the graph does not use, in file order.
+    /// Tensors of the file that nothing is known of, in file order.
     pub unused: Vec<String>,
+    /// Tensors of the file that are known and not part of the graph, in file order: those of blocks that guess further
+    /// tokens ahead, and older forms of others.
+    pub aside: Vec<String>,
 }
 
 /// The architecture of that name.
@@ -194,6 +214,7 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<Lowered, ArchErr
     let arch = find(metadata.require_str("general.architecture")?)?;
     let hparams = HParams::read(arch, metadata, Some(header))?;
     let mut tensors = FileTensors::new(header, arch.name);
+    tensors.leave_blocks_aside(hparams.layers.len()..hparams.n_layer_all);
     let graph = lowering::build(arch, &hparams, options, &mut tensors)?;
     let summary = Summary {
         arch: arch.name,
@@ -204,6 +225,7 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<Lowered, ArchErr
         n_ctx_train: hparams.n_ctx_train,
         window: hparams.window,
         unused: tensors.unused(),
+        aside: tensors.aside(),
     };
     Ok(Lowered { graph, summary })
 }

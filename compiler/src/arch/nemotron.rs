@@ -2,7 +2,11 @@
 
 use tpc_ir::op::{NormKind, UnaryKind};
 
-use super::description::{Activation, Arch, AttentionForm, FfnForm, NormForm, Presence};
+use super::description::{
+    Activation, Arch, AttentionForm, ExpertForm, Experts, FfnForm, Gating, Halves, KeyUse,
+    NormForm, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, SharedForm, SharedWidth,
+    Weights,
+};
 
 /// `nemotron`: layer norms, squared ReLU without a gate. Norm weights in files already include the 1 that the model
 /// adds.
@@ -22,4 +26,34 @@ pub(super) const NEMOTRON: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC
+};
+
+/// `nemotron_h_moe`: every layer is one of attention without rotation, a selective scan, and a feed-forward network.
+pub(super) const NEMOTRON_H_MOE: Arch = Arch {
+    name: "nemotron_h_moe",
+    norm: Arch::CLASSIC.norm,
+    halves: Halves::Either,
+    attention: AttentionForm {
+        rope: None,
+        ..NEMOTRON.attention
+    },
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::Mamba2,
+        layers: RecurrentLayers::WithoutKvHeads,
+    }),
+    ffn: FfnForm {
+        experts: Experts::IfCounted(ExpertForm {
+            gating: Gating::Sigmoid,
+            selection_bias: Presence::Optional,
+            weights: Weights::Keyed,
+            weights_scale: KeyUse::Obeyed,
+            shared: Some(SharedForm {
+                width: SharedWidth::Given,
+                gate: Presence::Absent,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..NEMOTRON.ffn
+    },
+    ..NEMOTRON
 };

@@ -4,6 +4,7 @@
 //! [`lower`](super::lower) asks for, by construction.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use tpc_ir::DType;
 
@@ -35,6 +36,10 @@ pub enum TensorRole {
     NormWeight,
     /// A factor on activations: about 1.
     Scale,
+    /// The taps of a convolution along time, a row per channel.
+    Taps,
+    /// Minus the rate at which a recurrent state decays, per head.
+    Decay,
     /// A bias: about 0.
     Bias,
     /// Factors by which rotary frequencies are divided: 1 or more.
@@ -106,6 +111,9 @@ pub(in crate::arch) trait TensorSource {
 
     /// Whether to ask for a tensor of that name, which belongs to one of several forms.
     fn offers(&self, name: &str, form: Form) -> bool;
+
+    /// Notes that a tensor, if it is there, is known and not used.
+    fn leave_aside(&mut self, name: &str);
 }
 
 /// The tensors of a file.
@@ -113,6 +121,7 @@ pub(in crate::arch) struct FileTensors<'a> {
     header: &'a Header,
     arch: &'static str,
     used: BTreeSet<String>,
+    aside: BTreeSet<String>,
 }
 
 impl<'a> FileTensors<'a> {
@@ -121,13 +130,33 @@ impl<'a> FileTensors<'a> {
             header,
             arch,
             used: BTreeSet::new(),
+            aside: BTreeSet::new(),
         }
     }
 
-    /// The tensors that were never asked for, in file order.
+    /// The tensors that nothing is known of, in file order.
     pub(in crate::arch) fn unused(&self) -> Vec<String> {
         let names = self.header.tensors().iter().map(|t| &t.name);
-        names.filter(|&n| !self.used.contains(n)).cloned().collect()
+        let known = |n: &String| self.used.contains(n) || self.aside.contains(n);
+        names.filter(|&n| !known(n)).cloned().collect()
+    }
+
+    /// The tensors that are known and not used, in file order.
+    pub(in crate::arch) fn aside(&self) -> Vec<String> {
+        let names = self.header.tensors().iter().map(|t| &t.name);
+        let left = |n: &String| self.aside.contains(n) && !self.used.contains(n);
+        names.filter(|&n| left(n)).cloned().collect()
+    }
+
+    /// Leaves aside the tensors of some blocks.
+    pub(in crate::arch) fn leave_blocks_aside(&mut self, blocks: Range<usize>) {
+        let block = |name: &str| -> Option<usize> {
+            let (number, _) = name.strip_prefix("blk.")?.split_once('.')?;
+            number.parse().ok()
+        };
+        let names = self.header.tensors().iter().map(|t| &t.name);
+        let left = names.filter(|n| block(n).is_some_and(|il| blocks.contains(&il)));
+        self.aside.extend(left.cloned());
     }
 
     /// Whether the experts that a request is for are there one by one.
@@ -175,6 +204,8 @@ impl TensorSource for FileTensors<'_> {
             | TensorRole::Experts
             | TensorRole::Router => true,
             TensorRole::NormWeight
+            | TensorRole::Taps
+            | TensorRole::Decay
             | TensorRole::Scale
             | TensorRole::Bias
             | TensorRole::RopeFactors
@@ -197,6 +228,12 @@ impl TensorSource for FileTensors<'_> {
 
     fn offers(&self, name: &str, _: Form) -> bool {
         self.header.tensor(name).is_some()
+    }
+
+    fn leave_aside(&mut self, name: &str) {
+        if self.header.tensor(name).is_some() {
+            self.aside.insert(name.to_owned());
+        }
     }
 }
 
@@ -244,4 +281,6 @@ impl TensorSource for Recorder<'_> {
     fn offers(&self, name: &str, form: Form) -> bool {
         self.forms.has(name, form)
     }
+
+    fn leave_aside(&mut self, _: &str) {}
 }

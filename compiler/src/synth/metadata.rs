@@ -3,7 +3,9 @@
 use tpc_ir::op::NormKind;
 
 use super::spec::{PerLayer, Spec};
-use crate::arch::description::{ExpertLayers, Experts, LogitScale, Residual};
+use crate::arch::description::{
+    ExpertLayers, Experts, LatentForm, LogitScale, RecurrentMixer, Residual, RopeForm, Sections,
+};
 use crate::gguf::MetaValue;
 
 /// What logits are multiplied by where the architecture has a key for it.
@@ -23,9 +25,9 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
     put("embedding_length", count(spec.embd));
     put("feed_forward_length", per_layer(&spec.ff));
     put("attention.head_count", per_layer(&spec.heads));
-    put("attention.head_count_kv", per_layer(&spec.kv_heads));
-    put("attention.key_length", count(spec.head_dim));
-    put("attention.value_length", count(spec.head_dim));
+    for (key, n) in heads(spec) {
+        put(key, n);
+    }
     match arch.norm.kind {
         NormKind::Layer => put("attention.layer_norm_epsilon", 1e-5_f32.into()),
         NormKind::Rms | NormKind::L2 => put("attention.layer_norm_rms_epsilon", 1e-5_f32.into()),
@@ -33,6 +35,24 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
     if arch.attention.rope.is_some() {
         put("rope.dimension_count", count(spec.head_dim));
         put("rope.freq_base", 10_000.0_f32.into());
+    }
+    if let Some(RopeForm {
+        sections: Sections::Imrope,
+        ..
+    }) = &arch.attention.rope
+    {
+        let share = u32::try_from(spec.head_dim / 6).unwrap_or(1).max(1);
+        put(
+            "rope.dimension_sections",
+            vec![share, share, share, 0].into(),
+        );
+    }
+    for (key, n) in arch
+        .recurrent
+        .iter()
+        .flat_map(|form| recurrent(spec, form.mixer))
+    {
+        put(key, count(n));
     }
     if let Some(window) = spec.window {
         put("attention.sliding_window", count(window));
@@ -51,7 +71,7 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
         }
     }
     match arch.head.logit_scale {
-        LogitScale::None => {}
+        LogitScale::None | LogitScale::OverWidth(_) => {}
         LogitScale::Factor => put("logit_scale", LOGIT_SCALE.into()),
         LogitScale::Divisor => put("logit_scale", (1.0 / LOGIT_SCALE).into()),
     }
@@ -67,6 +87,45 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
         }
     }
     out
+}
+
+/// KV heads and the sizes of heads. Latent vectors are as wide as four heads, and half of a key that is made of one is
+/// rotated.
+fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
+    let d = spec.head_dim;
+    let (kv_heads, key, value) = match spec.arch.attention.latent {
+        None => (per_layer(&spec.kv_heads), d, d),
+        Some(LatentForm::Expanded) => (per_layer(&spec.heads), 2 * d, d),
+        Some(LatentForm::Absorbed) => (count(1), 5 * d, 4 * d),
+    };
+    let mut out = vec![
+        ("attention.head_count_kv", kv_heads),
+        ("attention.key_length", count(key)),
+        ("attention.value_length", count(value)),
+    ];
+    if spec.arch.attention.latent.is_some() {
+        out.push(("attention.q_lora_rank", count(3 * d)));
+        out.push(("attention.kv_lora_rank", count(4 * d)));
+    }
+    if spec.arch.attention.latent == Some(LatentForm::Absorbed) {
+        out.push(("attention.key_length_mla", count(2 * d)));
+        out.push(("attention.value_length_mla", count(d)));
+    }
+    out
+}
+
+/// The sizes of recurrent layers: heads as those of attention, groups and key heads as KV heads.
+fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
+    match mixer {
+        RecurrentMixer::Mamba2 | RecurrentMixer::DeltaNet(_) => vec![
+            ("ssm.conv_kernel", 4),
+            ("ssm.inner_size", spec.heads.at(0) * spec.head_dim),
+            ("ssm.state_size", spec.head_dim),
+            ("ssm.time_step_rank", spec.heads.at(0)),
+            ("ssm.group_count", spec.kv_heads.at(0)),
+        ],
+        RecurrentMixer::ShortConv => vec![("shortconv.l_cache", 3)],
+    }
 }
 
 /// A count; those of a specification fit 31 bits.

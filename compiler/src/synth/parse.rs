@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::presets::presets;
 use super::spec::{Contents, Experts, Head, Optionals, PerLayer, Spec};
 use super::types::Types;
-use crate::arch::description::{Experts as ExpertsOfArch, Window};
+use crate::arch::description::{Experts as ExpertsOfArch, RecurrentLayers, Window};
 use crate::arch::nearest::{nearest, shorten};
 use crate::arch::{ARCHS, Arch, WeightForms};
 use crate::diag::Diagnostic;
@@ -165,15 +165,18 @@ impl<'a> Values<'a> {
         let layers = self.size("layers", 1, MAX_LAYERS)?.unwrap_or(2);
         let embd = self.size("embd", 1, MAX_SIZE)?.unwrap_or(256);
         let heads = self
-            .per_layer("heads", layers)?
+            .per_layer("heads", layers, 1)?
             .unwrap_or(PerLayer::Same(8));
-        let kv_heads = match self.per_layer("kv_heads", layers)? {
+        // Layers without KV heads are recurrent, where the architecture has such.
+        let recurrent = arch.recurrent.map(|form| form.layers);
+        let least = u64::from(recurrent != Some(RecurrentLayers::WithoutKvHeads));
+        let kv_heads = match self.per_layer("kv_heads", layers, least)? {
             Some(kv_heads) => kv_heads,
             None => heads.clone(),
         };
         for layer in 0..layers {
             let (h, kv) = (heads.at(layer), kv_heads.at(layer));
-            if !h.is_multiple_of(kv) {
+            if kv > 0 && !h.is_multiple_of(kv) {
                 let message = format!("kv_heads={kv} with heads={h} in layer {layer}");
                 return Err(wrong("kv_heads", message).help("a divisor of heads"));
             }
@@ -192,7 +195,7 @@ impl<'a> Values<'a> {
             kv_heads,
             head_dim,
             ff: self
-                .per_layer("ff", layers)?
+                .per_layer("ff", layers, 1)?
                 .unwrap_or(PerLayer::Same(embd.saturating_mul(2).min(MAX_SIZE))),
             heads,
             experts: self.experts(arch)?,
@@ -228,16 +231,21 @@ impl<'a> Values<'a> {
         number(key, text, min, max).map(Some)
     }
 
-    fn per_layer(&self, key: &'static str, layers: u64) -> Result<Option<PerLayer>, Diagnostic> {
+    fn per_layer(
+        &self,
+        key: &'static str,
+        layers: u64,
+        least: u64,
+    ) -> Result<Option<PerLayer>, Diagnostic> {
         let Some(&text) = self.keys.get(key) else {
             return Ok(None);
         };
         if !text.contains('/') {
-            return number(key, text, 1, MAX_SIZE).map(|n| Some(PerLayer::Same(n)));
+            return number(key, text, least, MAX_SIZE).map(|n| Some(PerLayer::Same(n)));
         }
         let list: Vec<u64> = text
             .split('/')
-            .map(|n| number(key, n.trim(), 1, MAX_SIZE))
+            .map(|n| number(key, n.trim(), least, MAX_SIZE))
             .collect::<Result<_, _>>()?;
         if list.len() as u64 != layers {
             let message = format!("{key} lists {} layers, layers={layers}", list.len());

@@ -43,7 +43,9 @@ const TINY_OF: &[(&str, &str)] = &[
     ),
     ("gpt-oss", "window=16,type=mxfp4_moe"),
     ("gpt2", "kv_heads=8,tied=1"),
+    ("lfm2", "kv_heads=4/0"),
     ("phi3", "ctx=512"),
+    ("qwen35", "layers=4"),
 ];
 
 /// Models of published sizes, as headers.

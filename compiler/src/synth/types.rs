@@ -41,6 +41,8 @@ impl Types {
         let wanted = match tensor.role {
             TensorRole::NormWeight
             | TensorRole::Scale
+            | TensorRole::Taps
+            | TensorRole::Decay
             | TensorRole::Bias
             | TensorRole::RopeFactors
             | TensorRole::Sinks

@@ -37,11 +37,12 @@ impl Rng {
 
 /// Fills a row of a tensor.
 ///
-/// Matrices have variance `1 / ne[0]`, so that a product of unit-variance numbers has about unit variance; norms and scales are
-/// about 1, biases about 0, rotary factors from 1 to 2.
+/// Matrices and taps have variance `1 / ne[0]`, so that a product of unit-variance numbers has about unit variance;
+/// norms and scales are about 1, biases about 0, rotary factors from 1 to 2, decays about -1.
 pub(super) fn fill(tensor: &ExpectedTensor, rng: &mut Rng, row: &mut [f32]) {
     let (mean, deviation) = match tensor.role {
         TensorRole::NormWeight | TensorRole::Scale => (1.0, 0.1),
+        TensorRole::Decay => (-1.0, 0.1),
         TensorRole::Bias => (0.0, 0.1),
         TensorRole::Sinks => (0.0, 1.0),
         TensorRole::RopeFactors => {
@@ -52,6 +53,7 @@ pub(super) fn fill(tensor: &ExpectedTensor, rng: &mut Rng, row: &mut [f32]) {
         TensorRole::Embedding
         | TensorRole::Output
         | TensorRole::Matrix
+        | TensorRole::Taps
         | TensorRole::Experts
         | TensorRole::Router => (0.0, 1.0 / (tensor.ne[0].max(1) as f64).sqrt()),
     };

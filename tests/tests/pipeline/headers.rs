@@ -70,7 +70,11 @@ fn headers_plan_for_one_to_eight_devices() {
                 "{name} on {devices}"
             );
             let by_tensor = bytes_by_tensor(&compiled);
+            let aside = &compiled.model.summary.aside;
             for t in file.header().tensors() {
+                if aside.contains(&t.name) {
+                    continue;
+                }
                 let held = by_tensor[&t.name];
                 assert!(
                     held >= t.bytes,
@@ -117,7 +121,7 @@ fn headers_plan_for_one_to_eight_devices() {
             if compiled.sharded.classes.iter().all(even) {
                 let whole = share(r.mirrored.whole_bytes);
                 assert!(
-                    whole <= 0.02,
+                    whole <= 0.03,
                     "{name} on {devices}: {:.2} % mirrored",
                     whole * 100.0
                 );

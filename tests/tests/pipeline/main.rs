@@ -10,6 +10,7 @@ mod headers;
 mod hostile;
 mod kv_types;
 mod random;
+mod recurrent;
 mod router;
 mod rules;
 mod states;

@@ -82,6 +82,19 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// The name of a tensor that is no part of a pair of weight and bias: `blk.3.ssm_a`.
+    pub(in crate::arch) fn bare_name(&self, stem: &str) -> String {
+        match self.layer {
+            Some(il) => format!("blk.{il}.{stem}"),
+            None => stem.to_owned(),
+        }
+    }
+
+    /// Notes that a tensor, if the file has it, is known and not used.
+    pub(in crate::arch) fn leave_aside(&mut self, name: &str) {
+        self.source.leave_aside(name);
+    }
+
     /// Whether to ask for a tensor that belongs to one of several forms.
     pub(in crate::arch) fn offers(&self, name: &str, form: Form) -> bool {
         self.source.offers(name, form)
@@ -270,7 +283,26 @@ impl<'a> Builder<'a> {
         operands: Vec<Value>,
         name: &str,
     ) -> Result<Value, ArchError> {
-        let op = op.into();
+        let [value] = self.push_named(op.into(), operands, [name])?;
+        Ok(value)
+    }
+
+    /// Appends an instruction with two results, named in the same way.
+    pub(in crate::arch) fn push_pair(
+        &mut self,
+        op: impl Into<Op>,
+        operands: Vec<Value>,
+        names: [&str; 2],
+    ) -> Result<[Value; 2], ArchError> {
+        self.push_named(op.into(), operands, names)
+    }
+
+    fn push_named<const N: usize>(
+        &mut self,
+        op: Op,
+        operands: Vec<Value>,
+        names: [&str; N],
+    ) -> Result<[Value; N], ArchError> {
         let types: Vec<&TensorType> = operands.iter().map(|&v| &self.graph.value(v).ty).collect();
         let inferred = op.infer(&types).map_err(|source| ArchError::Misfit {
             model: self.graph.name.clone(),
@@ -285,12 +317,15 @@ impl<'a> Builder<'a> {
         let inst = self
             .graph
             .push(op, operands, types, Place::Host, self.layer);
-        let value = self.graph.inst(inst).results[0];
-        self.graph.value_mut(value).name = match self.layer {
-            Some(il) => format!("{name}-{il}"),
-            None => name.to_owned(),
-        };
-        Ok(value)
+        let results = &self.graph.inst(inst).results;
+        let values: [Value; N] = std::array::from_fn(|i| results[i]);
+        for (value, name) in values.into_iter().zip(names) {
+            self.graph.value_mut(value).name = match self.layer {
+                Some(il) => format!("{name}-{il}"),
+                None => name.to_owned(),
+            };
+        }
+        Ok(values)
     }
 
     /// `w · x`

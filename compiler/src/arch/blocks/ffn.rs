@@ -49,9 +49,10 @@ struct Extras {
 pub(in crate::arch) fn ffn(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
+    form: &LayerFfn,
     x: Value,
 ) -> Result<Value, ArchError> {
-    match &cx.layer.ffn {
+    match form {
         LayerFfn::Dense(width) => dense(b, cx, *width, x),
         LayerFfn::Experts(widths) => experts(b, cx, widths, x),
         LayerFfn::ByRouter {

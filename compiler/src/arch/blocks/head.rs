@@ -19,7 +19,7 @@ pub(in crate::arch) fn logits(
     let form = &cx.arch.head;
     let rows = b.input(InputKind::OutputRows);
     let x = b.push(GetRows { window: None }, vec![x, rows], "result_rows")?;
-    let x = norm::stream(b, cx, "output_norm", x, "result_norm")?;
+    let x = norm::stream(b, cx, form.norm, x, "result_norm")?;
     let sizes = [cx.hparams.embd(), vocabulary(cx)];
     let output = b.optional("output.weight", &sizes, TensorRole::Output, form.output)?;
     let output = match output {

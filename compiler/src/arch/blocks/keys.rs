@@ -67,6 +67,25 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Fails unless `n`, the value of `key`, divides `of`, that of `of_key`.
+    pub(super) fn require_divisor(
+        &self,
+        key: &str,
+        n: u64,
+        of_key: &str,
+        of: u64,
+    ) -> Result<(), ArchError> {
+        if of.is_multiple_of(n) {
+            return Ok(());
+        }
+        Err(ArchError::Contradiction {
+            key: self.name(key),
+            found: n.to_string(),
+            with: format!("{} = {of}", self.name(of_key)),
+            expected: "a divisor of it".into(),
+        })
+    }
+
     /// A count per layer, where the key is there.
     pub(super) fn count_per_layer(
         &self,
@@ -139,9 +158,16 @@ impl<'a> Keys<'a> {
 
     /// As many counts as asked for, where the key is there.
     pub(super) fn counts<const N: usize>(&self, key: &str) -> Result<Option<[u64; N]>, ArchError> {
-        let Some(list) = self.metadata.get_array_u32(&self.name(key))? else {
-            return Ok(None);
-        };
+        let list = self.metadata.get_array_u32(&self.name(key))?;
+        list.map(|list| self.as_many(key, list)).transpose()
+    }
+
+    /// As many counts as asked for, that must be given.
+    pub(super) fn require_counts<const N: usize>(&self, key: &str) -> Result<[u64; N], ArchError> {
+        self.as_many(key, self.metadata.require_array_u32(&self.name(key))?)
+    }
+
+    fn as_many<const N: usize>(&self, key: &str, list: Vec<u32>) -> Result<[u64; N], ArchError> {
         let found = format!("a list of {}", list.len());
         let list: [u32; N] = list
             .try_into()
@@ -149,7 +175,7 @@ impl<'a> Keys<'a> {
         for n in list {
             self.in_range(key, n.into())?;
         }
-        Ok(Some(list.map(u64::from)))
+        Ok(list.map(u64::from))
     }
 
     /// Which layers an array lists, or the period that a number gives.

@@ -56,30 +56,34 @@ impl Span {
     }
 }
 
-/// Stores `new: [d, n_head_kv, n_tokens]` and gives all of the cache that is in use, `[d, n_kv, n_head_kv]`.
+/// Stores `new: [d, heads, n_tokens]` and gives all of the cache that is in use, `[d, n_kv, heads]`.
 pub(super) fn store(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     kind: Kind,
     new: Value,
 ) -> Result<Value, ArchError> {
-    let (heads, options) = (cx.layer.heads, cx.model.options);
-    let (stem, dtype, d) = match kind {
-        Kind::Keys => ("cache_k", options.cache_type_k, heads.dk),
-        Kind::Values => ("cache_v", options.cache_type_v, heads.dv),
+    let options = cx.model.options;
+    let (stem, dtype) = match kind {
+        Kind::Keys => ("cache_k", options.cache_type_k),
+        Kind::Values => ("cache_v", options.cache_type_v),
     };
-    check(dtype, kind, d, cx.layer.index)?;
+    let [d, heads, ..] = b.dims(new).clone();
+    check(dtype, kind, head_size(&d), cx.layer.index)?;
     let span = Span::of(cx.layer.windowed);
-    let ty = TensorType::new(
-        dtype,
-        [d.into(), cx.layer.n_head_kv.into(), Dim::symbol(span.cells)],
-    );
+    let ty = TensorType::new(dtype, [d, heads, Dim::symbol(span.cells)]);
     let cache = b.state(&format!("{stem}_l{}", cx.layer.index), ty);
     let rows = b.input(span.rows);
     let stored = b.push(SetRows { axis: 2 }, vec![cache, new, rows], stem)?;
     b.update(cache, stored);
     let used = b.slice(stored, 2, 0, Dim::symbol(span.used), stem)?;
     b.swap_heads(used, stem)
+}
+
+/// The elements of a head.
+pub(super) fn head_size(d: &Dim) -> u64 {
+    d.as_const()
+        .expect("invariant: metadata give the size of heads")
 }
 
 fn check(dtype: DType, kind: Kind, size: u64, layer: u32) -> Result<(), ArchError> {

@@ -7,7 +7,7 @@ use super::Context;
 use super::builder::Builder;
 use crate::arch::description::Presence;
 use crate::arch::error::ArchError;
-use crate::arch::source::{Size, TensorRole};
+use crate::arch::source::{Form, Size, TensorRole};
 
 /// The normalised residual stream `[n_embd, n]`, times the weight of that stem, plus its bias.
 pub(in crate::arch) fn stream(
@@ -43,7 +43,7 @@ pub(super) fn weighted(
     x: Value,
     name: &str,
 ) -> Result<Value, ArchError> {
-    let tensor = b.tensor_name(stem, "weight");
+    let tensor = weight_name(b, stem);
     let y = plain(b, cx, x, "norm")?;
     let weight = b.required(&tensor, sizes, TensorRole::NormWeight)?;
     b.mul(y, weight, name)
@@ -70,7 +70,16 @@ pub(in crate::arch) fn exists(
     sizes: &[Size],
     presence: Presence,
 ) -> Result<bool, ArchError> {
-    let tensor = b.tensor_name(stem, "weight");
+    let tensor = weight_name(b, stem);
     let found = b.find(&tensor, sizes, TensorRole::NormWeight, presence)?;
     Ok(found.is_some())
+}
+
+/// The name of the weight of a norm. Some files leave out `weight`.
+fn weight_name(b: &Builder<'_>, stem: &str) -> String {
+    let bare = b.bare_name(stem);
+    if b.offers(&bare, Form::Unusual) {
+        return bare;
+    }
+    b.tensor_name(stem, "weight")
 }

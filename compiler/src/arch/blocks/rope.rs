@@ -8,7 +8,7 @@ use super::hparams::{Rotated, Windowed};
 use super::keys::Keys;
 use super::{Context, LayerContext};
 use crate::arch::description::{
-    HeadSizes, Presence, RopeFactors, RopeForm, Sections, WindowedRope,
+    HeadSizes, Presence, RopeFactors, RopeForm, Sections, WindowedRope, YarnFactor,
 };
 use crate::arch::error::ArchError;
 use crate::arch::nearest::shorten;
@@ -61,6 +61,7 @@ pub(super) fn read(
         ext_factor,
         attn_factor: attention_factor(
             keys,
+            form.yarn,
             scaling,
             ext_factor,
             freq_scale,
@@ -96,13 +97,17 @@ pub(super) fn read(
 
 /// The pairing: that of the description, or by sections where it obeys them and the key gives some.
 fn mode(keys: &Keys<'_>, form: &RopeForm) -> Result<RopeMode, ArchError> {
-    let sections = match form.sections {
-        Sections::Ignored => return Ok(form.mode),
-        Sections::Mrope => keys.counts::<4>("rope.dimension_sections")?,
-    };
-    Ok(match sections {
-        Some(sections) if sections[0] > 0 && sections[1] > 0 => RopeMode::Mrope { sections },
-        _ => form.mode,
+    const KEY: &str = "rope.dimension_sections";
+    Ok(match form.sections {
+        Sections::Ignored => form.mode,
+        Sections::Mrope => match keys.counts::<4>(KEY)? {
+            Some(sections) if sections[0] > 0 && sections[1] > 0 => RopeMode::Mrope { sections },
+            _ => form.mode,
+        },
+        Sections::Imrope => match keys.require_counts::<4>(KEY)? {
+            [0, 0, 0, 0] => return Err(keys.out_of_range(KEY, "[0, 0, 0, 0]", "pairs to turn")),
+            sections => RopeMode::Imrope { sections },
+        },
     })
 }
 
@@ -140,6 +145,7 @@ fn dimensions(keys: &Keys<'_>, key: &str, dk: u64) -> Result<u64, ArchError> {
 /// `m(1)`. LongRoPE's is `√(1 + ln(s) / ln(n_ctx_orig))` with `s` the ratio of the contexts.
 fn attention_factor(
     keys: &Keys<'_>,
+    form: YarnFactor,
     scaling: Scaling,
     ext_factor: f32,
     freq_scale: f32,
@@ -169,9 +175,10 @@ fn attention_factor(
                 0.1 * multiplier * factor.ln() + 1.0
             }
         };
-        let wanted = match keys.float("rope.scaling.yarn_log_multiplier")? {
-            None | Some(0.0) => m(1.0),
-            Some(multiplier) => m(1.0) / m(multiplier),
+        let wanted = match (log_multiplier(keys)?, form) {
+            (None, _) => m(1.0),
+            (Some(multiplier), YarnFactor::OnElements) => m(1.0) / m(multiplier),
+            (Some(_), YarnFactor::OnLogits) => 1.0,
         };
         wanted * (1.0 / (1.0 + 0.1 * factor.ln()))
     };
@@ -180,6 +187,34 @@ fn attention_factor(
         return Ok(product);
     }
     Err(keys.out_of_range(KEY, stated, "a factor that leaves numbers finite"))
+}
+
+fn log_multiplier(keys: &Keys<'_>) -> Result<Option<f32>, ArchError> {
+    let multiplier = keys.float("rope.scaling.yarn_log_multiplier")?;
+    Ok(multiplier.filter(|&x| x != 0.0))
+}
+
+/// The root of YaRN's factor on the logits.
+pub(super) fn logit_factor(
+    keys: &Keys<'_>,
+    form: &RopeForm,
+    rope: &Rope,
+) -> Result<f32, ArchError> {
+    if form.yarn == YarnFactor::OnElements {
+        return Ok(1.0);
+    }
+    let length = (1.0 / rope.freq_scale).ln();
+    // The file's factor on the elements, without what the op multiplies by on its own account.
+    let elements = rope.attn_factor * (1.0 + 0.1 * length);
+    let factor = elements * (1.0 + log_multiplier(keys)?.unwrap_or(0.0) * length);
+    if factor.is_finite() && factor > 0.0 {
+        return Ok(factor);
+    }
+    Err(keys.out_of_range(
+        "rope.scaling.yarn_log_multiplier",
+        factor,
+        "a multiplier that leaves logits finite",
+    ))
 }
 
 /// Rotates the heads of `x: [dk, heads, n_tokens]`; `x` itself where the layer does not rotate.

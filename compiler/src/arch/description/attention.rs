@@ -52,6 +52,29 @@ pub struct AttentionForm {
     pub window_default: Option<u64>,
     /// `attn_sinks`, a logit per head that takes weight but adds nothing.
     pub sinks: Presence,
+    /// What the output is multiplied by before its projection.
+    pub out_gate: OutGate,
+    /// Whether keys and values are made of a latent vector (multi-head latent attention). Choices that concern their
+    /// projection have no meaning then.
+    pub latent: Option<LatentForm>,
+}
+
+/// How the projections from the latent vector to keys and values are held. Either form is read; this one is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatentForm {
+    /// `attn_k_b` and `attn_v_b`, head by head: queries are brought to the latent vector, which is all that is cached.
+    Absorbed,
+    /// `attn_kv_b`: keys and values are made of the latent vector and cached.
+    Expanded,
+}
+
+/// What the output of attention is multiplied by before its projection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutGate {
+    /// Nothing.
+    None,
+    /// The sigmoid of a gate that `attn_q` holds: head by head its query and then its gate.
+    WithQueries,
 }
 
 /// How projections to queries, keys and values are held. Either form is read; this one is expected.
@@ -126,6 +149,8 @@ pub enum TemperatureForm {
     None,
     /// By `attention.temperature_scale`, where present and not 0, whenever the context of training is passed once more.
     PerContext,
+    /// The same whenever `attention.temperature_length` is, where that is present and not 0.
+    PerLength,
     /// In layers that do not rotate, by `scale` whenever so many tokens are passed once more.
     Unrotated {
         /// How much it grows.

@@ -17,7 +17,7 @@ pub struct EmbeddingForm {
 }
 
 /// Factor on the token embedding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EmbeddingScale {
     /// None.
     One,
@@ -25,4 +25,6 @@ pub enum EmbeddingScale {
     RootOfWidth,
     /// `embedding_scale`, where present and not 0.
     Key,
+    /// This.
+    Fixed(f32),
 }

@@ -5,6 +5,8 @@ use super::{KeyUse, Presence};
 /// What leaves the last block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeadForm {
+    /// Stem of the norm of what leaves the last block.
+    pub norm: &'static str,
     /// `output`, the projection to logits. A file without an optional one projects by its token embedding.
     pub output: Presence,
     /// Bias of the logits.
@@ -16,7 +18,7 @@ pub struct HeadForm {
 }
 
 /// What `logit_scale` does to the logits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LogitScale {
     /// Nothing.
     None,
@@ -24,4 +26,6 @@ pub enum LogitScale {
     Factor,
     /// It divides them.
     Divisor,
+    /// It is ignored: the factor is this divided by `embedding_length`.
+    OverWidth(f32),
 }

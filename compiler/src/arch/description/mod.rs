@@ -11,13 +11,14 @@ mod ffn;
 mod head;
 mod models;
 mod norms;
+mod recurrent;
 mod rope;
 
 use tpc_ir::op::{Glu, GluKind, NormKind, RopeMode};
 
 pub use attention::{
-    Alibi, AttentionForm, HeadSizes, QkNorm, QkNormOrder, QkvForm, ScaleOn, ScaleRule,
-    TemperatureForm, ValueNorm, Values, Window, WindowKind,
+    Alibi, AttentionForm, HeadSizes, LatentForm, OutGate, QkNorm, QkNormOrder, QkvForm, ScaleOn,
+    ScaleRule, TemperatureForm, ValueNorm, Values, Window, WindowKind,
 };
 pub use embedding::{EmbeddingForm, EmbeddingScale};
 pub use experts::{
@@ -26,8 +27,11 @@ pub use experts::{
 pub use ffn::{Activation, FfnForm};
 pub use head::{HeadForm, LogitScale};
 pub use models::Models;
-pub use norms::{BlockNorms, NormForm, Residual};
-pub use rope::{RopeFactors, RopeForm, RotatedLayers, Sections, WindowedRope};
+pub use norms::{BlockNorms, NormForm, Residual, ResidualScale};
+pub use recurrent::{
+    DeltaNetForm, GateForm, Halves, KeyHeads, RecurrentForm, RecurrentLayers, RecurrentMixer,
+};
+pub use rope::{RopeFactors, RopeForm, RotatedLayers, Sections, WindowedRope, YarnFactor};
 
 /// Whether the tensors of an architecture include a given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +68,16 @@ pub struct Arch {
     pub norms: BlockNorms,
     /// How a block's two halves join the residual stream.
     pub residual: Residual,
-    /// Whether `residual_scale` multiplies what joins the residual stream.
-    pub residual_scale: KeyUse,
+    /// Factor on what joins the residual stream.
+    pub residual_scale: ResidualScale,
     /// `layer_output_scale`, a factor on what leaves a block.
     pub layer_scale: Presence,
+    /// Which halves a block has.
+    pub halves: Halves,
     /// The attention half of a block.
     pub attention: AttentionForm,
+    /// Layers that mix tokens in another way.
+    pub recurrent: Option<RecurrentForm>,
     /// The feed-forward half of a block.
     pub ffn: FfnForm,
     /// What leaves the last block.
@@ -93,8 +101,9 @@ impl Arch {
         },
         norms: BlockNorms::PRE,
         residual: Residual::Sequential,
-        residual_scale: KeyUse::Ignored,
+        residual_scale: ResidualScale::One,
         layer_scale: Presence::Absent,
+        halves: Halves::Both,
         attention: AttentionForm {
             qkv: QkvForm::Separate,
             qkv_bias: Presence::Optional,
@@ -118,7 +127,10 @@ impl Arch {
             window_in: Models::All,
             window_default: None,
             sinks: Presence::Absent,
+            out_gate: OutGate::None,
+            latent: None,
         },
+        recurrent: None,
         ffn: FfnForm {
             activation: Activation::Gated(Glu::new(GluKind::Swiglu)),
             act_scales: Presence::Absent,
@@ -126,6 +138,7 @@ impl Arch {
             experts: Experts::Never,
         },
         head: HeadForm {
+            norm: "output_norm",
             output: Presence::Optional,
             bias: Presence::Absent,
             logit_scale: LogitScale::None,
@@ -140,5 +153,6 @@ impl Arch {
         layers: RotatedLayers::All,
         factors: RopeFactors::None,
         windowed: WindowedRope::Same,
+        yarn: YarnFactor::OnElements,
     };
 }

@@ -16,7 +16,7 @@ pub struct NormForm {
 /// Where a block normalises: the tensor's stem (`attn_norm`) at each place that it does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockNorms {
-    /// The input of attention.
+    /// The input of what mixes tokens, and of the only half of blocks that have one.
     pub pre_attention: Option<&'static str>,
     /// The input of attention in layers that have this tensor too; the former is then that of the feed-forward half
     /// alone. For halves side by side.
@@ -58,6 +58,17 @@ impl BlockNorms {
         pre_ffn: None,
         ..BlockNorms::PRE
     };
+}
+
+/// Factor on what joins the residual stream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ResidualScale {
+    /// None.
+    One,
+    /// `residual_scale`, where present and not 0.
+    Key,
+    /// This divided by the root of `block_count`.
+    OverRootOfDepth(f32),
 }
 
 /// How a block's two halves join the residual stream.

@@ -17,6 +17,17 @@ pub struct RopeForm {
     pub factors: RopeFactors,
     /// The rotation in layers with a sliding window.
     pub windowed: WindowedRope,
+    /// What YaRN multiplies.
+    pub yarn: YarnFactor,
+}
+
+/// What YaRN's factor multiplies. With a context that is `s` times as long it is `m(x) = 1 + 0.1 x ln(s)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum YarnFactor {
+    /// The rotated elements, by `m(1)`, or by `m(1) / m(x)` where `rope.scaling.yarn_log_multiplier` is `x`.
+    OnElements,
+    /// The logits of attention, by `m(x)²`, where `rope.scaling.yarn_log_multiplier` is a tenth of `x`.
+    OnLogits,
 }
 
 /// Whether tokens may have more positions than one: in time, height and width.
@@ -26,6 +37,8 @@ pub enum Sections {
     Ignored,
     /// Where the first two of `rope.dimension_sections` are above 0; pairs are then as in [`RopeMode::Mrope`].
     Mrope,
+    /// Always; `rope.dimension_sections` must say which, and pairs are as in [`RopeMode::Imrope`].
+    Imrope,
 }
 
 /// Which layers rotate their queries and keys.

@@ -13,9 +13,36 @@ use super::*;
 /// Instructions by what they compute: an op with its parameters and the number of elements of its result.
 type Work = BTreeMap<String, usize>;
 
+/// A parameter; captures leave out those that are all 0.
 fn float(word: &Json) -> f32 {
-    let word = u32::try_from(word.as_i64().unwrap() & 0xffff_ffff).unwrap();
+    let word = u32::try_from(word.as_i64().unwrap_or(0) & 0xffff_ffff).unwrap();
     f32::from_bits(word)
+}
+
+/// Norms of a capture: some are computed twice, with their factor, and are one here.
+#[derive(Default)]
+struct Norms {
+    first: BTreeMap<String, u64>,
+    same: BTreeMap<u64, u64>,
+}
+
+impl Norms {
+    /// Whether a node does what an earlier one did.
+    fn is_known(&mut self, op: &str, node: &Json) -> bool {
+        if op != "RMS_NORM" && op != "MUL" {
+            return false;
+        }
+        let id = node["id"].as_u64().unwrap();
+        let operands = node["src"].as_array().unwrap().iter();
+        let operands: Vec<u64> = operands
+            .filter_map(Json::as_u64)
+            .map(|src| self.same.get(&src).copied().unwrap_or(src))
+            .collect();
+        let what = format!("{op} {} {operands:?}", node["params"]);
+        let first = *self.first.entry(what).or_insert(id);
+        self.same.insert(id, first);
+        first != id
+    }
 }
 
 /// The work of a capture, and the weights it reads.
@@ -30,23 +57,35 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
     // A sigmoid may be had as silu(x) / x.
     let silus = nodes.iter().filter(|n| n["op"] == "SILU");
     let silus: BTreeSet<u64> = silus.map(|n| n["id"].as_u64().unwrap()).collect();
-    let divides_silu = |node: &Json| silus.contains(&node["src"][0].as_u64().unwrap());
+    let divisions = nodes.iter().filter(|n| n["op"] == "DIV");
+    let divided: BTreeSet<u64> = divisions.map(|n| n["src"][0].as_u64().unwrap()).collect();
+    let mut norms = Norms::default();
     for node in &nodes {
         let op = node["op"].as_str().unwrap();
+        if norms.is_known(op, node) {
+            continue;
+        }
         let name = node["name"].as_str().unwrap();
         let parts = [".weight", ".bias", ".scales"];
-        if op == "NONE" && parts.iter().any(|part| name.ends_with(part)) {
+        let of_block = name.starts_with("blk.");
+        if op == "NONE" && (of_block || parts.iter().any(|part| name.ends_with(part))) {
             weights.insert(name.to_owned());
         }
         let ne = node["ne"].as_array().unwrap();
         let elements: u64 = ne.iter().map(|n| n.as_u64().unwrap()).product();
         let p = |i: usize| &node["params"][i];
         let what = match op {
-            "DIV" if divides_silu(node) => "sigmoid".to_owned(),
+            "DIV" if silus.contains(&node["src"][0].as_u64().unwrap()) => "sigmoid".to_owned(),
             "MUL_MAT" | "MUL_MAT_ID" | "ADD_ID" | "MUL" | "DIV" => op.to_lowercase(),
-            "SWIGLU" | "GEGLU" | "GELU" | "RELU" | "SIGMOID" | "SQR" | "TANH" => op.to_lowercase(),
+            "SWIGLU" | "GEGLU" | "GELU" | "RELU" | "SQR" | "TANH" => op.to_lowercase(),
+            "SILU" if divided.contains(&node["id"].as_u64().unwrap()) => continue,
+            "SILU" | "SIGMOID" | "SOFTPLUS" | "SSM_CONV" => op.to_lowercase(),
+            // The state of a sequence that starts is forgotten.
+            "SCALE" if float(p(0)) == 0.0 => "mul".to_owned(),
             "SWIGLU_OAI" => format!("swiglu_oai {} {}", float(p(2)), float(p(3))),
             "RMS_NORM" | "NORM" => format!("{} {}", op.to_lowercase(), float(p(0))),
+            // A factor of 1 may be anywhere.
+            "SCALE" if float(p(0)) == 1.0 => continue,
             "SCALE" => format!("scale {}", float(p(0))),
             "SOFT_MAX" => format!("soft_max {}", float(p(0))),
             "CLAMP" => format!("clamp {} {}", float(p(0)), float(p(1))),
@@ -60,6 +99,7 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
                     0 => "norm",
                     2 => "neox",
                     8 => "mrope",
+                    40 => "imrope",
                     other => panic!("rope mode {other}"),
                 };
                 let floats: Vec<f32> = (5..11).map(|i| float(p(i))).collect();
@@ -77,6 +117,7 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
 fn lowered(graph: &Graph) -> (Work, BTreeSet<String>) {
     let bindings = Bindings::default()
         .with(Symbol::NTokens, 8)
+        .with(Symbol::NSeqTokens, 8)
         .with(Symbol::NOutputs, 8)
         .with(Symbol::NKv, 512)
         .with(Symbol::NKvSwa, 512);
@@ -88,7 +129,9 @@ fn lowered(graph: &Graph) -> (Work, BTreeSet<String>) {
                 weights.insert(w.tensor.clone());
                 continue;
             }
-            Op::MulMat(_) | Op::MulMatId(_) | Op::AddId(_) => inst.op.name().to_owned(),
+            Op::MulMat(_) | Op::MulMatId(_) | Op::AddId(_) | Op::SsmConv(_) => {
+                inst.op.name().to_owned()
+            }
             Op::Unary(_) => inst.op.name().to_owned(),
             Op::Binary(b) if b.kind == BinaryKind::Mul || b.kind == BinaryKind::Div => {
                 inst.op.name().to_owned()
@@ -99,6 +142,7 @@ fn lowered(graph: &Graph) -> (Work, BTreeSet<String>) {
                 assert_ne!(n.kind, NormKind::L2);
                 format!("{} {}", inst.op.name(), n.eps)
             }
+            Op::Scale(s) if s.scale == 1.0 => continue,
             Op::Scale(s) => format!("scale {}", s.scale),
             Op::SoftMax(s) => format!("soft_max {}", s.scale),
             Op::Clamp(c) => format!("clamp {} {}", c.min, c.max),

@@ -88,6 +88,12 @@ fn unused(golden: &str) -> &'static [&'static str] {
             "blk.1.ffn_gate.weight",
             "blk.1.ffn_up.weight",
         ],
+        // What the engine does not read either.
+        "falcon-h1-dense-q8_0" => &[
+            "rope_freqs.weight",
+            "blk.0.attn_output.bias",
+            "blk.1.attn_output.bias",
+        ],
         // Norms of keys alone.
         "mpt-dense-q8_0" => &[
             "blk.0.attn_k_norm.bias",
@@ -124,6 +130,16 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("leading_dense_block_count", 1),
         ("interleave_moe_layer_step", 2),
         ("vocab_size", 40),
+        ("ssm.conv_kernel", 4),
+        ("ssm.inner_size", 96),
+        ("ssm.state_size", 8),
+        ("ssm.time_step_rank", 6),
+        ("ssm.group_count", 2),
+        ("shortconv.l_cache", 3),
+        ("attention.q_lora_rank", 24),
+        ("attention.kv_lora_rank", 64),
+        ("attention.key_length_mla", 48),
+        ("attention.value_length_mla", 16),
     ];
     let floats = [
         ("attention.layer_norm_epsilon", 1e-5f32),
@@ -134,6 +150,10 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
     let mut pairs = vec![
         ("general.architecture".to_owned(), name),
         (format!("{arch}.use_parallel_residual"), true.into()),
+        (
+            format!("{arch}.rope.dimension_sections"),
+            vec![0u32, 0, 16, 0].into(),
+        ),
     ];
     let refuses = |a: &&Arch| a.name == arch && a.ffn.experts == Experts::Refused;
     let experts = !ARCHS.iter().any(refuses);

@@ -82,6 +82,16 @@ impl Model {
             ("leading_dense_block_count", 1),
             ("rope.dimension_count", 16),
             ("vocab_size", 40),
+            ("ssm.conv_kernel", 4),
+            ("ssm.inner_size", 64),
+            ("ssm.state_size", 16),
+            ("ssm.time_step_rank", 4),
+            ("ssm.group_count", 2),
+            ("shortconv.l_cache", 3),
+            ("attention.q_lora_rank", 32),
+            ("attention.kv_lora_rank", 64),
+            ("attention.key_length_mla", 48),
+            ("attention.value_length_mla", 32),
         ];
         let reals = [
             ("attention.layer_norm_epsilon", 1e-5_f32),
@@ -95,6 +105,10 @@ impl Model {
         let mut pairs = vec![
             ("general.architecture".to_owned(), arch.into()),
             (format!("{arch}.use_parallel_residual"), true.into()),
+            (
+                format!("{arch}.rope.dimension_sections"),
+                vec![3_u32, 3, 2, 0].into(),
+            ),
         ];
         let refuses = |a: &&tpc::arch::Arch| a.name == arch && a.ffn.experts == Experts::Refused;
         let experts = !ARCHS.iter().any(refuses);

@@ -4,7 +4,8 @@
 use super::layers::{layer_width, width};
 use crate::arch::blocks::keys::Keys;
 use crate::arch::description::{
-    ExpertForm, ExpertLayers, Experts, Gating, KeyUse, SharedForm, SharedWidth, Weights,
+    Arch, ExpertForm, ExpertLayers, Experts, Gating, Halves, KeyUse, SharedForm, SharedWidth,
+    Weights,
 };
 use crate::arch::error::ArchError;
 use crate::arch::source::Size;
@@ -65,16 +66,24 @@ pub(in crate::arch) struct ExpertWidths {
     pub(in crate::arch) shared: Option<Size>,
 }
 
-/// The experts, where there are some, and the feed-forward half of every layer.
+/// The experts, where there are some, and the feed-forward half of every layer that has one.
 pub(super) fn read(
     keys: &Keys<'_>,
-    experts: &Experts,
+    arch: &Arch,
     n_layer: usize,
-) -> Result<(Option<ExpertHParams>, Vec<LayerFfn>), ArchError> {
+) -> Result<(Option<ExpertHParams>, Vec<Option<LayerFfn>>), ArchError> {
     let dense = || keys.require_count_per_layer(DENSE, n_layer);
-    let Some(form) = counted(keys, experts)? else {
+    let has_one: Vec<bool> = match arch.halves {
+        Halves::Both => vec![true; n_layer],
+        Halves::Mixer => return Ok((None, vec![None; n_layer])),
+        Halves::Either => dense()?.into_iter().map(|n| n > 0).collect(),
+    };
+    let Some(form) = counted(keys, &arch.ffn.experts)? else {
         let widths = dense()?.into_iter().enumerate();
-        let layers = widths.map(|(il, n)| Ok(LayerFfn::Dense(ffn_width(keys, il, n, DENSE)?)));
+        let layers = widths.map(|(il, n)| {
+            let width = has_one[il].then(|| ffn_width(keys, il, n, DENSE));
+            Ok(width.transpose()?.map(LayerFfn::Dense))
+        });
         return Ok((None, layers.collect::<Result<_, ArchError>>()?));
     };
     let expert = keys.count_per_layer(EXPERT, n_layer)?;
@@ -93,14 +102,17 @@ pub(super) fn read(
     let of_dense = |il: usize| ffn_width(keys, il, dense()?[il], DENSE);
     let layers = with_experts(keys, form.layers, n_layer)?;
     let layers = layers.into_iter().enumerate().map(|(il, kind)| {
-        Ok(match kind {
+        if !has_one[il] {
+            return Ok(None);
+        }
+        Ok(Some(match kind {
             Kind::Dense => LayerFfn::Dense(of_dense(il)?),
             Kind::Experts => LayerFfn::Experts(of_expert(il)?),
             Kind::ByRouter => LayerFfn::ByRouter {
                 dense: of_dense(il)?,
                 experts: of_expert(il)?,
             },
-        })
+        }))
     });
     let layers = layers.collect::<Result<_, ArchError>>()?;
     Ok((Some(expert_hparams(keys, form)?), layers))

@@ -1,10 +1,11 @@
 //! What may differ between layers: counts and sizes of heads, widths, windows, rotation.
 
 use super::ffn::LayerFfn;
+use super::mixers::Mixer;
 use super::windows::Windowed;
 use super::{MAX_WIDTH, attention_scale};
 use crate::arch::blocks::keys::Keys;
-use crate::arch::description::{Arch, HeadSizes, KeyUse, RotatedLayers};
+use crate::arch::description::{Arch, HeadSizes, KeyUse, OutGate, RecurrentLayers, RotatedLayers};
 use crate::arch::error::ArchError;
 use crate::arch::source::Size;
 
@@ -12,18 +13,23 @@ use crate::arch::source::Size;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::arch) struct LayerHParams {
     pub(in crate::arch) index: u32,
+    /// What mixes tokens, where something does.
+    pub(in crate::arch) mixer: Option<Mixer>,
     pub(in crate::arch) n_head: u64,
     pub(in crate::arch) n_head_kv: u64,
     pub(in crate::arch) heads: HeadElements,
     /// Factor on the dot products.
     pub(in crate::arch) attention_scale: f32,
-    pub(in crate::arch) ffn: LayerFfn,
+    /// The feed-forward half, where there is one.
+    pub(in crate::arch) ffn: Option<LayerFfn>,
     pub(in crate::arch) windowed: Windowed,
     pub(in crate::arch) rotated: Rotated,
     /// The layer whose caches this one attends to, if it has none of its own.
     pub(in crate::arch) kv_from: Option<u32>,
     /// Widths of all heads' queries, keys, values and outputs together.
     pub(in crate::arch) q_width: Size,
+    /// That of queries and of what their projection holds beside them.
+    pub(in crate::arch) q_projected: Size,
     pub(in crate::arch) k_width: Size,
     pub(in crate::arch) v_width: Size,
     pub(in crate::arch) out_width: Size,
@@ -44,6 +50,24 @@ pub(in crate::arch) struct HeadElements {
 pub(in crate::arch) enum Rotated {
     No,
     Yes,
+}
+
+/// Query heads and KV heads of every layer.
+pub(super) fn head_counts(
+    keys: &Keys<'_>,
+    arch: &Arch,
+    n_layer: usize,
+) -> Result<[Vec<u64>; 2], ArchError> {
+    if arch
+        .recurrent
+        .is_some_and(|form| form.layers == RecurrentLayers::All)
+    {
+        return Ok([vec![0; n_layer], vec![0; n_layer]]);
+    }
+    let n_head = keys.require_count_per_layer("attention.head_count", n_layer)?;
+    let n_head_kv = keys.count_per_layer("attention.head_count_kv", n_layer)?;
+    let n_head_kv = n_head_kv.unwrap_or_else(|| n_head.clone());
+    Ok([n_head, n_head_kv])
 }
 
 /// The sizes of heads in layers without and with a window.
@@ -176,10 +200,11 @@ pub(super) fn own_embeddings(
 /// One layer's values before they are checked.
 pub(super) struct LayerSizes {
     pub(super) index: usize,
+    pub(super) mixer: Option<Mixer>,
     pub(super) n_head: u64,
     pub(super) n_head_kv: u64,
     pub(super) heads: HeadElements,
-    pub(super) ffn: LayerFfn,
+    pub(super) ffn: Option<LayerFfn>,
     pub(super) windowed: Windowed,
     pub(super) rotated: Rotated,
     pub(super) kv_from: Option<u32>,
@@ -194,13 +219,16 @@ impl LayerSizes {
         n_embd: u64,
     ) -> Result<LayerHParams, ArchError> {
         let index = u32::try_from(self.index).expect("invariant: at most MAX_LAYERS");
+        let attends = matches!(self.mixer, Some(Mixer::Attention | Mixer::Both));
         for (n, key) in [
             (self.n_head, "attention.head_count"),
             (self.n_head_kv, "attention.head_count_kv"),
         ] {
-            layer_width(keys, self.index, n, key)?;
+            if attends {
+                layer_width(keys, self.index, n, key)?;
+            }
         }
-        if !self.n_head.is_multiple_of(self.n_head_kv) {
+        if attends && !self.n_head.is_multiple_of(self.n_head_kv) {
             return Err(ArchError::Contradiction {
                 key: keys.name("attention.head_count_kv"),
                 found: self.n_head_kv.to_string(),
@@ -212,29 +240,50 @@ impl LayerSizes {
                 expected: "a divisor of it".into(),
             });
         }
-        let (h, hk) = (self.n_head, self.n_head_kv);
+        // What a layer without attention has of heads means nothing.
+        let (h, hk) = if attends {
+            (self.n_head, self.n_head_kv)
+        } else {
+            (0, 0)
+        };
         let HeadElements { dk, dv } = self.heads;
         let q_width = width(h, dk, "attention.head_count × attention.key_length")?;
+        let q_projected = match arch.attention.out_gate {
+            OutGate::None => q_width,
+            OutGate::WithQueries => width(
+                h,
+                dk + dv,
+                "attention.head_count × (attention.key_length + attention.value_length)",
+            )?,
+        };
         let k_width = width(hk, dk, "attention.head_count_kv × attention.key_length")?;
         let v_width = width(hk, dv, "attention.head_count_kv × attention.value_length")?;
         Ok(LayerHParams {
             index,
+            mixer: self.mixer,
             n_head: h,
             n_head_kv: hk,
             heads: self.heads,
-            attention_scale: attention_scale(keys, arch, n_layer, dk, n_embd / h)?,
+            attention_scale: attention_scale(
+                keys,
+                arch,
+                n_layer,
+                dk,
+                n_embd.checked_div(h).unwrap_or(dk),
+            )?,
             ffn: self.ffn,
             windowed: self.windowed,
             rotated: self.rotated,
             kv_from: self.kv_from,
             q_width,
+            q_projected,
             k_width,
             v_width,
             out_width: width(h, dv, "attention.head_count × attention.value_length")?,
             // The three are below MAX_WIDTH each, so the sum does not overflow.
             qkv_width: width(
                 1,
-                q_width.n + k_width.n + v_width.n,
+                q_projected.n + k_width.n + v_width.n,
                 "the heads of queries, keys and values",
             )?,
         })
@@ -258,7 +307,7 @@ pub(super) fn layer_width(
 }
 
 /// `a · b`, when that is a size tensors can have.
-pub(super) fn width(a: u64, b: u64, from: &'static str) -> Result<Size, ArchError> {
+pub(in crate::arch) fn width(a: u64, b: u64, from: &'static str) -> Result<Size, ArchError> {
     match a.checked_mul(b) {
         Some(n) if n <= MAX_WIDTH => Ok(Size { n, from }),
         _ => Err(ArchError::Overflow {

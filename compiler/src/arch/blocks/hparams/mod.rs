@@ -6,19 +6,25 @@
 
 mod ffn;
 mod layers;
+mod mixers;
 mod windows;
 
 use tpc_ir::Window;
 use tpc_ir::op::{NormKind, Rope, Temperature};
 
 pub(in crate::arch) use ffn::{ExpertHParams, ExpertWidths, FfnWidth, Groups, LayerFfn};
-pub(in crate::arch) use layers::{LayerHParams, Rotated};
+pub(super) use layers::width;
+pub(in crate::arch) use layers::{HeadElements, LayerHParams, Rotated};
+pub(in crate::arch) use mixers::Mixer;
 pub(in crate::arch) use windows::Windowed;
 
 use super::keys::Keys;
+use super::latent::{self, LatentHParams};
+use super::recurrent::{self, RecurrentHParams};
 use super::rope;
 use crate::arch::description::{
-    Alibi, Arch, EmbeddingScale, KeyUse, LogitScale, Residual, ScaleRule, TemperatureForm,
+    Alibi, Arch, EmbeddingScale, KeyUse, LogitScale, Residual, ResidualScale, ScaleRule,
+    TemperatureForm,
 };
 use crate::arch::error::ArchError;
 use crate::arch::source::Size;
@@ -45,6 +51,8 @@ pub(in crate::arch) struct HParams {
     pub(in crate::arch) eps: f32,
     /// The rotation of layers without and with a window.
     pub(in crate::arch) rope: Option<[Rope; 2]>,
+    /// The sizes of attention to latent vectors.
+    pub(in crate::arch) latent: Option<LatentHParams>,
     /// ALiBi's bias, 0 for none.
     pub(in crate::arch) max_alibi_bias: f32,
     /// 0 for none.
@@ -58,13 +66,17 @@ pub(in crate::arch) struct HParams {
     /// What windowed layers attend to.
     pub(in crate::arch) window: Option<Window>,
     pub(in crate::arch) experts: Option<ExpertHParams>,
+    pub(in crate::arch) recurrent: Option<RecurrentHParams>,
     pub(in crate::arch) join: Join,
     pub(in crate::arch) embedding_scale: Option<f32>,
     /// Factor on what joins the residual stream.
     pub(in crate::arch) residual_scale: Option<f32>,
     pub(in crate::arch) logit_scale: Option<f32>,
     pub(in crate::arch) final_softcap: Option<f32>,
+    /// The layers that logits depend on.
     pub(in crate::arch) layers: Vec<LayerHParams>,
+    /// How many layers the file counts.
+    pub(in crate::arch) n_layer_all: usize,
 }
 
 /// How a block's halves join the residual stream, as far as metadata can say.
@@ -96,19 +108,21 @@ impl HParams {
         let n_ctx_orig = keys
             .count("rope.scaling.original_context_length")?
             .unwrap_or(n_ctx_train);
-        let n_head = keys.require_count_per_layer("attention.head_count", n_layer)?;
-        let n_head_kv = keys
-            .count_per_layer("attention.head_count_kv", n_layer)?
-            .unwrap_or_else(|| n_head.clone());
-        let heads = layers::head_elements(&keys, arch, n_embd, n_head[0])?;
-        let (experts, ffn) = ffn::read(&keys, &arch.ffn.experts, n_layer)?;
+        let [n_head, n_head_kv] = layers::head_counts(&keys, arch, n_layer)?;
+        // Layers without attention may have no heads.
+        let some_heads = n_head.iter().copied().find(|&n| n > 0).unwrap_or(0);
+        let heads = layers::head_elements(&keys, arch, n_embd, some_heads)?;
+        let (experts, ffn) = ffn::read(&keys, arch, n_layer)?;
+        let mixers = mixers::mixers(&keys, arch, &n_head_kv, &ffn)?;
         let (window, windowed) = windows::windows(&keys, &arch.attention, n_layer)?;
         let rotated = layers::rotated(&keys, arch, &windowed)?;
         let kv_from = layers::shared_kv(&keys, arch, &windowed, &n_head_kv)?;
-        let layers = (0..n_layer)
+        let main = main_layers(&keys, n_layer)?;
+        let layers = (0..main)
             .map(|il| {
                 let sizes = LayerSizes {
                     index: il,
+                    mixer: mixers[il],
                     n_head: n_head[il],
                     n_head_kv: n_head_kv[il],
                     heads: windowed[il].of(heads),
@@ -120,6 +134,21 @@ impl HParams {
                 sizes.check(&keys, arch, n_layer, n_embd)
             })
             .collect::<Result<Vec<_>, _>>()?;
+        let rope = match &arch.attention.rope {
+            Some(form) => {
+                let dk = heads.map(|h| h.dk);
+                let sizes = arch.attention.head_sizes;
+                Some(rope::read(&keys, form, sizes, dk, n_ctx_train, n_ctx_orig)?)
+            }
+            None => None,
+        };
+        let latent = match (arch.attention.latent, &arch.attention.rope, &rope) {
+            (Some(form), Some(rope_form), Some([rope, _])) => {
+                let yarn = rope::logit_factor(&keys, rope_form, rope)?;
+                Some(latent::read(&keys, form, rope, yarn)?)
+            }
+            _ => None,
+        };
         Ok(HParams {
             name: metadata.get_str("general.name")?.map(str::to_owned),
             n_embd,
@@ -134,14 +163,8 @@ impl HParams {
                 NormKind::Layer => "attention.layer_norm_epsilon",
                 NormKind::Rms | NormKind::L2 => "attention.layer_norm_rms_epsilon",
             })?,
-            rope: match &arch.attention.rope {
-                Some(form) => {
-                    let dk = heads.map(|h| h.dk);
-                    let sizes = arch.attention.head_sizes;
-                    Some(rope::read(&keys, form, sizes, dk, n_ctx_train, n_ctx_orig)?)
-                }
-                None => None,
-            },
+            rope,
+            latent,
             max_alibi_bias: alibi(&keys, arch.attention.alibi, n_layer)?,
             attention_softcap: obeyed(&keys, arch.attention.softcap, "attn_logit_softcapping")?
                 .unwrap_or(0.0),
@@ -154,26 +177,56 @@ impl HParams {
                 .filter(|&scale| scale != 1.0),
             window,
             experts,
+            recurrent: match arch.recurrent {
+                Some(form) => Some(recurrent::read(&keys, form.mixer, embd(n_embd))?),
+                None => None,
+            },
             join: join(&keys, arch.residual)?,
             embedding_scale: match arch.embedding.scale {
                 EmbeddingScale::One => None,
                 EmbeddingScale::RootOfWidth => Some((n_embd as f32).sqrt()),
                 EmbeddingScale::Key => obeyed(&keys, KeyUse::Obeyed, "embedding_scale")?,
+                EmbeddingScale::Fixed(scale) => Some(scale),
             },
-            residual_scale: obeyed(&keys, arch.residual_scale, "residual_scale")?,
-            logit_scale: logit_scale(&keys, arch.head.logit_scale)?,
+            residual_scale: match arch.residual_scale {
+                ResidualScale::One => None,
+                ResidualScale::Key => obeyed(&keys, KeyUse::Obeyed, "residual_scale")?,
+                ResidualScale::OverRootOfDepth(scale) => Some(scale / (n_layer as f32).sqrt()),
+            },
+            logit_scale: logit_scale(&keys, arch.head.logit_scale, n_embd)?,
             final_softcap: obeyed(&keys, arch.head.softcap, "final_logit_softcapping")?,
             layers,
+            n_layer_all: n_layer,
         })
     }
 
     /// `embedding_length`, with its key.
     pub(in crate::arch) fn embd(&self) -> Size {
-        Size {
-            n: self.n_embd,
-            from: "embedding_length",
-        }
+        embd(self.n_embd)
     }
+}
+
+const fn embd(n: u64) -> Size {
+    Size {
+        n,
+        from: "embedding_length",
+    }
+}
+
+/// The layers that logits depend on: the last `nextn_predict_layers` of `n_layer` guess further tokens ahead.
+fn main_layers(keys: &Keys<'_>, n_layer: usize) -> Result<usize, ArchError> {
+    const KEY: &str = "nextn_predict_layers";
+    let Some(n) = keys.count(KEY)? else {
+        return Ok(n_layer);
+    };
+    let main = usize::try_from(n).ok().and_then(|n| n_layer.checked_sub(n));
+    main.filter(|&main| main > 0)
+        .ok_or_else(|| ArchError::Contradiction {
+            key: keys.name(KEY),
+            found: n.to_string(),
+            with: format!("{} = {n_layer}", keys.name("block_count")),
+            expected: "fewer layers than there are".into(),
+        })
 }
 
 fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
@@ -202,9 +255,10 @@ fn temperature(
     form: TemperatureForm,
     n_ctx_orig: u64,
 ) -> Result<Option<Temperature>, ArchError> {
-    let scale = match form {
+    let length = match form {
         TemperatureForm::None => None,
-        TemperatureForm::PerContext => obeyed(keys, KeyUse::Obeyed, "attention.temperature_scale")?,
+        TemperatureForm::PerContext => Some(n_ctx_orig),
+        TemperatureForm::PerLength => keys.count("attention.temperature_length")?,
         TemperatureForm::Unrotated { scale, length } => {
             return Ok(Some(Temperature {
                 scale,
@@ -213,9 +267,13 @@ fn temperature(
             }));
         }
     };
+    let Some(length) = length else {
+        return Ok(None);
+    };
+    let scale = obeyed(keys, KeyUse::Obeyed, "attention.temperature_scale")?;
     Ok(scale.map(|scale| Temperature {
         scale,
-        length: n_ctx_orig,
+        length,
         offset: 0.0,
     }))
 }
@@ -229,21 +287,18 @@ fn obeyed(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchE
     Ok(given.filter(|&x| x != 0.0))
 }
 
-fn logit_scale(keys: &Keys<'_>, form: LogitScale) -> Result<Option<f32>, ArchError> {
+fn logit_scale(keys: &Keys<'_>, form: LogitScale, n_embd: u64) -> Result<Option<f32>, ArchError> {
     const KEY: &str = "logit_scale";
-    let given = match form {
-        LogitScale::None => return Ok(None),
-        LogitScale::Factor | LogitScale::Divisor => obeyed(keys, KeyUse::Obeyed, KEY)?,
-    };
-    let Some(x) = given else { return Ok(None) };
-    let factor = match form {
-        LogitScale::Divisor => 1.0 / x,
-        LogitScale::None | LogitScale::Factor => x,
-    };
-    if factor.is_finite() {
-        return Ok(Some(factor));
+    match form {
+        LogitScale::None => Ok(None),
+        LogitScale::Factor => obeyed(keys, KeyUse::Obeyed, KEY),
+        LogitScale::Divisor => match obeyed(keys, KeyUse::Obeyed, KEY)? {
+            None => Ok(None),
+            Some(x) if (1.0 / x).is_finite() => Ok(Some(1.0 / x)),
+            Some(x) => Err(keys.out_of_range(KEY, x, "a number with an inverse")),
+        },
+        LogitScale::OverWidth(scale) => Ok(Some(scale / n_embd as f32)),
     }
-    Err(keys.out_of_range(KEY, x, "a number with an inverse"))
 }
 
 /// The factor on the dot products of heads of `dk` elements, where an equal share of the width is `share`.
