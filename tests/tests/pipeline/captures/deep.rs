@@ -186,11 +186,7 @@ fn check(path: &Path) {
     );
     assert!(again.notes.is_empty(), "{name}: {:?}", again.notes);
     assert_eq!(again.n_layer as usize, layers.n * times + 1, "{name}");
-    // A copy may differ from the first layers by what comes before it.
-    assert!(
-        own <= known + layers.n + 1,
-        "{name}: {own} kinds of layers, not {known}"
-    );
+    assert_eq!(own, known, "{name}: kinds of layers");
     assert!(took < LIMIT, "{name}: {took:?}");
     carry_out(planned, 8).unwrap_or_else(|e| panic!("{name}: {e}"));
 }
