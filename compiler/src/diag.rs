@@ -115,51 +115,6 @@ impl miette::Diagnostic for Diagnostic {
 /// Codes of planning and of the command line.
 const OWN: &[CodeDoc] = &[
     CodeDoc {
-        code: "TPC0300",
-        title: "a device's memory is too small",
-        doc: "The plan needs more bytes on a device than the topology file gives it. The message says by how much.\n\
-              Example: `--topology` with `memory: Some(8e9)` and a model of 40 GB on two devices.\n\
-              Cure: more devices, a smaller `--ctx-size`, smaller cache types (`-ctk q8_0 -ctv q8_0`), or other shares\n\
-              (`--tensor-split`).",
-    },
-    CodeDoc {
-        code: "TPC0301",
-        title: "a weight stays whole on every device",
-        doc: "No axis of the matrix can be split for these devices, so each device holds and computes all of it. The\n\
-              message gives, per axis, the factor and the op or granule that forbids it, or the cost that decided.\n\
-              Example: a model with one attention head on two devices.\n\
-              Cure: usually none is needed; a number of devices that divides the factor splits it.",
-    },
-    CodeDoc {
-        code: "TPC0302",
-        title: "a device holds nothing of a factor",
-        doc: "There are fewer units of a factor (heads, quantisation blocks) than devices, or a share rounds to zero: the\n\
-              device idles while the others compute.\n\
-              Example: 2 experts on 3 devices; `--tensor-split 100,1`.\n\
-              Cure: fewer devices, or shares that give each device at least one unit.",
-    },
-    CodeDoc {
-        code: "TPC0303",
-        title: "the choice of splits is not proven cheapest",
-        doc: "A layer has more compatible sets of splits than the search prices. The plan is sound, and the cheapest of\n\
-              those that were priced.\nCure: none is needed.",
-    },
-    CodeDoc {
-        code: "TPC0304",
-        title: "an op cuts a factor",
-        doc: "A reshape or slice of the model's graph ends inside a factor, so its operands and results must be whole on\n\
-              every device. The message names the op and the factor.\n\
-              Example: heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.\n\
-              Cure: reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32.",
-    },
-    CodeDoc {
-        code: "TPC0306",
-        title: "KV heads are held more than once",
-        doc: "There are fewer KV heads than devices, so devices share them: each holds the heads that its query heads\n\
-              need, and the KV cache takes that much more memory in all.\n\
-              Cure: none is needed; a number of devices that divides the KV heads avoids it.",
-    },
-    CodeDoc {
         code: "TPC0390",
         title: "the plan does not verify",
         doc: "The verifier rejects what the planner made. This is a fault of tpc: nothing is printed that could be wrong.\n\
@@ -172,6 +127,15 @@ const OWN: &[CodeDoc] = &[
               message says what was expected.\n\
               Example: `--devices zero`, `--tensor-split 1,,2`, `tpc plan` without a model.\n\
               Cure: `tpc COMMAND --help` lists what the command takes.",
+    },
+    CodeDoc {
+        code: "TPC0410",
+        title: "unusable override of a tensor's place",
+        doc: "`--override-tensor` takes `REGEX=PLACE`, several separated by commas. The regex is one as in most languages,\n\
+              lookaround and back references included; it matches when it is found anywhere in a tensor's name. The\n\
+              place is `host` (or `CPU`), `mirrored`, or a device by name, position (`dev1`) or number (`CUDA1`).\n\
+              Example: `-ot 'blk\\.(1|2)\\.ffn_.*=CPU,output.*=dev0'`.\n\
+              Cure: the message names what is wrong and the places that there are.",
     },
     CodeDoc {
         code: "TPC0401",
@@ -228,6 +192,7 @@ const OWN: &[CodeDoc] = &[
 /// Every documented code, in order.
 pub fn codes() -> Vec<CodeDoc> {
     let mut out: Vec<CodeDoc> = OWN.to_vec();
+    out.extend(crate::lint::LINTS.iter().map(|l| l.doc));
     out.extend(
         crate::gguf::CODES
             .iter()

@@ -4,12 +4,14 @@
 //! ([`pipeline`]) and reports what came out ([`report`]); [`synth`] makes models to try all that on.
 //! The `tpc` program is [`cli`].
 
+pub mod advice;
 pub mod arch;
 pub mod capture;
 pub mod cli;
 pub mod diag;
 pub mod gguf;
 pub mod golden;
+pub mod lint;
 pub mod pipeline;
 pub mod placement;
 pub mod report;

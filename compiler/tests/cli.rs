@@ -123,10 +123,10 @@ const SMALL: &str = "qwen3-0.6b";
 
 #[test]
 fn results_go_to_standard_output_and_diagnostics_to_standard_error() {
-    let fine = plan(SMALL, "--devices 2");
+    let fine = plan("llama-3.1-8b", "--devices 2 -sm tensor");
     assert_eq!((fine.status, fine.stderr.as_str()), (0, ""));
-    assert!(fine.stdout.contains("28 layers"), "{}", fine.stdout);
-    let warned = plan(SMALL, "--devices 12");
+    assert!(fine.stdout.contains("32 layers"), "{}", fine.stdout);
+    let warned = plan(SMALL, "--devices 12 -sm tensor");
     assert_eq!(warned.status, 0);
     assert!(warned.stderr.starts_with("TPC030"), "{}", warned.stderr);
     assert!(!warned.stdout.contains("TPC03"), "{}", warned.stdout);
@@ -211,23 +211,51 @@ fn every_cache_type_is_accepted_for_keys_and_values() {
 }
 
 #[test]
-fn options_that_are_not_planned_yet_say_so() {
+fn host_options_are_planned() {
+    for (options, on_host) in [
+        ("-ot ffn_down=CPU", true),
+        ("--override-tensor ffn_(up|gate)=host,attn=dev1", true),
+        ("-nkvo", false),
+        ("--no-kv-offload", false),
+        ("-ngl 99", false),
+        ("--n-gpu-layers 0", true),
+        ("-sm layer", false),
+        ("--split-mode layer", false),
+    ] {
+        let ran = plan(SMALL, &format!("{options} --devices 2 --format json"));
+        assert_eq!(ran.status, 0, "{options}: {}", ran.stderr);
+        let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+        documented(&json);
+        let weights = json["host"]["weights_bytes"].as_u64().unwrap();
+        assert_eq!(
+            weights > 0,
+            on_host,
+            "{options}: {weights} bytes on the host"
+        );
+        let cache = json["host"]["kv_bytes"].as_u64().unwrap();
+        let kept = options.contains("kv") || options.ends_with(" 0");
+        assert_eq!(
+            cache > 0,
+            kept,
+            "{options}: {cache} bytes of cache on the host"
+        );
+    }
+    // What places nothing is told.
     for options in [
         "-ot exps=CPU",
-        "--override-tensor exps=CPU,attn=host",
         "-ncmoe 4",
         "--n-cpu-moe 4",
         "-cmoe",
         "--cpu-moe",
-        "-nkvo",
-        "--no-kv-offload",
-        "-ngl 99",
-        "--n-gpu-layers 0",
-        "-sm layer",
-        "--split-mode layer",
     ] {
-        refuses(&plan(SMALL, options), 2, "TPC0401");
+        let ran = plan(SMALL, options);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        assert!(ran.stderr.contains("TPC0311"), "{options}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn executors_that_are_not_there_yet_say_so() {
     let model = path(SMALL);
     for executor in ["cpu", "cuda"] {
         let ran = tpc([
@@ -489,6 +517,7 @@ fn place(json: &Json) {
         "kv_bytes",
         "state_bytes",
         "compute_bytes",
+        "staging_bytes",
         "total_bytes",
     ];
     keys(
@@ -572,12 +601,22 @@ fn documented(json: &Json) {
             "mirrored_bytes",
             "mirrored",
             "search",
+            "considered",
             "diagnostics",
         ],
     );
     assert_eq!(json["tpc"], 1);
     assert!(["ok", "error"].contains(&json["verdict"].as_str().unwrap()));
-    assert!(["none", "tensor"].contains(&json["split_mode"].as_str().unwrap()));
+    let modes = ["none", "layer", "tensor", "hybrid"];
+    assert!(modes.contains(&json["split_mode"].as_str().unwrap()));
+    for c in json["considered"].as_array().unwrap() {
+        let figures = ["decode_us", "prefill_us", "fullest_bytes", "cost_us"];
+        keys(c, &[&["name", "fits", "chosen"], &figures[..]].concat());
+        strings(c, &["name"]);
+        numbers(c, &["fullest_bytes"]);
+        let time = |f: &str| c[f].as_f64().is_some_and(|x| x > 0.0);
+        assert!(["decode_us", "prefill_us", "cost_us"].into_iter().all(time));
+    }
     let model = &json["model"];
     keys(
         model,
@@ -600,10 +639,9 @@ fn documented(json: &Json) {
     let devices = json["devices"].as_array().unwrap();
     devices.iter().for_each(place);
     place(&json["host"]);
-    let group = if json["split_mode"] == "none" {
-        1
-    } else {
-        devices.len()
+    let group = match json["split_mode"].as_str() {
+        Some("tensor") => devices.len(),
+        _ => 1,
     };
     json["tensors"]
         .as_array()
@@ -673,7 +711,7 @@ fn json_of_a_refusal_has_the_verdict_and_the_diagnostics() {
     for (words, status) in [
         (vec!["plan", missing], 2),
         (vec!["plan", &model, "--devices", "0"], 2),
-        (vec!["plan", &model, "-ngl", "3"], 2),
+        (vec!["plan", &model, "-ot", "x=nowhere"], 2),
         (vec!["plan", &model, "--ctx-size", "0"], 2),
     ] {
         let ran = tpc(words.iter().chain(&["--format", "json"]));

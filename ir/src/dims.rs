@@ -137,6 +137,14 @@ impl Dim {
         }
     }
 
+    /// Whether the size depends on `symbol`.
+    pub fn mentions(&self, symbol: Symbol) -> bool {
+        match &self.0 {
+            Repr::Const(_) => false,
+            Repr::Poly(terms) => terms.iter().any(|t| t.powers[symbol as usize] > 0),
+        }
+    }
+
     /// Whether this is the constant 1.
     pub const fn is_one(&self) -> bool {
         matches!(self.0, Repr::Const(1))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::dims::{Bindings, Dim};
+use crate::dims::{Bindings, Dim, Symbol};
 use crate::dtype::DType;
 
 /// Axes of a tensor; ggml's tensors always have four, trailing ones of size 1.
@@ -46,6 +46,14 @@ impl TensorType {
         let mut t = self.clone();
         t.dims[axis] = dim;
         t
+    }
+
+    /// Whether an axis counts cells of a KV cache.
+    pub fn counts_cells(&self) -> bool {
+        let cells = [Symbol::NCtx, Symbol::NCtxSwa];
+        self.dims
+            .iter()
+            .any(|d| cells.into_iter().any(|s| d.mentions(s)))
     }
 
     /// Number of elements; `None` on overflow.

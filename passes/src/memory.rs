@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::{Bindings, Dim, Graph, Op, Place, Symbol, Value};
+use tpc_ir::{Bindings, Graph, Op, Place, Value};
 
 /// Bytes at one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Weights, packed as in the file.
     pub weights: u64,
-    /// KV caches: states whose size grows with the context.
+    /// KV caches: states of which an axis counts cells.
     pub kv: u64,
     /// Other states.
     pub state: u64,
     /// The most that intermediate values take at once, with values freed after their last use.
     pub compute: u64,
+    /// Of these, the most that values brought by copies and collectives take at once.
+    pub staging: u64,
 }
 
 impl Footprint {
@@ -25,13 +27,6 @@ impl Footprint {
             .saturating_add(self.state)
             .saturating_add(self.compute)
     }
-}
-
-/// Whether an axis counts cells of a KV cache.
-fn counts_cells(size: &Dim) -> bool {
-    [Symbol::NCtx, Symbol::NCtxSwa]
-        .map(Dim::symbol)
-        .contains(size)
 }
 
 /// The footprint of every place of the programs, for the largest batch.
@@ -56,13 +51,14 @@ pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footpri
     let bytes = |v: Value| programs.value(v).ty.bytes(batch).unwrap_or(u64::MAX);
     let grow = |sum: &mut u64, v: Value| *sum = sum.saturating_add(bytes(v));
     let mut live: BTreeMap<Place, u64> = BTreeMap::new();
+    let mut staged: BTreeMap<Place, u64> = BTreeMap::new();
     for (i, (_, inst)) in programs.insts().enumerate() {
         for &v in &inst.results {
             let value = programs.value(v);
             let place = out.entry(value.place).or_default();
             match &inst.op {
                 Op::Weight(_) => grow(&mut place.weights, v),
-                Op::State(_) if value.ty.dims.iter().any(counts_cells) => {
+                Op::State(_) if value.ty.counts_cells() => {
                     grow(&mut place.kv, v);
                 }
                 Op::State(_) => grow(&mut place.state, v),
@@ -70,6 +66,11 @@ pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footpri
                     let live = live.entry(value.place).or_default();
                     grow(live, v);
                     place.compute = place.compute.max(*live);
+                    if inst.op.is_transfer() {
+                        let staged = staged.entry(value.place).or_default();
+                        grow(staged, v);
+                        place.staging = place.staging.max(*staged);
+                    }
                 }
                 _ => {}
             }
@@ -83,10 +84,16 @@ pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footpri
         done.sort_unstable();
         done.dedup();
         for v in done.into_iter().filter(|v| last_use[v.index()] == i) {
-            if !matches!(programs.def_op(v), Op::Weight(_) | Op::State(_))
-                && let Some(l) = live.get_mut(&programs.value(v).place)
-            {
+            let place = programs.value(v).place;
+            let op = programs.def_op(v);
+            if matches!(op, Op::Weight(_) | Op::State(_)) {
+                continue;
+            }
+            if let Some(l) = live.get_mut(&place) {
                 *l = l.saturating_sub(bytes(v));
+            }
+            if let Some(s) = staged.get_mut(&place).filter(|_| op.is_transfer()) {
+                *s = s.saturating_sub(bytes(v));
             }
         }
     }

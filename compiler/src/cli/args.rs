@@ -8,7 +8,9 @@ use tpc_passes::plan::Topology;
 
 use super::output::Failure;
 use crate::diag::Diagnostic;
-use crate::placement::{Placement, SplitMode, parse_cache_type, parse_devices, parse_tensor_split};
+use crate::placement::{
+    Placement, SplitMode, parse_cache_type, parse_devices, parse_overrides, parse_tensor_split,
+};
 
 /// llama.cpp's short forms of several letters, and the options that they mean.
 const SHORT: [(&str, &str); 12] = [
@@ -52,9 +54,9 @@ pub(super) struct PlacementArgs {
     /// Device and link profiles.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
-    /// auto, none, layer or tensor [-sm].
-    #[arg(long, default_value = "auto", value_name = "MODE")]
-    split_mode: String,
+    /// auto, none, layer or tensor [-sm; default auto, for captured graphs tensor].
+    #[arg(long, value_name = "MODE")]
+    split_mode: Option<String>,
     /// Proportions of the devices, such as `3,1` [-ts].
     #[arg(long, value_name = "N,…", allow_hyphen_values = true)]
     tensor_split: Option<String>,
@@ -70,7 +72,7 @@ pub(super) struct PlacementArgs {
     /// The KV cache stays on the host [-nkvo].
     #[arg(long)]
     no_kv_offload: bool,
-    /// Layers beyond the last N stay on the host [-ngl].
+    /// Layers beyond the last N stay on the host; the output counts as one [-ngl].
     #[arg(long, value_name = "N")]
     n_gpu_layers: Option<u64>,
     /// Type of the K cache: f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl [-ctk; default f16].
@@ -94,30 +96,18 @@ pub(super) struct PlacementArgs {
 }
 
 impl PlacementArgs {
-    /// The placement, with caches of type `cache` where the options say nothing.
-    pub(super) fn placement(&self, cache: tpc_ir::DType) -> Result<Placement, Failure> {
-        let unsupported = [
-            ("--override-tensor", !self.override_tensor.is_empty()),
-            ("--n-cpu-moe", self.n_cpu_moe.is_some_and(|n| n > 0)),
-            ("--cpu-moe", self.cpu_moe),
-            ("--no-kv-offload", self.no_kv_offload),
-            ("--n-gpu-layers", self.n_gpu_layers.is_some()),
-        ];
-        if let Some((option, _)) = unsupported.iter().find(|(_, given)| *given) {
-            let message = "tensors and layers kept on the host are not planned yet";
-            return Err(Failure::usage(
-                Diagnostic::error("TPC0401", *option, message).help("leave the option out"),
-            ));
-        }
+    /// The placement, with caches of type `cache` and in this split mode where the options say nothing.
+    pub(super) fn placement(
+        &self,
+        cache: tpc_ir::DType,
+        mode: SplitMode,
+    ) -> Result<Placement, Failure> {
         let devices = parse_devices(&self.devices).map_err(Failure::usage)?;
-        let split_mode = match self.split_mode.as_str() {
+        let split_mode = match self.split_mode.as_deref().unwrap_or(mode.name()) {
             "auto" => SplitMode::Auto,
             "none" => SplitMode::None,
             "tensor" | "row" => SplitMode::Tensor,
-            "layer" => {
-                let d = Diagnostic::error("TPC0401", "--split-mode", "`layer` is not planned yet");
-                return Err(Failure::usage(d.help("auto, none or tensor")));
-            }
+            "layer" => SplitMode::Layer,
             other => {
                 let d = Diagnostic::error(
                     "TPC0400",
@@ -149,8 +139,17 @@ impl PlacementArgs {
             Some(t) => parse_cache_type(option, t).map_err(Failure::usage),
             None => Ok(cache),
         };
+        let overrides = parse_overrides(&self.override_tensor, &devices).map_err(Failure::usage)?;
         Ok(Placement {
             devices,
+            overrides,
+            n_cpu_moe: if self.cpu_moe {
+                u64::MAX
+            } else {
+                self.n_cpu_moe.unwrap_or(0)
+            },
+            kv_on_host: self.no_kv_offload,
+            n_gpu_layers: self.n_gpu_layers,
             topology,
             split_mode,
             tensor_split,

@@ -34,7 +34,9 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let placement = args.placement.placement(DType::F16)?;
+    let placement = args
+        .placement
+        .placement(DType::F16, args.source.split_mode())?;
     let Source { compiled, .. } = args.source.compile(&placement)?;
     let text = match args.stage {
         Stage::Model => compiled.model.graph.to_string(),

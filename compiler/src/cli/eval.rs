@@ -12,6 +12,7 @@ use crate::diag::Diagnostic;
 use crate::gguf::GgufFile;
 use crate::golden::{Golden, distance};
 use crate::pipeline::{Compiled, compile};
+use crate::placement::SplitMode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Executor {
@@ -90,7 +91,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::usage(d.help("a number from 0 on, such as 1e-3")));
     }
     // The reference is exact, so its caches are too unless asked otherwise.
-    let placement = args.placement.placement(DType::F32)?;
+    let placement = args.placement.placement(DType::F32, SplitMode::Auto)?;
     let golden = match &args.golden {
         None => None,
         Some(path) => {

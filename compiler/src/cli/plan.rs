@@ -7,8 +7,10 @@ use tpc_ir::DType;
 use super::args::PlacementArgs;
 use super::output::{self, Failure};
 use super::source::SourceArgs;
+use crate::advice::{cures, fits};
 use crate::diag::{Diagnostic, Severity};
 use crate::pipeline::Compiled;
+use crate::placement::Placement;
 use crate::report::{explain, render, report, values};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -63,10 +65,26 @@ fn structured(format: Format, value: &impl Serialize) -> Result<String, Failure>
     Ok(text)
 }
 
+/// What would make a plan fit, each cure planned.
+fn remedies(args: &Args, placement: &Placement, compiled: &Compiled) -> String {
+    let again = |p: &Placement| {
+        let source = args.source.compile(p);
+        source.map(|s| s.compiled).map_err(|f| f.diagnostics)
+    };
+    let cures = cures(placement, compiled, &again);
+    if cures.is_empty() {
+        return "more devices: no smaller context or cache, and nothing on the host, makes it fit"
+            .to_owned();
+    }
+    format!("each of these fits: {}", cures.join("; "))
+}
+
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let path = args.source.path();
     let planned = || -> Result<_, Failure> {
-        let placement = args.placement.placement(DType::F16)?;
+        let placement = args
+            .placement
+            .placement(DType::F16, args.source.split_mode())?;
         let source = args.source.compile(&placement)?;
         let mut asked = Vec::new();
         for name in &args.why {
@@ -99,6 +117,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut report = report(&path, &placement, compiled);
     report.why = explain(compiled, &asked, &report.tensors);
     report.diagnostics.extend(source.notes);
+    if !fits(compiled) {
+        let help = remedies(args, &placement, compiled);
+        let short = |d: &&mut Diagnostic| d.code == "TPC0300";
+        for d in report.diagnostics.iter_mut().filter(short) {
+            d.help = Some(help.clone());
+        }
+    }
     let text = match args.format {
         Format::Table => render(&report, output::width(), args.verbose),
         format => structured(format, &report)?,

@@ -9,7 +9,7 @@ use crate::capture;
 use crate::diag::Diagnostic;
 use crate::gguf::GgufFile;
 use crate::pipeline::{Compiled, compile, compile_capture};
-use crate::placement::Placement;
+use crate::placement::{Placement, SplitMode};
 
 /// A model or a capture.
 #[derive(Debug, Args)]
@@ -37,6 +37,15 @@ impl SourceArgs {
             .clone()
             .or_else(|| self.graph.clone())
             .unwrap_or_default()
+    }
+
+    /// How the source is divided when nobody says: a capture, which is often that of a small test model, to show what
+    /// could be split.
+    pub(super) fn split_mode(&self) -> SplitMode {
+        match self.graph {
+            Some(_) => SplitMode::Tensor,
+            None => SplitMode::Auto,
+        }
     }
 
     /// The file's path, for reports.

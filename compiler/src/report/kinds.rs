@@ -3,7 +3,7 @@
 use super::{PlanReport, TensorReport};
 
 /// A tensor's name without the layer's number: `blk.3.attn_q.weight` → `attn_q.weight`.
-pub(super) fn suffix(name: &str) -> String {
+pub(crate) fn suffix(name: &str) -> String {
     let Some(rest) = name.strip_prefix("blk.") else {
         // Caches: `cache_k_l3`.
         return match name.rsplit_once("_l") {
@@ -51,15 +51,21 @@ pub(super) fn shape(ne: &[u64]) -> String {
         .join("×")
 }
 
+/// `axis 1`, `mirrored`; of a tensor that is on one place alone, the place.
+pub(super) fn split(t: &TensorReport) -> String {
+    match t.sharding.axis {
+        Some(axis) => format!("axis {axis}"),
+        None if t.group => "mirrored".to_owned(),
+        None => t.place.clone(),
+    }
+}
+
 fn row(t: &TensorReport) -> TensorRow {
     TensorRow {
         name: suffix(&t.name),
         dtype: t.dtype,
         shape: shape(&t.ne),
-        split: t
-            .sharding
-            .axis
-            .map_or_else(|| "mirrored".to_owned(), |a| format!("axis {a}")),
+        split: split(t),
         lens: t.sharding.ranges.lens(),
     }
 }

@@ -1,27 +1,28 @@
 //! What a plan says: one set of numbers, rendered as a table, JSON or RON.
 
 mod factors;
-mod findings;
 mod kinds;
 mod query;
 mod table;
 mod why;
-mod words;
+pub(crate) mod words;
 
 pub use factors::render_factors;
+pub(crate) use kinds::suffix;
 pub use kinds::{LayerKind, TensorRow, layer_kinds};
 pub use query::values;
 pub use table::{bytes, render};
 pub use why::{CostReport, FactorReport, Size, ThroughReport, WhyReport, explain};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use tpc_ir::{Bindings, Graph, Op, Place, RANK, Sharding, Value};
 use tpc_passes::memory::{Footprint, Traffic, footprints, traffic};
 
 use crate::diag::{Diagnostic, Severity};
-use crate::pipeline::Compiled;
+use crate::lint::{Plan, findings};
+use crate::pipeline::{Compiled, Considered};
 use crate::placement::{DeviceKind, Placement};
 
 /// The object that `plan --format json` prints. Keys may be added, never changed.
@@ -54,6 +55,8 @@ pub struct PlanReport {
     /// Why the tensors asked about are split as they are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<WhyReport>,
+    /// The ways to divide the model that `auto` compared; empty for any other mode.
+    pub considered: Vec<ConsideredReport>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -94,6 +97,8 @@ pub struct DeviceReport {
     pub state_bytes: u64,
     /// Intermediate values of the largest batch at their peak.
     pub compute_bytes: u64,
+    /// Of these, what copies and collectives have brought, at its own peak.
+    pub staging_bytes: u64,
     /// All of it.
     pub total_bytes: u64,
     /// The device's memory, where the topology says it.
@@ -113,6 +118,9 @@ pub struct TensorReport {
     pub place: String,
     /// How it is divided.
     pub sharding: ShardingReport,
+    /// Whether the place is a group of several devices.
+    #[serde(skip)]
+    pub group: bool,
     /// `weight` or `state`.
     pub kind: &'static str,
     /// The layer it belongs to.
@@ -241,11 +249,16 @@ fn mirrored(compiled: &Compiled) -> MirroredReport {
         }
     }
     let mut out = MirroredReport::default();
+    let mut seen = BTreeSet::new();
     for (_, v) in compiled.weights() {
         let data = compiled.sharded.value(v);
         let Op::Weight(w) = compiled.sharded.def_op(v) else {
             continue;
         };
+        // A weight that several stages use is told once.
+        if !seen.insert(w.tensor.as_str()) {
+            continue;
+        }
         let once = data.ty.bytes(&batch).unwrap_or(0);
         let extra = held
             .get(w.tensor.as_str())
@@ -258,6 +271,39 @@ fn mirrored(compiled: &Compiled) -> MirroredReport {
         *cause += extra;
     }
     out
+}
+
+/// A way to divide the model that `auto` compared with others.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConsideredReport {
+    /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
+    pub name: String,
+    /// One token.
+    pub decode_us: f64,
+    /// One largest batch.
+    pub prefill_us: f64,
+    /// Bytes of weights, caches and states on the fullest device.
+    pub fullest_bytes: u64,
+    /// Whether that fits, as far as the topology says what there is.
+    pub fits: bool,
+    /// Microseconds per decoded token, prompts and memory weighted in: what was compared.
+    pub cost_us: f64,
+    /// Whether this is the one.
+    pub chosen: bool,
+}
+
+impl From<&Considered> for ConsideredReport {
+    fn from(c: &Considered) -> ConsideredReport {
+        ConsideredReport {
+            name: c.name.clone(),
+            decode_us: c.estimate.decode_us,
+            prefill_us: c.estimate.prefill_us,
+            fullest_bytes: c.fullest,
+            fits: c.fits,
+            cost_us: c.cost,
+            chosen: c.chosen,
+        }
+    }
 }
 
 /// The search behind the choice.
@@ -307,6 +353,18 @@ pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
     }
 }
 
+/// A place as scripts see it: `tp0`, `host`, or the device's name.
+fn place_name(graph: &Graph, place: Place) -> String {
+    match place {
+        Place::Device(d) => graph.device(d).name.clone(),
+        Place::Group(g) => match graph.group(g).devices.as_slice() {
+            [one] => graph.device(*one).name.clone(),
+            _ => place.to_string(),
+        },
+        Place::Host => place.to_string(),
+    }
+}
+
 /// Puts the report of a plan together.
 pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
     let batch = compiled.memory_batch();
@@ -318,6 +376,7 @@ pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanRep
             kv,
             state,
             compute,
+            staging,
         } = p;
         DeviceReport {
             name,
@@ -326,6 +385,7 @@ pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanRep
             kv_bytes: kv,
             state_bytes: state,
             compute_bytes: compute,
+            staging_bytes: staging,
             total_bytes: p.total(),
             capacity_bytes: capacity.map(|c| c as u64),
         }
@@ -358,7 +418,13 @@ pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanRep
     let tensors = tensors(compiled);
     let used: u64 = compiled
         .weights()
-        .map(|(_, v)| compiled.sharded.value(v).ty.bytes(&batch).unwrap_or(0))
+        .filter_map(|(_, v)| match compiled.sharded.def_op(v) {
+            Op::Weight(w) => Some((w.tensor.as_str(), v)),
+            _ => None,
+        })
+        .collect::<BTreeMap<&str, Value>>()
+        .into_values()
+        .map(|v| compiled.sharded.value(v).ty.bytes(&batch).unwrap_or(0))
         .sum();
     let bytes = compiled.size.bytes;
     let mirrored = mirrored(compiled);
@@ -376,11 +442,7 @@ pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanRep
             unused_bytes: bytes.saturating_sub(used),
         },
         verdict: "ok",
-        split_mode: if compiled.request.devices.len() > 1 {
-            "tensor"
-        } else {
-            "none"
-        },
+        split_mode: compiled.mode.name(),
         devices,
         host,
         tensors,
@@ -401,9 +463,14 @@ pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanRep
             optimal: choice.optimal,
         },
         why: Vec::new(),
+        considered: compiled.considered.iter().map(Into::into).collect(),
         diagnostics: Vec::new(),
     };
-    out.diagnostics = findings::findings(compiled, &out);
+    out.diagnostics = findings(&Plan {
+        placement,
+        compiled,
+        report: &out,
+    });
     if out
         .diagnostics
         .iter()
@@ -423,8 +490,9 @@ fn tensors(compiled: &Compiled) -> Vec<TensorReport> {
             name: name.to_owned(),
             dtype: data.ty.dtype.name(),
             ne: std::array::from_fn(|i| data.ty.dims[i].eval(&batch).unwrap_or(0)),
-            place: data.place.to_string(),
+            place: place_name(graph, data.place),
             sharding: sharding_report(graph, v),
+            group: graph.ranks(data.place) > 1,
             kind,
             layer,
         }

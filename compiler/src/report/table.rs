@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::kinds::{layer_kinds, shape};
+use super::kinds::{layer_kinds, shape, split};
 use super::{DeviceReport, PlanReport};
 
 /// `4.58 GiB`.
@@ -170,10 +170,6 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
             ],
         );
         for x in &report.tensors {
-            let split = x
-                .sharding
-                .axis
-                .map_or_else(|| "mirrored".to_owned(), |a| format!("axis {a}"));
             let show = |r: &[u64; 2]| format!("{}+{}", r[0], r[1]);
             let ranges = match &x.sharding.ranges {
                 super::Ranges::Single(r) => r.iter().map(show).collect::<Vec<_>>().join(" "),
@@ -187,7 +183,7 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
                 x.name.clone(),
                 x.dtype.to_owned(),
                 shape(&x.ne),
-                split,
+                split(x),
                 ranges,
             ]);
         }

@@ -11,7 +11,7 @@ use tpc_passes::plan::{Cost, FactorFacts, Forbidden, Granules, Refusal};
 use super::table::{bytes, span};
 
 /// The name of a weight or state; of another value its own, or its number where it has none.
-pub(super) fn name(graph: &Graph, v: Value) -> String {
+pub(crate) fn name(graph: &Graph, v: Value) -> String {
     match graph.def_op(v) {
         Op::Weight(w) => w.tensor.clone(),
         Op::State(s) => s.name.clone(),
@@ -21,14 +21,14 @@ pub(super) fn name(graph: &Graph, v: Value) -> String {
 }
 
 /// `[64, 6*n_tokens]`: trailing sizes of 1 are left out.
-pub(super) fn sizes(dims: &[Dim; RANK]) -> String {
+pub(crate) fn sizes(dims: &[Dim; RANK]) -> String {
     let rank = dims.iter().rposition(|d| !d.is_one()).map_or(1, |i| i + 1);
     let sizes: Vec<String> = dims[..rank].iter().map(ToString::to_string).collect();
     format!("[{}]", sizes.join(", "))
 }
 
 /// `axis 1 (major of 3 factors, segment 2 of 3)`.
-pub(super) fn place(t: &Through) -> String {
+pub(crate) fn place(t: &Through) -> String {
     let mut out = format!("axis {}", t.axis);
     let mut more = Vec::new();
     match (t.position, t.factors) {
@@ -47,7 +47,7 @@ pub(super) fn place(t: &Through) -> String {
 }
 
 /// The factors of an axis, `8(f3)·128(f7) + 8(f3)·64(f9)` with a summand per segment; empty for an axis of one index.
-pub(super) fn axis(factors: &Factors, segments: &[Term], axis: usize) -> String {
+pub(crate) fn axis(factors: &Factors, segments: &[Term], axis: usize) -> String {
     let factor = |l: &Var| {
         let size = factors.space.size(*l);
         match size.as_const() {
@@ -70,7 +70,7 @@ pub(super) fn axis(factors: &Factors, segments: &[Term], axis: usize) -> String 
 }
 
 /// Where ranges may end.
-pub(super) fn granule(g: &Granules) -> String {
+pub(crate) fn granule(g: &Granules) -> String {
     match (g.hard, g.soft) {
         (Some(1), _) => "ranges may end anywhere".to_owned(),
         (Some(n), false) => format!("ranges end at multiples of {n}"),
@@ -83,7 +83,7 @@ pub(super) fn granule(g: &Granules) -> String {
 }
 
 /// An instruction as people know it: `` `rope` of Qcur-0 (layer 0) ``.
-pub(super) fn inst(graph: &Graph, i: Inst) -> String {
+pub(crate) fn inst(graph: &Graph, i: Inst) -> String {
     let data = graph.inst(i);
     let op = match &data.op {
         Op::Opaque(o) => o.name.as_str(),
@@ -100,7 +100,7 @@ pub(super) fn inst(graph: &Graph, i: Inst) -> String {
 }
 
 /// What forbids splitting a factor.
-pub(super) fn forbidden(graph: &Graph, facts: &FactorFacts, f: &Forbidden) -> String {
+pub(crate) fn forbidden(graph: &Graph, facts: &FactorFacts, f: &Forbidden) -> String {
     match &f.reason {
         Refusal::Whole(i) => {
             let mut out = inst(graph, *i);
@@ -154,7 +154,7 @@ pub(super) fn forbidden(graph: &Graph, facts: &FactorFacts, f: &Forbidden) -> St
 }
 
 /// Layers, `None` standing for what comes before the first and after the last.
-pub(super) fn layers(all: &[Option<u32>]) -> String {
+pub(crate) fn layers(all: &[Option<u32>]) -> String {
     let inside: Vec<u32> = all.iter().copied().flatten().collect();
     let outside = inside.len() < all.len();
     match (inside.as_slice(), outside) {
@@ -180,7 +180,7 @@ fn per_device(all: &[f64]) -> String {
 }
 
 /// `12.1 µs per token, 340.0 µs per prompt batch, 2 × 12.0 MiB; price 14.2`.
-pub(super) fn cost(c: &Cost) -> String {
+pub(crate) fn cost(c: &Cost) -> String {
     format!(
         "{:.1} µs per token, {:.1} µs per prompt batch, {} of weights and states; price {:.2}",
         c.decode_us,
@@ -191,7 +191,7 @@ pub(super) fn cost(c: &Cost) -> String {
 }
 
 /// `text` in lines of at most `width` columns; all but the first are indented by `indent`.
-pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> String {
+pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut out = String::new();
     for line in text.lines() {
         let own = line.len() - line.trim_start().len();

@@ -1,7 +1,7 @@
 //! Copies between the host and a group: each device fetches its own part; the host puts a split value together. Between
 //! groups, each device puts the value together and keeps its part.
 
-use tpc_ir::op::{Concat, Copy, Reshape};
+use tpc_ir::op::{Concat, Copy, Reshape, Slice};
 use tpc_ir::{AxisTree, ClassRef, Dim, InstData, Place, RANK, Run, Sharding, TensorType, Value};
 
 use super::runs::{within, without};
@@ -89,10 +89,8 @@ impl Lowering<'_> {
         }
         for axis in 0..RANK {
             if sharding.axes[axis].is_some() {
-                let runs = sharding
-                    .runs(axis, &ty.dims[axis], classes, rank)
-                    .ok_or_else(rebase)?;
-                v = self.select(data, rank, v, axis, &runs, place)?;
+                let tree = sharding.tree(axis, &ty.dims[axis]);
+                v = self.cut_axis(data, rank, axis, &tree, v, place)?;
             }
         }
         Ok(v)
@@ -142,33 +140,83 @@ impl Lowering<'_> {
             ),
             None => (axis, tree),
         };
+        let mut parts = self.map[source.index()].clone();
+        if let Some(at) = &isolated {
+            for (rank, part) in parts.iter_mut().enumerate() {
+                let local = tree.local_size(&from.classes, rank).ok_or_else(rebase)?;
+                let dims = at.dims(local);
+                let place = self.out.value(*part).place;
+                *part = self.push(data, rank, Reshape { dims }.into(), vec![*part], place)?;
+            }
+        }
+        let whole = self.gather_axis(data, axis, &tree, &parts, to)?;
+        if isolated.is_some() {
+            return self.push(
+                data,
+                0,
+                Reshape {
+                    dims: ty.dims.clone(),
+                }
+                .into(),
+                vec![whole],
+                to,
+            );
+        }
+        Ok(whole)
+    }
+
+    /// Brings an axis together on `to` of which each device holds its part.
+    fn gather_axis(
+        &mut self,
+        data: &InstData,
+        axis: usize,
+        tree: &AxisTree,
+        parts: &[Value],
+        to: Place,
+    ) -> Result<Value, LowerError> {
+        let classes = &self.from.classes;
+        let name = self.name(data);
+        let rebase = || LowerError::Rebase {
+            op: "copy",
+            value: name.clone(),
+            rank: 0,
+        };
+        if let (AxisTree::Sum(segments), None) = (tree, tree.runs(classes, 0)) {
+            // Sizes known only at run time: segment by segment.
+            let mut wholes = Vec::new();
+            let mut at = vec![Dim::ZERO; parts.len()];
+            for segment in segments {
+                let mut local = Vec::new();
+                for (rank, &part) in parts.iter().enumerate() {
+                    let len = segment.local_size(classes, rank).ok_or_else(rebase)?;
+                    let next = at[rank].checked_add(&len).ok_or_else(rebase)?;
+                    let start = std::mem::replace(&mut at[rank], next);
+                    let axis = axis as u64;
+                    let place = self.out.value(part).place;
+                    let slice = Slice { axis, start, len };
+                    local.push(self.push(data, rank, slice.into(), vec![part], place)?);
+                }
+                wholes.push(self.gather_axis(data, axis, segment, &local, to)?);
+            }
+            return self.push(data, 0, Concat { axis: axis as u64 }.into(), wholes, to);
+        }
+        if !tree.is_split() {
+            let first = parts[0];
+            if self.out.value(first).place == to {
+                return Ok(first);
+            }
+            return self.push(data, 0, Copy.into(), vec![first], to);
+        }
         let mut pieces: Vec<(Run, Value)> = Vec::new();
-        for rank in 0..self.map[source.index()].len() {
-            let runs = tree.runs(&from.classes, rank).ok_or_else(rebase)?;
+        for (rank, &part) in parts.iter().enumerate() {
+            let runs = tree.runs(classes, rank).ok_or_else(rebase)?;
             // Segments that are not split come from the first device.
             let sent: Vec<Run> = pieces.iter().map(|(r, _)| *r).collect();
-            let owned = without(
-                &tree.owned_runs(&from.classes, rank).ok_or_else(rebase)?,
-                &sent,
-            );
+            let owned = without(&tree.owned_runs(classes, rank).ok_or_else(rebase)?, &sent);
             if owned.is_empty() {
                 continue;
             }
-            let mut part = self.part(source, rank);
             let place = self.out.value(part).place;
-            if let Some(at) = &isolated {
-                let local = Dim::constant(tpc_ir::sharding::runs_len(&runs));
-                part = self.push(
-                    data,
-                    rank,
-                    Reshape {
-                        dims: at.dims(local),
-                    }
-                    .into(),
-                    vec![part],
-                    place,
-                )?;
-            }
             let sent = self.select(data, rank, part, axis, &within(&runs, &owned), place)?;
             let arrived = if place == to {
                 sent
@@ -187,26 +235,62 @@ impl Lowering<'_> {
         }
         // The pieces are put in order.
         pieces.sort_by_key(|(r, _)| r.start);
-        let whole = match pieces.as_slice() {
-            [(_, one)] => *one,
+        match pieces.as_slice() {
+            [(_, one)] => Ok(*one),
             _ => {
                 let pieces = pieces.into_iter().map(|(_, v)| v).collect();
-                self.push(data, 0, Concat { axis: axis as u64 }.into(), pieces, to)?
+                self.push(data, 0, Concat { axis: axis as u64 }.into(), pieces, to)
             }
-        };
-        if isolated.is_some() {
-            return self.push(
-                data,
-                0,
-                Reshape {
-                    dims: ty.dims.clone(),
-                }
-                .into(),
-                vec![whole],
-                to,
-            );
         }
-        Ok(whole)
+    }
+
+    /// Cuts the part of rank `rank` out of an axis of a whole value on `place`.
+    fn cut_axis(
+        &mut self,
+        data: &InstData,
+        rank: usize,
+        axis: usize,
+        tree: &AxisTree,
+        v: Value,
+        place: Place,
+    ) -> Result<Value, LowerError> {
+        let classes = &self.from.classes;
+        if let Some(runs) = tree.runs(classes, rank) {
+            return self.select(data, rank, v, axis, &runs, place);
+        }
+        let name = self.name(data);
+        let rebase = || LowerError::Rebase {
+            op: data.op.name(),
+            value: name.clone(),
+            rank,
+        };
+        let AxisTree::Sum(segments) = tree else {
+            return if tree.is_split() {
+                Err(rebase())
+            } else {
+                Ok(v)
+            };
+        };
+        let mut parts = Vec::new();
+        let mut start = Dim::ZERO;
+        for segment in segments {
+            let len = segment.size().ok_or_else(rebase)?;
+            let next = start.checked_add(&len).ok_or_else(rebase)?;
+            let slice = Slice {
+                axis: axis as u64,
+                start: std::mem::replace(&mut start, next),
+                len,
+            };
+            let whole = self.push(data, rank, slice.into(), vec![v], place)?;
+            parts.push(self.cut_axis(data, rank, axis, segment, whole, place)?);
+        }
+        self.push(
+            data,
+            rank,
+            Concat { axis: axis as u64 }.into(),
+            parts,
+            place,
+        )
     }
 }
 

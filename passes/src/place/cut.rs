@@ -11,7 +11,7 @@ use petgraph::visit::EdgeRef;
 use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Value};
 
 use super::Homes;
-use crate::plan::{Link, Topology, Work, Workload};
+use crate::plan::{Link, Topology, Workload};
 
 /// Where an instruction may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub(super) enum Side {
 pub(super) struct Transfers {
     other: Place,
     link: Link,
-    /// Bytes per second and operations per second of the other place, and of a home.
-    speeds: [(f64, f64); 2],
+    /// Operations per second of the other place, and of a home.
+    flops: [f64; 2],
     batches: [(Bindings, f64); 2],
 }
 
@@ -50,16 +50,14 @@ impl Transfers {
             Place::Host | Place::Group(_) => topology.host_link,
         };
         // An op at home is shared by the devices of its stage at best.
-        let stage = homes.stages.iter().map(|stage| {
-            let sum = |f: &dyn Fn(usize) -> f64| stage.iter().map(|&d| f(d)).sum::<f64>();
-            (sum(&|d| device(d).bandwidth), sum(&|d| device(d).flops))
-        });
-        let home = stage.fold((1.0, 1.0), |a: (f64, f64), b| (a.0.max(b.0), a.1.max(b.1)));
+        let stage = homes.stages.iter();
+        let stage = stage.map(|stage| stage.iter().map(|&d| device(d).flops).sum());
+        let home = stage.fold(1.0, f64::max);
         let prompt = Workload::PROMPT_WEIGHT / workload.ubatch();
         Transfers {
             other,
             link,
-            speeds: [(there.bandwidth, there.flops), home],
+            flops: [there.flops, home],
             batches: [(workload.decode, 1.0), (workload.prefill, prompt)],
         }
     }
@@ -69,7 +67,7 @@ impl Transfers {
         let ty = &graph.value(v).ty;
         let us = self.batches.iter().map(|(batch, weight)| {
             let bytes = ty.bytes(batch).unwrap_or(u64::MAX) as f64;
-            weight * (self.link.latency_us + bytes / self.link.bandwidth * 1e6)
+            weight * (self.link.latency_us.min(ENQUEUE_US) + bytes / self.link.bandwidth * 1e6)
         });
         nanoseconds(us.sum())
     }
@@ -80,14 +78,12 @@ impl Transfers {
         if data.op.is_layout() || matches!(data.op, Op::Slice(_)) {
             return [0; 2];
         }
-        self.speeds.map(|(bandwidth, flops)| {
+        // What was just computed is still in caches: its traffic does not count.
+        self.flops.map(|flops| {
             let us = self.batches.iter().map(|(batch, weight)| {
                 let bytes = |v: &Value| graph.value(*v).ty.bytes(batch).unwrap_or(u64::MAX) as f64;
-                let work = Work {
-                    flops: data.results.iter().map(bytes).sum::<f64>() / 4.0,
-                    bytes: data.operands.iter().chain(&data.results).map(bytes).sum(),
-                };
-                weight * (work.flops / flops).max(work.bytes / bandwidth) * 1e6
+                let elements = data.results.iter().map(bytes).sum::<f64>() / 4.0;
+                weight * elements / flops * 1e6
             });
             nanoseconds(us.sum())
         })
@@ -98,6 +94,9 @@ impl Transfers {
 fn nanoseconds(us: f64) -> u64 {
     (us * 1e3).clamp(0.0, 3.6e12) as u64
 }
+
+/// What one more copy costs beside others that cross the link together, and share its latency.
+const ENQUEUE_US: f64 = 1.0;
 
 /// Beyond every sum of costs.
 const FORBIDDEN: u64 = 1 << 60;

@@ -206,10 +206,14 @@ fn run(
         let mut result = Pending::None;
         if active != ActiveRoles::default() || any_pending {
             let rule = &factors.rules[inst.index()];
-            result = match if active.norm {
-                let waiting: Vec<usize> = (0..states.len())
+            let all_waiting = || -> Vec<usize> {
+                (0..states.len())
                     .filter(|&i| states[i].pending != Pending::None)
-                    .collect();
+                    .collect()
+            };
+            let lands_split = data.results.iter().any(|&v| split(v));
+            result = match if active.norm {
+                let waiting = all_waiting();
                 if waiting.is_empty() {
                     Ok(Pending::None)
                 } else {
@@ -218,6 +222,13 @@ fn run(
             } else {
                 pending_result(rule, &states, active)
             } {
+                // A sum that is still pending cannot be split.
+                Ok(p) if p != Pending::None && lands_split && any_pending => {
+                    for i in all_waiting() {
+                        must.insert(producer(graph, data.operands[i], &inside));
+                    }
+                    p
+                }
                 Ok(p) => p,
                 Err(waiting) => {
                     for i in waiting {
@@ -240,6 +251,10 @@ fn run(
         for &v in &data.results {
             if result != Pending::None {
                 if split(v) {
+                    if any_pending {
+                        // Told once more when the operands are whole.
+                        continue;
+                    }
                     return Err(Clash::PendingAndSplit(v));
                 }
                 let escapes = users.is_output(v) || users.of(v).iter().any(|&u| !inside(u));

@@ -8,7 +8,7 @@ use tpc_ir::{Dim, Op, Value};
 use super::random::{Builder, Fate, Verdict, d, judge, plan_and_run, split_and_run};
 
 /// A graph of real values `[n, m, n_tokens]` made by random ops from one another, from weights and from inputs.
-fn random_graph(b: &mut Builder) -> Value {
+pub(crate) fn random_graph(b: &mut Builder) -> Value {
     let mut pool: Vec<Value> = Vec::new();
     let sizes = [2, 3, 4, 6, 8];
     for _ in 0..2 {

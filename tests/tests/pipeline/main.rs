@@ -3,12 +3,15 @@
 mod alike;
 mod captures;
 mod catalogue;
+mod copies;
 mod decoding;
 mod goldens;
 mod graphs;
 mod headers;
 mod hostile;
 mod kv_types;
+mod lints;
+mod placements;
 mod random;
 mod recurrent;
 mod router;

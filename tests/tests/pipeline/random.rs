@@ -358,7 +358,16 @@ pub(crate) fn split_by(
 ///
 /// # Panics
 /// When the plan cannot be carried out, does not verify, or gives other numbers.
-pub(crate) fn plan_and_run(mut b: Builder, out: Value) -> usize {
+pub(crate) fn plan_and_run(b: Builder, out: Value) -> usize {
+    plan_and_run_with(b, out, |_, _| ())
+}
+
+/// [`plan_and_run`] with something else asked for.
+pub(crate) fn plan_and_run_with(
+    mut b: Builder,
+    out: Value,
+    change: impl FnOnce(&mut Builder, &mut PlanRequest),
+) -> usize {
     b.finish(out);
     verify(&b.graph).expect("the generator makes valid graphs");
     let devices = b.rng.range(2, 8) as usize;
@@ -378,6 +387,7 @@ pub(crate) fn plan_and_run(mut b: Builder, out: Value) -> usize {
                 .collect(),
         );
     }
+    change(&mut b, &mut request);
     let Planned {
         graph,
         factors,

@@ -1,9 +1,5 @@
-//! What the user asks for: devices, shares, cache types, batch sizes.
+//! The devices and their shares.
 
-use tpc_ir::DType;
-use tpc_passes::plan::Topology;
-
-use crate::arch::CACHE_TYPES;
 use crate::diag::Diagnostic;
 
 /// What runs a device's program.
@@ -115,82 +111,6 @@ pub fn parse_tensor_split(text: &str, devices: usize) -> Result<Vec<f64>, Diagno
     let mut shares = shares;
     shares.resize(devices, 0.0);
     Ok(shares)
-}
-
-/// How a model is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SplitMode {
-    /// The planner decides.
-    Auto,
-    /// Everything on the first device.
-    None,
-    /// Tensors are split.
-    Tensor,
-}
-
-impl SplitMode {
-    /// The option's word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SplitMode::Auto => "auto",
-            SplitMode::None => "none",
-            SplitMode::Tensor => "tensor",
-        }
-    }
-}
-
-/// Everything that a plan is asked for.
-#[derive(Clone, Debug)]
-pub struct Placement {
-    /// The devices.
-    pub devices: Vec<DeviceSpec>,
-    /// The machine.
-    pub topology: Topology,
-    /// How the model is divided.
-    pub split_mode: SplitMode,
-    /// The devices' shares; `None` for shares by bandwidth.
-    pub tensor_split: Option<Vec<f64>>,
-    /// Element type of the K cache.
-    pub cache_type_k: DType,
-    /// Element type of the V cache.
-    pub cache_type_v: DType,
-    /// Cells of the KV cache; `None` for the model's context.
-    pub ctx_size: Option<u64>,
-    /// Largest batch of tokens.
-    pub ubatch_size: u64,
-    /// Sequences at once.
-    pub parallel: u64,
-}
-
-impl Placement {
-    /// The plain placement on these devices: default topology, f16 caches, the model's context, batches of 512.
-    pub fn on(devices: Vec<DeviceSpec>) -> Placement {
-        Placement {
-            devices,
-            topology: Topology::default(),
-            split_mode: SplitMode::Tensor,
-            tensor_split: None,
-            cache_type_k: DType::F16,
-            cache_type_v: DType::F16,
-            ctx_size: None,
-            ubatch_size: 512,
-            parallel: 1,
-        }
-    }
-}
-
-/// Reads a cache type.
-///
-/// # Errors
-/// [`Diagnostic`] TPC0400 for a type that caches cannot have.
-pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
-    DType::from_name(text)
-        .filter(|t| CACHE_TYPES.contains(t))
-        .ok_or_else(|| {
-            let known: Vec<&str> = CACHE_TYPES.iter().map(|t| t.name()).collect();
-            Diagnostic::error("TPC0400", option, format!("`{text}` is not a cache type"))
-                .help(known.join(", "))
-        })
 }
 
 #[cfg(test)]

@@ -1,7 +1,13 @@
 //! From a model file to verified programs.
 
+mod modes;
+mod size;
+
+pub use modes::Considered;
+pub use size::{CacheSizes, ModelSize};
+
 use tpc_ir::verify::VerifyError;
-use tpc_ir::{Bindings, Graph, Op, Place, Symbol, Window};
+use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
 use tpc_passes::lower::lower;
 use tpc_passes::memory::footprints;
 use tpc_passes::plan::{Choice, PlanRequest, Planned, Workload, estimate, plan};
@@ -10,8 +16,10 @@ use tpc_passes::shard::shard;
 use crate::arch::{self, LowerOptions, Lowered, Summary};
 use crate::capture::Captured;
 use crate::diag::Diagnostic;
-use crate::gguf::{GgufFile, TensorInfo};
-use crate::placement::{Placement, SplitMode};
+use crate::gguf::GgufFile;
+use crate::placement::{Placement, Settled, SplitMode};
+
+use modes::Way;
 
 pub use tpc_passes::plan::Estimate;
 
@@ -20,6 +28,12 @@ pub use tpc_passes::plan::Estimate;
 pub struct Compiled {
     /// The model's graph and what its header says.
     pub model: Lowered,
+    /// How it is divided.
+    pub mode: SplitMode,
+    /// The ways to divide it that were compared, the chosen one included; none where the user says which.
+    pub considered: Vec<Considered>,
+    /// Where its parts live.
+    pub settled: Settled,
     /// What the planner was asked for.
     pub request: PlanRequest,
     /// Factors and choice.
@@ -34,71 +48,6 @@ pub struct Compiled {
     pub size: ModelSize,
     /// Estimated times.
     pub estimate: Estimate,
-}
-
-/// How large a model is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModelSize {
-    /// Elements of all its tensors.
-    pub params: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-impl ModelSize {
-    /// The size that a file's header states.
-    fn of_file(file: &GgufFile) -> ModelSize {
-        let header = file.header();
-        ModelSize {
-            params: header.tensors().iter().map(TensorInfo::elements).sum(),
-            bytes: u64::try_from(header.data_bytes()).unwrap_or(u64::MAX),
-        }
-    }
-
-    /// The size of a graph's weights.
-    fn of_graph(graph: &Graph) -> ModelSize {
-        let batch = Bindings::default();
-        let mut out = ModelSize {
-            params: 0,
-            bytes: 0,
-        };
-        for (_, inst) in graph.insts() {
-            if let Op::Weight(_) = inst.op {
-                let ty = &graph.value(inst.results[0]).ty;
-                let elements = ty.elements().and_then(|n| n.as_const()).unwrap_or(0);
-                out.params = out.params.saturating_add(elements);
-                out.bytes = out.bytes.saturating_add(ty.bytes(&batch).unwrap_or(0));
-            }
-        }
-        out
-    }
-}
-
-/// Cells of the KV caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheSizes {
-    /// Of layers that attend to everything.
-    pub n_ctx: u64,
-    /// Of layers with a sliding window.
-    pub n_ctx_swa: u64,
-}
-
-impl CacheSizes {
-    /// The sizes for a context: layers with a window keep its tokens per sequence and a batch more,
-    /// in steps of 256 as the usual engine does.
-    pub fn new(n_ctx: u64, window: Option<Window>, ubatch: u64, parallel: u64) -> CacheSizes {
-        let swa = window.map_or(n_ctx, |w| {
-            let cells = w.tokens().saturating_mul(parallel).saturating_add(ubatch);
-            cells
-                .checked_next_multiple_of(256)
-                .unwrap_or(n_ctx)
-                .min(n_ctx)
-        });
-        CacheSizes {
-            n_ctx,
-            n_ctx_swa: swa,
-        }
-    }
 }
 
 /// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
@@ -191,24 +140,26 @@ fn compile_graph(
     placement: &Placement,
 ) -> Result<Compiled, Vec<Diagnostic>> {
     verified("model", &model.graph)?;
-    let mut devices: Vec<String> = placement.devices.iter().map(|d| d.name.clone()).collect();
-    if placement.split_mode == SplitMode::None {
-        devices.truncate(1);
-    }
     let workload = Workload::new(
         caches.n_ctx,
         caches.n_ctx_swa,
         placement.ubatch_size,
         placement.parallel,
     );
-    let mut request = PlanRequest::new(placement.topology.clone(), workload, devices);
-    request.tensor_split = placement
-        .tensor_split
-        .clone()
-        .filter(|_| request.devices.len() > 1);
+    let (way, considered) = modes::choose(&model, &workload, caches, placement)?;
+    let Way {
+        mode,
+        settled,
+        mut request,
+        ..
+    } = way;
     let mut divided = divide(&model.graph, &request)?;
     for price in Workload::SCARCE_MEMORY {
-        if fits(&divided.programs, &request, &memory_batch(&request, caches)) {
+        if fits(
+            &divided.programs,
+            &request,
+            &memory_batch(&workload, caches),
+        ) {
             break;
         }
         request.memory_price = price;
@@ -222,6 +173,9 @@ fn compile_graph(
     let estimate = estimate(&planned, &sharded, &request);
     Ok(Compiled {
         model,
+        mode,
+        considered,
+        settled,
         request,
         planned,
         sharded,
@@ -239,13 +193,14 @@ struct Divided {
     programs: Graph,
 }
 
-fn divide(graph: &Graph, request: &PlanRequest) -> Result<Divided, Vec<Diagnostic>> {
-    let internal = |e: String| {
-        vec![
-            Diagnostic::error("TPC0390", &graph.name, e)
-                .help("this is a fault of tpc; please report it"),
-        ]
-    };
+/// A fault of tpc's own.
+fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
+    let d = Diagnostic::error("TPC0390", &graph.name, e.to_string());
+    vec![d.help("this is a fault of tpc; please report it")]
+}
+
+/// A plan and its sharded graph.
+fn sharded(graph: &Graph, request: &PlanRequest) -> Result<(Planned, Graph), Vec<Diagnostic>> {
     let planned = plan(graph, request);
     verified("placed", &planned.graph)?;
     let Planned {
@@ -257,9 +212,14 @@ fn divide(graph: &Graph, request: &PlanRequest) -> Result<Divided, Vec<Diagnosti
         ..
     } = &planned;
     let sharded =
-        shard(graph, factors, analysis, users, choice).map_err(|e| internal(e.to_string()))?;
+        shard(graph, factors, analysis, users, choice).map_err(|e| internal(graph, &e))?;
+    Ok((planned, sharded))
+}
+
+fn divide(graph: &Graph, request: &PlanRequest) -> Result<Divided, Vec<Diagnostic>> {
+    let (planned, sharded) = sharded(graph, request)?;
     verified("sharded", &sharded)?;
-    let programs = lower(&sharded).map_err(|e| internal(e.to_string()))?;
+    let programs = lower(&sharded).map_err(|e| internal(graph, &e))?;
     verified("programs", &programs)?;
     Ok(Divided {
         planned,
@@ -271,20 +231,24 @@ fn divide(graph: &Graph, request: &PlanRequest) -> Result<Divided, Vec<Diagnosti
 /// Whether every device has the memory for its program, as far as the topology says what it has.
 fn fits(programs: &Graph, request: &PlanRequest, batch: &Bindings) -> bool {
     let capacity = |i: usize| request.topology.device(i).memory;
-    if (0..request.devices.len()).all(|i| capacity(i).is_none()) {
+    let devices = (0..request.devices.len()).map(capacity);
+    if devices
+        .chain([request.topology.host.memory])
+        .all(|c| c.is_none())
+    {
         return true;
     }
     let prints = footprints(programs, batch);
     prints.iter().all(|(place, print)| match place {
         Place::Device(d) => capacity(d.index()).is_none_or(|c| print.total() as f64 <= c),
-        Place::Host | Place::Group(_) => true,
+        Place::Host => (request.topology.host.memory).is_none_or(|c| print.total() as f64 <= c),
+        Place::Group(_) => true,
     })
 }
 
 /// The largest batch of a prompt, with a full cache.
-fn memory_batch(request: &PlanRequest, caches: CacheSizes) -> Bindings {
-    request
-        .workload
+fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
+    workload
         .prefill
         .with(Symbol::NKv, caches.n_ctx)
         .with(Symbol::NKvSwa, caches.n_ctx_swa)
@@ -315,7 +279,7 @@ impl Compiled {
 
     /// The largest batch of a prompt, with a full cache: what memory is sized for.
     pub fn memory_batch(&self) -> Bindings {
-        memory_batch(&self.request, self.caches)
+        memory_batch(&self.request.workload, self.caches)
     }
 
     /// The choice of splits.

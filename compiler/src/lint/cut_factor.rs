@@ -1,0 +1,57 @@
+//! Ops whose operands and results must be whole because they cut a factor.
+
+use tpc_ir::CodeDoc;
+use tpc_passes::factors::{cut_reshape, through};
+
+use super::{Lint, Plan};
+use crate::diag::Diagnostic;
+use crate::report::words;
+
+/// The lint.
+pub(super) const LINT: Lint = Lint {
+    doc: CodeDoc {
+        code: "TPC0304",
+        title: "an op cuts a factor",
+        doc: "A reshape or slice of the model's graph ends inside a factor, so its operands and results must be whole on\n\
+              every device. The message names the op and the factor.\n\
+              Example: heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.\n\
+              Cure: reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32.",
+    },
+    check,
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let planned = &plan.compiled.planned;
+    let (graph, factors) = (&planned.graph, &planned.factors);
+    for (inst, cut) in &factors.opaque {
+        let data = graph.inst(*inst);
+        let name = data
+            .results
+            .first()
+            .map_or_else(String::new, |&v| words::name(graph, v));
+        let Some(found) = cut_reshape(graph, factors, *inst) else {
+            let message = format!("`{}` {cut}", data.op.name());
+            out.push(Diagnostic::warning("TPC0304", name, message));
+            continue;
+        };
+        let at = through(&planned.analysis, found.factor);
+        let at = at.first().map_or_else(String::new, |t| {
+            format!(" ({} of {})", words::place(t), words::name(graph, t.value))
+        });
+        let message = format!(
+            "`reshape` of {} to {} cuts a factor of {}{at} at {}, so both stay whole on every device",
+            words::name(graph, data.operands[0]),
+            words::sizes(&graph.value(data.results[0]).ty.dims),
+            factors.space.size(found.factor),
+            found.at,
+        );
+        let warning = Diagnostic::warning("TPC0304", name, message);
+        out.push(match &found.instead {
+            Some(dims) => warning.help(format!(
+                "reshape to {}: its axes end where the factors do",
+                words::sizes(dims)
+            )),
+            None => warning,
+        });
+    }
+}

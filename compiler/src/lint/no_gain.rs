@@ -1,0 +1,44 @@
+//! Splits that cost more than they gain.
+
+use tpc_ir::CodeDoc;
+
+use super::{Lint, Plan};
+use crate::diag::Diagnostic;
+use crate::placement::SplitMode;
+
+/// The lint.
+pub(super) const LINT: Lint = Lint {
+    doc: CodeDoc {
+        code: "TPC0309",
+        title: "one device would be as fast",
+        doc: "By the estimate, a token takes no less time on all devices than the whole model would on the first one, and\n\
+              the first one has the memory for it, as far as the topology says. The collectives (or the host) cost more\n\
+              than sharing the work gains.\n\
+              Example: a model of 100 MB on 8 devices.\n\
+              Cure: `-sm none`, or fewer devices; `-sm auto` compares. A topology with the true links and memories makes\n\
+              the estimate better.",
+    },
+    check,
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let (report, asked) = (plan.report, plan.placement.split_mode);
+    if report.devices.len() < 2 || matches!(asked, SplitMode::Auto | SplitMode::None) {
+        return;
+    }
+    let total: u64 = report.devices.iter().map(|d| d.total_bytes).sum();
+    let room = report.devices[0].capacity_bytes.is_none_or(|c| total <= c);
+    let e = &report.estimate;
+    if room && e.decode_us >= e.baseline_single_us {
+        let message = format!(
+            "{:.2} ms per token on {} devices, {:.2} ms on one",
+            e.decode_us / 1e3,
+            report.devices.len(),
+            e.baseline_single_us / 1e3
+        );
+        out.push(
+            Diagnostic::warning("TPC0309", "plan", message)
+                .help("-sm none, or fewer devices; -sm auto compares"),
+        );
+    }
+}

@@ -1,0 +1,25 @@
+//! A search that did not see everything.
+
+use tpc_ir::CodeDoc;
+
+use super::{Lint, Plan};
+use crate::diag::Diagnostic;
+
+/// The lint.
+pub(super) const LINT: Lint = Lint {
+    doc: CodeDoc {
+        code: "TPC0303",
+        title: "the choice of splits is not proven cheapest",
+        doc: "A layer has more compatible sets of splits than the search prices. The plan is sound, and the cheapest of\n\
+              those that were priced.\nCure: none is needed.",
+    },
+    check,
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let choice = plan.compiled.choice();
+    if !choice.optimal {
+        let message = format!("{} sets of splits were priced, not all", choice.priced);
+        out.push(Diagnostic::note("TPC0303", "plan", message));
+    }
+}

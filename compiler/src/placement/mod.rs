@@ -1,0 +1,117 @@
+//! What the user asks for: devices, shares, where tensors live, cache types, batch sizes.
+
+mod devices;
+mod homes;
+mod overrides;
+mod stages;
+
+pub use devices::{DeviceKind, DeviceSpec, MAX_DEVICES, parse_devices, parse_tensor_split};
+pub use homes::{Settled, settle};
+pub use overrides::{Override, Target, parse_overrides};
+pub use stages::{Unit, by_layers};
+
+use tpc_ir::DType;
+use tpc_passes::plan::Topology;
+
+use crate::arch::CACHE_TYPES;
+use crate::diag::Diagnostic;
+
+/// How a model is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitMode {
+    /// The planner decides.
+    Auto,
+    /// Everything on the first device.
+    None,
+    /// Whole layers on each device, one device after another.
+    Layer,
+    /// Tensors are split.
+    Tensor,
+    /// Whole layers on each of several groups of devices, which split their tensors; one of the ways of
+    /// [`SplitMode::Auto`].
+    Hybrid,
+}
+
+impl SplitMode {
+    /// Whether devices share tensors.
+    pub const fn splits_tensors(self) -> bool {
+        matches!(self, SplitMode::Tensor | SplitMode::Hybrid)
+    }
+
+    /// The option's word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SplitMode::Auto => "auto",
+            SplitMode::None => "none",
+            SplitMode::Layer => "layer",
+            SplitMode::Tensor => "tensor",
+            SplitMode::Hybrid => "hybrid",
+        }
+    }
+}
+
+/// Everything that a plan is asked for.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// The devices.
+    pub devices: Vec<DeviceSpec>,
+    /// The machine.
+    pub topology: Topology,
+    /// How the model is divided.
+    pub split_mode: SplitMode,
+    /// The devices' shares; `None` for shares by bandwidth.
+    pub tensor_split: Option<Vec<f64>>,
+    /// Tensors with a place of their own; the first that matches counts.
+    pub overrides: Vec<Override>,
+    /// The experts of this many layers, from the first on, stay on the host.
+    pub n_cpu_moe: u64,
+    /// The KV caches stay on the host.
+    pub kv_on_host: bool,
+    /// The last layers, the output counted as one, that run on the devices; `None` for all.
+    pub n_gpu_layers: Option<u64>,
+    /// Element type of the K cache.
+    pub cache_type_k: DType,
+    /// Element type of the V cache.
+    pub cache_type_v: DType,
+    /// Cells of the KV cache; `None` for the model's context.
+    pub ctx_size: Option<u64>,
+    /// Largest batch of tokens.
+    pub ubatch_size: u64,
+    /// Sequences at once.
+    pub parallel: u64,
+}
+
+impl Placement {
+    /// The plain placement on these devices: default topology, f16 caches, the model's context, batches of 512.
+    pub fn on(devices: Vec<DeviceSpec>) -> Placement {
+        Placement {
+            devices,
+            topology: Topology::default(),
+            split_mode: SplitMode::Tensor,
+            tensor_split: None,
+            overrides: Vec::new(),
+            n_cpu_moe: 0,
+            kv_on_host: false,
+            n_gpu_layers: None,
+            cache_type_k: DType::F16,
+            cache_type_v: DType::F16,
+            ctx_size: None,
+            ubatch_size: 512,
+            parallel: 1,
+        }
+    }
+}
+
+/// Reads a cache type.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for a type that caches cannot have.
+pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
+    DType::from_name(text)
+        .filter(|t| CACHE_TYPES.contains(t))
+        .ok_or_else(|| {
+            let known: Vec<&str> = CACHE_TYPES.iter().map(|t| t.name()).collect();
+            Diagnostic::error("TPC0400", option, format!("`{text}` is not a cache type"))
+                .help(known.join(", "))
+        })
+}

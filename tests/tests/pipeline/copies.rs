@@ -1,0 +1,139 @@
+//! What crosses the links per token: no more than must.
+
+use tpc::pipeline::Compiled;
+use tpc::placement::{Placement, SplitMode, parse_devices};
+use tpc_ir::{Bindings, Graph, InstData, Op, Place, Value};
+use tpc_passes::memory::traffic;
+use tpc_tests::headers;
+
+use super::support::plan;
+
+/// The plan of a header on two devices, and a plain plan to compare with.
+fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[Compiled; 2]> {
+    let path = headers()
+        .into_iter()
+        .find(|p| p.to_string_lossy().contains(name))?;
+    let plain = Placement {
+        split_mode: SplitMode::Tensor,
+        ctx_size: Some(8192),
+        ..Placement::on(parse_devices("2").expect("a count"))
+    };
+    let mut asked = plain.clone();
+    set(&mut asked);
+    Some([asked, plain].map(|p| plan(&path, &p).expect("the architecture is known").1))
+}
+
+/// Values that change places per token, and bytes that enter the copies of the programs (where each device fetches or
+/// sends its part), beyond those of the plain plan, in layers.
+fn beyond([asked, plain]: &[Compiled; 2]) -> (u64, u64) {
+    let batch = asked.decode_batch();
+    let count = |c: &Compiled| {
+        let copies = |g: &Graph| -> Vec<Value> {
+            let copy = |i: &InstData| matches!(i.op, Op::Copy(_)) && i.layer.is_some();
+            let copies = g.insts().filter(|(_, i)| copy(i));
+            copies.map(|(_, i)| i.operands[0]).collect()
+        };
+        let moved = copies(&c.programs).into_iter();
+        let bytes = moved.map(|v| c.programs.value(v).ty.bytes(&batch).expect("small"));
+        (copies(&c.sharded).len() as u64, bytes.sum::<u64>())
+    };
+    let ((a, x), (b, y)) = (count(asked), count(plain));
+    // Everything that crosses is in the plan's own figures.
+    assert!(traffic(&asked.programs, &batch).copies >= a);
+    (a - b, x - y)
+}
+
+/// Sizes of a model with experts.
+struct Sizes {
+    layers: u64,
+    n_embd: u64,
+    experts: u64,
+    kv: u64,
+}
+
+const MODELS: [(&str, Sizes); 3] = [
+    (
+        "mixtral-8x7b",
+        Sizes {
+            layers: 32,
+            n_embd: 4096,
+            experts: 8,
+            kv: 1024,
+        },
+    ),
+    (
+        "qwen3-30b-a3b",
+        Sizes {
+            layers: 48,
+            n_embd: 2048,
+            experts: 128,
+            kv: 512,
+        },
+    ),
+    (
+        "gpt-oss-120b",
+        Sizes {
+            layers: 36,
+            n_embd: 2880,
+            experts: 128,
+            kv: 512,
+        },
+    ),
+];
+
+/// With the experts on the host, a layer needs there: the activations and what the router says of each expert. The
+/// devices hold both mirrored, so that one copy of each will do; and the router's answer crosses before it is cut into
+/// the experts selected and their weights, which would be two copies. Everything from the selection to the weighted sum
+/// is done there, so that one vector returns, to each device. Nothing less will do: these are read where they do not
+/// arise, and every other cut through the layer crosses more values or larger ones.
+#[test]
+fn experts_on_the_host_cost_two_copies_there_and_one_back() {
+    let mut seen = 0;
+    for (name, s) in MODELS {
+        let Some(plans) = plans(name, |p| p.n_cpu_moe = u64::MAX) else {
+            continue;
+        };
+        let (copies, bytes) = beyond(&plans);
+        let devices = 2;
+        let to_host = 4 * s.n_embd + 4 * s.experts;
+        let back = devices * 4 * s.n_embd;
+        assert_eq!(copies, s.layers * 3, "{name}: copies");
+        assert_eq!(bytes, s.layers * (to_host + back), "{name}: bytes");
+        seen += 1;
+    }
+    assert!(seen >= 2, "{seen} headers");
+}
+
+/// With the cache on the host, a layer sends the new keys and values there, each device those of its heads, and every
+/// device fetches the cells that are attended to of its own heads: every element crosses once each way.
+#[test]
+fn a_cache_on_the_host_crosses_the_link_once() {
+    let mut seen = 0;
+    for (name, s) in MODELS {
+        let Some(plans) = plans(name, |p| p.kv_on_host = true) else {
+            continue;
+        };
+        let (copies, bytes) = beyond(&plans);
+        let batch: Bindings = plans[0].decode_batch();
+        let cells = batch.get(tpc_ir::Symbol::NKv);
+        let window = batch.get(tpc_ir::Symbol::NKvSwa);
+        let windowed = match plans[0].model.summary.window {
+            Some(_) => s.layers / 2,
+            None => 0,
+        };
+        let attended = (s.layers - windowed) * cells + windowed * window;
+        assert_eq!(copies, s.layers * 4, "{name}: copies");
+        let (new, read) = (s.layers * 2 * 4 * s.kv, attended * 2 * 2 * s.kv);
+        assert_eq!(bytes, new + read, "{name}: bytes");
+        // The caches are the host's, in whole.
+        let caches = plans[0]
+            .sharded
+            .insts()
+            .filter(|(_, i)| matches!(i.op, Op::State(_)));
+        for (_, i) in caches {
+            assert_eq!(plans[0].sharded.value(i.results[0]).place, Place::Host);
+        }
+        seen += 1;
+    }
+    assert!(seen >= 2, "{seen} headers");
+}

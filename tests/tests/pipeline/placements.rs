@@ -1,0 +1,274 @@
+//! Tensors, layers and caches kept on the host or on one device: every plan verifies, and gives the logits of the model
+//! in whole.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tpc::golden::distance;
+use tpc::placement::{Placement, SplitMode, parse_overrides, parse_tensor_split};
+use tpc_ir::verify::verify;
+use tpc_ir::{Graph, Op, Place};
+use tpc_passes::place::{Home, Homes, Pin};
+use tpc_passes::plan::PlanRequest;
+use tpc_tests::goldens;
+
+use super::graphs::random_graph;
+use super::random::{Builder, Rng, plan_and_run_with};
+use super::support::{golden, placement, plan, run};
+
+/// The same arithmetic in another order of summation.
+const AGAINST_UNSHARDED: f64 = 1e-10;
+/// Tokens are few: a placement does not depend on their number.
+const TOKENS: usize = 8;
+
+/// A way to place a model, for people and for the planner.
+struct Way {
+    name: String,
+    set: Box<dyn Fn(&mut Placement)>,
+}
+
+fn way(name: impl Into<String>, set: impl Fn(&mut Placement) + 'static) -> Way {
+    Way {
+        name: name.into(),
+        set: Box::new(set),
+    }
+}
+
+fn overridden(pattern: &str, place: &str) -> Way {
+    let text = format!("{pattern}={place}");
+    way(format!("-ot {text}"), move |p| {
+        p.overrides = parse_overrides(std::slice::from_ref(&text), &p.devices)
+            .unwrap_or_else(|e| panic!("{e}"));
+    })
+}
+
+/// A pattern made of what names of tensors are made of.
+fn random_pattern(rng: &mut Rng, n_layer: u64) -> String {
+    let layer = match rng.range(0, 3) {
+        0 => format!(r"blk\.{}\.", rng.range(0, n_layer.max(1) - 1)),
+        1 => r"blk\.\d*[02468]\.".to_owned(),
+        2 => r"blk\.(?!0\.)".to_owned(),
+        _ => String::new(),
+    };
+    let names = [
+        "attn_q",
+        "attn_k",
+        "attn_v",
+        "attn_output",
+        "attn",
+        "norm",
+        "ffn",
+        "ffn_up",
+        "ffn_gate",
+        "ffn_down",
+        "ffn_(up|gate)",
+        "exps",
+        "gate_inp",
+        "bias",
+        "token_embd",
+        "output",
+        "ssm",
+        "shexp",
+        "_[qk]",
+        "weight",
+    ];
+    format!(
+        "{layer}.*{}",
+        names[rng.range(0, names.len() as u64 - 1) as usize]
+    )
+}
+
+/// The placements of the acceptance list, and random ones.
+fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -> Vec<Way> {
+    let mut out = vec![
+        overridden(r"blk\.0\.attn.*", "CPU"),
+        overridden(".*ffn_down.*", "CPU"),
+        overridden(r"blk\.1\..*", "CPU"),
+        overridden("output.*", "CPU"),
+        way("-nkvo", |p| p.kv_on_host = true),
+        way("-sm layer", |p| p.split_mode = SplitMode::Layer),
+        way("-sm auto", |p| p.split_mode = SplitMode::Auto),
+    ];
+    for _ in 0..20 {
+        let places = ["CPU", "CPU", "CPU", "mirrored", "dev1"];
+        let place = places[rng.range(0, places.len() as u64 - 1) as usize];
+        out.push(overridden(&random_pattern(rng, n_layer), place));
+    }
+    if experts {
+        out.extend((0..=n_layer).map(|n| way(format!("-ncmoe {n}"), move |p| p.n_cpu_moe = n)));
+    }
+    out.extend(
+        (0..=n_layer + 1).map(|n| way(format!("-ngl {n}"), move |p| p.n_gpu_layers = Some(n))),
+    );
+    for split in ["3,1", "1,0,2"] {
+        let Ok(shares) = parse_tensor_split(split, devices) else {
+            continue;
+        };
+        out.push(way(format!("-ts {split}"), move |p| {
+            p.tensor_split = Some(shares.clone());
+        }));
+    }
+    // Several at once.
+    out.push(way("-nkvo -ncmoe 1 -ngl 2", |p| {
+        (p.kv_on_host, p.n_cpu_moe, p.n_gpu_layers) = (true, 1, Some(2));
+    }));
+    out.push(way("-nkvo -sm layer", |p| {
+        (p.kv_on_host, p.split_mode) = (true, SplitMode::Layer);
+    }));
+    out
+}
+
+/// No value is copied twice to one place.
+fn copied_once(placed: &Graph) {
+    let mut seen = std::collections::BTreeSet::new();
+    for (_, data) in placed.insts() {
+        if let Op::Copy(_) = data.op {
+            let to = placed.value(data.results[0]).place;
+            assert!(
+                seen.insert((data.operands[0], to)),
+                "a value is copied twice to {to}"
+            );
+            assert_ne!(
+                to,
+                placed.value(data.operands[0]).place,
+                "a copy within a place"
+            );
+        }
+    }
+}
+
+/// Runs the model under every placement `chosen` admits; how many ran.
+fn check(path: &Path, chosen: &mut dyn FnMut() -> bool) -> usize {
+    let Some((file, single)) = plan(path, &placement(1)) else {
+        return 0;
+    };
+    let name = path
+        .file_stem()
+        .expect("a file name")
+        .to_string_lossy()
+        .into_owned();
+    let tokens = &golden(path).tokens[..TOKENS];
+    let whole = run(&single.model.graph, &file, &single, tokens);
+    let experts = single
+        .model
+        .graph
+        .insts()
+        .any(|(_, i)| matches!(i.op, Op::MulMatId(_)));
+    let mut rng = Rng::new(name.bytes().map(u64::from).sum());
+    let mut ran = 0;
+    for devices in [2, 3, 5] {
+        for way in ways(&mut rng, single.model.summary.n_layer, experts, devices) {
+            if !chosen() {
+                continue;
+            }
+            let mut asked = placement(devices);
+            (way.set)(&mut asked);
+            let what = format!("{name} on {devices} devices with {}", way.name);
+            let compiled = tpc::pipeline::compile(&file, &asked)
+                .unwrap_or_else(|d| panic!("{what}: {} {}", d[0].code, d[0]));
+            verify(&compiled.programs).unwrap_or_else(|e| panic!("{what}: {}", e[0]));
+            copied_once(&compiled.planned.graph);
+            let got = run(&compiled.programs, &file, &compiled, tokens);
+            let d = distance(whole.iter().copied(), got);
+            assert!(d.nmse <= AGAINST_UNSHARDED, "{what}: NMSE {:e}", d.nmse);
+            ran += 1;
+        }
+    }
+    ran
+}
+
+/// Every placement of every golden model takes minutes: here some of each, all of them when `TPC_FULL=1`.
+#[test]
+fn placed_models_agree_with_whole_ones() {
+    let full = std::env::var_os("TPC_FULL").is_some_and(|v| v == "1");
+    let every = if full { 1 } else { 7 };
+    let mut turn = 0;
+    let mut ran = 0;
+    for path in goldens() {
+        ran += check(&path, &mut || {
+            turn += 1;
+            turn % every == 0
+        });
+    }
+    println!("{ran} placements ran");
+    assert!(ran > 50, "only {ran} placements ran");
+}
+
+/// The graph with its ops dealt to layers, in order.
+fn in_layers(graph: &Graph, rng: &mut Rng, layers: u32) -> Graph {
+    let mut out = Graph::new(graph.name.clone());
+    let mut layer = None;
+    for (_, data) in graph.insts() {
+        if rng.one_in(4) {
+            layer = layer.map_or(Some(0), |l: u32| (l + 1 < layers).then_some(l + 1));
+        }
+        let types = data
+            .results
+            .iter()
+            .map(|&v| graph.value(v).ty.clone())
+            .collect();
+        let own = layer.filter(|_| !matches!(data.op, Op::Input(_)));
+        let made = out.push(
+            data.op.clone(),
+            data.operands.clone(),
+            types,
+            Place::Host,
+            own,
+        );
+        for (&old, new) in data.results.iter().zip(out.inst(made).results.clone()) {
+            out.value_mut(new).name = graph.value(old).name.clone();
+        }
+    }
+    out.outputs.clone_from(&graph.outputs);
+    out
+}
+
+/// Homes and pins at random.
+fn anywhere(b: &mut Builder, request: &mut PlanRequest) {
+    const LAYERS: u32 = 4;
+    let devices = request.devices.len();
+    b.graph = in_layers(&b.graph, &mut b.rng, LAYERS);
+    let rng = &mut b.rng;
+    let mut stages: Vec<Vec<usize>> = vec![Vec::new()];
+    for d in 0..devices {
+        if !stages[stages.len() - 1].is_empty() && rng.one_in(3) {
+            stages.push(Vec::new());
+        }
+        stages.last_mut().expect("there is one").push(d);
+    }
+    let last = stages.len() as u64 - 1;
+    let home = |rng: &mut Rng| match rng.one_in(5) {
+        true => Home::Host,
+        false => Home::Stage(rng.range(0, last) as usize),
+    };
+    let mut homes = Homes {
+        before: home(rng),
+        layers: (0..LAYERS).map(|_| home(rng)).collect(),
+        after: home(rng),
+        pins: BTreeMap::new(),
+        stages,
+    };
+    for (_, data) in b.graph.insts() {
+        let often = matches!(data.op, Op::Weight(_) | Op::State(_));
+        if often && rng.one_in(4) {
+            let pin = match (rng.range(0, 3), &data.op) {
+                (0, _) => Pin::Device(rng.range(0, devices as u64 - 1) as usize),
+                (1, Op::Weight(_)) => Pin::Mirrored,
+                _ => Pin::Host,
+            };
+            homes.pins.insert(data.results[0], pin);
+        }
+    }
+    request.homes = homes;
+}
+
+#[test]
+fn random_graphs_anywhere_give_the_same_numbers() {
+    let mut copied = 0;
+    for seed in 0..200 {
+        let mut b = Builder::new(seed + 77_000);
+        let out = random_graph(&mut b);
+        copied += plan_and_run_with(b, out, anywhere);
+    }
+    assert!(copied > 50, "only {copied} factors were split");
+}
