@@ -1,9 +1,11 @@
-//! ChatGLM 2 and 3, GLM 4.
+//! ChatGLM 2 and 3, GLM 4, and GLM 4.5's mixture of experts.
 
 use tpc_ir::op::{Glu, GluKind, RopeMode};
 
 use super::description::{
-    Activation, Arch, AttentionForm, BlockNorms, FfnForm, QkvForm, RopeForm, Sections,
+    Activation, Arch, AttentionForm, BlockNorms, ExpertForm, ExpertLayers, Experts, FfnForm,
+    Gating, KeyUse, Presence, QkNorm, QkvForm, RopeForm, Sections, SharedForm, SharedWidth,
+    Weights,
 };
 
 /// `chatglm`: fused projections, half of each head rotated. Also GLM 4 9B and Edge, as converted at first.
@@ -38,6 +40,42 @@ pub(super) const GLM4: Arch = Arch {
     },
     ffn: FfnForm {
         activation: Activation::GatedFused(Glu::new(GluKind::Swiglu)),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};
+
+/// `glm4moe`: GLM 4.5 and later. Dense layers first, then experts beside shared ones, by biased sigmoids. The large model
+/// normalises heads, the small one does not.
+pub(super) const GLM4MOE: Arch = Arch {
+    name: "glm4moe",
+    norms: BlockNorms {
+        // What the files call a norm after attention is in truth the one before the feed-forward half.
+        pre_ffn: Some("post_attention_norm"),
+        ..BlockNorms::PRE
+    },
+    attention: AttentionForm {
+        qk_norm: QkNorm::OptionalHead,
+        rope: Some(RopeForm {
+            sections: Sections::Mrope,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            layers: ExpertLayers::AfterLeading,
+            gating: Gating::Sigmoid,
+            gating_key: KeyUse::Obeyed,
+            selection_bias: Presence::Required,
+            weights: Weights::Keyed,
+            weights_scale: KeyUse::Obeyed,
+            shared: Some(SharedForm {
+                width: SharedWidth::Counted,
+                gate: Presence::Absent,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
         ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC

@@ -107,6 +107,7 @@ pub const ARCHS: &[&Arch] = &[
     &gemma::GEMMA3,
     &gemma::GEMMA4,
     &glm::GLM4,
+    &glm::GLM4MOE,
     &gpt_oss::GPT_OSS,
     &gpt2::GPT2,
     &gptneox::GPTNEOX,

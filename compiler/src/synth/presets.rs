@@ -41,6 +41,10 @@ const TINY_OF: &[(&str, &str)] = &[
          gemma4.attention.value_length_swa=16,gemma4.attention.shared_kv_layers=2,\
          gemma4.embedding_length_per_layer_input=32",
     ),
+    (
+        "glm4moe",
+        "glm4moe.leading_dense_block_count=1,glm4moe.expert_shared_count=1,glm4moe.expert_weights_norm=true",
+    ),
     ("gpt-oss", "window=16,type=mxfp4_moe"),
     ("gpt2", "kv_heads=8,tied=1"),
     ("lfm2", "kv_heads=4/0"),

@@ -166,3 +166,37 @@ fn a_file_decides_by_its_routers() {
     assert!(lowered.summary.unused.is_empty());
     assert_eq!(top_ks(&lowered.graph), [3]);
 }
+
+#[test]
+fn blocks_that_guess_tokens_ahead_are_left_aside() {
+    let mut pairs = metadata("glm4moe");
+    set(&mut pairs, "glm4moe.block_count", 3u32);
+    let mut tensors = describe::tensors(&pairs, |_| false);
+    tensors.push(("blk.2.nextn.eh_proj.weight".into(), [192, 96, 1, 1]));
+    set(&mut pairs, "glm4moe.nextn_predict_layers", 1u32);
+    let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();
+    assert_eq!(lowered.summary.n_layer, 2);
+    assert!(lowered.summary.unused.is_empty());
+    let guesses = |name: &&String| name.starts_with("blk.2.");
+    let expected: Vec<&String> = tensors.iter().map(|t| &t.0).filter(guesses).collect();
+    assert!(expected.len() > 10);
+    assert_eq!(lowered.summary.aside.iter().collect::<Vec<_>>(), expected);
+    set(&mut pairs, "glm4moe.nextn_predict_layers", 3u32);
+    assert_eq!(code(&pairs), "TPC0152");
+}
+
+#[test]
+fn glm_normalises_heads_where_the_file_has_both_norms() {
+    let pairs = metadata("glm4moe");
+    let mut tensors = describe::tensors(&pairs, |t| t.name.contains("_norm"));
+    let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();
+    let norms = |graph: &Graph| {
+        let norms = graph.insts().filter(|(_, i)| matches!(i.op, Op::Norm(_)));
+        norms.count()
+    };
+    assert_eq!(norms(&lowered.graph), 9);
+    assert_eq!(norms(&lower_smallest(&pairs).graph), 5);
+    tensors.retain(|(name, _)| !name.contains("attn_k_norm"));
+    let error = lower(&header(&pairs, &tensors), &OPTIONS).unwrap_err();
+    assert_eq!(error.code(), "TPC0159");
+}

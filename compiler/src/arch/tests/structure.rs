@@ -101,7 +101,7 @@ fn every_published_header_of_a_supported_architecture_lowers() {
         }
     }
     for arch in [
-        "gemma3", "gemma4", "gpt-oss", "llama", "phi3", "qwen3", "qwen35", "qwen3moe",
+        "gemma3", "gemma4", "glm4moe", "gpt-oss", "llama", "phi3", "qwen3", "qwen35", "qwen3moe",
     ] {
         assert!(lowered.contains(arch), "{arch}");
     }
