@@ -26,7 +26,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if report.devices.len() < 2 || matches!(asked, SplitMode::Auto | SplitMode::None) {
         return;
     }
-    let total: u64 = report.devices.iter().map(|d| d.total_bytes).sum();
+    let devices = report.devices.iter().map(|d| d.total_bytes);
+    let total = devices.fold(0, u64::saturating_add);
     let room = report.devices[0].capacity_bytes.is_none_or(|c| total <= c);
     let e = &report.estimate;
     if room && e.decode_us >= e.baseline_single_us {

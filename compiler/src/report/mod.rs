@@ -425,7 +425,7 @@ pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanRep
         .collect::<BTreeMap<&str, Value>>()
         .into_values()
         .map(|v| compiled.sharded.value(v).ty.bytes(&batch).unwrap_or(0))
-        .sum();
+        .fold(0, u64::saturating_add);
     let bytes = compiled.size.bytes;
     let mirrored = mirrored(compiled);
     let choice = compiled.choice();
