@@ -4,6 +4,7 @@ mod alike;
 mod captures;
 mod catalogue;
 mod copies;
+mod cross_check;
 mod decoding;
 mod goldens;
 mod graphs;

@@ -7,7 +7,7 @@ use std::path::Path;
 use tpc::golden::distance;
 use tpc::placement::{Placement, SplitMode, parse_overrides, parse_tensor_split};
 use tpc_ir::verify::verify;
-use tpc_ir::{Graph, Op, Place};
+use tpc_ir::{DType, Graph, Op, Place};
 use tpc_passes::place::{Home, Homes, Pin};
 use tpc_passes::plan::PlanRequest;
 use tpc_tests::goldens;
@@ -271,4 +271,62 @@ fn random_graphs_anywhere_give_the_same_numbers() {
         copied += plan_and_run_with(b, out, anywhere);
     }
     assert!(copied > 50, "only {copied} factors were split");
+}
+
+/// Quantised caches of every architecture: split as whole. Rounding may flip on the last bit, hence the wider bound.
+#[test]
+fn quantised_caches_split_as_whole() {
+    let full = std::env::var_os("TPC_FULL").is_some_and(|v| v == "1");
+    let pairs = [
+        (DType::Q8_0, DType::Q8_0),
+        (DType::Q8_0, DType::Q4_0),
+        (DType::Iq4Nl, DType::Iq4Nl),
+    ];
+    let (mut ran, mut refused) = (0, 0);
+    for (i, path) in goldens().into_iter().enumerate() {
+        let tokens = golden(&path).tokens;
+        let name = path
+            .file_stem()
+            .expect("a file name")
+            .to_string_lossy()
+            .into_owned();
+        for (j, (k, v)) in pairs.into_iter().enumerate() {
+            if !full && i % pairs.len() != j {
+                continue;
+            }
+            let with = |devices: usize| Placement {
+                cache_type_k: k,
+                cache_type_v: v,
+                ..placement(devices)
+            };
+            let file = tpc::gguf::GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
+            let single = match tpc::pipeline::compile(&file, &with(1)) {
+                Ok(single) => single,
+                // A head that blocks do not divide.
+                Err(d) => {
+                    assert!(d[0].help.is_some(), "{name}: {}", d[0]);
+                    println!("{name} {k}/{v}: {} {}", d[0].code, d[0]);
+                    refused += 1;
+                    continue;
+                }
+            };
+            let whole = run(&single.model.graph, &file, &single, &tokens);
+            for devices in [2, 3] {
+                let (_, split) = plan(&path, &with(devices)).expect("one device was planned");
+                let got = run(&split.programs, &file, &split, &tokens);
+                let d = distance(whole.iter().copied(), got);
+                assert!(
+                    d.nmse <= 1e-7,
+                    "{name} {k}/{v} on {devices}: NMSE {:e}",
+                    d.nmse
+                );
+                ran += 1;
+            }
+        }
+    }
+    println!("{ran} cells ran, {refused} pairs were refused");
+    assert!(
+        ran > refused,
+        "{ran} cells ran, {refused} pairs were refused"
+    );
 }
