@@ -1108,6 +1108,53 @@ fn why_finds_tensors_of_captures_by_name_number_and_line() {
 }
 
 #[test]
+fn ops_without_a_rule_are_planned_around_and_named_with_what_they_cost() {
+    let capture =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/graphs/llama-dense.jsonl");
+    let text = fs::read_to_string(capture).unwrap();
+    let scratch = Scratch::new();
+    for (op, code, severity) in [
+        ("CONV_2D", "TPC0190", "note"),
+        ("FROBNICATE", "TPC0194", "warning"),
+    ] {
+        // The first gated activation.
+        let file = scratch.file(
+            "capture.jsonl",
+            text.replacen("\"SWIGLU\"", &format!("\"{op}\""), 1),
+        );
+        let file = file.to_str().unwrap();
+        let words = [
+            "plan",
+            "--graph",
+            file,
+            "--devices",
+            "2",
+            "--format",
+            "json",
+        ];
+        let report = json(&words);
+        assert_eq!(report["verdict"], "ok");
+        let all = report["diagnostics"].as_array().unwrap();
+        let of = |code: &str| all.iter().find(|d| d["code"] == code).unwrap();
+        assert_eq!(of(code)["severity"], severity);
+        let message = of(code)["message"].as_str().unwrap();
+        assert!(
+            message.contains(op) && message.contains("ffn_swiglu-0"),
+            "{message}"
+        );
+        let cost = of("TPC0305")["message"].as_str().unwrap();
+        for part in [
+            "ffn_swiglu-0 (layer 0)",
+            "blk.0.ffn_gate.weight",
+            "blk.0.ffn_down.weight",
+            "stay whole on every device",
+        ] {
+            assert!(cost.contains(part), "{part}: {cost}");
+        }
+    }
+}
+
+#[test]
 fn factors_are_told_per_kind_of_layer() {
     let ran = tpc(["dump", &path(SMALL), "--stage", "factors"]);
     for part in [

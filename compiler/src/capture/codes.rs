@@ -2,14 +2,17 @@
 
 use tpc_ir::CodeDoc;
 
-/// An op that the IR has no rule for.
-pub(super) const UNKNOWN_OP: &str = "TPC0190";
+/// An op of ggml that the IR has no rule for.
+pub(super) const WHOLE_OP: &str = "TPC0190";
 /// A known op in a form that the IR does not have.
 pub(super) const UNKNOWN_FORM: &str = "TPC0191";
 /// A view whose memory is no box of its tensor.
 pub(super) const NO_BOX: &str = "TPC0192";
 /// Sizes of the batch that stay numbers.
 pub(super) const FIXED_BATCH: &str = "TPC0193";
+
+/// An op that ggml does not have.
+pub(super) const UNKNOWN_OP: &str = "TPC0194";
 
 /// Every code of [`CaptureError`](super::CaptureError) and of the notes of [`Captured`](super::Captured), in order.
 pub const CODES: &[CodeDoc] = &[
@@ -59,11 +62,11 @@ pub const CODES: &[CodeDoc] = &[
         doc: "The graph that was read breaks an invariant of the IR: a fault of tpc. Cure: report it with the capture.",
     },
     CodeDoc {
-        code: UNKNOWN_OP,
+        code: WHOLE_OP,
         title: "op without a rule",
-        doc: "The capture has an op that the IR does not know. What it reads and what it makes stays whole on every \
-              device. Example: an op of a new architecture. Cure: none is needed for a sound plan; to split \
-              it, add the op to the IR (see the book).",
+        doc: "The capture has an op of ggml that no sharding rule is written for. What it reads and what it makes stays \
+              whole on every device; TPC0305 says which weights that concerns. Example: RWKV_WKV6. Cure: none is needed \
+              for a sound plan; to split it, add the op to the IR (see the book).",
     },
     CodeDoc {
         code: UNKNOWN_FORM,
@@ -84,5 +87,12 @@ pub const CODES: &[CodeDoc] = &[
         doc: "Some sizes of the batch (tokens, cells of the cache, outputs) could not be told from sizes of the model, \
               so they stay the numbers of the capture and the plan is priced for that batch only. It is \
               sound all the same. Cure: capture with sizes of the batch that no dimension of the model has.",
+    },
+    CodeDoc {
+        code: UNKNOWN_OP,
+        title: "op that is none of ggml's",
+        doc: "No op of ggml is known by the name that the capture gives. It is planned around: what it reads and what it \
+              makes stays whole on every device. Example: an op of a fork, or of a newer ggml. Cure: check the \
+              name; a new op is a line in the table of the capture module (see the book).",
     },
 ];

@@ -99,6 +99,13 @@ impl<'t> Memory<'t> {
             .push(Diagnostic::note(code, &t.name, message).help(help));
     }
 
+    /// Warns of a tensor.
+    pub(super) fn warn(&mut self, code: &'static str, t: &Tensor, message: &str, help: &str) {
+        let message = format!("line {}: {} of {:?}: {message}", t.line, t.op, t.name);
+        self.notes
+            .push(Diagnostic::warning(code, &t.name, message).help(help));
+    }
+
     fn name(&mut self, v: Value, name: &str) {
         name.clone_into(&mut self.graph.value_mut(v).name);
     }
@@ -361,12 +368,41 @@ impl<'t> Memory<'t> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
         let old = self.whole(t.root)?;
-        let Some(s) = self
-            .selection(old, t, &t.layout)
-            .filter(|_| t.dtype == owner.dtype)
-        else {
-            return Err(TypeError::Axis(RANK as u64));
+        let updated = match t.dtype == owner.dtype {
+            true => self.update(old, t, &t.layout, new)?,
+            false => None,
         };
+        let updated = updated.ok_or(TypeError::Axis(RANK as u64))?;
+        self.define(t.root, updated);
+        Ok(())
+    }
+
+    /// What a tensor of the sizes and the element type of `t` sees of a value through a layout; `None` where that is no
+    /// box.
+    pub(super) fn look(
+        &mut self,
+        v: Value,
+        t: &Tensor,
+        layout: &Layout,
+    ) -> Result<Option<Value>, TypeError> {
+        match self.selection(v, t, layout) {
+            Some(s) => self.apply(v, &s, &t.name).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// `old` with what a layout sees of it replaced by `new`; `None` where that is no box.
+    pub(super) fn update(
+        &mut self,
+        old: Value,
+        t: &Tensor,
+        layout: &Layout,
+        new: Value,
+    ) -> Result<Option<Value>, TypeError> {
+        let Some(s) = self.selection(old, t, layout) else {
+            return Ok(None);
+        };
+        let ne = self.sizes(old);
         // Back into the order of memory.
         let mut new = new;
         if s.is_permuted() {
@@ -377,8 +413,8 @@ impl<'t> Memory<'t> {
             new = self.push(Permute { axes }, vec![new], &t.name)?;
         }
         let updated = if s.is_everything() {
-            let new = self.reshape(new, self.held[t.root], &t.name)?;
-            if self.graph.value(new).ty.dtype == owner.dtype {
+            let new = self.reshape(new, ne, &t.name)?;
+            if self.graph.value(new).ty.dtype == self.graph.value(old).ty.dtype {
                 new
             } else {
                 // The last axis is rarely one that anything splits.
@@ -386,16 +422,14 @@ impl<'t> Memory<'t> {
             }
         } else {
             let (shaped, digits) = self.by_digits(old, &s.digits, &t.name)?;
-            let mut ne = [1; RANK];
-            for (n, d) in ne.iter_mut().zip(&digits) {
+            let mut box_sizes = [1; RANK];
+            for (n, d) in box_sizes.iter_mut().zip(&digits) {
                 *n = d.len;
             }
-            let new = self.reshape(new, ne, &t.name)?;
+            let new = self.reshape(new, box_sizes, &t.name)?;
             self.replace(shaped, &digits, 0, new, &t.name)?
         };
-        let updated = self.reshape(updated, self.held[t.root], &t.name)?;
-        self.define(t.root, updated);
-        Ok(())
+        self.reshape(updated, ne, &t.name).map(Some)
     }
 
     /// `old` with the box of the digits from `axis` on replaced.

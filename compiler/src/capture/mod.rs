@@ -7,15 +7,19 @@
 //! 1. `record` parses the lines and checks everything that later steps rely on;
 //! 2. `leaves` tells weights, inputs and states apart, by what is done with them;
 //! 3. `memory` and `ops` follow the program: a view is taken out of the value that its memory holds when it is read
-//!    (`layout`), a write makes a new value, and every op of ggml becomes its counterpart in the IR. What has none
-//!    becomes an [`Opaque`](tpc_ir::op::Opaque) op, and a note says so;
+//!    (`layout`), a write makes a new value, and every op of ggml becomes what the table `known_ops` says: its
+//!    counterpart in the IR, or several ops (`forms`, `compose`). What has none becomes an
+//!    [`Opaque`](tpc_ir::op::Opaque) op, and a note says so;
 //! 4. `symbols` finds out which sizes are those of the batch and makes them symbols again, `layers` where one layer
 //!    ends and the next begins.
 //!
 //! Names are for people: no name of a tensor decides anything.
 
 mod codes;
+mod compose;
 mod error;
+mod forms;
+mod known_ops;
 mod layers;
 mod layout;
 mod leaves;

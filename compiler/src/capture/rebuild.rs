@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::op::{Input, InputKind, Repeat, Reshape, SetSlice, Slice};
+use tpc_ir::op::{Arange, Input, InputKind, Mean, Repeat, Reshape, SetSlice, Slice};
 use tpc_ir::{Dim, Graph, InstData, Op, RANK, TensorType, Value};
 
 /// What changes.
@@ -51,6 +51,14 @@ fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     match &data.op {
         Op::Reshape(_) => Reshape { dims: dims() }.into(),
         Op::Repeat(_) => Repeat { dims: dims() }.into(),
+        Op::Arange(a) => {
+            let [n, ..] = dims();
+            Arange { n, ..a.clone() }.into()
+        }
+        Op::Mean(_) => {
+            let [n, ..] = (changes.dims)(data.operands[0]);
+            Mean { n }.into()
+        }
         Op::Slice(s) => {
             let len = s.len.as_const().unwrap_or(0);
             let axis = usize::try_from(s.axis).unwrap_or(0).min(RANK - 1);

@@ -7,6 +7,7 @@ mod cut_factor;
 mod held_twice;
 mod idle_device;
 mod no_gain;
+mod opaque_op;
 mod override_unused;
 mod round_trips;
 mod rounding;
@@ -55,6 +56,7 @@ pub const LINTS: &[&Lint] = &[
     &no_gain::LINT,
     &unproven::LINT,
     &cut_factor::LINT,
+    &opaque_op::LINT,
 ];
 
 /// The findings of a plan.

@@ -6,7 +6,7 @@ use tpc_passes::shard::Selection;
 
 use super::{Lint, Plan};
 use crate::diag::Diagnostic;
-use crate::report::{bytes as shown_bytes, suffix};
+use crate::report::{bytes as shown_bytes, suffix, words};
 
 /// The lint.
 pub(super) const LINT: Lint = Lint {
@@ -55,7 +55,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                             .results
                             .first()
                             .map_or("", |&v| model.value(v).name.as_str());
-                        format!("`{}` of {name} needs it whole", op.op.name())
+                        format!("`{}` of {name} needs it whole", words::op_name(&op.op))
                     }
                     Some(Refusal::Kept(_)) => "an override wants it whole".to_owned(),
                     Some(Refusal::Twice(_)) => "it meets itself in one value".to_owned(),

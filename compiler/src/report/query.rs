@@ -1,6 +1,6 @@
 //! Tensors by what people call them.
 
-use regex_lite::Regex;
+use fancy_regex::Regex;
 use tpc_ir::{Graph, Op, Value};
 
 use super::words;
@@ -51,7 +51,7 @@ pub fn values(
     if let Ok(pattern) = Regex::new(asked) {
         let found: Vec<Value> = all()
             .filter(stored)
-            .filter(|&v| pattern.is_match(&words::name(graph, v)))
+            .filter(|&v| pattern.is_match(&words::name(graph, v)).unwrap_or(false))
             .collect();
         if !found.is_empty() {
             return Ok(found);

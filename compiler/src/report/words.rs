@@ -82,13 +82,18 @@ pub(crate) fn granule(g: &Granules) -> String {
     }
 }
 
+/// The name of an op; of one without a rule that of where it comes from.
+pub(crate) fn op_name(op: &Op) -> &str {
+    match op {
+        Op::Opaque(o) => &o.name,
+        op => op.name(),
+    }
+}
+
 /// An instruction as people know it: `` `rope` of Qcur-0 (layer 0) ``.
 pub(crate) fn inst(graph: &Graph, i: Inst) -> String {
     let data = graph.inst(i);
-    let op = match &data.op {
-        Op::Opaque(o) => o.name.as_str(),
-        op => op.name(),
-    };
+    let op = op_name(&data.op);
     let of = data
         .results
         .first()

@@ -51,3 +51,43 @@ impl OpDef for Hadamard {
             .role(Role::Whole, res(1))
     }
 }
+
+/// `start + i · step` for `i` from 0 to `n − 1`: `f32[n]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arange {
+    /// The first.
+    pub start: f32,
+    /// From one to the next.
+    pub step: f32,
+    /// How many.
+    pub n: Dim,
+}
+
+impl OpDef for Arange {
+    const NAMES: &'static [&'static str] = &["arange"];
+
+    fn attrs(&self) -> Attrs {
+        vec![
+            ("start", Attr::Float(self.start)),
+            ("step", Attr::Float(self.step)),
+            ("n", Attr::from(&self.n)),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Arange {
+            start: required("start", attrs.float("start")?)?,
+            step: required("step", attrs.float("step")?)?,
+            n: required("n", attrs.dim("n")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        exactly::<0>(operands, "no")?;
+        Ok(f32_of([self.n.clone(), Dim::ONE, Dim::ONE, Dim::ONE]).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::opaque().role(Role::Whole, res(0))
+    }
+}

@@ -60,6 +60,32 @@ kinds! {
         Neg = "neg",
         /// `|x|`
         Abs = "abs",
+        /// `ln x`
+        Log = "log",
+        /// `sin x`
+        Sin = "sin",
+        /// `cos x`
+        Cos = "cos",
+        /// −1, 0 or 1
+        Sgn = "sgn",
+        /// 1 above 0, else 0
+        Step = "step",
+        /// `x` above 0, else `eˣ − 1`
+        Elu = "elu",
+        /// `eˣ − 1`
+        Expm1 = "expm1",
+        /// `x · min(1, max(0, (x + 3) / 6))`
+        Hardswish = "hardswish",
+        /// `min(1, max(0, (x + 3) / 6))`
+        Hardsigmoid = "hardsigmoid",
+        /// The largest integer up to `x`
+        Floor = "floor",
+        /// The smallest integer from `x` on
+        Ceil = "ceil",
+        /// The nearest integer, halves away from 0
+        Round = "round",
+        /// The integer part
+        Trunc = "trunc",
     }
 }
 
@@ -76,8 +102,23 @@ impl UnaryKind {
             | UnaryKind::Sqr
             | UnaryKind::Sqrt
             | UnaryKind::Neg
-            | UnaryKind::Abs => true,
-            UnaryKind::Sigmoid | UnaryKind::Exp | UnaryKind::Softplus => false,
+            | UnaryKind::Abs
+            | UnaryKind::Sin
+            | UnaryKind::Sgn
+            | UnaryKind::Step
+            | UnaryKind::Elu
+            | UnaryKind::Expm1
+            | UnaryKind::Hardswish
+            | UnaryKind::Floor
+            | UnaryKind::Ceil
+            | UnaryKind::Round
+            | UnaryKind::Trunc => true,
+            UnaryKind::Sigmoid
+            | UnaryKind::Exp
+            | UnaryKind::Softplus
+            | UnaryKind::Log
+            | UnaryKind::Cos
+            | UnaryKind::Hardsigmoid => false,
         }
     }
 }
@@ -295,6 +336,20 @@ kinds! {
         Reglu = "reglu",
         /// gpt-oss: `g · σ(alpha g) · (clamp(up, ±limit) + 1)` with `g = min(gate, limit)`
         SwigluOai = "swiglu_oai",
+        /// DeepSeek 4: `silu(min(gate, limit)) · clamp(up, ±limit)`
+        SwigluClamp = "swiglu_clamp",
+    }
+}
+
+impl GluKind {
+    /// Whether it has a slope.
+    pub const fn takes_alpha(self) -> bool {
+        matches!(self, GluKind::SwigluOai)
+    }
+
+    /// Whether it has a bound.
+    pub const fn takes_limit(self) -> bool {
+        matches!(self, GluKind::SwigluOai | GluKind::SwigluClamp)
     }
 }
 
@@ -305,7 +360,7 @@ pub struct Glu {
     pub kind: GluKind,
     /// Slope of `swiglu_oai`; unused by the others.
     pub alpha: f32,
-    /// Bound of `swiglu_oai`; unused by the others.
+    /// Bound of `swiglu_oai` and `swiglu_clamp`; unused by the others.
     pub limit: f32,
 }
 
@@ -333,6 +388,7 @@ impl OpDef for Glu {
                 ("alpha", Attr::Float(self.alpha)),
                 ("limit", Attr::Float(self.limit)),
             ],
+            GluKind::SwigluClamp => vec![("limit", Attr::Float(self.limit))],
             GluKind::Swiglu
             | GluKind::Geglu
             | GluKind::GegluErf
@@ -343,8 +399,10 @@ impl OpDef for Glu {
 
     fn parse(name: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         let mut glu = Glu::new(GluKind::from_name(name));
-        if glu.kind == GluKind::SwigluOai {
+        if glu.kind.takes_alpha() {
             glu.alpha = required("alpha", attrs.float("alpha")?)?;
+        }
+        if glu.kind.takes_limit() {
             glu.limit = required("limit", attrs.float("limit")?)?;
         }
         Ok(glu)

@@ -7,15 +7,20 @@ mod attention;
 mod attrs;
 mod collective;
 mod constant;
+mod curve;
 mod elementwise;
 mod expert;
 mod grouping;
+mod hyper;
+mod indexer;
 mod leaf;
 mod local;
 mod matmul;
 mod norm;
 mod opaque;
 mod pending;
+mod pool;
+mod position;
 mod recurrent;
 mod reduce;
 mod rope;
@@ -27,18 +32,23 @@ mod types;
 pub use attention::{FlashAttn, HeadWindow, SoftMax};
 pub use attrs::{Attr, AttrError, AttrReader, Attrs, quoted};
 pub use collective::{AllGather, AllReduce, AllToAll, Copy, ReduceScatter};
-pub use constant::Hadamard;
+pub use constant::{Arange, Hadamard};
+pub use curve::{Fill, LeakyRelu, Xielu};
 pub use elementwise::{Binary, BinaryKind, Clamp, Glu, GluKind, Scale, Unary, UnaryKind};
 pub use expert::{AddId, MulMatId};
 pub use grouping::{Grouping, Piece, pieces};
+pub use hyper::HcComb;
+pub use indexer::LightningIndexer;
 pub use leaf::{Input, InputKind, State, Temperature, Weight};
 pub use local::{LocalCtx, Sharded};
 pub use matmul::MulMat;
 pub use norm::{Norm, NormApply, NormKind, NormStats};
 pub use opaque::Opaque;
 pub use pending::{ActiveRoles, OperandState, pending_result};
+pub use pool::{Pool2d, PoolKind};
+pub use position::{Cumsum, Diag, Side, Tri};
 pub use recurrent::{GatedDeltaNet, SsmConv, SsmScan};
-pub use reduce::{ArgSort, SortOrder, Sum, TopK};
+pub use reduce::{ArgSort, Mean, SortOrder, Sum, TopK};
 pub use rope::{Rope, RopeMode};
 pub use rows::{GetRows, SetRows, SetSlice};
 pub use rule::{Expr, Linearity, Role, Rule, Slot, opd, res, res_of};
@@ -158,7 +168,11 @@ ops! {
     Input,
     State,
     Hadamard,
+    Arange,
     Unary,
+    LeakyRelu,
+    Xielu,
+    Fill,
     Binary,
     Scale,
     Clamp,
@@ -178,7 +192,11 @@ ops! {
     SsmConv,
     SsmScan,
     GatedDeltaNet,
+    LightningIndexer,
+    HcComb,
     Sum,
+    Mean,
+    Cumsum,
     TopK,
     ArgSort,
     Reshape,
@@ -187,6 +205,9 @@ ops! {
     Concat,
     Repeat,
     Pad,
+    Tri,
+    Diag,
+    Pool2d,
     Opaque,
     Copy,
     AllReduce,
@@ -198,10 +219,12 @@ ops! {
 impl Op {
     /// Whether this op defines a value from nothing in the graph.
     pub const fn is_leaf(&self) -> bool {
-        matches!(
-            self,
-            Op::Weight(_) | Op::Input(_) | Op::State(_) | Op::Hadamard(_)
-        )
+        matches!(self, Op::Weight(_) | Op::Input(_) | Op::State(_)) || self.is_constant()
+    }
+
+    /// Whether every place can make this op's result for itself.
+    pub const fn is_constant(&self) -> bool {
+        matches!(self, Op::Hadamard(_) | Op::Arange(_))
     }
 
     /// Whether this op moves data between places or devices.

@@ -46,6 +46,35 @@ impl OpDef for Sum {
     }
 }
 
+/// The sum of every row divided by `n`, the number of elements of a whole row. Operand: `x`; result `[1, …]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mean {
+    /// Elements of a whole row.
+    pub n: Dim,
+}
+
+impl OpDef for Mean {
+    const NAMES: &'static [&'static str] = &["mean"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("n", Attr::from(&self.n))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Mean {
+            n: required("n", attrs.dim("n")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        Sum { axis: 0 }.infer(operands)
+    }
+
+    fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule {
+        Sum { axis: 0 }.rule(operands, results)
+    }
+}
+
 /// The indices of the `k` largest of every row, largest first (equal elements: lowest index first). Operand:
 /// `x: [n, …]`; result `i32[k, …]`.
 #[derive(Clone, Debug, PartialEq)]

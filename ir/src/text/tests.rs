@@ -90,7 +90,7 @@ v0: f32[8] @tp0 = weight {tensor = \"a\" }
 v1: flt[8] @tp0, v2 \"n\": f32[8] @tp0 = relu v0
 v3: f32[8] @tp0 = relu v1, v2
 v4: f32[8] @tp0 = relu v9
-v5: f32[8] @tp0 = rleu v3
+v5: f32[8] @tp0 = reluu v3
 output \"x\" = v5
 ";
     let found: Vec<_> = errors(text)
@@ -105,7 +105,7 @@ output \"x\" = v5
     ];
     assert_eq!(found, expected);
     let e = &errors(text)[3];
-    assert_eq!(&text[e.span.range()], "rleu");
+    assert_eq!(&text[e.span.range()], "reluu");
     assert_eq!(e.help(), "did you mean `relu`?");
 }
 

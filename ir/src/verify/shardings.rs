@@ -295,7 +295,7 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
         .copied()
         .find(|&v| state(v) != Pending::None);
     match &data.op {
-        Op::Weight(_) | Op::Input(_) | Op::State(_) | Op::Hadamard(_) => {
+        leaf if leaf.is_leaf() => {
             if state(data.results[0]) != Pending::None {
                 let message = format!("{inst} `{op}` `{name}` is a leaf with a pending sum");
                 fault(errors, ShardingRule::Leaf, entity, message);

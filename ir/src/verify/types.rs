@@ -185,6 +185,7 @@ fn reads_blocks(op: &Op, operand: usize) -> bool {
             operand == 0
         }
         Op::FlashAttn(_) => operand == 1 || operand == 2,
+        Op::LightningIndexer(_) => operand == 1,
         Op::Reshape(_)
         | Op::Permute(_)
         | Op::Slice(_)
@@ -198,6 +199,16 @@ fn reads_blocks(op: &Op, operand: usize) -> bool {
         | Op::Input(_)
         | Op::State(_)
         | Op::Hadamard(_)
+        | Op::Arange(_)
+        | Op::LeakyRelu(_)
+        | Op::Xielu(_)
+        | Op::Fill(_)
+        | Op::HcComb(_)
+        | Op::Mean(_)
+        | Op::Cumsum(_)
+        | Op::Tri(_)
+        | Op::Diag(_)
+        | Op::Pool2d(_)
         | Op::Unary(_)
         | Op::Binary(_)
         | Op::Scale(_)

@@ -22,7 +22,7 @@ pub(super) fn insert(graph: &Graph, homes: &Homes, places: &[Place], out: Graph)
     let mut mirrored = Vec::new();
     for (inst, data) in graph.insts() {
         let place = places[inst.index()];
-        if let Op::Weight(_) | Op::Hadamard(_) = data.op {
+        if matches!(data.op, Op::Weight(_)) || data.op.is_constant() {
             let v = data.results[0];
             let pin = homes.pins.get(&v);
             let mut stored = vec![place];

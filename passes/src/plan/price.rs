@@ -149,9 +149,7 @@ impl Pricer<'_> {
         let out = self.elements(result, set, rank, b);
         let opd = |i: usize| self.elements(data.operands[i], set, rank, b);
         match &data.op {
-            Op::Weight(_) | Op::Input(_) | Op::State(_) | Op::Hadamard(_) | Op::Copy(_) => {
-                Work::default()
-            }
+            op if op.is_leaf() || matches!(op, Op::Copy(_)) => Work::default(),
             Op::Reshape(_) | Op::Permute(_) | Op::Slice(_) | Op::SetRows(_) | Op::SetSlice(_) => {
                 Work::default()
             }
@@ -210,6 +208,16 @@ impl Pricer<'_> {
                 Work {
                     flops: 4.0 * opd(0) * cells,
                     bytes: kv(1) + kv(2) + 4.0 * (opd(0) + out),
+                }
+            }
+            Op::LightningIndexer(_) => {
+                let cells = self.graph.value(data.operands[1]).ty.dims[2]
+                    .eval(b)
+                    .unwrap_or(0) as f64;
+                let keys = element_bytes(self.graph.value(data.operands[1]).ty.dtype);
+                Work {
+                    flops: 2.0 * opd(0) * cells,
+                    bytes: keys * opd(1) + 4.0 * (opd(0) + out),
                 }
             }
             Op::SsmScan(_) | Op::GatedDeltaNet(_) => {

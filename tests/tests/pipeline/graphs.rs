@@ -6,6 +6,7 @@ use tpc_ir::op::*;
 use tpc_ir::{Dim, Op, Value};
 
 use super::random::{Builder, Fate, Verdict, d, judge, plan_and_run, split_and_run};
+use super::rare::{rare, smooth};
 
 /// A graph of real values `[n, m, n_tokens]` made by random ops from one another, from weights and from inputs.
 pub(crate) fn random_graph(b: &mut Builder) -> Value {
@@ -200,6 +201,7 @@ fn step(b: &mut Builder, pool: &[Value], x: Value) -> Value {
             b.push(Sum { axis: 1 }, vec![y])
         }
         17..=19 => elementwise(b, x),
+        26..=28 => rare(b, x),
         20..=22 => rows(b, x),
         23 | 24 => recurrent(b, x),
         25 => {
@@ -259,16 +261,7 @@ fn tanh(b: &mut Builder, x: Value) -> Value {
 fn elementwise(b: &mut Builder, x: Value) -> Value {
     let small = tanh(b, x);
     match b.rng.range(0, 4) {
-        0 => {
-            let kind = *b.rng.pick(UnaryKind::ALL);
-            let small = if kind == UnaryKind::Sqrt {
-                let kind = UnaryKind::Abs;
-                b.push(Unary { kind }, vec![small])
-            } else {
-                small
-            };
-            b.push(Unary { kind }, vec![small])
-        }
+        0 => smooth(b, small),
         1 => {
             let min = if b.rng.one_in(2) { -0.4 } else { 0.1 };
             b.push(Clamp { min, max: 0.5 }, vec![x])
@@ -283,8 +276,11 @@ fn elementwise(b: &mut Builder, x: Value) -> Value {
         }
         3 => {
             let mut op = Glu::new(*b.rng.pick(GluKind::ALL));
-            if op.kind == GluKind::SwigluOai {
-                (op.alpha, op.limit) = (1.702, 0.8);
+            if op.kind.takes_alpha() {
+                op.alpha = 1.702;
+            }
+            if op.kind.takes_limit() {
+                op.limit = 0.8;
             }
             b.push(op, vec![small, x])
         }

@@ -37,12 +37,13 @@ fn tokens(b: &mut Builder) -> Dim {
 fn unary(b: &mut Builder) -> Value {
     let kind = *b.rng.pick(UnaryKind::ALL);
     let dims = dims(b);
-    let x = if kind == UnaryKind::Sqrt {
+    let positive = matches!(kind, UnaryKind::Sqrt | UnaryKind::Log);
+    let x = if positive {
         b.plain(dims)
     } else {
         b.real(dims)
     };
-    let x = if kind == UnaryKind::Sqrt {
+    let x = if positive {
         b.push(
             Unary {
                 kind: UnaryKind::Abs,
@@ -102,8 +103,11 @@ fn clamp(b: &mut Builder) -> Value {
 
 fn glu(b: &mut Builder) -> Value {
     let mut op = Glu::new(*b.rng.pick(GluKind::ALL));
-    if op.kind == GluKind::SwigluOai {
-        (op.alpha, op.limit) = (1.702, 0.8);
+    if op.kind.takes_alpha() {
+        op.alpha = 1.702;
+    }
+    if op.kind.takes_limit() {
+        op.limit = 0.8;
     }
     let mut dims = dims(b);
     if b.rng.one_in(2) {
@@ -113,6 +117,116 @@ fn glu(b: &mut Builder) -> Value {
     }
     let (gate, up) = (b.real(dims.clone()), b.real(dims));
     b.push(op, vec![gate, up])
+}
+
+fn leaky_relu(b: &mut Builder) -> Value {
+    let dims = dims(b);
+    let x = b.real(dims);
+    b.push(LeakyRelu { slope: 0.1 }, vec![x])
+}
+
+fn xielu(b: &mut Builder) -> Value {
+    let dims = dims(b);
+    let x = b.real(dims);
+    let op = Xielu {
+        alpha_n: 0.8,
+        alpha_p: 0.7,
+        beta: 0.5,
+        eps: -0.01,
+    };
+    b.push(op, vec![x])
+}
+
+fn fill(b: &mut Builder) -> Value {
+    let dims = dims(b);
+    let x = b.real(dims.clone());
+    let filled = b.push(Fill { value: 0.5 }, vec![x]);
+    let kind = BinaryKind::Mul;
+    b.push(Binary { kind }, vec![x, filled])
+}
+
+/// Positions that every device makes for itself, added to what may be split across them.
+fn arange(b: &mut Builder) -> Value {
+    let t = tokens(b);
+    let op = Arange {
+        start: 1.0,
+        step: 0.5,
+        n: t.clone(),
+    };
+    let positions = b.push(op, Vec::new());
+    let (rows, n) = (d(b.rng.range(1, 3)), d(b.rng.range(1, 4)));
+    let x = b.real([t, rows, n, d(1)]);
+    let kind = BinaryKind::Add;
+    b.push(Binary { kind }, vec![x, positions])
+}
+
+fn cumsum(b: &mut Builder) -> Value {
+    let dims = dims(b);
+    let x = b.real(dims);
+    b.push(Cumsum, vec![x])
+}
+
+fn mean(b: &mut Builder) -> Value {
+    let dims = dims(b);
+    let n = dims[0].clone();
+    let x = b.real(dims);
+    b.push(Mean { n }, vec![x])
+}
+
+fn tri(b: &mut Builder) -> Value {
+    let dims = dims(b);
+    let x = b.real(dims);
+    let op = Tri {
+        keep: *b.rng.pick(&Side::ALL),
+        offset: b.rng.range(0, 2),
+        fill: *b.rng.pick(&[0.0, 0.25]),
+    };
+    b.push(op, vec![x])
+}
+
+fn diag(b: &mut Builder) -> Value {
+    let (n, p, q) = (b.rng.range(1, 4), b.rng.range(1, 4), b.rng.range(1, 3));
+    let x = b.real([d(n), d(1), d(p), d(q)]);
+    b.push(Diag, vec![x])
+}
+
+fn pool_2d(b: &mut Builder) -> Value {
+    let (w, h) = (b.rng.range(2, 5), b.rng.range(2, 5));
+    let (channels, n) = (b.rng.range(1, 5), b.rng.range(1, 2));
+    let x = b.real([d(w), d(h), d(channels), d(n)]);
+    let op = Pool2d {
+        kind: *b.rng.pick(&PoolKind::ALL),
+        window: [2, b.rng.range(1, 2)],
+        stride: [b.rng.range(1, 2), 1],
+        pad: [b.rng.range(0, 1), 0],
+    };
+    b.push(op, vec![x])
+}
+
+fn lightning_indexer(b: &mut Builder) -> Value {
+    let (rows, heads, cells) = (b.rng.range(1, 4), b.rng.range(1, 6), b.rng.range(1, 5));
+    let (t, streams) = (tokens(b), b.rng.range(1, 2));
+    let q = b.real([d(rows), d(heads), t.clone(), d(streams)]);
+    let k = b.real([d(rows), d(1), d(cells), d(streams)]);
+    let w = b.real([d(heads), t.clone(), d(1), d(streams)]);
+    let score = b.push(LightningIndexer, vec![q, k, w]);
+    let mask = b.plain([d(cells), t, d(1), d(1)]);
+    let kind = BinaryKind::Add;
+    b.push(Binary { kind }, vec![score, mask])
+}
+
+fn hc_comb(b: &mut Builder) -> Value {
+    let hc = b.rng.range(1, 4);
+    let n = d((2 + hc) * hc);
+    let t = tokens(b);
+    let mixes = b.real([n.clone(), t, d(1), d(1)]);
+    let scale = b.plain([d(3), d(1), d(1), d(1)]);
+    let base = b.plain([n, d(1), d(1), d(1)]);
+    let op = HcComb {
+        eps: 0.01,
+        iterations: b.rng.range(1, 3),
+    };
+    b.push(op, vec![mixes, scale, base])
 }
 
 fn norm(b: &mut Builder) -> Value {
@@ -697,6 +811,17 @@ const CASES: &[(&str, Case)] = &[
     ("scale", scale),
     ("clamp", clamp),
     ("glu", glu),
+    ("leaky_relu", leaky_relu),
+    ("xielu", xielu),
+    ("fill", fill),
+    ("arange", arange),
+    ("cumsum", cumsum),
+    ("mean", mean),
+    ("tri", tri),
+    ("diag", diag),
+    ("pool_2d", pool_2d),
+    ("lightning_indexer", lightning_indexer),
+    ("hc_comb", hc_comb),
     ("norm", norm),
     ("norm over heads", norm_over_heads),
     ("norm_stats", norm_stats),

@@ -28,6 +28,10 @@ fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
+fn hard_sigmoid(x: f64) -> f64 {
+    within((x + 3.0) / 6.0, 0.0, 1.0)
+}
+
 fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
@@ -80,7 +84,7 @@ fn relu(x: f64) -> f64 {
     if x > 0.0 { x } else { 0.0 }
 }
 
-fn map(x: &Tensor, f: impl Fn(f64) -> f64) -> Result<Tensor, ExecError> {
+pub(super) fn map(x: &Tensor, f: impl Fn(f64) -> f64) -> Result<Tensor, ExecError> {
     let mut out = buffer(x.dims())?;
     out.extend(x.reals()?.iter().map(|&v| f(v)));
     Tensor::reals_of(x.dims(), out)
@@ -108,6 +112,19 @@ pub(super) fn unary(
         UnaryKind::Softplus => map(x, softplus),
         UnaryKind::Neg => map(x, |v| -v),
         UnaryKind::Abs => map(x, f64::abs),
+        UnaryKind::Log => map(x, f64::ln),
+        UnaryKind::Sin => map(x, f64::sin),
+        UnaryKind::Cos => map(x, f64::cos),
+        UnaryKind::Sgn => map(x, |v| f64::from(i8::from(v > 0.0) - i8::from(v < 0.0))),
+        UnaryKind::Step => map(x, |v| f64::from(u8::from(v > 0.0))),
+        UnaryKind::Elu => map(x, |v| if v > 0.0 { v } else { v.exp_m1() }),
+        UnaryKind::Expm1 => map(x, f64::exp_m1),
+        UnaryKind::Hardswish => map(x, |v| v * hard_sigmoid(v)),
+        UnaryKind::Hardsigmoid => map(x, hard_sigmoid),
+        UnaryKind::Floor => map(x, f64::floor),
+        UnaryKind::Ceil => map(x, f64::ceil),
+        UnaryKind::Round => map(x, f64::round),
+        UnaryKind::Trunc => map(x, f64::trunc),
     }
 }
 
@@ -163,6 +180,7 @@ pub(super) fn glu(op: &Glu, operands: &[&Tensor], options: Options) -> Result<Te
         GluKind::GegluErf => gelu_erf(gate) * up,
         GluKind::GegluQuick => gelu_quick(gate, form) * up,
         GluKind::Reglu => relu(gate) * up,
+        GluKind::SwigluClamp => silu(gate.min(limit)) * within(up, -limit, limit),
         GluKind::SwigluOai => {
             let g = if gate > limit { limit } else { gate };
             g / (1.0 + (-alpha * g).exp()) * (within(up, -limit, limit) + 1.0)
@@ -233,6 +251,25 @@ mod tests {
             (K::Softplus, -1000.0, 0.0),
             (K::Neg, 2.0, -2.0),
             (K::Abs, -2.0, 2.0),
+            (K::Log, std::f64::consts::E, 1.0),
+            (K::Sin, std::f64::consts::FRAC_PI_6, 0.5),
+            (K::Cos, std::f64::consts::FRAC_PI_3, 0.5),
+            (K::Sgn, -0.5, -1.0),
+            (K::Sgn, 0.0, 0.0),
+            (K::Step, 0.5, 1.0),
+            (K::Step, 0.0, 0.0),
+            (K::Elu, 2.0, 2.0),
+            (K::Elu, -std::f64::consts::LN_2, -0.5),
+            (K::Expm1, std::f64::consts::LN_2, 1.0),
+            (K::Hardswish, 0.0, 0.0),
+            (K::Hardswish, 1.5, 1.125),
+            (K::Hardswish, 4.0, 4.0),
+            (K::Hardsigmoid, -4.0, 0.0),
+            (K::Hardsigmoid, 1.5, 0.75),
+            (K::Floor, -1.5, -2.0),
+            (K::Ceil, -1.5, -1.0),
+            (K::Round, -1.5, -2.0),
+            (K::Trunc, -1.5, -1.0),
         ] {
             let found = unary_of(kind, x);
             assert!((found - y).abs() < 1e-14, "{kind:?}({x}) = {found}");
@@ -336,6 +373,17 @@ mod tests {
             1.0 / (1.0 + (-1.5_f64).exp()) * 1.5,
         ];
         close(&run(op, &[&g, &u], &[3]), &expected);
+    }
+
+    #[test]
+    fn swiglu_clamp_bounds_both_sides_of_up_but_one_of_gate() {
+        let op = Glu {
+            limit: 2.0,
+            ..Glu::new(GluKind::SwigluClamp)
+        };
+        let (g, u) = (real(&[2], &[9.0, -9.0]), real(&[2], &[8.0, -8.0]));
+        let expected = [silu(2.0) * 2.0, silu(-9.0) * -2.0];
+        close(&run(op, &[&g, &u], &[2]), &expected);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Leaves: they have no operands, so what they are comes from the interpreter; only constants are made here.
 
-use tpc_ir::op::{Hadamard, Op, Weight};
+use tpc_ir::op::{Arange, Hadamard, Op, Weight};
 use tpc_ir::{Bindings, TensorType};
 
 use crate::reference::error::ExecError;
@@ -24,6 +24,14 @@ pub(super) fn hadamard(op: &Hadamard) -> Result<Tensor, ExecError> {
         let odd = |j: usize| (i & j).count_ones() % 2 == 1;
         out.extend((0..n).map(|j| if odd(j) { -unit } else { unit }));
     }
+    Tensor::reals_of(dims, out)
+}
+
+/// Numbers at equal distances; `op` has its size bound.
+pub(super) fn arange(op: &Arange, dims: [usize; 4]) -> Result<Tensor, ExecError> {
+    let (start, step) = (f64::from(op.start), f64::from(op.step));
+    let mut out = buffer(dims)?;
+    out.extend((0..dims[0]).map(|i| start + i as f64 * step));
     Tensor::reals_of(dims, out)
 }
 
@@ -57,12 +65,22 @@ pub(in crate::reference) fn load_weight(
 #[cfg(test)]
 mod tests {
     use super::super::testing::{close, noise, run};
-    use tpc_ir::op::{Hadamard, MulMat};
+    use tpc_ir::op::{Arange, Hadamard, MulMat};
 
     #[test]
     fn the_second_matrix_by_hand() {
         let h = 0.5_f64.sqrt();
         close(&run(Hadamard { n: 2 }, &[], &[2, 2]), &[h, h, h, -h]);
+    }
+
+    #[test]
+    fn numbers_at_equal_distances() {
+        let op = Arange {
+            start: 3.0,
+            step: -0.5,
+            n: 3.into(),
+        };
+        close(&run(op, &[], &[3]), &[3.0, 2.5, 2.0]);
     }
 
     #[test]

@@ -5,11 +5,16 @@
 
 mod attention;
 mod collective;
+mod curve;
 mod elementwise;
 mod expert;
+mod hyper;
+mod indexer;
 mod leaf;
 mod matmul;
 mod norm;
+mod pool;
+mod position;
 mod recurrent;
 mod reduce;
 mod rope;
@@ -95,7 +100,11 @@ pub fn eval(
     match op {
         Op::Weight(_) | Op::Input(_) | Op::State(_) | Op::Opaque(_) => leaf::eval(op),
         Op::Hadamard(op) => one(leaf::hadamard(op)),
+        Op::Arange(op) => one(leaf::arange(op, results[0].dims)),
         Op::Unary(op) => one(elementwise::unary(op, operands, ctx.options)),
+        Op::LeakyRelu(op) => one(curve::leaky_relu(op, operands)),
+        Op::Xielu(op) => one(curve::xielu(op, operands)),
+        Op::Fill(op) => one(curve::fill(op, operands)),
         Op::Binary(op) => one(elementwise::binary(op, operands)),
         Op::Scale(op) => one(elementwise::scale(op, operands)),
         Op::Clamp(op) => one(elementwise::clamp(op, operands)),
@@ -121,6 +130,10 @@ pub fn eval(
         Op::SsmScan(_) => recurrent::ssm_scan(operands),
         Op::GatedDeltaNet(_) => recurrent::gated_delta_net(operands),
         Op::Sum(op) => one(reduce::sum(op, operands)),
+        Op::Mean(op) => one(reduce::mean(op, operands)),
+        Op::Cumsum(_) => one(position::cumsum(operands)),
+        Op::LightningIndexer(_) => one(indexer::lightning_indexer(operands)),
+        Op::HcComb(op) => one(hyper::hc_comb(op, operands)),
         Op::TopK(op) => one(reduce::top_k(op, operands)),
         Op::ArgSort(op) => one(reduce::arg_sort(op, operands)),
         Op::Reshape(_) => one(Tensor::new(results[0].dims, operands[0].data().clone())),
@@ -129,6 +142,9 @@ pub fn eval(
         Op::Concat(op) => one(shape::concat(op.axis, operands)),
         Op::Repeat(_) => one(shape::repeat(operands, results[0].dims)),
         Op::Pad(op) => one(shape::pad(op, operands)),
+        Op::Tri(op) => one(position::tri(op, operands)),
+        Op::Diag(_) => one(position::diag(operands)),
+        Op::Pool2d(op) => one(pool::pool_2d(op, operands, results[0].dims)),
         Op::Copy(_) => one(Ok(operands[0].clone())),
         Op::AllReduce(_) => collective::all_reduce(operands),
         Op::AllGather(op) => collective::all_gather(op, operands),

@@ -1,7 +1,8 @@
 //! Sums, selections and orders along an axis.
 
-use tpc_ir::op::{ArgSort, SortOrder, Sum, TopK};
+use tpc_ir::op::{ArgSort, Mean, SortOrder, Sum, TopK};
 
+use super::elementwise::map;
 use super::{around, axis};
 use crate::reference::error::ExecError;
 use crate::reference::tensor::{Tensor, buffer, count};
@@ -23,6 +24,12 @@ pub(super) fn sum(op: &Sum, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
         }
     }
     Tensor::reals_of(dims, out)
+}
+
+/// `op` has its size bound.
+pub(super) fn mean(op: &Mean, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
+    let n = op.n.as_const().unwrap_or(1) as f64;
+    map(&sum(&Sum { axis: 0 }, operands)?, |x| x / n)
 }
 
 pub(super) fn top_k(op: &TopK, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
@@ -94,6 +101,14 @@ mod tests {
             &[0.0; 2],
         );
         assert_eq!(code(Sum { axis: 4 }, &[&x], &[2, 3]), "TPC0502");
+    }
+
+    #[test]
+    fn a_mean_counts_the_whole_row() {
+        let x = real(&[2, 2], &[1.0, 2.0, 3.0, 6.0]);
+        let of = |n: u64| Mean { n: n.into() };
+        close(&run(of(2), &[&x], &[1, 2]), &[1.5, 4.5]);
+        close(&run(of(4), &[&x], &[1, 2]), &[0.75, 2.25]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tpc_ir::op::{Op, Pad, Permute, Repeat, Reshape, SetSlice, Slice};
+use tpc_ir::op::{Arange, Mean, Op, Pad, Permute, Repeat, Reshape, SetSlice, Slice};
 use tpc_ir::{Bindings, Dim, RANK};
 
 use super::{around, axis};
@@ -31,6 +31,13 @@ pub(super) fn concrete<'a>(op: &'a Op, bindings: &Bindings) -> Result<Cow<'a, Op
     if let Op::SetSlice(op) = op {
         let (axis, start) = (op.axis, bind(&op.start)?);
         return Ok(Cow::Owned(SetSlice { axis, start }.into()));
+    }
+    if let Op::Arange(op) = op {
+        let n = bind(&op.n)?;
+        return Ok(Cow::Owned(Arange { n, ..op.clone() }.into()));
+    }
+    if let Op::Mean(op) = op {
+        return Ok(Cow::Owned(Mean { n: bind(&op.n)? }.into()));
     }
     Ok(Cow::Borrowed(op))
 }

@@ -42,6 +42,19 @@ fn ops() -> Vec<Op> {
         };
         out.push(rope.into());
     }
+    for keep in Side::ALL {
+        let (offset, fill) = (1, 0.0);
+        out.push(Tri { keep, offset, fill }.into());
+    }
+    for (kind, size) in PoolKind::ALL.into_iter().zip([0, 2]) {
+        let pool = Pool2d {
+            kind,
+            window: [size, 1],
+            stride: [1, size],
+            pad: [u64::MAX / 2 * (2 - size), 1],
+        };
+        out.push(pool.into());
+    }
     let attn = FlashAttn {
         scale: 1.0,
         max_bias: 8.0,
@@ -65,6 +78,33 @@ fn ops() -> Vec<Op> {
         .into(),
         Clamp { min, max }.into(),
         Hadamard { n: 2 }.into(),
+        Arange {
+            start: 1.0,
+            step: 0.5,
+            n: Dim::constant(2),
+        }
+        .into(),
+        LeakyRelu { slope: 0.1 }.into(),
+        Xielu {
+            alpha_n: 1.0,
+            alpha_p: 1.0,
+            beta: 0.5,
+            eps: -1e-6,
+        }
+        .into(),
+        Fill { value: 1.0 }.into(),
+        LightningIndexer.into(),
+        HcComb {
+            eps: 1e-6,
+            iterations: 2,
+        }
+        .into(),
+        Mean {
+            n: Dim::constant(2),
+        }
+        .into(),
+        Cumsum.into(),
+        Diag.into(),
         MulMat.into(),
         MulMatId { window: None }.into(),
         MulMatId { window }.into(),

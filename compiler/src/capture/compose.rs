@@ -1,0 +1,348 @@
+//! Ops of ggml that are several ops of the IR, or one on fewer operands.
+
+use tpc_ir::op::{
+    Binary, BinaryKind, Concat, LightningIndexer, Mean, MulMat, Norm, NormKind, Pad, Permute,
+    Pool2d, PoolKind, Repeat, Slice, Sum, TopK,
+};
+use tpc_ir::{Dim, Op, RANK, Value};
+
+use super::memory::{Memory, dims};
+use super::ops::{Misfit, fits, form, push};
+use super::record::{Layout, Tensor};
+
+/// As many operands as the op has.
+fn exactly<const N: usize>(values: &[Value]) -> Result<[Value; N], Misfit> {
+    let other = || Misfit::Form(format!("{} operands, not {N}", values.len()));
+    values.try_into().map_err(|_| other())
+}
+
+/// The sizes of a value, all of them constants.
+fn sizes(m: &Memory<'_>, v: Value) -> [u64; RANK] {
+    let dims = &m.graph.value(v).ty.dims;
+    std::array::from_fn(|i| dims[i].as_const().unwrap_or(0))
+}
+
+const ADD: Binary = Binary {
+    kind: BinaryKind::Add,
+};
+const MUL: Binary = Binary {
+    kind: BinaryKind::Mul,
+};
+const SWAPPED: Permute = Permute { axes: [1, 0, 2, 3] };
+
+/// A copy is the same elements in the order of the result.
+pub(super) fn copy(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [x, ..] = values else {
+        return Err(form("no operand"));
+    };
+    if !t.writes() && m.graph.value(*x).ty.dtype != t.dtype {
+        return Err(form("a conversion of elements"));
+    }
+    Ok(vec![m.reshape(*x, t.ne(), &t.name)?])
+}
+
+pub(super) fn concat(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let axis = u64::try_from(t.int(0)).map_err(|_| form("a negative axis"))?;
+    if let [part] = values {
+        // The others are empty.
+        return fits(m, t, *part);
+    }
+    push(m, t, Concat { axis }.into(), values.to_vec())
+}
+
+/// The sum of all elements.
+pub(super) fn sum(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [mut x] = exactly(values)?;
+    for (axis, n) in (0..).zip(sizes(m, x)) {
+        if n != 1 || axis == 0 {
+            x = m.push(Sum { axis }, vec![x], &t.name)?;
+        }
+    }
+    fits(m, t, x)
+}
+
+pub(super) fn mean(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [x] = exactly(values)?;
+    let n = m.graph.value(x).ty.dims[0].clone();
+    push(m, t, Mean { n }.into(), vec![x])
+}
+
+/// The index of the largest element of every row, one number each.
+pub(super) fn argmax(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [x] = exactly(values)?;
+    let top = m.push(TopK { k: 1 }, vec![x], &t.name)?;
+    let rows = m.reshape(top, t.ne(), &t.name)?;
+    fits(m, t, rows)
+}
+
+/// The sum over what a repetition repeats: along each axis the sum of as many parts as fit.
+pub(super) fn repeat_back(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [mut x] = exactly(values)?;
+    let mut ne = sizes(m, x);
+    for axis in 0..RANK {
+        let n = t.ne()[axis];
+        if n == 0 || !ne[axis].is_multiple_of(n) {
+            return Err(form("a size that is no multiple of what was repeated"));
+        }
+        let times = ne[axis] / n;
+        if times == 1 {
+            continue;
+        }
+        ne[axis] = n;
+        let inner: u64 = ne[..=axis].iter().product();
+        let outer: u64 = ne[axis + 1..].iter().product();
+        x = m.reshape(x, [inner, times, outer, 1], &t.name)?;
+        x = m.push(Sum { axis: 1 }, vec![x], &t.name)?;
+    }
+    let x = m.reshape(x, t.ne(), &t.name)?;
+    fits(m, t, x)
+}
+
+/// A norm over groups of channels, which are along axis 2.
+pub(super) fn group_norm(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [x] = exactly(values)?;
+    let groups = u64::try_from(t.int(0)).unwrap_or(0);
+    let [w, h, channels, n] = sizes(m, x);
+    if groups == 0 || !channels.is_multiple_of(groups) {
+        return Err(form("groups of unequal size"));
+    }
+    let rows = m.reshape(x, [w * h * (channels / groups), groups, n, 1], &t.name)?;
+    let norm = Norm {
+        kind: NormKind::Layer,
+        eps: t.float(1),
+    };
+    let normed = m.push(norm, vec![rows], &t.name)?;
+    let x = m.reshape(normed, t.ne(), &t.name)?;
+    fits(m, t, x)
+}
+
+/// `out[i, j] = Σ_k a[i, k] · b[j, k]`: the product of the transposed operands.
+pub(super) fn out_prod(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [a, b] = exactly(values)?;
+    if [a, b]
+        .iter()
+        .any(|&v| m.graph.value(v).ty.dtype.is_quantised())
+    {
+        return Err(form(
+            "quantised elements, whose blocks lie across the contraction",
+        ));
+    }
+    let a = m.push(SWAPPED, vec![a], &t.name)?;
+    let b = m.push(SWAPPED, vec![b], &t.name)?;
+    push(m, t, MulMat.into(), vec![a, b])
+}
+
+/// The first operand with a view of it replaced by the second.
+pub(super) fn set(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    operands: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    replaced(m, t, operands, values, |_, _, new| Ok(new))
+}
+
+/// The first operand with the second added to a view of it.
+pub(super) fn accumulate(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    operands: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    replaced(m, t, operands, values, |m, old, new| {
+        Ok(m.push(ADD, vec![old, new], &t.name)?)
+    })
+}
+
+fn replaced(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    operands: &[usize],
+    values: &[Value],
+    with: impl FnOnce(&mut Memory<'_>, Value, Value) -> Result<Value, Misfit>,
+) -> Result<Vec<Value>, Misfit> {
+    let ([a, b], &[_, part]) = (exactly(values)?, operands) else {
+        return Err(form("other than two operands"));
+    };
+    let bytes = |i| u64::try_from(t.int(i)).map_err(|_| form("a negative stride or offset"));
+    let part = &m.tensors[part];
+    let layout = Layout {
+        ne: part.ne(),
+        nb: [part.dtype.block_bytes(), bytes(0)?, bytes(1)?, bytes(2)?],
+        offset: bytes(3)?,
+    };
+    if m.graph.value(a).ty.dtype != part.dtype {
+        return Err(form("operands of different element types"));
+    }
+    let no_box = || form("a view that is no box of the first operand");
+    let old = m.look(a, part, &layout)?.ok_or_else(no_box)?;
+    let new = with(m, old, b)?;
+    let v = m.update(a, part, &layout, new)?.ok_or_else(no_box)?;
+    fits(m, t, v)
+}
+
+pub(super) fn pool_2d(t: &Tensor) -> Result<Op, Misfit> {
+    let size = |i| u64::try_from(t.int(i)).map_err(|_| form("a negative size"));
+    let pair = |i| Ok::<_, Misfit>([size(i)?, size(i + 1)?]);
+    let kind = match t.int(0) {
+        0 => PoolKind::Max,
+        1 => PoolKind::Avg,
+        _ => return Err(form("a pooling that is neither maximum nor average")),
+    };
+    let (window, stride, pad) = (pair(1)?, pair(3)?, pair(5)?);
+    if window.contains(&0) || stride.contains(&0) {
+        return Err(form("an empty window or step"));
+    }
+    Ok(Pool2d {
+        kind,
+        window,
+        stride,
+        pad,
+    }
+    .into())
+}
+
+/// Zeros before and after along each axis.
+pub(super) fn pad(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [mut x] = exactly(values)?;
+    if t.int(8) != 0 {
+        return Err(form("circular padding"));
+    }
+    let size = |i| u64::try_from(t.int(i)).map_err(|_| form("a negative size"));
+    for axis in 0..RANK {
+        let (before, after) = (size(2 * axis)?, size(2 * axis + 1)?);
+        if before > 0 || after > 0 {
+            let axis = axis as u64;
+            let pad = Pad {
+                axis,
+                before,
+                after,
+            };
+            x = m.push(pad, vec![x], &t.name)?;
+        }
+    }
+    fits(m, t, x)
+}
+
+/// Each axis turned by as many indices as its parameter says: what leaves at the end comes in at the start.
+pub(super) fn roll(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [mut x] = exactly(values)?;
+    for (axis, n) in sizes(m, x).into_iter().enumerate() {
+        let size = i64::try_from(n).map_err(|_| form("an axis of more than 2^63 indices"))?;
+        let shift = i64::from(t.int(axis))
+            .rem_euclid(size.max(1))
+            .unsigned_abs();
+        if shift == 0 {
+            continue;
+        }
+        let axis = axis as u64;
+        let mut part = |start, len| {
+            let (start, len) = (Dim::constant(start), Dim::constant(len));
+            m.push(Slice { axis, start, len }, vec![x], &t.name)
+        };
+        let (end, start) = (part(n - shift, shift)?, part(0, n - shift)?);
+        x = m.push(Concat { axis }, vec![end, start], &t.name)?;
+    }
+    fits(m, t, x)
+}
+
+/// The scores, and the mask on them.
+pub(super) fn lightning_indexer(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [q, k, w, mask] = exactly(values)?;
+    let scores = m.push(LightningIndexer, vec![q, k, w], &t.name)?;
+    push(m, t, ADD.into(), vec![scores, mask])
+}
+
+/// The sum of the streams `x: [n, hc, tokens]`, weighed by `w: [hc, tokens]`.
+pub(super) fn hc_pre(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [x, w] = exactly(values)?;
+    let [hc, tokens, ..] = sizes(m, w);
+    let w = m.reshape(w, [1, hc, tokens, 1], &t.name)?;
+    let weighed = m.push(MUL, vec![x, w], &t.name)?;
+    let sum = m.push(Sum { axis: 1 }, vec![weighed], &t.name)?;
+    let sum = m.reshape(sum, t.ne(), &t.name)?;
+    fits(m, t, sum)
+}
+
+/// The streams `residual: [n, hc, tokens]` mixed by `comb: [hc, hc, tokens]` (destinations along axis 0), and
+/// `x: [n, tokens]` added to each as `post: [hc, tokens]` weighs it.
+pub(super) fn hc_post(
+    m: &mut Memory<'_>,
+    t: &Tensor,
+    _: &[usize],
+    values: &[Value],
+) -> Result<Vec<Value>, Misfit> {
+    let [x, residual, post, comb] = exactly(values)?;
+    let [n, hc, tokens, _] = t.ne();
+    let sources = m.push(SWAPPED, vec![residual], &t.name)?;
+    let mixes = m.push(SWAPPED, vec![comb], &t.name)?;
+    let mixed = m.push(MulMat, vec![sources, mixes], &t.name)?;
+    let x = m.reshape(x, [n, 1, tokens, 1], &t.name)?;
+    let all = Repeat {
+        dims: dims([n, hc, tokens, 1]),
+    };
+    let x = m.push(all, vec![x], &t.name)?;
+    let post = m.reshape(post, [1, hc, tokens, 1], &t.name)?;
+    let weighed = m.push(MUL, vec![x, post], &t.name)?;
+    push(m, t, ADD.into(), vec![mixed, weighed])
+}

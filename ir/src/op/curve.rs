@@ -1,0 +1,118 @@
+//! Functions of one number with parameters.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::rule::Rule;
+use super::types::{Inferred, TypeError, exactly, f32_of, real};
+use crate::types::TensorType;
+
+fn curve(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+    let [x] = exactly(operands, "1")?;
+    real("x", x)?;
+    Ok(f32_of(x.dims.clone()).into())
+}
+
+/// `max(x, 0) + slope · min(x, 0)`. Operand: `x`, any shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeakyRelu {
+    /// Slope below 0.
+    pub slope: f32,
+}
+
+impl OpDef for LeakyRelu {
+    const NAMES: &'static [&'static str] = &["leaky_relu"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("slope", Attr::Float(self.slope))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(LeakyRelu {
+            slope: required("slope", attrs.float("slope")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        curve(operands)
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::same_as_first().zero()
+    }
+}
+
+/// The expanded integral of ELU (arXiv 2411.13010): `alpha_p · x² + beta · x` above 0, and
+/// `alpha_n · (e^min(x, eps) − 1 − x) + beta · x` up to 0. Operand: `x`, any shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Xielu {
+    /// Factor of the lower branch.
+    pub alpha_n: f32,
+    /// Factor of the upper branch.
+    pub alpha_p: f32,
+    /// Slope at 0.
+    pub beta: f32,
+    /// Bound of the exponent.
+    pub eps: f32,
+}
+
+impl OpDef for Xielu {
+    const NAMES: &'static [&'static str] = &["xielu"];
+
+    fn attrs(&self) -> Attrs {
+        vec![
+            ("alpha_n", Attr::Float(self.alpha_n)),
+            ("alpha_p", Attr::Float(self.alpha_p)),
+            ("beta", Attr::Float(self.beta)),
+            ("eps", Attr::Float(self.eps)),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Xielu {
+            alpha_n: required("alpha_n", attrs.float("alpha_n")?)?,
+            alpha_p: required("alpha_p", attrs.float("alpha_p")?)?,
+            beta: required("beta", attrs.float("beta")?)?,
+            eps: required("eps", attrs.float("eps")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        curve(operands)
+    }
+
+    /// With `eps` below 0 the function of 0 is not 0.
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::same_as_first()
+    }
+}
+
+/// One number in every place. Operand: `x`, any shape, of which nothing but the shape and the element type counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fill {
+    /// The number.
+    pub value: f32,
+}
+
+impl OpDef for Fill {
+    const NAMES: &'static [&'static str] = &["fill"];
+
+    fn attrs(&self) -> Attrs {
+        vec![("value", Attr::Float(self.value))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Fill {
+            value: required("value", attrs.float("value")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        Ok((*x).clone().into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::same_as_first()
+    }
+}

@@ -1,0 +1,78 @@
+//! Hyper-connections (DeepSeek 4): how several residual streams mix.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::rule::{Role, Rule, opd, res};
+use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use crate::dims::Dim;
+use crate::types::TensorType;
+
+/// The matrix that mixes `hc` residual streams, made nearly doubly stochastic: of the part of each row of `mixes` from
+/// `2·hc` on, `scale[2] · mixes + base` is normalised by softmax over destinations, `eps` is added, and then columns,
+/// and `iterations − 1` times rows and columns, are divided by `eps` more than their sums. Operands:
+/// `mixes: [(2 + hc)·hc, tokens]`, `scale: [3 or more]`, `base: [(2 + hc)·hc]`; result `[hc, hc, tokens]`, destinations
+/// along axis 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HcComb {
+    /// Added to what is divided by.
+    pub eps: f32,
+    /// How often columns are normalised, at least once.
+    pub iterations: u64,
+}
+
+/// The number of streams whose mixes take `n` numbers.
+fn streams(n: u64) -> Option<u64> {
+    let hc = (n + 1).isqrt().checked_sub(1)?;
+    (hc > 0 && (2 + hc) * hc == n).then_some(hc)
+}
+
+impl OpDef for HcComb {
+    const NAMES: &'static [&'static str] = &["hc_comb"];
+
+    fn attrs(&self) -> Attrs {
+        vec![
+            ("eps", Attr::Float(self.eps)),
+            ("iterations", self.iterations.into()),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(HcComb {
+            eps: required("eps", attrs.float("eps")?)?,
+            iterations: required("iterations", attrs.int("iterations")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [mixes, scale, base] = exactly(operands, "3")?;
+        for (what, t) in [("mixes", mixes), ("scale", scale), ("base", base)] {
+            real(what, t)?;
+        }
+        equal("entries of mixes and base", &mixes.dims[0], &base.dims[0])?;
+        let misfit = |what, found: &Dim, least: u64| TypeError::Sizes {
+            what,
+            left: found.clone(),
+            right: least.into(),
+        };
+        let n = mixes.dims[0].as_const().filter(|&n| n < 1 << 32);
+        let hc = n.and_then(streams);
+        let hc = hc.ok_or_else(|| misfit("entries of mixes, (2 + hc)·hc", &mixes.dims[0], 24))?;
+        if scale.dims[0].as_const().is_none_or(|n| n < 3) {
+            return Err(misfit("entries of scale", &scale.dims[0], 3));
+        }
+        for axis in [2, 3] {
+            equal("one matrix per token", &mixes.dims[axis], &Dim::ONE)?;
+        }
+        Ok(f32_of([hc.into(), hc.into(), mixes.dims[1].clone(), Dim::ONE]).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::opaque()
+            .eq(opd(0, 1), res(2))
+            .role(Role::Whole, opd(0, 0))
+            .role(Role::Whole, opd(1, 0))
+            .role(Role::Whole, opd(2, 0))
+            .role(Role::Whole, res(0))
+            .role(Role::Whole, res(1))
+    }
+}

@@ -1,0 +1,54 @@
+//! Scores of a sparse attention's indexer (DeepSeek 3.2).
+
+use super::OpDef;
+use super::attrs::{AttrError, AttrReader};
+use super::rule::{Role, Rule, opd, res};
+use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use crate::dims::Dim;
+use crate::types::TensorType;
+
+/// `score[c, t] = Σ_h w[h, t] · max(0, q[:, h, t] · k[:, c])` per stream. Operands: `q: [d, heads, tokens, streams]`,
+/// `k: [d, 1, cells, streams]`, `w: [heads, tokens, 1, streams]`; result `[cells, tokens, 1, streams]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LightningIndexer;
+
+impl OpDef for LightningIndexer {
+    const NAMES: &'static [&'static str] = &["lightning_indexer"];
+
+    fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(LightningIndexer)
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [q, k, w] = exactly(operands, "3")?;
+        real("q", q)?;
+        real("k", k)?;
+        real("w", w)?;
+        equal("rows of q and k", &q.dims[0], &k.dims[0])?;
+        equal("heads of k", &k.dims[1], &Dim::ONE)?;
+        equal("heads of q and w", &q.dims[1], &w.dims[0])?;
+        equal("tokens of q and w", &q.dims[2], &w.dims[1])?;
+        equal("axis 2 of w", &w.dims[2], &Dim::ONE)?;
+        equal("streams of q and k", &q.dims[3], &k.dims[3])?;
+        equal("streams of q and w", &q.dims[3], &w.dims[3])?;
+        let [cells, tokens] = [k.dims[2].clone(), q.dims[2].clone()];
+        Ok(f32_of([cells, tokens, Dim::ONE, q.dims[3].clone()]).into())
+    }
+
+    /// The sum over heads is one of terms that each need their whole rows.
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::opaque()
+            .eq(opd(0, 0), opd(1, 0))
+            .eq(opd(0, 1), opd(2, 0))
+            .eq(opd(0, 2), res(1))
+            .eq(opd(2, 1), res(1))
+            .eq(opd(1, 2), res(0))
+            .eq(opd(0, 3), res(3))
+            .eq(opd(1, 3), res(3))
+            .eq(opd(2, 3), res(3))
+            .role(Role::Whole, opd(0, 0))
+            .role(Role::Whole, opd(1, 2))
+            .role(Role::Reduce, opd(0, 1))
+            .role(Role::Reduce, opd(2, 0))
+    }
+}

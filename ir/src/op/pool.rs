@@ -1,0 +1,119 @@
+//! Pooling of images.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::rule::{Linearity, Role, Rule, opd, res};
+use super::types::{Inferred, TypeError, exactly, f32_of, real};
+use crate::dims::Dim;
+use crate::types::TensorType;
+
+/// What a window of elements becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PoolKind {
+    /// The largest.
+    Max,
+    /// Their sum divided by the window's area, padding counted.
+    Avg,
+}
+
+impl PoolKind {
+    /// Both kinds.
+    pub const ALL: [PoolKind; 2] = [PoolKind::Max, PoolKind::Avg];
+
+    const fn word(self) -> &'static str {
+        match self {
+            PoolKind::Max => "max",
+            PoolKind::Avg => "avg",
+        }
+    }
+}
+
+/// Windows of axes 0 and 1 pooled to one element each; sizes, steps and padding per axis. Windows reach `pad` elements
+/// beyond both ends, where there is nothing. Operand: `x: [w, h, channels, n]`; result
+/// `[(w + 2 pad − window) / stride + 1, …]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool2d {
+    /// The function.
+    pub kind: PoolKind,
+    /// Sizes of the window.
+    pub window: [u64; 2],
+    /// Elements from one window to the next.
+    pub stride: [u64; 2],
+    /// Elements beyond each end.
+    pub pad: [u64; 2],
+}
+
+fn pair(name: &'static str, attrs: &mut AttrReader) -> Result<[u64; 2], AttrError> {
+    let given = required(name, attrs.dims(name)?)?;
+    let given: Vec<u64> = given.iter().filter_map(Dim::as_const).collect();
+    given.try_into().map_err(|_| AttrError::Kind {
+        name,
+        expected: "a list of two integers",
+    })
+}
+
+impl Pool2d {
+    /// Windows along an axis of `n` elements.
+    fn windows(&self, axis: usize, n: u64) -> Option<u64> {
+        let reach = n.checked_add(self.pad[axis].checked_mul(2)?)?;
+        let free = reach.checked_sub(self.window[axis])?;
+        free.checked_div(self.stride[axis])?.checked_add(1)
+    }
+}
+
+impl OpDef for Pool2d {
+    const NAMES: &'static [&'static str] = &["pool_2d"];
+
+    fn attrs(&self) -> Attrs {
+        let list = |pair: [u64; 2]| Attr::List(pair.map(Attr::from).to_vec());
+        vec![
+            ("kind", Attr::Word(self.kind.word().to_owned())),
+            ("window", list(self.window)),
+            ("stride", list(self.stride)),
+            ("pad", list(self.pad)),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        let word = required("kind", attrs.word("kind")?)?;
+        let kind = PoolKind::ALL.into_iter().find(|k| k.word() == word);
+        Ok(Pool2d {
+            kind: kind.ok_or(AttrError::Kind {
+                name: "kind",
+                expected: "max or avg",
+            })?,
+            window: pair("window", attrs)?,
+            stride: pair("stride", attrs)?,
+            pad: pair("pad", attrs)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        let mut out = f32_of(x.dims.clone());
+        for axis in 0..2 {
+            let windows = x.dims[axis].as_const().and_then(|n| self.windows(axis, n));
+            let windows = windows.ok_or_else(|| TypeError::Sizes {
+                what: "a window within the pooled axis",
+                left: self.window[axis].into(),
+                right: x.dims[axis].clone(),
+            })?;
+            out.dims[axis] = windows.into();
+        }
+        Ok(out.into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let mut rule = Rule::opaque().same(0, &[2, 3]);
+        for axis in 0..2 {
+            rule = rule
+                .role(Role::Whole, opd(0, axis))
+                .role(Role::Whole, res(axis));
+        }
+        match self.kind {
+            PoolKind::Max => rule,
+            PoolKind::Avg => rule.linear(Linearity::Joint),
+        }
+    }
+}

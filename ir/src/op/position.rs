@@ -1,0 +1,145 @@
+//! Ops whose elements depend on where they stand along an axis, which is whole then.
+
+use super::OpDef;
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::rule::{Linearity, Role, Rule, opd, res};
+use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use crate::dims::Dim;
+use crate::types::TensorType;
+
+/// The sums of the first 1, 2, … elements of every row. Operand: `x`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cumsum;
+
+impl OpDef for Cumsum {
+    const NAMES: &'static [&'static str] = &["cumsum"];
+
+    fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Cumsum)
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        Ok(f32_of(x.dims.clone()).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::same_as_first()
+            .role(Role::Whole, opd(0, 0))
+            .linear(Linearity::Joint)
+            .zero()
+    }
+}
+
+/// Which side of a diagonal is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Below the diagonal.
+    Lower,
+    /// Below it and on it.
+    LowerDiag,
+    /// Above the diagonal.
+    Upper,
+    /// Above it and on it.
+    UpperDiag,
+}
+
+impl Side {
+    /// Every side.
+    pub const ALL: [Side; 4] = [Side::Lower, Side::LowerDiag, Side::Upper, Side::UpperDiag];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Side::Lower => "lower",
+            Side::LowerDiag => "lower_diag",
+            Side::Upper => "upper",
+            Side::UpperDiag => "upper_diag",
+        }
+    }
+}
+
+/// The matrix of axes 0 and 1 with one side of a diagonal kept and all else replaced: the diagonal is where the index
+/// along axis 0 is `offset` more than that along axis 1. Operand: `x`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tri {
+    /// What is kept.
+    pub keep: Side,
+    /// How far to the right the diagonal lies.
+    pub offset: u64,
+    /// What replaces the rest.
+    pub fill: f32,
+}
+
+impl OpDef for Tri {
+    const NAMES: &'static [&'static str] = &["tri"];
+
+    fn attrs(&self) -> Attrs {
+        vec![
+            ("keep", Attr::Word(self.keep.word().to_owned())),
+            ("offset", self.offset.into()),
+            ("fill", Attr::Float(self.fill)),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        let word = required("keep", attrs.word("keep")?)?;
+        let keep = Side::ALL.into_iter().find(|s| s.word() == word);
+        Ok(Tri {
+            keep: keep.ok_or(AttrError::Kind {
+                name: "keep",
+                expected: "lower, lower_diag, upper or upper_diag",
+            })?,
+            offset: required("offset", attrs.int("offset")?)?,
+            fill: required("fill", attrs.float("fill")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        Ok(f32_of(x.dims.clone()).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        let rule = Rule::same_as_first()
+            .role(Role::Whole, opd(0, 0))
+            .role(Role::Whole, opd(0, 1));
+        if self.fill == 0.0 {
+            rule.linear(Linearity::Joint)
+        } else {
+            rule
+        }
+    }
+}
+
+/// Matrices with the rows of the operand on their diagonals, and 0 elsewhere. Operand: `x: [n, 1, p, q]`; result
+/// `[n, n, p, q]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diag;
+
+impl OpDef for Diag {
+    const NAMES: &'static [&'static str] = &["diag"];
+
+    fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(Diag)
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        equal("rows of a diagonal", &x.dims[1], &Dim::ONE)?;
+        Ok(f32_of(x.with_dim(1, x.dims[0].clone()).dims).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        // Both axes of the result have the size of the operand's; whoever learns that one is a size of the batch must
+        // learn it of the other.
+        Rule::opaque()
+            .same(0, &[2, 3])
+            .eq(opd(0, 0), res(0))
+            .eq(res(0), res(1))
+            .role(Role::Whole, opd(0, 0))
+            .linear(Linearity::Joint)
+    }
+}
