@@ -43,9 +43,10 @@ pub fn cures(placement: &Placement, compiled: &Compiled, plan: &Planner<'_>) -> 
     let n_layer = compiled.model.summary.n_layer;
     let experts = |(_, i): (tpc_ir::Inst, &tpc_ir::InstData)| matches!(i.op, Op::MulMatId(_));
     if compiled.model.graph.insts().any(experts) && base.n_cpu_moe < n_layer {
-        let kept = |n: u64| with(&base, |p| p.n_cpu_moe = n_layer - n);
-        if let Some(n) = largest(n_layer - 1 - base.n_cpu_moe, &|n| fitting(&kept(n))) {
-            out.push(format!("-ncmoe {}", n_layer - n));
+        // One more than the layers whose experts stay on the devices: with none left, all are on the host.
+        let kept = |n: u64| with(&base, |p| p.n_cpu_moe = n_layer + 1 - n);
+        if let Some(n) = largest(n_layer - base.n_cpu_moe, &|n| fitting(&kept(n))) {
+            out.push(format!("-ncmoe {}", n_layer + 1 - n));
         }
     }
     if let Some(shares) = by_memory(&base)
@@ -70,7 +71,11 @@ fn with(base: &Placement, change: impl FnOnce(&mut Placement)) -> Placement {
 
 /// The largest number from 1 to `most` that is good, when smaller ones are good as well.
 fn largest(most: u64, good: &dyn Fn(u64) -> bool) -> Option<u64> {
-    let (mut low, mut high) = (0, most);
+    // Often not even the smallest will do.
+    if most == 0 || !good(1) {
+        return None;
+    }
+    let (mut low, mut high) = (1, most);
     while low < high {
         let middle = high - (high - low) / 2;
         if good(middle) {
@@ -79,7 +84,7 @@ fn largest(most: u64, good: &dyn Fn(u64) -> bool) -> Option<u64> {
             high = middle - 1;
         }
     }
-    (low > 0).then_some(low)
+    Some(low)
 }
 
 /// Shares in proportion to memory, in GiB; `None` where it is not known, or not what differs.

@@ -9,7 +9,8 @@ use tpc_passes::plan::Topology;
 use super::output::Failure;
 use crate::diag::Diagnostic;
 use crate::placement::{
-    Placement, SplitMode, parse_cache_type, parse_devices, parse_overrides, parse_tensor_split,
+    Placement, SplitMode, parse_cache_type, parse_devices, parse_gpu_layers, parse_overrides,
+    parse_tensor_split,
 };
 
 /// llama.cpp's short forms of several letters, and the options that they mean.
@@ -72,9 +73,14 @@ pub(super) struct PlacementArgs {
     /// The KV cache stays on the host [-nkvo].
     #[arg(long)]
     no_kv_offload: bool,
-    /// Layers beyond the last N stay on the host; the output counts as one [-ngl].
-    #[arg(long, value_name = "N")]
-    n_gpu_layers: Option<u64>,
+    /// Layers beyond the last N stay on the host; the output counts as one. `all` and `auto` keep none there [-ngl].
+    #[arg(
+        long,
+        alias = "gpu-layers",
+        value_name = "N",
+        allow_hyphen_values = true
+    )]
+    n_gpu_layers: Option<String>,
     /// Type of the K cache: f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl [-ctk; default f16].
     #[arg(long, value_name = "TYPE")]
     cache_type_k: Option<String>,
@@ -149,7 +155,10 @@ impl PlacementArgs {
                 self.n_cpu_moe.unwrap_or(0)
             },
             kv_on_host: self.no_kv_offload,
-            n_gpu_layers: self.n_gpu_layers,
+            n_gpu_layers: match &self.n_gpu_layers {
+                Some(n) => parse_gpu_layers(n).map_err(Failure::usage)?,
+                None => None,
+            },
             topology,
             split_mode,
             tensor_split,

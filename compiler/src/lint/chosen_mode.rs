@@ -38,6 +38,11 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             )
         })
         .collect();
-    let message = format!("{} costs least: {}", chosen.name, shown.join("; "));
+    let reason = if chosen.fits {
+        "costs least"
+    } else {
+        "exceeds the memory least"
+    };
+    let message = format!("{} {reason}: {}", chosen.name, shown.join("; "));
     out.push(Diagnostic::note("TPC0310", "--split-mode", message));
 }

@@ -146,25 +146,44 @@ fn compile_graph(
         placement.ubatch_size,
         placement.parallel,
     );
-    let (way, considered) = modes::choose(&model, &workload, caches, placement)?;
+    let (ways, mut considered) = modes::ranked(&model, &workload, caches, placement)?;
+    let batch = memory_batch(&workload, caches);
+    // Only the programs tell whether what is computed fits as well: then the next best way is taken.
+    let mut best: Option<(Way, Divided)> = None;
+    for mut way in ways {
+        if best.is_some() && !considered[way.number].fits {
+            break;
+        }
+        let mut divided = divide(&model.graph, &way.request)?;
+        let mut room = fits(&divided.programs, &way.request, &batch);
+        for price in Workload::SCARCE_MEMORY {
+            if room || !way.mode.splits_tensors() || !way.request.has_room(&model.graph, &batch) {
+                break;
+            }
+            way.request.memory_price = price;
+            divided = divide(&model.graph, &way.request)?;
+            room = fits(&divided.programs, &way.request, &batch);
+        }
+        if let Some(c) = considered.get_mut(way.number) {
+            c.fits = room;
+        }
+        if room || best.is_none() {
+            best = Some((way, divided));
+        }
+        if room {
+            break;
+        }
+    }
+    let (way, divided) = best.expect("invariant: there is a way for every mode");
+    if let Some(c) = considered.get_mut(way.number) {
+        c.chosen = true;
+    }
     let Way {
         mode,
         settled,
-        mut request,
+        request,
         ..
     } = way;
-    let mut divided = divide(&model.graph, &request)?;
-    for price in Workload::SCARCE_MEMORY {
-        if fits(
-            &divided.programs,
-            &request,
-            &memory_batch(&workload, caches),
-        ) {
-            break;
-        }
-        request.memory_price = price;
-        divided = divide(&model.graph, &request)?;
-    }
     let Divided {
         planned,
         sharded,

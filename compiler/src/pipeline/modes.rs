@@ -14,6 +14,8 @@ use crate::placement::{Placement, Settled, SplitMode, settle};
 /// A way to divide the model, and what to ask the planner for.
 #[derive(Clone, Debug)]
 pub(super) struct Way {
+    /// Its position among those that were compared.
+    pub(super) number: usize,
     pub(super) mode: SplitMode,
     pub(super) settled: Settled,
     pub(super) request: PlanRequest,
@@ -76,34 +78,36 @@ fn hybrids(n: usize) -> Vec<(SplitMode, String, Vec<Vec<usize>>)> {
         .collect()
 }
 
-/// The way to divide a model that was asked for, or the cheapest.
+/// The ways to divide a model that the mode admits, the cheapest that fits first; and how they compare, if there are
+/// several. Whether a way fits is judged by weights, caches and states alone.
 ///
 /// # Errors
 /// When a pattern cannot be matched, or a plan contradicts itself.
-pub(super) fn choose(
+pub(super) fn ranked(
     model: &Lowered,
     workload: &Workload,
     caches: CacheSizes,
     placement: &Placement,
-) -> Result<(Way, Vec<Considered>), Vec<Diagnostic>> {
+) -> Result<(Vec<Way>, Vec<Considered>), Vec<Diagnostic>> {
     let batch = memory_batch(workload, caches);
-    let mut best: Option<(Way, f64)> = None;
+    let mut found: Vec<(Way, f64)> = Vec::new();
     let mut considered: Vec<Considered> = Vec::new();
     let all = ways(placement);
     let several = all.len() > 1;
     for (mode, name, stages) in all {
-        let way = way(model, *workload, placement, mode, stages, &batch)?;
+        let mut way = way(model, *workload, placement, mode, stages, &batch)?;
+        way.number = considered.len();
         if !several {
-            return Ok((way, considered));
+            return Ok((vec![way], considered));
         }
         let (planned, graph) = sharded(&model.graph, &way.request)?;
         let estimate = estimate(&planned, &graph, &way.request);
         let stored = stored(&graph, placement.devices.len(), &batch);
         let capacity = |d: usize| placement.topology.device(d).memory;
-        let fits = (0..stored.len()).all(|d| capacity(d).is_none_or(|c| stored[d] as f64 <= c));
         let over: f64 = (0..stored.len())
             .filter_map(|d| Some((stored[d] as f64 - capacity(d)?).max(0.0)))
             .sum();
+        let fits = over <= 0.0;
         let memory = (0..stored.len())
             .map(|d| stored[d] as f64 / placement.topology.device(d).bandwidth * 1e6)
             .fold(0.0, f64::max);
@@ -120,17 +124,19 @@ pub(super) fn choose(
             chosen: false,
         });
         // What does not fit is worse than anything that does, by how much it is over.
-        let rank = if fits { cost } else { 1e15 * (1.0 + over) };
-        if best.as_ref().is_none_or(|(_, b)| rank < b * (1.0 - 1e-9)) {
-            best = Some((way, rank));
-            let last = considered.len() - 1;
-            for (i, c) in considered.iter_mut().enumerate() {
-                c.chosen = i == last;
-            }
-        }
+        found.push((way, if fits { cost } else { 1e15 * (1.0 + over) }));
     }
-    let (way, _) = best.expect("invariant: there is a way for every mode");
-    Ok((way, considered))
+    // Costs that differ from the least by rounding alone are equal to it, and the first stays first.
+    let least = found.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
+    let rank = |cost: f64| {
+        if cost <= least * (1.0 + 1e-9) {
+            least
+        } else {
+            cost
+        }
+    };
+    found.sort_by(|(_, a), (_, b)| rank(*a).total_cmp(&rank(*b)));
+    Ok((found.into_iter().map(|(w, _)| w).collect(), considered))
 }
 
 fn way(
@@ -165,6 +171,7 @@ fn way(
         request.limit_shares(&model.graph, batch);
     }
     Ok(Way {
+        number: 0,
         mode,
         settled,
         request,

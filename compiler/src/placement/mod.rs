@@ -102,6 +102,27 @@ impl Placement {
     }
 }
 
+/// Reads the layers that run on the devices: a number, or `all`, `auto` and negative numbers for all of them, as
+/// llama.cpp has it. Whether they fit is the plan's to say.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for anything else.
+pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("all") || text.eq_ignore_ascii_case("auto") {
+        return Ok(None);
+    }
+    let number = text.parse::<i64>().map_err(|_| {
+        Diagnostic::error(
+            "TPC0400",
+            "--n-gpu-layers",
+            format!("`{text}` is not a number of layers"),
+        )
+        .help("a number such as 20, or `all`")
+    })?;
+    Ok(u64::try_from(number).ok())
+}
+
 /// Reads a cache type.
 ///
 /// # Errors
@@ -114,4 +135,27 @@ pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
             Diagnostic::error("TPC0400", option, format!("`{text}` is not a cache type"))
                 .help(known.join(", "))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_on_the_devices() {
+        for (text, expected) in [("0", Some(0)), ("99", Some(99)), ("+3", Some(3))] {
+            assert_eq!(parse_gpu_layers(text), Ok(expected), "{text}");
+        }
+        for all in ["all", "ALL", "auto", "-1", "-2", "-999"] {
+            assert_eq!(parse_gpu_layers(all), Ok(None), "{all}");
+        }
+        for bad in ["", "x", "1.5", "1e3", "--", "99999999999999999999"] {
+            let found = parse_gpu_layers(bad).expect_err(bad);
+            assert_eq!(
+                (found.code, found.help.is_some()),
+                ("TPC0400", true),
+                "{bad}"
+            );
+        }
+    }
 }

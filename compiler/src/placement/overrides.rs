@@ -80,6 +80,10 @@ pub fn parse_overrides(
                     names.join(", ")
                 ))
             })?;
+            if pattern.is_empty() {
+                return Err(wrong(format!("`{part}` has no regex"))
+                    .help(format!("`.*={place}` places every tensor")));
+            }
             let regex = Regex::new(pattern).map_err(|e| {
                 wrong(format!("`{pattern}` is no regular expression: {e}"))
                     .help("a regex such as `blk\\.(1|2)\\.ffn_.*`")
@@ -109,7 +113,13 @@ fn target(place: &str, devices: &[DeviceSpec]) -> Option<Target> {
     let cuda = || {
         let n = lower.strip_prefix("cuda")?.trim_start_matches(':');
         let n: u32 = n.parse().ok()?;
-        devices.iter().position(|d| d.kind == DeviceKind::Cuda(n))
+        let physical = devices.iter().position(|d| d.kind == DeviceKind::Cuda(n));
+        // Devices of no kind are whatever the user has.
+        let logical = || {
+            let nth = devices.get(n as usize)?;
+            (nth.kind == DeviceKind::Generic).then_some(n as usize)
+        };
+        physical.or_else(logical)
     };
     let position = || {
         let n: usize = lower.strip_prefix("dev")?.parse().ok()?;
@@ -159,11 +169,44 @@ mod tests {
             "a=CPU,b",
             "a=cuda:1",
             "a=dev2",
+            "=CPU",
+            "a=",
+            "a=CPUs",
+            "a=devO",
+            &format!("{}a{}=CPU", "(".repeat(5000), ")".repeat(5000)),
+            "(((a{1000}){1000}){1000}){1000}=CPU",
         ] {
             let found = parse(&[bad]).expect_err(bad);
             assert_eq!(found.code, "TPC0410", "{bad}");
             assert!(found.help.is_some(), "{bad}");
         }
+    }
+
+    #[test]
+    fn devices_of_no_kind_have_any_name() {
+        let devices = parse_devices("2").expect("a count");
+        let place = |text: &str| {
+            let found = parse_overrides(&[text.to_owned()], &devices);
+            found.map(|o| o[0].target).map_err(|d| d.code)
+        };
+        assert_eq!(place("a=CUDA1"), Ok(Target::Device(1)));
+        assert_eq!(place("a=Dev0"), Ok(Target::Device(0)));
+        assert_eq!(place("a=CUDA2"), Err("TPC0410"));
+    }
+
+    #[test]
+    fn patterns_that_take_forever_are_refused() {
+        let devices = parse_devices("2").expect("a count");
+        let given = [r"(?=x)?((.*)*)*\2(.*)*z$=host".to_owned()];
+        let found = parse_overrides(&given, &devices).expect("an override");
+        let refused = found[0]
+            .matches("blk.1.ffn_up_exps.weight")
+            .expect_err("too many steps");
+        assert_eq!((refused.code, refused.help.is_some()), ("TPC0410", true));
+        // Without backreferences and lookaround it takes no longer than any other.
+        let given = ["((.*)*)*z$=host".to_owned()];
+        let found = parse_overrides(&given, &devices).expect("an override");
+        assert_eq!(found[0].matches("blk.1.ffn_up_exps.weight"), Ok(false));
     }
 
     #[test]

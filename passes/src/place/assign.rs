@@ -54,11 +54,7 @@ struct Fixed {
 
 impl Fixed {
     fn of(graph: &Graph, homes: &Homes) -> Fixed {
-        let last = graph
-            .insts()
-            .filter(|(_, d)| d.layer.is_some())
-            .map(|(i, _)| i)
-            .next_back();
+        let last = Homes::last_of_layers(graph);
         let home_of = |(i, d): (Inst, &InstData)| homes.home(d.layer, Some(i) < last);
         let layer_homes: Vec<Home> = graph.insts().map(home_of).collect();
         let mut out = Fixed {

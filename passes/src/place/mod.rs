@@ -17,7 +17,7 @@ mod cut;
 
 use std::collections::BTreeMap;
 
-use tpc_ir::{DeviceData, Graph, Group, GroupData, Place, Value};
+use tpc_ir::{DeviceData, Graph, Group, GroupData, Inst, Place, Value};
 
 use crate::plan::{Topology, Workload};
 
@@ -69,7 +69,14 @@ impl Homes {
         }
     }
 
-    fn home(&self, layer: Option<u32>, before: bool) -> Home {
+    /// The last op of a layer; what has no layer precedes the layers or follows them.
+    pub(crate) fn last_of_layers(graph: &Graph) -> Option<Inst> {
+        let of_layers = graph.insts().filter(|(_, d)| d.layer.is_some());
+        of_layers.map(|(i, _)| i).next_back()
+    }
+
+    /// The home of a layer, or of what precedes the layers or follows them.
+    pub(crate) fn home(&self, layer: Option<u32>, before: bool) -> Home {
         match layer {
             Some(l) => {
                 let known = self.layers.get(l as usize).copied();

@@ -9,6 +9,7 @@ mod price;
 mod ranges;
 mod region;
 mod search;
+mod shares;
 mod topology;
 mod why;
 
@@ -23,7 +24,7 @@ pub use region::{Region, regions};
 pub use topology::{DeviceProfile, Link, PairLink, Topology, TopologyError};
 pub use why::{FactorFacts, FactorWhy, Forbidden, Verdict, Why, facts, why};
 
-use tpc_ir::{Bindings, Graph, Group, Op};
+use tpc_ir::{Graph, Group, Op};
 
 use crate::factors::{Analysis, Factors};
 use crate::place::{Homes, Placed, place};
@@ -69,50 +70,6 @@ impl PlanRequest {
             None => (0..self.devices.len())
                 .map(|i| self.topology.device(i).bandwidth)
                 .collect(),
-        }
-    }
-
-    /// Takes from devices that could not hold their share of a stage what they have no room for, and gives it to the
-    /// others: shares stay in proportion to bandwidth where memory allows. Without a known memory nothing changes.
-    pub fn limit_shares(&mut self, model: &Graph, batch: &Bindings) {
-        let mut shares = self.shares();
-        let total: f64 = model
-            .insts()
-            .filter(|(_, d)| matches!(d.op, Op::Weight(_) | Op::State(_)))
-            .map(|(_, d)| d.results[0])
-            .filter(|v| !self.homes.pins.contains_key(v))
-            .map(|v| model.value(v).ty.bytes(batch).unwrap_or(u64::MAX) as f64)
-            .sum();
-        let mut limited = false;
-        let stages = self.homes.stages.len() as f64;
-        for stage in self.homes.stages.iter().filter(|s| s.len() > 1) {
-            // A twentieth is left for what is computed.
-            let room = |d: usize| {
-                let memory = self.topology.device(d).memory;
-                memory.map_or(f64::INFINITY, |m| 0.95 * m / (total / stages))
-            };
-            let mut open: Vec<usize> = stage.clone();
-            let mut left = 1.0;
-            loop {
-                let sum: f64 = open.iter().map(|&d| shares[d]).sum();
-                let full = |&d: &usize| left * shares[d] / sum > room(d);
-                let Some(at) = open.iter().position(full).filter(|_| open.len() > 1) else {
-                    open.iter().for_each(|&d| shares[d] *= left / sum);
-                    break;
-                };
-                let d = open.remove(at);
-                shares[d] = room(d);
-                left -= shares[d];
-                limited = true;
-                if left <= 0.0 {
-                    // Not even all of them have room: by memory alone.
-                    stage.iter().for_each(|&d| shares[d] = room(d));
-                    break;
-                }
-            }
-        }
-        if limited && shares.iter().all(|s| s.is_finite()) {
-            self.tensor_split = Some(shares);
         }
     }
 

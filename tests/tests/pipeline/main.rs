@@ -1,5 +1,6 @@
 //! Tests over the whole pipeline.
 
+mod advice;
 mod alike;
 mod captures;
 mod catalogue;
@@ -13,6 +14,7 @@ mod headers;
 mod hostile;
 mod kv_types;
 mod lints;
+mod memory;
 mod placements;
 mod random;
 mod rare;

@@ -1,0 +1,160 @@
+//! The devices' shares where memory is short.
+
+use tpc_ir::{Bindings, Graph, Op};
+
+use super::PlanRequest;
+use crate::place::{Home, Homes, Pin};
+
+/// The part of a device's memory that weights and states may take: the rest is left for what is computed.
+const FOR_STORAGE: f64 = 0.95;
+
+impl PlanRequest {
+    /// Takes from devices that could not hold their share of a stage what they have no room for, and gives it to the
+    /// others: shares stay in proportion to bandwidth where memory allows. Where the devices of a stage have no room
+    /// for it together, shares are in proportion to their room. Without a known memory nothing changes.
+    pub fn limit_shares(&mut self, model: &Graph, batch: &Bindings) {
+        let held = Held::of(model, &self.homes, self.devices.len(), batch);
+        let mut shares = self.shares();
+        let mut limited = false;
+        for (stage, devices) in self.homes.stages.iter().enumerate() {
+            let room = |&d: &usize| {
+                let memory = self.topology.device(d).memory;
+                memory.map_or(f64::INFINITY, |m| {
+                    (FOR_STORAGE * m - held.whole[d]).max(0.0) / held.divided[stage].max(1.0)
+                })
+            };
+            let room: Vec<f64> = devices.iter().map(room).collect();
+            let own: Vec<f64> = devices.iter().map(|&d| shares[d]).collect();
+            if let Some(found) = within(&own, &room) {
+                devices.iter().zip(found).for_each(|(&d, s)| shares[d] = s);
+                limited = true;
+            }
+        }
+        if limited {
+            self.tensor_split = Some(shares);
+        }
+    }
+
+    /// Whether the devices of every stage have the memory for its weights and states together, however these are
+    /// divided: where not, no plan fits.
+    pub fn has_room(&self, model: &Graph, batch: &Bindings) -> bool {
+        let held = Held::of(model, &self.homes, self.devices.len(), batch);
+        let stages = self.homes.stages.iter().zip(&held.divided);
+        let mut room = stages.map(|(devices, divided)| {
+            let left = |&d: &usize| {
+                let memory = self.topology.device(d).memory;
+                memory.map_or(f64::INFINITY, |m| (m - held.whole[d]).max(0.0))
+            };
+            devices.iter().map(left).sum::<f64>() - divided
+        });
+        room.all(|r| r >= 0.0)
+    }
+}
+
+/// Bytes of weights and states.
+struct Held {
+    /// Per stage, of those that its devices may divide.
+    divided: Vec<f64>,
+    /// Per device, of those that are pinned there in whole.
+    whole: Vec<f64>,
+}
+
+impl Held {
+    fn of(model: &Graph, homes: &Homes, devices: usize, batch: &Bindings) -> Held {
+        let mut out = Held {
+            divided: vec![0.0; homes.stages.len()],
+            whole: vec![0.0; devices],
+        };
+        let last = Homes::last_of_layers(model);
+        for (inst, data) in model.insts() {
+            if !matches!(data.op, Op::Weight(_) | Op::State(_)) {
+                continue;
+            }
+            let v = data.results[0];
+            let bytes = model.value(v).ty.bytes(batch).unwrap_or(u64::MAX) as f64;
+            let home = homes.home(data.layer, Some(inst) < last);
+            match (homes.pins.get(&v), home) {
+                (Some(Pin::Device(d)), _) => out.whole[*d] += bytes,
+                (Some(Pin::Mirrored), home) => {
+                    let stage = match home {
+                        Home::Host => 0,
+                        Home::Stage(s) => s,
+                    };
+                    homes.stages[stage]
+                        .iter()
+                        .for_each(|&d| out.whole[d] += bytes);
+                }
+                (Some(Pin::Host), _) | (None, Home::Host) => {}
+                (None, Home::Stage(s)) => out.divided[s] += bytes,
+            }
+        }
+        out
+    }
+}
+
+/// Shares in proportion to `shares` of which, of a whole of one, none is more than there is room for; in proportion to
+/// the room where it does not suffice for all. The sum stays. `None` where nothing need change, or nothing has room.
+fn within(shares: &[f64], room: &[f64]) -> Option<Vec<f64>> {
+    let total: f64 = shares.iter().sum();
+    let space: f64 = room.iter().sum();
+    if shares.len() < 2 || space <= 0.0 || shares.iter().zip(room).all(|(s, r)| s / total <= *r) {
+        return None;
+    }
+    if space <= 1.0 {
+        return Some(room.iter().map(|r| r / space * total).collect());
+    }
+    let mut out = vec![0.0; shares.len()];
+    let mut open: Vec<usize> = (0..shares.len()).collect();
+    let mut left = 1.0;
+    while !open.is_empty() {
+        let sum: f64 = open.iter().map(|&i| shares[i]).sum();
+        let fair = |i: usize| left * shares[i] / sum;
+        let (full, rest): (Vec<usize>, Vec<usize>) = open.iter().partition(|&&i| fair(i) > room[i]);
+        if full.is_empty() {
+            open.iter().for_each(|&i| out[i] = fair(i) * total);
+            break;
+        }
+        for i in full {
+            out[i] = room[i] * total;
+            left -= room[i];
+        }
+        open = rest;
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: Option<Vec<f64>>, expected: &[f64]) {
+        let found = found.expect("shares change");
+        let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
+        assert!(
+            found.len() == expected.len() && found.iter().zip(expected).all(near),
+            "{found:?} is not {expected:?}"
+        );
+    }
+
+    #[test]
+    fn shares_follow_bandwidth_as_far_as_memory_allows() {
+        // Room for all: nothing changes, whatever is not known.
+        assert_eq!(within(&[1.0, 1.0], &[0.5, 0.6]), None);
+        assert_eq!(within(&[3.0, 1.0], &[f64::INFINITY, 0.25]), None);
+        // 24 GB and 12 GB of equal speed, for 30 GB: the small one is full, the other takes the rest.
+        close(
+            within(&[1.0, 1.0], &[24.0 / 30.0, 12.0 / 30.0]),
+            &[1.2, 0.8],
+        );
+        // What the first full device gives up fills the second.
+        close(
+            within(&[2.0, 2.0, 1.0], &[0.2, 0.45, f64::INFINITY]),
+            &[1.0, 2.25, 1.75],
+        );
+        // 60 GB: not even both have room, so both are as short as each other.
+        close(within(&[1.0, 1.0], &[0.4, 0.2]), &[4.0 / 3.0, 2.0 / 3.0]);
+        close(within(&[1.0, 1.0], &[0.4, 0.0]), &[2.0, 0.0]);
+        assert_eq!(within(&[1.0, 1.0], &[0.0, 0.0]), None);
+        assert_eq!(within(&[1.0], &[0.1]), None);
+    }
+}
