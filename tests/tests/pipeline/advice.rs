@@ -113,25 +113,8 @@ fn every_cure_fits_and_the_next_milder_one_does_not() {
     assert_eq!(experts, ["-ncmoe", "-ngl"]);
     // Shares that the user gives are not corrected, but better ones are named.
     let shares = checked("llama-3.1-8b", &[8.0, 2.0], |p| {
+        p.split_mode = SplitMode::Tensor;
         (p.ctx_size, p.tensor_split) = (Some(4096), Some(vec![1.0, 1.0]));
     });
     assert!(shares.contains(&"-ts".to_owned()), "{shares:?}");
-}
-
-#[test]
-fn unequal_memories_are_filled_without_a_word_from_the_user() {
-    let path = headers()
-        .into_iter()
-        .find(|p| p.to_string_lossy().contains("mixtral"))
-        .expect("a header of Mixtral");
-    let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
-    let placement = Placement {
-        topology: machine(&[24.0, 12.0]),
-        ctx_size: Some(8192),
-        ..Placement::on(parse_devices("2").expect("a count"))
-    };
-    let compiled = compile(&file, &placement).expect("the model is planned");
-    assert!(fits(&compiled), "27 GB fit 24 GB and 12 GB");
-    let shares = compiled.request.shares();
-    assert!(shares[0] > 1.2 * shares[1], "{shares:?}");
 }

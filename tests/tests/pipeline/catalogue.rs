@@ -320,16 +320,19 @@ struct ShownPlan {
     model: &'static str,
     devices: &'static str,
     ctx_size: Option<u64>,
+    /// Further options as typed, each after a space, and what they set.
+    options: (&'static str, fn(&mut Placement)),
     /// The tensors asked about: the fence holds only the answer then.
     why: Option<&'static str>,
 }
 
-const SHOWN_PLANS: [ShownPlan; 3] = [
+const SHOWN_PLANS: [ShownPlan; 4] = [
     ShownPlan {
         document: "README.md",
         model: "tests/data/headers/llama-3.1-8b-instruct-q4_k_m.header.gguf",
         devices: "2",
         ctx_size: None,
+        options: ("", |_| ()),
         why: None,
     },
     ShownPlan {
@@ -337,6 +340,7 @@ const SHOWN_PLANS: [ShownPlan; 3] = [
         model: "tests/data/headers/phi-4-q4_k_m.header.gguf",
         devices: "3",
         ctx_size: Some(8192),
+        options: ("", |_| ()),
         why: None,
     },
     ShownPlan {
@@ -344,7 +348,16 @@ const SHOWN_PLANS: [ShownPlan; 3] = [
         model: "tests/data/headers/qwen3-0.6b-q8_0.header.gguf",
         devices: "2",
         ctx_size: Some(4096),
+        options: ("", |_| ()),
         why: Some("attn_k.weight$"),
+    },
+    ShownPlan {
+        document: "docs/src/user-guide.md",
+        model: "tests/data/headers/qwen3-30b-a3b-q4_k_m.header.gguf",
+        devices: "2",
+        ctx_size: Some(8192),
+        options: (" -sm tensor --cpu-moe", |p| p.n_cpu_moe = u64::MAX),
+        why: None,
     },
 ];
 
@@ -357,7 +370,11 @@ fn the_plans_shown_are_up_to_date() {
         let context = shown
             .ctx_size
             .map_or(String::new(), |n| format!(" --ctx-size {n}"));
-        let mut command = format!(" plan {model} --devices {}{context}", shown.devices);
+        let (options, set) = shown.options;
+        let mut command = format!(
+            " plan {model} --devices {}{context}{options}",
+            shown.devices
+        );
         match shown.why {
             None => command.push_str("\n\n"),
             Some(why) => {
@@ -375,6 +392,7 @@ fn the_plans_shown_are_up_to_date() {
         let file = GgufFile::open(repository().join(model)).unwrap_or_else(|e| panic!("{e}"));
         let mut placement = Placement::on(parse_devices(shown.devices).expect("a count"));
         placement.ctx_size = shown.ctx_size;
+        set(&mut placement);
         let compiled = compile(&file, &placement).expect("the model is planned");
         let mut report = report(model, &placement, &compiled);
         let plain = render(&report, 100, false);

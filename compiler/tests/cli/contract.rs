@@ -1,0 +1,350 @@
+//! The formats for other programs.
+
+use serde_json::Value as Json;
+
+use super::support::{SMALL, Scratch, headers, path, plan, tpc};
+
+#[test]
+fn a_plan_that_does_not_fit_is_printed_and_fails() {
+    let scratch = Scratch::new();
+    let text =
+        "Topology(devices: [(name: \"a\", memory: Some(1e8), bandwidth: 1e12, flops: 1e14)])";
+    let file = scratch.file("small.ron", text);
+    let ran = plan(
+        SMALL,
+        &format!("--devices 2 --topology {} --format json", file.display()),
+    );
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("TPC0300"), "{}", ran.stderr);
+    let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(json["verdict"], "error");
+    documented(&json);
+    assert!(
+        json["diagnostics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|d| d["code"] == "TPC0300")
+    );
+}
+
+#[track_caller]
+fn keys(json: &Json, expected: &[&str]) {
+    let mut found: Vec<&str> = json
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let mut expected = expected.to_vec();
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[track_caller]
+fn numbers(json: &Json, names: &[&str]) {
+    for n in names {
+        assert!(json[n].is_u64(), "{n}: {}", json[n]);
+    }
+}
+
+#[track_caller]
+fn strings(json: &Json, names: &[&str]) {
+    for n in names {
+        assert!(json[n].is_string(), "{n}: {}", json[n]);
+    }
+}
+
+#[track_caller]
+fn place(json: &Json) {
+    let bytes = [
+        "weights_bytes",
+        "kv_bytes",
+        "state_bytes",
+        "compute_bytes",
+        "staging_bytes",
+        "total_bytes",
+    ];
+    keys(
+        json,
+        &[&["name", "kind", "capacity_bytes"][..], &bytes].concat(),
+    );
+    strings(json, &["name", "kind"]);
+    numbers(json, &bytes);
+    let parts: u64 = bytes[..4].iter().map(|n| json[n].as_u64().unwrap()).sum();
+    assert_eq!(json["total_bytes"].as_u64().unwrap(), parts);
+    assert!(json["capacity_bytes"].is_null() || json["capacity_bytes"].is_u64());
+}
+
+fn range(json: &Json) -> [u64; 2] {
+    let pair = json.as_array().unwrap();
+    assert_eq!(pair.len(), 2);
+    [pair[0].as_u64().unwrap(), pair[1].as_u64().unwrap()]
+}
+
+/// Ranges of a device: one, or several segments.
+fn ranges(json: &Json) -> Vec<[u64; 2]> {
+    match json.as_array().unwrap().first() {
+        Some(first) if first.is_array() => json.as_array().unwrap().iter().map(range).collect(),
+        Some(_) => vec![range(json)],
+        None => Vec::new(),
+    }
+}
+
+#[track_caller]
+fn tensor(json: &Json, devices: usize) {
+    keys(
+        json,
+        &["name", "dtype", "ne", "place", "sharding", "kind", "layer"],
+    );
+    strings(json, &["name", "dtype", "place", "kind"]);
+    assert!(json["layer"].is_null() || json["layer"].is_u64());
+    let ne: Vec<u64> = json["ne"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| n.as_u64().unwrap())
+        .collect();
+    assert_eq!(ne.len(), 4);
+    let sharding = &json["sharding"];
+    keys(sharding, &["kind", "axis", "ranges"]);
+    match sharding["kind"].as_str().unwrap() {
+        "mirrored" => assert!(sharding["axis"].is_null()),
+        "split" => {
+            let axis = sharding["axis"].as_u64().unwrap() as usize;
+            let all = sharding["ranges"].as_array().unwrap();
+            assert_eq!(all.len(), devices);
+            let mut held: Vec<[u64; 2]> =
+                all.iter().flat_map(ranges).filter(|r| r[1] > 0).collect();
+            held.sort_unstable();
+            let mut end = 0;
+            for [start, len] in held {
+                assert!(start <= end, "{} has a gap at {end}", json["name"]);
+                end = end.max(start + len);
+            }
+            assert_eq!(end, ne[axis], "{}", json["name"]);
+        }
+        other => panic!("{other}"),
+    }
+}
+
+/// The keys and types of the command-line contract, and those that were added since.
+#[track_caller]
+pub(crate) fn documented(json: &Json) {
+    keys(
+        json,
+        &[
+            "tpc",
+            "model",
+            "verdict",
+            "split_mode",
+            "devices",
+            "host",
+            "tensors",
+            "collectives",
+            "estimate",
+            "mirrored_bytes",
+            "mirrored",
+            "search",
+            "considered",
+            "diagnostics",
+        ],
+    );
+    assert_eq!(json["tpc"], 1);
+    assert!(["ok", "error"].contains(&json["verdict"].as_str().unwrap()));
+    let modes = ["none", "layer", "tensor", "hybrid"];
+    assert!(modes.contains(&json["split_mode"].as_str().unwrap()));
+    for c in json["considered"].as_array().unwrap() {
+        let figures = ["decode_us", "prefill_us", "fullest_bytes", "cost_us"];
+        keys(c, &[&["name", "fits", "chosen"], &figures[..]].concat());
+        strings(c, &["name"]);
+        numbers(c, &["fullest_bytes"]);
+        let time = |f: &str| c[f].as_f64().is_some_and(|x| x > 0.0);
+        assert!(["decode_us", "prefill_us", "cost_us"].into_iter().all(time));
+    }
+    let model = &json["model"];
+    keys(
+        model,
+        &[
+            "path",
+            "arch",
+            "name",
+            "n_layer",
+            "n_params",
+            "bytes",
+            "n_ctx",
+            "unused_bytes",
+        ],
+    );
+    strings(model, &["path", "arch", "name"]);
+    numbers(
+        model,
+        &["n_layer", "n_params", "bytes", "n_ctx", "unused_bytes"],
+    );
+    let devices = json["devices"].as_array().unwrap();
+    devices.iter().for_each(place);
+    place(&json["host"]);
+    let group = match json["split_mode"].as_str() {
+        Some("tensor") => devices.len(),
+        _ => 1,
+    };
+    json["tensors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .for_each(|t| tensor(t, group));
+    keys(&json["collectives"], &["decode", "prefill"]);
+    for batch in ["decode", "prefill"] {
+        let counts = [
+            "all_reduce",
+            "all_gather",
+            "reduce_scatter",
+            "all_to_all",
+            "copies",
+            "bytes",
+        ];
+        keys(&json["collectives"][batch], &counts);
+        numbers(&json["collectives"][batch], &counts);
+    }
+    let times = ["decode_us", "prefill_us", "baseline_single_us"];
+    keys(&json["estimate"], &times);
+    assert!(
+        times
+            .iter()
+            .all(|t| json["estimate"][t].as_f64().is_some_and(|x| x > 0.0))
+    );
+    numbers(json, &["mirrored_bytes"]);
+    json["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .for_each(diagnostic);
+}
+
+#[track_caller]
+fn diagnostic(json: &Json) {
+    keys(json, &["code", "severity", "message", "entity", "help"]);
+    strings(json, &["code", "severity", "message", "entity"]);
+    assert!(json["code"].as_str().unwrap().starts_with("TPC"));
+    assert!(["error", "warning", "note"].contains(&json["severity"].as_str().unwrap()));
+    assert!(json["help"].is_null() || json["help"].is_string());
+}
+
+#[test]
+fn json_has_the_documented_keys() {
+    for options in [
+        "",
+        "--devices 3",
+        "--devices 12",
+        "--devices 2 -sm none",
+        "--devices cpu,cuda:0 -ts 3,1",
+    ] {
+        for header in [SMALL, "gpt-oss", "phi-4"] {
+            let ran = plan(header, &format!("{options} --format json"));
+            assert_eq!(ran.status, 0, "{}", ran.stderr);
+            documented(&serde_json::from_str(&ran.stdout).unwrap());
+        }
+    }
+}
+
+#[test]
+fn json_of_a_refusal_has_the_verdict_and_the_diagnostics() {
+    let scratch = Scratch::new();
+    let missing = scratch.path("missing.gguf");
+    let missing = missing.to_str().unwrap();
+    let model = path(SMALL);
+    for (words, status) in [
+        (vec!["plan", missing], 2),
+        (vec!["plan", &model, "--devices", "0"], 2),
+        (vec!["plan", &model, "-ot", "x=nowhere"], 2),
+        (vec!["plan", &model, "--ctx-size", "0"], 2),
+    ] {
+        let ran = tpc(words.iter().chain(&["--format", "json"]));
+        assert_eq!(ran.status, status);
+        let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+        keys(&json, &["tpc", "model", "verdict", "diagnostics"]);
+        assert_eq!(
+            (&json["tpc"], &json["verdict"]),
+            (&Json::from(1), &Json::from("error"))
+        );
+        assert_eq!(json["model"]["path"], words[1]);
+        let all = json["diagnostics"].as_array().unwrap();
+        all.iter().for_each(diagnostic);
+        assert!(ran.stderr.contains(all[0]["code"].as_str().unwrap()));
+        let ran = tpc(words.iter().chain(&["--format", "ron"]));
+        assert_eq!(ran.status, status);
+        assert!(
+            ron::from_str::<ron::Value>(&ran.stdout).is_ok(),
+            "{}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
+fn ron_says_what_json_says() {
+    let json = plan(SMALL, "--devices 3 --format json");
+    let ron = plan(SMALL, "--devices 3 --format ron");
+    let json: Json = serde_json::from_str(&json.stdout).unwrap();
+    let ron: ron::Value = ron::from_str(&ron.stdout).unwrap();
+    let get = |names: &[&str]| {
+        names.iter().fold(ron.clone(), |v, name| match v {
+            ron::Value::Map(map) => map[&ron::Value::String((*name).to_owned())].clone(),
+            other => panic!("{name} of {other:?}"),
+        })
+    };
+    assert_eq!(get(&["verdict"]), ron::Value::String("ok".to_owned()));
+    let ron::Value::Number(n) = get(&["model", "n_params"]) else {
+        panic!()
+    };
+    assert_eq!(n.into_f64(), json["model"]["n_params"].as_f64().unwrap());
+    let ron::Value::Seq(tensors) = get(&["tensors"]) else {
+        panic!()
+    };
+    assert_eq!(tensors.len(), json["tensors"].as_array().unwrap().len());
+}
+
+#[test]
+fn devices_hold_the_file_and_what_is_mirrored() {
+    for header in headers() {
+        for n in 1..=8_u64 {
+            let ran = tpc([
+                "plan",
+                &header,
+                "--devices",
+                &n.to_string(),
+                "-c",
+                "512",
+                "--format",
+                "json",
+            ]);
+            assert_eq!(ran.status, 0, "{header}: {}", ran.stderr);
+            let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+            let number = |v: &Json| v.as_u64().unwrap();
+            let held: u64 = json["devices"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|d| number(&d["weights_bytes"]))
+                .sum();
+            let held = held + number(&json["host"]["weights_bytes"]);
+            let used = number(&json["model"]["bytes"]) - number(&json["model"]["unused_bytes"]);
+            assert_eq!(
+                held,
+                used + number(&json["mirrored_bytes"]),
+                "{header} on {n}"
+            );
+            if n == 1 {
+                assert_eq!(number(&json["mirrored_bytes"]), 0, "{header}");
+            }
+            let causes: u64 = json["mirrored"]
+                .as_object()
+                .unwrap()
+                .values()
+                .map(number)
+                .sum();
+            assert_eq!(causes, number(&json["mirrored_bytes"]), "{header} on {n}");
+        }
+    }
+}

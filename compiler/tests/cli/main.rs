@@ -1,0 +1,13 @@
+//! The program as its users meet it: exit statuses, streams, options, formats, and what wrong usage gets.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod captures;
+mod contract;
+mod eval;
+mod inspection;
+mod options;
+mod output;
+mod support;
+mod usage;
+mod why;
