@@ -1,8 +1,36 @@
-//! Ling and Ring 2.
+//! Ling and Ring, 1 and 2.
+
+use tpc_ir::op::RopeMode;
 
 use super::description::{
     Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, KeyUse, Presence,
-    QkNorm, QkvForm, SharedForm, SharedWidth, Weights,
+    QkNorm, QkvForm, RopeFactors, RopeForm, SharedForm, SharedWidth, Weights,
+};
+
+/// `bailingmoe`: experts beside shared ones in every layer.
+pub(super) const BAILINGMOE: Arch = Arch {
+    name: "bailingmoe",
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            factors: RopeFactors::One,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            weights: Weights::Keyed,
+            weights_scale: KeyUse::Obeyed,
+            shared: Some(SharedForm {
+                width: SharedWidth::Counted,
+                gate: Presence::Absent,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
 };
 
 /// `bailingmoe2`: fused projections, norms on the heads of queries and keys, dense layers first, then experts in groups

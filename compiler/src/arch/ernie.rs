@@ -7,9 +7,9 @@ use super::description::{
     SharedForm, SharedWidth,
 };
 
-/// `ernie4_5-moe`: dense layers first and between those with experts, which a biased softmax selects.
-pub(super) const ERNIE4_5_MOE: Arch = Arch {
-    name: "ernie4_5-moe",
+/// `ernie4_5`
+pub(super) const ERNIE4_5: Arch = Arch {
+    name: "ernie4_5",
     attention: AttentionForm {
         rope: Some(RopeForm {
             mode: RopeMode::Norm,
@@ -17,6 +17,12 @@ pub(super) const ERNIE4_5_MOE: Arch = Arch {
         }),
         ..Arch::CLASSIC.attention
     },
+    ..Arch::CLASSIC
+};
+
+/// `ernie4_5-moe`: dense layers first and between those with experts, which a biased softmax selects.
+pub(super) const ERNIE4_5_MOE: Arch = Arch {
+    name: "ernie4_5-moe",
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
             layers: ExpertLayers::Interleaved,
@@ -29,5 +35,5 @@ pub(super) const ERNIE4_5_MOE: Arch = Arch {
         }),
         ..Arch::CLASSIC.ffn
     },
-    ..Arch::CLASSIC
+    ..ERNIE4_5
 };

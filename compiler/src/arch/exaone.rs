@@ -1,7 +1,20 @@
-//! EXAONE 4.
+//! EXAONE 3 and 4.
 
 use super::description::{
     Arch, AttentionForm, BlockNorms, Models, QkNorm, RopeFactors, RopeForm, RotatedLayers, Window,
+};
+
+/// `exaone`
+pub(super) const EXAONE: Arch = Arch {
+    name: "exaone",
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            factors: RopeFactors::One,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
 };
 
 /// `exaone4`: both halves normalise their output, and heads are normalised. In the model of 64 layers (32B) three

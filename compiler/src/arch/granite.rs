@@ -37,13 +37,9 @@ pub(super) const GRANITE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `granitehybrid`: selective scans, with attention in some layers, and experts where files count some.
-pub(super) const GRANITEHYBRID: Arch = Arch {
-    name: "granitehybrid",
-    recurrent: Some(RecurrentForm {
-        mixer: RecurrentMixer::Mamba2,
-        layers: RecurrentLayers::WithoutKvHeads,
-    }),
+/// `granitemoe`: experts, beside a shared one where files give its width.
+pub(super) const GRANITEMOE: Arch = Arch {
+    name: "granitemoe",
     ffn: FfnForm {
         experts: Experts::IfCounted(ExpertForm {
             shared: Some(SharedForm {
@@ -55,4 +51,14 @@ pub(super) const GRANITEHYBRID: Arch = Arch {
         ..GRANITE.ffn
     },
     ..GRANITE
+};
+
+/// `granitehybrid`: selective scans, with attention in some layers, and experts where files count some.
+pub(super) const GRANITEHYBRID: Arch = Arch {
+    name: "granitehybrid",
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::Mamba2,
+        layers: RecurrentLayers::WithoutKvHeads,
+    }),
+    ..GRANITEMOE
 };

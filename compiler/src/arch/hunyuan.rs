@@ -1,18 +1,24 @@
-//! Hunyuan A13B.
+//! Hunyuan, dense and A13B.
 
 use super::description::{
     Arch, AttentionForm, ExpertForm, Experts, FfnForm, Presence, QkNorm, QkNormOrder, SharedForm,
     SharedWidth,
 };
 
-/// `hunyuan-moe`: queries and keys are normalised after their rotation; experts beside a shared one in every layer.
-pub(super) const HUNYUAN_MOE: Arch = Arch {
-    name: "hunyuan-moe",
+/// `hunyuan-dense`: queries and keys are normalised after their rotation.
+pub(super) const HUNYUAN_DENSE: Arch = Arch {
+    name: "hunyuan-dense",
     attention: AttentionForm {
         qk_norm: QkNorm::Head,
         qk_norm_order: QkNormOrder::RotationFirst,
         ..Arch::CLASSIC.attention
     },
+    ..Arch::CLASSIC
+};
+
+/// `hunyuan-moe`: experts beside a shared one in every layer.
+pub(super) const HUNYUAN_MOE: Arch = Arch {
+    name: "hunyuan-moe",
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
             shared: Some(SharedForm {
@@ -23,5 +29,5 @@ pub(super) const HUNYUAN_MOE: Arch = Arch {
         }),
         ..Arch::CLASSIC.ffn
     },
-    ..Arch::CLASSIC
+    ..HUNYUAN_DENSE
 };

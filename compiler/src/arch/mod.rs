@@ -25,6 +25,7 @@
 //! - Semantics are llama.cpp's, whose files these are. The one exception is the window of Phi 3, which llama.cpp
 //!   ignores (see `phi.rs`).
 
+mod arcee;
 mod baichuan;
 mod bailing;
 mod blocks;
@@ -36,6 +37,7 @@ mod deepseek;
 mod deepseek2;
 mod describe;
 pub mod description;
+mod dots;
 mod ernie;
 mod error;
 mod exaone;
@@ -61,14 +63,19 @@ mod mpt;
 pub(crate) mod nearest;
 mod nemotron;
 mod olmo2;
+mod openelm;
+mod orion;
 mod phi;
+mod plamo;
 mod qwen;
 mod qwen_hybrid;
+mod refact;
 mod seed_oss;
 mod smollm;
 mod source;
 mod stablelm;
 mod starcoder;
+mod xverse;
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
@@ -89,7 +96,9 @@ use source::FileTensors;
 
 /// Every supported architecture, by name.
 pub const ARCHS: &[&Arch] = &[
+    &arcee::ARCEE,
     &baichuan::BAICHUAN,
+    &bailing::BAILINGMOE,
     &bailing::BAILINGMOE2,
     &bloom::BLOOM,
     &glm::CHATGLM,
@@ -98,7 +107,10 @@ pub const ARCHS: &[&Arch] = &[
     &dbrx::DBRX,
     &deepseek::DEEPSEEK,
     &deepseek2::DEEPSEEK2,
+    &dots::DOTS1,
+    &ernie::ERNIE4_5,
     &ernie::ERNIE4_5_MOE,
+    &exaone::EXAONE,
     &exaone::EXAONE4,
     &falcon::FALCON,
     &falcon_h1::FALCON_H1,
@@ -113,6 +125,8 @@ pub const ARCHS: &[&Arch] = &[
     &gptneox::GPTNEOX,
     &granite::GRANITE,
     &granite::GRANITEHYBRID,
+    &granite::GRANITEMOE,
+    &hunyuan::HUNYUAN_DENSE,
     &hunyuan::HUNYUAN_MOE,
     &internlm::INTERNLM2,
     &lfm2::LFM2,
@@ -126,23 +140,33 @@ pub const ARCHS: &[&Arch] = &[
     &deepseek2::MISTRAL4,
     &mpt::MPT,
     &nemotron::NEMOTRON,
+    &nemotron::NEMOTRON_H,
     &nemotron::NEMOTRON_H_MOE,
     &olmo2::OLMO2,
     &olmo2::OLMOE,
+    &openelm::OPENELM,
+    &orion::ORION,
     &phi::PHI2,
     &phi::PHI3,
     &phi::PHIMOE,
+    &plamo::PLAMO,
     &qwen::QWEN2,
     &qwen::QWEN2MOE,
+    &qwen::QWEN2VL,
     &qwen::QWEN3,
     &qwen_hybrid::QWEN35,
     &qwen_hybrid::QWEN35MOE,
     &qwen::QWEN3MOE,
     &qwen_hybrid::QWEN3NEXT,
+    &qwen::QWEN3VL,
+    &qwen::QWEN3VLMOE,
+    &refact::REFACT,
     &seed_oss::SEED_OSS,
     &smollm::SMOLLM3,
     &stablelm::STABLELM,
+    &starcoder::STARCODER,
     &starcoder::STARCODER2,
+    &xverse::XVERSE,
 ];
 
 /// What the user decides about a graph.

@@ -57,3 +57,9 @@ pub(super) const NEMOTRON_H_MOE: Arch = Arch {
     },
     ..NEMOTRON
 };
+
+/// `nemotron_h`: without experts.
+pub(super) const NEMOTRON_H: Arch = Arch {
+    name: "nemotron_h",
+    ..NEMOTRON_H_MOE
+};

@@ -1,8 +1,8 @@
-//! Qwen 2 and 2.5, Qwen 3, and their mixtures of experts.
+//! Qwen 2 and 2.5, Qwen 3, their mixtures of experts, and the text parts of those that see.
 
 use super::description::{
-    Arch, AttentionForm, ExpertForm, Experts, FfnForm, HeadForm, Presence, QkNorm, SharedForm,
-    SharedWidth, Weights,
+    Arch, AttentionForm, ExpertForm, Experts, FfnForm, HeadForm, Presence, QkNorm, RopeForm,
+    Sections, SharedForm, SharedWidth, Weights,
 };
 
 /// `qwen2`: biases on queries, keys and values.
@@ -54,4 +54,43 @@ pub(super) const QWEN3MOE: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     ..QWEN3
+};
+
+/// `qwen2vl`: the text part of Qwen 2 and 2.5 VL, which gives tokens positions in space.
+pub(super) const QWEN2VL: Arch = Arch {
+    name: "qwen2vl",
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            sections: Sections::Mrope,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..QWEN2.attention
+    },
+    ..QWEN2
+};
+
+/// The rotation of Qwen 3 VL.
+const INTERLEAVED: RopeForm = RopeForm {
+    sections: Sections::Imrope,
+    ..Arch::CLASSIC_ROPE
+};
+
+/// `qwen3vl`: the text part of Qwen 3 VL. What images add to the first layers is nothing for text.
+pub(super) const QWEN3VL: Arch = Arch {
+    name: "qwen3vl",
+    attention: AttentionForm {
+        rope: Some(INTERLEAVED),
+        ..QWEN3.attention
+    },
+    ..QWEN3
+};
+
+/// `qwen3vlmoe`: the text part of the mixtures of experts.
+pub(super) const QWEN3VLMOE: Arch = Arch {
+    name: "qwen3vlmoe",
+    attention: AttentionForm {
+        rope: Some(INTERLEAVED),
+        ..QWEN3MOE.attention
+    },
+    ..QWEN3MOE
 };

@@ -1,8 +1,15 @@
-//! StarCoder 2.
+//! StarCoder 1 and 2.
 
 use tpc_ir::op::{NormKind, UnaryKind};
 
 use super::description::{Activation, Arch, AttentionForm, FfnForm, NormForm, Presence};
+use super::gpt2::GPT2;
+
+/// `starcoder`: as GPT-2, with one KV head. Also SantaCoder.
+pub(super) const STARCODER: Arch = Arch {
+    name: "starcoder",
+    ..GPT2
+};
 
 /// `starcoder2`: layer norms, biases, no gate. The window that its authors define is not in the files.
 pub(super) const STARCODER2: Arch = Arch {

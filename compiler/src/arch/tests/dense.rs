@@ -307,3 +307,11 @@ fn experts_that_are_not_described_are_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn arcee_has_squared_relu_and_no_gate() {
+    let graph = deep("arcee", 2);
+    assert_eq!(count(&graph, |op| op.name() == "relu"), 2);
+    assert_eq!(count(&graph, |op| op.name() == "sqr"), 2);
+    assert!(graph.values().all(|(_, v)| !v.name.contains("ffn_gate")));
+}
