@@ -2,8 +2,8 @@
 //!
 //! What a pair rounds away is measured against the same model with f16 caches and compared with what llama.cpp measured
 //! (`kv-cache-error.json`): a quantised cache should do no worse. Those figures are of one sequence of 128 tokens that is
-//! not known, on weights before they were quantised. Other tokens move a figure by a tenth or two, and by a multiple
-//! where a router decides; so bounds on single pairs are wide, and medians and means over many pairs are held to them.
+//! not known. Other tokens move a figure by a tenth or two, and by a multiple where a router decides; so bounds on single
+//! pairs are wide, and medians and sums over many pairs are held to closer ones.
 //!
 //! By default each model takes three pairs, other ones for each model, on two or on three devices.
 //! `TPC_KV_TYPES=all` asks for all 81 of every model on both, and prints the figures.
