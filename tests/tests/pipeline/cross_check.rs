@@ -129,6 +129,10 @@ fn native_graphs_and_those_of_the_engine_are_planned_alike() {
         wrong.join("\n")
     );
     // The repository carries a few of both; all of them may be beside it.
-    let least = if tpc_tests::shared().is_some() { 150 } else { 3 };
+    let least = if tpc_tests::shared().is_some() {
+        150
+    } else {
+        3
+    };
     assert!(compared >= least, "only {compared} compared");
 }
