@@ -8,7 +8,7 @@ use petgraph::Direction;
 use petgraph::algo::ford_fulkerson;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
-use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Value};
+use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Symbol, Value};
 
 use super::Homes;
 use crate::plan::{Link, Topology, Workload};
@@ -58,7 +58,10 @@ impl Transfers {
             other,
             link,
             flops: [there.flops, home],
-            batches: [(workload.decode, 1.0), (workload.prefill, prompt)],
+            batches: [
+                (filling(workload.decode), 1.0),
+                (filling(workload.prefill), prompt),
+            ],
         }
     }
 
@@ -88,6 +91,17 @@ impl Transfers {
             nanoseconds(us.sum())
         })
     }
+}
+
+/// The batch while caches are at most half full, so that the cells attended to are fewer than those that there are: a
+/// slice of them spares more than the cache that it is cut from.
+fn filling(batch: Bindings) -> Bindings {
+    let half = |b: Bindings, seen: Symbol, all: Symbol| {
+        let most = b.get(all).div_ceil(2);
+        b.with(seen, b.get(seen).min(most))
+    };
+    let batch = half(batch, Symbol::NKv, Symbol::NCtx);
+    half(batch, Symbol::NKvSwa, Symbol::NCtxSwa)
 }
 
 /// Costs are whole numbers, so that flows are exact; more than an hour counts as one.

@@ -4,9 +4,9 @@ use tpc::pipeline::Compiled;
 use tpc::placement::{Placement, SplitMode, parse_devices};
 use tpc_ir::{Bindings, Graph, InstData, Op, Place, Value};
 use tpc_passes::memory::traffic;
-use tpc_tests::headers;
+use tpc_tests::{goldens, headers};
 
-use super::support::plan;
+use super::support::{placement, plan};
 
 /// The plan of a header on two devices, and a plain plan to compare with.
 fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[Compiled; 2]> {
@@ -136,4 +136,33 @@ fn a_cache_on_the_host_crosses_the_link_once() {
         seen += 1;
     }
     assert!(seen >= 2, "{seen} headers");
+}
+
+/// However short the context is, what is fetched of a cache on the host is what is attended to.
+#[test]
+fn only_the_cells_attended_to_leave_a_cache_on_the_host() {
+    let mut seen = 0;
+    for path in goldens() {
+        let asked = Placement {
+            kv_on_host: true,
+            ctx_size: Some(64),
+            ..placement(2)
+        };
+        let Some((_, compiled)) = plan(&path, &asked) else {
+            continue;
+        };
+        let graph = &compiled.planned.graph;
+        for (_, i) in graph.insts().filter(|(_, i)| matches!(i.op, Op::Copy(_))) {
+            let from = graph.value(i.operands[0]);
+            let cache = from.place == Place::Host && from.ty.counts_cells();
+            assert!(
+                !cache,
+                "{}: {} leaves the host whole",
+                path.display(),
+                from.name
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
 }
