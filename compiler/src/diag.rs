@@ -1,9 +1,13 @@
 //! Diagnostics as users see them, and the registry of their codes.
 
 use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
+use miette::{LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use serde::Serialize;
-use tpc_ir::CodeDoc;
+use tpc_ir::text::{Entity, Printed};
+use tpc_ir::{CodeDoc, Inst};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -30,6 +34,78 @@ pub struct Diagnostic {
     pub entity: String,
     /// The cure.
     pub help: Option<String>,
+    /// The line of the capture that it is about, from 1.
+    #[serde(skip)]
+    pub line: Option<usize>,
+    /// The part of the graph's text that shows it.
+    #[serde(skip)]
+    pub excerpt: Option<Box<Excerpt>>,
+}
+
+/// A part of a graph's text, with what to see there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    text: Arc<str>,
+    /// Lines before it.
+    before: usize,
+    labels: Vec<(Range<usize>, String)>,
+}
+
+impl Excerpt {
+    /// The lines of these instructions of a printed graph.
+    pub fn of(printed: &Printed, labels: &[(Inst, String)]) -> Excerpt {
+        let span = |inst: Inst| printed.spans.get(Entity::Inst(inst)).unwrap_or_default();
+        let spans = labels.iter().map(|(i, _)| span(*i));
+        // What is shown around the labels is enough; the rest of a large graph need not be kept.
+        let start = spans.clone().map(|s| s.start).min().unwrap_or(0);
+        let end = spans.map(|s| s.end).max().unwrap_or(0);
+        let before = printed.text[..start]
+            .trim_end()
+            .rfind('\n')
+            .map_or(0, |n| n + 1);
+        let after = printed.text[end..].find('\n').map_or(end, |n| end + n);
+        let labels = labels
+            .iter()
+            .map(|(i, text)| {
+                let s = span(*i);
+                (s.start - before..s.end - before, text.clone())
+            })
+            .collect();
+        Excerpt {
+            text: printed.text[before..after].into(),
+            before: printed.text[..before].lines().count(),
+            labels,
+        }
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What to see, and where in the text.
+    pub fn labels(&self) -> &[(Range<usize>, String)] {
+        &self.labels
+    }
+}
+
+impl SourceCode for Excerpt {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let found = self.text.read_span(span, before, after)?;
+        Ok(Box::new(MietteSpanContents::new_named(
+            "model.tpir".to_owned(),
+            found.data(),
+            *found.span(),
+            found.line() + self.before,
+            found.column(),
+            found.line_count(),
+        )))
+    }
 }
 
 impl Diagnostic {
@@ -45,6 +121,8 @@ impl Diagnostic {
             message: message.into(),
             entity: entity.into(),
             help: None,
+            line: None,
+            excerpt: None,
         }
     }
 
@@ -78,6 +156,20 @@ impl Diagnostic {
         self.help = Some(help.into());
         self
     }
+
+    /// The same about a line of a capture.
+    #[must_use]
+    pub fn line(mut self, line: usize) -> Diagnostic {
+        self.line = Some(line);
+        self
+    }
+
+    /// The same with the part of a graph that shows it.
+    #[must_use]
+    pub fn excerpt(mut self, excerpt: Excerpt) -> Diagnostic {
+        self.excerpt = Some(Box::new(excerpt));
+        self
+    }
 }
 
 impl fmt::Display for Diagnostic {
@@ -109,6 +201,17 @@ impl miette::Diagnostic for Diagnostic {
         self.help
             .as_ref()
             .map(|h| Box::new(h) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.excerpt.as_deref().map(|e| e as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let labels = self.excerpt.as_ref()?.labels.iter();
+        Some(Box::new(labels.map(|(range, text)| {
+            LabeledSpan::new_with_span(Some(text.clone()), range.clone())
+        })))
     }
 }
 
@@ -173,7 +276,8 @@ const OWN: &[CodeDoc] = &[
     CodeDoc {
         code: "TPC0407",
         title: "unknown code",
-        doc: "`tpc explain` was asked about a code that does not exist. Without an argument it lists all.",
+        doc: "`tpc explain`, `--deny` or `--allow` names a code that does not exist.\n\
+              Cure: `tpc explain` without an argument lists all codes.",
     },
     CodeDoc {
         code: "TPC0408",
@@ -189,10 +293,15 @@ const OWN: &[CodeDoc] = &[
     },
 ];
 
+/// Whether a code concerns an option or the file itself, so that there is nothing to plan or to lint.
+pub fn unusable(code: &str) -> bool {
+    ("TPC0100".."TPC0150").contains(&code) || ("TPC0400".."TPC0500").contains(&code)
+}
+
 /// Every documented code, in order.
 pub fn codes() -> Vec<CodeDoc> {
     let mut out: Vec<CodeDoc> = OWN.to_vec();
-    out.extend(crate::lint::LINTS.iter().map(|l| l.doc));
+    out.extend(crate::lint::lints().map(|l| l.doc));
     out.extend(
         crate::gguf::CODES
             .iter()

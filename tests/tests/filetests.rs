@@ -214,6 +214,7 @@ impl Case {
             n_layer: 1,
             lines: Vec::new(),
             notes: Vec::new(),
+            records: Vec::new(),
         };
         let compiled = compile_capture(&captured, &placement)
             .map_err(|d| format!("1: no plan: {}: {}", d[0].code, d[0]))?;

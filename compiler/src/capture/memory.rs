@@ -95,15 +95,21 @@ impl<'t> Memory<'t> {
     /// Says something of a tensor.
     pub(super) fn note(&mut self, code: &'static str, t: &Tensor, message: &str, help: &str) {
         let message = format!("line {}: {} of {:?}: {message}", t.line, t.op, t.name);
-        self.notes
-            .push(Diagnostic::note(code, &t.name, message).help(help));
+        self.notes.push(
+            Diagnostic::note(code, &t.name, message)
+                .help(help)
+                .line(t.line),
+        );
     }
 
     /// Warns of a tensor.
     pub(super) fn warn(&mut self, code: &'static str, t: &Tensor, message: &str, help: &str) {
         let message = format!("line {}: {} of {:?}: {message}", t.line, t.op, t.name);
-        self.notes
-            .push(Diagnostic::warning(code, &t.name, message).help(help));
+        self.notes.push(
+            Diagnostic::warning(code, &t.name, message)
+                .help(help)
+                .line(t.line),
+        );
     }
 
     fn name(&mut self, v: Value, name: &str) {

@@ -31,6 +31,7 @@ mod symbols;
 
 pub use codes::CODES;
 pub use error::CaptureError;
+pub use record::{Layout, Tensor as Record};
 
 use std::collections::BTreeSet;
 
@@ -54,6 +55,8 @@ pub struct Captured {
     pub lines: Vec<usize>,
     /// What is worth knowing: ops without a rule, views that are no boxes, sizes that stay numbers.
     pub notes: Vec<Diagnostic>,
+    /// The records.
+    pub records: Vec<Record>,
 }
 
 /// Reads a capture.
@@ -78,6 +81,7 @@ pub fn read(text: &str, name: &str) -> Result<Captured, CaptureError> {
         n_layer,
         lines,
         notes,
+        records: tensors,
     })
 }
 

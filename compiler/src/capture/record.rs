@@ -26,56 +26,60 @@ struct Line {
 
 /// Bytes between neighbours of a view, and where it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Layout {
+pub struct Layout {
     /// Sizes.
-    pub(super) ne: [u64; RANK],
+    pub ne: [u64; RANK],
     /// Strides in bytes; that of axis 0 is one block.
-    pub(super) nb: [u64; RANK],
+    pub nb: [u64; RANK],
     /// Bytes from the start of the tensor that owns the memory.
-    pub(super) offset: u64,
+    pub offset: u64,
 }
 
 /// A tensor of the capture. References are positions in the list of all.
 #[derive(Clone, Debug)]
-pub(super) struct Tensor {
+pub struct Tensor {
     /// Line in the file, from 1.
-    pub(super) line: usize,
+    pub line: usize,
     /// For people.
-    pub(super) name: String,
+    pub name: String,
     /// ggml's name of the op; `NONE` for leaves.
-    pub(super) op: String,
-    pub(super) dtype: DType,
-    pub(super) layout: Layout,
+    pub op: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes, strides and offset.
+    pub layout: Layout,
     /// ggml's `op_params`, trailing zeros left out.
     params: Vec<i32>,
-    pub(super) src: Vec<Option<usize>>,
+    /// What it is computed from.
+    pub src: Vec<Option<usize>>,
     /// The tensor that owns the memory; itself when it is no view.
-    pub(super) root: usize,
-    pub(super) is_view: bool,
+    pub root: usize,
+    /// Whether that is another.
+    pub is_view: bool,
     /// Whether the caller fills it.
-    pub(super) is_input: bool,
+    pub is_input: bool,
     /// Whether the caller reads it.
-    pub(super) is_output: bool,
+    pub is_output: bool,
 }
 
 impl Tensor {
     /// Sizes.
-    pub(super) const fn ne(&self) -> [u64; RANK] {
+    pub const fn ne(&self) -> [u64; RANK] {
         self.layout.ne
     }
 
     /// Number of elements.
-    pub(super) fn elements(&self) -> u64 {
+    pub fn elements(&self) -> u64 {
         self.layout.ne.iter().product()
     }
 
     /// Whether it has no elements.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.layout.ne.contains(&0)
     }
 
     /// Whether it defines nothing but another look at memory.
-    pub(super) fn is_pure_view(&self) -> bool {
+    pub fn is_pure_view(&self) -> bool {
         self.is_view
             && matches!(
                 self.op.as_str(),
@@ -84,17 +88,17 @@ impl Tensor {
     }
 
     /// Whether it changes the memory of the tensor that it is a view of.
-    pub(super) fn writes(&self) -> bool {
+    pub fn writes(&self) -> bool {
         self.is_view && !self.is_pure_view() && self.op != "NONE"
     }
 
     /// A parameter as an integer.
-    pub(super) fn int(&self, i: usize) -> i32 {
+    pub fn int(&self, i: usize) -> i32 {
         self.params.get(i).copied().unwrap_or(0)
     }
 
     /// A parameter as a number.
-    pub(super) fn float(&self, i: usize) -> f32 {
+    pub fn float(&self, i: usize) -> f32 {
         f32::from_bits(self.int(i).cast_unsigned())
     }
 }

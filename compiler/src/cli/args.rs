@@ -49,9 +49,9 @@ pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString>
 /// How the model is divided.
 #[derive(Debug, Args)]
 pub(super) struct PlacementArgs {
-    /// A count, or a list such as `cpu,cpu` or `cuda:0,cuda:1`.
-    #[arg(long, default_value = "1", value_name = "SPEC")]
-    devices: String,
+    /// A count, or a list such as `cpu,cpu` or `cuda:0,cuda:1` [default: 1].
+    #[arg(long, value_name = "SPEC")]
+    devices: Option<String>,
     /// Device and link profiles.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
@@ -102,13 +102,28 @@ pub(super) struct PlacementArgs {
 }
 
 impl PlacementArgs {
+    /// What `--devices` says.
+    pub(super) fn devices(&self) -> &str {
+        self.devices.as_deref().unwrap_or("1")
+    }
+
     /// The placement, with caches of type `cache` and in this split mode where the options say nothing.
     pub(super) fn placement(
         &self,
         cache: tpc_ir::DType,
         mode: SplitMode,
     ) -> Result<Placement, Failure> {
-        let devices = parse_devices(&self.devices).map_err(Failure::usage)?;
+        self.placement_on(self.devices(), cache, mode)
+    }
+
+    /// The same on other devices than `--devices` says.
+    pub(super) fn placement_on(
+        &self,
+        devices: &str,
+        cache: tpc_ir::DType,
+        mode: SplitMode,
+    ) -> Result<Placement, Failure> {
+        let devices = parse_devices(devices).map_err(Failure::usage)?;
         let split_mode = match self.split_mode.as_deref().unwrap_or(mode.name()) {
             "auto" => SplitMode::Auto,
             "none" => SplitMode::None,

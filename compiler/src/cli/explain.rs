@@ -13,7 +13,7 @@ pub(super) struct Args {
 
 /// Every code of the compiler and of the runtime, in order. The compiler's library does not know the runtime, so they
 /// meet here.
-fn catalogue() -> Vec<CodeDoc> {
+pub(super) fn catalogue() -> Vec<CodeDoc> {
     let mut out = codes();
     out.extend(tpc_runtime::CODES);
     out.sort_by_key(|c| c.code);

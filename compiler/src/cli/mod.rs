@@ -5,6 +5,7 @@ mod dump;
 mod eval;
 mod explain;
 mod inspect;
+mod lint;
 mod output;
 mod plan;
 mod source;
@@ -32,6 +33,8 @@ struct Cli {
 enum Command {
     /// Plan how a model's tensors are divided among devices: layouts, memory, collectives, cost.
     Plan(plan::Args),
+    /// Say what is wrong, or likely not meant, with a model file, a captured graph, a configuration and its plan.
+    Lint(lint::Args),
     /// Say what is in a GGUF file: metadata, tensors, types, bytes.
     Inspect(inspect::Args),
     /// Print the IR after a stage.
@@ -60,6 +63,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let result = match &cli.command {
         Command::Plan(a) => plan::run(a),
+        Command::Lint(a) => lint::run(a),
         Command::Inspect(a) => inspect::run(a),
         Command::Dump(a) => dump::run(a),
         Command::Eval(a) => eval::run(a),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
 
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, unusable};
 
 /// Why a subcommand ends with another status than 0.
 #[derive(Debug)]
@@ -41,9 +41,7 @@ impl Failure {
 
     /// Status 2 when a diagnostic concerns an option or the file itself, 1 when it concerns the plan.
     pub(super) fn of(diagnostics: Vec<Diagnostic>) -> Failure {
-        let unusable =
-            |d: &Diagnostic| ("TPC0100".."TPC0150").contains(&d.code) || d.code >= "TPC0400";
-        let status = if diagnostics.iter().any(unusable) {
+        let status = if diagnostics.iter().any(|d| unusable(d.code)) {
             2
         } else {
             1
@@ -85,6 +83,16 @@ pub(super) fn result(text: &str) -> Result<(), Failure> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Prints an object as JSON on standard output.
+pub(super) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|e| {
+        let d = Diagnostic::error("TPC0402", "report", e.to_string());
+        Failure::usage(d.help("--format text says the same"))
+    })?;
+    text.push('\n');
+    result(&text)
 }
 
 /// Columns of the terminal; 100 where there is none.

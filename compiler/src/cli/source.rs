@@ -1,11 +1,11 @@
 //! What is planned: a model file, or a captured graph.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::output::Failure;
-use crate::capture;
+use crate::capture::{self, Captured};
 use crate::diag::Diagnostic;
 use crate::gguf::GgufFile;
 use crate::pipeline::{Compiled, compile, compile_capture};
@@ -31,7 +31,29 @@ pub(super) struct Source {
     pub(super) lines: Vec<usize>,
 }
 
+/// Reads a capture.
+pub(super) fn read_capture(path: &Path) -> Result<Captured, Failure> {
+    let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let name = path
+        .file_stem()
+        .map(|s| s.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    capture::read(&text, &name).map_err(|e| {
+        let d = Diagnostic::from(e);
+        Failure::usage(Diagnostic {
+            entity: path.display().to_string(),
+            ..d
+        })
+    })
+}
+
 impl SourceArgs {
+    /// A model, or else a capture.
+    pub(super) fn new(model: Option<PathBuf>, graph: Option<PathBuf>) -> SourceArgs {
+        SourceArgs { model, graph }
+    }
+
     fn file(&self) -> PathBuf {
         self.model
             .clone()
@@ -64,19 +86,7 @@ impl SourceArgs {
                 lines: Vec::new(),
             });
         };
-        let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
-        let text = String::from_utf8_lossy(&bytes);
-        let name = path
-            .file_stem()
-            .map(|s| s.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let captured = capture::read(&text, &name).map_err(|e| {
-            let d = Diagnostic::from(e);
-            Failure::usage(Diagnostic {
-                entity: self.path(),
-                ..d
-            })
-        })?;
+        let captured = read_capture(path)?;
         let compiled = compile_capture(&captured, placement).map_err(Failure::of)?;
         Ok(Source {
             compiled,

@@ -1,67 +1,148 @@
-//! What a plan's numbers say that its user should know: one lint per file, one line each in [`LINTS`].
+//! What a model file, a captured graph, a configuration or a plan says that its user should know.
+//!
+//! A lint is one file with one constant: its code, what `tpc explain` says of it, and the function that finds it. The
+//! folders are named after what their lints look at; a line in the folder's list registers a lint. What a lint finds
+//! in one layer it finds in the others too, so it may tell each: [`merged`] makes one finding of those that differ in
+//! the layer's number alone. A [`Policy`] decides which findings count.
 
-mod capacity;
-mod chosen_mode;
-mod context;
-mod cut_factor;
-mod held_twice;
-mod idle_device;
-mod no_gain;
-mod opaque_op;
-mod override_unused;
-mod round_trips;
-mod rounding;
-mod shared_kv_heads;
-mod unproven;
-mod whole_weight;
+mod configs;
+mod files;
+pub mod format;
+mod merge;
+mod plans;
+mod policy;
+mod ports;
+mod view;
 
 use tpc_ir::CodeDoc;
 
-use crate::diag::Diagnostic;
-use crate::pipeline::Compiled;
-use crate::placement::Placement;
-use crate::report::PlanReport;
+pub use merge::{Finding, merged, numbers};
+pub use policy::Policy;
+pub use view::{File, Plan, Port};
 
-/// A plan as lints see it.
+use crate::diag::Diagnostic;
+
+/// What the findings of a lint name, as their entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// A tensor of the file, or a state.
+    Tensor,
+    /// A key of the metadata.
+    Key,
+    /// An op of the graph, or its result.
+    Op,
+    /// An option of the command line.
+    Option,
+    /// A device, or the host.
+    Device,
+    /// The file.
+    File,
+    /// The plan as a whole.
+    Plan,
+}
+
+impl Names {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Names::Tensor => "tensor",
+            Names::Key => "key",
+            Names::Op => "op",
+            Names::Option => "option",
+            Names::Device => "device",
+            Names::File => "file",
+            Names::Plan => "plan",
+        }
+    }
+}
+
+/// What finds something, by what it looks at; each adds a diagnostic per finding.
 #[derive(Clone, Copy)]
-pub struct Plan<'a> {
-    /// What was asked for.
-    pub placement: &'a Placement,
-    /// The plan.
-    pub compiled: &'a Compiled,
-    /// Its numbers.
-    pub report: &'a PlanReport,
+pub enum Check {
+    /// A model file.
+    File(fn(&File<'_>, &mut Vec<Diagnostic>)),
+    /// A captured graph.
+    Port(fn(&Port<'_>, &mut Vec<Diagnostic>)),
+    /// A plan, and what was asked for.
+    Plan(fn(&Plan<'_>, &mut Vec<Diagnostic>)),
 }
 
 /// A lint: its code with what `tpc explain` says of it, and what finds it.
 pub struct Lint {
+    /// What its findings name.
+    pub names: Names,
     /// The code.
     pub doc: CodeDoc,
-    /// Adds a diagnostic per finding.
-    check: fn(&Plan<'_>, &mut Vec<Diagnostic>),
+    check: Check,
 }
 
-/// Every lint, in the order in which findings are told.
-pub const LINTS: &[&Lint] = &[
-    &capacity::LINT,
-    &chosen_mode::LINT,
-    &override_unused::LINT,
-    &context::LINT,
-    &whole_weight::LINT,
-    &held_twice::LINT,
-    &idle_device::LINT,
-    &shared_kv_heads::LINT,
-    &rounding::LINT,
-    &round_trips::LINT,
-    &no_gain::LINT,
-    &unproven::LINT,
-    &cut_factor::LINT,
-    &opaque_op::LINT,
+/// The lints of one folder.
+pub struct Topic {
+    /// What they look at.
+    pub name: &'static str,
+    /// The lints, in the order in which findings are told.
+    pub lints: &'static [&'static Lint],
+}
+
+/// Every lint.
+pub const TOPICS: &[Topic] = &[
+    Topic {
+        name: "model files",
+        lints: files::LINTS,
+    },
+    Topic {
+        name: "captured graphs",
+        lints: ports::LINTS,
+    },
+    Topic {
+        name: "configurations",
+        lints: configs::LINTS,
+    },
+    Topic {
+        name: "plans",
+        lints: plans::LINTS,
+    },
 ];
 
-/// The findings of a plan.
-pub fn findings(plan: &Plan<'_>) -> Vec<Diagnostic> {
+/// Every lint, in the order in which findings are told.
+pub fn lints() -> impl Iterator<Item = &'static Lint> {
+    TOPICS.iter().flat_map(|t| t.lints).copied()
+}
+
+/// The lint of that code.
+pub fn find(code: &str) -> Option<&'static Lint> {
+    lints().find(|l| l.doc.code == code)
+}
+
+/// The findings in a model file.
+pub fn of_file(file: &File<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();
-    LINTS.iter().for_each(|lint| (lint.check)(plan, &mut out));
+    for lint in lints() {
+        if let Check::File(check) = lint.check {
+            check(file, &mut out);
+        }
+    }
+    out
+}
+
+/// The findings in a captured graph.
+pub fn of_port(port: &Port<'_>) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for lint in lints() {
+        if let Check::Port(check) = lint.check {
+            check(port, &mut out);
+        }
+    }
+    out
+}
+
+/// The findings in a plan.
+pub fn of_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for lint in lints() {
+        if let Check::Plan(check) = lint.check {
+            check(plan, &mut out);
+        }
+    }
     out
 }

@@ -21,7 +21,7 @@ use tpc_ir::{Bindings, Graph, Op, Place, RANK, Sharding, Value};
 use tpc_passes::memory::{Footprint, Traffic, footprints, traffic};
 
 use crate::diag::{Diagnostic, Severity};
-use crate::lint::{Plan, findings};
+use crate::lint::{Plan, of_plan};
 use crate::pipeline::{Compiled, Considered};
 use crate::placement::{DeviceKind, Placement};
 
@@ -466,7 +466,7 @@ pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanRep
         considered: compiled.considered.iter().map(Into::into).collect(),
         diagnostics: Vec::new(),
     };
-    out.diagnostics = findings(&Plan {
+    out.diagnostics = of_plan(&Plan {
         placement,
         compiled,
         report: &out,

@@ -6,6 +6,7 @@ mod captures;
 mod contract;
 mod eval;
 mod inspection;
+mod lint;
 mod options;
 mod output;
 mod support;

@@ -1,7 +1,7 @@
 //! Every lint of a plan fires where it should, and is silent where it should not.
 
 use tpc::diag::Diagnostic;
-use tpc::lint::LINTS;
+use tpc::lint::lints;
 use tpc::placement::{Placement, SplitMode, parse_devices, parse_overrides, parse_tensor_split};
 use tpc::report::report;
 use tpc_passes::plan::{DeviceProfile, Topology};
@@ -119,7 +119,7 @@ fn lints_fire() {
 #[test]
 fn every_lint_has_a_code_of_its_own_and_a_cure() {
     let mut seen = std::collections::BTreeSet::new();
-    for lint in LINTS {
+    for lint in lints() {
         assert!(seen.insert(lint.doc.code), "{}", lint.doc.code);
         assert!(lint.doc.doc.contains("Cure:"), "{}", lint.doc.code);
     }

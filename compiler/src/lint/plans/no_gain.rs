@@ -2,12 +2,13 @@
 
 use tpc_ir::CodeDoc;
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 use crate::placement::SplitMode;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Plan,
     doc: CodeDoc {
         code: "TPC0309",
         title: "one device would be as fast",
@@ -18,7 +19,7 @@ pub(super) const LINT: Lint = Lint {
               Cure: `-sm none`, or fewer devices; `-sm auto` compares. A topology with the true links and memories makes\n\
               the estimate better.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

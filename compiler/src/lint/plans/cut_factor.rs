@@ -3,12 +3,13 @@
 use tpc_ir::CodeDoc;
 use tpc_passes::factors::{cut_reshape, through};
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 use crate::report::words;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Op,
     doc: CodeDoc {
         code: "TPC0304",
         title: "an op cuts a factor",
@@ -17,7 +18,7 @@ pub(super) const LINT: Lint = Lint {
               Example: heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.\n\
               Cure: reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

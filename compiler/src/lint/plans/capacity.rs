@@ -2,12 +2,13 @@
 
 use tpc_ir::CodeDoc;
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 use crate::report::bytes;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Device,
     doc: CodeDoc {
         code: "TPC0300",
         title: "a device's memory is too small",
@@ -17,7 +18,7 @@ pub(super) const LINT: Lint = Lint {
               Example: `--topology` with `memory: Some(8e9)` and a model of 40 GB on two devices.\n\
               Cure: one of the options named, or more devices.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

@@ -2,12 +2,13 @@
 
 use tpc_ir::CodeDoc;
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 use crate::placement::SplitMode;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Device,
     doc: CodeDoc {
         code: "TPC0302",
         title: "a device holds nothing of a factor",
@@ -16,7 +17,7 @@ pub(super) const LINT: Lint = Lint {
               Example: 2 experts on 3 devices; `--tensor-split 100,1`.\n\
               Cure: fewer devices, or shares that give each device at least one unit.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

@@ -6,13 +6,14 @@ use tpc_ir::{Bindings, CodeDoc, Inst, Op, Place, Value};
 use tpc_passes::factors::Term;
 use tpc_passes::shard::Selection;
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 use crate::pipeline::Compiled;
 use crate::report::{bytes as shown_bytes, words};
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Op,
     doc: CodeDoc {
         code: "TPC0305",
         title: "ops without a rule keep tensors whole",
@@ -22,7 +23,7 @@ pub(super) const LINT: Lint = Lint {
               Example: RWKV_WKV6 keeps the heads of a layer together.\n\
               Cure: none is needed for a sound plan; a rule for the op (see the book) would split them.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 /// Names that are told.

@@ -2,11 +2,12 @@
 
 use tpc_ir::CodeDoc;
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Plan,
     doc: CodeDoc {
         code: "TPC0306",
         title: "KV heads are held more than once",
@@ -14,7 +15,7 @@ pub(super) const LINT: Lint = Lint {
               need, and the KV cache takes that much more memory in all.\n\
               Cure: none is needed; a number of devices that divides the KV heads avoids it.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

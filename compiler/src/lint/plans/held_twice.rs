@@ -2,7 +2,7 @@
 
 use tpc_ir::CodeDoc;
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 use crate::report::bytes;
 
@@ -10,7 +10,8 @@ use crate::report::bytes;
 const QUIET: f64 = 0.03;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Plan,
     doc: CodeDoc {
         code: "TPC0313",
         title: "much of the model is held more than once",
@@ -19,7 +20,7 @@ pub(super) const LINT: Lint = Lint {
               the bytes of each cause.\n\
               Cure: a number of devices that divides heads and blocks; `-sm layer`, which holds everything once.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

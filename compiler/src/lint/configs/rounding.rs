@@ -2,14 +2,15 @@
 
 use tpc_ir::CodeDoc;
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 
 /// Points of a hundred by which a share may differ without a word.
 const QUIET: f64 = 3.0;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Option,
     doc: CodeDoc {
         code: "TPC0307",
         title: "a device's share is not the one asked for",
@@ -18,7 +19,7 @@ pub(super) const LINT: Lint = Lint {
               Example: `-ts 9,1` for a model with 4 KV heads.\n\
               Cure: proportions near the ones that came out.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

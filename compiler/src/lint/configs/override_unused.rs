@@ -2,11 +2,12 @@
 
 use tpc_ir::{CodeDoc, Op};
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Option,
     doc: CodeDoc {
         code: "TPC0311",
         title: "a placement option places nothing",
@@ -15,7 +16,7 @@ pub(super) const LINT: Lint = Lint {
               Example: `-ot 'blk\\.99\\..*=CPU'` for a model of 32 layers.\n\
               Cure: the message names a tensor that almost matches, or the option that comes first.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use tpc_ir::{CodeDoc, Op, Output, Place, Value};
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 use crate::report::bytes;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Device,
     doc: CodeDoc {
         code: "TPC0308",
         title: "every token goes to the host and back",
@@ -19,7 +20,7 @@ pub(super) const LINT: Lint = Lint {
               Example: `--n-cpu-moe 10`: ten round trips per token.\n\
               Cure: whole layers on the host (`-ngl`) cross the link once; fewer experts on the host (`-ncmoe`).",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

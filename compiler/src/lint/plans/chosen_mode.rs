@@ -2,11 +2,12 @@
 
 use tpc_ir::CodeDoc;
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Option,
     doc: CodeDoc {
         code: "TPC0310",
         title: "the split mode that `auto` chose",
@@ -16,7 +17,7 @@ pub(super) const LINT: Lint = Lint {
               has the times of each.\n\
               Cure: none is needed; `-sm tensor`, `-sm layer` or `-sm none` say which to take.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

@@ -2,11 +2,12 @@
 
 use tpc_ir::CodeDoc;
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Option,
     doc: CodeDoc {
         code: "TPC0312",
         title: "the context is longer than the model's",
@@ -15,7 +16,7 @@ pub(super) const LINT: Lint = Lint {
               Example: `-c 262144` for a model of 131072.\n\
               Cure: the model's context, or a file whose metadata scales the rotation (`rope.scaling`).",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

@@ -4,12 +4,13 @@ use tpc_ir::{Bindings, CodeDoc, Op, Place};
 use tpc_passes::plan::{Refusal, refusal};
 use tpc_passes::shard::Selection;
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 use crate::report::{bytes as shown_bytes, suffix, words};
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Tensor,
     doc: CodeDoc {
         code: "TPC0301",
         title: "a weight stays whole on every device",
@@ -18,7 +19,7 @@ pub(super) const LINT: Lint = Lint {
               Example: a model with one attention head on two devices.\n\
               Cure: usually none is needed; a number of devices that divides the factor splits it.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

@@ -2,18 +2,19 @@
 
 use tpc_ir::CodeDoc;
 
-use super::{Lint, Plan};
+use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
 
 /// The lint.
-pub(super) const LINT: Lint = Lint {
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Plan,
     doc: CodeDoc {
         code: "TPC0303",
         title: "the choice of splits is not proven cheapest",
         doc: "A layer has more compatible sets of splits than the search prices. The plan is sound, and the cheapest of\n\
               those that were priced.\nCure: none is needed.",
     },
-    check,
+    check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {

@@ -1,0 +1,30 @@
+//! What a plan's numbers say that its user should know.
+
+mod capacity;
+mod chosen_mode;
+mod cut_factor;
+mod held_twice;
+mod idle_device;
+mod no_gain;
+mod opaque_op;
+mod round_trips;
+mod shared_kv_heads;
+mod unproven;
+mod whole_weight;
+
+use super::{Check, Lint, Names, Plan};
+
+/// The lints of plans, in the order in which findings are told.
+pub(super) const LINTS: &[&Lint] = &[
+    &capacity::LINT,
+    &chosen_mode::LINT,
+    &whole_weight::LINT,
+    &held_twice::LINT,
+    &idle_device::LINT,
+    &shared_kv_heads::LINT,
+    &round_trips::LINT,
+    &no_gain::LINT,
+    &unproven::LINT,
+    &cut_factor::LINT,
+    &opaque_op::LINT,
+];
