@@ -309,6 +309,7 @@ pub fn codes() -> Vec<CodeDoc> {
     );
     out.extend(crate::arch::CODES);
     out.extend(crate::capture::CODES);
+    out.extend(crate::peer::CODES);
     out.extend(tpc_ir::text::CODES);
     out.extend(tpc_ir::verify::CODES);
     out.sort_by_key(|c| c.code);

@@ -31,7 +31,7 @@ mod symbols;
 
 pub use codes::CODES;
 pub use error::CaptureError;
-pub use record::{Layout, Tensor as Record};
+pub use record::{Layout, Tensor as Record, packed, parse as records};
 
 use std::collections::BTreeSet;
 

@@ -92,6 +92,11 @@ impl Tensor {
         self.is_view && !self.is_pure_view() && self.op != "NONE"
     }
 
+    /// ggml's `op_params`, trailing zeros left out.
+    pub fn params(&self) -> &[i32] {
+        &self.params
+    }
+
     /// A parameter as an integer.
     pub fn int(&self, i: usize) -> i32 {
         self.params.get(i).copied().unwrap_or(0)
@@ -108,7 +113,7 @@ const FLAG_INPUT: u64 = 1;
 const FLAG_OUTPUT: u64 = 2;
 
 /// Strides of a packed tensor of these sizes.
-pub(super) fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
+pub fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
     let mut nb = [dtype.block_bytes(); RANK];
     nb[1] = ne[0] / dtype.block_len() * dtype.block_bytes();
     for i in 2..RANK {
@@ -118,7 +123,10 @@ pub(super) fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
 }
 
 /// Reads every line.
-pub(super) fn parse(text: &str) -> Result<Vec<Tensor>, CaptureError> {
+///
+/// # Errors
+/// When a line is no record; the error has the line.
+pub fn parse(text: &str) -> Result<Vec<Tensor>, CaptureError> {
     let mut out: Vec<Tensor> = Vec::new();
     let mut ids: BTreeMap<i64, usize> = BTreeMap::new();
     for (i, text) in text.lines().enumerate() {

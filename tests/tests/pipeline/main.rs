@@ -15,6 +15,7 @@ mod hostile;
 mod kv_types;
 mod lints;
 mod memory;
+mod peer;
 mod placements;
 mod random;
 mod rare;

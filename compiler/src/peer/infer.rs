@@ -1,0 +1,262 @@
+//! Propagation: the state of every tensor, in the order of computation, up to the first op that is refused.
+
+use tpc_ir::DType;
+
+use super::refusal::{Class, Outcome};
+use super::rules::{self, Call, Source};
+use super::silent;
+use super::states::State;
+use super::weights::{Proportions, Weights};
+use crate::capture::Record;
+
+/// Architectures that the engine refuses by name.
+pub const REFUSED: [&str; 30] = [
+    "grok",
+    "mpt",
+    "plamo2",
+    "minicpm3",
+    "gemma3n",
+    "mamba",
+    "mamba2",
+    "jamba",
+    "falcon-h1",
+    "olmo2",
+    "olmoe",
+    "deepseek2",
+    "deepseek32",
+    "hy_v4",
+    "dots3note",
+    "glm-dsa",
+    "bitnet",
+    "t5",
+    "nemotron_h",
+    "nemotron_h_moe",
+    "granitehybrid",
+    "minimax-01",
+    "minimax-m2",
+    "minimax-m3",
+    "mistral4",
+    "kimi-linear",
+    "bailingmoe3",
+    "kimi-k3",
+    "glm5-next",
+    "qwen3tts",
+];
+
+/// Most devices that the engine splits tensors over.
+pub const MAX_DEVICES: usize = 16;
+
+/// What the engine is asked for.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Number of devices.
+    pub devices: usize,
+    /// Their proportions (`-ts`); none for equal ones.
+    pub proportions: Vec<f64>,
+    /// The architecture, where it is known.
+    pub architecture: Option<String>,
+    /// Type of cached keys (`-ctk`), where it is not that of the capture.
+    pub cache_type_k: Option<DType>,
+    /// Type of cached values (`-ctv`), where it is not that of the capture.
+    pub cache_type_v: Option<DType>,
+    /// The caches of keys and values are on the host (`-nkvo`).
+    pub caches_on_host: bool,
+    /// Weights on the host (`-ot`, `-cmoe`), by name.
+    pub on_host: Vec<String>,
+}
+
+impl Setup {
+    /// So many equal devices, and nothing else.
+    pub fn new(devices: usize) -> Setup {
+        Setup {
+            devices,
+            proportions: Vec::new(),
+            architecture: None,
+            cache_type_k: None,
+            cache_type_v: None,
+            caches_on_host: false,
+            on_host: Vec::new(),
+        }
+    }
+}
+
+/// Something that the engine refuses or gets wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The class.
+    pub class: Class,
+    /// The record concerned; `None` when it is the whole graph.
+    pub record: Option<usize>,
+    /// In words, with the states of the sources.
+    pub why: String,
+}
+
+/// What was inferred.
+#[derive(Clone, Debug)]
+pub struct Inference {
+    /// The state of every record; none behind a refusal.
+    pub states: Vec<State>,
+    /// Whether the record is computed on the host.
+    pub on_host: Vec<bool>,
+    /// What goes wrong, in order. At most one aborts, and it is the last.
+    pub findings: Vec<Finding>,
+}
+
+impl Inference {
+    /// The verdict: the worst that happens first.
+    pub fn outcome(&self) -> Outcome {
+        let of = |f: &Finding| f.class.outcome();
+        self.findings.iter().map(of).max().unwrap_or(Outcome::Ok)
+    }
+
+    /// The op that is not taken.
+    pub fn refused(&self) -> Option<&Finding> {
+        self.findings
+            .iter()
+            .find(|f| f.class.outcome() == Outcome::Crash)
+    }
+}
+
+fn of_graph(class: Class, why: String) -> Finding {
+    let record = None;
+    Finding { class, record, why }
+}
+
+/// What the engine says before it looks at the graph.
+fn beforehand(records: &[Record], setup: &Setup) -> Option<Finding> {
+    if let Some(name) = &setup.architecture
+        && REFUSED.contains(&name.as_str())
+    {
+        let why = format!("the engine does not split tensors of {name}, by name");
+        return Some(of_graph(Class::Architecture, why));
+    }
+    if setup.devices > MAX_DEVICES {
+        let why = format!("{} devices, of {MAX_DEVICES} at most", setup.devices);
+        return Some(of_graph(Class::Devices, why));
+    }
+    let has = |f: &dyn Fn(&Record) -> bool| records.iter().any(f);
+    let cached = has(&|t| is_kv(&t.name) && t.op == "NONE");
+    (cached && !has(&|t| t.op == "FLASH_ATTN_EXT")).then(|| {
+        let why = "keys and values are cached, and attention is not one op".to_owned();
+        of_graph(Class::NoFlash, why)
+    })
+}
+
+fn is_kv(name: &str) -> bool {
+    name.starts_with("cache_k_l") || name.starts_with("cache_v_l")
+}
+
+/// The state of every tensor, up to what is refused.
+pub fn infer(records: &[Record], setup: &Setup) -> Inference {
+    let mut out = Inference {
+        states: Vec::with_capacity(records.len()),
+        on_host: Vec::with_capacity(records.len()),
+        findings: Vec::new(),
+    };
+    if let Some(finding) = beforehand(records, setup) {
+        out.findings.push(finding);
+        return out;
+    }
+    let proportions = Proportions::new(setup.devices, &setup.proportions);
+    let weights = Weights::new(records, proportions);
+    for (i, t) in records.iter().enumerate() {
+        let host = on_host(records, setup, &out.on_host, i);
+        out.on_host.push(host);
+        // The host has what it computes whole, and what it reads of the devices is fetched.
+        let state = if host {
+            Ok(State::Mirrored)
+        } else if t.op == "NONE" && !t.is_view {
+            let state = weights.state(i);
+            blocks(t, &state, setup).map(|()| state)
+        } else {
+            op(records, &out, i)
+        };
+        match state {
+            Ok(state) => {
+                out.states.push(state);
+                if !host {
+                    let found = silent::findings(records, &out.states, i);
+                    out.findings
+                        .extend(found.into_iter().map(|(class, why)| Finding {
+                            class,
+                            record: Some(i),
+                            why,
+                        }));
+                }
+            }
+            Err(rejection) => {
+                out.findings.push(Finding {
+                    class: rejection.class,
+                    record: Some(i),
+                    why: rejection.why,
+                });
+                return out;
+            }
+        }
+    }
+    out
+}
+
+fn op(records: &[Record], so_far: &Inference, i: usize) -> rules::Outcome {
+    let t = &records[i];
+    if t.is_empty() || t.src.is_empty() {
+        return Ok(State::Mirrored);
+    }
+    rules::apply(&call(records, &so_far.states, i))
+}
+
+/// The record as a rule sees it.
+pub(super) fn call<'a>(records: &'a [Record], states: &'a [State], i: usize) -> Call<'a> {
+    let t = &records[i];
+    let source = |s: &Option<usize>| {
+        s.map(|s| Source {
+            ne: records[s].ne(),
+            nb: records[s].layout.nb,
+            dtype: records[s].dtype,
+            state: &states[s],
+        })
+    };
+    Call {
+        op: &t.op,
+        ne: t.ne(),
+        nb: t.layout.nb,
+        dtype: t.dtype,
+        params: t.params(),
+        src: t.src.iter().map(source).collect(),
+    }
+}
+
+/// Whether the host computes it: its own memory, views of that, writes to it, and ops of weights that it holds.
+fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool {
+    let t = &records[i];
+    if t.is_view && t.root != i {
+        return so_far[t.root];
+    }
+    if t.op == "NONE" {
+        let cache = setup.caches_on_host && is_kv(&t.name);
+        return cache || setup.on_host.contains(&t.name);
+    }
+    let held = |&s: &usize| {
+        let t = &records[s];
+        t.op == "NONE" && !t.is_view && setup.on_host.contains(&t.name)
+    };
+    t.src.iter().flatten().any(held)
+}
+
+/// Whole blocks of the caches as asked for.
+fn blocks(t: &Record, state: &State, setup: &Setup) -> Result<(), rules::Rejection> {
+    let dtype = match super::layers::cache(&t.name) {
+        Some(("k", _)) => setup.cache_type_k.unwrap_or(t.dtype),
+        Some(("v", _)) => setup.cache_type_v.unwrap_or(t.dtype),
+        _ => t.dtype,
+    };
+    let call = Call {
+        op: "NONE",
+        ne: t.ne(),
+        nb: t.layout.nb,
+        dtype,
+        params: &[],
+        src: Vec::new(),
+    };
+    state.split().map_or(Ok(()), |s| rules::check(&call, s))
+}

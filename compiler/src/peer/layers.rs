@@ -1,0 +1,106 @@
+//! Layers by the names of tensors, and the heads of each.
+
+use std::collections::BTreeMap;
+
+use crate::capture::Record;
+
+/// The heads of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heads {
+    /// Of attention: numbers of heads, and their sizes.
+    Attention {
+        /// Heads of queries.
+        q: u64,
+        /// Heads of keys and values.
+        kv: u64,
+        /// Size of a key.
+        k_dim: u64,
+        /// Size of a value.
+        v_dim: u64,
+    },
+    /// Of a delta rule.
+    Recurrent {
+        /// Heads of keys.
+        k: u64,
+        /// Heads of values.
+        v: u64,
+        /// Size of a key.
+        k_dim: u64,
+        /// Size of a value.
+        v_dim: u64,
+    },
+}
+
+/// The layer in `blk.N.REST`, and the rest.
+pub(super) fn block(name: &str) -> Option<(usize, &str)> {
+    let (number, rest) = name.strip_prefix("blk.")?.split_once('.')?;
+    Some((number.parse().ok()?, rest))
+}
+
+/// The kind and the layer of `cache_KIND_lN`.
+pub(super) fn cache(name: &str) -> Option<(&str, usize)> {
+    let (kind, number) = name.strip_prefix("cache_")?.split_once("_l")?;
+    Some((kind, number.parse().ok()?))
+}
+
+/// The heads of each layer.
+pub(super) struct Layers {
+    heads: BTreeMap<usize, Heads>,
+}
+
+impl Layers {
+    /// Of these records: a weight or cache says its layer, and an op belongs to the last layer that it needs.
+    pub(super) fn of(records: &[Record]) -> Layers {
+        let mut of: Vec<Option<usize>> = Vec::with_capacity(records.len());
+        for t in records {
+            let own = block(&t.name).or_else(|| cache(&t.name).map(|(_, n)| (n, "")));
+            let layer = match t.op.as_str() {
+                "NONE" => own.map(|(n, _)| n),
+                _ => t.src.iter().flatten().filter_map(|&s| of[s]).max(),
+            };
+            of.push(layer);
+        }
+        let mut heads = BTreeMap::new();
+        for (i, t) in records.iter().enumerate() {
+            let ne = |k: usize| t.src.get(k).copied().flatten().map(|s| records[s].ne());
+            // Queries come from the layer's own projection; caches may be another layer's.
+            let from = |k: usize| t.src.get(k).copied().flatten().and_then(|s| of[s]);
+            let (found, layer) = match t.op.as_str() {
+                "FLASH_ATTN_EXT" => match (ne(0), ne(1), ne(2)) {
+                    (Some(q), Some(k), Some(v)) => (
+                        Heads::Attention {
+                            q: q[2],
+                            kv: k[2],
+                            k_dim: k[0],
+                            v_dim: v[0],
+                        },
+                        from(0),
+                    ),
+                    _ => continue,
+                },
+                "GATED_DELTA_NET" => match (ne(1), ne(2)) {
+                    (Some(k), Some(v)) => (
+                        Heads::Recurrent {
+                            k: k[1],
+                            v: v[1],
+                            k_dim: k[0],
+                            v_dim: v[0],
+                        },
+                        of[i],
+                    ),
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            if let Some(layer) = layer {
+                heads.entry(layer).or_insert(found);
+            }
+        }
+        Layers { heads }
+    }
+
+    /// The heads of a layer.
+    pub(super) fn heads(&self, layer: usize) -> Option<Heads> {
+        self.heads.get(&layer).copied()
+    }
+}

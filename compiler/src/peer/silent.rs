@@ -1,0 +1,97 @@
+//! What the engine computes, but not what the graph says.
+
+use super::refusal::Class;
+use super::states::{Split, State};
+use crate::capture::Record;
+
+/// What is silently wrong about a record whose state, like those of all before, is known.
+pub(super) fn findings(records: &[Record], states: &[State], i: usize) -> Vec<(Class, String)> {
+    let t = &records[i];
+    let state = |k: usize| {
+        let s = t.src.get(k).copied().flatten()?;
+        states[s].seen().split()
+    };
+    let mut out = Vec::new();
+    match t.op.as_str() {
+        "FLASH_ATTN_EXT" => {
+            let Some(q) = state(0) else { return out };
+            if t.float(1) > 0.0 {
+                out.push((
+                    Class::Slopes,
+                    format!("the slopes of ALiBi are those of each device's own heads ({q})"),
+                ));
+            }
+            let n_kv = t.src[1].map_or(1, |k| records[k].ne()[2]);
+            if state(1).is_none() && n_kv > 1 {
+                out.push((
+                    Class::MirroredKeys,
+                    format!("queries by heads ({q}) meet all {n_kv} heads of keys on every device"),
+                ));
+            }
+        }
+        "VIEW" => out.extend(state(0).and_then(|s| cut(records, i, s))),
+        "ROPE" | "ROPE_BACK" if state(0).is_some_and(|s| s.axis == 0) => out.push((
+            Class::Order,
+            "each device rotates its part of a row as if it were a row".to_owned(),
+        )),
+        "REPEAT" => out.extend(state(0).and_then(|s| repeated(records, i, s))),
+        op if super::rules::is_gated(op) && t.src.iter().flatten().count() == 1 => {
+            out.extend(state(0).and_then(halves));
+        }
+        _ => {}
+    }
+    out
+}
+
+/// A view of a part of the split axis that does not begin and end where segments do.
+fn cut(records: &[Record], i: usize, s: &Split) -> Option<(Class, String)> {
+    let t = &records[i];
+    let from = &records[t.src[0]?];
+    if t.elements() == from.elements() {
+        return None;
+    }
+    let stride = from.layout.nb[s.axis].max(1);
+    let above = from.layout.nb.get(s.axis + 1).copied();
+    let start = t.layout.offset.saturating_sub(from.layout.offset) / stride;
+    let start = start % from.ne()[s.axis].max(1);
+    // The outermost axis of the view that steps along the split one: so many periods of so many indices.
+    let along = (0..4).filter(|&axis| {
+        let (n, nb) = (t.layout.ne[axis], t.layout.nb[axis]);
+        n > 1 && nb >= stride && above.is_none_or(|above| nb < above)
+    });
+    let outermost = along.max_by_key(|&axis| t.layout.nb[axis]);
+    let (period, n) = outermost.map_or((1, 1), |axis| {
+        (t.layout.nb[axis] / stride, t.layout.ne[axis])
+    });
+    let from = start - start % period;
+    let to = from + n * period;
+    let bounds = s.bounds();
+    let sizes = || s.segments.iter().flat_map(|g| &g.sizes);
+    let whole = bounds.contains(&from) && bounds.contains(&to);
+    if whole && sizes().all(|n| n.is_multiple_of(period)) {
+        return None;
+    }
+    let why = format!("the view takes {from} to {to} of {s}: not the same part of every device's");
+    Some((Class::Order, why))
+}
+
+fn repeated(records: &[Record], i: usize, s: &Split) -> Option<(Class, String)> {
+    let t = &records[i];
+    let from = &records[t.src[0]?];
+    (t.ne()[s.axis] != from.ne()[s.axis]).then(|| {
+        (
+            Class::Order,
+            format!("each device repeats its own part of {s}"),
+        )
+    })
+}
+
+fn halves(s: &Split) -> Option<(Class, String)> {
+    let fused = matches!(s.segments.as_slice(), [a, b] if a == b);
+    (s.axis == 0 && !fused).then(|| {
+        (
+            Class::Order,
+            format!("each device takes its part of {s} for both halves"),
+        )
+    })
+}

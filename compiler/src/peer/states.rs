@@ -1,0 +1,219 @@
+//! What each device holds of a tensor.
+
+use std::fmt;
+
+/// Most segments that a split axis may have.
+pub const MAX_SEGMENTS: usize = 16;
+
+/// How the devices hold a tensor.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// Every device has it whole.
+    Mirrored,
+    /// Every device has a summand. What reads it sees the sum, mirrored: it is reduced on the way.
+    Partial,
+    /// Every device has a part along one axis.
+    Split(Split),
+}
+
+/// Parts along one axis.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Split {
+    /// The axis, 0 to 3.
+    pub axis: usize,
+    /// What the axis is made of, in order; each device has a part of each.
+    pub segments: Vec<Segment>,
+}
+
+/// A stretch of an axis that is divided among the devices.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Segment {
+    /// What each device has of it.
+    pub sizes: Vec<u64>,
+    /// How often it comes, one after another.
+    pub repeat: u64,
+}
+
+impl Segment {
+    /// Its length, all repetitions together.
+    pub fn len(&self) -> u64 {
+        self.sizes.iter().sum::<u64>() * self.repeat
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Split {
+    /// One segment.
+    pub fn one(axis: usize, sizes: Vec<u64>) -> Split {
+        let repeat = 1;
+        Split {
+            axis,
+            segments: vec![Segment { sizes, repeat }],
+        }
+    }
+
+    /// The same parts along another axis.
+    #[must_use]
+    pub fn along(&self, axis: usize) -> Split {
+        Split {
+            axis,
+            ..self.clone()
+        }
+    }
+
+    /// The length of the axis.
+    pub fn len(&self) -> u64 {
+        self.segments.iter().map(Segment::len).sum()
+    }
+
+    /// Whether the axis has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What each device has of the axis, all segments together.
+    pub fn per_device(&self) -> Vec<u64> {
+        let devices = self.segments.first().map_or(0, |s| s.sizes.len());
+        (0..devices)
+            .map(|d| self.segments.iter().map(|s| s.sizes[d] * s.repeat).sum())
+            .collect()
+    }
+
+    /// Every size times `to / from`; `None` where that is no integer.
+    pub fn scaled(&self, to: u64, from: u64) -> Option<Split> {
+        let scale = |&n: &u64| {
+            let n = n.checked_mul(to)?;
+            n.is_multiple_of(from).then(|| n / from)
+        };
+        let segment = |s: &Segment| {
+            let sizes: Option<Vec<u64>> = s.sizes.iter().map(scale).collect();
+            Some(Segment {
+                sizes: sizes?,
+                repeat: s.repeat,
+            })
+        };
+        let segments: Option<Vec<Segment>> = self.segments.iter().map(segment).collect();
+        Some(Split {
+            axis: self.axis,
+            segments: segments?,
+        })
+    }
+
+    /// All segments as one, with the devices' shares of an axis of another length along `axis`; `None` where those
+    /// are no integers.
+    pub fn shared(&self, axis: usize, len: u64) -> Option<Split> {
+        let whole = self.len().max(1);
+        Split::one(axis, self.per_device())
+            .scaled(len, whole)
+            .filter(|s| s.len() == len)
+    }
+
+    /// Where the segments begin and the last ends.
+    pub fn bounds(&self) -> Vec<u64> {
+        let mut at = 0;
+        let mut out = vec![0];
+        for s in &self.segments {
+            for _ in 0..s.repeat {
+                at += s.sizes.iter().sum::<u64>();
+                out.push(at);
+            }
+        }
+        out
+    }
+}
+
+impl State {
+    /// What an op that reads it sees.
+    #[must_use]
+    pub fn seen(&self) -> &State {
+        match self {
+            State::Partial => &State::Mirrored,
+            other => other,
+        }
+    }
+
+    /// The split, where there is one.
+    pub const fn split(&self) -> Option<&Split> {
+        match self {
+            State::Split(s) => Some(s),
+            State::Mirrored | State::Partial => None,
+        }
+    }
+
+    /// The axis that is split.
+    pub fn axis(&self) -> Option<usize> {
+        self.split().map(|s| s.axis)
+    }
+
+    /// Whether every device sees it whole.
+    pub const fn is_whole(&self) -> bool {
+        matches!(self, State::Mirrored | State::Partial)
+    }
+}
+
+impl From<Split> for State {
+    fn from(s: Split) -> State {
+        State::Split(s)
+    }
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "axis {} [", self.axis)?;
+        for (i, s) in self.segments.iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            let sizes: Vec<String> = s.sizes.iter().map(u64::to_string).collect();
+            f.write_str(&sizes.join("|"))?;
+            if s.repeat > 1 {
+                write!(f, " ×{}", s.repeat)?;
+            }
+        }
+        f.write_str("]")
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            State::Mirrored => f.write_str("mirrored"),
+            State::Partial => f.write_str("partial"),
+            State::Split(s) => s.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_scaled_or_refused() {
+        let qkv = Split {
+            axis: 0,
+            segments: vec![
+                Segment {
+                    sizes: vec![256, 128],
+                    repeat: 1,
+                },
+                Segment {
+                    sizes: vec![128, 64],
+                    repeat: 2,
+                },
+            ],
+        };
+        assert_eq!(qkv.to_string(), "axis 0 [256|128, 128|64 ×2]");
+        assert_eq!((qkv.len(), qkv.per_device()), (768, vec![512, 256]));
+        assert_eq!(qkv.bounds(), [0, 384, 576, 768]);
+        let heads = qkv.scaled(1, 64).expect("whole heads");
+        assert_eq!(heads.to_string(), "axis 0 [4|2, 2|1 ×2]");
+        assert_eq!(qkv.scaled(1, 128), None);
+        let shared = qkv.shared(1, 3).map(|s| s.to_string());
+        assert_eq!(shared.as_deref(), Some("axis 1 [2|1]"));
+    }
+}

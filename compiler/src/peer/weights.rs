@@ -1,0 +1,299 @@
+//! How the engine holds weights and caches: by their names.
+//!
+//! A pattern says along which axis a tensor is split, and what must stay together: heads that share keys, blocks of
+//! the matrix behind. What no pattern names is mirrored.
+
+use tpc_ir::RANK;
+
+use super::layers::{self, Heads, Layers};
+use super::states::{Segment, Split, State};
+use crate::capture::Record;
+
+/// The proportions of the devices.
+#[derive(Clone, Debug)]
+pub(super) struct Proportions(Vec<f64>);
+
+impl Proportions {
+    /// Equal parts, or those given (`-ts`).
+    pub(super) fn new(devices: usize, given: &[f64]) -> Proportions {
+        let share = |i: usize| {
+            given
+                .get(i)
+                .copied()
+                .unwrap_or(if given.is_empty() { 1.0 } else { 0.0 })
+        };
+        Proportions((0..devices).map(share).collect())
+    }
+
+    /// The devices' parts of `len`, in multiples of `granule`: rounded down one device after another, first the one whose
+    /// turn it is in this layer; the last has the rest.
+    fn parts(&self, len: u64, granule: u64, layer: usize) -> Vec<u64> {
+        let n = self.0.len();
+        let total: f64 = self.0.iter().sum();
+        let mut sizes = vec![0; n];
+        let (mut share, mut low) = (0.0, 0);
+        for turn in 0..n {
+            let device = (turn + layer) % n;
+            share += self.0[device];
+            let high = if turn + 1 == n || total <= 0.0 {
+                len
+            } else {
+                let exact = (len as f64 * share / total + 1e-9) as u64;
+                (exact / granule.max(1) * granule.max(1)).clamp(low, len)
+            };
+            sizes[device] = high - low;
+            low = high;
+        }
+        sizes
+    }
+}
+
+/// What must stay together along the split axis.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    /// The heads that share keys.
+    KvGroup,
+    /// Queries, keys and values one after another, each by heads.
+    Fused,
+    /// Heads of the recurrence.
+    Recurrent,
+    /// Rows of the matrix that the next one contracts: its blocks, 128 where possible.
+    Inner(&'static str),
+    /// Rows of the vocabulary.
+    Vocabulary,
+}
+
+/// A pattern: what stands behind `blk.N.`, the axis, and the unit.
+struct Pattern(&'static str, usize, Unit);
+
+/// What a name ends in after the number of its layer.
+const PATTERNS: &[Pattern] = &[
+    Pattern("attn_q.weight", 1, Unit::KvGroup),
+    Pattern("attn_k.weight", 1, Unit::KvGroup),
+    Pattern("attn_v.weight", 1, Unit::KvGroup),
+    Pattern("attn_q.bias", 0, Unit::KvGroup),
+    Pattern("attn_k.bias", 0, Unit::KvGroup),
+    Pattern("attn_v.bias", 0, Unit::KvGroup),
+    Pattern("attn_qkv.weight", 1, Unit::Fused),
+    Pattern("attn_qkv.bias", 0, Unit::Fused),
+    Pattern("attn_gate.weight", 1, Unit::KvGroup),
+    Pattern("attn_output.weight", 0, Unit::KvGroup),
+    Pattern("attn_sinks.weight", 0, Unit::KvGroup),
+    Pattern("ssm_conv1d.weight", 1, Unit::Fused),
+    Pattern("ssm_alpha.weight", 1, Unit::Recurrent),
+    Pattern("ssm_beta.weight", 1, Unit::Recurrent),
+    Pattern("ssm_dt.bias", 0, Unit::Recurrent),
+    Pattern("ssm_a", 0, Unit::Recurrent),
+    Pattern("ssm_out.weight", 0, Unit::Recurrent),
+    Pattern("ffn_up.weight", 1, Unit::Inner("ffn_down.weight")),
+    Pattern("ffn_gate.weight", 1, Unit::Inner("ffn_down.weight")),
+    Pattern("ffn_down.weight", 0, Unit::Inner("ffn_down.weight")),
+    Pattern("ffn_up.bias", 0, Unit::Inner("ffn_down.weight")),
+    Pattern("ffn_gate.bias", 0, Unit::Inner("ffn_down.weight")),
+    Pattern(
+        "ffn_up_shexp.weight",
+        1,
+        Unit::Inner("ffn_down_shexp.weight"),
+    ),
+    Pattern(
+        "ffn_gate_shexp.weight",
+        1,
+        Unit::Inner("ffn_down_shexp.weight"),
+    ),
+    Pattern(
+        "ffn_down_shexp.weight",
+        0,
+        Unit::Inner("ffn_down_shexp.weight"),
+    ),
+    Pattern("ffn_up_exps.weight", 1, Unit::Inner("ffn_down_exps.weight")),
+    Pattern(
+        "ffn_gate_exps.weight",
+        1,
+        Unit::Inner("ffn_down_exps.weight"),
+    ),
+    Pattern(
+        "ffn_gate_up_exps.weight",
+        1,
+        Unit::Inner("ffn_down_exps.weight"),
+    ),
+    Pattern(
+        "ffn_down_exps.weight",
+        0,
+        Unit::Inner("ffn_down_exps.weight"),
+    ),
+    Pattern("ffn_up_exps.bias", 0, Unit::Inner("ffn_down_exps.weight")),
+    Pattern("ffn_gate_exps.bias", 0, Unit::Inner("ffn_down_exps.weight")),
+];
+
+/// The graph's leaves as the engine holds them.
+pub(super) struct Weights<'r> {
+    records: &'r [Record],
+    layers: Layers,
+    proportions: Proportions,
+}
+
+impl<'r> Weights<'r> {
+    /// Of these records.
+    pub(super) fn new(records: &'r [Record], proportions: Proportions) -> Weights<'r> {
+        Weights {
+            records,
+            layers: Layers::of(records),
+            proportions,
+        }
+    }
+
+    /// How the leaf is held.
+    pub(super) fn state(&self, leaf: usize) -> State {
+        let t = &self.records[leaf];
+        self.named(t).map_or(State::Mirrored, |s| match s {
+            State::Split(s) if s.axis >= RANK || s.len() != t.ne()[s.axis] => State::Mirrored,
+            s => s,
+        })
+    }
+
+    fn named(&self, t: &Record) -> Option<State> {
+        match t.name.as_str() {
+            "output.weight" => return self.split(t, 1, Unit::Vocabulary, 0),
+            "output.bias" => return self.split(t, 0, Unit::Vocabulary, 0),
+            _ => {}
+        }
+        if let Some((kind, layer)) = layers::cache(&t.name) {
+            return match kind {
+                "k" | "v" => self.split(t, 0, Unit::KvGroup, layer),
+                // States of recurrences that the engine splits are split with them.
+                "r" => self
+                    .has(layer, "ssm_conv1d.weight")
+                    .then(|| self.channels(t, layer))?,
+                "s" => self
+                    .has(layer, "ssm_conv1d.weight")
+                    .then(|| self.split(t, 0, Unit::Recurrent, layer))?,
+                _ => None,
+            };
+        }
+        let (layer, rest) = layers::block(&t.name)?;
+        match rest {
+            "ffn_down_exps.bias" => return Some(State::Partial),
+            // Norms with a row per head are split by heads.
+            "attn_q_norm.weight" | "attn_k_norm.weight" if t.ne()[1] > 1 => {
+                return self.split(t, 1, Unit::KvGroup, layer);
+            }
+            _ => {}
+        }
+        let Pattern(_, axis, unit) = PATTERNS.iter().find(|p| p.0 == rest)?;
+        self.split(t, *axis, *unit, layer)
+    }
+
+    /// The leaf of that name in a layer.
+    fn find(&self, layer: usize, rest: &str) -> Option<&'r Record> {
+        let name = format!("blk.{layer}.{rest}");
+        self.records
+            .iter()
+            .find(|t| t.op == "NONE" && t.name == name)
+    }
+
+    fn has(&self, layer: usize, rest: &str) -> bool {
+        self.find(layer, rest).is_some()
+    }
+
+    fn split(&self, t: &Record, axis: usize, unit: Unit, layer: usize) -> Option<State> {
+        let len = t.ne()[axis];
+        let heads = self.layers.heads(layer);
+        let segments = match unit {
+            Unit::KvGroup => {
+                let groups = match heads {
+                    Some(Heads::Attention { kv, .. }) => kv,
+                    Some(Heads::Recurrent { v, .. }) => v,
+                    None => return self.blocks(t, axis, layer),
+                };
+                vec![self.units(len, groups, layer)?]
+            }
+            Unit::Fused => match heads? {
+                Heads::Attention {
+                    q,
+                    kv,
+                    k_dim,
+                    v_dim,
+                } => [q * k_dim, kv * k_dim, kv * v_dim]
+                    .into_iter()
+                    .map(|len| self.units(len, kv, layer))
+                    .collect::<Option<Vec<_>>>()?,
+                Heads::Recurrent { k, v, k_dim, v_dim } => [k * k_dim, k * k_dim, v * v_dim]
+                    .into_iter()
+                    .map(|len| self.units(len, k, layer))
+                    .collect::<Option<Vec<_>>>()?,
+            },
+            Unit::Recurrent => match heads? {
+                Heads::Recurrent { k, .. } => vec![self.units(len, k, layer)?],
+                Heads::Attention { .. } => return None,
+            },
+            Unit::Inner(next) => {
+                let next = self.find(layer, next)?;
+                let inner = next.ne()[0];
+                let block = next.dtype.block_len();
+                let wide = block.max(128);
+                let granule = if inner.is_multiple_of(wide) {
+                    wide
+                } else {
+                    block
+                };
+                let sizes = self.proportions.parts(inner, granule, layer);
+                let one = Segment { sizes, repeat: 1 };
+                // A fused matrix holds as many halves as its rows are times those of the next one's.
+                vec![one; usize::try_from(len / inner.max(1)).ok()?]
+            }
+            Unit::Vocabulary => vec![self.segment(len, t.dtype.block_len(), layer)],
+        };
+        Some(Split { axis, segments }.into())
+    }
+
+    /// `len` by so many equal units.
+    fn units(&self, len: u64, units: u64, layer: usize) -> Option<Segment> {
+        let granule = (units > 0 && len.is_multiple_of(units)).then(|| len / units)?;
+        Some(self.segment(len, granule, layer))
+    }
+
+    fn segment(&self, len: u64, granule: u64, layer: usize) -> Segment {
+        Segment {
+            sizes: self.proportions.parts(len, granule, layer),
+            repeat: 1,
+        }
+    }
+
+    /// Where heads are not known: by blocks, 128 where possible.
+    fn blocks(&self, t: &Record, axis: usize, layer: usize) -> Option<State> {
+        let len = t.ne()[axis];
+        let block = t.dtype.block_len();
+        let wide = block.max(128);
+        let granule = if len.is_multiple_of(wide) {
+            wide
+        } else {
+            block
+        };
+        let segments = vec![self.segment(len, granule, layer)];
+        Some(Split { axis, segments }.into())
+    }
+
+    /// The state of a convolution: so many values per channel of the fused projection.
+    fn channels(&self, t: &Record, layer: usize) -> Option<State> {
+        let conv = self.find(layer, "ssm_conv1d.weight")?;
+        let state = self.split(conv, 1, Unit::Fused, layer)?;
+        let wide = state.split()?.scaled(t.ne()[0] / conv.ne()[1].max(1), 1)?;
+        Some(wide.along(0).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_rounded_down_and_rotate() {
+        let even = Proportions::new(3, &[]);
+        assert_eq!(even.parts(2, 1, 0), [0, 1, 1]);
+        assert_eq!(even.parts(2, 1, 1), [1, 0, 1]);
+        assert_eq!(even.parts(384, 128, 0), [128, 128, 128]);
+        let uneven = Proportions::new(2, &[3.0, 1.0]);
+        assert_eq!(uneven.parts(512, 128, 0), [384, 128]);
+        assert_eq!(uneven.parts(512, 128, 1), [384, 128]);
+    }
+}

@@ -1,0 +1,4 @@
+//! The rules of the engine that graphs are ported to: its verdicts against those that were observed, and the equivalents
+//! that are found of what it refuses.
+
+mod verdicts;
