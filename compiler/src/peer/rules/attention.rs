@@ -2,7 +2,7 @@
 
 use super::{Call, Outcome, Rule, reject};
 use crate::peer::refusal::Class;
-use crate::peer::states::State;
+use crate::peer::states::{Split, State};
 
 pub(super) const FLASH: Rule = Rule {
     ops: &["FLASH_ATTN_EXT"],
@@ -44,9 +44,7 @@ fn flash(call: &Call<'_>) -> Outcome {
     }
     let n_kv = call.source(1)?.ne[2];
     let local = heads.per_device();
-    let local_kv = k
-        .split()
-        .map_or(vec![n_kv; local.len()], |k| k.per_device());
+    let local_kv = k.split().map_or(vec![n_kv; local.len()], Split::per_device);
     for (&q, &kv) in local.iter().zip(&local_kv) {
         let whole = if kv == 0 {
             q == 0
@@ -62,7 +60,7 @@ fn flash(call: &Call<'_>) -> Outcome {
             );
         }
     }
-    if sinks.is_some_and(|s| s.state.split().map(super::Split::per_device) != Some(local)) {
+    if sinks.is_some_and(|s| s.state.split().map(Split::per_device) != Some(local)) {
         return call.refused(Class::Sizes, "the sinks have other parts than the queries");
     }
     Ok(heads.along(1).into())
