@@ -1,5 +1,7 @@
 //! Where results and diagnostics go, and what they make the exit status.
 
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
@@ -93,6 +95,32 @@ pub(super) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     })?;
     text.push('\n');
     result(&text)
+}
+
+/// Writes a file whole or not at all: a failure leaves what was there. What is no regular file (a pipe, a terminal) is
+/// written to as it is.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed = |e: io::Error| Failure::file(path, &e);
+    // A link keeps pointing where it does.
+    let target = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(e) => return Err(failed(e)),
+    };
+    if fs::metadata(&target).is_ok_and(|m| !m.is_file()) {
+        return fs::write(&target, bytes).map_err(failed);
+    }
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}.part", std::process::id()));
+    let part = target.with_file_name(name);
+    let mut file = File::create_new(&part).map_err(failed)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let written = written.and_then(|()| fs::rename(&part, &target));
+    written.map_err(|e| {
+        let _ = fs::remove_file(&part);
+        failed(e)
+    })
 }
 
 /// Columns of the terminal; 100 where there is none.

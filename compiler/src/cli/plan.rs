@@ -1,5 +1,8 @@
 //! `tpc plan`.
 
+use std::fmt::Display;
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use serde::Serialize;
 use tpc_ir::DType;
@@ -11,7 +14,7 @@ use crate::advice::{cures, fits};
 use crate::diag::{Diagnostic, Severity};
 use crate::pipeline::Compiled;
 use crate::placement::Placement;
-use crate::report::{explain, render, report, values};
+use crate::report::{explain, page, refusal_page, render, report, values};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -36,6 +39,9 @@ pub(super) struct Args {
     /// (line:12). May be repeated.
     #[arg(long, value_name = "TENSOR")]
     why: Vec<String>,
+    /// Also write the plan as one HTML page, which loads nothing else.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// What JSON and RON readers get when there is no plan.
@@ -52,13 +58,16 @@ struct RefusedModel<'a> {
     path: &'a str,
 }
 
+fn serialised(text: Result<String, impl Display>) -> Result<String, Failure> {
+    text.map_err(|e| Failure::usage(Diagnostic::error("TPC0402", "report", e.to_string())))
+}
+
 fn structured(format: Format, value: &impl Serialize) -> Result<String, Failure> {
-    let failed = |e: String| Failure::usage(Diagnostic::error("TPC0402", "report", e));
     let mut text = match format {
-        Format::Json => serde_json::to_string_pretty(value).map_err(|e| failed(e.to_string()))?,
+        Format::Json => serialised(serde_json::to_string_pretty(value))?,
         Format::Table | Format::Ron => {
-            ron::ser::to_string_pretty(value, ron::ser::PrettyConfig::new())
-                .map_err(|e| failed(e.to_string()))?
+            let pretty = ron::ser::PrettyConfig::new();
+            serialised(ron::ser::to_string_pretty(value, pretty))?
         }
     };
     text.push('\n');
@@ -101,6 +110,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (placement, source, asked) = match planned() {
         Ok(x) => x,
         Err(failure) => {
+            if let Some(file) = &args.html {
+                let html = refusal_page(&path, &failure.diagnostics);
+                output::replace(file, serialised(html)?.as_bytes())?;
+            }
             if args.format != Format::Table {
                 let refused = Refused {
                     tpc: 1,
@@ -123,6 +136,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         for d in report.diagnostics.iter_mut().filter(short) {
             d.help = Some(help.clone());
         }
+    }
+    if let Some(file) = &args.html {
+        let html = serialised(page(&report, &placement, compiled))?;
+        output::replace(file, html.as_bytes())?;
     }
     let text = match args.format {
         Format::Table => render(&report, output::width(), args.verbose),

@@ -55,7 +55,7 @@ pub(super) fn shape(ne: &[u64]) -> String {
 pub(super) fn split(t: &TensorReport) -> String {
     match t.sharding.axis {
         Some(axis) => format!("axis {axis}"),
-        None if t.group => "mirrored".to_owned(),
+        None if t.devices.len() > 1 => "mirrored".to_owned(),
         None => t.place.clone(),
     }
 }
@@ -70,17 +70,24 @@ fn row(t: &TensorReport) -> TensorRow {
     }
 }
 
-/// The kinds of layers, in order of first appearance.
-pub fn layer_kinds(report: &PlanReport) -> Vec<LayerKind> {
-    let mut by_layer: Vec<(Option<u32>, Vec<TensorRow>)> = Vec::new();
-    for t in &report.tensors {
-        match by_layer.iter_mut().find(|(l, _)| *l == t.layer) {
-            Some((_, rows)) => rows.push(row(t)),
-            None => by_layer.push((t.layer, vec![row(t)])),
+/// What belongs to each layer, in order of first appearance.
+pub(super) fn by_layer<T>(
+    all: impl Iterator<Item = (Option<u32>, T)>,
+) -> Vec<(Option<u32>, Vec<T>)> {
+    let mut out: Vec<(Option<u32>, Vec<T>)> = Vec::new();
+    for (layer, item) in all {
+        match out.iter_mut().find(|(l, _)| *l == layer) {
+            Some((_, items)) => items.push(item),
+            None => out.push((layer, vec![item])),
         }
     }
+    out
+}
+
+/// The kinds of layers, in order of first appearance.
+pub fn layer_kinds(report: &PlanReport) -> Vec<LayerKind> {
     let mut out: Vec<LayerKind> = Vec::new();
-    for (layer, mut rows) in by_layer {
+    for (layer, mut rows) in by_layer(report.tensors.iter().map(|t| (t.layer, row(t)))) {
         rows.sort_by(|a, b| a.name.cmp(&b.name));
         match out
             .iter_mut()

@@ -1,6 +1,7 @@
 //! What a plan says: one set of numbers, rendered as a table, JSON or RON.
 
 mod factors;
+mod html;
 mod kinds;
 mod query;
 mod table;
@@ -8,6 +9,7 @@ mod why;
 pub(crate) mod words;
 
 pub use factors::render_factors;
+pub use html::{page, refusal_page};
 pub(crate) use kinds::suffix;
 pub use kinds::{LayerKind, TensorRow, layer_kinds};
 pub use query::values;
@@ -118,9 +120,12 @@ pub struct TensorReport {
     pub place: String,
     /// How it is divided.
     pub sharding: ShardingReport,
-    /// Whether the place is a group of several devices.
+    /// The positions of the devices that hold it or a part of it; none for a tensor on the host.
     #[serde(skip)]
-    pub group: bool,
+    pub devices: Vec<usize>,
+    /// Bytes on each of these devices, or on the host.
+    #[serde(skip)]
+    pub bytes: Vec<u64>,
     /// `weight` or `state`.
     pub kind: &'static str,
     /// The layer it belongs to.
@@ -365,6 +370,15 @@ fn place_name(graph: &Graph, place: Place) -> String {
     }
 }
 
+/// The positions of the devices at a place; none for the host.
+fn devices_at(graph: &Graph, place: Place) -> Vec<usize> {
+    match place {
+        Place::Host => Vec::new(),
+        Place::Device(d) => vec![d.index()],
+        Place::Group(g) => graph.group(g).devices.iter().map(|d| d.index()).collect(),
+    }
+}
+
 /// Puts the report of a plan together.
 pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
     let batch = compiled.memory_batch();
@@ -492,7 +506,13 @@ fn tensors(compiled: &Compiled) -> Vec<TensorReport> {
             ne: std::array::from_fn(|i| data.ty.dims[i].eval(&batch).unwrap_or(0)),
             place: place_name(graph, data.place),
             sharding: sharding_report(graph, v),
-            group: graph.ranks(data.place) > 1,
+            devices: devices_at(graph, data.place),
+            bytes: (0..graph.ranks(data.place))
+                .map(|rank| {
+                    let local = (data.sharding).local_type(&data.ty, &graph.classes, rank);
+                    local.and_then(|t| t.bytes(&batch)).unwrap_or(0)
+                })
+                .collect(),
             kind,
             layer,
         }

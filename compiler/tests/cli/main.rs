@@ -5,6 +5,7 @@
 mod captures;
 mod contract;
 mod eval;
+mod html;
 mod inspection;
 mod lint;
 mod options;

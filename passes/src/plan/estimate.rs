@@ -2,8 +2,9 @@
 
 use tpc_ir::{Bindings, Graph, Inst, Op, Place, Value};
 
-use super::cost::{Draws, Workload, all_reduce_us};
+use super::cost::{Draws, Workload};
 use super::price::Pricer;
+use super::timeline::transfer;
 use super::{PlanRequest, Planned, SplitOption};
 use crate::shard::group_of;
 
@@ -25,10 +26,7 @@ pub fn estimate(planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Es
         let stages: f64 = (0..request.homes.stages.len())
             .map(|stage| stage_us(planned, request, stage, batch))
             .sum();
-        stages
-            + elsewhere_us(planned, request, batch)
-            + collectives_us(sharded, request, batch)
-            + copies_us(sharded, request, batch)
+        stages + elsewhere_us(planned, request, batch) + transfers_us(sharded, request, batch)
     };
     Estimate {
         decode_us: time(decode),
@@ -126,45 +124,10 @@ fn single_us(planned: &Planned, request: &PlanRequest, batch: &Bindings) -> f64 
     work + 2.0 * link.latency_us + moved / link.bandwidth * 1e6
 }
 
-fn collectives_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
-    sharded
+/// Collectives and copies. The inputs of a batch go out together and cost one latency.
+fn transfers_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
+    let each = sharded
         .insts()
-        .filter(|(_, i)| i.op.is_collective())
-        .map(|(inst, i)| {
-            let stage = group_of(sharded, inst).map_or(0, tpc_ir::Group::index);
-            let devices = &request.homes.stages[stage];
-            let bytes = sharded.value(i.operands[0]).ty.bytes(batch).unwrap_or(0);
-            all_reduce_us(request.topology.ring(devices), devices.len(), bytes as f64)
-        })
-        .sum()
-}
-
-/// Copies between places: devices have a link to the host each, so that the largest part counts. Those of the inputs go
-/// out together and cost one latency.
-fn copies_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
-    let mut out = request.topology.host_link.latency_us;
-    for (_, i) in sharded.insts().filter(|(_, i)| matches!(i.op, Op::Copy(_))) {
-        let (from, to) = (i.operands[0], i.results[0]);
-        let places = [from, to].map(|v| sharded.value(v).place);
-        let link = if places.contains(&Place::Host) {
-            request.topology.host_link
-        } else {
-            request.topology.link
-        };
-        let part = |v: Value| {
-            let data = sharded.value(v);
-            (0..sharded.ranks(data.place))
-                .filter_map(|rank| {
-                    let local = data.sharding.local_type(&data.ty, &sharded.classes, rank)?;
-                    local.bytes(batch)
-                })
-                .max()
-        };
-        let bytes = part(from).min(part(to)).unwrap_or(0) as f64;
-        if !matches!(sharded.def_op(from), Op::Input(_)) {
-            out += link.latency_us;
-        }
-        out += bytes / link.bandwidth * 1e6;
-    }
-    out
+        .filter_map(|(inst, _)| transfer(sharded, request, inst, batch));
+    request.topology.host_link.latency_us + each.map(|t| t.us).sum::<f64>()
 }

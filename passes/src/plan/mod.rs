@@ -10,8 +10,10 @@ mod ranges;
 mod region;
 mod search;
 mod shares;
+mod timeline;
 mod topology;
 mod why;
+mod work;
 
 pub use alternative::Cost;
 pub use choose::{Choice, choose};
@@ -21,6 +23,7 @@ pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
 pub use ranges::{ChainCuts, chain, proportional};
 pub use region::{Region, regions};
+pub use timeline::{Event, is_copy_of_input, timeline};
 pub use topology::{DeviceProfile, Link, PairLink, Topology, TopologyError};
 pub use why::{FactorFacts, FactorWhy, Forbidden, Verdict, Why, facts, why};
 

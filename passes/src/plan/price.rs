@@ -1,12 +1,16 @@
 //! The price of a set of options for a region: the busiest device's work and memory, and the collectives.
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Bindings, Class, Graph, Group, Inst, Op, Pending, Place, Value};
+use tpc_ir::op::Slot;
+use tpc_ir::{
+    Bindings, Class, Graph, Group, Inst, InstData, Op, Pending, Place, TensorType, Value,
+};
 
 use super::cost::{Draws, Work, Workload, all_reduce_us, element_bytes};
 use super::options::SplitOption;
 use super::region::Region;
 use super::topology::{DeviceProfile, Topology};
+use super::work::{Parts, work};
 use crate::factors::{Analysis, Factors, Term};
 use crate::shard::{Selection, Users, propagate};
 
@@ -143,97 +147,17 @@ impl Pricer<'_> {
     /// Work of an instruction on the device at `rank`.
     fn work(&self, inst: Inst, set: &[&SplitOption], rank: usize, b: &Bindings) -> Work {
         let data = self.graph.inst(inst);
-        let Some(&result) = data.results.first() else {
+        if data.results.is_empty() {
             return Work::default();
-        };
-        let out = self.elements(result, set, rank, b);
-        let opd = |i: usize| self.elements(data.operands[i], set, rank, b);
-        match &data.op {
-            op if op.is_leaf() || matches!(op, Op::Copy(_)) => Work::default(),
-            Op::Reshape(_) | Op::Permute(_) | Op::Slice(_) | Op::SetRows(_) | Op::SetSlice(_) => {
-                Work::default()
-            }
-            Op::MulMat(_) => {
-                let a = opd(0);
-                let columns = self.elements(data.operands[1], &[], rank, b)
-                    / self.graph_rows(data.operands[1], b);
-                let bytes = self.stored_bytes(data.operands[0], set, rank, b);
-                Work {
-                    flops: 2.0 * a * columns,
-                    bytes: bytes + 4.0 * (opd(1) + out),
-                }
-            }
-            Op::MulMatId(_) => {
-                let experts = self.graph.value(data.operands[0]).ty.dims[2]
-                    .eval(b)
-                    .unwrap_or(1) as f64;
-                let draws = self.elements(data.operands[2], &[], rank, b);
-                let expert_leaf = self.analysis.terms[data.operands[0].index()][0].axes[2]
-                    .first()
-                    .copied();
-                let by_expert =
-                    expert_leaf.and_then(|l| set.iter().find(|o| o.leaves.contains(&l)));
-                // Distinct experts read, and products computed, on this device.
-                let (touched, products) = match by_expert {
-                    Some(o) => {
-                        let lens = o.ranges.iter().map(|r| r.len).collect();
-                        let busiest = self.draws.busiest(draws as u64, lens);
-                        (busiest.min(o.ranges[rank].len as f64), busiest)
-                    }
-                    None => (draws.min(experts), draws),
-                };
-                let per_expert = if by_expert.is_some() {
-                    1.0 / opd_experts(self, data.operands[0], set, rank)
-                } else {
-                    1.0 / experts
-                };
-                let bytes =
-                    self.stored_bytes(data.operands[0], set, rank, b) * per_expert * touched;
-                let flops = 2.0 * opd(0) * per_expert * products;
-                Work {
-                    flops,
-                    bytes: bytes + 4.0 * out,
-                }
-            }
-            Op::GetRows(_) => Work {
-                flops: out,
-                bytes: 8.0 * out,
-            },
-            Op::FlashAttn(_) => {
-                let cells = self.graph.value(data.operands[1]).ty.dims[1]
-                    .eval(b)
-                    .unwrap_or(0) as f64;
-                let kv =
-                    |i: usize| opd(i) * element_bytes(self.graph.value(data.operands[i]).ty.dtype);
-                Work {
-                    flops: 4.0 * opd(0) * cells,
-                    bytes: kv(1) + kv(2) + 4.0 * (opd(0) + out),
-                }
-            }
-            Op::LightningIndexer(_) => {
-                let cells = self.graph.value(data.operands[1]).ty.dims[2]
-                    .eval(b)
-                    .unwrap_or(0) as f64;
-                let keys = element_bytes(self.graph.value(data.operands[1]).ty.dtype);
-                Work {
-                    flops: 2.0 * opd(0) * cells,
-                    bytes: keys * opd(1) + 4.0 * (opd(0) + out),
-                }
-            }
-            Op::SsmScan(_) | Op::GatedDeltaNet(_) => {
-                // The state is read and written once, and updated by every token.
-                let state = self.elements(data.results[1], set, rank, b);
-                let tokens = self.graph.value(result).ty.dims[2].eval(b).unwrap_or(1) as f64;
-                Work {
-                    flops: 6.0 * state * tokens,
-                    bytes: 8.0 * (state + out),
-                }
-            }
-            _ => Work {
-                flops: out,
-                bytes: 8.0 * out,
-            },
         }
+        let parts = Priced {
+            pricer: self,
+            data,
+            set,
+            rank,
+            batch: b,
+        };
+        work(&data.op, &parts, b, &self.draws)
     }
 
     fn graph_rows(&self, v: Value, b: &Bindings) -> f64 {
@@ -354,10 +278,49 @@ impl Pricer<'_> {
     }
 }
 
-fn opd_experts(p: &Pricer<'_>, w: Value, set: &[&SplitOption], rank: usize) -> f64 {
-    let leaf = p.analysis.terms[w.index()][0].axes[2].first().copied();
-    let n = leaf
-        .and_then(|l| set.iter().find(|o| o.leaves.contains(&l)))
-        .map_or(1, |o| o.ranges[rank].len);
-    (n as f64).max(1.0)
+/// An instruction under a set of options, on one device.
+struct Priced<'a> {
+    pricer: &'a Pricer<'a>,
+    data: &'a InstData,
+    set: &'a [&'a SplitOption],
+    rank: usize,
+    batch: &'a Bindings,
+}
+
+impl Priced<'_> {
+    fn value(&self, slot: Slot) -> Value {
+        match slot {
+            Slot::Operand(i) => self.data.operands[i],
+            Slot::Result(i) => self.data.results[i],
+        }
+    }
+}
+
+impl Parts for Priced<'_> {
+    fn ty(&self, slot: Slot) -> &TensorType {
+        &self.pricer.graph.value(self.value(slot)).ty
+    }
+
+    fn elements(&self, slot: Slot) -> f64 {
+        let v = self.value(slot);
+        self.pricer.elements(v, self.set, self.rank, self.batch)
+    }
+
+    fn whole(&self, slot: Slot) -> f64 {
+        let v = self.value(slot);
+        self.pricer.elements(v, &[], self.rank, self.batch)
+    }
+
+    fn stored_bytes(&self, operand: usize) -> f64 {
+        let v = self.data.operands[operand];
+        self.pricer.stored_bytes(v, self.set, self.rank, self.batch)
+    }
+
+    fn experts(&self) -> Option<(Vec<u64>, u64)> {
+        let terms = &self.pricer.analysis.terms[self.data.operands[0].index()];
+        let leaf = terms[0].axes[2].first()?;
+        let option = self.set.iter().find(|o| o.leaves.contains(leaf))?;
+        let lens = option.ranges.iter().map(|r| r.len).collect();
+        Some((lens, option.ranges[self.rank].len))
+    }
 }

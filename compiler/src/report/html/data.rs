@@ -1,0 +1,191 @@
+//! The data of the page. Keys are short where they repeat.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tpc_ir::{Bindings, DType, Graph, Place, RANK, Symbol};
+use tpc_passes::plan::{DeviceProfile, Link, Topology};
+
+use super::names::Name;
+use super::number_of;
+use super::runs::RangeTable;
+use super::steps::{Step, Stretch, steps};
+use crate::pipeline::Compiled;
+use crate::placement::Placement;
+use crate::report::kinds::by_layer;
+use crate::report::{PlanReport, TensorReport, devices_at, place_name, why};
+
+/// What many tensors and steps have in common.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) ranges: RangeTable,
+    places: Vec<PlaceData>,
+}
+
+/// A place, and the positions of its devices; none for the host.
+#[derive(Debug, PartialEq, Serialize)]
+struct PlaceData {
+    name: String,
+    devices: Vec<usize>,
+}
+
+impl Tables {
+    /// The number of a place.
+    pub(super) fn place(&mut self, graph: &Graph, place: Place) -> usize {
+        let data = PlaceData {
+            name: place_name(graph, place),
+            devices: devices_at(graph, place),
+        };
+        number_of(&mut self.places, data)
+    }
+}
+
+/// A tensor of a kind of layer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Tensor {
+    #[serde(rename = "n")]
+    name: Name,
+    #[serde(rename = "t")]
+    dtype: &'static str,
+    #[serde(rename = "d")]
+    ne: [u64; RANK],
+    #[serde(rename = "p")]
+    place: usize,
+    #[serde(rename = "a", skip_serializing_if = "Option::is_none")]
+    axis: Option<usize>,
+    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
+    ranges: Option<usize>,
+    /// Bytes on each device of its place.
+    #[serde(rename = "b")]
+    bytes: Vec<u64>,
+    /// Whether it is a cache or another state.
+    #[serde(rename = "s", skip_serializing_if = "std::ops::Not::not")]
+    state: bool,
+}
+
+impl Tensor {
+    fn new(t: &TensorReport, tables: &mut Tables) -> Tensor {
+        let mut bytes = t.bytes.clone();
+        if bytes.iter().all(|b| *b == bytes[0]) {
+            bytes.truncate(1);
+        }
+        Tensor {
+            name: Name::new(&t.name, t.layer),
+            dtype: t.dtype,
+            ne: t.ne,
+            place: number_of(
+                &mut tables.places,
+                PlaceData {
+                    name: t.place.clone(),
+                    devices: t.devices.clone(),
+                },
+            ),
+            axis: t.sharding.axis,
+            ranges: tables.ranges.number(&t.sharding.ranges),
+            bytes,
+            state: t.kind == "state",
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Layer {
+    #[serde(rename = "l")]
+    layer: Option<u32>,
+    /// Which of the distinct kinds.
+    #[serde(rename = "k")]
+    kind: usize,
+}
+
+/// The machine that was planned for.
+#[derive(Debug, Serialize)]
+struct Machine {
+    devices: Vec<DeviceProfile>,
+    host: DeviceProfile,
+    link: Link,
+    host_link: Link,
+    /// Whether nobody said what the machine is like.
+    assumed: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Batch {
+    tokens: u64,
+    cells: u64,
+}
+
+/// Everything that the script draws.
+#[derive(Debug, Serialize)]
+pub(super) struct PageData {
+    /// What `--format json` prints, without the tensors.
+    report: serde_json::Value,
+    /// The answers of `--why`, as text.
+    why: String,
+    machine: Machine,
+    places: Vec<PlaceData>,
+    /// Elements per block, of the types that have blocks.
+    blocks: BTreeMap<&'static str, u64>,
+    /// The tensors of each kind of layer.
+    kinds: Vec<Vec<Tensor>>,
+    layers: Vec<Layer>,
+    flows: Vec<Vec<Step>>,
+    stretches: Vec<Stretch>,
+    ranges: Vec<Vec<Vec<Vec<u64>>>>,
+    /// One token, one prompt batch.
+    batches: [Batch; 2],
+}
+
+impl PageData {
+    pub(super) fn new(
+        report: &PlanReport,
+        placement: &Placement,
+        compiled: &Compiled,
+    ) -> Result<PageData, serde_json::Error> {
+        let mut tables = Tables::default();
+        let mut kinds = Vec::new();
+        let tensors = report.tensors.iter();
+        let tensors = tensors.map(|t| (t.layer, Tensor::new(t, &mut tables)));
+        let layers = by_layer(tensors)
+            .into_iter()
+            .map(|(layer, tensors)| Layer {
+                layer,
+                kind: number_of(&mut kinds, tensors),
+            })
+            .collect();
+        let (flows, stretches) = steps(compiled, &mut tables);
+        let mut all = serde_json::to_value(report)?;
+        if let Some(keys) = all.as_object_mut() {
+            keys.remove("tensors");
+            keys.remove("why");
+        }
+        let topology = &placement.topology;
+        let profile = |i: usize| topology.device(i).clone();
+        let batch = |b: &Bindings| Batch {
+            tokens: b.get(Symbol::NTokens),
+            cells: b.get(Symbol::NKv),
+        };
+        let workload = &compiled.request.workload;
+        Ok(PageData {
+            report: all,
+            why: why::render(&report.why, super::TEXT_WIDTH),
+            machine: Machine {
+                devices: (0..placement.devices.len()).map(profile).collect(),
+                host: topology.host.clone(),
+                link: topology.link,
+                host_link: topology.host_link,
+                assumed: *topology == Topology::default(),
+            },
+            places: tables.places,
+            blocks: (DType::ALL.iter())
+                .filter(|t| t.block_len() > 1)
+                .map(|t| (t.name(), t.block_len()))
+                .collect(),
+            kinds,
+            layers,
+            flows,
+            stretches,
+            ranges: tables.ranges.into_all(),
+            batches: [batch(&workload.decode), batch(&workload.prefill)],
+        })
+    }
+}

@@ -1,0 +1,194 @@
+// What the plan says at a glance, its findings, and the memory of every place.
+
+const SEVERITY = { error: ["✕", "Error"], warning: ["!", "Warning"], note: ["i", "Note"] };
+const MODES = {
+  none: () => "On one device",
+  layer: (n) => `Whole layers on each of ${n} devices, in sequence`,
+  tensor: (n) => `Tensors split over ${n} devices`,
+  hybrid: (n) => `${n} devices in groups that follow each other; each group splits tensors`,
+};
+
+function tile(title, figure, unit, ...lines) {
+  return h("div", { class: "tile" }, h("h3", {}, title), h("div", { class: "figure" }, figure, unit && h("small", {}, ` ${unit}`)), lines.map((l) => l && h("p", {}, l)));
+}
+
+const KINDS_OF_COLLECTIVE = [["all_reduce", "all-reduce"], ["all_gather", "all-gather"], ["reduce_scatter", "reduce-scatter"], ["all_to_all", "all-to-all"]];
+
+// The number of collectives that most layers have.
+function perLayer() {
+  const counts = new Map();
+  const layers = new Map();
+  for (const { l, f } of DATA.stretches) {
+    if (l === null) continue;
+    layers.set(l, (layers.get(l) ?? 0) + DATA.flows[f].filter((s) => s.b && s.f === undefined).length);
+  }
+  layers.forEach((n) => counts.set(n, (counts.get(n) ?? 0) + 1));
+  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0];
+}
+
+function head() {
+  const theme = h("button", { type: "button", click: toggleTheme, id: "theme" }, "Dark");
+  const print = h("button", { type: "button", click: () => window.print() }, "Print");
+  const m = PLAN?.model;
+  return h("div", { class: "top" },
+    h("div", {},
+      h("div", { class: "brand" }, h("b", {}, "tpc"), " plan"),
+      h("h1", {}, PLAN ? shown(m.name) : "No plan"),
+      h("p", { class: "facts" }, PLAN ? [`${shown(m.arch)} · ${plural(m.n_layer, "layer")} · ${count(m.n_params)} parameters · ${bytes(m.bytes)} · `, h("code", {}, shown(m.path))] : h("code", {}, shown(DATA.path)))),
+    h("div", { class: "tools" }, theme, print));
+}
+
+function toggleTheme() {
+  const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  setTheme(next);
+  try { localStorage.setItem("tpc-theme", next); } catch { /* The choice lasts as long as the page. */ }
+}
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  const button = document.getElementById("theme");
+  if (!button) return;
+  const other = theme === "dark" ? "Light" : "Dark";
+  button.textContent = other;
+  button.setAttribute("aria-label", `${other} colours`);
+}
+
+function verdict() {
+  const found = PLAN ? PLAN.diagnostics : DATA.refused;
+  const errors = found.filter((d) => d.severity === "error").length;
+  const ok = PLAN && PLAN.verdict === "ok";
+  const words = ok ? "Plan verified" : PLAN ? `Plan has ${plural(errors, "error")}` : "The model cannot be planned";
+  const others = ["warning", "note"].map((s) => [found.filter((d) => d.severity === s).length, s]).filter(([n]) => n);
+  return h("div", { class: "verdict" },
+    h("span", { class: `badge ${ok ? "ok" : "error"}` }, h("span", { "aria-hidden": "true" }, ok ? "✓" : "✕"), words),
+    PLAN && h("span", {}, `${MODES[PLAN.split_mode](DEVICES.length)}, context ${grouped(PLAN.model.n_ctx)}`),
+    others.map(([n, s]) => h("a", { href: "#findings", class: "small" }, plural(n, s))));
+}
+
+function tiles() {
+  const { estimate: e, collectives: { decode: c }, model: m, mirrored: x } = PLAN;
+  const [decode, prefill] = DATA.batches;
+  const [figure, unit] = time(e.decode_us).split(" ");
+  const [pre, preUnit] = time(e.prefill_us).split(" ");
+  const ratio = e.baseline_single_us / e.decode_us;
+  const places = [...DEVICES, ...(PLAN.host.total_bytes ? [PLAN.host] : [])];
+  const fullest = DEVICES.reduce((a, b) => (fullness(b) > fullness(a) ? b : a));
+  const [full, fullUnit] = bytes(fullest.total_bytes).split(" ");
+  const per = perLayer();
+  const all = sum(KINDS_OF_COLLECTIVE.map(([k]) => c[k]));
+  const kinds = KINDS_OF_COLLECTIVE.filter(([k]) => c[k]).map(([k, w]) => plural(c[k], w)).join(", ");
+  const causes = [["whole_bytes", "whole tensors"], ["edge_block_bytes", "edge blocks"], ["shared_head_bytes", "shared KV heads"]];
+  const held = causes.filter(([k]) => x[k]).map(([k, w]) => `${w} ${bytes(x[k])}`).join(", ");
+  const [twice, twiceUnit] = bytes(PLAN.mirrored_bytes).split(" ");
+  return h("div", { class: "tiles card" },
+    tile("Per token, estimated", figure, unit, `${significant(1e6 / e.decode_us)} tokens/s at ${grouped(decode.cells)} cells`,
+      DEVICES.length > 1 && `${speed(ratio)} (${time(e.baseline_single_us)})`),
+    tile("Per prompt batch", pre, preUnit, `${grouped(prefill.tokens)} tokens: ${grouped((prefill.tokens * 1e6) / e.prefill_us)} tokens/s`),
+    tile("Fullest device", full, fullUnit, fullest.capacity_bytes === null ? `${shown(fullest.name)}; its memory is not given` : `${shown(fullest.name)}: ${percent(fullness(fullest))} of ${bytes(fullest.capacity_bytes)}`, `${bytes(sum(places.map((p) => p.total_bytes)))} in all`),
+    tile("Collectives per token", grouped(all), "", all ? `${kinds}${per ? `; ${per} in most layers` : ""}` : "devices need none", `${plural(c.copies, "copy", "copies")}; ${bytes(c.bytes)} moved`),
+    tile("Held more than once", twice, twiceUnit, `${percent(PLAN.mirrored_bytes / Math.max(1, m.bytes))} of the model`, held));
+}
+
+function speed(ratio) {
+  if (ratio > 1.02) return `${significant(ratio)} times as fast as one device`;
+  return ratio < 0.98 ? `${significant(1 / ratio)} times as slow as one device` : "as fast as one device";
+}
+const fullness = (d) => (d.capacity_bytes ? d.total_bytes / d.capacity_bytes : d.total_bytes / 2 ** 63);
+
+function findings() {
+  const found = (PLAN ? PLAN.diagnostics : DATA.refused).slice();
+  if (!found.length) return null;
+  const order = ["error", "warning", "note"];
+  found.sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
+  const one = (d) => {
+    const about = d.entity && !d.message.includes(d.entity) ? `${shown(d.entity)}: ` : "";
+    const [icon, word] = SEVERITY[d.severity];
+    return h("div", { class: "finding", role: "listitem" },
+      h("div", { class: `sort ${d.severity}` }, h("span", { "aria-hidden": "true" }, `${icon} `), word, h("code", {}, d.code)),
+      h("div", {}, h("p", {}, about, shown(d.message)), d.help && h("p", { class: "help" }, h("b", {}, "Cure: "), shown(d.help))));
+  };
+  const card = h("div", { class: "card", role: "list" }, found.slice(0, 8).map(one));
+  if (found.length > 8) {
+    const rest = h("button", { type: "button", click: () => { card.append(...found.slice(8).map(one)); rest.remove(); } }, `Show ${found.length - 8} more`);
+    return h("section", { id: "findings" }, h("header", {}, h("h2", {}, "Findings")), card, h("p", {}, rest));
+  }
+  return h("section", { id: "findings" }, h("header", {}, h("h2", {}, "Findings")), card);
+}
+
+const MEMORY = [["weights_bytes", "weights", "solid"], ["kv_bytes", "KV cache", "cache"], ["state_bytes", "state", "state"], ["compute_bytes", "compute", "work"]];
+
+function memory() {
+  const rows = [...DEVICES.map((d, i) => [d, i]), ...(PLAN.host.total_bytes ? [[PLAN.host, HOST]] : [])];
+  const columns = MEMORY.filter(([k]) => rows.some(([d]) => d[k]));
+  // One scale for all, unless a place has far more memory than the plan uses of any.
+  const used = Math.max(...rows.map(([d]) => d.total_bytes));
+  const room = Math.max(...rows.map(([d]) => d.capacity_bytes ?? 0));
+  const scale = Math.max(used, Math.min(room, used * 3)) * 1.02;
+  const bar = (d, i) => {
+    const out = svg("svg", { height: 22, role: "img", "aria-label": columns.map(([k, w]) => `${w} ${bytes(d[k])}`).join(", ") });
+    const share = (n) => `${((Math.min(n, scale) / scale) * 100).toFixed(3)}%`;
+    const capacity = d.capacity_bytes;
+    out.append(svg("rect", { x: 0, y: 3, width: capacity === null ? "100%" : share(capacity), height: 16, fill: "var(--track)" }));
+    let at = 0;
+    for (const [k, word, fillWith] of columns) {
+      if (!d[k]) continue;
+      const part = svg("rect", { x: share(at), y: 3, width: share(Math.max(d[k], scale * 0.002)), height: 16, fill: texture(fillWith, i), stroke: "var(--surface)", "stroke-width": 1 });
+      out.append(tip(part, () => [`${deviceName(i)}: ${word}`, bytes(d[k]), `${percent(d[k] / d.total_bytes)} of what it holds`, k === "compute_bytes" && d.staging_bytes ? `at most ${bytes(d.staging_bytes)} of it brought by copies and collectives` : null]));
+      at += d[k];
+    }
+    if (capacity !== null) {
+      if (at > capacity) out.append(svg("rect", { x: share(capacity), y: 3, width: share(at - capacity), height: 16, fill: "url(#over)" }));
+      if (capacity <= scale) out.append(svg("rect", { x: share(capacity), y: 0, width: 2, height: 22, fill: "var(--ink)" }));
+    }
+    return out;
+  };
+  const load = (d) => {
+    if (d.capacity_bytes === null) return ["not given", ""];
+    const over = d.total_bytes - d.capacity_bytes;
+    return over > 0 ? [`✕ ${bytes(over)} too many for ${bytes(d.capacity_bytes)}`, "error"] : [`${percent(d.total_bytes / d.capacity_bytes)} of ${bytes(d.capacity_bytes)}`, ""];
+  };
+  const body = rows.map(([d, i]) => {
+    const [words, sort] = load(d);
+    return h("tr", {},
+      h("td", {}, swatch(i)), h("td", { class: "bar" }, bar(d, i)),
+      columns.map(([k, w]) => h("td", { "data-name": w }, bytes(d[k]))),
+      h("td", { "data-name": "total" }, h("b", {}, bytes(d.total_bytes))), h("td", { "data-name": "memory", class: sort }, words));
+  });
+  return h("section", { id: "memory" },
+    h("header", {}, h("h2", {}, "Memory"), h("p", {}, "Counted from the devices' programs. All bars have one scale; a black line marks a place's memory.")),
+    h("div", { class: `card memory ${rows.length > 17 ? "dense" : ""}` },
+      h("table", {},
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "place"), h("th", {}, ""), columns.map(([, w]) => h("th", { scope: "col" }, w)), h("th", { scope: "col" }, "total"), h("th", { scope: "col" }, "memory"))),
+        h("tbody", {}, body)),
+      h("div", { class: "legend" }, columns.map(([, w, f]) => h("span", {}, key(texture(f, HOST)), w)),
+        rows.some(([d]) => d.capacity_bytes !== null && d.total_bytes > d.capacity_bytes) && h("span", {}, key("url(#over)"), "beyond the memory"))));
+}
+
+function considered() {
+  const all = PLAN.considered;
+  if (all.length < 2) return null;
+  const head = ["way", "per token", "prompt batch", "fullest device", "fits", "price"];
+  return h("section", { id: "ways" },
+    h("header", {}, h("h2", {}, "Ways compared"), h("p", {}, "What auto priced, in µs per token with four prompt tokens and the bytes held weighed in. The cheapest that fits is taken.")),
+    h("div", { class: "card plain" }, h("table", {},
+      h("thead", {}, h("tr", {}, head.map((w) => h("th", { scope: "col" }, w)))),
+      h("tbody", {}, all.map((c) => h("tr", { class: c.chosen && "chosen" },
+        h("td", {}, c.chosen ? `✓ ${c.name}` : c.name), h("td", {}, time(c.decode_us)), h("td", {}, time(c.prefill_us)),
+        h("td", {}, bytes(c.fullest_bytes)), h("td", {}, c.fits ? "yes" : "no"), h("td", {}, significant(c.cost_us))))))));
+}
+
+function reasons() {
+  if (!DATA.why) return null;
+  return h("section", { id: "why" }, h("header", {}, h("h2", {}, "Why")), h("div", { class: "card" }, h("pre", { class: "why" }, DATA.why)));
+}
+
+function assumptions() {
+  const m = DATA.machine;
+  const rate = (x, unit) => (x >= 1e12 ? `${significant(x / 1e12)} T${unit}` : `${significant(x / 1e9)} G${unit}`);
+  const link = (l) => `${rate(l.bandwidth, "B/s")}, ${significant(l.latency_us)} µs`;
+  const profiles = [...new Set(m.devices.map((d) => `${shown(d.name)}: ${rate(d.bandwidth, "B/s")}, ${rate(d.flops, "FLOP/s")}`))];
+  const s = PLAN.search;
+  return h("footer", {},
+    h("p", {}, h("b", {}, m.assumed ? "Assumed machine (no --topology was given): " : "Machine: "), profiles.join("; "), `; host ${rate(m.host.bandwidth, "B/s")}, ${rate(m.host.flops, "FLOP/s")}; link between devices ${link(m.link)}; to the host ${link(m.host_link)}.`),
+    h("p", {}, "Times are those of a cost model, not measurements."),
+    h("p", {}, `Search: ${plural(s.distinct, "distinct part")}, ${plural(s.priced, "set")} of splits priced; ${s.optimal ? "cheapest by the cost model" : "not proven cheapest"}.`));
+}

@@ -1,0 +1,162 @@
+//! What a batch does, op by op: the steps of alike layers once, with the times and bytes of both batches.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tpc_ir::{Graph, Inst, Op, Pending};
+use tpc_passes::plan::{Event, is_copy_of_input, timeline};
+
+use super::data::Tables;
+use super::names::Name;
+use super::number_of;
+use crate::pipeline::Compiled;
+use crate::report::sharding_report;
+use crate::report::words::{op_name, sizes};
+
+/// A number per device, or the one number that all have.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+enum Each<T> {
+    All(T),
+    PerDevice(Vec<T>),
+}
+
+impl<T: Copy + PartialEq + Default> Each<T> {
+    fn new(all: Vec<T>) -> Each<T> {
+        match all.as_slice() {
+            [] => Each::All(T::default()),
+            [first, rest @ ..] if rest.iter().all(|x| x == first) => Each::All(*first),
+            _ => Each::PerDevice(all),
+        }
+    }
+}
+
+/// An instruction that takes time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Step {
+    op: String,
+    #[serde(rename = "n")]
+    name: Name,
+    /// The weight or state that it reads.
+    #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
+    reads: Option<Name>,
+    #[serde(rename = "p")]
+    place: usize,
+    /// Where a copy comes from.
+    #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
+    from: Option<usize>,
+    #[serde(rename = "d")]
+    shape: String,
+    #[serde(rename = "x", skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
+    #[serde(rename = "a", skip_serializing_if = "Option::is_none")]
+    axis: Option<usize>,
+    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
+    ranges: Option<usize>,
+    /// Microseconds of a token and of a prompt batch.
+    us: [Each<f64>; 2],
+    /// How many links a copy goes over, where they are several.
+    #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
+    links: Option<usize>,
+    /// The same in bytes, of a transfer.
+    #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
+    bytes: Option<[Each<u64>; 2]>,
+}
+
+/// Consecutive steps of one layer.
+#[derive(Debug, Serialize)]
+pub(super) struct Stretch {
+    #[serde(rename = "l")]
+    layer: Option<u32>,
+    /// Which of the distinct flows.
+    #[serde(rename = "f")]
+    flow: usize,
+}
+
+/// Every step of a batch: distinct flows, and the stretches of the batch that follow them.
+pub(super) fn steps(compiled: &Compiled, tables: &mut Tables) -> (Vec<Vec<Step>>, Vec<Stretch>) {
+    let graph = &compiled.sharded;
+    let request = &compiled.request;
+    let workload = &request.workload;
+    let mut events: BTreeMap<Inst, [Option<Event>; 2]> = BTreeMap::new();
+    for (i, batch) in [&workload.decode, &workload.prefill].iter().enumerate() {
+        for e in timeline(graph, request, batch) {
+            let inst = e.inst;
+            events.entry(inst).or_default()[i] = Some(e);
+        }
+    }
+    // The inputs of a batch go out first, wherever the graph uses them.
+    let (mut all, rest): (Vec<_>, Vec<_>) = events
+        .into_iter()
+        .partition(|(inst, _)| is_copy_of_input(graph, graph.inst(*inst)));
+    all.extend(rest);
+    let mut flows = Vec::new();
+    let stretches = all
+        .chunk_by(|a, b| graph.inst(a.0).layer == graph.inst(b.0).layer)
+        .map(|chunk| {
+            let steps = chunk.iter().map(|(i, e)| step(graph, *i, e, tables));
+            Stretch {
+                layer: graph.inst(chunk[0].0).layer,
+                flow: number_of(&mut flows, steps.collect()),
+            }
+        })
+        .collect();
+    (flows, stretches)
+}
+
+fn step(graph: &Graph, inst: Inst, batches: &[Option<Event>; 2], tables: &mut Tables) -> Step {
+    let data = graph.inst(inst);
+    let result = data.results[0];
+    let value = graph.value(result);
+    let named = |name: &str| Name::new(name, data.layer);
+    let reads = data.operands.iter().find_map(|&v| match graph.def_op(v) {
+        Op::Weight(w) => Some(named(&w.tensor)),
+        Op::State(s) => Some(named(&s.name)),
+        _ => None,
+    });
+    let sharding = sharding_report(graph, result);
+    let transfer = data.op.is_transfer();
+    let times = |e: &Option<Event>| e.as_ref().map_or_else(Vec::new, |e| e.us.clone());
+    let bytes = |e: &Option<Event>| e.as_ref().map_or_else(Vec::new, |e| e.bytes.clone());
+    let links = batches.iter().flatten().map(|e| e.bytes.len()).max();
+    let short = |us: Vec<f64>| Each::new(us.into_iter().map(four_digits).collect());
+    Step {
+        op: op_name(&data.op).to_owned(),
+        name: named(&value.name),
+        reads,
+        place: tables.place(graph, value.place),
+        from: matches!(data.op, Op::Copy(_))
+            .then(|| tables.place(graph, graph.value(data.operands[0]).place)),
+        shape: sizes(&value.ty.dims),
+        partial: value.sharding.pending != Pending::None,
+        axis: sharding.axis,
+        ranges: tables.ranges.number(&sharding.ranges),
+        us: std::array::from_fn(|i| short(times(&batches[i]))),
+        links: links.filter(|n| *n > 1),
+        bytes: transfer.then(|| std::array::from_fn(|i| Each::new(bytes(&batches[i])))),
+    }
+}
+
+/// A time with four significant digits: more would say nothing, and take room.
+fn four_digits(us: f64) -> f64 {
+    format!("{us:.3e}").parse().unwrap_or(us)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_four_digits() {
+        assert_eq!(four_digits(123_456.0), 123_500.0);
+        assert_eq!(four_digits(0.000_123_44), 0.000_123_4);
+        assert_eq!(four_digits(0.0), 0.0);
+    }
+
+    #[test]
+    fn equal_numbers_are_one() {
+        assert_eq!(Each::new(vec![2, 2]), Each::All(2));
+        assert_eq!(Each::new(vec![2, 3]), Each::PerDevice(vec![2, 3]));
+        assert_eq!(Each::<u64>::new(Vec::new()), Each::All(0));
+    }
+}

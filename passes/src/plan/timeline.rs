@@ -1,0 +1,213 @@
+//! What every instruction of a sharded graph takes, device by device: the estimate, taken apart.
+
+use tpc_ir::op::Slot;
+use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
+
+use super::PlanRequest;
+use super::cost::{Draws, all_reduce_us, element_bytes};
+use super::work::{Parts, work};
+use crate::shard::group_of;
+
+/// An instruction of a sharded graph that takes time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Which.
+    pub inst: Inst,
+    /// Microseconds on each device of the place where it runs; of a transfer one number, for all at once.
+    pub us: Vec<f64>,
+    /// Bytes of a transfer: one participant's operand of a collective, of a copy what goes over each link. Empty for
+    /// any other op.
+    pub bytes: Vec<u64>,
+}
+
+/// What a collective or a copy takes.
+pub(super) struct Transfer {
+    /// Microseconds, without the latency that the inputs of a batch share.
+    pub(super) us: f64,
+    /// As in [`Event::bytes`].
+    pub(super) bytes: Vec<u64>,
+}
+
+/// The instructions of a sharded graph that take time for a batch, in program order. The first copy of an input bears
+/// the latency that all of them share.
+///
+/// The work is that of the ops' parts as the graph divides them, so that devices wait for each other at every
+/// collective; the estimate counts the busiest device over the whole batch instead.
+pub fn timeline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec<Event> {
+    let draws = Draws::default();
+    let mut latency = Some(request.topology.host_link.latency_us);
+    let mut out = Vec::new();
+    for (inst, data) in sharded.insts() {
+        let event = match transfer(sharded, request, inst, batch) {
+            Some(Transfer { mut us, bytes }) => {
+                if is_copy_of_input(sharded, data) {
+                    us += latency.take().unwrap_or(0.0);
+                }
+                Event {
+                    inst,
+                    us: vec![us],
+                    bytes,
+                }
+            }
+            None => Event {
+                inst,
+                us: work_us(sharded, request, data, batch, &draws),
+                bytes: Vec::new(),
+            },
+        };
+        if event.us.iter().any(|&us| us > 0.0) || !event.bytes.is_empty() {
+            out.push(event);
+        }
+    }
+    out
+}
+
+/// Whether an instruction brings an input of the batch to where it is used.
+pub fn is_copy_of_input(sharded: &Graph, data: &InstData) -> bool {
+    matches!(data.op, Op::Copy(_)) && matches!(sharded.def_op(data.operands[0]), Op::Input(_))
+}
+
+fn work_us(
+    sharded: &Graph,
+    request: &PlanRequest,
+    data: &InstData,
+    batch: &Bindings,
+    draws: &Draws,
+) -> Vec<f64> {
+    let Some(&result) = data.results.first() else {
+        return Vec::new();
+    };
+    let topology = &request.topology;
+    let on = |rank: usize, profile| {
+        let held = Held {
+            graph: sharded,
+            data,
+            rank,
+            batch,
+        };
+        work(&data.op, &held, batch, draws).time_us(profile)
+    };
+    match sharded.value(result).place {
+        Place::Host => vec![on(0, &topology.host)],
+        Place::Device(d) => vec![on(0, topology.device(d.index()))],
+        Place::Group(g) => {
+            let devices = sharded.group(g).devices.iter().enumerate();
+            devices
+                .map(|(rank, d)| on(rank, topology.device(d.index())))
+                .collect()
+        }
+    }
+}
+
+/// What an instruction takes if it is a collective or a copy.
+pub(super) fn transfer(
+    sharded: &Graph,
+    request: &PlanRequest,
+    inst: Inst,
+    batch: &Bindings,
+) -> Option<Transfer> {
+    let data = sharded.inst(inst);
+    if data.op.is_collective() {
+        let stage = group_of(sharded, inst).map_or(0, tpc_ir::Group::index);
+        let devices = &request.homes.stages[stage];
+        let bytes = sharded.value(data.operands[0]).ty.bytes(batch).unwrap_or(0);
+        return Some(Transfer {
+            us: all_reduce_us(request.topology.ring(devices), devices.len(), bytes as f64),
+            bytes: vec![bytes],
+        });
+    }
+    matches!(data.op, Op::Copy(_)).then(|| copy(sharded, request, data, batch))
+}
+
+/// A copy between places: devices have a link to the host each, so that the largest part counts.
+fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Bindings) -> Transfer {
+    let (from, to) = (data.operands[0], data.results[0]);
+    let (source, target) = (sharded.value(from), sharded.value(to));
+    let link = if [source.place, target.place].contains(&Place::Host) {
+        request.topology.host_link
+    } else {
+        request.topology.link
+    };
+    let parts = |v: Value| -> Vec<u64> {
+        let data = sharded.value(v);
+        let part = |rank| {
+            let local = (data.sharding).local_type(&data.ty, &sharded.classes, rank)?;
+            local.bytes(batch)
+        };
+        let ranks = 0..sharded.ranks(data.place);
+        ranks.map(|rank| part(rank).unwrap_or(0)).collect()
+    };
+    let (sent, received) = (parts(from), parts(to));
+    let largest = |parts: &[u64]| parts.iter().copied().max().unwrap_or(0);
+    let longest = largest(&sent).min(largest(&received)) as f64;
+    let mut us = longest / link.bandwidth * 1e6;
+    if !matches!(sharded.def_op(from), Op::Input(_)) {
+        us += link.latency_us;
+    }
+    // A device fetches its part; a place that is no group gets each part, or a whole value from the first device.
+    let bytes = match (target.place, source.sharding.is_split()) {
+        (Place::Group(_), _) => received,
+        (_, true) => sent,
+        (_, false) => sent[..sent.len().min(1)].to_vec(),
+    };
+    Transfer { us, bytes }
+}
+
+/// An instruction of a sharded graph on one device.
+struct Held<'a> {
+    graph: &'a Graph,
+    data: &'a InstData,
+    rank: usize,
+    batch: &'a Bindings,
+}
+
+impl Held<'_> {
+    fn value(&self, slot: Slot) -> &tpc_ir::ValueData {
+        self.graph.value(match slot {
+            Slot::Operand(i) => self.data.operands[i],
+            Slot::Result(i) => self.data.results[i],
+        })
+    }
+
+    fn local(&self, slot: Slot) -> Option<TensorType> {
+        let v = self.value(slot);
+        v.sharding.local_type(&v.ty, &self.graph.classes, self.rank)
+    }
+
+    fn count(&self, ty: Option<&TensorType>) -> f64 {
+        let size = |d: &tpc_ir::Dim| d.eval(self.batch).unwrap_or(0) as f64;
+        ty.map_or(0.0, |t| t.dims.iter().map(size).product())
+    }
+}
+
+impl Parts for Held<'_> {
+    fn ty(&self, slot: Slot) -> &TensorType {
+        &self.value(slot).ty
+    }
+
+    fn elements(&self, slot: Slot) -> f64 {
+        self.count(self.local(slot).as_ref())
+    }
+
+    fn whole(&self, slot: Slot) -> f64 {
+        self.count(Some(self.ty(slot)))
+    }
+
+    fn stored_bytes(&self, operand: usize) -> f64 {
+        let slot = Slot::Operand(operand);
+        self.elements(slot) * element_bytes(self.ty(slot).dtype)
+    }
+
+    fn experts(&self) -> Option<(Vec<u64>, u64)> {
+        let v = self.value(Slot::Operand(0));
+        let tree = v.sharding.axes[2].as_deref()?;
+        let lens: Vec<u64> = (0..self.graph.ranks(v.place))
+            .map(|rank| {
+                let n = tree.local_size(&self.graph.classes, rank);
+                n.and_then(|n| n.as_const()).unwrap_or(0)
+            })
+            .collect();
+        let own = lens.get(self.rank).copied().unwrap_or(0);
+        Some((lens, own))
+    }
+}
