@@ -40,7 +40,7 @@ pub fn cures(placement: &Placement, compiled: &Compiled, plan: &Planner<'_>) -> 
             break;
         }
     }
-    let n_layer = compiled.model.summary.n_layer;
+    let n_layer = compiled.model.summary.n_block();
     let experts = |(_, i): (tpc_ir::Inst, &tpc_ir::InstData)| matches!(i.op, Op::MulMatId(_));
     if compiled.model.graph.insts().any(experts) && base.n_cpu_moe < n_layer {
         // One more than the layers whose experts stay on the devices: with none left, all are on the host.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::{Bindings, Graph, Op, Place, Value};
+use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, Value};
 
 /// Bytes at one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,8 +119,17 @@ pub struct Traffic {
 
 /// The transfers of one batch of the programs.
 pub fn traffic(programs: &Graph, batch: &Bindings) -> Traffic {
+    traffic_of(programs, batch, |_, _| true)
+}
+
+/// The transfers of one batch among some instructions of the programs.
+pub fn traffic_of(
+    programs: &Graph,
+    batch: &Bindings,
+    some: impl Fn(Inst, &InstData) -> bool,
+) -> Traffic {
     let mut out = Traffic::default();
-    for (_, inst) in programs.insts() {
+    for (_, inst) in programs.insts().filter(|(i, d)| some(*i, d)) {
         let counter = match &inst.op {
             Op::AllReduce(_) => &mut out.all_reduce,
             Op::AllGather(_) => &mut out.all_gather,

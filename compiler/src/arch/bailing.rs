@@ -3,8 +3,8 @@
 use tpc_ir::op::RopeMode;
 
 use super::description::{
-    Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, KeyUse, Presence,
-    QkNorm, QkvForm, RopeFactors, RopeForm, SharedForm, SharedWidth, Weights,
+    Arch, AttentionForm, DraftForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, KeyUse,
+    Presence, QkNorm, QkvForm, RopeFactors, RopeForm, SharedForm, SharedWidth, Weights,
 };
 
 /// `bailingmoe`: experts beside shared ones in every layer.
@@ -58,5 +58,9 @@ pub(super) const BAILINGMOE2: Arch = Arch {
         }),
         ..Arch::CLASSIC.ffn
     },
+    drafts: Some(DraftForm {
+        norms: &["nextn.shared_head_norm", "layer_output_norm"],
+        ..DraftForm::CLASSIC
+    }),
     ..Arch::CLASSIC
 };

@@ -98,4 +98,12 @@ pub const CODES: &[CodeDoc] = &[
               wrong. Example: attention whose value heads and output projection were described with different sizes. \
               Cure: report it.",
     },
+    CodeDoc {
+        code: "TPC0163",
+        title: "no block to draft tokens with",
+        doc: "`--spec-type draft-mtp` plans the blocks that guess further tokens ahead (multi-token prediction): the last \
+              `nextn_predict_layers` of `block_count`, with tensors such as `blk.64.nextn.eh_proj.weight`. The file has \
+              none, or how its architecture's compute is not described. Example: a Qwen 3.5 that was converted without \
+              them. Cure: leave the option out, or take a file that has them; `tpc inspect -v` lists its tensors.",
+    },
 ];

@@ -3,8 +3,8 @@
 use tpc_ir::op::RopeMode;
 
 use super::description::{
-    Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, KeyUse, LatentForm, Presence,
-    RopeForm, SharedForm, SharedWidth, TemperatureForm, Weights, YarnFactor,
+    Arch, AttentionForm, DraftForm, ExpertForm, ExpertLayers, Experts, FfnForm, KeyUse, LatentForm,
+    Presence, RopeForm, SharedForm, SharedWidth, TemperatureForm, Weights, YarnFactor,
 };
 
 /// `deepseek2`: keys and values from a latent vector, dense layers first, then experts in groups beside shared ones.
@@ -35,6 +35,7 @@ pub(super) const DEEPSEEK2: Arch = Arch {
         }),
         ..Arch::CLASSIC.ffn
     },
+    drafts: Some(DraftForm::CLASSIC),
     ..Arch::CLASSIC
 };
 

@@ -39,7 +39,7 @@ pub fn expected_tensors_in(
     keep: impl Fn(&ExpectedTensor) -> bool,
 ) -> Result<Vec<ExpectedTensor>, ArchError> {
     let arch = find(metadata.require_str("general.architecture")?)?;
-    let hparams = HParams::read(arch, metadata, None)?;
+    let hparams = HParams::read(arch, metadata, None, options.drafting)?;
     let mut recorder = Recorder::new(forms, &keep);
     lowering::build(arch, &hparams, options, &mut recorder)?;
     Ok(recorder.into_tensors())

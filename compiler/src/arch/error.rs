@@ -80,6 +80,8 @@ pub enum ArchError {
     },
     #[error("a context of {found} tokens is too long: {limit} positions are learned ({key})")]
     ContextTooLong { found: u64, limit: u64, key: String },
+    #[error("{arch} has no block to draft tokens with: {reason}")]
+    NoDrafts { arch: &'static str, reason: String },
     #[error("the description of {model:?} does not fit together at {op}{}: {source}", of_types(.operands))]
     Misfit {
         model: String,
@@ -124,6 +126,7 @@ impl ArchError {
             ArchError::CacheType { .. } => "TPC0160",
             ArchError::ContextTooLong { .. } => "TPC0161",
             ArchError::Misfit { .. } => "TPC0162",
+            ArchError::NoDrafts { .. } => "TPC0163",
         }
     }
 
@@ -170,6 +173,15 @@ impl ArchError {
                 "choose f16, or else f32 or bf16, with {option}: quantised types store blocks of 32 elements"
             ),
             ArchError::ContextTooLong { limit, .. } => format!("use --ctx-size {limit} or less"),
+            ArchError::NoDrafts { .. } => {
+                let known = super::ARCHS.iter().filter(|a| a.drafts.is_some());
+                let names: Vec<&str> = known.map(|a| a.name).collect();
+                format!(
+                    "leave out --spec-type, or take a file that was converted with its nextn blocks; described are those \
+                     of {}",
+                    names.join(", ")
+                )
+            }
             ArchError::Misfit { .. } => {
                 "this is an error of tpc or of an architecture's description: please report it with the file's header"
                     .into()

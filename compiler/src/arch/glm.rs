@@ -3,9 +3,9 @@
 use tpc_ir::op::{Glu, GluKind, RopeMode};
 
 use super::description::{
-    Activation, Arch, AttentionForm, BlockNorms, ExpertForm, ExpertLayers, Experts, FfnForm,
-    Gating, KeyUse, Presence, QkNorm, QkvForm, RopeForm, Sections, SharedForm, SharedWidth,
-    Weights,
+    Activation, Arch, AttentionForm, BlockNorms, DraftForm, ExpertForm, ExpertLayers, Experts,
+    FfnForm, Gating, KeyUse, Presence, QkNorm, QkvForm, RopeForm, Sections, SharedForm,
+    SharedWidth, Weights,
 };
 
 /// `chatglm`: fused projections, half of each head rotated. Also GLM 4 9B and Edge, as converted at first.
@@ -78,5 +78,6 @@ pub(super) const GLM4MOE: Arch = Arch {
         }),
         ..Arch::CLASSIC.ffn
     },
+    drafts: Some(DraftForm::CLASSIC),
     ..Arch::CLASSIC
 };

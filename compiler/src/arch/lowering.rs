@@ -6,7 +6,8 @@ use super::LowerOptions;
 use super::blocks::builder::Builder;
 use super::blocks::hparams::{HParams, Join, LayerFfn, Mixer};
 use super::blocks::{
-    Context, LayerContext, attention, embedding, ffn, head, latent, norm, per_layer, recurrent,
+    Context, LayerContext, attention, embedding, ffn, head, latent, nextn, norm, per_layer,
+    recurrent,
 };
 use super::description::{Arch, Presence};
 use super::error::ArchError;
@@ -35,7 +36,35 @@ pub(super) fn build(
     }
     b.enter(None);
     let logits = head::logits(&mut b, &model, x)?;
-    Ok(b.finish(logits))
+    b.want("logits", logits);
+    drafts(&mut b, model, x)?;
+    Ok(b.finish())
+}
+
+/// The blocks that guess further tokens ahead, after all that logits depend on, where `x` leaves the last layer. The
+/// output of the first is `draft_logits`, that of the second `draft_logits_2`.
+fn drafts(b: &mut Builder<'_>, model: Context<'_>, mut x: Value) -> Result<(), ArchError> {
+    let Some(form) = &model.arch.drafts else {
+        return Ok(());
+    };
+    for (ahead, layer) in (1..).zip(&model.hparams.drafts) {
+        b.enter(Some(layer.index));
+        let cx = LayerContext { model, layer };
+        if ahead == 1 {
+            x = nextn::first_hidden(b, &cx, form, x)?;
+        }
+        let y = nextn::input(b, &cx, ahead, x)?;
+        let y = block(b, &cx, None, y)?;
+        let draft = nextn::output(b, &cx, form, y)?;
+        x = draft.hidden;
+        let name = match ahead {
+            1 => "draft_logits".to_owned(),
+            _ => format!("draft_logits_{ahead}"),
+        };
+        b.want(name, draft.logits);
+    }
+    b.enter(None);
+    Ok(())
 }
 
 /// What counts the tokens of a batch: recurrent layers read them sequence by sequence.

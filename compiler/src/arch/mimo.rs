@@ -1,8 +1,8 @@
 //! MiMo V2.
 
 use super::description::{
-    Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, KeyUse, Presence,
-    RopeForm, Window, WindowedRope,
+    Arch, AttentionForm, DraftForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, Hidden,
+    KeyUse, Presence, RopeForm, Window, WindowedRope,
 };
 
 /// `mimo2`: sinks, layers with a window and a rotation of their own, experts by biased sigmoids where there is a
@@ -29,5 +29,9 @@ pub(super) const MIMO2: Arch = Arch {
         }),
         ..Arch::CLASSIC.ffn
     },
+    drafts: Some(DraftForm {
+        hidden: Hidden::Residual,
+        norms: &["nextn.shared_head_norm", "layer_output_norm"],
+    }),
     ..Arch::CLASSIC
 };

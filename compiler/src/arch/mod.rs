@@ -178,6 +178,18 @@ pub struct LowerOptions {
     pub cache_type_v: DType,
     /// The longest context of a sequence, in tokens.
     pub n_ctx: u64,
+    /// What guesses tokens ahead.
+    pub drafting: Drafting,
+}
+
+/// What guesses tokens ahead, for the model to check several at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Drafting {
+    /// Nothing.
+    #[default]
+    None,
+    /// The blocks that the model's file has for it (multi-token prediction).
+    Mtp,
 }
 
 /// A lowered model.
@@ -198,6 +210,10 @@ pub struct Summary {
     pub name: String,
     /// Number of layers.
     pub n_layer: u64,
+    /// Number of blocks after them in the graph, which guess further tokens ahead.
+    pub n_draft: u64,
+    /// Blocks that guess further tokens ahead and are not part of the graph.
+    pub drafts_aside: Option<DraftsAside>,
     /// Width of the residual stream.
     pub n_embd: u64,
     /// Number of tokens in the vocabulary.
@@ -211,6 +227,22 @@ pub struct Summary {
     /// Tensors of the file that are known and not part of the graph, in file order: those of blocks that guess further
     /// tokens ahead, and older forms of others.
     pub aside: Vec<String>,
+}
+
+/// Blocks of a file that guess further tokens ahead, and are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DraftsAside {
+    /// How many.
+    pub blocks: u64,
+    /// Bytes of their tensors.
+    pub bytes: u64,
+}
+
+impl Summary {
+    /// Number of layers and of blocks after them in the graph.
+    pub const fn n_block(&self) -> u64 {
+        self.n_layer.saturating_add(self.n_draft)
+    }
 }
 
 /// The architecture of that name.
@@ -237,14 +269,22 @@ pub fn find(name: &str) -> Result<&'static Arch, ArchError> {
 pub fn lower(header: &Header, options: &LowerOptions) -> Result<Lowered, ArchError> {
     let metadata = header.metadata();
     let arch = find(metadata.require_str("general.architecture")?)?;
-    let hparams = HParams::read(arch, metadata, Some(header))?;
+    let hparams = HParams::read(arch, metadata, Some(header), options.drafting)?;
     let mut tensors = FileTensors::new(header, arch.name);
-    tensors.leave_blocks_aside(hparams.layers.len()..hparams.n_layer_all);
+    let n_block = hparams.layers.len() + hparams.drafts.len();
+    if let Some(draft) = hparams.drafts.iter().find(|d| !tensors.has_block(d.index)) {
+        let (arch, index) = (arch.name, draft.index);
+        let reason = format!("the metadata count block {index}, of which the file has no tensor");
+        return Err(ArchError::NoDrafts { arch, reason });
+    }
+    let drafts_aside = tensors.leave_blocks_aside(n_block..hparams.n_layer_all);
     let graph = lowering::build(arch, &hparams, options, &mut tensors)?;
     let summary = Summary {
         arch: arch.name,
         name: graph.name.clone(),
         n_layer: hparams.layers.len() as u64,
+        n_draft: hparams.drafts.len() as u64,
+        drafts_aside,
         n_embd: hparams.n_embd,
         n_vocab: hparams.n_vocab,
         n_ctx_train: hparams.n_ctx_train,

@@ -3,9 +3,9 @@
 use tpc_ir::op::RopeMode;
 
 use super::description::{
-    Arch, AttentionForm, BlockNorms, DeltaNetForm, ExpertForm, Experts, FfnForm, GateForm,
-    KeyHeads, OutGate, Presence, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer, RopeForm,
-    Sections, SharedForm, SharedWidth,
+    Arch, AttentionForm, BlockNorms, DeltaNetForm, DraftForm, ExpertForm, Experts, FfnForm,
+    GateForm, KeyHeads, OutGate, Presence, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer,
+    RopeForm, Sections, SharedForm, SharedWidth,
 };
 
 /// `qwen35`. Text turns by one position, but the frequencies are dealt out as for images.
@@ -33,6 +33,7 @@ pub(super) const QWEN35: Arch = Arch {
         }),
         layers: RecurrentLayers::AllButEvery(4),
     }),
+    drafts: Some(DraftForm::CLASSIC),
     ..Arch::CLASSIC
 };
 

@@ -8,9 +8,10 @@ use std::ops::Range;
 
 use tpc_ir::DType;
 
+use super::DraftsAside;
 use super::description::Presence;
 use super::error::ArchError;
-use crate::gguf::Header;
+use crate::gguf::{Header, TensorInfo};
 
 /// A size and the metadata keys that decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,15 +149,25 @@ impl<'a> FileTensors<'a> {
         names.filter(|&n| left(n)).cloned().collect()
     }
 
-    /// Leaves aside the tensors of some blocks.
-    pub(in crate::arch) fn leave_blocks_aside(&mut self, blocks: Range<usize>) {
-        let block = |name: &str| -> Option<usize> {
-            let (number, _) = name.strip_prefix("blk.")?.split_once('.')?;
-            number.parse().ok()
-        };
-        let names = self.header.tensors().iter().map(|t| &t.name);
-        let left = names.filter(|n| block(n).is_some_and(|il| blocks.contains(&il)));
-        self.aside.extend(left.cloned());
+    /// Leaves aside the tensors of some blocks, where there are any: how large they are.
+    pub(in crate::arch) fn leave_blocks_aside(
+        &mut self,
+        blocks: Range<usize>,
+    ) -> Option<DraftsAside> {
+        let tensors = self.header.tensors().iter();
+        let left = |t: &&TensorInfo| block(&t.name).is_some_and(|il| blocks.contains(&il));
+        let left: Vec<&TensorInfo> = tensors.filter(left).collect();
+        self.aside.extend(left.iter().map(|t| t.name.clone()));
+        (!left.is_empty()).then(|| DraftsAside {
+            blocks: blocks.len() as u64,
+            bytes: left.iter().fold(0, |sum, t| sum.saturating_add(t.bytes)),
+        })
+    }
+
+    /// Whether there is a tensor of that block.
+    pub(in crate::arch) fn has_block(&self, index: u32) -> bool {
+        let mut tensors = self.header.tensors().iter();
+        tensors.any(|t| block(&t.name) == usize::try_from(index).ok())
     }
 
     /// Whether the experts that a request is for are there one by one.
@@ -164,6 +175,12 @@ impl<'a> FileTensors<'a> {
         name.strip_suffix("_exps.weight")
             .is_some_and(|stem| self.header.tensor(&format!("{stem}.0.weight")).is_some())
     }
+}
+
+/// The block that a tensor belongs to.
+fn block(name: &str) -> Option<usize> {
+    let (number, _) = name.strip_prefix("blk.")?.split_once('.')?;
+    number.parse().ok()
 }
 
 impl TensorSource for FileTensors<'_> {

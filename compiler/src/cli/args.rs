@@ -10,7 +10,7 @@ use super::output::Failure;
 use crate::diag::Diagnostic;
 use crate::placement::{
     Placement, SplitMode, parse_cache_type, parse_devices, parse_gpu_layers, parse_overrides,
-    parse_tensor_split,
+    parse_spec_type, parse_tensor_split,
 };
 
 /// llama.cpp's short forms of several letters, and the options that they mean.
@@ -96,6 +96,9 @@ pub(super) struct PlacementArgs {
     /// Number of sequences [-np].
     #[arg(long, default_value_t = 1, value_name = "N")]
     parallel: u64,
+    /// What guesses tokens ahead: `draft-mtp` plans the blocks that the file has for it, `none` leaves them out.
+    #[arg(long, value_name = "TYPE", default_value = "none")]
+    spec_type: String,
     /// Accepted and without effect: attention is always fused [-fa].
     #[arg(long, value_name = "on|off|auto", num_args = 0..=1, default_missing_value = "on")]
     flash_attn: Option<String>,
@@ -182,6 +185,7 @@ impl PlacementArgs {
             ctx_size: self.ctx_size,
             ubatch_size: self.ubatch_size,
             parallel: self.parallel,
+            drafting: parse_spec_type(&self.spec_type).map_err(Failure::usage)?,
         })
     }
 }

@@ -130,8 +130,17 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             d.help("give the golden file of this model"),
         ]));
     }
-    let (n_vocab, logits) = execute(&file, &compiled, &tokens, placement.ubatch_size)
+    let run = execute(&file, &compiled, &tokens, placement.ubatch_size)
         .map_err(|e| Failure::found(vec![e.into()]))?;
+    for (ahead, draft) in (1..).zip(&run.drafts) {
+        let (alike, all) = run.agreement(ahead, draft);
+        output::result(&format!(
+            "draft {ahead}: the model's choice in {alike} of {all} places\n"
+        ))?;
+    }
+    let Run {
+        n_vocab, logits, ..
+    } = run;
     if let Some(path) = &args.logits {
         let logits = logits.iter().map(|&x| x as f32).collect();
         let out = Golden {
@@ -163,13 +172,38 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     )]))
 }
 
-/// Feeds the tokens as one sequence, in batches of at most `ubatch`; the logits of all.
+/// What came of the tokens.
+struct Run {
+    n_vocab: usize,
+    /// The logits of all.
+    logits: Vec<f64>,
+    /// Those of each block that guesses a further token.
+    drafts: Vec<Vec<f64>>,
+}
+
+impl Run {
+    /// How often the guess of the token after those so many `ahead` is what the model itself chooses, and of how many.
+    fn agreement(&self, ahead: usize, draft: &[f64]) -> (usize, usize) {
+        let choices = |logits: &[f64]| -> Vec<Option<usize>> {
+            let best = |row: &[f64]| {
+                let row = row.iter().enumerate();
+                row.max_by(|a, b| a.1.total_cmp(b.1)).map(|(id, _)| id)
+            };
+            logits.chunks(self.n_vocab.max(1)).map(best).collect()
+        };
+        let (guessed, own) = (choices(draft), choices(&self.logits));
+        let pairs = || guessed.iter().zip(own.iter().skip(ahead));
+        (pairs().filter(|(a, b)| a == b).count(), pairs().count())
+    }
+}
+
+/// Feeds the tokens as one sequence, in batches of at most `ubatch`, and drafts after each.
 fn execute(
     file: &GgufFile,
     compiled: &Compiled,
     tokens: &[u32],
     ubatch: u64,
-) -> Result<(usize, Vec<f64>), ExecError> {
+) -> Result<Run, ExecError> {
     let cells = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     // The context that was asked for decides the graph; cells are made for the tokens that come.
     let used = |n: u64| cells(n).min(tokens.len());
@@ -178,14 +212,24 @@ fn execute(
         config = config.with_window(window, used(compiled.caches.n_ctx_swa));
     }
     let mut session = Session::new(&compiled.programs, &FileWeights(file), config)?;
-    let mut logits = Vec::new();
-    let mut n_vocab = 0;
+    let guesses = cells(compiled.model.summary.n_draft);
+    let mut run = Run {
+        n_vocab: 0,
+        logits: Vec::new(),
+        drafts: vec![Vec::new(); guesses],
+    };
     let mut first = 0;
     for part in tokens.chunks(cells(ubatch).max(1)) {
         let out = session.decode(&Batch::sequence(part, first, 0))?;
-        n_vocab = out.dims()[0];
-        logits.extend_from_slice(&out.reals()?);
+        run.n_vocab = out.dims()[0];
+        run.logits.extend_from_slice(&out.reals()?);
+        for (ahead, draft) in (1..).zip(&mut run.drafts) {
+            // What follows the last token is not known, and what is guessed of it not looked at.
+            let later = tokens.iter().copied().skip(first as usize + ahead);
+            let next: Vec<u32> = later.chain(std::iter::repeat(0)).take(part.len()).collect();
+            draft.extend_from_slice(&session.draft(&next)?.reals()?);
+        }
         first += part.len() as u32;
     }
-    Ok((n_vocab, logits))
+    Ok(run)
 }

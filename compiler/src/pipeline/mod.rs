@@ -13,7 +13,7 @@ use tpc_passes::memory::footprints;
 use tpc_passes::plan::{Choice, PlanRequest, Planned, Workload, estimate, plan};
 use tpc_passes::shard::shard;
 
-use crate::arch::{self, LowerOptions, Lowered, Summary};
+use crate::arch::{self, ArchError, Drafting, LowerOptions, Lowered, Summary};
 use crate::capture::Captured;
 use crate::diag::Diagnostic;
 use crate::gguf::GgufFile;
@@ -64,6 +64,7 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
         cache_type_k: placement.cache_type_k,
         cache_type_v: placement.cache_type_v,
         n_ctx: placement.ctx_size.unwrap_or(0),
+        drafting: placement.drafting,
     };
     if placement.ctx_size.is_none() {
         let metadata = header.metadata();
@@ -90,22 +91,32 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
 /// The context that a captured graph is planned for when nobody says.
 pub const CAPTURE_CONTEXT: u64 = 4096;
 
+/// What stands for the architecture of a captured graph.
+const CAPTURE: &str = "capture";
+
 /// Plans a captured graph and proves the plan.
 ///
 /// # Errors
-/// TPC0400 for sizes out of range, or TPC0390 when the verifier rejects the result.
+/// TPC0400 for sizes out of range, TPC0163 when tokens are to be drafted, or TPC0390 when the verifier rejects the result.
 pub fn compile_capture(
     captured: &Captured,
     placement: &Placement,
 ) -> Result<Compiled, Vec<Diagnostic>> {
     let n_ctx = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
     in_range(n_ctx, placement)?;
+    if placement.drafting != Drafting::None {
+        let reason = "it is planned as it was captured".to_owned();
+        let arch = CAPTURE;
+        return Err(vec![ArchError::NoDrafts { arch, reason }.into()]);
+    }
     let graph = captured.graph.clone();
     let size = ModelSize::of_graph(&graph);
     let summary = Summary {
-        arch: "capture",
+        arch: CAPTURE,
         name: graph.name.clone(),
         n_layer: u64::from(captured.n_layer),
+        n_draft: 0,
+        drafts_aside: None,
         n_embd: 0,
         n_vocab: 0,
         n_ctx_train: n_ctx,

@@ -163,7 +163,7 @@ fn way(
         .iter()
         .map(|stage| stage.iter().map(|&d| room[d]).sum())
         .collect();
-    let n_layer = model.summary.n_layer;
+    let n_layer = model.summary.n_block();
     let settled =
         settle(&model.graph, n_layer, placement, stages, &shares, batch).map_err(|d| vec![d])?;
     request.homes = settled.homes.clone();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Value};
-use tpc_passes::place::{Home, Homes, Pin};
+use tpc_passes::place::{Ends, Home, Homes, Pin};
 
 use super::{Override, Placement, Target, Unit, by_layers};
 use crate::diag::Diagnostic;
@@ -19,7 +19,7 @@ pub struct Settled {
     pub experts: usize,
 }
 
-/// Settles where the parts of a model's graph of so many layers live when its layers run through these stages, whose
+/// Settles where the parts of a model's graph of so many blocks live when its layers run through these stages, whose
 /// `shares` divide them. `batch` gives the sizes of the caches.
 ///
 /// # Errors
@@ -136,18 +136,14 @@ fn units(
     batch: &Bindings,
 ) -> Vec<Unit> {
     let mut out = vec![Unit::default(); n_layer + 2];
-    let last = graph
-        .insts()
-        .filter(|(_, d)| d.layer.is_some())
-        .map(|(i, _)| i)
-        .next_back();
+    let ends = Ends::of(graph);
     for (inst, data) in graph.insts() {
         if !matches!(data.op, Op::Weight(_) | Op::State(_)) || pins.contains_key(&data.results[0]) {
             continue;
         }
         let unit = match data.layer {
             Some(l) => (l as usize).min(n_layer.saturating_sub(1)) + 1,
-            None if Some(inst) < last => 0,
+            None if ends.precedes(inst) => 0,
             None => n_layer + 1,
         };
         let bytes = graph.value(data.results[0]).ty.bytes(batch).unwrap_or(0);

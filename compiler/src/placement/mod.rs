@@ -13,7 +13,7 @@ pub use stages::{Unit, by_layers};
 use tpc_ir::DType;
 use tpc_passes::plan::Topology;
 
-use crate::arch::CACHE_TYPES;
+use crate::arch::{CACHE_TYPES, Drafting};
 use crate::diag::Diagnostic;
 
 /// How a model is divided.
@@ -79,6 +79,8 @@ pub struct Placement {
     pub ubatch_size: u64,
     /// Sequences at once.
     pub parallel: u64,
+    /// What guesses tokens ahead.
+    pub drafting: Drafting,
 }
 
 impl Placement {
@@ -98,6 +100,7 @@ impl Placement {
             ctx_size: None,
             ubatch_size: 512,
             parallel: 1,
+            drafting: Drafting::None,
         }
     }
 }
@@ -123,6 +126,22 @@ pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
     Ok(u64::try_from(number).ok())
 }
 
+/// Reads what guesses tokens ahead, by llama.cpp's names. What needs no part of the model's file is not planned.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for anything else.
+pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
+    match text {
+        "none" => Ok(Drafting::None),
+        "draft-mtp" => Ok(Drafting::Mtp),
+        _ => {
+            let message = format!("`{text}` is not a way to draft that is planned");
+            let d = Diagnostic::error("TPC0400", "--spec-type", message);
+            Err(d.help("draft-mtp, or none"))
+        }
+    }
+}
+
 /// Reads a cache type.
 ///
 /// # Errors
@@ -140,6 +159,16 @@ pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ways_to_draft() {
+        assert_eq!(parse_spec_type("none"), Ok(Drafting::None));
+        assert_eq!(parse_spec_type("draft-mtp"), Ok(Drafting::Mtp));
+        for bad in ["", "mtp", "draft-eagle3", "DRAFT-MTP"] {
+            let found = parse_spec_type(bad).expect_err(bad);
+            assert_eq!(found.help.as_deref(), Some("draft-mtp, or none"), "{bad}");
+        }
+    }
 
     #[test]
     fn layers_on_the_devices() {

@@ -1,5 +1,6 @@
 //! What a plan says: one set of numbers, rendered as a table, JSON or RON.
 
+mod drafts;
 mod factors;
 mod html;
 mod kinds;
@@ -8,6 +9,7 @@ mod table;
 mod why;
 pub(crate) mod words;
 
+pub use drafts::{DraftBytes, DraftsReport};
 pub use factors::render_factors;
 pub use html::{page, refusal_page};
 pub(crate) use kinds::suffix;
@@ -46,6 +48,9 @@ pub struct PlanReport {
     pub tensors: Vec<TensorReport>,
     /// Transfers per batch.
     pub collectives: Collectives,
+    /// What blocks that guess further tokens ahead add to all this; none where they are not planned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drafts: Option<DraftsReport>,
     /// Estimated times.
     pub estimate: EstimateReport,
     /// Bytes of weights held more than once, beyond the first copy.
@@ -464,6 +469,7 @@ pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanRep
             decode: traffic(&compiled.programs, &compiled.decode_batch()).into(),
             prefill: traffic(&compiled.programs, &compiled.request.workload.prefill).into(),
         },
+        drafts: drafts::drafts(placement, compiled),
         estimate: EstimateReport {
             decode_us: compiled.estimate.decode_us,
             prefill_us: compiled.estimate.prefill_us,

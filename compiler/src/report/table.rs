@@ -5,7 +5,7 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::kinds::{layer_kinds, shape, split};
-use super::{DeviceReport, PlanReport};
+use super::{DeviceReport, DraftsReport, PlanReport};
 
 /// `4.58 GiB`.
 pub fn bytes(n: u64) -> String {
@@ -124,6 +124,37 @@ fn device_row(d: &DeviceReport) -> Vec<String> {
     ]
 }
 
+/// What drafts add, in a line.
+fn drafted(drafts: &DraftsReport) -> String {
+    let d = &drafts.collectives.decode;
+    let many = if drafts.blocks == 1 { "" } else { "s" };
+    let places = drafts.devices.iter().chain([&drafts.host]);
+    let (mut weights, mut kv) = (Vec::new(), Vec::new());
+    for p in places.filter(|p| p.weights_bytes + p.kv_bytes > 0) {
+        weights.push(bytes(p.weights_bytes));
+        kv.push(bytes(p.kv_bytes));
+    }
+    format!(
+        "of these for {} drafted token{many}: weights {}; kv cache {}; per token {} all-reduces, {} copies, {}\n",
+        drafts.blocks,
+        alike(&weights),
+        alike(&kv),
+        d.all_reduce,
+        d.copies,
+        bytes(d.bytes)
+    )
+}
+
+/// `4 × 25 MiB`, `30 MiB · 20 MiB`.
+fn alike(shown: &[String]) -> String {
+    match shown {
+        [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|x| x == first) => {
+            format!("{} × {first}", shown.len())
+        }
+        _ => shown.join(" · "),
+    }
+}
+
 /// The report for a terminal of `width` columns; with `verbose`, every tensor.
 pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
     let m = &report.model;
@@ -223,6 +254,9 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
         bytes(d.bytes),
         bytes(p.bytes)
     );
+    if let Some(drafts) = &report.drafts {
+        out.push_str(&drafted(drafts));
+    }
     let e = &report.estimate;
     let _ = writeln!(
         out,

@@ -20,11 +20,14 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
         ("general.quantization_version".to_owned(), 2_u32.into()),
     ];
     let mut put = |key: &str, value: MetaValue| out.push((format!("{}.{key}", arch.name), value));
-    put("block_count", count(spec.layers));
+    put("block_count", count(spec.layers + spec.drafts));
+    if spec.drafts > 0 {
+        put("nextn_predict_layers", count(spec.drafts));
+    }
     put("context_length", count(spec.ctx));
     put("embedding_length", count(spec.embd));
-    put("feed_forward_length", per_layer(&spec.ff));
-    put("attention.head_count", per_layer(&spec.heads));
+    put("feed_forward_length", per_block(spec, &spec.ff));
+    put("attention.head_count", per_block(spec, &spec.heads));
     for (key, n) in heads(spec) {
         put(key, n);
     }
@@ -94,8 +97,8 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
 fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     let d = spec.head_dim;
     let (kv_heads, key, value) = match spec.arch.attention.latent {
-        None => (per_layer(&spec.kv_heads), d, d),
-        Some(LatentForm::Expanded) => (per_layer(&spec.heads), 2 * d, d),
+        None => (per_block(spec, &spec.kv_heads), d, d),
+        Some(LatentForm::Expanded) => (per_block(spec, &spec.heads), 2 * d, d),
         Some(LatentForm::Absorbed) => (count(1), 5 * d, 4 * d),
     };
     let mut out = vec![
@@ -133,12 +136,16 @@ fn count(n: u64) -> MetaValue {
     u32::try_from(n).map_or(MetaValue::U64(n), MetaValue::U32)
 }
 
-fn per_layer(n: &PerLayer) -> MetaValue {
+/// A number per block. Those after the layers have as much as the last layer that has any.
+fn per_block(spec: &Spec, n: &PerLayer) -> MetaValue {
     match n {
         PerLayer::Same(n) => count(*n),
         PerLayer::Each(list) => {
-            let list: Option<Vec<u32>> = list.iter().map(|&n| u32::try_from(n).ok()).collect();
-            list.unwrap_or_default().into()
+            let some = list.iter().rfind(|&&n| n > 0);
+            let drafts = some.into_iter().cycle().take(spec.drafts as usize);
+            let all = list.iter().chain(drafts);
+            let all: Option<Vec<u32>> = all.map(|&n| u32::try_from(n).ok()).collect();
+            all.unwrap_or_default().into()
         }
     }
 }

@@ -7,7 +7,7 @@ use tpc_ir::DType;
 use super::metadata;
 use super::spec::{Contents, Head, Optionals, Spec};
 use super::weights::{self, Rng};
-use crate::arch::{ArchError, ExpectedTensor, LowerOptions, TensorRole, WeightForms};
+use crate::arch::{ArchError, Drafting, ExpectedTensor, LowerOptions, TensorRole, WeightForms};
 use crate::diag::Diagnostic;
 use crate::gguf::{GgufError, GgufErrorKind, GgufWriter, Header, Metadata};
 
@@ -136,6 +136,10 @@ fn tensors(
         cache_type_k: DType::F16,
         cache_type_v: DType::F16,
         n_ctx: 1,
+        drafting: match spec.drafts {
+            0 => Drafting::None,
+            _ => Drafting::Mtp,
+        },
     };
     let keep = |t: &ExpectedTensor| match t.role {
         TensorRole::Output => spec.head == Head::Own,

@@ -12,8 +12,9 @@ use crate::diag::Diagnostic;
 use crate::gguf::{MetaArray, MetaValue};
 
 /// The keys of a specification.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "layers",
+    "drafts",
     "embd",
     "heads",
     "kv_heads",
@@ -187,10 +188,16 @@ impl<'a> Values<'a> {
             let message = format!("window={n}, but {} has no sliding window", arch.name);
             return Err(wrong("window", message).help("leave it out"));
         }
+        let drafts = self.size("drafts", 0, MAX_LAYERS)?.unwrap_or(0);
+        if drafts > 0 && arch.drafts.is_none() {
+            let message = format!("drafts={drafts}, but {} has no such blocks", arch.name);
+            return Err(wrong("drafts", message).help("leave it out"));
+        }
         Ok(Spec {
             arch,
             name,
             layers,
+            drafts,
             embd,
             kv_heads,
             head_dim,

@@ -15,6 +15,8 @@ pub struct Spec {
     pub name: String,
     /// Number of layers.
     pub layers: u64,
+    /// Number of blocks after them that guess further tokens ahead.
+    pub drafts: u64,
     /// Width of the residual stream.
     pub embd: u64,
     /// Query heads.

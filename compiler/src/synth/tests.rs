@@ -3,7 +3,7 @@
 use tpc_ir::DType;
 
 use super::*;
-use crate::arch::{ARCHS, LowerOptions, lower};
+use crate::arch::{ARCHS, Drafting, LowerOptions, lower};
 use crate::gguf::{MetaValue, parse};
 
 /// As many zero bytes as the values take.
@@ -56,6 +56,7 @@ fn every_preset_is_a_model_that_uses_all_its_tensors() {
             cache_type_k: DType::F16,
             cache_type_v: DType::F16,
             n_ctx: 64,
+            drafting: Drafting::None,
         };
         let lowered = lower(model.header(), &options).unwrap();
         assert_eq!(

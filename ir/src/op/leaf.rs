@@ -100,6 +100,8 @@ impl Temperature {
 pub enum InputKind {
     /// Token ids, `i32[n_tokens]`.
     Tokens,
+    /// Ids of the tokens that come so many after each token of the batch, at least 1, `i32[n_tokens]`.
+    NextTokens(u32),
     /// Position of each token in its sequence, `i32[n_tokens]`.
     Positions,
     /// The four positions of each token, for rope with sections, `i32[4 · n_tokens]`: those of time of all tokens, then
@@ -144,6 +146,9 @@ impl InputKind {
 /// The kind of [`InputKind::Temperature`] in text.
 const TEMPERATURE: &str = "temperature";
 
+/// The kind of [`InputKind::NextTokens`] in text.
+const NEXT_TOKENS: &str = "next_tokens";
+
 /// A value that the caller gives with every batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
@@ -159,6 +164,10 @@ impl OpDef for Input {
             Some((n, _)) => vec![("kind", Attr::Word((*n).to_owned()))],
             None => match &self.kind {
                 InputKind::Other(name) => vec![("name", Attr::Str(name.clone()))],
+                InputKind::NextTokens(ahead) => vec![
+                    ("kind", Attr::Word(NEXT_TOKENS.to_owned())),
+                    ("ahead", Attr::from(u64::from(*ahead))),
+                ],
                 InputKind::Temperature(t) => vec![
                     ("kind", Attr::Word(TEMPERATURE.to_owned())),
                     ("scale", Attr::Float(t.scale)),
@@ -192,11 +201,20 @@ impl OpDef for Input {
             });
             return Ok(Input { kind });
         }
+        if word == NEXT_TOKENS {
+            let ahead = required("ahead", attrs.int("ahead")?)?;
+            let ahead = u32::try_from(ahead).ok().filter(|&n| n > 0);
+            let kind = ahead.map(InputKind::NextTokens).ok_or(AttrError::Kind {
+                name: "ahead",
+                expected: "a number of tokens from 1 on",
+            })?;
+            return Ok(Input { kind });
+        }
         let known = InputKind::NAMED.into_iter().find(|(n, _)| *n == word);
         known.map(|(_, kind)| Input { kind }).ok_or(AttrError::Kind {
             name: "kind",
             expected: "tokens, positions, positions_mrope, cache_rows, cache_rows_swa, mask, mask_swa, output_rows, \
-                       state_cells, state_kept or temperature",
+                       state_cells, state_kept, temperature or next_tokens",
         })
     }
 

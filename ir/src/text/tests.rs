@@ -433,6 +433,14 @@ fn any_op() -> impl Strategy<Value = Op> {
                 .into()
             })
             .boxed(),
+        (1..=u32::MAX)
+            .prop_map(|ahead| {
+                Input {
+                    kind: InputKind::NextTokens(ahead),
+                }
+                .into()
+            })
+            .boxed(),
         Just(
             Input {
                 kind: InputKind::MaskSwa,

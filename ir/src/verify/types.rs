@@ -110,7 +110,9 @@ fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
     let row = |dtype, n: &Dim| Some(TensorType::new(dtype, [n.clone()]));
     let mask = |n: Symbol| Some(TensorType::new(DType::F32, [n.into(), tokens.clone()]));
     match kind {
-        InputKind::Tokens | InputKind::Positions => row(DType::I32, tokens),
+        InputKind::Tokens | InputKind::NextTokens(_) | InputKind::Positions => {
+            row(DType::I32, tokens)
+        }
         InputKind::PositionsMrope => row(DType::I32, &Dim::constant(4).checked_mul(tokens)?),
         InputKind::CacheRows | InputKind::CacheRowsSwa => row(DType::I64, tokens),
         InputKind::Mask => mask(Symbol::NKv),

@@ -3,7 +3,7 @@
 use tpc_ir::{Graph, Group, Inst, InstData, Op, Output, Place, Value};
 
 use super::cut::{Side, Transfers, cheapest_cut};
-use super::{Home, Homes, Pin};
+use super::{Ends, Home, Homes, Pin};
 use crate::plan::{Topology, Workload};
 
 /// The place of each instruction, by index. Weights that are not pinned have that of their home; they are stored
@@ -54,8 +54,8 @@ struct Fixed {
 
 impl Fixed {
     fn of(graph: &Graph, homes: &Homes) -> Fixed {
-        let last = Homes::last_of_layers(graph);
-        let home_of = |(i, d): (Inst, &InstData)| homes.home(d.layer, Some(i) < last);
+        let ends = Ends::of(graph);
+        let home_of = |(i, d): (Inst, &InstData)| homes.home(d.layer, ends.precedes(i));
         let layer_homes: Vec<Home> = graph.insts().map(home_of).collect();
         let mut out = Fixed {
             homes: layer_homes.iter().map(|&h| Homes::place_of(h)).collect(),

@@ -14,12 +14,15 @@
 mod assign;
 mod copies;
 mod cut;
+mod ends;
 
 use std::collections::BTreeMap;
 
-use tpc_ir::{DeviceData, Graph, Group, GroupData, Inst, Place, Value};
+use tpc_ir::{DeviceData, Graph, Group, GroupData, Place, Value};
 
 use crate::plan::{Topology, Workload};
+
+pub use ends::Ends;
 
 /// Where the parts of a model live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,12 +70,6 @@ impl Homes {
             after: Home::Stage(0),
             pins: BTreeMap::new(),
         }
-    }
-
-    /// The last op of a layer; what has no layer precedes the layers or follows them.
-    pub(crate) fn last_of_layers(graph: &Graph) -> Option<Inst> {
-        let of_layers = graph.insts().filter(|(_, d)| d.layer.is_some());
-        of_layers.map(|(i, _)| i).next_back()
     }
 
     /// The home of a layer, or of what precedes the layers or follows them.

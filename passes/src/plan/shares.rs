@@ -3,7 +3,7 @@
 use tpc_ir::{Bindings, Graph, Op};
 
 use super::PlanRequest;
-use crate::place::{Home, Homes, Pin};
+use crate::place::{Ends, Home, Homes, Pin};
 
 /// The part of a device's memory that weights and states may take: the rest is left for what is computed.
 const FOR_STORAGE: f64 = 0.95;
@@ -65,14 +65,14 @@ impl Held {
             divided: vec![0.0; homes.stages.len()],
             whole: vec![0.0; devices],
         };
-        let last = Homes::last_of_layers(model);
+        let ends = Ends::of(model);
         for (inst, data) in model.insts() {
             if !matches!(data.op, Op::Weight(_) | Op::State(_)) {
                 continue;
             }
             let v = data.results[0];
             let bytes = model.value(v).ty.bytes(batch).unwrap_or(u64::MAX) as f64;
-            let home = homes.home(data.layer, Some(inst) < last);
+            let home = homes.home(data.layer, ends.precedes(inst));
             match (homes.pins.get(&v), home) {
                 (Some(Pin::Device(d)), _) => out.whole[*d] += bytes,
                 (Some(Pin::Mirrored), home) => {

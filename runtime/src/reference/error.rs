@@ -90,6 +90,8 @@ pub enum ExecError {
     },
     #[error("sequence {seq} finds no state: {cells} sequences have one already")]
     StatesFull { cells: usize, seq: u32 },
+    #[error("there is no batch that tokens can be drafted for, or the graph drafts no more")]
+    NothingToDraft,
     #[error("bad batch: {what}")]
     BadBatch { what: String },
     #[error("the graph has no output named {name:?}")]
@@ -126,7 +128,7 @@ impl ExecError {
         }
     }
 
-    /// The stable code, `TPC0500` to `TPC0519`; the key into [`CODES`].
+    /// The stable code, `TPC0500` to `TPC0521`; the key into [`CODES`].
     pub fn code(&self) -> &'static str {
         use ExecError as E;
         match self {
@@ -151,6 +153,7 @@ impl ExecError {
             E::Parameter { .. } => "TPC0518",
             E::Leaf { .. } => "TPC0519",
             E::StatesFull { .. } => "TPC0520",
+            E::NothingToDraft => "TPC0521",
             E::At { cause, .. } => cause.code(),
         }
     }
@@ -186,6 +189,9 @@ impl ExecError {
             E::CacheFull { .. } => "use a larger context, or forget sequences that are finished",
             E::StatesFull { .. } => {
                 "make room for more sequences, or forget those that are finished"
+            }
+            E::NothingToDraft => {
+                "plan with --spec-type draft-mtp, and draft after each batch at most once per block"
             }
             E::BadBatch { .. } => "give one position and one sequence per token, positions rising",
             E::MissingOutput { .. } => "name the output in the graph",
@@ -331,6 +337,13 @@ pub const CODES: &[CodeDoc] = &[
         doc: "Recurrent layers keep a state per sequence, and the session has room for a number of sequences that was \
               set beforehand. Example: a second sequence in a session for one. \
               Cure: more room, or forgetting sequences that are finished.",
+    },
+    CodeDoc {
+        code: "TPC0521",
+        title: "nothing to draft",
+        doc: "A session drafts after it has decoded a batch, once per block that guesses a token. It has decoded none, all \
+              blocks have run for the last one, or the graph has no such blocks. Example: drafting twice with a model \
+              that guesses one token. Cure: plan with `--spec-type draft-mtp`; decode first.",
     },
 ];
 

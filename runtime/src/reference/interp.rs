@@ -5,7 +5,7 @@
 //! - each place has a memory of its own; an op reads from the memory of the place it runs on, and its results land
 //!   there. `copy` reads from its operand's place; participant `i` of a collective is the place of result `i`;
 //! - every tensor has the sizes that the graph declares for its value under the batch's bindings;
-//! - states change only after the whole batch has run: a batch that fails leaves them as they were;
+//! - states change only after a phase of a batch has run (see `schedule.rs`): one that fails leaves them as they were;
 //! - a value's memory is given back after its last use.
 
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use tpc_ir::{Bindings, Graph, Inst, InstData, Output, Place, Run, TensorType, Va
 use super::error::ExecError;
 use super::ops::{OpContext, Options, eval, load_weight};
 use super::rounding::round_rows;
+use super::schedule::{Schedule, Step};
 use super::tensor::{Data, Shape, Tensor};
 use super::weights::WeightSource;
 
@@ -111,7 +112,7 @@ impl Transfers {
 }
 
 /// The memories of all places.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Memories(BTreeMap<Place, BTreeMap<Value, Arc<Tensor>>>);
 
 impl Memories {
@@ -136,6 +137,15 @@ impl Memories {
     }
 }
 
+/// A batch of which some phases have run, and what these have left in memory.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    bindings: Bindings,
+    memories: Memories,
+    transfers: Transfers,
+    phase: usize,
+}
+
 /// Sees every tensor as it is produced.
 pub type Observer<'a> = dyn FnMut(Value, &Tensor) + 'a;
 
@@ -152,8 +162,7 @@ pub struct Interpreter<'g> {
     options: Options,
     weights: BTreeMap<Value, Arc<Tensor>>,
     states: BTreeMap<Value, Arc<Tensor>>,
-    /// Per instruction, the values that nothing reads after it.
-    dead_after: Vec<Vec<Value>>,
+    schedule: Schedule,
     places: BTreeMap<Place, PlaceStats>,
     transfers: Transfers,
 }
@@ -169,13 +178,13 @@ impl<'g> Interpreter<'g> {
         weights: &dyn WeightSource,
         options: Options,
     ) -> Result<Interpreter<'g>, ExecError> {
-        let dead_after = lifetimes(graph)?;
+        let schedule = Schedule::of(graph)?;
         let mut out = Interpreter {
             graph,
             options,
             weights: BTreeMap::new(),
             states: BTreeMap::new(),
-            dead_after,
+            schedule,
             places: BTreeMap::new(),
             transfers: Transfers::default(),
         };
@@ -252,33 +261,85 @@ impl<'g> Interpreter<'g> {
         inputs: &mut Inputs<'_>,
         mut observe: Option<&mut Observer<'_>>,
     ) -> Result<BTreeMap<String, Tensor>, ExecError> {
+        let before = self.states.clone();
+        let mut run = self.begin(bindings);
+        let mut named = BTreeMap::new();
+        while self.ahead(&run).is_some() {
+            match self.advance(&mut run, inputs, observe.as_deref_mut()) {
+                Ok(outputs) => named.extend(outputs),
+                Err(e) => {
+                    self.states = before;
+                    return Err(e);
+                }
+            }
+        }
+        Ok(named)
+    }
+
+    /// A batch of which nothing has run.
+    pub fn begin(&self, bindings: &Bindings) -> Progress {
+        Progress {
+            bindings: *bindings,
+            memories: Memories::default(),
+            transfers: Transfers::default(),
+            phase: 0,
+        }
+    }
+
+    /// How many tokens ahead must be known for the next phase of a batch, none for the first; `None` when all have run.
+    pub fn ahead(&self, run: &Progress) -> Option<u32> {
+        self.schedule.ahead(run.phase)
+    }
+
+    /// Runs the next phase of a batch, if there is one, and returns its named outputs. The first phase asks for all
+    /// inputs but [`InputKind::NextTokens`], a later one for those of its number.
+    ///
+    /// # Errors
+    /// As [`Self::run`]. The batch cannot go on then.
+    pub fn advance(
+        &mut self,
+        run: &mut Progress,
+        inputs: &mut Inputs<'_>,
+        mut observe: Option<&mut Observer<'_>>,
+    ) -> Result<BTreeMap<String, Tensor>, ExecError> {
+        let mut named = BTreeMap::new();
+        if self.ahead(run).is_none() {
+            return Ok(named);
+        }
         let graph = self.graph;
-        let mut memories = Memories::default();
-        let mut transfers = Transfers::default();
-        for (inst, data) in graph.insts() {
+        let Progress {
+            bindings,
+            memories,
+            transfers,
+            phase,
+        } = run;
+        for Step { inst, dead } in self.schedule.steps(*phase) {
+            let data = graph.inst(*inst);
             let produced = self
-                .step(data, bindings, inputs, &memories, &mut transfers)
-                .map_err(|e| e.at(|| describe(graph, inst)))?;
+                .step(data, bindings, inputs, memories, transfers)
+                .map_err(|e| e.at(|| describe(graph, *inst)))?;
             for (&value, tensor) in data.results.iter().zip(produced) {
                 if let Some(see) = observe.as_deref_mut() {
                     see(value, &tensor);
                 }
                 memories.store(graph.value(value).place, value, tensor);
             }
-            for &value in &self.dead_after[inst.index()] {
+            for &value in dead {
                 memories.free(graph, value);
             }
         }
-        let mut named = BTreeMap::new();
         let mut updates = Vec::new();
         for output in &graph.outputs {
+            if !self.schedule.computes(*phase, graph, output.value()) {
+                continue;
+            }
             match output {
                 Output::Named(name, value) => {
                     let t = memories.read(graph, graph.value(*value).place, *value)?;
                     named.insert(name.clone(), Tensor::clone(&t));
                 }
                 Output::State { state, value } => {
-                    let updated = self.updated_state(*state, *value, bindings, &memories);
+                    let updated = self.updated_state(*state, *value, bindings, memories);
                     let named = |e: ExecError| e.at(|| describe(graph, graph.value(*state).def.0));
                     updates.push((*state, updated.map_err(named)?));
                 }
@@ -286,7 +347,8 @@ impl<'g> Interpreter<'g> {
         }
         self.states.extend(updates);
         self.count_states(bindings)?;
-        self.transfers = transfers;
+        self.transfers = *transfers;
+        *phase += 1;
         Ok(named)
     }
 
@@ -420,68 +482,6 @@ fn reading_place(graph: &Graph, data: &InstData, i: usize) -> Result<Place, Exec
         .ok_or_else(|| ExecError::Malformed {
             what: format!("{} has no result for operand {i}", data.op.name()),
         })
-}
-
-/// Checks that the graph is one of per-place programs in order of definition, and finds where each value dies.
-fn lifetimes(graph: &Graph) -> Result<Vec<Vec<Value>>, ExecError> {
-    for (value, v) in graph.values() {
-        if let Place::Group(_) = v.place {
-            let place = v.place;
-            return Err(ExecError::NotLowered { value, place });
-        }
-    }
-    let mut last: Vec<Option<usize>> = vec![None; graph.values().len()];
-    for (inst, data) in graph.insts() {
-        for &v in &data.operands {
-            match last.get_mut(v.index()) {
-                Some(at @ Some(_)) => *at = Some(inst.index()),
-                Some(None) | None => {
-                    return Err(ExecError::Malformed {
-                        what: format!("{inst} uses {v} before it is defined"),
-                    });
-                }
-            }
-        }
-        for &v in &data.results {
-            last[v.index()] = Some(inst.index());
-        }
-        let places = data.results.iter().map(|&v| graph.value(v).place);
-        if !data.op.is_collective() && places.clone().zip(places.skip(1)).any(|(a, b)| a != b) {
-            return Err(ExecError::Malformed {
-                what: format!("the results of {inst} ({}) lie apart", data.op.name()),
-            });
-        }
-    }
-    for output in &graph.outputs {
-        let state = match output {
-            Output::Named(..) => None,
-            Output::State { state, .. } => Some(*state),
-        };
-        for v in state.into_iter().chain([output.value()]) {
-            if last.get(v.index()).copied().flatten().is_none() {
-                return Err(ExecError::Malformed {
-                    what: format!("the output {v} is not defined"),
-                });
-            }
-        }
-        if let Some(s) = state
-            && !matches!(graph.def_op(s), Op::State(_))
-        {
-            return Err(ExecError::Malformed {
-                what: format!("{s} is updated as a state, but is none"),
-            });
-        }
-    }
-    let kept: Vec<usize> = graph.outputs.iter().map(|o| o.value().index()).collect();
-    let mut dead_after = vec![Vec::new(); graph.insts().len()];
-    for (v, at) in last.iter().enumerate() {
-        if let Some(at) = at
-            && !kept.contains(&v)
-        {
-            dead_after[*at].push(Value::new(v));
-        }
-    }
-    Ok(dead_after)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod interp;
 mod ops;
 pub mod quant;
 mod rounding;
+mod schedule;
 mod sequences;
 mod session;
 mod tensor;
@@ -21,7 +22,7 @@ mod weights;
 
 pub use batch::{Batch, KvCells, MaskValues, TokenPos};
 pub use error::{CODES, ExecError};
-pub use interp::{Inputs, Interpreter, Observer, PlaceStats, Traffic, Transfers};
+pub use interp::{Inputs, Interpreter, Observer, PlaceStats, Progress, Traffic, Transfers};
 pub use ops::{Gelu, OpContext, Options, eval};
 pub use session::{Session, SessionConfig};
 pub use tensor::{Data, Shape, Tensor};

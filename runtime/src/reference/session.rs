@@ -5,7 +5,7 @@ use tpc_ir::{Bindings, Graph, Output, Symbol, TensorType, Window};
 
 use super::batch::{Batch, KvCells, MaskValues};
 use super::error::ExecError;
-use super::interp::{Inputs, Interpreter};
+use super::interp::{Inputs, Interpreter, Progress};
 use super::ops::Options;
 use super::sequences::{StateCells, parts};
 use super::tensor::Tensor;
@@ -62,6 +62,16 @@ struct Cells {
     states: Option<StateCells>,
 }
 
+/// A part of a batch that tokens may be drafted for.
+#[derive(Clone, Debug)]
+struct Unfinished {
+    run: Progress,
+    /// Its tokens, as indices into the batch.
+    tokens: Vec<usize>,
+    /// Which output row of the batch each of its own is.
+    rows: Vec<usize>,
+}
+
 /// An [`Interpreter`] with the cells of its KV cache and of its recurrent states.
 ///
 /// The graph's output is named `logits`. Its masks hold distances when an attention op of the graph uses ALiBi.
@@ -69,12 +79,17 @@ struct Cells {
 /// A graph with recurrent states asks for the cells of its sequences ([`InputKind::StateCells`]) and is run on parts
 /// of a batch that have equally many tokens of each sequence. A sequence has its cell from its first token until it is
 /// forgotten.
+///
+/// A graph that guesses further tokens ahead ([`InputKind::NextTokens`]) decodes without: the guesses are
+/// [drafted](Self::draft) afterwards, when the tokens that they take are known.
 #[derive(Clone, Debug)]
 pub struct Session<'g> {
     interpreter: Interpreter<'g>,
     config: SessionConfig,
     cells: Cells,
     mask_values: MaskValues,
+    /// The parts of the last batch.
+    unfinished: Vec<Unfinished>,
 }
 
 impl<'g> Session<'g> {
@@ -110,6 +125,7 @@ impl<'g> Session<'g> {
                 states: recurrent.then(|| StateCells::new(config.n_seq_max)),
             },
             mask_values,
+            unfinished: Vec::new(),
         })
     }
 
@@ -128,11 +144,7 @@ impl<'g> Session<'g> {
     /// # Errors
     /// When the batch is malformed, the cache is full, or the graph cannot run; the session is then as it was.
     pub fn decode(&mut self, batch: &Batch) -> Result<Tensor, ExecError> {
-        self.decode_with(batch, &mut |kind, _| {
-            Err(ExecError::MissingInput {
-                input: format!("{kind:?}"),
-            })
-        })
+        self.decode_with(batch, &mut |kind, _| Err(missing(kind)))
     }
 
     /// [`Self::decode`], asking `others` for inputs that are none of the usual ones.
@@ -145,7 +157,13 @@ impl<'g> Session<'g> {
         others: &mut Inputs<'_>,
     ) -> Result<Tensor, ExecError> {
         if self.cells.states.is_none() {
-            return self.decode_part(batch, others);
+            let (logits, run) = self.decode_part(batch, others)?;
+            self.unfinished = vec![Unfinished {
+                run,
+                tokens: (0..batch.tokens.len()).collect(),
+                rows: (0..batch.output_rows.len()).collect(),
+            }];
+            return Ok(logits);
         }
         batch.keys()?;
         let before = self.clone();
@@ -156,6 +174,52 @@ impl<'g> Session<'g> {
         logits
     }
 
+    /// Guesses further tokens of the last batch: the logits of its output rows, `[n_vocab, n_outputs]`.
+    ///
+    /// At first `next` are the tokens that follow each token of the batch, and what is guessed are those that follow
+    /// these. Where the graph guesses more than one token, the session may draft again, with `next` those after, and so
+    /// on. What a batch's tokens are to later drafts is stored by drafting: for the drafts to be good, draft after every
+    /// batch.
+    ///
+    /// # Errors
+    /// [`ExecError::NothingToDraft`] before the first batch and after the last guess, [`ExecError::BadBatch`] when there
+    /// is not one token for each of the batch, and when the graph cannot run; the session is then as it was.
+    pub fn draft(&mut self, next: &[u32]) -> Result<Tensor, ExecError> {
+        let n: usize = self.unfinished.iter().map(|u| u.tokens.len()).sum();
+        if !self.unfinished.is_empty() && next.len() != n {
+            return Err(ExecError::BadBatch {
+                what: format!("{} next tokens for {n} tokens", next.len()),
+            });
+        }
+        let before = self.clone();
+        let logits = self.draft_parts(next);
+        if logits.is_err() {
+            *self = before;
+        }
+        logits
+    }
+
+    fn draft_parts(&mut self, next: &[u32]) -> Result<Tensor, ExecError> {
+        let mut unfinished = std::mem::take(&mut self.unfinished);
+        let mut done = Vec::new();
+        for Unfinished { run, tokens, rows } in &mut unfinished {
+            let ahead = self.interpreter.ahead(run);
+            let ahead = ahead.ok_or(ExecError::NothingToDraft)?;
+            let mut inputs = |kind: &InputKind, _: &TensorType| match kind {
+                InputKind::NextTokens(_) => indices(tokens.iter().map(|&t| i64::from(next[t]))),
+                kind => Err(missing(kind)),
+            };
+            let mut outputs = self.interpreter.advance(run, &mut inputs, None)?;
+            let name = draft_name(ahead);
+            let logits = outputs
+                .remove(&name)
+                .ok_or(ExecError::MissingOutput { name })?;
+            done.push((logits, rows.clone()));
+        }
+        self.unfinished = unfinished;
+        joined(&done)
+    }
+
     /// Decodes parts with equally many tokens of each sequence one after another.
     fn decode_parts(
         &mut self,
@@ -163,24 +227,24 @@ impl<'g> Session<'g> {
         others: &mut Inputs<'_>,
     ) -> Result<Tensor, ExecError> {
         let mut done = Vec::new();
+        let mut unfinished = Vec::new();
         for part in parts(&batch.seq_ids) {
-            let (part, rows) = batch.part(&part.tokens);
-            done.push((self.decode_part(&part, others)?, rows));
+            let tokens = part.tokens;
+            let (part, rows) = batch.part(&tokens);
+            let (logits, run) = self.decode_part(&part, others)?;
+            done.push((logits, rows.clone()));
+            unfinished.push(Unfinished { run, tokens, rows });
         }
-        let n_vocab = done.first().map_or(0, |(logits, _)| logits.dims()[0]);
-        let dims = [n_vocab, batch.output_rows.len(), 1, 1];
-        let mut out = vec![0.0; n_vocab * batch.output_rows.len()];
-        for (logits, rows) in &done {
-            let logits = logits.reals()?;
-            for (i, row) in rows.iter().enumerate() {
-                out[row * n_vocab..][..n_vocab].copy_from_slice(&logits[i * n_vocab..][..n_vocab]);
-            }
-        }
-        Tensor::reals_of(dims, out)
+        self.unfinished = unfinished;
+        joined(&done)
     }
 
     /// Decodes a batch that the graph can take as it is.
-    fn decode_part(&mut self, batch: &Batch, others: &mut Inputs<'_>) -> Result<Tensor, ExecError> {
+    fn decode_part(
+        &mut self,
+        batch: &Batch,
+        others: &mut Inputs<'_>,
+    ) -> Result<(Tensor, Progress), ExecError> {
         let keys = batch.keys()?;
         let mut cells = self.cells.clone();
         let rows = cells.full.place(&keys)?;
@@ -234,12 +298,13 @@ impl<'g> Session<'g> {
                 let factors = batch.positions.iter().map(|&p| f64::from(t.at(p)));
                 Tensor::reals_of([1, 1, batch.positions.len(), 1], factors.collect())
             }
-            InputKind::Other(_) => others(kind, ty),
+            InputKind::NextTokens(_) | InputKind::Other(_) => others(kind, ty),
         };
-        let mut outputs = self.interpreter.run(&bindings, &mut inputs)?;
+        let mut run = self.interpreter.begin(&bindings);
+        let mut outputs = self.interpreter.advance(&mut run, &mut inputs, None)?;
         let logits = outputs.remove(LOGITS).ok_or_else(no_logits)?;
         self.cells = cells;
-        Ok(logits)
+        Ok((logits, run))
     }
 
     /// Forgets a sequence; its cells are free and it may start again at position 0.
@@ -265,6 +330,7 @@ impl<'g> Session<'g> {
             states.clear();
         }
         self.interpreter.reset_states();
+        self.unfinished.clear();
     }
 }
 
@@ -274,6 +340,34 @@ fn no_logits() -> ExecError {
     ExecError::MissingOutput {
         name: LOGITS.to_owned(),
     }
+}
+
+/// The output of the block that takes the tokens so many ahead.
+fn draft_name(ahead: u32) -> String {
+    match ahead {
+        1 => "draft_logits".to_owned(),
+        _ => format!("draft_logits_{ahead}"),
+    }
+}
+
+fn missing(kind: &InputKind) -> ExecError {
+    ExecError::MissingInput {
+        input: format!("{kind:?}"),
+    }
+}
+
+/// The logits of a batch of those of its parts, each with the rows that they are.
+fn joined(done: &[(Tensor, Vec<usize>)]) -> Result<Tensor, ExecError> {
+    let n_vocab = done.first().map_or(0, |(logits, _)| logits.dims()[0]);
+    let n_rows: usize = done.iter().map(|(_, rows)| rows.len()).sum();
+    let mut out = vec![0.0; n_vocab * n_rows];
+    for (logits, rows) in done {
+        let logits = logits.reals()?;
+        for (i, row) in rows.iter().enumerate() {
+            out[row * n_vocab..][..n_vocab].copy_from_slice(&logits[i * n_vocab..][..n_vocab]);
+        }
+    }
+    Tensor::reals_of([n_vocab, n_rows, 1, 1], out)
 }
 
 fn indices(values: impl Iterator<Item = i64>) -> Result<Tensor, ExecError> {

@@ -7,6 +7,7 @@ mod catalogue;
 mod copies;
 mod cross_check;
 mod decoding;
+mod drafts;
 mod ggml_ops;
 mod goldens;
 mod graphs;

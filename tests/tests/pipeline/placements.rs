@@ -22,9 +22,9 @@ const AGAINST_UNSHARDED: f64 = 1e-10;
 const TOKENS: usize = 8;
 
 /// A way to place a model, for people and for the planner.
-struct Way {
-    name: String,
-    set: Box<dyn Fn(&mut Placement)>,
+pub(crate) struct Way {
+    pub(crate) name: String,
+    pub(crate) set: Box<dyn Fn(&mut Placement)>,
 }
 
 fn way(name: impl Into<String>, set: impl Fn(&mut Placement) + 'static) -> Way {
@@ -79,7 +79,7 @@ fn random_pattern(rng: &mut Rng, n_layer: u64) -> String {
 }
 
 /// The placements of the acceptance list, and random ones.
-fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -> Vec<Way> {
+pub(crate) fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -> Vec<Way> {
     let mut out = vec![
         overridden(r"blk\.0\.attn.*", "CPU"),
         overridden(".*ffn_down.*", "CPU"),

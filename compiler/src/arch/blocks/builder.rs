@@ -27,6 +27,8 @@ pub(in crate::arch) struct Builder<'a> {
     tokens: Dim,
     source: &'a mut dyn TensorSource,
     layer: Option<u32>,
+    /// The layer that tensors are named after.
+    names: Option<u32>,
     found: BTreeMap<String, Option<Found>>,
     weights: BTreeMap<String, Value>,
     inputs: Vec<(InputKind, Value)>,
@@ -47,6 +49,7 @@ impl<'a> Builder<'a> {
             tokens,
             source,
             layer: None,
+            names: None,
             found: BTreeMap::new(),
             weights: BTreeMap::new(),
             inputs: Vec::new(),
@@ -58,13 +61,25 @@ impl<'a> Builder<'a> {
 
     /// What follows belongs to this layer, or to none.
     pub(in crate::arch) fn enter(&mut self, layer: Option<u32>) {
-        self.layer = layer;
+        (self.layer, self.names) = (layer, layer);
     }
 
-    /// The graph, with `logits` wanted of it, and every state that was updated.
-    pub(in crate::arch) fn finish(mut self, logits: Value) -> Graph {
-        let logits = Output::Named("logits".into(), logits);
-        self.graph.outputs.push(logits);
+    /// What `make` makes belongs to this layer, of tensors outside all layers.
+    pub(in crate::arch) fn of_the_model<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> T {
+        let names = self.names.take();
+        let made = make(self);
+        self.names = names;
+        made
+    }
+
+    /// Wants a value of the graph, by name.
+    pub(in crate::arch) fn want(&mut self, name: impl Into<String>, value: Value) {
+        let output = Output::Named(name.into(), value);
+        self.graph.outputs.push(output);
+    }
+
+    /// The graph, with what is wanted of it, and every state that was updated.
+    pub(in crate::arch) fn finish(mut self) -> Graph {
         self.graph.outputs.append(&mut self.states);
         self.graph
     }
@@ -76,7 +91,7 @@ impl<'a> Builder<'a> {
 
     /// The name of a tensor: `blk.3.attn_q.weight` within layer 3, `output.weight` outside layers.
     pub(in crate::arch) fn tensor_name(&self, stem: &str, part: &str) -> String {
-        match self.layer {
+        match self.names {
             Some(il) => format!("blk.{il}.{stem}.{part}"),
             None => format!("{stem}.{part}"),
         }
@@ -84,7 +99,7 @@ impl<'a> Builder<'a> {
 
     /// The name of a tensor that is no part of a pair of weight and bias: `blk.3.ssm_a`.
     pub(in crate::arch) fn bare_name(&self, stem: &str) -> String {
-        match self.layer {
+        match self.names {
             Some(il) => format!("blk.{il}.{stem}"),
             None => stem.to_owned(),
         }
@@ -184,6 +199,11 @@ impl<'a> Builder<'a> {
         let n_tokens = || self.n_tokens();
         let (name, dtype, dims) = match &kind {
             InputKind::Tokens => ("inp_tokens", DType::I32, [n_tokens(), Dim::ONE]),
+            InputKind::NextTokens(ahead) => {
+                let ty = TensorType::new(DType::I32, [n_tokens()]);
+                let name = format!("inp_next_tokens_{ahead}");
+                return self.new_input(kind, ty, &name);
+            }
             InputKind::Positions => ("inp_pos", DType::I32, [n_tokens(), Dim::ONE]),
             InputKind::PositionsMrope => {
                 let four = Dim::constant(4).checked_mul(&n_tokens());

@@ -11,6 +11,7 @@ mod keys;
 mod kv_cache;
 pub(in crate::arch) mod latent;
 mod moe;
+pub(in crate::arch) mod nextn;
 pub(in crate::arch) mod norm;
 pub(in crate::arch) mod per_layer;
 mod qk_norm;

@@ -5,6 +5,7 @@
 //! read by `blocks/hparams.rs`.
 
 mod attention;
+mod drafts;
 mod embedding;
 mod experts;
 mod ffn;
@@ -20,6 +21,7 @@ pub use attention::{
     Alibi, AttentionForm, HeadSizes, LatentForm, OutGate, QkNorm, QkNormOrder, QkvForm, ScaleOn,
     ScaleRule, TemperatureForm, ValueNorm, Values, Window, WindowKind,
 };
+pub use drafts::{DraftForm, Hidden};
 pub use embedding::{EmbeddingForm, EmbeddingScale};
 pub use experts::{
     ExpertForm, ExpertLayers, Experts, Gating, SharedForm, SharedWidth, Weighed, Weights,
@@ -82,6 +84,8 @@ pub struct Arch {
     pub ffn: FfnForm,
     /// What leaves the last block.
     pub head: HeadForm,
+    /// Blocks that guess further tokens ahead, where it is known how they do.
+    pub drafts: Option<DraftForm>,
 }
 
 impl Arch {
@@ -144,6 +148,7 @@ impl Arch {
             logit_scale: LogitScale::None,
             softcap: KeyUse::Ignored,
         },
+        drafts: None,
     };
 
     /// [`Self::CLASSIC`]'s rotation.

@@ -77,6 +77,10 @@ fn every_error() -> Vec<ArchError> {
             operands: Vec::new(),
             source: TypeError::Overflow,
         },
+        ArchError::NoDrafts {
+            arch: "a",
+            reason: "r".into(),
+        },
     ]
 }
 

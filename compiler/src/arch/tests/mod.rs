@@ -3,6 +3,7 @@
 mod codes;
 mod dense;
 mod describe;
+mod drafts;
 mod experts;
 mod graphs;
 mod hostile;
@@ -16,13 +17,14 @@ use std::path::{Path, PathBuf};
 use tpc_ir::DType;
 
 use super::description::Experts;
-use super::{ARCHS, Arch, LowerOptions, Lowered, lower};
+use super::{ARCHS, Arch, Drafting, LowerOptions, Lowered, lower};
 use crate::gguf::{GgufFile, GgufWriter, Header, MetaValue};
 
 const OPTIONS: LowerOptions = LowerOptions {
     cache_type_k: DType::F16,
     cache_type_v: DType::F16,
     n_ctx: 512,
+    drafting: Drafting::None,
 };
 
 /// A folder of test material beside the checkout, which may be missing.

@@ -9,7 +9,7 @@ use super::*;
 
 /// Checks that the graph is valid, that weights, states and inputs occur once, that everything is on the host, and what
 /// is wanted of it.
-fn check(graph: &Graph) {
+pub(super) fn check(graph: &Graph) {
     if let Err(errors) = tpc_ir::verify::verify(graph) {
         panic!("{errors:#?}");
     }

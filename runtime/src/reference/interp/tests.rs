@@ -404,10 +404,10 @@ fn an_observer_sees_every_value_once() {
 #[test]
 fn values_die_after_their_last_use_unless_they_are_wanted() {
     let g = whole_ffn();
-    let dead: Vec<Vec<usize>> = lifetimes(&g)
-        .expect("well-formed")
-        .iter()
-        .map(|l| l.iter().map(|v| v.index()).collect())
+    let schedule = Schedule::of(&g).expect("well-formed");
+    let steps = schedule.steps(0).iter();
+    let dead: Vec<Vec<usize>> = steps
+        .map(|s| s.dead.iter().map(|v| v.index()).collect())
         .collect();
     let none = Vec::new;
     assert_eq!(

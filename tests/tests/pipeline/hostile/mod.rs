@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tpc::arch::description::Experts;
-use tpc::arch::{ARCHS, CACHE_TYPES, LowerOptions, expected_tensors};
+use tpc::arch::{ARCHS, CACHE_TYPES, Drafting, LowerOptions, expected_tensors};
 use tpc::diag::Diagnostic;
 use tpc::gguf::{self, GgufFile, GgufWriter, Header, MetaArray, MetaValue, StrList};
 use tpc::pipeline::compile;
@@ -134,6 +134,7 @@ impl Model {
             cache_type_k: DType::F16,
             cache_type_v: DType::F16,
             n_ctx: 64,
+            drafting: Drafting::None,
         };
         let Ok(list) = expected_tensors(header.metadata(), &options, |_| true) else {
             return false;

@@ -9,6 +9,8 @@ mod layers;
 mod mixers;
 mod windows;
 
+use std::ops::Range;
+
 use tpc_ir::Window;
 use tpc_ir::op::{NormKind, Rope, Temperature};
 
@@ -22,6 +24,7 @@ use super::keys::Keys;
 use super::latent::{self, LatentHParams};
 use super::recurrent::{self, RecurrentHParams};
 use super::rope;
+use crate::arch::Drafting;
 use crate::arch::description::{
     Alibi, Arch, EmbeddingScale, KeyUse, LogitScale, Residual, ResidualScale, ScaleRule,
     TemperatureForm,
@@ -75,6 +78,8 @@ pub(in crate::arch) struct HParams {
     pub(in crate::arch) final_softcap: Option<f32>,
     /// The layers that logits depend on.
     pub(in crate::arch) layers: Vec<LayerHParams>,
+    /// The blocks after them that guess further tokens ahead, where these are wanted.
+    pub(in crate::arch) drafts: Vec<LayerHParams>,
     /// How many layers the file counts.
     pub(in crate::arch) n_layer_all: usize,
 }
@@ -95,6 +100,7 @@ impl HParams {
         arch: &Arch,
         metadata: &Metadata,
         tensors: Option<&Header>,
+        drafting: Drafting,
     ) -> Result<HParams, ArchError> {
         let keys = Keys::new(metadata, arch.name);
         let n_layer = keys.require_count("block_count")?;
@@ -118,22 +124,26 @@ impl HParams {
         let rotated = layers::rotated(&keys, arch, &windowed)?;
         let kv_from = layers::shared_kv(&keys, arch, &windowed, &n_head_kv)?;
         let main = main_layers(&keys, n_layer)?;
-        let layers = (0..main)
-            .map(|il| {
-                let sizes = LayerSizes {
-                    index: il,
-                    mixer: mixers[il],
-                    n_head: n_head[il],
-                    n_head_kv: n_head_kv[il],
-                    heads: windowed[il].of(heads),
-                    ffn: ffn[il],
-                    windowed: windowed[il],
-                    rotated: rotated[il],
-                    kv_from: kv_from[il],
-                };
-                sizes.check(&keys, arch, n_layer, n_embd)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let layer = |il: usize, mixer, kv_from| {
+            let sizes = LayerSizes {
+                index: il,
+                mixer,
+                n_head: n_head[il],
+                n_head_kv: n_head_kv[il],
+                heads: windowed[il].of(heads),
+                ffn: ffn[il],
+                windowed: windowed[il],
+                rotated: rotated[il],
+                kv_from,
+            };
+            sizes.check(&keys, arch, n_layer, n_embd)
+        };
+        let layers = (0..main).map(|il| layer(il, mixers[il], kv_from[il]));
+        let layers = layers.collect::<Result<Vec<_>, _>>()?;
+        // Whatever mixes the tokens of the layers, blocks that guess attend, and have caches of their own.
+        let drafts = drafts(&keys, arch, drafting, main..n_layer)?;
+        let drafts = drafts.map(|il| layer(il, Some(Mixer::Attention), None));
+        let drafts = drafts.collect::<Result<Vec<_>, _>>()?;
         let rope = match &arch.attention.rope {
             Some(form) => {
                 let dk = heads.map(|h| h.dk);
@@ -196,6 +206,7 @@ impl HParams {
             logit_scale: logit_scale(&keys, arch.head.logit_scale, n_embd)?,
             final_softcap: obeyed(&keys, arch.head.softcap, "final_logit_softcapping")?,
             layers,
+            drafts,
             n_layer_all: n_layer,
         })
     }
@@ -213,16 +224,39 @@ const fn embd(n: u64) -> Size {
     }
 }
 
-/// The layers that logits depend on: the last `nextn_predict_layers` of `n_layer` guess further tokens ahead.
+/// How many of the last blocks guess further tokens ahead.
+const DRAFTS: &str = "nextn_predict_layers";
+
+/// Of the blocks after the layers those that are wanted.
+fn drafts(
+    keys: &Keys<'_>,
+    arch: &Arch,
+    drafting: Drafting,
+    blocks: Range<usize>,
+) -> Result<Range<usize>, ArchError> {
+    let reason = match drafting {
+        Drafting::None => return Ok(blocks.start..blocks.start),
+        Drafting::Mtp if blocks.is_empty() => {
+            format!("expected {} of at least 1", keys.name(DRAFTS))
+        }
+        Drafting::Mtp if arch.drafts.is_none() => {
+            "how those of its files compute is not described".to_owned()
+        }
+        Drafting::Mtp => return Ok(blocks),
+    };
+    let arch = arch.name;
+    Err(ArchError::NoDrafts { arch, reason })
+}
+
+/// The layers that logits depend on: those before the blocks that guess further tokens ahead, of `n_layer` in all.
 fn main_layers(keys: &Keys<'_>, n_layer: usize) -> Result<usize, ArchError> {
-    const KEY: &str = "nextn_predict_layers";
-    let Some(n) = keys.count(KEY)? else {
+    let Some(n) = keys.count(DRAFTS)? else {
         return Ok(n_layer);
     };
     let main = usize::try_from(n).ok().and_then(|n| n_layer.checked_sub(n));
     main.filter(|&main| main > 0)
         .ok_or_else(|| ArchError::Contradiction {
-            key: keys.name(KEY),
+            key: keys.name(DRAFTS),
             found: n.to_string(),
             with: format!("{} = {n_layer}", keys.name("block_count")),
             expected: "fewer layers than there are".into(),

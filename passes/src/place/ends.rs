@@ -1,0 +1,69 @@
+//! What stands outside all layers: it precedes them or follows them.
+
+use tpc_ir::{Graph, Inst, InstData};
+
+/// Where what follows the layers begins: at the first op outside them that reads what one of them makes, or else after
+/// the last. The output of a model may stand before blocks that need it not, such as those that guess tokens ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends(Option<Inst>);
+
+impl Ends {
+    /// Those of a graph.
+    pub fn of(graph: &Graph) -> Ends {
+        let made_by_layer = |d: &InstData| {
+            d.operands.iter().any(|&v| {
+                let def = graph.inst(graph.value(v).def.0);
+                def.layer.is_some() && !def.op.is_leaf()
+            })
+        };
+        let mut reads = graph
+            .insts()
+            .filter(|(_, d)| d.layer.is_none() && made_by_layer(d))
+            .map(|(i, _)| i);
+        let layered = graph.insts().filter(|(_, d)| d.layer.is_some());
+        let last = layered.map(|(i, _)| i).next_back();
+        Ends(last.map(|last| reads.next().map_or(last, |first| first.min(last))))
+    }
+
+    /// Whether an op outside all layers precedes them. Without layers none does.
+    pub fn precedes(self, inst: Inst) -> bool {
+        Some(inst) < self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_before_the_last_layer_follows_the_layers() {
+        let text = r#"tpir 1
+graph "g"
+v0: f32[8] @host = input {name = "x"}
+layer 0
+v1: f32[8] @host = relu v0
+layer none
+v2: f32[8] @host = input {name = "mask"}
+v3: f32[8] @host = relu v1
+v4: f32[8] @host = input {name = "later"}
+layer 1
+v5: f32[8] @host = add v1, v4
+layer none
+v6: f32[8] @host = relu v4
+output "logits" = v3
+output "draft" = v5
+"#;
+        let graph = tpc_ir::text::parse(text).map_err(|e| e[0].to_string());
+        let graph = graph.expect("it parses").graph;
+        let ends = Ends::of(&graph);
+        let preceding = graph.insts().map(|(i, _)| ends.precedes(i));
+        assert_eq!(
+            preceding.collect::<Vec<_>>(),
+            [true, true, true, false, false, false, false]
+        );
+        let flat = text.lines().filter(|l| !l.starts_with("layer"));
+        let flat = tpc_ir::text::parse(&flat.collect::<Vec<_>>().join("\n"));
+        let flat = flat.map_err(|e| e[0].to_string()).expect("it parses").graph;
+        assert!(flat.insts().all(|(i, _)| !Ends::of(&flat).precedes(i)));
+    }
+}
