@@ -4,6 +4,7 @@
 
 mod captures;
 mod contract;
+mod drafts;
 mod eval;
 mod html;
 mod inspection;

@@ -41,6 +41,7 @@ fn every_placement_option_is_accepted() {
         "-ub 4294967296",
         "--parallel 1000",
         "-np 1000 -c 1000",
+        "--spec-type none",
         "-fa on",
         "-fa off",
         "--flash-attn auto",

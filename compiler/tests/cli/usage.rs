@@ -42,6 +42,8 @@ fn wrong_usage_gets_a_code_and_a_cure() {
         "--ubatch-size 18446744073709551615",
         "--parallel 0",
         "--parallel x",
+        "--spec-type draft-eagle3",
+        "--spec-type",
         "--format xml",
         "--flash-attention on",
         "--unknown",

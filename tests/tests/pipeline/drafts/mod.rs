@@ -223,7 +223,7 @@ fn sequences_draft_as_if_alone() {
             let want = [first[ahead].as_slice(), &second[ahead]].concat();
             assert_close(&name, &vec![want], &vec![got], AGAINST_WHOLE);
         }
-        let none_left = session.draft(&vec![0; 13]).expect_err("all have run");
+        let none_left = session.draft(&[0; 13]).expect_err("all have run");
         assert_eq!(none_left.code(), "TPC0521");
         let few = session.decode(&Batch::sequence(&[1, 2], 20, 0));
         few.unwrap_or_else(|e| panic!("{e}"));
