@@ -9,7 +9,7 @@ use super::args::PlacementArgs;
 use super::explain::catalogue;
 use super::output::{self, Failure};
 use super::source::{SourceArgs, read_capture};
-use crate::arch::{self, LowerOptions};
+use crate::arch::{self, Drafting, LowerOptions};
 use crate::diag::Diagnostic;
 use crate::gguf::GgufFile;
 use crate::lint::format::{LintReport, Summary, github, sarif};
@@ -103,6 +103,7 @@ fn of_source(args: &Args) -> Result<Vec<Diagnostic>, Failure> {
         cache_type_k: DType::F16,
         cache_type_v: DType::F16,
         n_ctx: 4096,
+        drafting: Drafting::None,
     };
     let lowered = arch::lower(file.header(), &options).ok();
     Ok(of_file(&File {
