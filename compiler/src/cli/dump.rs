@@ -6,7 +6,7 @@ use tpc_ir::DType;
 use super::args::PlacementArgs;
 use super::output::{self, Failure};
 use super::source::{Source, SourceArgs};
-use crate::report::render_factors;
+use crate::report::{render_factors, render_rewriting};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Stage {
@@ -16,8 +16,10 @@ enum Stage {
     Factors,
     /// The model with places and copies.
     Placed,
-    /// The same with shardings and collectives.
+    /// The same with shardings, and every pending sum done where it arises.
     Sharded,
+    /// The same with copies and collectives where they cost least, and how they got there.
+    Rewrite,
     /// The programs of the host and of every device.
     Programs,
 }
@@ -41,7 +43,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let text = match args.stage {
         Stage::Model => compiled.model.graph.to_string(),
         Stage::Placed => compiled.planned.graph.to_string(),
-        Stage::Sharded => compiled.sharded.to_string(),
+        Stage::Sharded => compiled.eager.to_string(),
+        Stage::Rewrite => render_rewriting(&compiled),
         Stage::Programs => compiled.programs.to_string(),
         Stage::Factors => render_factors(&compiled),
     };

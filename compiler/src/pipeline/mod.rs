@@ -11,6 +11,7 @@ use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
 use tpc_passes::lower::lower;
 use tpc_passes::memory::footprints;
 use tpc_passes::plan::{Choice, PlanRequest, Planned, Workload, estimate, plan};
+use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewritten, rewrite};
 use tpc_passes::shard::shard;
 
 use crate::arch::{self, ArchError, Drafting, LowerOptions, Lowered, Summary};
@@ -38,8 +39,12 @@ pub struct Compiled {
     pub request: PlanRequest,
     /// Factors and choice.
     pub planned: Planned,
-    /// The sharded graph.
+    /// The sharded graph as it was before rewriting: every pending sum done where it arises.
+    pub eager: Graph,
+    /// The sharded graph, rewritten.
     pub sharded: Graph,
+    /// How rewriting went.
+    pub rewriting: RewriteReport,
     /// The programs of the host and of every device.
     pub programs: Graph,
     /// Sizes of the KV caches.
@@ -197,7 +202,9 @@ fn compile_graph(
     } = way;
     let Divided {
         planned,
+        eager,
         sharded,
+        rewriting,
         programs,
     } = divided;
     let estimate = estimate(&planned, &sharded, &request);
@@ -208,7 +215,9 @@ fn compile_graph(
         settled,
         request,
         planned,
+        eager,
         sharded,
+        rewriting,
         programs,
         caches,
         size,
@@ -219,7 +228,9 @@ fn compile_graph(
 /// A graph divided among devices, and proved.
 struct Divided {
     planned: Planned,
+    eager: Graph,
     sharded: Graph,
+    rewriting: RewriteReport,
     programs: Graph,
 }
 
@@ -229,31 +240,43 @@ fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
     vec![d.help("this is a fault of tpc; please report it")]
 }
 
-/// A plan and its sharded graph.
-fn sharded(graph: &Graph, request: &PlanRequest) -> Result<(Planned, Graph), Vec<Diagnostic>> {
+/// A plan with its sharded graph, before and after rewriting.
+fn sharded(
+    graph: &Graph,
+    request: &PlanRequest,
+) -> Result<(Planned, Graph, Rewritten), Vec<Diagnostic>> {
     let planned = plan(graph, request);
     verified("placed", &planned.graph)?;
     let Planned {
         graph,
         factors,
         analysis,
-        users,
         choice,
         ..
     } = &planned;
-    let sharded =
-        shard(graph, factors, analysis, users, choice).map_err(|e| internal(graph, &e))?;
-    Ok((planned, sharded))
+    let eager = shard(graph, factors, analysis, choice).map_err(|e| internal(graph, &e))?;
+    let machine = Machine {
+        topology: &request.topology,
+        workload: &request.workload,
+    };
+    let rewritten = rewrite(&eager, machine, Limits::default(), RULES);
+    Ok((planned, eager, rewritten))
 }
 
 fn divide(graph: &Graph, request: &PlanRequest) -> Result<Divided, Vec<Diagnostic>> {
-    let (planned, sharded) = sharded(graph, request)?;
+    let (planned, eager, rewritten) = sharded(graph, request)?;
+    let Rewritten {
+        graph: sharded,
+        report: rewriting,
+    } = rewritten;
     verified("sharded", &sharded)?;
     let programs = lower(&sharded).map_err(|e| internal(graph, &e))?;
     verified("programs", &programs)?;
     Ok(Divided {
         planned,
+        eager,
         sharded,
+        rewriting,
         programs,
     })
 }

@@ -100,7 +100,8 @@ pub(super) fn ranked(
         if !several {
             return Ok((vec![way], considered));
         }
-        let (planned, graph) = sharded(&model.graph, &way.request)?;
+        let (planned, _, rewritten) = sharded(&model.graph, &way.request)?;
+        let graph = rewritten.graph;
         let estimate = estimate(&planned, &graph, &way.request);
         let stored = stored(&graph, placement.devices.len(), &batch);
         let capacity = |d: usize| placement.topology.device(d).memory;

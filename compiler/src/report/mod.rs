@@ -5,6 +5,7 @@ mod factors;
 mod html;
 mod kinds;
 mod query;
+mod rewriting;
 mod table;
 mod why;
 pub(crate) mod words;
@@ -15,6 +16,7 @@ pub use html::{page, refusal_page};
 pub(crate) use kinds::suffix;
 pub use kinds::{LayerKind, TensorRow, layer_kinds};
 pub use query::values;
+pub use rewriting::render_rewriting;
 pub use table::{bytes, render};
 pub use why::{CostReport, FactorReport, Size, ThroughReport, WhyReport, explain};
 

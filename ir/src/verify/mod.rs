@@ -64,6 +64,7 @@
 //! [`AxisTree::simplified`]: crate::AxisTree::simplified
 
 mod codes;
+mod derive;
 mod error;
 mod places;
 mod shardings;
@@ -74,6 +75,7 @@ mod types;
 mod tests;
 
 pub use codes::CODES;
+pub use derive::derive;
 pub use error::{PartsDefect, VerifyError, VerifyErrorKind};
 
 pub use shardings::ShardingRule;

@@ -219,14 +219,14 @@ fn value(graph: &Graph, v: Value, errors: &mut Vec<VerifyError>) {
 }
 
 /// What the roles of an op meet.
-struct Roles {
-    active: ActiveRoles,
-    whole: Option<String>,
-    window: Option<String>,
-    mixed: Option<String>,
+pub(super) struct Roles {
+    pub(super) active: ActiveRoles,
+    pub(super) whole: Option<String>,
+    pub(super) window: Option<String>,
+    pub(super) mixed: Option<String>,
 }
 
-fn roles(space: &Space, rule: &Rule, operands: &[Axes], results: &[Axes]) -> Roles {
+pub(super) fn roles(space: &Space, rule: &Rule, operands: &[Axes], results: &[Axes]) -> Roles {
     let mut out = Roles {
         active: ActiveRoles::default(),
         whole: None,

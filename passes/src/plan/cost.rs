@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use tpc_ir::{Bindings, DType, Symbol};
+use tpc_ir::{Bindings, DType, Op, Place, Symbol};
 
-use super::topology::{DeviceProfile, Link};
+use super::topology::{DeviceProfile, Link, Topology};
 
 /// The batches that a plan is priced for, and how they are weighed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,6 +78,37 @@ pub fn all_reduce_us(link: Link, n: usize, bytes: f64) -> f64 {
     }
     let n = n as f64;
     link.latency_us + 2.0 * (n - 1.0) / n * bytes / link.bandwidth * 1e6
+}
+
+/// Microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An all-reduce is a
+/// reduce-scatter and an all-gather in one, so that either alone moves half as much after the same latency.
+pub fn collective_us(op: &Op, link: Link, n: usize, bytes: f64) -> f64 {
+    match op {
+        Op::AllReduce(_) => all_reduce_us(link, n, bytes),
+        _ => all_reduce_us(link, n, bytes / 2.0),
+    }
+}
+
+/// Microseconds of a copy between two places whose largest parts have so many bytes. Devices have a link to the host
+/// each, so that the largest part counts; a part that stays on its device costs nothing. Inputs of the batch go out
+/// together, and no latency is counted for one of them.
+pub fn copy_us(
+    topology: &Topology,
+    [from, to]: [Place; 2],
+    parts: [Option<u64>; 2],
+    of_input: bool,
+) -> f64 {
+    if from == to && parts[1] <= parts[0] {
+        return 0.0;
+    }
+    let link = if [from, to].contains(&Place::Host) {
+        topology.host_link
+    } else {
+        topology.link
+    };
+    let bytes = parts[0].min(parts[1]).unwrap_or(0) as f64;
+    let latency = if of_input { 0.0 } else { link.latency_us };
+    latency + bytes / link.bandwidth * 1e6
 }
 
 /// The expected largest number of `draws` independent draws that fall to one device, with these chances each.

@@ -17,7 +17,9 @@ mod work;
 
 pub use alternative::Cost;
 pub use choose::{Choice, choose};
-pub use cost::{Draws, Work, Workload, all_reduce_us, element_bytes, expected_max};
+pub use cost::{
+    Draws, Work, Workload, all_reduce_us, collective_us, copy_us, element_bytes, expected_max,
+};
 pub use estimate::{Estimate, estimate};
 pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
@@ -26,6 +28,7 @@ pub use region::{Region, regions};
 pub use timeline::{Event, is_copy_of_input, timeline};
 pub use topology::{DeviceProfile, Link, PairLink, Topology, TopologyError};
 pub use why::{FactorFacts, FactorWhy, Forbidden, Verdict, Why, facts, why};
+pub(crate) use work::{Parts, work};
 
 use tpc_ir::{Graph, Group, Op};
 

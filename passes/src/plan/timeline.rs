@@ -4,7 +4,7 @@ use tpc_ir::op::Slot;
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
 
 use super::PlanRequest;
-use super::cost::{Draws, all_reduce_us, element_bytes};
+use super::cost::{Draws, collective_us, copy_us, element_bytes};
 use super::work::{Parts, work};
 use crate::shard::group_of;
 
@@ -112,22 +112,22 @@ pub(super) fn transfer(
         let devices = &request.homes.stages[stage];
         let bytes = sharded.value(data.operands[0]).ty.bytes(batch).unwrap_or(0);
         return Some(Transfer {
-            us: all_reduce_us(request.topology.ring(devices), devices.len(), bytes as f64),
+            us: collective_us(
+                &data.op,
+                request.topology.ring(devices),
+                devices.len(),
+                bytes as f64,
+            ),
             bytes: vec![bytes],
         });
     }
     matches!(data.op, Op::Copy(_)).then(|| copy(sharded, request, data, batch))
 }
 
-/// A copy between places: devices have a link to the host each, so that the largest part counts.
+/// A copy between places.
 fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Bindings) -> Transfer {
     let (from, to) = (data.operands[0], data.results[0]);
     let (source, target) = (sharded.value(from), sharded.value(to));
-    let link = if [source.place, target.place].contains(&Place::Host) {
-        request.topology.host_link
-    } else {
-        request.topology.link
-    };
     let parts = |v: Value| -> Vec<u64> {
         let data = sharded.value(v);
         let part = |rank| {
@@ -138,12 +138,13 @@ fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Binding
         ranks.map(|rank| part(rank).unwrap_or(0)).collect()
     };
     let (sent, received) = (parts(from), parts(to));
-    let largest = |parts: &[u64]| parts.iter().copied().max().unwrap_or(0);
-    let longest = largest(&sent).min(largest(&received)) as f64;
-    let mut us = longest / link.bandwidth * 1e6;
-    if !matches!(sharded.def_op(from), Op::Input(_)) {
-        us += link.latency_us;
-    }
+    let largest = |parts: &[u64]| parts.iter().copied().max();
+    let us = copy_us(
+        &request.topology,
+        [source.place, target.place],
+        [largest(&sent), largest(&received)],
+        matches!(sharded.def_op(from), Op::Input(_)),
+    );
     // A device fetches its part; a place that is no group gets each part, or a whole value from the first device.
     let bytes = match (target.place, source.sharding.is_split()) {
         (Place::Group(_), _) => received,

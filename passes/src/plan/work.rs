@@ -6,7 +6,7 @@ use tpc_ir::{Bindings, Op, TensorType};
 use super::cost::{Draws, Work, element_bytes};
 
 /// What one device holds of an instruction's operands and results.
-pub(super) trait Parts {
+pub(crate) trait Parts {
     /// The type over all devices.
     fn ty(&self, slot: Slot) -> &TensorType;
     /// Elements on this device.
@@ -20,7 +20,7 @@ pub(super) trait Parts {
 }
 
 /// The work of an op with at least one result.
-pub(super) fn work(op: &Op, parts: &impl Parts, b: &Bindings, draws: &Draws) -> Work {
+pub(crate) fn work(op: &Op, parts: &impl Parts, b: &Bindings, draws: &Draws) -> Work {
     let operand = |i: usize| parts.elements(Slot::Operand(i));
     let result = |i: usize| parts.elements(Slot::Result(i));
     let size = |slot: Slot, axis: usize, otherwise: u64| {

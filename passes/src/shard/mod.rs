@@ -1,14 +1,14 @@
 //! From the placed graph and a choice of splits to the sharded graph: every value of a group of devices with its
 //! sharding, every collective explicit, sizes still global.
+//!
+//! A pending sum is done where it arises. Where it is best done is for [`rewrite`](crate::rewrite) to find.
 
 mod propagate;
 
 pub use propagate::{Clash, Flow, Selection, Users, active_roles, group_of, propagate};
 
-use std::collections::BTreeMap;
-
 use tpc_ir::factor::Var;
-use tpc_ir::op::{AllReduce, NormApply, NormStats, TypeError};
+use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, pending_result};
 use tpc_ir::{
     ClassData, ClassRef, Dim, Graph, Inst, Op, Output, Pending, Place, RANK, Sharding, Value,
 };
@@ -35,12 +35,8 @@ pub fn shard(
     graph: &Graph,
     factors: &Factors,
     analysis: &Analysis,
-    users: &Users,
     choice: &Choice,
 ) -> Result<Graph, ShardError> {
-    let insts: Vec<Inst> = graph.insts().map(|(i, _)| i).collect();
-    let flow =
-        propagate(graph, factors, analysis, users, &insts, choice).map_err(ShardError::Clash)?;
     let mut out = Graph::new(graph.name.clone());
     out.devices.clone_from(&graph.devices);
     out.groups.clone_from(&graph.groups);
@@ -48,13 +44,13 @@ pub fn shard(
     let mut lowering = Lowering {
         from: graph,
         factors,
+        analysis,
         choice,
-        pending: flow.defined.iter().copied().collect(),
         out,
         map: vec![None; graph.values().len()],
     };
-    for inst in insts {
-        lowering.inst(inst, &flow)?;
+    for (inst, _) in graph.insts() {
+        lowering.inst(inst)?;
     }
     lowering.outputs();
     Ok(lowering.out)
@@ -90,8 +86,8 @@ fn classes(
 struct Lowering<'a> {
     from: &'a Graph,
     factors: &'a Factors,
+    analysis: &'a Analysis,
     choice: &'a Choice,
-    pending: BTreeMap<Value, Pending>,
     out: Graph,
     map: Vec<Option<Value>>,
 }
@@ -102,9 +98,6 @@ impl Lowering<'_> {
         let Place::Group(group) = self.from.value(v).place else {
             return Sharding::mirrored();
         };
-        if let Some(&p) = self.pending.get(&v) {
-            return Sharding::pending(p);
-        }
         let axes = &self.factors.axes[v.index()];
         let class = |factors: &[Var]| -> Option<(ClassRef, usize)> {
             let class = self.choice.class_of(group, factors[0])?;
@@ -147,7 +140,7 @@ impl Lowering<'_> {
         data.sharding = sharding;
     }
 
-    fn inst(&mut self, inst: Inst, flow: &Flow) -> Result<(), ShardError> {
+    fn inst(&mut self, inst: Inst) -> Result<(), ShardError> {
         let data = self.from.inst(inst);
         let layer = data.layer;
         let types = data
@@ -157,7 +150,9 @@ impl Lowering<'_> {
             .collect();
         let place = self.from.value(data.results[0]).place;
         let operands: Vec<Value> = data.operands.iter().map(|v| self.mapped(*v)).collect();
-        if let (Op::Norm(norm), true) = (&data.op, flow.norms.contains(&inst)) {
+        let active =
+            active_roles(self.from, self.analysis, inst, self.choice).map_err(ShardError::Clash)?;
+        if let (Op::Norm(norm), true) = (&data.op, active.norm) {
             let v = data.results[0];
             let name = &self.from.value(v).name;
             let stats = self.out.push_inferred(
@@ -170,6 +165,7 @@ impl Lowering<'_> {
             let sum = self
                 .out
                 .push_inferred(AllReduce, vec![stats], place, layer)?;
+            self.set(sum, name, Sharding::mirrored());
             let n = self.from.value(v).ty.dims[0].as_const().unwrap_or(1);
             let apply = NormApply {
                 kind: norm.kind,
@@ -184,6 +180,16 @@ impl Lowering<'_> {
             self.map[v.index()] = Some(normed);
             return Ok(());
         }
+        let states: Vec<OperandState> = operands
+            .iter()
+            .map(|&v| OperandState {
+                pending: Pending::None,
+                split: self.out.value(v).sharding.is_split(),
+            })
+            .collect();
+        // Operands are whole or split: an op that cannot take that does not exist.
+        let rule = &self.factors.rules[inst.index()];
+        let pending = pending_result(rule, &states, active).unwrap_or(Pending::None);
         let made = self
             .out
             .push(data.op.clone(), operands, types, place, layer);
@@ -191,13 +197,18 @@ impl Lowering<'_> {
         for (&v, &new) in data.results.iter().zip(&results) {
             let name = &self.from.value(v).name;
             let sharding = self.sharding(v);
-            self.set(new, name, sharding);
-            self.map[v.index()] = Some(new);
-            if flow.reduced.contains(&v) {
-                let sum = self.out.push_inferred(AllReduce, vec![new], place, layer)?;
-                self.set(sum, name, Sharding::mirrored());
-                self.map[v.index()] = Some(sum);
+            if pending == Pending::None {
+                self.set(new, name, sharding);
+                self.map[v.index()] = Some(new);
+                continue;
             }
+            if sharding.is_split() {
+                return Err(ShardError::Clash(Clash::PendingAndSplit(v)));
+            }
+            self.set(new, name, Sharding::pending(pending));
+            let sum = self.out.push_inferred(AllReduce, vec![new], place, layer)?;
+            self.set(sum, name, Sharding::mirrored());
+            self.map[v.index()] = Some(sum);
         }
         Ok(())
     }

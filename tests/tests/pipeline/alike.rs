@@ -42,8 +42,8 @@ fn split(inside: &str) -> [bool; 2] {
         latency_us: 0.0,
     };
     let p = plan(&graph, &request);
-    let sharded = shard(&p.graph, &p.factors, &p.analysis, &p.users, &p.choice)
-        .unwrap_or_else(|e| panic!("{e}"));
+    let sharded =
+        shard(&p.graph, &p.factors, &p.analysis, &p.choice).unwrap_or_else(|e| panic!("{e}"));
     verify(&sharded).unwrap_or_else(|e| panic!("{}\n{sharded}", e[0]));
     ["up.0", "up.1"].map(|name| {
         let of = |op: &Op| matches!(op, Op::Weight(w) if w.tensor == name);

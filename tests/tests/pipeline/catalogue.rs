@@ -294,11 +294,10 @@ fn the_worked_example_of_the_book_is_what_the_passes_give() {
         graph,
         factors,
         analysis,
-        users,
         choice,
         ..
     } = plan(&graph, &request);
-    let found = shard(&graph, &factors, &analysis, &users, &choice).expect("the choice is sound");
+    let found = shard(&graph, &factors, &analysis, &choice).expect("the choice is sound");
     verified("sharded", &found);
     verified(
         "programs",

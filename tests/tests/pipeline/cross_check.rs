@@ -9,7 +9,7 @@ use tpc_passes::plan::{PlanRequest, Topology, Workload, plan};
 use tpc_passes::shard::shard;
 use tpc_tests::{captures, goldens};
 
-use super::support::{placement, plan as plan_file};
+use super::support::{placement, plan as plan_file, rewritten};
 
 /// The graph with the types that the engine's captures have: exact weights, caches of one type.
 fn alike(graph: &Graph) -> Graph {
@@ -33,8 +33,9 @@ fn planned(graph: &Graph, devices: usize) -> (BTreeMap<String, Split>, usize) {
     let workload = Workload::new(4096, 4096, 512, 1);
     let request = PlanRequest::new(Topology::default(), workload, names);
     let p = plan(graph, &request);
-    let sharded = shard(&p.graph, &p.factors, &p.analysis, &p.users, &p.choice)
-        .unwrap_or_else(|e| panic!("{e}"));
+    let eager = shard(&p.graph, &p.factors, &p.analysis, &p.choice);
+    let eager = eager.unwrap_or_else(|e| panic!("{e}"));
+    let sharded = rewritten(&eager, &request).graph;
     let mut weights = BTreeMap::new();
     let mut sums = 0;
     for (_, data) in sharded.insts() {

@@ -346,11 +346,10 @@ fn divided(graph: &Graph, devices: usize) -> (Graph, usize) {
         graph,
         factors,
         analysis,
-        users,
         choice,
         ..
     } = plan(graph, &request);
-    let sharded = shard(&graph, &factors, &analysis, &users, &choice).expect("the choice is sound");
+    let sharded = shard(&graph, &factors, &analysis, &choice).expect("the choice is sound");
     verify(&sharded).unwrap_or_else(|e| panic!("{}\n{sharded}", e[0]));
     let programs = lower(&sharded).expect("a verified graph has programs");
     verify(&programs).unwrap_or_else(|e| panic!("{}\n{programs}", e[0]));

@@ -17,7 +17,8 @@ use tpc_passes::place::on_group;
 use tpc_passes::plan::{
     Choice, Link, PlanRequest, Planned, Refusal, SplitOption, Topology, Workload, plan, refusal,
 };
-use tpc_passes::shard::{ShardError, Users, shard};
+use tpc_passes::rewrite::{Limits, Machine, RULES, rewrite};
+use tpc_passes::shard::{ShardError, shard};
 use tpc_runtime::ExecError;
 use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
@@ -415,29 +416,54 @@ fn compare(
     analysis: &Analysis,
     choice: &Choice,
 ) -> Fate {
-    let users = Users::of_graph(placed);
-    let sharded = match shard(placed, factors, analysis, &users, choice) {
+    let sharded = match shard(placed, factors, analysis, choice) {
         Ok(s) => s,
         Err(ShardError::Clash(_)) => return Fate::Clash,
         Err(e) => panic!("{e}\n{placed}"),
     };
-    if let Err(errors) = verify(&sharded) {
-        panic!(
-            "{}
-{sharded}",
-            errors[0]
-        );
+    let trial = Trial::of(b);
+    execute(b, &trial, &sharded);
+    // Any of the graphs that the rules of rewriting hold equal: sums are done late, early and in between.
+    let any = Some(b.rng.next());
+    execute(
+        b,
+        &trial,
+        &rewritten(
+            &sharded,
+            Limits {
+                any,
+                ..Limits::default()
+            },
+        ),
+    );
+    Fate::Ran
+}
+
+/// A sharded graph rewritten by all rules, for a machine like any.
+fn rewritten(sharded: &Graph, limits: Limits) -> Graph {
+    let (topology, workload) = (Topology::default(), Workload::new(64, 64, 16, 1));
+    let machine = Machine {
+        topology: &topology,
+        workload: &workload,
+    };
+    let out = rewrite(sharded, machine, limits, RULES);
+    assert!(out.report.saturated(), "{sharded}");
+    out.graph
+}
+
+/// Verifies, lowers, runs and compares a sharded graph.
+fn execute(b: &Builder, trial: &Trial, sharded: &Graph) {
+    if let Err(errors) = verify(sharded) {
+        panic!("{}\n{sharded}", errors[0]);
     }
-    let programs = lower(&sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}"));
+    let programs = lower(sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}"));
     if let Err(errors) = verify(&programs) {
         panic!("{}\n{programs}", errors[0]);
     }
-    let trial = Trial::of(b);
     let nmse = trial
         .nmse(b, &programs)
         .unwrap_or_else(|e| panic!("{e}\n{programs}"));
     assert!(nmse <= EXACT, "NMSE {nmse}\n{sharded}\n{programs}");
-    Fate::Ran
 }
 
 /// The most that numbers may differ for another order of summation.
@@ -531,8 +557,16 @@ pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
         latency_us: 0.0,
     };
     let p = plan(&b.graph, &request);
-    let sharded = shard(&p.graph, &p.factors, &p.analysis, &p.users, &p.choice);
-    let mut sharded = sharded.unwrap_or_else(|e| panic!("{e}\n{}", p.graph));
+    let sharded = shard(&p.graph, &p.factors, &p.analysis, &p.choice);
+    let sharded = sharded.unwrap_or_else(|e| panic!("{e}\n{}", p.graph));
+    let any = Some(b.rng.next());
+    let mut sharded = rewritten(
+        &sharded,
+        Limits {
+            any,
+            ..Limits::default()
+        },
+    );
     if !resharded(&mut sharded, &mut b.rng) {
         return None;
     }

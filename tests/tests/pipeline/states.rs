@@ -42,8 +42,7 @@ fn a_pending_sum_is_reduced_before_a_state_keeps_it() {
         (Group::new(0), &[1.0, 1.0]),
     );
     let choice = Choice::from_options(options);
-    let sharded =
-        shard(&graph, &factors, &analysis, &users, &choice).unwrap_or_else(|e| panic!("{e}"));
+    let sharded = shard(&graph, &factors, &analysis, &choice).unwrap_or_else(|e| panic!("{e}"));
     verify(&sharded).unwrap_or_else(|e| panic!("{}\n{sharded}", e[0]));
     let reduces = sharded
         .insts()

@@ -7,6 +7,8 @@ use tpc::golden::Golden;
 use tpc::pipeline::{Compiled, compile};
 use tpc::placement::{Placement, parse_devices};
 use tpc_ir::{DType, Graph};
+use tpc_passes::plan::PlanRequest;
+use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, rewrite};
 use tpc_runtime::{Batch, ExecError, Session, SessionConfig, WeightData, WeightSource};
 
 /// The weights of a model file.
@@ -66,6 +68,15 @@ pub(crate) fn golden(path: &Path) -> Golden {
     let path = path.with_extension("f32.logits");
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     Golden::parse(&path.display().to_string(), &bytes).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A sharded graph rewritten by all rules.
+pub(crate) fn rewritten(sharded: &Graph, request: &PlanRequest) -> Rewritten {
+    let machine = Machine {
+        topology: &request.topology,
+        workload: &request.workload,
+    };
+    rewrite(sharded, machine, Limits::default(), RULES)
 }
 
 /// Printing and parsing a graph gives the graph again.

@@ -207,7 +207,7 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
     }
     let choice = Choice::from_options(taken);
     let sharded =
-        shard(graph, factors, analysis, users, &choice).unwrap_or_else(|e| panic!("{e}\n{graph}"));
+        shard(graph, factors, analysis, &choice).unwrap_or_else(|e| panic!("{e}\n{graph}"));
     verify(&sharded).unwrap_or_else(|e| panic!("{}: {}\n{sharded}", e[0].code(), e[0]));
     let programs = lower(&sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}"));
     verify(&programs).unwrap_or_else(|e| panic!("{}: {}\n{programs}", e[0].code(), e[0]));

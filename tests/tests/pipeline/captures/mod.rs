@@ -84,15 +84,28 @@ fn divide_on(graph: &Graph, devices: usize, topology: Topology) -> Result<Divide
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let workload = Workload::new(4096, 4096, 512, 1);
     let request = PlanRequest::new(topology, workload, names);
-    carry_out(plan(graph, &request), devices)
+    carry_out_on(plan(graph, &request), &request)
+}
+
+/// The verified sharded graph and programs of a plan for so many devices.
+fn carry_out(planned: Planned, devices: usize) -> Result<Divided, String> {
+    let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
+    let workload = Workload::new(4096, 4096, 512, 1);
+    carry_out_on(
+        planned,
+        &PlanRequest::new(Topology::default(), workload, names),
+    )
 }
 
 /// The verified sharded graph and programs of a plan.
-fn carry_out(planned: Planned, devices: usize) -> Result<Divided, String> {
+fn carry_out_on(planned: Planned, request: &PlanRequest) -> Result<Divided, String> {
     let p = &planned;
-    let sharded = shard(&p.graph, &p.factors, &p.analysis, &p.users, &p.choice)
+    let devices = request.devices.len();
+    let eager = shard(&p.graph, &p.factors, &p.analysis, &p.choice)
         .map_err(|e| format!("shard for {devices}: {e}"))?;
-    verify(&sharded).map_err(|e| format!("sharded for {devices}: {}", e[0]))?;
+    verify(&eager).map_err(|e| format!("sharded for {devices}: {}", e[0]))?;
+    let sharded = super::support::rewritten(&eager, request).graph;
+    verify(&sharded).map_err(|e| format!("rewritten for {devices}: {}", e[0]))?;
     let programs = lower(&sharded).map_err(|e| format!("lower for {devices}: {e}"))?;
     verify(&programs).map_err(|e| format!("programs for {devices}: {}", e[0]))?;
     Ok(Divided {

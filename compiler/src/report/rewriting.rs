@@ -1,0 +1,82 @@
+//! The rewritten graph, with how it came about.
+
+use std::fmt::Write;
+
+use tpc_passes::rewrite::{Counts, RegionReport};
+
+use crate::pipeline::Compiled;
+
+/// What `dump --stage rewrite` prints: how rewriting each distinct region went, as comments, and the graph.
+pub fn render_rewriting(compiled: &Compiled) -> String {
+    let report = &compiled.rewriting;
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "; transfers: {} -> {}",
+        transfers(report.before()),
+        transfers(report.after())
+    );
+    for region in &report.regions {
+        let _ = writeln!(out, "; {}", layers(region));
+        let _ = writeln!(
+            out,
+            ";   {} after {} rounds: {} terms in {} classes; {} -> {}",
+            region.stop,
+            region.iterations,
+            region.nodes,
+            region.classes,
+            transfers(region.before),
+            transfers(region.after)
+        );
+        for (rule, n) in &region.matches {
+            let _ = writeln!(out, ";   {rule}: {n}");
+        }
+    }
+    out.push_str(&compiled.sharded.to_string());
+    out
+}
+
+/// `1 region, from layer 0`, `78 regions, from layers 1-77, 79`.
+fn layers(region: &RegionReport) -> String {
+    let numbers: Vec<u32> = region.layers.iter().flatten().copied().collect();
+    if numbers.is_empty() {
+        return "before the first layer".to_owned();
+    }
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for n in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == n => *last = n,
+            _ => runs.push((n, n)),
+        }
+    }
+    let run = |&(a, b): &(u32, u32)| {
+        if a == b {
+            a.to_string()
+        } else {
+            format!("{a}-{b}")
+        }
+    };
+    let runs: Vec<String> = runs.iter().map(run).collect();
+    format!("layers {}", runs.join(", "))
+}
+
+/// `4 all-reduces, 2 copies`.
+pub(super) fn transfers(counts: Counts) -> String {
+    let all = [
+        ("all-reduces", counts.all_reduce),
+        ("all-gathers", counts.all_gather),
+        ("reduce-scatters", counts.reduce_scatter),
+        ("all-to-alls", counts.all_to_all),
+        ("copies", counts.copies),
+    ];
+    let some: Vec<String> = all
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(what, n)| format!("{n} {what}"))
+        .collect();
+    if some.is_empty() {
+        "none".to_owned()
+    } else {
+        some.join(", ")
+    }
+}

@@ -1,0 +1,225 @@
+//! Choosing one term per class: the cheapest *graph*, in which what is used twice is paid for once.
+//!
+//! The cheapest graph is hard to find in general, and the sum over a tree overflows where residuals are added layer by
+//! layer. So each class keeps the set of classes that its choice needs and pays for each of them once. That sees what
+//! the operands of one term share. What different users of a value could share is found by trying: every transfer in
+//! turn counts as paid for, or as forbidden, and the choice that follows stays if it is cheaper as a whole.
+
+/// A term of a class.
+#[derive(Clone, Debug)]
+pub(super) struct Term {
+    /// Classes of its operands.
+    pub(super) operands: Vec<usize>,
+    /// Its price.
+    pub(super) us: f64,
+    /// Whether it is a copy or a collective.
+    pub(super) transfer: bool,
+}
+
+/// Classes of terms, and which of them are wanted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Classes {
+    /// The terms of each.
+    pub(super) terms: Vec<Vec<Term>>,
+    /// What is wanted.
+    pub(super) roots: Vec<usize>,
+    /// A term per class that is known to make an acyclic graph; none for classes that it does not need.
+    pub(super) known: Vec<Option<usize>>,
+}
+
+/// What every term costs at least, so that of two equal graphs the smaller is taken.
+const LEAST: f64 = 1e-6;
+/// Passes over all classes until the sets are stable, at most.
+const PASSES: usize = 16;
+/// Rounds of trials, at most.
+const ROUNDS: usize = 4;
+
+/// A set of classes.
+type Set = Vec<u64>;
+
+/// The term chosen for each class.
+pub(super) type Chosen = Vec<Option<usize>>;
+
+/// Whether a term is priced as it is, as paid for, or not at all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    Paid,
+    Forbidden,
+}
+
+impl Classes {
+    /// Gives every term a price by chance.
+    pub(super) fn shuffle(&mut self, mut seed: u64) {
+        for term in self.terms.iter_mut().flatten() {
+            // A linear congruential generator; its upper bits are good enough.
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            term.us = (seed >> 40) as f64;
+        }
+    }
+
+    /// The cheapest choice that was found.
+    pub(super) fn cheapest(&self) -> Chosen {
+        let mut best = self.known.clone();
+        let mut cost = self.cost(&best).unwrap_or(f64::INFINITY);
+        let order = self.order();
+        let mut consider = |chosen: Chosen, best: &mut Chosen| {
+            let better = self.cost(&chosen).filter(|c| *c < cost * (1.0 - 1e-9));
+            if let Some(c) = better {
+                cost = c;
+                *best = chosen;
+            }
+            better.is_some()
+        };
+        consider(self.greedy(&order, None), &mut best);
+        let transfers: Vec<(usize, usize)> = (0..self.terms.len())
+            .flat_map(|c| (0..self.terms[c].len()).map(move |t| (c, t)))
+            .filter(|&(c, t)| self.terms[c][t].transfer && self.terms[c].len() > 1)
+            .collect();
+        for _ in 0..ROUNDS {
+            let mut improved = false;
+            for &at in &transfers {
+                let trial = if best[at.0] == Some(at.1) {
+                    Trial::Forbidden
+                } else {
+                    Trial::Paid
+                };
+                improved |= consider(self.greedy(&order, Some((at, trial))), &mut best);
+            }
+            if !improved {
+                break;
+            }
+        }
+        best
+    }
+
+    /// Classes in an order in which operands mostly come first.
+    fn order(&self) -> Vec<usize> {
+        let mut out = Vec::with_capacity(self.terms.len());
+        let mut seen = vec![false; self.terms.len()];
+        for &root in &self.roots {
+            let mut stack = vec![(root, false)];
+            while let Some((c, done)) = stack.pop() {
+                if done {
+                    out.push(c);
+                } else if !std::mem::replace(&mut seen[c], true) {
+                    stack.push((c, true));
+                    let operands = self.terms[c]
+                        .iter()
+                        .rev()
+                        .flat_map(|t| t.operands.iter().rev());
+                    stack.extend(operands.map(|&o| (o, false)));
+                }
+            }
+        }
+        out
+    }
+
+    fn greedy(&self, order: &[usize], trial: Option<((usize, usize), Trial)>) -> Chosen {
+        let words = self.terms.len().div_ceil(64);
+        let price = |c: usize, t: usize| match trial {
+            Some((at, Trial::Forbidden)) if at == (c, t) => None,
+            Some((at, Trial::Paid)) if at == (c, t) => Some(LEAST),
+            _ => Some(self.terms[c][t].us + LEAST),
+        };
+        let mut sets: Vec<Option<Set>> = vec![None; self.terms.len()];
+        let mut own = vec![0.0; self.terms.len()];
+        let mut chosen: Chosen = vec![None; self.terms.len()];
+        for _ in 0..PASSES {
+            let mut changed = false;
+            for &c in order {
+                let mut best: Option<(f64, usize, Set)> = None;
+                for (t, term) in self.terms[c].iter().enumerate() {
+                    let Some(us) = price(c, t) else { continue };
+                    let mut set = vec![0; words];
+                    let known = term.operands.iter().all(|&o| match &sets[o] {
+                        Some(s) => {
+                            set.iter_mut().zip(s).for_each(|(a, b)| *a |= b);
+                            true
+                        }
+                        None => false,
+                    });
+                    if !known || contains(&set, c) {
+                        continue;
+                    }
+                    let needs: f64 = members(&set).map(|k| own[k]).sum();
+                    if best.as_ref().is_none_or(|(b, ..)| us + needs < *b) {
+                        set[c / 64] |= 1 << (c % 64);
+                        best = Some((us + needs, t, set));
+                    }
+                }
+                if let Some((_, t, set)) = best
+                    && (chosen[c] != Some(t) || sets[c].as_ref() != Some(&set))
+                {
+                    changed = true;
+                    chosen[c] = Some(t);
+                    own[c] = price(c, t).unwrap_or(LEAST);
+                    sets[c] = Some(set);
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        chosen
+    }
+
+    /// The price of all that the roots need; `None` where the choice has a cycle or a gap.
+    fn cost(&self, chosen: &Chosen) -> Option<f64> {
+        let order = self.needed(chosen)?;
+        let price = |&c: &usize| Some(self.terms[c][chosen[c]?].us + LEAST);
+        order.iter().map(price).sum()
+    }
+
+    /// The classes that the roots need, operands first; `None` where the choice has a cycle or a gap.
+    pub(super) fn needed(&self, chosen: &Chosen) -> Option<Vec<usize>> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Mark {
+            New,
+            Open,
+            Done,
+        }
+        let mut marks = vec![Mark::New; self.terms.len()];
+        let mut out = Vec::new();
+        for &root in &self.roots {
+            let mut stack = vec![(root, false)];
+            while let Some((c, done)) = stack.pop() {
+                if done {
+                    marks[c] = Mark::Done;
+                    out.push(c);
+                    continue;
+                }
+                match marks[c] {
+                    Mark::Done => continue,
+                    Mark::Open => return None,
+                    Mark::New => {}
+                }
+                marks[c] = Mark::Open;
+                stack.push((c, true));
+                let operands = &self.terms[c][chosen[c]?].operands;
+                if operands.iter().any(|&o| marks[o] == Mark::Open) {
+                    return None;
+                }
+                let new = operands.iter().rev().filter(|&&o| marks[o] == Mark::New);
+                stack.extend(new.map(|&o| (o, false)));
+            }
+        }
+        Some(out)
+    }
+}
+
+fn contains(set: &Set, c: usize) -> bool {
+    set[c / 64] >> (c % 64) & 1 == 1
+}
+
+fn members(set: &Set) -> impl Iterator<Item = usize> + '_ {
+    set.iter().enumerate().flat_map(|(i, &word)| {
+        let mut word = word;
+        std::iter::from_fn(move || {
+            let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
+            word &= word - 1;
+            Some(i * 64 + bit)
+        })
+    })
+}

@@ -1,0 +1,154 @@
+//! What a term costs, by the planner's cost model: microseconds per generated token, prompts weighted in.
+
+use tpc_ir::op::Slot;
+use tpc_ir::{Bindings, Op, Place, TensorType};
+
+use super::analysis::{Out, Table};
+use crate::plan::{Draws, Parts, Topology, Workload, collective_us, copy_us, element_bytes, work};
+
+/// The machine and the batches that terms are priced for.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine<'a> {
+    /// The machine.
+    pub topology: &'a Topology,
+    /// The batches.
+    pub workload: &'a Workload,
+}
+
+/// Prices terms.
+pub(crate) struct Prices<'a> {
+    machine: Machine<'a>,
+    table: &'a Table,
+    draws: Draws,
+}
+
+/// An op with what it reads and gives.
+pub(crate) struct Applied<'a> {
+    pub(crate) op: &'a Op,
+    pub(crate) operands: Vec<&'a Out>,
+    pub(crate) results: &'a [Out],
+    /// Whether it copies an input of the batch: these go out together.
+    pub(crate) of_input: bool,
+}
+
+impl<'a> Prices<'a> {
+    pub(crate) fn new(machine: Machine<'a>, table: &'a Table) -> Prices<'a> {
+        Prices {
+            machine,
+            table,
+            draws: Draws::default(),
+        }
+    }
+
+    /// The price of an op.
+    pub(crate) fn us(&self, applied: &Applied<'_>) -> f64 {
+        let Workload { decode, prefill } = self.machine.workload;
+        let prompt = Workload::PROMPT_WEIGHT / self.machine.workload.ubatch();
+        self.batch_us(applied, decode) + prompt * self.batch_us(applied, prefill)
+    }
+
+    fn batch_us(&self, applied: &Applied<'_>, batch: &Bindings) -> f64 {
+        let topology = self.machine.topology;
+        let place = applied.results[0].place;
+        let devices = |place| match place {
+            Place::Host => Vec::new(),
+            Place::Device(d) => vec![d.index()],
+            Place::Group(g) => {
+                let group = &self.table.groups[g.index()];
+                group.devices.iter().map(|d| d.index()).collect()
+            }
+        };
+        match applied.op {
+            op if op.is_collective() => {
+                let devices = devices(place);
+                let bytes = applied.operands[0].ty.bytes(batch).unwrap_or(0);
+                collective_us(op, topology.ring(&devices), devices.len(), bytes as f64)
+            }
+            Op::Copy(_) => {
+                let largest = |o: &Out| {
+                    (0..self.table.ranks(o.place))
+                        .filter_map(|rank| {
+                            let local = o.sharding.local_type(&o.ty, &self.table.classes, rank)?;
+                            local.bytes(batch)
+                        })
+                        .max()
+                };
+                let (from, to) = (applied.operands[0], &applied.results[0]);
+                let parts = [largest(from), largest(to)];
+                copy_us(topology, [from.place, to.place], parts, applied.of_input)
+            }
+            op => (0..self.table.ranks(place))
+                .map(|rank| {
+                    let profile = match place {
+                        Place::Host => &topology.host,
+                        Place::Device(_) | Place::Group(_) => topology.device(devices(place)[rank]),
+                    };
+                    let parts = TermParts {
+                        table: self.table,
+                        applied,
+                        rank,
+                        batch,
+                    };
+                    work(op, &parts, batch, &self.draws).time_us(profile)
+                })
+                .fold(0.0, f64::max),
+        }
+    }
+}
+
+/// The parts of an op on the device of rank `rank`.
+struct TermParts<'p> {
+    table: &'p Table,
+    applied: &'p Applied<'p>,
+    rank: usize,
+    batch: &'p Bindings,
+}
+
+impl TermParts<'_> {
+    fn out(&self, slot: Slot) -> &Out {
+        match slot {
+            Slot::Operand(i) => self.applied.operands[i],
+            Slot::Result(i) => &self.applied.results[i],
+        }
+    }
+
+    fn count(&self, ty: &TensorType) -> f64 {
+        let elements = ty.elements().and_then(|d| d.eval(self.batch));
+        elements.unwrap_or(0) as f64
+    }
+}
+
+impl Parts for TermParts<'_> {
+    fn ty(&self, slot: Slot) -> &TensorType {
+        &self.out(slot).ty
+    }
+
+    fn elements(&self, slot: Slot) -> f64 {
+        let out = self.out(slot);
+        let classes = &self.table.classes;
+        let local = out.sharding.local_type(&out.ty, classes, self.rank);
+        local.map_or(0.0, |t| self.count(&t))
+    }
+
+    fn whole(&self, slot: Slot) -> f64 {
+        self.count(self.ty(slot))
+    }
+
+    fn stored_bytes(&self, operand: usize) -> f64 {
+        let slot = Slot::Operand(operand);
+        self.elements(slot) * element_bytes(self.ty(slot).dtype)
+    }
+
+    fn experts(&self) -> Option<(Vec<u64>, u64)> {
+        let weight = self.out(Slot::Operand(0));
+        let tree = weight.sharding.axes[2].as_ref()?;
+        let lens: Vec<u64> = (0..self.table.ranks(weight.place))
+            .map(|rank| {
+                let n = tree.local_size(&self.table.classes, rank);
+                n.and_then(|n| n.as_const()).unwrap_or(0)
+            })
+            .collect();
+        let own = lens.get(self.rank).copied().unwrap_or(0);
+        Some((lens, own))
+    }
+}

@@ -1,0 +1,67 @@
+//! Rows of experts that are split: zero everywhere but on the device that owns the expert.
+
+use tpc_ir::op::{Linearity, Role};
+
+use super::{Rule, delay, local_op, rule_of, sums_of};
+use crate::rewrite::analysis::out_of;
+
+/// `f(all_reduce(a), …) = all_reduce(f(a, …))` where rows that are zero stay zero.
+pub(super) const ZERO_ROWS: Rule = Rule {
+    name: "zero-rows",
+    equation: "f(all_reduce(a), all_reduce(b)) = all_reduce(f(a, b))",
+    condition: "f(0) = 0, and the rows of all operands are zero but on their experts' owners",
+    apply: |terms, class, node, equal| {
+        let Some(op) = local_op(terms, node) else {
+            return;
+        };
+        if node.operands.iter().any(|&o| sums_of(terms, o).is_empty()) {
+            return;
+        }
+        let rule = rule_of(terms, node, op);
+        if rule.keeps_zero && rule.linearity == Linearity::Opaque {
+            let all: Vec<usize> = (0..node.operands.len()).collect();
+            delay(terms, class, node, op, &all, equal);
+        }
+    },
+};
+
+/// `mul_mat_id(w, all_reduce(a)) = mul_mat_id(w, a)` where each device has the rows that its own experts read.
+pub(super) const OWN_ROWS: Rule = Rule {
+    name: "own-rows",
+    equation: "f(w, all_reduce(a), ids) = f(w, a, ids)",
+    condition: "the experts of w are split as the rows of a are",
+    apply: |terms, class, node, equal| {
+        let Some(op) = local_op(terms, node) else {
+            return;
+        };
+        if node.operands.iter().all(|&o| sums_of(terms, o).is_empty()) {
+            return;
+        }
+        let rule = rule_of(terms, node, op);
+        let experts = rule.roles.iter().any(|(r, _)| *r == Role::Expert);
+        if experts && rule.linearity != Linearity::AdditiveFirst {
+            for i in 0..node.operands.len() - 1 {
+                delay(terms, class, node, op, &[i], equal);
+            }
+        }
+    },
+};
+
+/// `add_id(all_reduce(a), bias, ids) = all_reduce(add_id(a, bias, ids))`, each device adding its own experts' rows.
+pub(super) const EXPERT_BIAS: Rule = Rule {
+    name: "expert-bias",
+    equation: "add_id(all_reduce(a), b, ids) = add_id(a, b, ids)",
+    condition: "the experts of b are split: each device adds the rows of its own",
+    apply: |terms, class, node, equal| {
+        let Some(op) = local_op(terms, node) else {
+            return;
+        };
+        let own = |i: usize| out_of(terms, node.operands[i]).sharding.is_split();
+        if node.operands.len() < 2 || !own(1) || sums_of(terms, node.operands[0]).is_empty() {
+            return;
+        }
+        if rule_of(terms, node, op).linearity == Linearity::AdditiveFirst {
+            delay(terms, class, node, op, &[0], equal);
+        }
+    },
+};
