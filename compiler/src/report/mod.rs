@@ -1,6 +1,7 @@
 //! What a plan says: one set of numbers, rendered as a table, JSON or RON.
 
 mod drafts;
+mod dot;
 mod factors;
 mod html;
 mod kinds;
@@ -11,6 +12,7 @@ mod why;
 pub(crate) mod words;
 
 pub use drafts::{DraftBytes, DraftsReport};
+pub use dot::{LayerRange, render_dot};
 pub use factors::render_factors;
 pub use html::{page, refusal_page};
 pub(crate) use kinds::suffix;

@@ -4,7 +4,11 @@
 
 mod captures;
 mod contract;
+<<<<<<< HEAD
 mod drafts;
+=======
+mod dot;
+>>>>>>> 33209fd (dump --format dot: graphs for Graphviz, with clusters per layer and place)
 mod eval;
 mod html;
 mod inspection;

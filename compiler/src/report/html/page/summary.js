@@ -116,8 +116,20 @@ function findings() {
 
 const MEMORY = [["weights_bytes", "weights", "solid"], ["kv_bytes", "KV cache", "cache"], ["state_bytes", "state", "state"], ["compute_bytes", "compute", "work"]];
 
+// Rows of one device each; of many devices, neighbours that hold equally much share a row.
+function alike(devices) {
+  const out = [];
+  const same = (a, b) => [...MEMORY.map(([k]) => k), "capacity_bytes"].every((k) => a[k] === b[k]);
+  devices.forEach((d, i) => {
+    const last = out.at(-1);
+    if (devices.length > 16 && last && same(last[0], d)) last[2] = i;
+    else out.push([d, i, i]);
+  });
+  return out;
+}
+
 function memory() {
-  const rows = [...DEVICES.map((d, i) => [d, i]), ...(PLAN.host.total_bytes ? [[PLAN.host, HOST]] : [])];
+  const rows = [...alike(DEVICES), ...(PLAN.host.total_bytes ? [[PLAN.host, HOST, HOST]] : [])];
   const columns = MEMORY.filter(([k]) => rows.some(([d]) => d[k]));
   // One scale for all, unless a place has far more memory than the plan uses of any.
   const used = Math.max(...rows.map(([d]) => d.total_bytes));
@@ -146,15 +158,15 @@ function memory() {
     const over = d.total_bytes - d.capacity_bytes;
     return over > 0 ? [`✕ ${bytes(over)} too many for ${bytes(d.capacity_bytes)}`, "error"] : [`${percent(d.total_bytes / d.capacity_bytes)} of ${bytes(d.capacity_bytes)}`, ""];
   };
-  const body = rows.map(([d, i]) => {
+  const body = rows.map(([d, i, last]) => {
     const [words, sort] = load(d);
     return h("tr", {},
-      h("td", {}, swatch(i)), h("td", { class: "bar" }, bar(d, i)),
+      h("td", {}, swatch(i), last !== i && h("span", { class: "dim" }, ` to ${deviceName(last)}`)), h("td", { class: "bar" }, bar(d, i)),
       columns.map(([k, w]) => h("td", { "data-name": w }, bytes(d[k]))),
       h("td", { "data-name": "total" }, h("b", {}, bytes(d.total_bytes))), h("td", { "data-name": "memory", class: sort }, words));
   });
   return h("section", { id: "memory" },
-    h("header", {}, h("h2", {}, "Memory"), h("p", {}, "Counted from the devices' programs. All bars have one scale; a black line marks a place's memory.")),
+    h("header", {}, h("h2", {}, "Memory"), h("p", {}, "Counted from the devices' programs. All bars have one scale; a thin line across marks a place's memory.")),
     h("div", { class: `card memory ${rows.length > 17 ? "dense" : ""}` },
       h("table", {},
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "place"), h("th", {}, ""), columns.map(([, w]) => h("th", { scope: "col" }, w)), h("th", { scope: "col" }, "total"), h("th", { scope: "col" }, "memory"))),

@@ -189,7 +189,7 @@ function tensorBrowser() {
       out.push(h("h4", {}, "Read by"), h("ul", {}, readers.map((s) => h("li", {}, h("code", {}, s.op), ` → ${nameIn(s.n, layers[0])}: ${time(slowest(s, 0))} per token${s.x ? ", a partial sum" : ""}`))));
     }
     out.push(h("h4", {}, "Why is it split so?"), h("p", { class: "small" }, h("code", {}, `tpc plan … --why '${nameIn(g.t.n, layers[0])}'`)));
-    return out;
+    return out.filter(Boolean);
   }
   const readersOf = (g, layer) => {
     const wanted = JSON.stringify(g.t.n);

@@ -53,6 +53,8 @@ function timeline() {
   if (!DATA.stretches.length) return null;
   const schedules = [schedule(0), schedule(1)];
   let b = 0;
+  // The stretches in the window, first and last, and their times.
+  let seen = [0, 0];
   let view = [0, 1];
   let marked = null;
   const usual = (() => {
@@ -69,33 +71,23 @@ function timeline() {
   const steps = h("div", { class: "steps" });
   const label = (st) => (st.l === null ? (st.from === 0 ? "before the layers" : "outside layers") : layerName(st.l));
 
-  function inView() {
-    const { stretches } = schedules[b];
-    const [t0, t1] = view;
-    const eps = (t1 - t0) * 0.02;
-    const all = stretches.map((_, i) => i).filter((i) => stretches[i].to > t0 + eps && stretches[i].from < t1 - eps);
-    return all.length ? all : [Math.max(0, stretches.findIndex((s) => s.to >= t0))];
-  }
+  const inView = () => Array.from({ length: seen[1] - seen[0] + 1 }, (_, i) => seen[0] + i);
   function show(first, last = first) {
     const { stretches } = schedules[b];
-    view = [stretches[first].from, stretches[last].to];
-    if (view[1] <= view[0]) view[1] = view[0] + 1e-6;
+    seen = [first, last];
+    view = [stretches[first].from, Math.max(stretches[last].to, stretches[first].from + 1e-6)];
     draw();
   }
   function move(by) {
-    const seen = inView();
     const n = schedules[b].stretches.length;
-    const width = seen.length;
+    const width = seen[1] - seen[0] + 1;
     const first = Math.max(0, Math.min(n - width, seen[0] + by * (width > 3 ? Math.ceil(width / 2) : 1)));
     show(first, first + width - 1);
   }
   function zoom(factor) {
-    const seen = inView();
     const n = schedules[b].stretches.length;
-    if (factor < 1 && seen.length === 1) return;
-    const width = Math.max(1, Math.min(n, Math.round(seen.length * factor + (factor > 1 ? 0.5 : 0))));
-    const middle = (seen[0] + seen.at(-1)) / 2;
-    const first = Math.max(0, Math.min(n - width, Math.round(middle - (width - 1) / 2)));
+    const width = Math.max(1, Math.min(n, Math.round((seen[1] - seen[0] + 1) * factor)));
+    const first = Math.max(0, Math.min(n - width, Math.round((seen[0] + seen[1] - width + 1) / 2)));
     show(first, first + width - 1);
   }
   const whole = () => show(0, schedules[b].stretches.length - 1);
@@ -130,7 +122,6 @@ function timeline() {
 
   function drawDetail() {
     const { stretches } = schedules[b];
-    const seen = inView();
     const [t0, t1] = view;
     const left = innerWidth < 720 ? 26 : 74;
     const width = widthOf(detail);
@@ -143,7 +134,8 @@ function timeline() {
       out.append(svg("rect", { x: left, y: top + i * pitch, width: width - left, height: pitch - 2, fill: "var(--track)", opacity: 0.6 }));
       if (pitch >= 11 || i % 4 === 0) out.append(svg("text", { x: left - 8, y: top + i * pitch + pitch / 2 + 3, "text-anchor": "end" }, left > 30 ? deviceName(d) : mark(d)));
     });
-    const coarse = sum(seen.map((i) => stretches[i].events.length)) > 260;
+    const inside = inView();
+    const coarse = sum(inside.map((i) => stretches[i].events.length)) > 260;
     const clip = (from, to) => [Math.max(left, x(from)), Math.min(width, x(to))];
     const add = (from, to, lane, rows, attributes, lines) => {
       const [a, z] = clip(from, to);
@@ -155,22 +147,22 @@ function timeline() {
     };
     const text = (a, z, lane, words, cls, fillWith) => {
       const room = Math.floor((z - a - 6) / 6.2);
-      if (room < 3 || pitch < 13) return;
+      if (room < Math.min(5, words.length) || pitch < 13) return;
       const t = words.length > room ? `${words.slice(0, room - 1)}…` : words;
       out.append(svg("text", { x: a + 4, y: top + lane * pitch + pitch / 2 + 3, class: cls, "pointer-events": "none", style: fillWith && { fill: fillWith } }, t));
     };
-    for (const i of seen) {
+    for (const i of inside) {
       const st = stretches[i];
       const [a, z] = clip(st.from, st.to);
       if (z - a > 46) out.append(svg("text", { x: (a + z) / 2, y: 12, "text-anchor": "middle" }, label(st)));
-      out.append(svg("line", { x1: a, x2: a, y1: 4, y2: height, stroke: "var(--line-2)" }));
+      if (z - a > 14) out.append(svg("line", { x1: a, x2: a, y1: 4, y2: height, stroke: "var(--line-2)" }));
       if (coarse) {
         // Too much to tell apart: per layer what a device works, then what moves.
         TIME_LANES.forEach((d, lane) => {
           const own = sum(st.events.filter((e) => e.spans && e.on.includes(lane)).map((e) => { const k = e.on.indexOf(lane); return e.spans[k][1] - e.spans[k][0]; }));
           add(st.from, st.from + own, lane, 1, { fill: colour(d) }, () => [`${label(st)}, ${deviceName(d)}`, `works ${time(own)} of ${time(st.to - st.from)}`]);
         });
-        if (st.collective + st.copy > 0) add(st.to - st.collective - st.copy, st.to, 0, TIME_LANES.length, { fill: "var(--transfer)", opacity: 0.9 }, () => [label(st), st.collective ? `collectives ${time(st.collective)}` : null, st.copy ? `copies ${time(st.copy)}` : null]);
+        if (st.collective + st.copy > 0) add(st.to - st.collective - st.copy, st.to, 0, DEVICES.length, { fill: "var(--transfer)", opacity: 0.9 }, () => [label(st), st.collective ? `collectives ${time(st.collective)}` : null, st.copy ? `copies ${time(st.copy)}` : null]);
         continue;
       }
       for (const e of st.events) {
@@ -224,10 +216,9 @@ function timeline() {
 
   function drawSteps() {
     const { stretches } = schedules[b];
-    const seen = inView();
-    const chosen = seen.map((i) => stretches[i]);
-    where.textContent = seen.length === 1 ? `${label(chosen[0])}, ${time(chosen[0].to - chosen[0].from)} from ${time(view[0])} on` : seen.length === stretches.length ? `whole batch, ${time(view[1])}` : `${label(chosen[0])} to ${label(chosen.at(-1))}, ${time(view[1] - view[0])}`;
-    steps.replaceChildren(seen.length <= 3 ? stepTable(chosen) : flowTable(chosen));
+    const chosen = inView().map((i) => stretches[i]);
+    where.textContent = chosen.length === 1 ? `${label(chosen[0])}, ${time(chosen[0].to - chosen[0].from)} from ${time(view[0])} on` : chosen.length === stretches.length ? `whole batch, ${time(view[1])}` : `${label(chosen[0])} to ${label(chosen.at(-1))}, ${time(view[1] - view[0])}`;
+    steps.replaceChildren(chosen.length <= 3 ? stepTable(chosen) : flowTable(chosen));
   }
   function stepTable(chosen) {
     const rows = chosen.flatMap((st) => st.events.map((e) => {
@@ -272,10 +263,9 @@ function timeline() {
     drawSteps();
   }
   const batches = ["One token", `A prompt batch of ${grouped(DATA.batches[1].tokens)}`].map((w, i) => h("button", { type: "button", "aria-pressed": String(i === 0), click: () => {
-    const seen = inView();
     b = i;
     batches.forEach((x, j) => x.setAttribute("aria-pressed", String(i === j)));
-    show(seen[0], seen.at(-1));
+    show(...seen);
   } }, w));
   const buttons = [["◀", "Layer before", () => move(-1)], ["▶", "Layer after", () => move(1)], ["−", "Zoom out", () => zoom(3)], ["+", "Zoom in", () => zoom(1 / 3)]].map(([w, words, f]) => h("button", { type: "button", "aria-label": words, title: words, click: f }, w));
   detail.addEventListener("keydown", (e) => {
