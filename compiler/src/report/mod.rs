@@ -1,7 +1,7 @@
 //! What a plan says: one set of numbers, rendered as a table, JSON or RON.
 
-mod drafts;
 mod dot;
+mod drafts;
 mod factors;
 mod html;
 mod kinds;
@@ -11,8 +11,8 @@ mod table;
 mod why;
 pub(crate) mod words;
 
-pub use drafts::{DraftBytes, DraftsReport};
 pub use dot::{LayerRange, render_dot};
+pub use drafts::{DraftBytes, DraftsReport};
 pub use factors::render_factors;
 pub use html::{page, refusal_page};
 pub(crate) use kinds::suffix;

@@ -4,11 +4,8 @@
 
 mod captures;
 mod contract;
-<<<<<<< HEAD
-mod drafts;
-=======
 mod dot;
->>>>>>> 33209fd (dump --format dot: graphs for Graphviz, with clusters per layer and place)
+mod drafts;
 mod eval;
 mod html;
 mod inspection;
