@@ -91,7 +91,7 @@ pub(super) struct PlacementArgs {
     #[arg(long, short = 'c', value_name = "N")]
     ctx_size: Option<u64>,
     /// Largest batch of tokens [-ub].
-    #[arg(long, default_value_t = 512, value_name = "N")]
+    #[arg(long, default_value_t = Placement::UBATCH, value_name = "N")]
     ubatch_size: u64,
     /// Number of sequences [-np].
     #[arg(long, default_value_t = 1, value_name = "N")]

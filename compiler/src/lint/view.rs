@@ -1,7 +1,9 @@
 //! What lints look at.
 
+use std::collections::BTreeSet;
+
 use tpc_ir::text::Printed;
-use tpc_ir::{Graph, Inst};
+use tpc_ir::{Graph, Inst, Op};
 
 use crate::arch::Lowered;
 use crate::capture::{Captured, Record};
@@ -91,6 +93,52 @@ impl Port<'_> {
         &self.captured.graph
     }
 
+    /// The owners of memory that some op reads; what a write goes to is not read by it.
+    pub fn read(&self) -> BTreeSet<usize> {
+        let ops = self.records.iter().filter(|r| !r.is_pure_view());
+        let roots = ops.flat_map(|r| {
+            let roots = r.src.iter().flatten().map(|&s| self.records[s].root);
+            roots.filter(|&root| !r.writes() || root != r.root)
+        });
+        roots.collect()
+    }
+
+    /// The owners of memory that some op writes to.
+    pub fn written(&self) -> BTreeSet<usize> {
+        let writes = self.records.iter().filter(|r| r.writes() && !r.is_empty());
+        writes.map(|r| r.root).collect()
+    }
+
+    /// The owners of memory that attention takes as masks.
+    pub fn masks(&self) -> BTreeSet<usize> {
+        let mask = |r: &Record| {
+            let operand = match r.op.as_str() {
+                "SOFT_MAX" => 1,
+                "FLASH_ATTN_EXT" => 3,
+                _ => return None,
+            };
+            let mask = &self.records[r.src.get(operand).copied().flatten()?];
+            // Behind a cast, too.
+            let owner = &self.records[mask.root];
+            let cast = matches!(owner.op.as_str(), "CPY" | "CONT" | "DUP");
+            let source = owner.src.first().copied().flatten().filter(|_| cast);
+            Some(source.map_or(mask.root, |s| self.records[s].root))
+        };
+        self.records.iter().filter_map(mask).collect()
+    }
+
+    /// What the first operand of a record comes from, behind views and these ops.
+    pub fn behind<'b>(&'b self, record: &'b Record, ops: &[&str]) -> Option<&'b Record> {
+        let mut at = record;
+        loop {
+            let source = &self.records[at.src.first().copied().flatten()?];
+            at = &self.records[source.root];
+            if !ops.contains(&at.op.as_str()) {
+                return Some(at);
+            }
+        }
+    }
+
     /// The last instruction that a record became.
     pub fn inst_of(&self, record: &Record) -> Option<Inst> {
         let lines = &self.captured.lines;
@@ -126,4 +174,16 @@ pub struct Plan<'a> {
     pub compiled: &'a Compiled,
     /// Its numbers.
     pub report: &'a PlanReport,
+}
+
+impl<'a> Plan<'a> {
+    /// The names of the tensors that the model uses.
+    pub fn tensors(&self) -> Vec<&'a str> {
+        let insts = self.compiled.model.graph.insts();
+        let names = insts.filter_map(|(_, i)| match &i.op {
+            Op::Weight(w) => Some(w.tensor.as_str()),
+            _ => None,
+        });
+        names.collect()
+    }
 }

@@ -84,6 +84,9 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// The largest batch where nobody says.
+    pub const UBATCH: u64 = 512;
+
     /// The plain placement on these devices: default topology, f16 caches, the model's context, batches of 512.
     pub fn on(devices: Vec<DeviceSpec>) -> Placement {
         Placement {
@@ -98,7 +101,7 @@ impl Placement {
             cache_type_k: DType::F16,
             cache_type_v: DType::F16,
             ctx_size: None,
-            ubatch_size: 512,
+            ubatch_size: Placement::UBATCH,
             parallel: 1,
             drafting: Drafting::None,
         }

@@ -124,6 +124,14 @@ fn single_us(planned: &Planned, request: &PlanRequest, batch: &Bindings) -> f64 
     work + 2.0 * link.latency_us + moved / link.bandwidth * 1e6
 }
 
+/// The time of all collectives of a batch, in microseconds.
+pub fn collectives_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
+    let each = sharded.insts().filter(|(_, i)| i.op.is_collective());
+    each.filter_map(|(inst, _)| transfer(sharded, request, inst, batch))
+        .map(|t| t.us)
+        .sum()
+}
+
 /// Collectives and copies. The inputs of a batch go out together and cost one latency.
 fn transfers_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
     let each = sharded

@@ -20,7 +20,7 @@ pub use choose::{Choice, choose};
 pub use cost::{
     Draws, Work, Workload, all_reduce_us, collective_us, copy_us, element_bytes, expected_max,
 };
-pub use estimate::{Estimate, estimate};
+pub use estimate::{Estimate, collectives_us, estimate};
 pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
 pub use ranges::{ChainCuts, chain, proportional};

@@ -1,6 +1,6 @@
 //! Placement options that place nothing.
 
-use tpc_ir::{CodeDoc, Op};
+use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
@@ -21,16 +21,7 @@ pub(in crate::lint) const LINT: Lint = Lint {
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let placement = plan.placement;
-    let names: Vec<&str> = plan
-        .compiled
-        .model
-        .graph
-        .insts()
-        .filter_map(|(_, i)| match &i.op {
-            Op::Weight(w) => Some(w.tensor.as_str()),
-            _ => None,
-        })
-        .collect();
+    let names = plan.tensors();
     for (o, &placed) in placement
         .overrides
         .iter()
