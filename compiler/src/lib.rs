@@ -12,6 +12,7 @@ pub mod diag;
 pub mod gguf;
 pub mod golden;
 pub mod lint;
+pub mod llama;
 pub mod peer;
 pub mod pipeline;
 pub mod placement;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Parser};
 use tpc_passes::plan::Topology;
 
 use super::output::Failure;
@@ -47,7 +47,7 @@ pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString>
 }
 
 /// How the model is divided.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub(super) struct PlacementArgs {
     /// A count, or a list such as `cpu,cpu` or `cuda:0,cuda:1` [default: 1].
     #[arg(long, value_name = "SPEC")]
@@ -104,7 +104,36 @@ pub(super) struct PlacementArgs {
     flash_attn: Option<String>,
 }
 
+/// The placement options by themselves.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+struct Only {
+    #[command(flatten)]
+    placement: PlacementArgs,
+}
+
 impl PlacementArgs {
+    /// The options that these words are.
+    pub(super) fn read(words: &[String]) -> Result<PlacementArgs, Failure> {
+        let words = normalise(words.iter().map(OsString::from));
+        let read = Only::try_parse_from(words).map_err(|e| Failure::usage(super::usage(&e)))?;
+        Ok(read.placement)
+    }
+
+    /// These options for the machine that `other` describes.
+    pub(super) fn on_machine_of(self, other: &PlacementArgs) -> PlacementArgs {
+        PlacementArgs {
+            devices: other.devices.clone(),
+            topology: other.topology.clone(),
+            ..self
+        }
+    }
+
+    /// Whether `--devices` is given.
+    pub(super) fn says_devices(&self) -> bool {
+        self.devices.is_some()
+    }
+
     /// What `--devices` says.
     pub(super) fn devices(&self) -> &str {
         self.devices.as_deref().unwrap_or("1")

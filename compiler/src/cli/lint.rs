@@ -9,12 +9,13 @@ use super::args::PlacementArgs;
 use super::explain::catalogue;
 use super::output::{self, Failure};
 use super::source::{SourceArgs, read_capture};
-use crate::arch::{self, Drafting, LowerOptions};
+use crate::arch::{self, Drafting, LowerOptions, Lowered};
 use crate::diag::Diagnostic;
 use crate::gguf::GgufFile;
 use crate::lint::format::{LintReport, Summary, github, sarif};
-use crate::lint::{File, Finding, Policy, Port, merged, of_file, of_port};
-use crate::placement::MAX_DEVICES;
+use crate::lint::{File, Finding, Line, Policy, Port, merged, of_file, of_line, of_port};
+use crate::llama::{CommandLine, Equivalent, devices_named};
+use crate::placement::{MAX_DEVICES, Placement};
 use crate::report::report;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -35,10 +36,10 @@ enum Target {
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A GGUF file, or any shard of one; a header without data suffices.
-    #[arg(required_unless_present = "graph", conflicts_with = "graph")]
+    #[arg(required_unless_present_any = ["graph", "command"], conflicts_with = "graph")]
     model: Option<PathBuf>,
     /// A captured ggml graph (JSON lines), instead of a model.
-    #[arg(long, value_name = "CAPTURE.jsonl")]
+    #[arg(long, value_name = "CAPTURE.jsonl", conflicts_with = "command")]
     graph: Option<PathBuf>,
     /// Hold the graph against the rules of another engine.
     #[arg(long, value_enum, value_name = "ENGINE")]
@@ -54,6 +55,73 @@ pub(super) struct Args {
     /// Leave out the findings with these codes. May be repeated.
     #[arg(long, value_name = "CODE")]
     allow: Vec<String>,
+    /// A command line of llama.cpp, environment variables before it included.
+    #[arg(last = true, value_name = "llama-server …")]
+    command: Vec<String>,
+}
+
+/// What is linted.
+struct Subject {
+    source: SourceArgs,
+    placement: PlacementArgs,
+    /// What `--devices` says, or the line.
+    devices: String,
+    line: Option<Engine>,
+}
+
+/// A command line of llama.cpp.
+struct Engine {
+    command: CommandLine,
+    /// The command that plans it.
+    equivalent: String,
+    /// Whether nothing says how many devices there are.
+    assumed: bool,
+}
+
+impl Subject {
+    fn of(args: &Args) -> Result<Subject, Failure> {
+        if args.command.is_empty() {
+            return Ok(Subject {
+                source: SourceArgs::new(args.model.clone(), args.graph.clone()),
+                placement: args.placement.clone(),
+                devices: args.placement.devices().to_owned(),
+                line: None,
+            });
+        }
+        if PlacementArgs::read(&[])?.on_machine_of(&args.placement) != args.placement {
+            let message = "placement options stand in the command line behind `--`";
+            let d = Diagnostic::error("TPC0400", "command line", message);
+            return Err(Failure::usage(
+                d.help("only --devices and --topology may stand before it"),
+            ));
+        }
+        let command = CommandLine::parse(&args.command).map_err(Failure::usage)?;
+        let named = args.model.as_ref().map(|m| m.display().to_string());
+        let Some(same) = Equivalent::of(&command, named) else {
+            let d = Diagnostic::error("TPC0400", "-m", "the line names no model file");
+            return Err(Failure::usage(d.help(
+                "-m MODEL.gguf; of a model that is fetched, the file: tpc lint MODEL.gguf -- llama-server -hf …",
+            )));
+        };
+        let placement = PlacementArgs::read(&same.options)?.on_machine_of(&args.placement);
+        let counted = devices_named(&command);
+        let assumed = !args.placement.says_devices() && counted.is_none();
+        let devices = if args.placement.says_devices() {
+            args.placement.devices().to_owned()
+        } else {
+            counted.unwrap_or(2).to_string()
+        };
+        Ok(Subject {
+            source: SourceArgs::new(Some(PathBuf::from(&same.model)), None),
+            placement,
+            line: Some(Engine {
+                equivalent: same.command(&devices),
+                command,
+                assumed,
+            }),
+            devices,
+        })
+    }
 }
 
 /// What was found, and for which numbers of devices.
@@ -83,21 +151,26 @@ fn device_lists(text: &str) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// What the file itself has, whatever the devices.
-fn of_source(args: &Args) -> Result<Vec<Diagnostic>, Failure> {
-    if let Some(path) = &args.graph {
-        let captured = read_capture(path)?;
-        let printed = text::print(&captured.graph);
-        let port = Port {
-            records: &captured.records,
-            captured: &captured,
-            printed: &printed,
-        };
-        let mut out = captured.notes.clone();
-        out.extend(of_port(&port));
-        return Ok(out);
+/// A model's file, and its graph if it has one.
+struct Opened {
+    file: GgufFile,
+    model: Option<Lowered>,
+}
+
+impl Opened {
+    fn view(&self) -> File<'_> {
+        File {
+            file: &self.file,
+            model: self.model.as_ref(),
+        }
     }
-    let path = args.model.clone().unwrap_or_default();
+}
+
+/// Opens the model of a subject, if it is one.
+fn open(subject: &Subject) -> Result<Option<Opened>, Failure> {
+    let Some(path) = subject.source.model() else {
+        return Ok(None);
+    };
     let file = GgufFile::open(path).map_err(|e| Failure::of(vec![e.into()]))?;
     let options = LowerOptions {
         cache_type_k: DType::F16,
@@ -105,34 +178,45 @@ fn of_source(args: &Args) -> Result<Vec<Diagnostic>, Failure> {
         n_ctx: 4096,
         drafting: Drafting::None,
     };
-    let lowered = arch::lower(file.header(), &options).ok();
-    Ok(of_file(&File {
-        file: &file,
-        model: lowered.as_ref(),
-    }))
+    // Why there is none, the plan says.
+    let model = arch::lower(file.header(), &options).ok();
+    Ok(Some(Opened { file, model }))
 }
 
-fn lint(args: &Args, found: &mut Found) -> Result<(), Failure> {
+/// What a capture has, whatever the devices.
+fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
+    let Some(path) = subject.source.graph() else {
+        return Ok(Vec::new());
+    };
+    let captured = read_capture(path)?;
+    let printed = text::print(&captured.graph);
+    let port = Port {
+        records: &captured.records,
+        captured: &captured,
+        printed: &printed,
+    };
+    let mut out = captured.notes.clone();
+    out.extend(of_port(&port));
+    Ok(out)
+}
+
+fn lint(args: &Args, subject: &Subject, found: &mut Found) -> Result<(), Failure> {
     if args.target.is_some() {
         let d = Diagnostic::error("TPC0401", "--target", "its rules are not known yet");
         return Err(Failure::usage(
             d.help("leave it out: the graph is held against tpc's own rules"),
         ));
     }
-    let source = SourceArgs::new(args.model.clone(), args.graph.clone());
-    found.findings = merged(of_source(args)?);
-    for devices in device_lists(args.placement.devices())? {
-        let mode = source.split_mode();
-        let placement = args.placement.placement_on(&devices, DType::F16, mode)?;
-        let n = placement.devices.len();
-        found.devices.push(n);
-        let of_plan = match source.compile(&placement) {
-            Ok(s) => report(&source.path(), &placement, &s.compiled).diagnostics,
-            // What concerns an option or the file concerns every plan.
-            Err(failure) if failure.status != 1 => return Err(failure),
-            Err(failure) => failure.diagnostics,
-        };
-        Finding::join(&mut found.findings, n, merged(of_plan));
+    let opened = open(subject)?;
+    let mut of_source = of_capture(subject)?;
+    of_source.extend(opened.iter().flat_map(|o| of_file(&o.view())));
+    found.findings = merged(of_source);
+    for devices in device_lists(&subject.devices)? {
+        let mode = subject.source.split_mode();
+        let placement = subject.placement.placement_on(&devices, DType::F16, mode)?;
+        found.devices.push(placement.devices.len());
+        let here = on_devices(subject, opened.as_ref(), &placement)?;
+        Finding::join(&mut found.findings, placement.devices.len(), merged(here));
     }
     if found.devices.len() == 1 {
         for f in &mut found.findings {
@@ -142,14 +226,38 @@ fn lint(args: &Args, found: &mut Found) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What a placement has, and what the other engine would do with it.
+fn on_devices(
+    subject: &Subject,
+    opened: Option<&Opened>,
+    placement: &Placement,
+) -> Result<Vec<Diagnostic>, Failure> {
+    let mut out = match subject.source.compile(placement) {
+        Ok(s) => report(&subject.source.path(), placement, &s.compiled).diagnostics,
+        // What concerns an option or the file concerns every plan.
+        Err(failure) if failure.status != 1 => return Err(failure),
+        Err(failure) => failure.diagnostics,
+    };
+    if let (Some(engine), Some(opened)) = (&subject.line, opened) {
+        out.extend(of_line(&Line {
+            command: &engine.command,
+            file: opened.view(),
+            placement,
+            equivalent: &engine.equivalent,
+            assumed: engine.assumed,
+        }));
+    }
+    Ok(out)
+}
+
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let codes = catalogue();
     let known: Vec<&str> = codes.iter().map(|c| c.code).collect();
     let policy = Policy::parse(&args.deny, &args.allow, &known).map_err(Failure::usage)?;
-    let source = SourceArgs::new(args.model.clone(), args.graph.clone());
-    let path = source.path();
+    let subject = Subject::of(args)?;
+    let path = subject.source.path();
     let mut found = Found::default();
-    let failed = lint(args, &mut found).err();
+    let failed = lint(args, &subject, &mut found).err();
     let mut findings = policy.apply(found.findings);
     let status = failed.as_ref().map(|f| f.status);
     if let Some(f) = failed {
@@ -157,9 +265,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         findings.extend(merged(f.diagnostics));
     }
     let summary = Summary::of(&findings);
+    let equivalent = subject.line.as_ref().map(|l| l.equivalent.as_str());
     match args.format {
         Format::Text if status.is_none() => {
-            output::result(&format!("{path}: {summary}\n"))?;
+            let same = equivalent.map_or_else(String::new, |e| format!("the same with tpc: {e}\n"));
+            output::result(&format!("{path}: {summary}\n{same}"))?;
         }
         Format::Text => {}
         Format::Json => {
@@ -170,7 +280,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 devices: &found.devices,
                 summary,
                 findings: &findings,
-                equivalent: None,
+                equivalent,
             };
             output::json(&report)?;
         }

@@ -54,6 +54,16 @@ impl SourceArgs {
         SourceArgs { model, graph }
     }
 
+    /// The model's file.
+    pub(super) fn model(&self) -> Option<&Path> {
+        self.model.as_deref()
+    }
+
+    /// The capture.
+    pub(super) fn graph(&self) -> Option<&Path> {
+        self.graph.as_deref()
+    }
+
     fn file(&self) -> PathBuf {
         self.model
             .clone()

@@ -8,6 +8,7 @@
 mod configs;
 mod files;
 pub mod format;
+mod lines;
 mod merge;
 mod plans;
 mod policy;
@@ -18,7 +19,7 @@ use tpc_ir::CodeDoc;
 
 pub use merge::{Finding, merged, numbers};
 pub use policy::Policy;
-pub use view::{File, Plan, Port};
+pub use view::{File, Line, Plan, Port};
 
 use crate::diag::Diagnostic;
 
@@ -63,6 +64,8 @@ pub enum Check {
     File(fn(&File<'_>, &mut Vec<Diagnostic>)),
     /// A captured graph.
     Port(fn(&Port<'_>, &mut Vec<Diagnostic>)),
+    /// A command line of llama.cpp.
+    Line(fn(&Line<'_>, &mut Vec<Diagnostic>)),
     /// A plan, and what was asked for.
     Plan(fn(&Plan<'_>, &mut Vec<Diagnostic>)),
 }
@@ -101,6 +104,10 @@ pub const TOPICS: &[Topic] = &[
     Topic {
         name: "plans",
         lints: plans::LINTS,
+    },
+    Topic {
+        name: "command lines of llama.cpp",
+        lints: lines::LINTS,
     },
 ];
 
@@ -142,6 +149,17 @@ pub fn of_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
     for lint in lints() {
         if let Check::Plan(check) = lint.check {
             check(plan, &mut out);
+        }
+    }
+    out
+}
+
+/// The findings in a command line of llama.cpp.
+pub fn of_line(line: &Line<'_>) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for lint in lints() {
+        if let Check::Line(check) = lint.check {
+            check(line, &mut out);
         }
     }
     out

@@ -9,6 +9,7 @@ use crate::arch::Lowered;
 use crate::capture::{Captured, Record};
 use crate::diag::{Diagnostic, Excerpt};
 use crate::gguf::{GgufFile, Header, MetaValue, TensorInfo};
+use crate::llama::CommandLine;
 use crate::pipeline::Compiled;
 use crate::placement::Placement;
 use crate::report::PlanReport;
@@ -185,5 +186,27 @@ impl<'a> Plan<'a> {
             _ => None,
         });
         names.collect()
+    }
+}
+
+/// A command line of llama.cpp for a model, as lints see it.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    /// The line.
+    pub command: &'a CommandLine,
+    /// The model's file.
+    pub file: File<'a>,
+    /// The same in tpc's terms.
+    pub placement: &'a Placement,
+    /// The command that plans it.
+    pub equivalent: &'a str,
+    /// Whether nothing says how many devices there are.
+    pub assumed: bool,
+}
+
+impl Line<'_> {
+    /// Whether tensors are to be split among several devices.
+    pub fn splits_tensors(&self) -> bool {
+        self.command.splits_tensors() && self.placement.devices.len() > 1
     }
 }

@@ -11,7 +11,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0703",
+        code: "TPC0643",
         title: "a cache that is written and not read",
         doc: "The graph stores keys, values or a state in a tensor that no op reads. Attention then sees the \
               tokens of the batch only, or another cache than the one that is filled.\n\
@@ -31,7 +31,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         }
         let name = port.name(owner);
         let message = format!("{name} is written by {} and read by nothing", r.op);
-        let d = Diagnostic::warning("TPC0703", name, message);
+        let d = Diagnostic::warning("TPC0643", name, message);
         let d = d.help("read the cache after it was written");
         out.push(port.at(r, "written here, and read nowhere", d));
     }

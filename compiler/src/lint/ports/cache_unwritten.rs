@@ -11,7 +11,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0704",
+        code: "TPC0644",
         title: "attention to a tensor that nothing writes",
         doc: "Attention reads its keys or values from a tensor that the graph does not compute and does not write: \
               a cache that stays as it was. The first token already attends to what happens to be in memory.\n\
@@ -36,7 +36,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
                     "the {what} of {} are {name}, which nothing writes",
                     port.name(r)
                 );
-                let d = Diagnostic::warning("TPC0704", name, message);
+                let d = Diagnostic::warning("TPC0644", name, message);
                 let d = d.help(format!(
                     "store the {what} of the batch before they are read"
                 ));

@@ -10,7 +10,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0700",
+        code: "TPC0640",
         title: "a result that nothing reads",
         doc: "An op is computed for every batch, and neither another op nor the caller reads what it makes. It is \
               not marked as an output either. Often it is the remains of a port, or the wrong tensor was passed \
@@ -37,7 +37,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     for r in others.iter().filter(|r| !r.is_output) {
         let name = port.name(r);
         let message = format!("nothing reads the result of {} ({name})", r.op);
-        let d = Diagnostic::warning("TPC0700", name, message)
+        let d = Diagnostic::warning("TPC0640", name, message)
             .help("pass its result on, mark it as an output, or leave the op out");
         out.push(port.at(r, "computed for nobody", d));
     }

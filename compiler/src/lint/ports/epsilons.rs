@@ -12,7 +12,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0708",
+        code: "TPC0648",
         title: "one norm with different epsilons",
         doc: "The norms of one name have different epsilons in different layers. Models have one per kind of norm; \
               a port that takes it from two keys, or writes a constant in one place, gives such a graph.\n\
@@ -51,7 +51,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             .map(|all| format!("{} in {} layers", all[0].float(0), all.len()))
             .collect();
         let message = format!("{op} of {stem}: the epsilon is {}", shown.join(", "));
-        let d = Diagnostic::warning("TPC0708", port.name(odd), message);
+        let d = Diagnostic::warning("TPC0648", port.name(odd), message);
         let d = d.help("the epsilon of the model's configuration in every layer");
         out.push(port.at(odd, "has another epsilon than most", d));
     }

@@ -9,7 +9,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0710",
+        code: "TPC0650",
         title: "a rotation of flattened heads",
         doc: "A square matrix is multiplied with heads that were reshaped to two dimensions, as for the rotation \
               of a quantised KV cache. tpc sees through this: heads stay split. Engines that know one split axis \
@@ -66,7 +66,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             "{} of [{d}, {h}, {tokens}] multiplies rows of {n}: heads and tokens are one axis there",
             port.name(r)
         );
-        let d = Diagnostic::note("TPC0710", port.name(r), message)
+        let d = Diagnostic::note("TPC0650", port.name(r), message)
             .help(format!("four dimensions keep the heads apart:\n{dims}"));
         out.push(port.at(r, "heads and tokens are merged before this", d));
     }

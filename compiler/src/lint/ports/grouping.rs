@@ -9,7 +9,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0718",
+        code: "TPC0658",
         title: "query heads that KV heads do not divide",
         doc: "Attention has a number of query heads that is no multiple of its KV heads: which KV head serves \
               which query is not defined. ggml aborts. Reshapes with the wrong head size give such numbers.\n\
@@ -30,7 +30,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         };
         if kv > 0 && !q.is_multiple_of(kv) {
             let message = format!("{} has {q} query heads and {kv} KV heads", port.name(r));
-            let d = Diagnostic::warning("TPC0718", port.name(r), message);
+            let d = Diagnostic::warning("TPC0658", port.name(r), message);
             let d = d.help("check the head sizes of the reshapes before attention");
             out.push(port.at(r, "groups that do not come out even", d));
         }

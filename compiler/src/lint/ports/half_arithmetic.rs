@@ -10,7 +10,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0711",
+        code: "TPC0651",
         title: "arithmetic in half precision",
         doc: "An op adds, multiplies or normalises in f16 or bf16. Activations of ggml's graphs are f32; in half \
               precision sums lose bits, the more so where several devices add their parts, and large activations \
@@ -31,7 +31,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         let half = matches!(r.dtype, DType::F16 | DType::Bf16);
         if half && ARITHMETIC.contains(&r.op.as_str()) {
             let message = format!("{} ({}) computes in {}", r.op, port.name(r), r.dtype.name());
-            let d = Diagnostic::warning("TPC0711", port.name(r), message);
+            let d = Diagnostic::warning("TPC0651", port.name(r), message);
             let d = d.help("compute in f32, and cast what is stored");
             out.push(port.at(r, "in half precision", d));
         }

@@ -10,7 +10,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0705",
+        code: "TPC0645",
         title: "a mask of a type that kernels do not take",
         doc: "`FLASH_ATTN_EXT` takes a mask in f16; `SOFT_MAX` one in f32 or f16. ggml checks this when the graph \
               is built or run, and aborts.\n\
@@ -42,7 +42,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             r.op,
             fine.join(" or ")
         );
-        let d = Diagnostic::warning("TPC0705", port.name(r), message);
+        let d = Diagnostic::warning("TPC0645", port.name(r), message);
         let d = d.help("cast the mask once, before the first layer");
         out.push(port.at(r, "takes the mask in another type", d));
     }

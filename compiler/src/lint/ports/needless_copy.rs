@@ -9,7 +9,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0702",
+        code: "TPC0642",
         title: "a copy of what is packed already",
         doc: "`CONT`, `CPY` or `DUP` copies a tensor to the same type and the same packed layout: nothing changes \
               but the time that it takes.\n\
@@ -34,7 +34,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
                 r.op,
                 port.name(source)
             );
-            let d = Diagnostic::note("TPC0702", port.name(r), message);
+            let d = Diagnostic::note("TPC0642", port.name(r), message);
             out.push(
                 d.help(format!("use {} itself", port.name(source)))
                     .line(r.line),

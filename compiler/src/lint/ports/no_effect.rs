@@ -9,7 +9,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0716",
+        code: "TPC0656",
         title: "an op without effect",
         doc: "A `SCALE` by 1, or a `REPEAT` to the same sizes, gives back its operand, and costs a pass over it.\n\
               Example: a factor of the metadata that is 1 for this model.\n\
@@ -29,7 +29,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         if idle {
             let of = source.map_or_else(String::new, |s| port.name(s));
             let message = format!("{} ({}) gives back {of}", r.op, port.name(r));
-            let d = Diagnostic::note("TPC0716", port.name(r), message);
+            let d = Diagnostic::note("TPC0656", port.name(r), message);
             out.push(port.at(r, "changes nothing", d.help(format!("use {of} itself"))));
         }
     }

@@ -9,7 +9,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0714",
+        code: "TPC0654",
         title: "attention to a cache without a mask",
         doc: "Attention reads keys from a cache and has no mask: each token also attends to cells that hold later \
               tokens, other sequences, or nothing yet.\n\
@@ -26,7 +26,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         let cached = operand(1).is_some_and(|k| written.contains(&k.root));
         if cached && operand(3).is_none() {
             let message = format!("{} attends to all cells of the cache", port.name(r));
-            let d = Diagnostic::warning("TPC0714", port.name(r), message);
+            let d = Diagnostic::warning("TPC0654", port.name(r), message);
             let d = d.help("pass the mask of the batch");
             out.push(port.at(r, "has no mask", d));
         }

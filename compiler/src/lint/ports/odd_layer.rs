@@ -14,7 +14,7 @@ use crate::report::words;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0709",
+        code: "TPC0649",
         title: "one layer is built unlike all others",
         doc: "All layers but one in the middle of the graph have the same ops in the same order. Models with \
               several kinds of layers repeat each kind, and special first or last layers are common; a single one \
@@ -66,7 +66,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         has(usual)
     );
     let d =
-        Diagnostic::warning("TPC0709", name, message).help("compare the layer with its neighbours");
+        Diagnostic::warning("TPC0649", name, message).help("compare the layer with its neighbours");
     let labels = [(inst, "the first op that differs".to_owned())];
     out.push(d.excerpt(Excerpt::of(port.printed, &labels)));
 }

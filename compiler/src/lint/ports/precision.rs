@@ -11,7 +11,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0706",
+        code: "TPC0646",
         title: "attention that may be accumulated in f16",
         doc: "An attention op, or the product of queries with cached keys in half precision, has ggml's default \
               precision: GPU kernels may then sum in f16, which overflows for some models and differs between back \
@@ -28,7 +28,7 @@ const F32: i32 = 10;
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     let mut tell = |r: &Record, call: &str| {
         let message = format!("{} ({}) may be accumulated in f16", r.op, port.name(r));
-        let d = Diagnostic::warning("TPC0706", port.name(r), message);
+        let d = Diagnostic::warning("TPC0646", port.name(r), message);
         let d = d.help(format!("{call}(…, GGML_PREC_F32)"));
         out.push(port.at(r, "of default precision", d));
     };

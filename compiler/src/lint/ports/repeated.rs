@@ -12,7 +12,7 @@ use crate::diag::Excerpt;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0701",
+        code: "TPC0641",
         title: "the same is computed twice",
         doc: "Two ops of the same kind, with the same parameters, read the same operands, and nothing changes \
               these in between: the second one makes what is there already. On devices that hold everything, it \
@@ -51,7 +51,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             port.name(r),
             port.name(first)
         );
-        let d = Diagnostic::note("TPC0701", port.name(r), message).line(r.line);
+        let d = Diagnostic::note("TPC0641", port.name(r), message).line(r.line);
         let labels = [(first, "here it is made"), (r, "and here again")];
         let labels = labels
             .iter()

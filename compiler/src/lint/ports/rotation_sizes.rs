@@ -10,7 +10,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0713",
+        code: "TPC0653",
         title: "a rotation that cannot be",
         doc: "The parameters of a `ROPE` contradict its operands: positions that are not i32, more rotated \
               elements than a head has, an odd number of them, or a base that is not above 0. ggml aborts, or \
@@ -39,7 +39,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             _ => continue,
         };
         let message = format!("{}: {fault}", port.name(r));
-        let d = Diagnostic::warning("TPC0713", port.name(r), message);
+        let d = Diagnostic::warning("TPC0653", port.name(r), message);
         let d = d.help("the rotation of the model's configuration: dimension, base, positions");
         out.push(port.at(r, "with these parameters", d));
     }

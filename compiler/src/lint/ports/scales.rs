@@ -12,7 +12,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0717",
+        code: "TPC0657",
         title: "one layer attends with another scale",
         doc: "The factor on the dot products is the same in all layers with heads of one size, but for a single \
               layer.\n\
@@ -45,7 +45,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             total - 1,
             usual[0].float(0)
         );
-        let d = Diagnostic::warning("TPC0717", port.name(odd[0]), message);
+        let d = Diagnostic::warning("TPC0657", port.name(odd[0]), message);
         let d = d.help(format!("{}, as in the other layers", usual[0].float(0)));
         out.push(port.at(odd[0], "with another scale", d));
     }

@@ -9,7 +9,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Tensor,
     doc: CodeDoc {
-        code: "TPC0712",
+        code: "TPC0652",
         title: "a tensor that the graph does not read",
         doc: "A weight or input of the capture is read by no op. The port loads it for nothing, or forgot an op: a \
               bias that is not added, a norm that is not applied.\n\
@@ -27,7 +27,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         if leaf && !read.contains(&i) && !written.contains(&i) {
             let name = port.name(r);
             let message = format!("no op reads {name}");
-            let d = Diagnostic::warning("TPC0712", name, message).line(r.line);
+            let d = Diagnostic::warning("TPC0652", name, message).line(r.line);
             out.push(d.help("use it, or leave it out"));
         }
     }

@@ -10,7 +10,7 @@ use crate::report::bytes;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Tensor,
     doc: CodeDoc {
-        code: "TPC0715",
+        code: "TPC0655",
         title: "a weight that is rearranged for every batch",
         doc: "A weight is copied, cast or transposed inside the graph, so once per batch: per token when decoding. \
               Weights do not change; this belongs into the conversion.\n\
@@ -38,7 +38,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             let size = r.dtype.bytes(r.elements()).unwrap_or(0);
             let name = port.name(weight);
             let message = format!("{name} is copied for every batch ({})", bytes(size));
-            let d = Diagnostic::warning("TPC0715", name, message);
+            let d = Diagnostic::warning("TPC0655", name, message);
             let d = d.help("store the weight in the form in which it is used");
             out.push(port.at(r, "the same each time", d));
         }

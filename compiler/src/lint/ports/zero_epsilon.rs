@@ -9,7 +9,7 @@ use crate::diag::Diagnostic;
 pub(in crate::lint) const LINT: Lint = Lint {
     names: Names::Op,
     doc: CodeDoc {
-        code: "TPC0707",
+        code: "TPC0647",
         title: "a norm without an epsilon",
         doc: "The epsilon of a norm is 0: a row of zeros is divided by zero, and NaNs spread through all that \
               follows. Rows of padding, and rows of devices that hold nothing of a sum, are zeros.\n\
@@ -30,7 +30,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         }
         let message = format!("{} ({}) has the epsilon {epsilon}", r.op, port.name(r));
-        let d = Diagnostic::warning("TPC0707", port.name(r), message);
+        let d = Diagnostic::warning("TPC0647", port.name(r), message);
         let d = d.help("the epsilon of the model's configuration, such as 1e-5");
         out.push(port.at(r, "divides zeros by zero", d));
     }

@@ -1,0 +1,34 @@
+//! Misspelt options.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Line, Lint, Names};
+use crate::arch::nearest::nearest;
+use crate::diag::Diagnostic;
+use crate::llama::FLAGS;
+
+/// The lint.
+pub(in crate::lint) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0913",
+        title: "an option that llama.cpp does not have",
+        doc: "No option of llama.cpp's programs is spelled so: they stop with an error. The message has the \
+              nearest one.\n\
+              Example: `--ctx-sise 4096`.\n\
+              Cure: the right spelling; `llama-server --help` lists the options.",
+    },
+    check: Check::Line(check),
+};
+
+fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
+    for word in &line.command.unknown {
+        let names = FLAGS.iter().flat_map(|f| f.names.iter().copied());
+        let help = match nearest(word, names) {
+            Some(near) => format!("did you mean {near}?"),
+            None => "check its spelling; `llama-server --help` lists the options".to_owned(),
+        };
+        let message = format!("{word} is no option of llama.cpp that is known");
+        out.push(Diagnostic::warning("TPC0913", word, message).help(help));
+    }
+}
