@@ -62,6 +62,16 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "Execution",
         "What can go wrong when programs are loaded or run. The exit status is 1.",
     ),
+    (
+        "TPC0600",
+        "Lints of model files",
+        "What `tpc lint` has to tell of a file, whatever the devices.",
+    ),
+    (
+        "TPC0640",
+        "Lints of captured graphs",
+        "What `tpc lint --graph` has to tell of a port, whatever the devices.",
+    ),
 ];
 
 fn repository() -> PathBuf {

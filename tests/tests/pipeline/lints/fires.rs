@@ -1,0 +1,86 @@
+//! What fires on the models and captures as they are: every line of the list is true of its file.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use tpc::arch::{LowerOptions, lower};
+use tpc::capture::read;
+use tpc::gguf::GgufFile;
+use tpc::lint::{File, Port, merged, of_file, of_port};
+use tpc_ir::{DType, text};
+use tpc_tests::{captures, data, goldens, headers};
+
+fn of_model(path: &Path) -> Vec<tpc::diag::Diagnostic> {
+    let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
+    let options = LowerOptions {
+        cache_type_k: DType::F16,
+        cache_type_v: DType::F16,
+        n_ctx: 256,
+    };
+    let model = lower(file.header(), &options).ok();
+    of_file(&File {
+        file: &file,
+        model: model.as_ref(),
+    })
+}
+
+fn of_graph(path: &Path) -> Vec<tpc::diag::Diagnostic> {
+    let text = std::fs::read_to_string(path).expect("the capture can be read");
+    let captured = read(&text, "port").unwrap_or_else(|e| panic!("{e}"));
+    let printed = text::print(&captured.graph);
+    of_port(&Port {
+        records: &captured.records,
+        captured: &captured,
+        printed: &printed,
+    })
+}
+
+/// The list is of all files that there are; those that a clone lacks are left out of the comparison.
+#[test]
+fn what_fires_on_files_and_captures_as_they_are() {
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    let models = goldens().into_iter().chain(headers());
+    let all = models.map(|p| (of_model(&p), p));
+    let all = all.chain(captures().into_iter().map(|p| (of_graph(&p), p)));
+    for (diagnostics, path) in all {
+        let name = path
+            .file_name()
+            .expect("a file")
+            .to_string_lossy()
+            .into_owned();
+        let mut line = String::new();
+        for f in merged(diagnostics) {
+            let d = &f.diagnostic;
+            let _ = write!(line, " {}:{}×{}", d.code, d.entity, f.count);
+        }
+        found.insert(name, line);
+    }
+    let path = data().join("lints.txt");
+    if std::env::var_os("TPC_BLESS").is_some_and(|v| v == "1") {
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        for line in kept.lines() {
+            let (name, rest) = line.split_once(':').expect("NAME: CODES");
+            found
+                .entry(name.to_owned())
+                .or_insert_with(|| rest.to_owned());
+        }
+        let firing = found.iter().filter(|(_, line)| !line.is_empty());
+        let text: String = firing
+            .map(|(name, line)| format!("{name}:{line}\n"))
+            .collect();
+        std::fs::write(path, text).expect("the list can be written");
+        return;
+    }
+    let expected = std::fs::read_to_string(path).expect("the list is there");
+    let expected: BTreeMap<&str, &str> =
+        expected.lines().filter_map(|l| l.split_once(':')).collect();
+    for (name, line) in &found {
+        let known = expected.get(name.as_str()).copied().unwrap_or_default();
+        assert_eq!(
+            line, known,
+            "{name}: rewrite the list with TPC_BLESS=1 if the finding is true"
+        );
+    }
+    assert!(found.len() >= 25, "{} files", found.len());
+}

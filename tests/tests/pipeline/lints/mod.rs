@@ -1,0 +1,106 @@
+//! Every lint fires where it should, and is silent where it should not.
+
+mod configs;
+mod files;
+mod fires;
+mod lines;
+mod plans;
+mod ports;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tpc::diag::{Diagnostic, Severity};
+use tpc::lint::{TOPICS, lints};
+
+/// Where a lint fires, and where, with little changed, it does not.
+pub(crate) struct Case {
+    code: &'static str,
+    fires: Box<dyn Fn() -> Vec<Diagnostic>>,
+    silent: Box<dyn Fn() -> Vec<Diagnostic>>,
+}
+
+impl Case {
+    pub(crate) fn new(
+        code: &'static str,
+        fires: impl Fn() -> Vec<Diagnostic> + 'static,
+        silent: impl Fn() -> Vec<Diagnostic> + 'static,
+    ) -> Case {
+        Case {
+            code,
+            fires: Box::new(fires),
+            silent: Box::new(silent),
+        }
+    }
+}
+
+pub(crate) fn codes(found: &[Diagnostic]) -> Vec<&'static str> {
+    let mut out: Vec<&str> = found.iter().map(|d| d.code).collect();
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+#[test]
+fn every_lint_fires_and_is_silent() {
+    let all = [
+        files::cases(),
+        ports::cases(),
+        configs::cases(),
+        plans::cases(),
+        lines::cases(),
+    ];
+    let mut cases: BTreeMap<&str, Vec<Case>> = BTreeMap::new();
+    for case in all.into_iter().flatten() {
+        cases.entry(case.code).or_default().push(case);
+    }
+    let mut wrong = Vec::new();
+    for lint in lints() {
+        let code = lint.doc.code;
+        let Some(of_lint) = cases.remove(code) else {
+            wrong.push(format!("{code} has no case"));
+            continue;
+        };
+        for case in of_lint {
+            let found = (case.fires)();
+            let Some(d) = found.iter().find(|d| d.code == code) else {
+                wrong.push(format!("{code} does not fire: {:?}", codes(&found)));
+                continue;
+            };
+            if d.help.is_none() && d.severity != Severity::Note && code != "TPC0301" {
+                wrong.push(format!("{code} has no cure: {}", d.message));
+            }
+            let found = (case.silent)();
+            if let Some(d) = found.iter().find(|d| d.code == code) {
+                wrong.push(format!("{code} fires where it should not: {}", d.message));
+            }
+        }
+    }
+    wrong.extend(cases.keys().map(|code| format!("{code} is no lint")));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_lint_is_documented() {
+    let mut seen = BTreeSet::new();
+    for lint in lints() {
+        let doc = &lint.doc;
+        let number = doc.code.strip_prefix("TPC").expect("codes begin with TPC");
+        assert!(
+            number.len() == 4 && number.parse::<u32>().is_ok(),
+            "{}",
+            doc.code
+        );
+        assert!(seen.insert(doc.code), "{} is of two lints", doc.code);
+        assert!(doc.doc.contains("Cure: "), "{} has no cure", doc.code);
+        assert!(
+            doc.doc.ends_with('.') && !doc.title.ends_with('.'),
+            "{}",
+            doc.code
+        );
+    }
+    assert!(seen.len() >= 40, "{} lints", seen.len());
+    assert!(
+        TOPICS.iter().all(|t| t.lints.len() > 5),
+        "every topic has lints"
+    );
+}
