@@ -45,6 +45,7 @@ pub struct Diagnostic {
 /// A part of a graph's text, with what to see there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
+    name: &'static str,
     text: Arc<str>,
     /// Lines before it.
     before: usize,
@@ -52,8 +53,8 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The lines of these instructions of a printed graph.
-    pub fn of(printed: &Printed, labels: &[(Inst, String)]) -> Excerpt {
+    /// The lines of these instructions of a printed graph; `stage` is what `tpc dump` calls it.
+    pub fn of(stage: &'static str, printed: &Printed, labels: &[(Inst, String)]) -> Excerpt {
         let span = |inst: Inst| printed.spans.get(Entity::Inst(inst)).unwrap_or_default();
         let spans = labels.iter().map(|(i, _)| span(*i));
         // What is shown around the labels is enough; the rest of a large graph need not be kept.
@@ -72,6 +73,7 @@ impl Excerpt {
             })
             .collect();
         Excerpt {
+            name: stage,
             text: printed.text[before..after].into(),
             before: printed.text[..before].lines().count(),
             labels,
@@ -98,7 +100,7 @@ impl SourceCode for Excerpt {
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let found = self.text.read_span(span, before, after)?;
         Ok(Box::new(MietteSpanContents::new_named(
-            "model.tpir".to_owned(),
+            format!("{}.tpir", self.name),
             found.data(),
             *found.span(),
             found.line() + self.before,

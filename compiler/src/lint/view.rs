@@ -151,7 +151,11 @@ impl Port<'_> {
     pub fn at(&self, record: &Record, label: &str, d: Diagnostic) -> Diagnostic {
         let d = d.line(record.line);
         match self.inst_of(record) {
-            Some(inst) => d.excerpt(Excerpt::of(self.printed, &[(inst, label.to_owned())])),
+            Some(inst) => d.excerpt(Excerpt::of(
+                "model",
+                self.printed,
+                &[(inst, label.to_owned())],
+            )),
             None => d,
         }
     }

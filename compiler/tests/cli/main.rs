@@ -10,6 +10,8 @@ mod eval;
 mod html;
 mod inspection;
 mod lint;
+mod lint_lines;
+mod lint_mistakes;
 mod options;
 mod output;
 mod support;

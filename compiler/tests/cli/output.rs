@@ -8,7 +8,7 @@ use super::support::{Ran, SMALL, Scratch, TPC, path, plan, tpc};
 
 #[test]
 fn results_go_to_standard_output_and_diagnostics_to_standard_error() {
-    let fine = plan("llama-3.1-8b", "--devices 2 -sm tensor");
+    let fine = plan("llama-3.1-8b", "--devices 2 -sm tensor -c 8192");
     assert_eq!((fine.status, fine.stderr.as_str()), (0, ""));
     assert!(fine.stdout.contains("32 layers"), "{}", fine.stdout);
     let warned = plan(SMALL, "--devices 12 -sm tensor");

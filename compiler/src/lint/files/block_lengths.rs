@@ -23,8 +23,11 @@ pub(in crate::lint) const LINT: Lint = Lint {
     check: Check::File(check),
 };
 
+/// By block length, the layers that have it, with their types.
+type Lengths = BTreeMap<u64, Vec<(u32, &'static str)>>;
+
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
-    let mut roles: BTreeMap<&str, BTreeMap<u64, Vec<(u32, &'static str)>>> = BTreeMap::new();
+    let mut roles: BTreeMap<&str, Lengths> = BTreeMap::new();
     for t in file.header().tensors() {
         let block = t.dtype.block_len();
         if let Some((layer, rest)) = super::block(&t.name).filter(|_| block > 1) {

@@ -21,10 +21,14 @@ pub(in crate::lint) const LINT: Lint = Lint {
     check: Check::Line(check),
 };
 
+/// Options of tpc that are not llama.cpp's.
+const OWN: [&str; 5] = ["--devices", "--topology", "--format", "--deny", "--allow"];
+
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
     for word in &line.command.unknown {
         let names = FLAGS.iter().flat_map(|f| f.names.iter().copied());
         let help = match nearest(word, names) {
+            _ if OWN.contains(&word.as_str()) => format!("tpc's {word} stands before `--`"),
             Some(near) => format!("did you mean {near}?"),
             None => "check its spelling; `llama-server --help` lists the options".to_owned(),
         };

@@ -1,10 +1,10 @@
 //! Ops whose operands and results must be whole because they cut a factor.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::{CodeDoc, Inst, text};
 use tpc_passes::factors::{cut_reshape, through};
 
 use super::{Check, Lint, Names, Plan};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Excerpt};
 use crate::report::words;
 
 /// The lint.
@@ -24,6 +24,11 @@ pub(in crate::lint) const LINT: Lint = Lint {
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let planned = &plan.compiled.planned;
     let (graph, factors) = (&planned.graph, &planned.factors);
+    let printed = (!factors.opaque.is_empty()).then(|| text::print(graph));
+    let shown = |d: Diagnostic, inst: Inst, label: String| match &printed {
+        Some(printed) => d.excerpt(Excerpt::of("placed", printed, &[(inst, label)])),
+        None => d,
+    };
     for (inst, cut) in &factors.opaque {
         let data = graph.inst(*inst);
         let name = data
@@ -32,7 +37,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             .map_or_else(String::new, |&v| words::name(graph, v));
         let Some(found) = cut_reshape(graph, factors, *inst) else {
             let message = format!("`{}` {cut}", data.op.name());
-            out.push(Diagnostic::warning("TPC0304", name, message));
+            let warning = Diagnostic::warning("TPC0304", name, message);
+            out.push(shown(warning, *inst, "whole on every device".to_owned()));
             continue;
         };
         let at = through(&planned.analysis, found.factor);
@@ -47,11 +53,18 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             found.at,
         );
         let warning = Diagnostic::warning("TPC0304", name, message);
+        let label = format!("cuts the factor of {}", factors.space.size(found.factor));
+        let warning = shown(warning, *inst, label);
         out.push(match &found.instead {
-            Some(dims) => warning.help(format!(
-                "reshape to {}: its axes end where the factors do",
-                words::sizes(dims)
-            )),
+            Some(dims) => {
+                let dtype = graph.value(data.results[0]).ty.dtype;
+                let (result, operand) = (data.results[0], data.operands[0]);
+                let sizes = words::sizes(dims);
+                warning.help(format!(
+                    "reshape to {sizes}: its axes end where the factors do\n{result}: {}{sizes} = reshape {operand} {{dims = {sizes}}}",
+                    dtype.name()
+                ))
+            }
             None => warning,
         });
     }

@@ -68,5 +68,5 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     let d =
         Diagnostic::warning("TPC0649", name, message).help("compare the layer with its neighbours");
     let labels = [(inst, "the first op that differs".to_owned())];
-    out.push(d.excerpt(Excerpt::of(port.printed, &labels)));
+    out.push(d.excerpt(Excerpt::of("model", port.printed, &labels)));
 }

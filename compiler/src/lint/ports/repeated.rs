@@ -58,6 +58,6 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             .filter_map(|(r, text)| Some((port.inst_of(r)?, (*text).to_owned())));
         let labels: Vec<_> = labels.collect();
         let d = d.help(format!("use {} in both places", port.name(first)));
-        out.push(d.excerpt(Excerpt::of(port.printed, &labels)));
+        out.push(d.excerpt(Excerpt::of("model", port.printed, &labels)));
     }
 }
