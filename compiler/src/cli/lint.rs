@@ -9,11 +9,11 @@ use super::args::PlacementArgs;
 use super::explain::catalogue;
 use super::output::{self, Failure};
 use super::source::{SourceArgs, read_capture};
-use crate::arch::{self, Drafting, LowerOptions, Lowered};
+use crate::arch::Lowered;
 use crate::diag::Diagnostic;
 use crate::gguf::GgufFile;
 use crate::lint::format::{LintReport, Summary, github, sarif};
-use crate::lint::{File, Finding, Line, Policy, Port, merged, of_file, of_line, of_port};
+use crate::lint::{File, Finding, Line, Policy, Port, graph_of, merged, of_file, of_line, of_port};
 use crate::llama::{CommandLine, Equivalent, devices_named};
 use crate::placement::{MAX_DEVICES, Placement};
 use crate::report::report;
@@ -172,14 +172,8 @@ fn open(subject: &Subject) -> Result<Option<Opened>, Failure> {
         return Ok(None);
     };
     let file = GgufFile::open(path).map_err(|e| Failure::of(vec![e.into()]))?;
-    let options = LowerOptions {
-        cache_type_k: DType::F16,
-        cache_type_v: DType::F16,
-        n_ctx: 4096,
-        drafting: Drafting::None,
-    };
     // Why there is none, the plan says.
-    let model = arch::lower(file.header(), &options).ok();
+    let model = graph_of(&file);
     Ok(Some(Opened { file, model }))
 }
 

@@ -19,7 +19,7 @@ use tpc_ir::CodeDoc;
 
 pub use merge::{Finding, merged, numbers};
 pub use policy::Policy;
-pub use view::{File, Line, Plan, Port};
+pub use view::{File, Line, Plan, Port, graph_of};
 
 use crate::diag::Diagnostic;
 

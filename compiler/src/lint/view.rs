@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use tpc_ir::text::Printed;
-use tpc_ir::{Graph, Inst, Op};
+use tpc_ir::{DType, Graph, Inst, Op};
 
-use crate::arch::Lowered;
+use crate::arch::{self, Drafting, LowerOptions, Lowered};
 use crate::capture::{Captured, Record};
 use crate::diag::{Diagnostic, Excerpt};
 use crate::gguf::{GgufFile, Header, MetaValue, TensorInfo};
@@ -21,6 +21,17 @@ pub struct File<'a> {
     pub file: &'a GgufFile,
     /// Its graph, where its architecture is known and its tensors make a model.
     pub model: Option<&'a Lowered>,
+}
+
+/// The graph of a file as its lints see it: of the model alone, with plain caches; `None` where there is none.
+pub fn graph_of(file: &GgufFile) -> Option<Lowered> {
+    let options = LowerOptions {
+        cache_type_k: DType::F16,
+        cache_type_v: DType::F16,
+        n_ctx: 4096,
+        drafting: Drafting::None,
+    };
+    arch::lower(file.header(), &options).ok()
 }
 
 impl<'a> File<'a> {

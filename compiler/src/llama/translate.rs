@@ -99,6 +99,10 @@ impl Equivalent {
         if line.is_off(Meaning::KvOffload) {
             put("-nkvo", "");
         }
+        let drafts = line.value(Meaning::Speculation).unwrap_or_default();
+        if drafts.split(',').any(|kind| kind == "draft-mtp") {
+            put("--spec-type", "draft-mtp");
+        }
         // 0 is the model's context, and so is no option; -1 slots are chosen by the server.
         if let Some(n) = line.count(Meaning::Context).filter(|&n| n > 0) {
             put("-c", &n.to_string());

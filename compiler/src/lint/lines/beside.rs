@@ -30,8 +30,10 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
         Meaning::Adapter,
     ] {
         for given in line.command.all(meaning) {
-            // Drafts from the text itself take no memory to speak of.
-            if given.value == "none" || given.value.starts_with("ngram") {
+            // Drafts from the text itself take no memory to speak of; blocks of the model's own file are planned.
+            let planned =
+                |kind: &str| kind == "none" || kind == "draft-mtp" || kind.starts_with("ngram");
+            if meaning == Meaning::Speculation && given.value.split(',').all(planned) {
                 continue;
             }
             let size = std::fs::metadata(&given.value).ok().map(|m| bytes(m.len()));

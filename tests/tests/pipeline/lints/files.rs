@@ -4,13 +4,15 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tpc::arch::{LowerOptions, lower};
 use tpc::diag::Diagnostic;
 use tpc::gguf::{Endianness, GgufFile, GgufWriter, MetaValue, StrList};
-use tpc::lint::{File, of_file};
+use tpc::lint::{File, graph_of, of_file};
+use tpc::placement::{Placement, parse_devices};
+use tpc::report::report;
 use tpc_ir::DType;
 use tpc_tests::data;
 
+use super::super::support::plan;
 use super::Case;
 
 /// What a file consists of.
@@ -81,12 +83,7 @@ impl Parts {
 fn findings(parts: &Parts) -> Vec<Diagnostic> {
     let path = parts.write();
     let file = GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
-    let options = LowerOptions {
-        cache_type_k: DType::F16,
-        cache_type_v: DType::F16,
-        n_ctx: 256,
-    };
-    let model = lower(file.header(), &options).ok();
+    let model = graph_of(&file);
     let found = of_file(&File {
         file: &file,
         model: model.as_ref(),
@@ -94,6 +91,18 @@ fn findings(parts: &Parts) -> Vec<Diagnostic> {
     drop(file);
     let _ = std::fs::remove_file(path);
     found
+}
+
+/// The findings of a plan of the small Llama, the last of whose blocks drafts tokens or not.
+fn planned(drafts: u32) -> Vec<Diagnostic> {
+    let mut parts = Parts::of(LLAMA);
+    parts.set("llama.nextn_predict_layers", drafts);
+    let path = parts.write();
+    let placement = Placement::on(parse_devices("2").expect("a count"));
+    let (file, compiled) = plan(&path, &placement).expect("it is planned");
+    drop(file);
+    let _ = std::fs::remove_file(path);
+    report("x", &placement, &compiled).diagnostics
 }
 
 const LLAMA: &str = "llama-dense-q4_k_m.gguf";
@@ -119,7 +128,7 @@ pub(super) fn cases() -> Vec<Case> {
     };
     vec![
         case("TPC0600", |p| {
-            p.tensor("blk.0.foo.weight", DType::F32, &[32])
+            p.tensor("blk.0.foo.weight", DType::F32, &[32]);
         }),
         // Tensors of a block that is not counted are told once.
         near(
@@ -128,9 +137,22 @@ pub(super) fn cases() -> Vec<Case> {
             |p| p.tensor("blk.2.foo.weight", DType::F32, &[32]),
         ),
         case("TPC0601", |p| {
-            p.tensor("blk.2.foo.weight", DType::F32, &[32])
+            p.tensor("blk.2.foo.weight", DType::F32, &[32]);
         }),
-        case("TPC0602", |p| p.set("llama.nextn_predict_layers", 1_u32)),
+        Case::new(
+            "TPC0602",
+            || {
+                let mut parts = Parts::of("qwen35-dense-q4_k_m.gguf");
+                parts.tensor("blk.0.ssm_in.weight", DType::F32, &[32]);
+                findings(&parts)
+            },
+            || {
+                let mut parts = Parts::of(LLAMA);
+                parts.set("llama.nextn_predict_layers", 1_u32);
+                findings(&parts)
+            },
+        ),
+        Case::new("TPC0330", || planned(1), || planned(0)),
         case("TPC0603", |p| {
             let tokens: StrList = ["a", "b"].into_iter().collect();
             p.set("tokenizer.ggml.tokens", tokens);
@@ -141,7 +163,7 @@ pub(super) fn cases() -> Vec<Case> {
             |p| p.set("tokenizer.ggml.eos_token_id", 127_u32),
         ),
         case("TPC0605", |p| {
-            p.set("tokenizer.ggml.token_type", vec![1_i32; 3])
+            p.set("tokenizer.ggml.token_type", vec![1_i32; 3]);
         }),
         near("TPC0606", |p| scaling(p, 64, 2.0), |p| scaling(p, 64, 4.0)),
         near(
@@ -182,7 +204,7 @@ pub(super) fn cases() -> Vec<Case> {
             |p| p.tensor("blk.0.ffn_gate_inp.weight", DType::F32, &[256, 8]),
         ),
         case("TPC0614", |p| {
-            p.tensor("blk.0.attn_norm.weight", DType::F16, &[256])
+            p.tensor("blk.0.attn_norm.weight", DType::F16, &[256]);
         }),
         case("TPC0615", |p| {
             p.bytes("blk.0.attn_norm.weight")[..4].copy_from_slice(&f32::NAN.to_le_bytes());
@@ -195,7 +217,7 @@ pub(super) fn cases() -> Vec<Case> {
         ),
         case("TPC0618", |p| p.set("general.quantization_version", 1_u32)),
         case("TPC0618", |p| {
-            p.pairs.retain(|(k, _)| k != "general.quantization_version")
+            p.pairs.retain(|(k, _)| k != "general.quantization_version");
         }),
         case("TPC0619", |p| p.endianness = Endianness::Big),
         near(

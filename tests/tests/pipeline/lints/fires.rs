@@ -4,21 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use tpc::arch::{LowerOptions, lower};
 use tpc::capture::read;
 use tpc::gguf::GgufFile;
-use tpc::lint::{File, Port, merged, of_file, of_port};
-use tpc_ir::{DType, text};
+use tpc::lint::{File, Port, graph_of, merged, of_file, of_port};
+use tpc_ir::text;
 use tpc_tests::{captures, data, goldens, headers};
 
 fn of_model(path: &Path) -> Vec<tpc::diag::Diagnostic> {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
-    let options = LowerOptions {
-        cache_type_k: DType::F16,
-        cache_type_v: DType::F16,
-        n_ctx: 256,
-    };
-    let model = lower(file.header(), &options).ok();
+    let model = graph_of(&file);
     of_file(&File {
         file: &file,
         model: model.as_ref(),

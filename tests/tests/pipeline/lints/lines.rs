@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use tpc::arch::{LowerOptions, lower};
 use tpc::diag::Diagnostic;
 use tpc::gguf::GgufFile;
-use tpc::lint::{File, Line, of_line};
+use tpc::lint::{File, Line, graph_of, of_line};
 use tpc::llama::CommandLine;
 use tpc::llama::{Meaning, devices_named};
 use tpc::placement::{Placement, parse_cache_type, parse_devices, parse_overrides};
@@ -30,12 +29,7 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let command = CommandLine::parse(&words).unwrap_or_else(|d| panic!("{d}"));
     let file = GgufFile::open(model(name)).unwrap_or_else(|e| panic!("{e}"));
-    let options = LowerOptions {
-        cache_type_k: DType::F16,
-        cache_type_v: DType::F16,
-        n_ctx: 256,
-    };
-    let lowered = lower(file.header(), &options).ok();
+    let lowered = graph_of(&file);
     let mut placement = Placement::on(parse_devices(&devices.to_string()).expect("devices"));
     let given: Vec<String> = command
         .all(Meaning::Override)

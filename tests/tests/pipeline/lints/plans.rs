@@ -183,7 +183,7 @@ pub(super) fn cases() -> Vec<Case> {
             "TPC0309",
             || {
                 findings("llama-3.1-8b", "2", |p| {
-                    p.tensor_split = Some(vec![99.0, 1.0])
+                    p.tensor_split = Some(vec![99.0, 1.0]);
                 })
             },
             large,
