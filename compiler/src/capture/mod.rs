@@ -28,10 +28,12 @@ mod ops;
 mod rebuild;
 mod record;
 mod symbols;
+mod write;
 
 pub use codes::CODES;
 pub use error::CaptureError;
 pub use record::{Layout, Tensor as Record, packed, parse as records};
+pub use write::write;
 
 use std::collections::BTreeSet;
 

@@ -49,7 +49,7 @@ pub struct Tensor {
     /// Sizes, strides and offset.
     pub layout: Layout,
     /// ggml's `op_params`, trailing zeros left out.
-    params: Vec<i32>,
+    pub(crate) params: Vec<i32>,
     /// What it is computed from.
     pub src: Vec<Option<usize>>,
     /// The tensor that owns the memory; itself when it is no view.

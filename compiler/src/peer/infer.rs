@@ -1,5 +1,7 @@
 //! Propagation: the state of every tensor, in the order of computation, up to the first op that is refused.
 
+use std::collections::BTreeMap;
+
 use tpc_ir::DType;
 
 use super::refusal::{Class, Outcome};
@@ -96,6 +98,8 @@ pub struct Finding {
 pub struct Inference {
     /// The state of every record; none behind a refusal.
     pub states: Vec<State>,
+    /// The state of every leaf, also behind a refusal.
+    pub leaves: BTreeMap<usize, State>,
     /// Whether the record is computed on the host.
     pub on_host: Vec<bool>,
     /// What goes wrong, in order. At most one aborts, and it is the last.
@@ -150,6 +154,7 @@ fn is_kv(name: &str) -> bool {
 pub fn infer(records: &[Record], setup: &Setup) -> Inference {
     let mut out = Inference {
         states: Vec::with_capacity(records.len()),
+        leaves: BTreeMap::new(),
         on_host: Vec::with_capacity(records.len()),
         findings: Vec::new(),
     };
@@ -159,15 +164,25 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
     }
     let proportions = Proportions::new(setup.devices, &setup.proportions);
     let weights = Weights::new(records, proportions);
-    for (i, t) in records.iter().enumerate() {
+    for i in 0..records.len() {
         let host = on_host(records, setup, &out.on_host, i);
         out.on_host.push(host);
+        if is_leaf(&records[i]) {
+            let state = if host {
+                State::Mirrored
+            } else {
+                weights.state(i)
+            };
+            out.leaves.insert(i, state);
+        }
+    }
+    for (i, t) in records.iter().enumerate() {
+        let host = out.on_host[i];
         // The host has what it computes whole, and what it reads of the devices is fetched.
         let state = if host {
             Ok(State::Mirrored)
-        } else if t.op == "NONE" && !t.is_view {
-            let state = weights.state(i);
-            blocks(t, &state, setup).map(|()| state)
+        } else if let Some(state) = out.leaves.get(&i) {
+            blocks(t, state, setup).map(|()| state.clone())
         } else {
             op(records, &out, i)
         };
@@ -175,7 +190,7 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
             Ok(state) => {
                 out.states.push(state);
                 if !host {
-                    let found = silent::findings(records, &out.states, i);
+                    let found = silent::findings(&call(records, &out.states, i));
                     out.findings
                         .extend(found.into_iter().map(|(class, why)| Finding {
                             class,
@@ -195,6 +210,10 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
         }
     }
     out
+}
+
+fn is_leaf(t: &Record) -> bool {
+    t.op == "NONE" && !t.is_view
 }
 
 fn op(records: &[Record], so_far: &Inference, i: usize) -> rules::Outcome {
@@ -222,6 +241,10 @@ pub(super) fn call<'a>(records: &'a [Record], states: &'a [State], i: usize) -> 
         nb: t.layout.nb,
         dtype: t.dtype,
         params: t.params(),
+        offset: t.src.first().copied().flatten().map_or(0, |s| {
+            let from = records[s].layout.offset;
+            t.layout.offset.saturating_sub(from)
+        }),
         src: t.src.iter().map(source).collect(),
     }
 }
@@ -238,7 +261,7 @@ fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool
     }
     let held = |&s: &usize| {
         let t = &records[s];
-        t.op == "NONE" && !t.is_view && setup.on_host.contains(&t.name)
+        is_leaf(t) && setup.on_host.contains(&t.name)
     };
     t.src.iter().flatten().any(held)
 }
@@ -256,6 +279,7 @@ fn blocks(t: &Record, state: &State, setup: &Setup) -> Result<(), rules::Rejecti
         nb: t.layout.nb,
         dtype,
         params: &[],
+        offset: 0,
         src: Vec::new(),
     };
     state.split().map_or(Ok(()), |s| rules::check(&call, s))

@@ -11,6 +11,7 @@
 //! Nothing here plans for tpc, and nothing of tpc's own rules is used: the engine is seen as it is, on the graph as it
 //! sees it, with its strides and views.
 
+pub mod cure;
 mod infer;
 mod layers;
 mod refusal;

@@ -1,18 +1,14 @@
 //! What the engine computes, but not what the graph says.
 
 use super::refusal::Class;
-use super::states::{Split, State};
-use crate::capture::Record;
+use super::rules::Call;
+use super::states::Split;
 
-/// What is silently wrong about a record whose state, like those of all before, is known.
-pub(super) fn findings(records: &[Record], states: &[State], i: usize) -> Vec<(Class, String)> {
-    let t = &records[i];
-    let state = |k: usize| {
-        let s = t.src.get(k).copied().flatten()?;
-        states[s].seen().split()
-    };
+/// What is silently wrong about a call that the rules take.
+pub(super) fn findings(t: &Call<'_>) -> Vec<(Class, String)> {
+    let state = |k: usize| t.seen(k).split();
     let mut out = Vec::new();
-    match t.op.as_str() {
+    match t.op {
         "FLASH_ATTN_EXT" => {
             let Some(q) = state(0) else { return out };
             if t.float(1) > 0.0 {
@@ -21,7 +17,7 @@ pub(super) fn findings(records: &[Record], states: &[State], i: usize) -> Vec<(C
                     format!("the slopes of ALiBi are those of each device's own heads ({q})"),
                 ));
             }
-            let n_kv = t.src[1].map_or(1, |k| records[k].ne()[2]);
+            let n_kv = t.src.get(1).copied().flatten().map_or(1, |k| k.ne[2]);
             if state(1).is_none() && n_kv > 1 {
                 out.push((
                     Class::MirroredKeys,
@@ -29,12 +25,12 @@ pub(super) fn findings(records: &[Record], states: &[State], i: usize) -> Vec<(C
                 ));
             }
         }
-        "VIEW" => out.extend(state(0).and_then(|s| cut(records, i, s))),
+        "VIEW" => out.extend(state(0).and_then(|s| cut(t, s))),
         "ROPE" | "ROPE_BACK" if state(0).is_some_and(|s| s.axis == 0) => out.push((
             Class::Order,
             "each device rotates its part of a row as if it were a row".to_owned(),
         )),
-        "REPEAT" => out.extend(state(0).and_then(|s| repeated(records, i, s))),
+        "REPEAT" => out.extend(state(0).and_then(|s| repeated(t, s))),
         op if super::rules::is_gated(op) && t.src.iter().flatten().count() == 1 => {
             out.extend(state(0).and_then(halves));
         }
@@ -44,25 +40,22 @@ pub(super) fn findings(records: &[Record], states: &[State], i: usize) -> Vec<(C
 }
 
 /// A view of a part of the split axis that does not begin and end where segments do.
-fn cut(records: &[Record], i: usize, s: &Split) -> Option<(Class, String)> {
-    let t = &records[i];
-    let from = &records[t.src[0]?];
-    if t.elements() == from.elements() {
+fn cut(t: &Call<'_>, s: &Split) -> Option<(Class, String)> {
+    let from = t.src.first().copied().flatten()?;
+    let elements = |ne: [u64; 4]| ne.iter().product::<u64>();
+    if elements(t.ne) == elements(from.ne) {
         return None;
     }
-    let stride = from.layout.nb[s.axis].max(1);
-    let above = from.layout.nb.get(s.axis + 1).copied();
-    let start = t.layout.offset.saturating_sub(from.layout.offset) / stride;
-    let start = start % from.ne()[s.axis].max(1);
+    let stride = from.nb[s.axis].max(1);
+    let above = from.nb.get(s.axis + 1).copied();
+    let start = t.offset / stride % from.ne[s.axis].max(1);
     // The outermost axis of the view that steps along the split one: so many periods of so many indices.
     let along = (0..4).filter(|&axis| {
-        let (n, nb) = (t.layout.ne[axis], t.layout.nb[axis]);
+        let (n, nb) = (t.ne[axis], t.nb[axis]);
         n > 1 && nb >= stride && above.is_none_or(|above| nb < above)
     });
-    let outermost = along.max_by_key(|&axis| t.layout.nb[axis]);
-    let (period, n) = outermost.map_or((1, 1), |axis| {
-        (t.layout.nb[axis] / stride, t.layout.ne[axis])
-    });
+    let outermost = along.max_by_key(|&axis| t.nb[axis]);
+    let (period, n) = outermost.map_or((1, 1), |axis| (t.nb[axis] / stride, t.ne[axis]));
     let from = start - start % period;
     let to = from + n * period;
     let bounds = s.bounds();
@@ -75,10 +68,9 @@ fn cut(records: &[Record], i: usize, s: &Split) -> Option<(Class, String)> {
     Some((Class::Order, why))
 }
 
-fn repeated(records: &[Record], i: usize, s: &Split) -> Option<(Class, String)> {
-    let t = &records[i];
-    let from = &records[t.src[0]?];
-    (t.ne()[s.axis] != from.ne()[s.axis]).then(|| {
+fn repeated(t: &Call<'_>, s: &Split) -> Option<(Class, String)> {
+    let from = t.src.first().copied().flatten()?;
+    (t.ne[s.axis] != from.ne[s.axis]).then(|| {
         (
             Class::Order,
             format!("each device repeats its own part of {s}"),

@@ -42,6 +42,8 @@ pub(super) struct Call<'a> {
     pub(in crate::peer) dtype: DType,
     /// ggml's `op_params`.
     pub(in crate::peer) params: &'a [i32],
+    /// Of a view, bytes from where its source starts.
+    pub(in crate::peer) offset: u64,
     /// Sources by position.
     pub(in crate::peer) src: Vec<Option<Source<'a>>>,
 }
@@ -147,7 +149,7 @@ fn reject<T>(class: Class, why: impl Into<String>) -> Result<T, Rejection> {
 
 impl<'a> Call<'a> {
     /// What an op of this rule sees of its source `i`; absent ones are mirrored.
-    fn seen(&self, i: usize) -> &'a State {
+    pub(super) fn seen(&self, i: usize) -> &'a State {
         match self.src.get(i).copied().flatten() {
             Some(s) => s.state.seen(),
             None => &State::Mirrored,
@@ -159,6 +161,11 @@ impl<'a> Call<'a> {
             Some(s) => Ok(s),
             None => reject(Class::States, format!("source {i} is missing")),
         }
+    }
+
+    /// A parameter as a number.
+    pub(super) fn float(&self, i: usize) -> f32 {
+        f32::from_bits(self.int(i).cast_unsigned())
     }
 
     /// A parameter as an integer.

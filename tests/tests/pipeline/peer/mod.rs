@@ -1,4 +1,6 @@
 //! The rules of the engine that graphs are ported to: its verdicts against those that were observed, and the equivalents
 //! that are found of what it refuses.
 
+mod cures;
+mod forms;
 mod verdicts;
