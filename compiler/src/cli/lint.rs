@@ -8,6 +8,7 @@ use tpc_ir::{DType, text};
 use super::args::PlacementArgs;
 use super::explain::catalogue;
 use super::output::{self, Failure};
+use super::ported;
 use super::source::{SourceArgs, read_capture};
 use crate::arch::Lowered;
 use crate::diag::Diagnostic;
@@ -42,8 +43,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "CAPTURE.jsonl", conflicts_with = "command")]
     graph: Option<PathBuf>,
     /// Hold the graph against the rules of another engine.
-    #[arg(long, value_enum, value_name = "ENGINE")]
+    #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "command")]
     target: Option<Target>,
+    /// With --target: the architecture of the graph, which the engine may refuse by name.
+    #[arg(long, value_name = "NAME", requires = "target")]
+    architecture: Option<String>,
     #[command(flatten)]
     placement: PlacementArgs,
     /// Output format.
@@ -195,22 +199,28 @@ fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
 }
 
 fn lint(args: &Args, subject: &Subject, found: &mut Found) -> Result<(), Failure> {
-    if args.target.is_some() {
-        let d = Diagnostic::error("TPC0401", "--target", "its rules are not known yet");
-        return Err(Failure::usage(
-            d.help("leave it out: the graph is held against tpc's own rules"),
-        ));
+    // Another engine's rules take the place of tpc's.
+    let opened = match args.target {
+        Some(Target::GgmlMeta) => None,
+        None => open(subject)?,
+    };
+    if args.target.is_none() {
+        let mut of_source = of_capture(subject)?;
+        of_source.extend(opened.iter().flat_map(|o| of_file(&o.view())));
+        found.findings = merged(of_source);
     }
-    let opened = open(subject)?;
-    let mut of_source = of_capture(subject)?;
-    of_source.extend(opened.iter().flat_map(|o| of_file(&o.view())));
-    found.findings = merged(of_source);
     for devices in device_lists(&subject.devices)? {
         let mode = subject.source.split_mode();
         let placement = subject.placement.placement_on(&devices, DType::F16, mode)?;
         found.devices.push(placement.devices.len());
-        let here = on_devices(subject, opened.as_ref(), &placement)?;
-        Finding::join(&mut found.findings, placement.devices.len(), merged(here));
+        let here = match args.target {
+            Some(Target::GgmlMeta) => {
+                let architecture = args.architecture.as_deref();
+                ported::findings(subject.source.graph(), architecture, &placement)?
+            }
+            None => merged(on_devices(subject, opened.as_ref(), &placement)?),
+        };
+        Finding::join(&mut found.findings, placement.devices.len(), here);
     }
     if found.devices.len() == 1 {
         for f in &mut found.findings {

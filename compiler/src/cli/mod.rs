@@ -8,6 +8,7 @@ mod inspect;
 mod lint;
 mod output;
 mod plan;
+mod ported;
 mod source;
 mod synth;
 

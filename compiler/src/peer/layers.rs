@@ -43,6 +43,11 @@ pub(super) fn cache(name: &str) -> Option<(&str, usize)> {
     Some((kind, number.parse().ok()?))
 }
 
+/// Whether a weight belongs to the experts of one of the first layers, so many of them.
+pub fn is_expert_of(name: &str, layers: u64) -> bool {
+    block(name).is_some_and(|(n, rest)| (n as u64) < layers && rest.contains("_exps"))
+}
+
 /// The heads of each layer.
 pub(super) struct Layers {
     heads: BTreeMap<usize, Heads>,

@@ -7,6 +7,7 @@
 //! 1. `weights` gives the leaves their states;
 //! 2. `rules` is the table of ops, `infer` follows the graph with it to the first op that is refused, `silent` tells
 //!    what is computed, but wrongly;
+//! 3. `cure` searches, by equality saturation, for an equivalent graph that is taken; `report` says it all.
 //!
 //! Nothing here plans for tpc, and nothing of tpc's own rules is used: the engine is seen as it is, on the graph as it
 //! sees it, with its strides and views.
@@ -15,12 +16,15 @@ pub mod cure;
 mod infer;
 mod layers;
 mod refusal;
+mod report;
 mod rules;
 mod silent;
 mod states;
 mod weights;
 
 pub use infer::{Finding, Inference, MAX_DEVICES, REFUSED, Setup, infer};
+pub use layers::is_expert_of;
 pub use refusal::{CODES, Class, Outcome};
+pub use report::diagnose;
 pub use rules::{RULES, Rule};
 pub use states::{MAX_SEGMENTS, Segment, Split, State};

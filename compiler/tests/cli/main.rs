@@ -12,6 +12,7 @@ mod inspection;
 mod lint;
 mod lint_lines;
 mod lint_mistakes;
+mod lint_ported;
 mod options;
 mod output;
 mod support;

@@ -76,7 +76,8 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "TPC0700",
         "The rules of llama.cpp's tensor split",
-        "Why that engine would refuse a captured graph, or compute it wrongly.",
+        "What `lint --target ggml-meta` finds: why that engine would refuse a captured graph or compute it wrongly, and the \
+         equivalents that it takes. See [its rules](ggml-meta.md).",
     ),
     (
         "TPC0800",

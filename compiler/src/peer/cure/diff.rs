@@ -4,22 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::capture::Record;
 
-/// The lines that go and those that come, in order. `number` says which old record a new one stands for.
-pub(super) fn diff(old: &[Record], new: &[Record], number: &[Option<usize>]) -> String {
-    let named = |i: usize| match number[i] {
-        Some(old) => format!("%{}", old + 1),
-        None => {
-            let before = number[..i].iter().filter(|o| o.is_none()).count();
-            format!("%new{}", before + 1)
-        }
-    };
-    let before = (0..old.len()).map(|i| {
-        line(&old[i], &format!("%{}", i + 1), old, |s| {
-            format!("%{}", s + 1)
-        })
-    });
-    let after = (0..new.len()).map(|i| line(&new[i], &named(i), new, named));
-    let (before, after): (Vec<String>, Vec<String>) = (before.collect(), after.collect());
+/// The lines that go and those that come, in order. Tensors are numbered by lines of the capture; what is on none is new.
+pub(super) fn diff(old: &[Record], new: &[Record]) -> String {
+    let before = lines(old);
+    let after = lines(new);
     let there: BTreeSet<&String> = before.iter().collect();
     let stays: BTreeSet<&String> = after.iter().collect();
     let mut out = String::new();
@@ -30,6 +18,21 @@ pub(super) fn diff(old: &[Record], new: &[Record], number: &[Option<usize>]) -> 
         out.push_str(&format!("+ {come}\n"));
     }
     out
+}
+
+/// Every record as a line.
+fn lines(all: &[Record]) -> Vec<String> {
+    let mut added = 0;
+    let mut named = |t: &Record| match t.line {
+        0 => {
+            added += 1;
+            format!("%new{added}")
+        }
+        line => format!("%{line}"),
+    };
+    let names: Vec<String> = all.iter().map(&mut named).collect();
+    let of = |i: usize| line(&all[i], &names[i], all, |s| names[s].clone());
+    (0..all.len()).map(of).collect()
 }
 
 fn line(t: &Record, number: &str, all: &[Record], source: impl Fn(usize) -> String) -> String {
@@ -46,12 +49,16 @@ fn line(t: &Record, number: &str, all: &[Record], source: impl Fn(usize) -> Stri
     while ne.len() > 1 && ne.last().is_some_and(|n| n == "1") {
         ne.pop();
     }
-    format!(
-        "{number} = {}({})  {} [{}]  {}",
+    let mut out = format!(
+        "{number} = {}({})  {} [{}]",
         t.op,
         sources.join(", "),
         t.dtype,
-        ne.join(", "),
-        t.name
-    )
+        ne.join(", ")
+    );
+    if !t.name.is_empty() {
+        out.push_str("  ");
+        out.push_str(&t.name);
+    }
+    out
 }

@@ -10,13 +10,12 @@ use super::analysis::{Terms, moved};
 use super::language::{Four, Node, Op};
 use super::window::{Window, is_kept};
 use crate::capture::{Layout, Record, packed};
+use crate::peer::rules::{self, Call, Source};
 
 /// A graph with a stretch replaced.
 pub(super) struct Spliced {
     pub(super) records: Vec<Record>,
-    /// Per record of the new graph, the old one that it is.
-    pub(super) origin: Vec<Option<usize>>,
-    /// Per record of the new graph, the old one with its value, whose number it keeps.
+    /// Per record of the new graph, the old one that it is or stands for: they have one value, and one line.
     pub(super) number: Vec<Option<usize>>,
     /// Per old record, the new one.
     pub(super) place: Vec<Option<usize>>,
@@ -51,7 +50,6 @@ pub(super) fn splice(
         originals,
         out: Spliced {
             records: Vec::with_capacity(old.len()),
-            origin: Vec::new(),
             number: Vec::new(),
             place: vec![None; old.len()],
         },
@@ -80,7 +78,7 @@ pub(super) fn splice(
         }
         if let Some(held) = roots.get(&i) {
             let at = e.emit(held)?;
-            e.out.place[i] = Some(at);
+            e.out.place[i] = Some(e.through(i, held, at));
             if old[i].writes() {
                 *e.versions.entry(old[i].root).or_insert(0) += 1;
             }
@@ -108,14 +106,13 @@ impl Emit<'_> {
         choice.is_some_and(|c| self.originals.get(&c.node) == Some(&i))
     }
 
-    fn push(&mut self, mut t: Record, origin: Option<usize>, number: Option<usize>) -> usize {
+    fn push(&mut self, mut t: Record, number: Option<usize>) -> usize {
         let at = self.out.records.len();
-        t.line = at + 1;
+        t.line = number.map_or(0, |i| self.old[i].line);
         if !t.is_view {
             t.root = at;
         }
         self.out.records.push(t);
-        self.out.origin.push(origin);
         self.out.number.push(number);
         at
     }
@@ -133,7 +130,7 @@ impl Emit<'_> {
                 _ => self.out.place[t.root]?,
             };
         }
-        let at = self.push(t, Some(i), Some(i));
+        let at = self.push(t, Some(i));
         self.out.place[i] = Some(at);
         Some(at)
     }
@@ -156,6 +153,7 @@ impl Emit<'_> {
                 let children = choice.children.clone();
                 let origin = self.originals.get(&choice.node).copied();
                 let src: Option<Vec<usize>> = children.iter().map(|c| self.emit(c)).collect();
+                let src = self.by_views(origin, &children, src?);
                 let number = origin.or_else(|| self.equal(held));
                 let name = self.name(&choice.node, number);
                 let facts = &self.window.terms[held.0].data;
@@ -164,7 +162,7 @@ impl Emit<'_> {
                     nb: held.1.nb,
                     dtype: facts.dtype,
                 };
-                let mut t = record(&op, &name, shape, &src?, &self.out.records)?;
+                let mut t = record(&op, &name, shape, &src, &self.out.records)?;
                 if let Op::Effect { record, .. } = op {
                     let old = &self.old[record];
                     t.is_view = true;
@@ -177,16 +175,8 @@ impl Emit<'_> {
                     t.params.clone_from(&self.old[i].params);
                     t.is_output = self.old[i].is_output;
                 }
-                // It is the old one only where it reads the old ones.
-                let same = origin.filter(|&i| {
-                    let places = self.old[i]
-                        .src
-                        .iter()
-                        .map(|s| s.and_then(|s| self.out.place[s]));
-                    places.eq(t.src.iter().copied())
-                });
-                let at = self.push(t, same, number);
-                if let Some(i) = origin {
+                let at = self.push(t, number);
+                if let Some(i) = number {
                     self.out.place[i].get_or_insert(at);
                 }
                 at
@@ -194,6 +184,88 @@ impl Emit<'_> {
         };
         self.made.insert(held.clone(), at);
         Some(at)
+    }
+
+    /// The sources of an old record, through the views by which it had them.
+    fn by_views(&mut self, origin: Option<usize>, held: &[Held], src: Vec<usize>) -> Vec<usize> {
+        let Some(i) = origin else { return src };
+        let old: Vec<usize> = self.old[i].src.iter().flatten().copied().collect();
+        let pairs = old.into_iter().zip(held).zip(src);
+        pairs.map(|((s, h), at)| self.through(s, h, at)).collect()
+    }
+
+    /// The old record `i` again, where it is a view of views of what is at `at` and the engine takes all of them, so that
+    /// lines stay that need not change; else `at`.
+    fn through(&mut self, i: usize, held: &Held, at: usize) -> usize {
+        let Some(chain) = self.chain(i, held, at) else {
+            return at;
+        };
+        let mut at = at;
+        for i in chain {
+            let there = self.out.place[i];
+            if let Some(there) = there
+                && self.out.records[there].src.first() == Some(&Some(at))
+            {
+                at = there;
+                continue;
+            }
+            let mut t = self.old[i].clone();
+            let from = t
+                .src
+                .first()
+                .copied()
+                .flatten()
+                .map_or(0, |s| self.old[s].layout.offset);
+            let x = &self.out.records[at];
+            t.src = vec![Some(at)];
+            t.root = x.root;
+            t.layout.offset = x.layout.offset + t.layout.offset.saturating_sub(from);
+            at = self.push(t, Some(i));
+            self.out.place[i] = Some(at);
+        }
+        at
+    }
+
+    /// The views from what is at `at` to the old record `i`, when they end in the same form.
+    fn chain(&self, i: usize, held: &Held, at: usize) -> Option<Vec<usize>> {
+        let mut chain = Vec::new();
+        let mut top = i;
+        while self.out.place[top] != Some(at) {
+            if !self.old[top].is_pure_view() || !self.window.range.contains(&top) {
+                return None;
+            }
+            chain.push(top);
+            top = self.old[top].src.first().copied().flatten()?;
+        }
+        chain.reverse();
+        let same =
+            |a: &Record, b: &Record| a.layout.ne == b.layout.ne && a.layout.nb == b.layout.nb;
+        if !same(&self.old[top], &self.out.records[at]) {
+            return None;
+        }
+        let mut state = held.1.state.clone();
+        for &i in &chain {
+            let (t, from) = (&self.old[i], &self.old[self.old[i].src[0]?]);
+            let call = Call {
+                op: &t.op,
+                ne: t.ne(),
+                nb: t.layout.nb,
+                dtype: t.dtype,
+                params: t.params(),
+                offset: t.layout.offset.saturating_sub(from.layout.offset),
+                src: vec![Some(Source {
+                    ne: from.ne(),
+                    nb: from.layout.nb,
+                    dtype: from.dtype,
+                    state: &state,
+                })],
+            };
+            let next = rules::apply(&call).ok()?;
+            state = next;
+        }
+        // A view of a pending sum sees it reduced.
+        let ends = state == *held.1.state.seen() || chain.is_empty();
+        (ends && self.old[i].layout.nb == held.1.nb).then_some(chain)
     }
 
     /// An old record with the value of a term, of the same strides, that nothing stands for yet.

@@ -27,8 +27,11 @@ pub(super) struct Choices(BTreeMap<Held, Choice>);
 
 const MAX_ROUNDS: usize = 200;
 
-/// What a term costs by itself. Views cost least, terms that are not the capture's a little more than those that are, and
-/// a pending sum is a reduction.
+/// What it costs that a line of the capture changes: more than the views that could be spared.
+const CHANGE: u64 = 8;
+
+/// What a term costs by itself. Views cost least, terms that are not the capture's more than those that are,
+/// and a pending sum is a reduction.
 fn price(terms: &Terms, node: &Node, form: &Form, is_new: bool) -> u64 {
     let facts = |id: Id| &terms[id].data;
     let work = |ne: [u64; 4]| 8 + ne.iter().product::<u64>();
@@ -46,7 +49,7 @@ fn price(terms: &Terms, node: &Node, form: &Form, is_new: bool) -> u64 {
         State::Partial => 4 * work(terms_ne(terms, node)),
         _ => 0,
     };
-    4 * (own + reduced) + u64::from(is_new)
+    own + reduced + if is_new { CHANGE } else { 0 }
 }
 
 fn terms_ne(terms: &Terms, node: &Node) -> [u64; 4] {

@@ -23,7 +23,7 @@ pub use witness::witness;
 
 use std::collections::BTreeMap;
 
-use super::infer::{Inference, Setup, infer};
+use super::infer::{Finding, Inference, Setup, infer};
 use crate::capture::Record;
 use emit::Spliced;
 use extract::{Choices, Held};
@@ -33,8 +33,10 @@ use window::Window;
 /// A change that makes the engine take an op that it refused.
 #[derive(Clone, Debug)]
 pub struct Cure {
-    /// The op, by record of the graph before this change.
-    pub record: usize,
+    /// What was refused.
+    pub finding: Finding,
+    /// The op that was.
+    pub record: Record,
     /// The lines that go and come.
     pub diff: String,
     /// How the search went.
@@ -70,7 +72,7 @@ pub fn cure(
         inference: infer(records, setup),
         failed: None,
     };
-    while let Some(at) = out.inference.refused().and_then(|f| f.record) {
+    while let Some((at, finding)) = refused(&out.inference) {
         let mut last = None;
         let mut found = None;
         for reach in STRETCHES {
@@ -91,14 +93,21 @@ pub fn cure(
             break;
         };
         out.cures.push(Cure {
-            record: at,
-            diff: diff::diff(&out.records, &s.records, &s.number),
+            record: out.records[at].clone(),
+            finding,
+            diff: diff::diff(&out.records, &s.records),
             search,
         });
         out.records = s.records;
         out.inference = inference;
     }
     out
+}
+
+/// The record that is refused.
+fn refused(inference: &Inference) -> Option<(usize, Finding)> {
+    let finding = inference.refused()?;
+    Some((finding.record?, finding.clone()))
 }
 
 /// Looks for an equivalent of the records around one.

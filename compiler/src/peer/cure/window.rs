@@ -149,13 +149,6 @@ impl Window {
         let whole = t.elements() == from.elements();
         if whole && t.ne() == from.ne() && t.layout.nb == from.layout.nb {
             // Another name of the same.
-            self.original.push((
-                i,
-                Node {
-                    op: Op::Reshape(t.ne()),
-                    children: vec![x],
-                },
-            ));
             return x;
         }
         let op = if whole && tight(t) && tight(from) {
@@ -216,7 +209,7 @@ fn slices(t: &Record, from: &Record, offset: u64) -> Option<Vec<(usize, u64, u64
         if n == 1 && len == 1 {
             continue;
         }
-        let start = if nb == 0 { 0 } else { (left / nb).min(n) };
+        let start = left.checked_div(nb).unwrap_or(0).min(n);
         left -= start * nb;
         if start + len > n || (axis == 0 && from.dtype.block_len() > 1 && len != n) {
             return None;

@@ -41,7 +41,7 @@ fn weights(graph: &Graph) -> MemoryWeights {
 }
 
 /// The results of a capture, on random numbers that depend on names only.
-fn run(records: &[Record]) -> BTreeMap<String, Vec<f64>> {
+pub(super) fn run(records: &[Record]) -> BTreeMap<String, Vec<f64>> {
     let text = capture::write(records);
     let read = capture::read(&text, "form").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let opaque = read.notes.iter().find(|n| n.code != "TPC0193");
@@ -70,7 +70,7 @@ fn run(records: &[Record]) -> BTreeMap<String, Vec<f64>> {
     out.iter().map(|(n, t)| (n.clone(), reals(t))).collect()
 }
 
-fn is_close(a: &[f64], b: &[f64]) -> bool {
+pub(super) fn is_close(a: &[f64], b: &[f64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9)
 }
 

@@ -37,16 +37,9 @@ fn bits(x: f32) -> i64 {
 }
 
 impl Port {
-    fn line(
-        &mut self,
-        name: &str,
-        op: &str,
-        dtype: &str,
-        s: Shape,
-        src: &[T],
-        params: &[i64],
-        flags: u8,
-    ) -> T {
+    /// A record: its name, op and element type, its memory, its sources.
+    fn line(&mut self, what: [&str; 3], s: Shape, src: &[T], params: &[i64], flags: u8) -> T {
+        let [name, op, dtype] = what;
         let id = self.tensors.len();
         let view = if s.root == id { -1 } else { s.root as i64 };
         let _ = writeln!(
@@ -70,18 +63,18 @@ impl Port {
 
     fn weight(&mut self, name: &str, ne: [u64; 4]) -> T {
         let s = self.own(ne);
-        self.line(name, "NONE", "f32", s, &[], &[], 0)
+        self.line([name, "NONE", "f32"], s, &[], &[], 0)
     }
 
     fn input(&mut self, name: &str, dtype: &str, ne: [u64; 4]) -> T {
         let s = self.own(ne);
-        self.line(name, "NONE", dtype, s, &[], &[], 1)
+        self.line([name, "NONE", dtype], s, &[], &[], 1)
     }
 
     fn op(&mut self, op: &str, ne: [u64; 4], src: &[T], params: &[i64]) -> T {
         let s = self.own(ne);
         let name = format!("{}-{}", op.to_lowercase(), self.tensors.len());
-        self.line(&name, op, "f32", s, src, params, 0)
+        self.line([&name, op, "f32"], s, src, params, 0)
     }
 
     fn view(
@@ -102,7 +95,7 @@ impl Port {
             offset,
         };
         let name = format!("{}-{}", op.to_lowercase(), self.tensors.len());
-        self.line(&name, op, "f32", s, &[x], params, 0)
+        self.line([&name, op, "f32"], s, &[x], params, 0)
     }
 
     fn reshape(&mut self, x: T, ne: [u64; 4]) -> T {

@@ -1,6 +1,8 @@
 //! The rules of the engine that graphs are ported to: its verdicts against those that were observed, and the equivalents
 //! that are found of what it refuses.
 
+mod book;
 mod cures;
 mod forms;
+mod models;
 mod verdicts;
