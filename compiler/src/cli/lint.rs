@@ -193,7 +193,10 @@ fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
         captured: &captured,
         printed: &printed,
     };
-    let mut out = captured.notes.clone();
+    let notes = captured.notes.iter();
+    let mut out: Vec<Diagnostic> = notes
+        .map(|d| port.shown(d.clone(), "what it became"))
+        .collect();
     out.extend(of_port(&port));
     Ok(out)
 }

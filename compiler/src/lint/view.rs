@@ -152,24 +152,31 @@ impl Port<'_> {
         }
     }
 
-    /// The last instruction that a record became.
-    pub fn inst_of(&self, record: &Record) -> Option<Inst> {
-        let lines = &self.captured.lines;
-        let found = lines.iter().rposition(|&l| l == record.line);
+    /// The last instruction that a line of the capture became.
+    fn inst_at(&self, line: usize) -> Option<Inst> {
+        let found = self.captured.lines.iter().rposition(|&l| l == line);
         found.map(Inst::new)
     }
 
-    /// A diagnostic with the place of a record, and the text of the graph there, labelled.
-    pub fn at(&self, record: &Record, label: &str, d: Diagnostic) -> Diagnostic {
-        let d = d.line(record.line);
-        match self.inst_of(record) {
-            Some(inst) => d.excerpt(Excerpt::of(
-                "model",
-                self.printed,
-                &[(inst, label.to_owned())],
-            )),
+    /// The last instruction that a record became.
+    pub fn inst_of(&self, record: &Record) -> Option<Inst> {
+        self.inst_at(record.line)
+    }
+
+    /// A diagnostic of a line of the capture with the text of the graph there, labelled.
+    pub fn shown(&self, d: Diagnostic, label: &str) -> Diagnostic {
+        match d.line.and_then(|line| self.inst_at(line)) {
+            Some(inst) => {
+                let labels = [(inst, label.to_owned())];
+                d.excerpt(Excerpt::of("model", self.printed, &labels))
+            }
             None => d,
         }
+    }
+
+    /// The same of a record.
+    pub fn at(&self, record: &Record, label: &str, d: Diagnostic) -> Diagnostic {
+        self.shown(d.line(record.line), label)
     }
 
     /// The name of a record, or its line where it has none.

@@ -10,6 +10,7 @@ mod opaque_op;
 mod round_trips;
 mod shared_kv_heads;
 mod unproven;
+mod whole_op;
 mod whole_weight;
 
 use super::{Check, Lint, Names, Plan};
@@ -19,6 +20,7 @@ pub(super) const LINTS: &[&Lint] = &[
     &capacity::LINT,
     &chosen_mode::LINT,
     &whole_weight::LINT,
+    &whole_op::LINT,
     &held_twice::LINT,
     &idle_device::LINT,
     &shared_kv_heads::LINT,

@@ -194,6 +194,11 @@ pub(super) fn cases() -> Vec<Case> {
             plain,
         ),
         Case::new(
+            "TPC0340",
+            move || findings(small, "2", override_with("ffn=mirrored")),
+            plain,
+        ),
+        Case::new(
             "TPC0313",
             move || findings(small, "2", override_with("attn=mirrored")),
             plain,
