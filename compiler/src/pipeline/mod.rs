@@ -9,7 +9,7 @@ pub use size::{CacheSizes, ModelSize};
 use tpc_ir::verify::VerifyError;
 use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
 use tpc_passes::lower::lower;
-use tpc_passes::memory::footprints;
+use tpc_passes::memory::{Footprint, footprints};
 use tpc_passes::plan::{Choice, PlanRequest, Planned, Workload, estimate, plan};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewritten, rewrite};
 use tpc_passes::shard::shard;
@@ -172,6 +172,7 @@ fn compile_graph(
         }
         let mut divided = divide(&model.graph, &way.request)?;
         let mut room = fits(&divided.programs, &way.request, &batch);
+        let plain = way.request.clone();
         for price in Workload::SCARCE_MEMORY {
             if room || !way.mode.splits_tensors() || !way.request.has_room(&model.graph, &batch) {
                 break;
@@ -179,6 +180,10 @@ fn compile_graph(
             way.request.memory_price = price;
             divided = divide(&model.graph, &way.request)?;
             room = fits(&divided.programs, &way.request, &batch);
+        }
+        let may_shift = !room && placement.tensor_split.is_none() && way.mode.splits_tensors();
+        if may_shift && let Some((request, other)) = shifted(&model.graph, plain, &batch)? {
+            (way.request, divided, room) = (request, other, true);
         }
         if let Some(c) = considered.get_mut(way.number) {
             c.fits = room;
@@ -223,6 +228,37 @@ fn compile_graph(
         size,
         estimate,
     })
+}
+
+/// How often shares are shifted towards devices with room.
+const SHIFTS: usize = 5;
+
+/// A plan with other shares that fits, where the devices have the memory together.
+fn shifted(
+    graph: &Graph,
+    mut request: PlanRequest,
+    batch: &Bindings,
+) -> Result<Option<(PlanRequest, Divided)>, Vec<Diagnostic>> {
+    let mut divided = divide(graph, &request)?;
+    for _ in 0..SHIFTS {
+        if !request.has_room(graph, batch) {
+            break;
+        }
+        let prints = footprints(&divided.programs, batch);
+        let needed = |d: usize| {
+            let print = prints.get(&Place::Device(tpc_ir::Device::new(d)));
+            print.map_or(0, Footprint::total)
+        };
+        let needed: Vec<u64> = (0..request.devices.len()).map(needed).collect();
+        if !request.shift_shares(&needed) {
+            break;
+        }
+        divided = divide(graph, &request)?;
+        if fits(&divided.programs, &request, batch) {
+            return Ok(Some((request, divided)));
+        }
+    }
+    Ok(None)
 }
 
 /// A graph divided among devices, and proved.

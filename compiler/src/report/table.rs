@@ -161,10 +161,15 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "{}: {}, {} layers, {} parameters, {}",
+        "{}: {}, {} layers{}, {} parameters, {}",
         m.name,
         m.arch,
         m.n_layer,
+        match report.drafts.as_ref().map(|d| d.blocks) {
+            None => String::new(),
+            Some(1) => " and 1 block that drafts".to_owned(),
+            Some(n) => format!(" and {n} blocks that draft"),
+        },
         count(m.n_params),
         bytes(m.bytes)
     );

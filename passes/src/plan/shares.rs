@@ -35,6 +35,34 @@ impl PlanRequest {
         }
     }
 
+    /// Gives devices that a plan would fill beyond their memory a smaller share of their stage, and those with room left a
+    /// larger one, given the bytes that the plan takes of each: what is divided in few units (heads, experts) does not
+    /// follow the shares closely. Whether something changed.
+    pub fn shift_shares(&mut self, needed: &[u64]) -> bool {
+        let mut shares = self.shares();
+        let mut shifted = false;
+        for devices in &self.homes.stages {
+            let ratio = |&d: &usize| {
+                let memory = self.topology.device(d).memory;
+                memory.map_or(1.0, |m| m / (needed[d] as f64).max(1.0))
+            };
+            let ratios: Vec<f64> = devices.iter().map(ratio).collect();
+            if devices.len() < 2 || ratios.iter().all(|r| *r >= 1.0) {
+                continue;
+            }
+            // Half the way, by ratio: what a device holds whole does not follow its share.
+            devices
+                .iter()
+                .zip(ratios)
+                .for_each(|(&d, r)| shares[d] *= r.sqrt());
+            shifted = true;
+        }
+        if shifted {
+            self.tensor_split = Some(shares);
+        }
+        shifted
+    }
+
     /// Whether the devices of every stage have the memory for its weights and states together, however these are
     /// divided: where not, no plan fits.
     pub fn has_room(&self, model: &Graph, batch: &Bindings) -> bool {
@@ -126,6 +154,7 @@ fn within(shares: &[f64], room: &[f64]) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{DeviceProfile, Topology, Workload};
 
     fn close(found: Option<Vec<f64>>, expected: &[f64]) {
         let found = found.expect("shares change");
@@ -134,6 +163,26 @@ mod tests {
             found.len() == expected.len() && found.iter().zip(expected).all(near),
             "{found:?} is not {expected:?}"
         );
+    }
+
+    #[test]
+    fn shares_shift_to_where_there_is_room() {
+        let device = |memory| DeviceProfile {
+            name: "d".into(),
+            memory,
+            bandwidth: 1e12,
+            flops: 1e14,
+        };
+        let topology = Topology {
+            devices: vec![device(Some(24e9)), device(Some(12e9)), device(None)],
+            ..Topology::default()
+        };
+        let devices = (0..3).map(|d| format!("dev{d}")).collect();
+        let mut request = PlanRequest::new(topology, Workload::new(1, 1, 1, 1), devices);
+        assert!(!request.shift_shares(&[24_000_000_000, 12_000_000_000, 99_000_000_000]));
+        assert_eq!(request.tensor_split, None);
+        assert!(request.shift_shares(&[6_000_000_000, 48_000_000_000, 6_000_000_000]));
+        close(request.tensor_split, &[2e12, 5e11, 1e12]);
     }
 
     #[test]

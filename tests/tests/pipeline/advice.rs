@@ -21,6 +21,36 @@ fn machine(gigabytes: &[f64]) -> Topology {
     }
 }
 
+/// Eight experts and eight KV heads on devices of which one has half the memory of the other: shares that are in
+/// proportion to the room are rounded to halves, which do not fit. Others do, and are found.
+#[test]
+fn shares_shift_until_a_plan_fits() {
+    let path = headers().into_iter();
+    let mut path = path.filter(|p| p.to_string_lossy().contains("mixtral"));
+    let file = GgufFile::open(path.next().expect("in the repository")).expect("a header");
+    for (gigabytes, room) in [
+        (&[24.0, 12.0][..], true),
+        (&[12.0, 24.0], true),
+        (&[16.0, 8.0, 9.0], true),
+        (&[20.0, 9.0], false),
+    ] {
+        let placement = Placement {
+            topology: machine(gigabytes),
+            ctx_size: Some(8192),
+            ..Placement::on(parse_devices(&gigabytes.len().to_string()).expect("a count"))
+        };
+        let compiled = compile(&file, &placement).unwrap_or_else(|d| panic!("{}", d[0]));
+        assert_eq!(fits(&compiled), room, "{gigabytes:?} GB");
+        // Shares that are asked for are taken as they are.
+        let asked = Placement {
+            tensor_split: Some(vec![1.0; gigabytes.len()]),
+            ..placement
+        };
+        let compiled = compile(&file, &asked).unwrap_or_else(|d| panic!("{}", d[0]));
+        assert!(!fits(&compiled), "{gigabytes:?} GB in equal shares");
+    }
+}
+
 /// The placement under a cure, and under the next milder one of its kind; `None` where that is what did not fit.
 fn applied(base: &Placement, n_ctx: u64, cure: &str) -> (Placement, Option<Placement>) {
     let words: Vec<&str> = cure.split_whitespace().collect();

@@ -4,6 +4,7 @@ use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Plan};
 use crate::diag::Diagnostic;
+use crate::placement::SplitMode;
 
 /// Points of a hundred by which a share may differ without a word.
 const QUIET: f64 = 3.0;
@@ -27,7 +28,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let devices = &plan.report.devices;
-    if devices.len() < 2 {
+    if plan.compiled.mode == SplitMode::None {
         return;
     }
     let sum: f64 = asked.iter().sum();
