@@ -16,7 +16,7 @@ pub(super) const RESHAPE: Rule = Rule {
 pub(super) const VIEW: Rule = Rule {
     ops: &["VIEW"],
     says: "without gaps as RESHAPE; with the strides of its source → the same axis; else, of a source that is not permuted, \
-           the axis below the stride that stood above the split one",
+           the axis below the stride that stood above the split one; of a pending sum → pending",
     apply: view,
 };
 
@@ -75,8 +75,9 @@ fn is_packed(dtype: DType, ne: [u64; RANK], nb: [u64; RANK]) -> bool {
 
 fn view(call: &Call<'_>) -> Outcome {
     let a = call.source(0)?;
-    let State::Split(s) = a.state.seen() else {
-        return Ok(State::Mirrored);
+    // Views of a pending sum, such as those of single experts, are summed before they are reduced.
+    let State::Split(s) = a.state else {
+        return Ok(a.state.clone());
     };
     let elements = |ne: [u64; RANK]| ne.iter().product::<u64>();
     let tight = is_packed(call.dtype, call.ne, call.nb) && is_packed(a.dtype, a.ne, a.nb);
