@@ -9,7 +9,7 @@ const MODES = {
 };
 
 function tile(title, figure, unit, ...lines) {
-  return h("div", { class: "tile" }, h("h3", {}, title), h("div", { class: "figure" }, figure, unit && h("small", {}, ` ${unit}`)), lines.map((l) => l && h("p", {}, l)));
+  return h("div", { class: "tile" }, h("div", { class: "title" }, title), h("div", { class: "figure" }, figure, unit && h("small", {}, ` ${unit}`)), lines.map((l) => l && h("p", {}, l)));
 }
 
 const KINDS_OF_COLLECTIVE = [["all_reduce", "all-reduce"], ["all_gather", "all-gather"], ["reduce_scatter", "reduce-scatter"], ["all_to_all", "all-to-all"]];
@@ -128,6 +128,15 @@ function alike(devices) {
   return out;
 }
 
+// What blocks that guess further tokens ahead hold, of what is drawn.
+function drafts() {
+  if (!PLAN.drafts) return null;
+  const { blocks, devices, host, collectives: { decode: c } } = PLAN.drafts;
+  const held = [...devices, host].map((d) => d.weights_bytes + d.kv_bytes);
+  const moved = `${plural(sum(KINDS_OF_COLLECTIVE.map(([k]) => c[k])), "collective")} and ${plural(c.copies, "copy", "copies")} with ${bytes(c.bytes)} per token`;
+  return h("p", { class: "small dim" }, `Of this, ${plural(blocks, "block that guesses tokens", "blocks that guess tokens")} ahead: ${bytes(sum(held))} in all, at most ${bytes(Math.max(...held))} in one place; ${moved}.`);
+}
+
 function memory() {
   const rows = [...alike(DEVICES), ...(PLAN.host.total_bytes ? [[PLAN.host, HOST, HOST]] : [])];
   const columns = MEMORY.filter(([k]) => rows.some(([d]) => d[k]));
@@ -169,8 +178,9 @@ function memory() {
     h("header", {}, h("h2", {}, "Memory"), h("p", {}, "Counted from the devices' programs. All bars have one scale; a thin line across marks a place's memory.")),
     h("div", { class: `card memory ${rows.length > 17 ? "dense" : ""}` },
       h("table", {},
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "place"), h("th", {}, ""), columns.map(([, w]) => h("th", { scope: "col" }, w)), h("th", { scope: "col" }, "total"), h("th", { scope: "col" }, "memory"))),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "place"), h("th", { scope: "col" }, h("span", { class: "hidden" }, "to scale")), columns.map(([, w]) => h("th", { scope: "col" }, w)), h("th", { scope: "col" }, "total"), h("th", { scope: "col" }, "memory"))),
         h("tbody", {}, body)),
+      drafts(),
       h("div", { class: "legend" }, columns.map(([, w, f]) => h("span", {}, key(texture(f, HOST)), w)),
         rows.some(([d]) => d.capacity_bytes !== null && d.total_bytes > d.capacity_bytes) && h("span", {}, key("url(#over)"), "beyond the memory"))));
 }

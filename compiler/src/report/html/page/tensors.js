@@ -74,7 +74,7 @@ function tensorBrowser() {
   } }, "Reset");
 
   const bytesHead = h("button", { type: "button", click: () => { state.sort = state.sort === "bytes" ? "order" : "bytes"; update(); } }, "bytes");
-  const heads = h("div", { class: "heads", role: "row" }, ["tensor", "type", "shape", "split, to scale", ""].map((w) => h("div", { role: "columnheader" }, w)), h("div", { role: "columnheader", class: "num" }, bytesHead));
+  const heads = h("div", { class: "heads", role: "row" }, ["tensor", "type", "shape", "split, to scale", "axis and sizes"].map((w) => h("div", { role: "columnheader" }, w)), h("div", { role: "columnheader", class: "num" }, bytesHead));
   const body = h("div", { class: "body", role: "rowgroup" });
   const list = h("div", { class: "list card", role: "grid", "aria-label": "Tensors" }, heads, body);
   const laneHeight = Math.max(16, Math.min(34, LANES.length * 4.4));
