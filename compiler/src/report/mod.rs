@@ -63,6 +63,8 @@ pub struct PlanReport {
     pub mirrored: MirroredReport,
     /// The search behind the choice.
     pub search: SearchReport,
+    /// What became of its collectives and copies.
+    pub rewriting: RewritingReport,
     /// Why the tensors asked about are split as they are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<WhyReport>,
@@ -329,6 +331,25 @@ pub struct SearchReport {
     pub priced: u64,
     /// Whether all were.
     pub optimal: bool,
+    /// By how much of the cheapest set's cost the chosen one may cost more, at most; 0 where it is the cheapest.
+    pub at_most_above: f64,
+}
+
+/// What rewriting did to the transfers of the sharded graph.
+#[derive(Clone, Debug, Serialize)]
+pub struct RewritingReport {
+    /// Collectives before.
+    pub collectives_before: usize,
+    /// Collectives after.
+    pub collectives_after: usize,
+    /// Copies between places before.
+    pub copies_before: usize,
+    /// Copies between places after.
+    pub copies_after: usize,
+    /// Whether the rules had nothing more to say in any region.
+    pub saturated: bool,
+    /// Per rule that found something in a distinct region, how often.
+    pub rules: BTreeMap<&'static str, usize>,
 }
 
 /// The sharding of a value of the sharded graph, for people and scripts.
@@ -485,7 +506,9 @@ pub fn report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanRep
             distinct: choice.distinct,
             priced: choice.priced,
             optimal: choice.optimal,
+            at_most_above: choice.excess(),
         },
+        rewriting: rewriting::rewriting(&compiled.rewriting),
         why: Vec::new(),
         considered: compiled.considered.iter().map(Into::into).collect(),
         diagnostics: Vec::new(),

@@ -2,9 +2,46 @@
 
 use std::fmt::Write;
 
-use tpc_passes::rewrite::{Counts, RegionReport};
+use tpc_passes::rewrite::{Counts, RegionReport, Report};
 
+use super::RewritingReport;
 use crate::pipeline::Compiled;
+
+pub(super) fn rewriting(report: &Report) -> RewritingReport {
+    let (before, after) = (report.before(), report.after());
+    RewritingReport {
+        collectives_before: before.collectives(),
+        collectives_after: after.collectives(),
+        copies_before: before.copies,
+        copies_after: after.copies,
+        saturated: report.saturated(),
+        rules: report.matches(),
+    }
+}
+
+/// What the table says of rewriting, if it is asked to say everything.
+pub(super) fn summary(report: &RewritingReport) -> String {
+    let rules: Vec<String> = (report.rules.iter())
+        .map(|(rule, n)| format!("{rule} {n}×"))
+        .collect();
+    format!(
+        "rewriting: {} -> {} collectives, {} -> {} copies; {}{}\n",
+        report.collectives_before,
+        report.collectives_after,
+        report.copies_before,
+        report.copies_after,
+        if report.saturated {
+            "saturated"
+        } else {
+            "stopped at a limit"
+        },
+        if rules.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", rules.join(", "))
+        }
+    )
+}
 
 /// What `dump --stage rewrite` prints: how rewriting each distinct region went, as comments, and the graph.
 pub fn render_rewriting(compiled: &Compiled) -> String {
@@ -61,7 +98,7 @@ fn layers(region: &RegionReport) -> String {
 }
 
 /// `4 all-reduces, 2 copies`.
-pub(super) fn transfers(counts: Counts) -> String {
+fn transfers(counts: Counts) -> String {
     let all = [
         ("all-reduces", counts.all_reduce),
         ("all-gathers", counts.all_gather),

@@ -289,15 +289,21 @@ pub fn render(report: &PlanReport, width: u16, verbose: bool) -> String {
     out.push('\n');
     let s = &report.search;
     let proof = if s.optimal {
-        "cheapest by the cost model"
+        "cheapest by the cost model".to_owned()
     } else {
-        "not proven cheapest"
+        format!(
+            "at most {:.0} % above the cheapest by the cost model",
+            (100.0 * s.at_most_above).ceil()
+        )
     };
     let _ = writeln!(
         out,
         "search: {} distinct parts, {} sets of splits priced, {proof}",
         s.distinct, s.priced
     );
+    if verbose {
+        out.push_str(&super::rewriting::summary(&report.rewriting));
+    }
     out.push_str(&super::why::render(&report.why, width));
     out
 }

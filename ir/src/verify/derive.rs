@@ -1,10 +1,10 @@
-//! What an op makes of sharded operands.
+//! What an op makes of sharded operands, and of which operands it makes a sharded result.
 
 use super::shardings::roles;
 use crate::factor::{Axes, Label, Space, Var, solve};
-use crate::op::{Op, OperandState, Sharded, pending_result};
+use crate::op::{Op, OperandState, Rule, Sharded, pending_result};
 use crate::sharding::{AxisTree, ClassRef, Pending, Sharding};
-use crate::types::TensorType;
+use crate::types::{RANK, TensorType};
 
 /// The shardings of an op's results of these types, given its operands'; `None` where the op cannot run on them. The
 /// op is neither a leaf nor a transfer.
@@ -13,20 +13,70 @@ use crate::types::TensorType;
 pub fn derive(op: &Op, operands: &[Sharded<'_>], results: &[&TensorType]) -> Option<Vec<Sharding>> {
     let types: Vec<&TensorType> = operands.iter().map(|o| o.ty).collect();
     let rule = op.rule(&types, results);
-    let split = operands.iter().any(|o| o.sharding.is_split());
     let mut space = Space::new();
-    let of_operands: Vec<Axes> = operands
-        .iter()
-        .map(|o| std::array::from_fn(|a| space.import(&o.sharding.tree(a, &o.ty.dims[a]))))
-        .collect();
-    let of_results: Vec<Axes> = results
-        .iter()
-        .map(|t| std::array::from_fn(|a| space.leaf(t.dims[a].clone())))
-        .collect();
-    if split {
-        solve(&mut space, &rule, &of_operands, &of_results).ok()?;
+    let known = known(&mut space, operands);
+    let free = free(&mut space, results);
+    if operands.iter().any(|o| o.sharding.is_split()) {
+        solve(&mut space, &rule, &known, &free).ok()?;
     }
-    let met = roles(&space, &rule, &of_operands, &of_results);
+    let pending = pending(&space, &rule, operands, &known, &free)?;
+    free.iter()
+        .map(|axes| {
+            let mut sharding = exported(&space, axes)?;
+            if pending != Pending::None && sharding.is_split() {
+                return None;
+            }
+            sharding.pending = pending;
+            Some(sharding)
+        })
+        .collect()
+}
+
+/// The sharding of the operand, of this type, of which an op with one operand makes a value that is so sharded; `None`
+/// where there is none.
+pub fn derive_operand(op: &Op, operand: &TensorType, result: Sharded<'_>) -> Option<Sharding> {
+    let rule = op.rule(&[operand], &[result.ty]);
+    let mut space = Space::new();
+    let known = known(&mut space, &[result]);
+    let free = free(&mut space, &[operand]);
+    solve(&mut space, &rule, &free, &known).ok()?;
+    let sharding = exported(&space, &free[0])?;
+    let made = derive(
+        op,
+        &[Sharded {
+            ty: operand,
+            sharding: &sharding,
+        }],
+        &[result.ty],
+    )?;
+    (made[0] == *result.sharding).then_some(sharding)
+}
+
+fn known(space: &mut Space, tensors: &[Sharded<'_>]) -> Vec<Axes> {
+    let mut tree = |t: &Sharded<'_>, a: usize| space.import(&t.sharding.tree(a, &t.ty.dims[a]));
+    tensors
+        .iter()
+        .map(|t| std::array::from_fn(|a| tree(t, a)))
+        .collect()
+}
+
+fn free(space: &mut Space, types: &[&TensorType]) -> Vec<Axes> {
+    let mut leaf = |t: &TensorType, a: usize| space.leaf(t.dims[a].clone());
+    types
+        .iter()
+        .map(|t| std::array::from_fn(|a| leaf(t, a)))
+        .collect()
+}
+
+/// The pending state of the results; `None` where the op needs a factor whole that is split, or cannot take a sum.
+fn pending(
+    space: &Space,
+    rule: &Rule,
+    operands: &[Sharded<'_>],
+    of_operands: &[Axes],
+    of_results: &[Axes],
+) -> Option<Pending> {
+    let met = roles(space, rule, of_operands, of_results);
     if met.active.norm || met.whole.or(met.window).or(met.mixed).is_some() {
         return None;
     }
@@ -37,26 +87,18 @@ pub fn derive(op: &Op, operands: &[Sharded<'_>], results: &[&TensorType]) -> Opt
             split: o.sharding.is_split(),
         })
         .collect();
-    let pending = pending_result(&rule, &states, met.active).ok()?;
-    of_results
-        .iter()
-        .map(|axes| {
-            let trees = axes.map(|v| exported(&space, v));
-            let [Some(a), Some(b), Some(c), Some(d)] = trees else {
-                return None;
-            };
-            let mut sharding = Sharding::split([a, b, c, d]);
-            if pending != Pending::None && sharding.is_split() {
-                return None;
-            }
-            sharding.pending = pending;
-            Some(sharding)
-        })
-        .collect()
+    pending_result(rule, &states, met.active).ok()
+}
+
+fn exported(space: &Space, axes: &[Var; RANK]) -> Option<Sharding> {
+    let [Some(a), Some(b), Some(c), Some(d)] = axes.map(|v| tree(space, v)) else {
+        return None;
+    };
+    Some(Sharding::split([a, b, c, d]))
 }
 
 /// The tree of an axis; `None` where it holds the minor part of a split factor without the major part before it.
-fn exported(space: &Space, v: Var) -> Option<AxisTree> {
+fn tree(space: &Space, v: Var) -> Option<AxisTree> {
     let whole = std::cell::Cell::new(true);
     let class = |factors: &[Var]| match space.label(factors[0]) {
         Some(Label::Split(class)) => {

@@ -75,7 +75,7 @@ mod types;
 mod tests;
 
 pub use codes::CODES;
-pub use derive::derive;
+pub use derive::{derive, derive_operand};
 pub use error::{PartsDefect, VerifyError, VerifyErrorKind};
 
 pub use shardings::ShardingRule;

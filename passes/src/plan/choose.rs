@@ -6,7 +6,7 @@ use tpc_ir::factor::Var;
 use tpc_ir::{Class, Group, Inst};
 
 use super::options::{SplitOption, clash, options_for};
-use super::price::Pricer;
+use super::price::{Price, Pricer};
 use super::region::Region;
 use super::search::{independent_sets, search};
 use crate::shard::Selection;
@@ -23,6 +23,10 @@ pub struct Choice {
     pub optimal: bool,
     /// Distinct regions.
     pub distinct: usize,
+    /// What the choice costs, in µs per token, as splits within layers are compared.
+    pub cost: f64,
+    /// What every compatible set costs at least: [`Self::cost`] where all were priced.
+    pub floor: f64,
 }
 
 impl Choice {
@@ -33,6 +37,14 @@ impl Choice {
             distinct: 1,
             ..Choice::default()
         }
+    }
+
+    /// By how much of the cheapest compatible set's cost this choice may cost more, at most; 0 where it is the cheapest.
+    pub fn excess(&self) -> f64 {
+        if self.optimal || self.floor <= 0.0 {
+            return 0.0;
+        }
+        (self.cost / self.floor - 1.0).max(0.0)
     }
 
     /// The choice of these options; of options that share a leaf the first counts.
@@ -48,6 +60,8 @@ impl Choice {
         self.priced += other.priced;
         self.optimal &= other.optimal;
         self.distinct += other.distinct;
+        self.cost += other.cost;
+        self.floor += other.floor;
     }
 
     fn push(&mut self, option: SplitOption) {
@@ -68,6 +82,9 @@ impl Selection for Choice {
         self.by_leaf.get(&(group, leaf)).copied()
     }
 }
+
+/// The options chosen for a problem, and what they cost.
+type Pick = (Price, Vec<SplitOption>);
 
 /// Sets of options for factors of many regions that are tried at most.
 const GLOBAL_LIMIT: usize = 256;
@@ -223,7 +240,7 @@ pub fn choose(pricer: &Pricer<'_>, group: Group, regions: &[Region]) -> Choice {
     choice.optimal &= complete;
     // Whether to split what runs through everything, such as the residual width, is decided by what collectives really
     // take: it needs several times as many as any other split.
-    let mut best: Option<(f64, Vec<SplitOption>, Vec<Vec<SplitOption>>)> = None;
+    let mut best: Option<(f64, Vec<SplitOption>, Vec<Pick>)> = None;
     for chosen_global in global_sets {
         let globals: Vec<&SplitOption> = chosen_global.iter().map(|&i| &global[i]).collect();
         let mut total = 0.0;
@@ -239,7 +256,7 @@ pub fn choose(pricer: &Pricer<'_>, group: Group, regions: &[Region]) -> Choice {
                     choice.priced += found.priced;
                     choice.optimal &= found.optimal;
                     total += found.price.uncapped * (1 + p.alike.len()) as f64;
-                    picks.push(found.set.into_iter().cloned().collect());
+                    picks.push((found.price, found.set.into_iter().cloned().collect()));
                 }
                 None => {
                     total = f64::INFINITY;
@@ -252,10 +269,21 @@ pub fn choose(pricer: &Pricer<'_>, group: Group, regions: &[Region]) -> Choice {
         }
     }
     if let Some((_, globals, picks)) = best {
+        for (p, (price, _)) in problems.iter().zip(&picks) {
+            let alike = (1 + p.alike.len()) as f64;
+            choice.cost += alike * price.objective;
+            choice.floor += alike
+                * if choice.optimal {
+                    price.objective
+                } else {
+                    let all: Vec<&SplitOption> = global.iter().chain(&p.options).collect();
+                    pricer.floor(&p.region, &all).min(price.objective)
+                };
+        }
         globals.into_iter().for_each(|g| choice.push(g));
         // In program order, so that classes are numbered as people read.
         let mut by_region: Vec<(Inst, SplitOption)> = Vec::new();
-        for (p, set) in problems.iter().zip(picks) {
+        for (p, (_, set)) in problems.iter().zip(picks) {
             for r in std::iter::once(&p.region).chain(&p.alike) {
                 for o in &set {
                     let rename = |l: &Var| {

@@ -4,6 +4,9 @@ mod alternative;
 mod choose;
 mod cost;
 mod estimate;
+#[cfg(test)]
+mod exhaustive;
+mod floor;
 mod options;
 mod price;
 mod ranges;

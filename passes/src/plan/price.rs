@@ -224,6 +224,21 @@ impl Pricer<'_> {
         self.work(inst, &[], 0, batch).time_us(profile)
     }
 
+    /// What an instruction adds to the price of the device at `rank`: its time, both batches weighed, and the memory that
+    /// it takes.
+    pub(super) fn share_us(&self, inst: Inst, set: &[&SplitOption], rank: usize) -> f64 {
+        let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
+        let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
+        let mut us =
+            self.time_us(inst, set, rank, dec) + prompt * self.time_us(inst, set, rank, pre);
+        if let Op::Weight(_) | Op::State(_) = self.graph.inst(inst).op {
+            let v = self.graph.inst(inst).results[0];
+            let bytes = self.stored_bytes(v, set, rank, dec);
+            us += self.memory_price * bytes / self.profile(rank).bandwidth * 1e6;
+        }
+        us
+    }
+
     /// Prices a set of options for a region; `None` when the set cannot be carried out.
     pub fn price(&self, region: &Region, set: &[&SplitOption]) -> Option<Price> {
         let flow = propagate(
@@ -240,17 +255,8 @@ impl Pricer<'_> {
         let mut busiest = 0.0_f64;
         let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
         for rank in 0..n {
-            let mut us = 0.0;
-            for &inst in &region.insts {
-                us += self.time_us(inst, set, rank, dec);
-                us += prompt * self.time_us(inst, set, rank, pre);
-                if let Op::Weight(_) | Op::State(_) = self.graph.inst(inst).op {
-                    let v = self.graph.inst(inst).results[0];
-                    let bytes = self.stored_bytes(v, set, rank, dec);
-                    us += self.memory_price * bytes / self.profile(rank).bandwidth * 1e6;
-                }
-            }
-            busiest = busiest.max(us);
+            let each = region.insts.iter().map(|&i| self.share_us(i, set, rank));
+            busiest = busiest.max(each.sum());
         }
         let link = self.topology.ring(self.devices);
         let mut collective = (0.0, 0.0);

@@ -75,12 +75,13 @@ impl Classes {
         consider(self.greedy(&order, None), &mut best);
         let transfers: Vec<(usize, usize)> = (0..self.terms.len())
             .flat_map(|c| (0..self.terms[c].len()).map(move |t| (c, t)))
-            .filter(|&(c, t)| self.terms[c][t].transfer && self.terms[c].len() > 1)
+            .filter(|&(c, t)| self.terms[c][t].transfer)
             .collect();
         for _ in 0..ROUNDS {
             let mut improved = false;
             for &at in &transfers {
-                let trial = if best[at.0] == Some(at.1) {
+                let needed = self.needed(&best).is_some_and(|n| n.contains(&at.0));
+                let trial = if needed && best[at.0] == Some(at.1) {
                     Trial::Forbidden
                 } else {
                     Trial::Paid

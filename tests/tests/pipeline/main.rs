@@ -21,6 +21,7 @@ mod placements;
 mod random;
 mod rare;
 mod recurrent;
+mod rewriting;
 mod router;
 mod rules;
 mod states;

@@ -17,7 +17,7 @@ use tpc_passes::place::on_group;
 use tpc_passes::plan::{
     Choice, Link, PlanRequest, Planned, Refusal, SplitOption, Topology, Workload, plan, refusal,
 };
-use tpc_passes::rewrite::{Limits, Machine, RULES, rewrite};
+use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, Rule, rewrite};
 use tpc_passes::shard::{ShardError, shard};
 use tpc_runtime::ExecError;
 use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
@@ -441,14 +441,52 @@ fn compare(
 
 /// A sharded graph rewritten by all rules, for a machine like any.
 fn rewritten(sharded: &Graph, limits: Limits) -> Graph {
+    rewritten_by(sharded, limits, RULES).graph
+}
+
+fn rewritten_by(sharded: &Graph, limits: Limits, rules: &[&'static Rule]) -> Rewritten {
     let (topology, workload) = (Topology::default(), Workload::new(64, 64, 16, 1));
     let machine = Machine {
         topology: &topology,
         workload: &workload,
     };
-    let out = rewrite(sharded, machine, limits, RULES);
+    let out = rewrite(sharded, machine, limits, rules);
     assert!(out.report.saturated(), "{sharded}");
-    out.graph
+    out
+}
+
+/// Splits the builder's graph (whose output is `out`) at random, rewrites it by these rules to any of the graphs that
+/// they hold equal, runs it and compares; whether the named rule had something to say.
+///
+/// # Panics
+/// When what comes out does not verify, cannot be lowered, or gives other numbers.
+pub(crate) fn rewrite_and_run(
+    mut b: Builder,
+    out: Value,
+    rules: &[&'static Rule],
+    name: &str,
+) -> bool {
+    let devices = b.rng.range(2, 4) as usize;
+    b.finish(out);
+    let placed = on_group(&b.graph, &names(devices));
+    let factors = Factors::infer(&placed);
+    let analysis = Analysis::of(&placed, &factors);
+    let choice = random_choice(&mut b.rng, &factors, &analysis, devices);
+    let Ok(sharded) = shard(&placed, &factors, &analysis, &choice) else {
+        return false;
+    };
+    let any = Some(b.rng.next());
+    let limits = Limits {
+        any,
+        ..Limits::default()
+    };
+    let made = rewritten_by(&sharded, limits, rules);
+    let fired = made.report.matches().contains_key(name);
+    if fired {
+        let trial = Trial::of(&mut b);
+        execute(&b, &trial, &made.graph);
+    }
+    fired
 }
 
 /// Verifies, lowers, runs and compares a sharded graph.

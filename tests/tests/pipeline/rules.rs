@@ -9,7 +9,7 @@ use tpc_ir::{Dim, Op, Value};
 
 use super::random::{Builder, Fate, d, split_and_run};
 
-type Case = fn(&mut Builder) -> Value;
+pub(crate) type Case = fn(&mut Builder) -> Value;
 
 fn dims(b: &mut Builder) -> [Dim; 4] {
     let t = if b.rng.one_in(2) {
@@ -805,7 +805,7 @@ fn pad(b: &mut Builder) -> Value {
     )
 }
 
-const CASES: &[(&str, Case)] = &[
+pub(crate) const CASES: &[(&str, Case)] = &[
     ("unary", unary),
     ("binary", binary),
     ("scale", scale),

@@ -10,6 +10,7 @@ mod opaque_op;
 mod round_trips;
 mod shared_kv_heads;
 mod unproven;
+mod unsaturated;
 mod whole_op;
 mod whole_weight;
 
@@ -27,6 +28,7 @@ pub(super) const LINTS: &[&Lint] = &[
     &round_trips::LINT,
     &no_gain::LINT,
     &unproven::LINT,
+    &unsaturated::LINT,
     &cut_factor::LINT,
     &opaque_op::LINT,
 ];

@@ -12,7 +12,8 @@ pub(in crate::lint) const LINT: Lint = Lint {
         code: "TPC0303",
         title: "the choice of splits is not proven cheapest",
         doc: "A layer has more compatible sets of splits than the search prices. The plan is sound, and the cheapest of\n\
-              those that were priced.\nCure: none is needed.",
+              those that were priced. The message says by how much it may cost more than the cheapest of all, at\n\
+              most: every op is given the splits that suit it best, whatever the others get.\nCure: none is needed.",
     },
     check: Check::Plan(check),
 };
@@ -20,7 +21,11 @@ pub(in crate::lint) const LINT: Lint = Lint {
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let choice = plan.compiled.choice();
     if !choice.optimal {
-        let message = format!("{} sets of splits were priced, not all", choice.priced);
+        let percent = (100.0 * choice.excess()).ceil();
+        let message = format!(
+            "{} sets of splits were priced, not all: the plan costs at most {percent:.0} % more than the cheapest",
+            choice.priced
+        );
         out.push(Diagnostic::note("TPC0303", "plan", message));
     }
 }

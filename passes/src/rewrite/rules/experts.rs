@@ -1,6 +1,6 @@
 //! Rows of experts that are split: zero everywhere but on the device that owns the expert.
 
-use tpc_ir::op::{Linearity, Role};
+use tpc_ir::op::Linearity;
 
 use super::{Rule, delay, local_op, rule_of, sums_of};
 use crate::rewrite::analysis::out_of;
@@ -21,28 +21,6 @@ pub(super) const ZERO_ROWS: Rule = Rule {
         if rule.keeps_zero && rule.linearity == Linearity::Opaque {
             let all: Vec<usize> = (0..node.operands.len()).collect();
             delay(terms, class, node, op, &all, equal);
-        }
-    },
-};
-
-/// `mul_mat_id(w, all_reduce(a)) = mul_mat_id(w, a)` where each device has the rows that its own experts read.
-pub(super) const OWN_ROWS: Rule = Rule {
-    name: "own-rows",
-    equation: "f(w, all_reduce(a), ids) = f(w, a, ids)",
-    condition: "the experts of w are split as the rows of a are",
-    apply: |terms, class, node, equal| {
-        let Some(op) = local_op(terms, node) else {
-            return;
-        };
-        if node.operands.iter().all(|&o| sums_of(terms, o).is_empty()) {
-            return;
-        }
-        let rule = rule_of(terms, node, op);
-        let experts = rule.roles.iter().any(|(r, _)| *r == Role::Expert);
-        if experts && rule.linearity != Linearity::AdditiveFirst {
-            for i in 0..node.operands.len() - 1 {
-                delay(terms, class, node, op, &[i], equal);
-            }
         }
     },
 };

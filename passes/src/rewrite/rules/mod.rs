@@ -4,7 +4,9 @@
 //! A rule derives what an op does with a pending sum from the op's own rule (`tpc_ir::verify::derive`); no rule has a
 //! list of ops that it knows.
 
+mod copies;
 mod experts;
+mod statistics;
 mod sums;
 
 use egg::{Applier, Id, Language, PatternAst, SearchMatches, Searcher, Subst, Symbol, Var};
@@ -37,15 +39,18 @@ impl std::fmt::Debug for Rule {
 
 /// Every rule.
 pub const RULES: &[&Rule] = &[
-    &sums::ADDED_SUMS,
-    &sums::SUM_AND_WHOLE,
+    &sums::ADDED_SUM,
     &sums::VIEW_OF_SUM,
     &sums::CONCAT_OF_SUMS,
     &sums::SCALED_SUM,
-    &sums::SAME_SUM,
     &experts::ZERO_ROWS,
-    &experts::OWN_ROWS,
     &experts::EXPERT_BIAS,
+    &statistics::STATISTICS_TOGETHER,
+    &copies::SLICE_THEN_COPY,
+    &copies::VIEW_THEN_COPY,
+    &copies::COPY_THEN_VIEW,
+    &copies::COPY_THEN_REPEAT,
+    &copies::COPY_OF_COPY,
 ];
 
 /// A rule as egg takes it.
@@ -144,7 +149,6 @@ fn delay(
                     form
                 })
             })
-            .take(FORMS)
             .collect();
     }
     for operands in forms {
@@ -174,9 +178,6 @@ fn delay(
         }
     }
 }
-
-/// Combinations of pending operands that are tried for one term, at most.
-const FORMS: usize = 16;
 
 /// The all-reduce of a pending sum.
 fn all_reduce(terms: &mut Terms, sum: Id, out: OutRef, origin: Option<u32>) -> Id {

@@ -4,33 +4,18 @@ use egg::Id;
 use tpc_ir::op::Linearity;
 
 use super::{Equal, Rule, delay, local_op, rule_of, sums_of};
-use crate::rewrite::analysis::{Terms, out_of, pending_of};
+use crate::rewrite::analysis::{Terms, out_of};
 use crate::rewrite::language::Node;
 
-/// `all_reduce(a) + all_reduce(b) = all_reduce(a + b)`, and so for differences.
-pub(super) const ADDED_SUMS: Rule = Rule {
-    name: "added-sums",
-    equation: "all_reduce(a) ± all_reduce(b) = all_reduce(a ± b)",
-    condition: "the op is additive",
+/// `all_reduce(a) + b = all_reduce(a + b)`, where `b` is pending too, or is whole and counts on one device. So is
+/// `all_reduce(a) + all_reduce(b) = all_reduce(a + b)`: first the one, then the other.
+pub(super) const ADDED_SUM: Rule = Rule {
+    name: "added-sum",
+    equation: "all_reduce(a) ± b = all_reduce(a ± b)",
+    condition: "b is pending as well, or whole on every device; then it counts on the first",
     apply: |terms, class, node, equal| {
-        linear(terms, class, node, equal, |linearity, n| match linearity {
-            Linearity::Additive => vec![(0..n).collect()],
-            _ => Vec::new(),
-        });
-    },
-};
-
-/// `all_reduce(a) + m = all_reduce(a + m)`, where the whole `m` counts on one device.
-pub(super) const SUM_AND_WHOLE: Rule = Rule {
-    name: "sum-and-whole",
-    equation: "all_reduce(a) ± m = all_reduce(a ± m)",
-    condition: "m is whole on every device; it counts on the first",
-    apply: |terms, class, node, equal| {
-        if node
-            .operands
-            .iter()
-            .any(|&o| out_of(terms, o).sharding.is_split())
-        {
+        let split = |&o: &Id| out_of(terms, o).sharding.is_split();
+        if node.operands.iter().any(split) {
             return;
         }
         linear(terms, class, node, equal, |linearity, n| match linearity {
@@ -67,38 +52,18 @@ pub(super) const CONCAT_OF_SUMS: Rule = Rule {
     },
 };
 
-/// `f(all_reduce(a), m) = all_reduce(f(a, m))` where `f` is linear in `a`: scales, products and quotients by whole
-/// values, products with whole matrices, rows looked up.
+/// `f(all_reduce(a), m) = all_reduce(f(a, m))` where `f` is linear in `a`: products and quotients by whole values, products
+/// with whole matrices, rows looked up. Where `f` reads experts that are split, and each device has the rows of `a` that its
+/// own experts read, `f(all_reduce(a)) = f(a)` as it stands.
 pub(super) const SCALED_SUM: Rule = Rule {
     name: "scaled-sum",
     equation: "f(all_reduce(a), m) = all_reduce(f(a, m))",
-    condition: "f is linear in a, and m is whole on every device",
+    condition: "f is linear in a, and m is whole on every device, or its experts are split as the rows of a are",
     apply: |terms, class, node, equal| {
         linear(terms, class, node, equal, |linearity, _| match linearity {
             Linearity::Each(linear) => linear.iter().map(|&i| vec![i]).collect(),
             _ => Vec::new(),
         });
-    },
-};
-
-/// Two pending sums with one sum are one value to whoever may read them.
-pub(super) const SAME_SUM: Rule = Rule {
-    name: "same-sum",
-    equation: "a = b where all_reduce(a) = all_reduce(b)",
-    condition: "a and b are pending in the same way",
-    apply: |terms, class, node, equal| {
-        let [first, ..] = sums_of(terms, class)[..] else {
-            return;
-        };
-        // Once per class is enough.
-        if terms[class].nodes.first() != Some(node) {
-            return;
-        }
-        for sum in sums_of(terms, class) {
-            if sum != first && pending_of(terms, sum) == pending_of(terms, first) {
-                equal.push((first, sum));
-            }
-        }
     },
 };
 

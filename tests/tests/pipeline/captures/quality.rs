@@ -88,6 +88,19 @@ fn possible(d: &Divided, devices: usize) -> f64 {
     held * devices as f64 / all
 }
 
+/// Whether a value is a norm's statistics, or several of these together.
+fn of_norms(graph: &Graph, v: Value) -> bool {
+    match graph.def_op(v) {
+        Op::NormStats(_) => true,
+        Op::Concat(_) => {
+            let (inst, _) = graph.value(v).def;
+            let mut parts = graph.inst(inst).operands.iter();
+            parts.all(|&part| of_norms(graph, part))
+        }
+        _ => false,
+    }
+}
+
 impl Quality {
     fn of(n_layer: u32, d: &Divided, devices: usize) -> Quality {
         let (mut all, mut split, mut others) = (0, 0, 0);
@@ -104,7 +117,7 @@ impl Quality {
                     }
                 }
                 Op::AllReduce(_) => {
-                    let is_norm = matches!(d.sharded.def_op(data.operands[0]), Op::NormStats(_));
+                    let is_norm = of_norms(&d.sharded, data.operands[0]);
                     let of = if is_norm { &mut norms } else { &mut sums };
                     of[data.layer.unwrap_or(n_layer) as usize] += 1;
                 }
@@ -196,11 +209,11 @@ const SUMS: &[(&str, &[usize], &str)] = &[
 
 /// Captures with norms over split axes, with the most of them in a layer.
 const NORMS: &[(&str, usize, &str)] = &[
-    ("olmo2", 2, "queries and keys are normalised over all heads"),
-    ("olmoe", 2, "queries and keys are normalised over all heads"),
+    ("olmo2", 1, "queries and keys are normalised over all heads"),
+    ("olmoe", 1, "queries and keys are normalised over all heads"),
     (
         "minimax-m2",
-        2,
+        1,
         "queries and keys are normalised over all heads",
     ),
     ("deepseek2", 1, "the low rank of queries is normalised"),

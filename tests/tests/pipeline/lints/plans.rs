@@ -6,6 +6,7 @@ use tpc::pipeline::compile_capture;
 use tpc::placement::{Placement, SplitMode, parse_devices, parse_overrides, parse_tensor_split};
 use tpc::report::report;
 use tpc_passes::plan::{DeviceProfile, Topology};
+use tpc_passes::rewrite::{Limits, Machine, RULES, rewrite};
 use tpc_tests::headers;
 
 use super::super::support::plan;
@@ -154,6 +155,25 @@ fn unproven(optimal: bool) -> Vec<Diagnostic> {
     report("x", &placement, &compiled).diagnostics
 }
 
+/// The findings of a plan whose rewriting had so many rounds.
+fn rewritten(iterations: usize) -> Vec<Diagnostic> {
+    let path = headers()
+        .into_iter()
+        .find(|p| p.to_string_lossy().contains("qwen3-0.6b"));
+    let placement = Placement::on(parse_devices("2").expect("devices"));
+    let (_, mut compiled) = plan(&path.expect("a header"), &placement).expect("it is planned");
+    let limits = Limits {
+        iterations,
+        ..Limits::default()
+    };
+    let machine = Machine {
+        topology: &compiled.request.topology,
+        workload: &compiled.request.workload,
+    };
+    compiled.rewriting = rewrite(&compiled.eager, machine, limits, RULES).report;
+    report("x", &placement, &compiled).diagnostics
+}
+
 pub(super) fn cases() -> Vec<Case> {
     let small = "qwen3-0.6b";
     let plain = move || findings(small, "2", |_| ());
@@ -167,6 +187,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("TPC0301", whole, plain),
         Case::new("TPC0302", move || findings(small, "12", |_| ()), plain),
         Case::new("TPC0303", || unproven(false), || unproven(true)),
+        Case::new("TPC0314", || rewritten(1), || rewritten(100)),
         Case::new("TPC0304", || of_text(CUT, "2"), || of_text(UNCUT, "2")),
         Case::new("TPC0305", opaque, plain),
         Case::new(

@@ -212,5 +212,5 @@ function assumptions() {
   return h("footer", {},
     h("p", {}, h("b", {}, m.assumed ? "Assumed machine (no --topology was given): " : "Machine: "), profiles.join("; "), `; host ${rate(m.host.bandwidth, "B/s")}, ${rate(m.host.flops, "FLOP/s")}; link between devices ${link(m.link)}; to the host ${link(m.host_link)}.`),
     h("p", {}, "Times are those of a cost model, not measurements."),
-    h("p", {}, `Search: ${plural(s.distinct, "distinct part")}, ${plural(s.priced, "set")} of splits priced; ${s.optimal ? "cheapest by the cost model" : "not proven cheapest"}.`));
+    h("p", {}, `Search: ${plural(s.distinct, "distinct part")}, ${plural(s.priced, "set")} of splits priced; ${s.optimal ? "cheapest by the cost model" : `at most ${Math.ceil(100 * s.at_most_above)} % above the cheapest by the cost model`}.`));
 }

@@ -1,0 +1,66 @@
+//! Collectives per layer: what the algebra asks for, and no more.
+
+use tpc::placement::SplitMode;
+use tpc_ir::Op;
+use tpc_tests::goldens;
+
+use crate::support::{placement, plan};
+
+/// All-reduces of a layer that are not the usual two, one for what mixes tokens and one for the feed-forward: of sums, and
+/// of norms' statistics.
+///
+/// Experts beside a shared expert need one for both, and so do a recurrent mixer beside attention (`falcon-h1`) and the
+/// layers of a hybrid (`granitehybrid`, `lfm2`, `qwen35`, `qwen3next`), each with one mixer. A norm behind a mixer (`gemma2`,
+/// `gemma3`, `glm4`, `olmo2`, `exaone4`) asks for its sum at once, which is as many.
+const OTHERS: &[(&str, usize, usize)] = &[
+    // Attention and feed-forward side by side: their sums are one.
+    ("cohere2-", 1, 0),
+    ("command-r-", 1, 0),
+    ("falcon-dense", 1, 0),
+    ("phi2-", 1, 0),
+    // A mixer or a feed-forward per layer.
+    ("mamba2-", 1, 0),
+    ("nemotron_h_moe-", 1, 0),
+    // Norms over all heads of queries and keys, whose statistics go together.
+    ("minimax-m2-", 2, 1),
+    ("olmo2-", 2, 1),
+    ("olmoe-", 2, 1),
+    // The latent vector of these small models is split as well: its width is contracted, and normalised over.
+    ("deepseek2-", 3, 1),
+    ("mistral4-", 3, 1),
+];
+
+#[test]
+fn layers_have_no_more_collectives_than_they_need() {
+    for path in goldens() {
+        let name = path.file_stem().expect("a file name").to_string_lossy();
+        let mut placement = placement(2);
+        placement.split_mode = SplitMode::Tensor;
+        let Some((_, compiled)) = plan(&path, &placement) else {
+            continue;
+        };
+        // The last layer's second sum may come after the rows that are wanted have been taken, so the first is counted.
+        let graph = &compiled.sharded;
+        let mut found = (0, 0);
+        for (_, data) in graph.insts().filter(|(_, d)| d.layer == Some(0)) {
+            match &data.op {
+                Op::AllReduce(_) => {
+                    let rows = graph.value(data.operands[0]).ty.dims[0].as_const();
+                    if rows.is_some_and(|n| n <= 4) {
+                        found.1 += 1;
+                    } else {
+                        found.0 += 1;
+                    }
+                }
+                op => assert!(!op.is_collective(), "{name}: {}", op.name()),
+            }
+        }
+        let other = OTHERS.iter().find(|(n, ..)| name.starts_with(n));
+        let expected = other.map_or((2, 0), |&(_, sums, norms)| (sums, norms));
+        assert_eq!(found, expected, "{name}: sums and statistics of layer 0");
+        let (before, after) = (compiled.rewriting.before(), compiled.rewriting.after());
+        assert!(after.collectives() <= before.collectives(), "{name}");
+        assert!(after.copies <= before.copies, "{name}");
+        assert!(compiled.rewriting.saturated(), "{name}");
+    }
+}

@@ -1,0 +1,279 @@
+//! Rewriting: every rule is sound, every rule is needed, and what comes out has no more collectives than the algebra
+//! asks for.
+
+mod collectives;
+mod witness;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use tpc_ir::op::{Binary, BinaryKind, Concat, InputKind, MulMat, Norm, NormKind, Unary, UnaryKind};
+use tpc_ir::verify::verify;
+use tpc_ir::{Bindings, DType, Graph, Op, Symbol, TensorType, Value};
+use tpc_passes::lower::lower;
+use tpc_passes::plan::{PlanRequest, Topology, Workload, timeline};
+use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, Rule, rewrite};
+use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
+
+use super::random::{Builder, Rng, d, rewrite_and_run};
+use super::rules::{CASES, Case};
+use witness::WITNESSES;
+
+fn request(devices: usize) -> PlanRequest {
+    let names = (0..devices).map(|d| format!("d{d}")).collect();
+    PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names)
+}
+
+fn rewritten(graph: &Graph, limits: Limits, rules: &[&'static Rule]) -> Rewritten {
+    let request = request(graph.devices.len());
+    let machine = Machine {
+        topology: &request.topology,
+        workload: &request.workload,
+    };
+    let out = rewrite(graph, machine, limits, rules);
+    if let Err(e) = verify(&out.graph) {
+        panic!("{}\n{graph}\n{}", e[0], out.graph);
+    }
+    out
+}
+
+/// Microseconds of a sharded graph, batches weighted as the planner does.
+fn cost(graph: &Graph) -> f64 {
+    let request = request(graph.devices.len());
+    let us = |batch: &Bindings| -> f64 {
+        let events = timeline(graph, &request, batch);
+        events
+            .iter()
+            .map(|e| e.us.iter().copied().fold(0.0, f64::max))
+            .sum()
+    };
+    let Workload { decode, prefill } = &request.workload;
+    us(decode) + Workload::PROMPT_WEIGHT / request.workload.ubatch() * us(prefill)
+}
+
+/// What a graph makes of random weights and inputs.
+fn run(graph: &Graph, rng: &Rng, tokens: u64) -> Vec<f64> {
+    let programs = lower(graph).unwrap_or_else(|e| panic!("{e}\n{graph}"));
+    verify(&programs).unwrap_or_else(|e| panic!("{}\n{programs}", e[0]));
+    let mut weights = MemoryWeights::new();
+    let mut names = BTreeSet::new();
+    for (_, data) in graph.insts() {
+        let Op::Weight(w) = &data.op else { continue };
+        let ty = &graph.value(data.results[0]).ty;
+        let dims = ty.dims.clone().map(|d| d.as_const().expect("constant"));
+        if names.insert(w.tensor.clone()) {
+            let mut rng = named(rng, &w.tensor);
+            let n = dims.iter().product();
+            let values: Vec<f32> = (0..n).map(|_| rng.real() as f32).collect();
+            weights.insert_f32(w.tensor.clone(), dims, &values);
+        }
+    }
+    let bindings = Bindings::default().with(Symbol::NTokens, tokens);
+    let options = Options { gelu: Gelu::Exact };
+    let mut interpreter =
+        Interpreter::new(&programs, &weights, options).unwrap_or_else(|e| panic!("{e}"));
+    let mut inputs = |kind: &InputKind, ty: &TensorType| {
+        let InputKind::Other(name) = kind else {
+            panic!("unexpected input {kind:?}");
+        };
+        let mut rng = named(rng, name);
+        let dims: [usize; 4] =
+            std::array::from_fn(|i| ty.dims[i].eval(&bindings).expect("small") as usize);
+        let n: usize = dims.iter().product();
+        // Integers are experts.
+        let tensor = match ty.dtype {
+            DType::I32 => Tensor::ints_of(dims, (0..n).map(|_| rng.range(0, 3) as i64).collect()),
+            _ => Tensor::reals_of(dims, (0..n).map(|_| rng.real()).collect()),
+        };
+        Ok(tensor.expect("sizes agree"))
+    };
+    let out = interpreter.run(&bindings, &mut inputs);
+    let out = out.unwrap_or_else(|e| panic!("{e}\n{programs}"));
+    let reals = |t: &Tensor| t.reals().map(Cow::into_owned).expect("real");
+    out.values().flat_map(reals).collect()
+}
+
+/// Random numbers of a thing of that name.
+fn named(rng: &Rng, name: &str) -> Rng {
+    let hash = name.bytes().fold(7, |h: u64, b| h * 31 + u64::from(b));
+    Rng::new(rng.clone().next() ^ hash)
+}
+
+#[test]
+fn every_rule_has_one_name_and_one_witness() {
+    let rules: Vec<&str> = RULES.iter().map(|r| r.name).collect();
+    let witnesses: Vec<&str> = WITNESSES.iter().map(|w| w.0).collect();
+    assert_eq!(rules, witnesses);
+    let different: BTreeSet<&&str> = rules.iter().collect();
+    assert_eq!(different.len(), rules.len());
+}
+
+/// The rules as a table of the book.
+fn table() -> String {
+    let rows = RULES.iter().map(|r| {
+        let row = [r.name, r.equation, r.condition];
+        format!("| `{}` | `{}` | {} |\n", row[0], row[1], row[2])
+    });
+    let head = "| rule | equation | where |\n|---|---|---|\n";
+    head.to_owned() + &rows.collect::<String>()
+}
+
+#[test]
+fn the_book_lists_the_rules() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/rewriting.md");
+    let page = std::fs::read_to_string(&path).expect("the page is there");
+    let head = "| rule | equation | where |";
+    let (before, rest) = page.split_once(head).expect("the page has the table");
+    let after = rest.split_once("\n\n").expect("text follows").1;
+    let wanted = format!("{before}{}\n{after}", table());
+    if std::env::var_os("TPC_BLESS").is_some_and(|v| v == "1") {
+        std::fs::write(&path, wanted).expect("the book can be written");
+        return;
+    }
+    assert_eq!(
+        page, wanted,
+        "rewrite it with TPC_BLESS=1 cargo test -p tpc-tests"
+    );
+}
+
+#[test]
+fn without_a_rule_its_witness_costs_more() {
+    for (rule, make) in WITNESSES {
+        let graph = make(2);
+        verify(&graph).unwrap_or_else(|e| panic!("{rule}: {}\n{graph}", e[0]));
+        let others: Vec<&'static Rule> =
+            RULES.iter().copied().filter(|r| r.name != *rule).collect();
+        let with = rewritten(&graph, Limits::default(), RULES);
+        let without = rewritten(&graph, Limits::default(), &others);
+        assert!(with.report.saturated(), "{rule}: {:?}", with.report);
+        let (a, b) = (cost(&with.graph), cost(&without.graph));
+        // To stop short of saturation is worse, whatever was found until then.
+        assert!(
+            a < b * (1.0 - 1e-6) || !without.report.saturated(),
+            "{rule}: {a} with it, {b} without\n{}\n{}",
+            with.graph,
+            without.graph
+        );
+    }
+}
+
+#[test]
+fn witnesses_give_the_same_numbers_rewritten() {
+    for (rule, make) in WITNESSES {
+        for seed in 0..24 {
+            let mut rng = Rng::new(seed);
+            let devices = rng.range(2, 4) as usize;
+            let tokens = rng.range(1, 3);
+            let graph = make(devices);
+            let limits = Limits {
+                any: (seed > 0).then_some(seed),
+                ..Limits::default()
+            };
+            let found = rewritten(&graph, limits, RULES);
+            assert!(found.report.matches().contains_key(rule), "{rule}");
+            let (want, got) = (run(&graph, &rng, tokens), run(&found.graph, &rng, tokens));
+            assert_eq!(want.len(), got.len(), "{rule}");
+            let apart = tpc::golden::distance(want, got);
+            assert!(
+                apart.nmse <= 1e-20,
+                "{rule}, seed {seed}: NMSE {:e}\n{graph}\n{}",
+                apart.nmse,
+                found.graph
+            );
+        }
+    }
+}
+
+/// A rule, and one that must have spoken before it can.
+fn with_what_it_needs(rule: &'static Rule) -> Vec<&'static Rule> {
+    let needed = match rule.name {
+        // In the random graphs, biases stand between the product and the function.
+        "zero-rows" => "expert-bias",
+        name => name,
+    };
+    let named = |r: &&Rule| r.name == rule.name || r.name == needed;
+    RULES.iter().copied().filter(named).collect()
+}
+
+#[test]
+fn every_rule_of_rewriting_holds_when_executed() {
+    // Random graphs of every op, split at random: each rule by itself, any of the graphs that it holds equal.
+    const WANTED: usize = 25;
+    let mut ran: BTreeMap<&str, usize> = BTreeMap::new();
+    let own: [Case; 4] = [two_norms, chain, joined, product];
+    let cases = || CASES.iter().map(|(_, c)| *c).chain(own);
+    for seed in 0..150 {
+        for case in cases() {
+            for rule in RULES {
+                if ran.get(rule.name).is_some_and(|&n| n >= WANTED) {
+                    continue;
+                }
+                let mut b = Builder::new(seed);
+                let out = case(&mut b);
+                let fired = rewrite_and_run(b, out, &with_what_it_needs(rule), rule.name);
+                *ran.entry(rule.name).or_insert(0) += usize::from(fired);
+            }
+        }
+    }
+    // No random graph copies there and back, and slices of inputs are made where these are: the witnesses do it.
+    for rule in ["copy-of-copy", "slice-then-copy"] {
+        ran.insert(rule, WANTED);
+    }
+    let rare: Vec<_> = ran.iter().filter(|(_, n)| **n < WANTED).collect();
+    assert!(rare.is_empty(), "fired too rarely: {rare:?}");
+}
+
+/// Norms over all rows of what a product gave, and of a function of it.
+fn two_norms(b: &mut Builder) -> Value {
+    let [x] = products(b);
+    let kind = NormKind::Rms;
+    let y = b.push(
+        Unary {
+            kind: UnaryKind::Silu,
+        },
+        vec![x],
+    );
+    let y = b.push(Norm { kind, eps: 1e-5 }, vec![y]);
+    b.also.push(y);
+    b.push(Norm { kind, eps: 1e-5 }, vec![x])
+}
+
+/// Products of one value with several matrices: all are pending at once.
+fn products<const N: usize>(b: &mut Builder) -> [Value; N] {
+    let (k, m) = (d(b.rng.range(2, 8)), d(b.rng.range(1, 4)));
+    let t = b.t();
+    let x = b.plain([k.clone(), t, d(1), d(1)]);
+    std::array::from_fn(|_| {
+        let w = b.plain([k.clone(), m.clone(), d(1), d(1)]);
+        b.push(MulMat, vec![w, x])
+    })
+}
+
+/// Sums of several products.
+fn chain(b: &mut Builder) -> Value {
+    let [first, rest @ ..] = products::<4>(b);
+    let kind = BinaryKind::Add;
+    rest.into_iter()
+        .fold(first, |y, x| b.push(Binary { kind }, vec![y, x]))
+}
+
+/// Several products joined.
+fn joined(b: &mut Builder) -> Value {
+    let all: [Value; 3] = products(b);
+    let axis = b.rng.range(0, 1);
+    b.push(Concat { axis }, all.to_vec())
+}
+
+/// One product times another, and a third beside them.
+fn product(b: &mut Builder) -> Value {
+    let [x, y, z] = products(b);
+    let y = b.push(
+        Binary {
+            kind: BinaryKind::Mul,
+        },
+        vec![x, y],
+    );
+    let kind = BinaryKind::Sub;
+    b.push(Binary { kind }, vec![y, z])
+}
