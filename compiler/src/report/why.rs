@@ -89,7 +89,7 @@ pub struct FactorReport {
     pub instead_of: Vec<String>,
     /// What the choice costs where the alternative would change it.
     pub chosen: Option<CostReport>,
-    /// What the alternative costs there.
+    /// What the alternative costs there: to split a whole factor, to leave a split one whole.
     pub alternative: Option<CostReport>,
     #[serde(skip)]
     text: String,
@@ -283,7 +283,12 @@ fn factor(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
     };
     let t = &mut out.text;
     match &f.verdict {
-        Verdict::Split(c) => {
+        Verdict::Split {
+            class: c,
+            layers,
+            chosen,
+            whole,
+        } => {
             let option = &compiled.choice().options[c.index()];
             out.verdict = "split";
             out.class = Some(c.to_string());
@@ -300,6 +305,18 @@ fn factor(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
                 let _ = write!(t, " of the chain that it is the {part} part of");
             }
             let _ = write!(t, "; {}", chosen_granule(option));
+            out.chosen = Some(chosen.into());
+            out.alternative = whole.as_ref().map(Into::into);
+            if let Some(whole) = whole {
+                let but = compared(chosen, whole);
+                let _ = write!(
+                    t,
+                    "; to leave it whole {but}, {}:\n      as planned  {}\n      whole       {}",
+                    words::layers(layers),
+                    words::cost(chosen),
+                    words::cost(whole)
+                );
+            }
         }
         Verdict::Elsewhere => {
             out.verdict = "elsewhere";
@@ -347,14 +364,7 @@ fn factor(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
             out.instead_of = instead_of.iter().map(ToString::to_string).collect();
             out.chosen = Some(chosen.into());
             out.alternative = Some(alternative.into());
-            let loss = alternative.price_us - chosen.price_us;
-            let but = if loss.abs() <= 1e-9 * chosen.price_us.abs() {
-                "costs the same"
-            } else if loss > 0.0 {
-                "costs more"
-            } else {
-                "costs less, which the search did not find"
-            };
+            let but = compared(chosen, alternative);
             let clashes: Vec<String> = instead_of
                 .iter()
                 .take(3)
@@ -382,6 +392,18 @@ fn factor(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
         }
     }
     out
+}
+
+/// What an alternative costs against what was chosen.
+fn compared(chosen: &Cost, alternative: &Cost) -> &'static str {
+    let loss = alternative.price_us - chosen.price_us;
+    if loss.abs() <= 1e-9 * chosen.price_us.abs() {
+        "costs the same"
+    } else if loss > 0.0 {
+        "costs more"
+    } else {
+        "costs less, which the search did not find"
+    }
 }
 
 /// Where the ranges of an option end.

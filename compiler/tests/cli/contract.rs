@@ -145,12 +145,30 @@ pub(crate) fn documented(json: &Json) {
             "collectives",
             "estimate",
             "mirrored_bytes",
+            "rewriting",
             "mirrored",
             "search",
             "considered",
             "diagnostics",
         ],
     );
+    let search = &json["search"];
+    keys(search, &["distinct", "priced", "optimal", "at_most_above"]);
+    let above = search["at_most_above"].as_f64().unwrap();
+    assert!(if search["optimal"] == true {
+        above == 0.0
+    } else {
+        above >= 0.0
+    });
+    let rewriting = &json["rewriting"];
+    let counts = [
+        "collectives_before",
+        "collectives_after",
+        "copies_before",
+        "copies_after",
+    ];
+    keys(rewriting, &[&["saturated", "rules"], &counts[..]].concat());
+    numbers(rewriting, &counts);
     assert_eq!(json["tpc"], 1);
     assert!(["ok", "error"].contains(&json["verdict"].as_str().unwrap()));
     let modes = ["none", "layer", "tensor", "hybrid"];

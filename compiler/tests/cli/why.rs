@@ -56,6 +56,8 @@ fn why_tells_what_became_of_each_factor() {
     assert_eq!(width["verdict"], "possible");
     let price = |of: &Json| of["price_us"].as_f64().unwrap();
     assert!(price(&width["alternative"]) > price(&width["chosen"]));
+    // What is split would cost more whole.
+    assert!(price(&heads["alternative"]) > price(&heads["chosen"]));
     assert_eq!(width["alternative"]["bytes"].as_array().unwrap().len(), 2);
     assert!(width["instead_of"].as_array().unwrap().len() > 28);
     // An alternative within one layer gives up what it clashes with there.

@@ -129,22 +129,38 @@ impl<'a> Alternatives<'a> {
         let Planned {
             analysis, choice, ..
         } = self.planned;
+        let excluded = |i: usize| clash(analysis, &choice.options[i], option);
+        self.changed(Some(option), &excluded, &[])
+    }
+
+    /// What it costs to leave the factors whole that a chosen class splits.
+    pub(super) fn without(&self, class: Class) -> Instead {
+        let whole = &self.planned.choice.options[class.index()].leaves;
+        self.changed(None, &|i| i == class.index(), whole)
+    }
+
+    /// What it costs to take `given`, to give up the chosen options that `excluded` names, and to leave `whole` whole.
+    fn changed(
+        &self,
+        given: Option<&SplitOption>,
+        excluded: &dyn Fn(usize) -> bool,
+        whole: &[Var],
+    ) -> Instead {
+        let choice = &self.planned.choice;
         let own = |&i: &usize| choice.options[i].group == self.group;
         let (out, kept): (Vec<usize>, Vec<usize>) = (0..choice.options.len())
             .filter(own)
-            .partition(|&i| clash(analysis, &choice.options[i], option));
+            .partition(|&i| excluded(i));
         let given_up = out.iter().map(|&i| &choice.options[i]);
-        let concerned: BTreeSet<usize> = std::iter::once(option)
-            .chain(given_up)
+        let concerned: BTreeSet<usize> = (given.into_iter().chain(given_up))
             .flat_map(|o| o.leaves.iter().flat_map(|l| self.span(l)))
             .copied()
             .collect();
         // What runs through several regions and is not given up stays; the rest of each region is searched.
-        let fixed: Vec<&SplitOption> = std::iter::once(option)
-            .chain(kept.iter().map(|&i| &choice.options[i]))
-            .filter(|o| o == &option || o.leaves.iter().any(|l| self.span(l).len() > 1))
-            .collect();
-        let in_full = self.is_global(&option.leaves);
+        let several = |o: &&SplitOption| o.leaves.iter().any(|l| self.span(l).len() > 1);
+        let stay = kept.iter().map(|&i| &choice.options[i]).filter(several);
+        let fixed: Vec<&SplitOption> = given.into_iter().chain(stay).collect();
+        let in_full = self.is_global(given.map_or(whole, |o| &o.leaves));
         let (mut chosen, mut cost) = (Cost::default(), Some(Cost::default()));
         let mut known: Vec<Known<'_>> = Vec::new();
         for &r in &concerned {
@@ -168,7 +184,7 @@ impl<'a> Alternatives<'a> {
                     signature,
                     places: places.clone(),
                     chosen: self.cost(region, &now, in_full).unwrap_or_default(),
-                    cost: self.cheapest(region, &fixed, in_full),
+                    cost: self.cheapest(region, &fixed, whole, in_full),
                 });
                 known.len() - 1
             });
@@ -195,13 +211,20 @@ impl<'a> Alternatives<'a> {
         super::choose::is_global(span.unwrap_or(0), self.regions.len())
     }
 
-    /// The cost of the cheapest set beside `fixed` for a region.
-    fn cheapest(&self, region: &Region, fixed: &[&SplitOption], in_full: bool) -> Option<Cost> {
+    /// The cost of the cheapest set beside `fixed` for a region that leaves `whole` whole.
+    fn cheapest(
+        &self,
+        region: &Region,
+        fixed: &[&SplitOption],
+        whole: &[Var],
+        in_full: bool,
+    ) -> Option<Cost> {
         let free: Vec<SplitOption> = region
             .leaves
             .iter()
             .filter(|l| self.span(l).len() == 1)
             .flat_map(|&l| self.options(l))
+            .filter(|o| !o.leaves.iter().any(|l| whole.contains(l)))
             .filter(|o| {
                 !fixed
                     .iter()

@@ -49,7 +49,17 @@ pub struct Forbidden {
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// A class splits it, alone or in a chain.
-    Split(Class),
+    Split {
+        /// The class.
+        class: Class,
+        /// The layers where something would change if it were whole; `None` before the first and after the last.
+        layers: Vec<Option<u32>>,
+        /// What the choice costs there.
+        chosen: Cost,
+        /// What they would cost with what the class splits whole, and the best others beside it; `None` where that cannot
+        /// be carried out.
+        whole: Option<Cost>,
+    },
     /// There is one device only.
     OneDevice,
     /// The tensor is not on a group of devices.
@@ -194,7 +204,18 @@ fn verdict(
     facts: &FactorFacts,
 ) -> Verdict {
     if let Some(class) = planned.choice.class_of(group, facts.leaf) {
-        return Verdict::Split(class);
+        let Instead {
+            layers,
+            chosen,
+            cost,
+            ..
+        } = alternatives.without(class);
+        return Verdict::Split {
+            class,
+            layers,
+            chosen,
+            whole: cost,
+        };
     }
     if let Some(forbidden) = &facts.forbidden {
         return Verdict::Forbidden(forbidden.clone());
