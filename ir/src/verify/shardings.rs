@@ -280,6 +280,19 @@ pub(super) fn roles(space: &Space, rule: &Rule, operands: &[Axes], results: &[Ax
     out
 }
 
+/// Whether each device holds one range of `axis` that no other holds, and all of every other axis.
+fn in_parts(graph: &Graph, v: Value, axis: u64) -> bool {
+    let axes = &graph.value(v).sharding.axes;
+    let other = |(a, tree): (usize, &Option<Box<AxisTree>>)| a as u64 == axis || tree.is_none();
+    let along = usize::try_from(axis)
+        .ok()
+        .and_then(|a| axes.get(a)?.as_deref());
+    let Some(AxisTree::Leaf { split: Some(c), .. }) = along else {
+        return false;
+    };
+    axes.iter().enumerate().all(other) && !graph.class(c.class).overlaps(c.div)
+}
+
 fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyError>) {
     let entity = Entity::Inst(inst);
     let name = data
@@ -328,11 +341,21 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
         }
         Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_) => {
             let scatters = matches!(data.op, Op::ReduceScatter(_));
+            let parts = match &data.op {
+                Op::AllGather(op) => {
+                    let whole = |&v: &Value| graph.value(v).sharding.is_mirrored();
+                    data.results.iter().all(whole) && in_parts(graph, data.operands[0], op.axis)
+                }
+                Op::ReduceScatter(op) => in_parts(graph, data.results[0], op.axis),
+                _ => true,
+            };
+            let on_group = matches!(graph.value(data.operands[0]).place, Place::Group(_));
             let bad = scatters != waiting.is_some()
-                || data.results.iter().any(|&v| state(v) != Pending::None);
+                || data.results.iter().any(|&v| state(v) != Pending::None)
+                || on_group && !parts;
             if bad {
                 let message = format!(
-                    "{inst} {op} `{name}`: pending sums go through all_reduce and reduce_scatter only"
+                    "{inst} {op} `{name}`: pending sums go through all_reduce and reduce_scatter only, and parts are ranges of its axis"
                 );
                 fault(errors, ShardingRule::Transfer, entity, message);
             }

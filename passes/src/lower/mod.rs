@@ -14,7 +14,7 @@ mod pending;
 mod runs;
 mod transfer;
 
-use tpc_ir::op::{Concat, Inferred, LocalCtx, Sharded, Slice, Slot, TypeError};
+use tpc_ir::op::{Concat, Inferred, LocalCtx, ReduceScatter, Sharded, Slice, Slot, TypeError};
 use tpc_ir::{Dim, Graph, Inst, InstData, Op, Output, Pending, Place, Run, TensorType, Value};
 
 /// Why a sharded graph has no programs. The verifier admits no such graph.
@@ -175,13 +175,12 @@ impl Lowering<'_> {
                 let operands = self.map[data.operands[0].index()].clone();
                 let types: Vec<&TensorType> =
                     operands.iter().map(|&v| &self.out.value(v).ty).collect();
-                let types = match data.op.infer(&types).map_err(|e| self.error(data, 0, e))? {
+                let op = self.collective(data, op)?;
+                let types = match op.infer(&types).map_err(|e| self.error(data, 0, e))? {
                     Inferred::Types(t) => t,
                     Inferred::Declared => Vec::new(),
                 };
-                let made = self
-                    .out
-                    .push_at(data.op.clone(), operands, types, &places, data.layer);
+                let made = self.out.push_at(op, operands, types, &places, data.layer);
                 let results = self.out.inst(made).results.clone();
                 for &v in &results {
                     self.out.value_mut(v).name.clone_from(&result.name);
@@ -197,6 +196,32 @@ impl Lowering<'_> {
             }
             (_, place) => self.local(inst, data, 0, place),
         }
+    }
+
+    /// The form of a collective that all devices run: what is scattered says how much each keeps.
+    fn collective(&self, data: &InstData, op: &Op) -> Result<Op, LowerError> {
+        let Op::ReduceScatter(scatter) = op else {
+            return Ok(op.clone());
+        };
+        let result = self.from.value(data.results[0]);
+        let counts = (0..self.from.ranks(result.place))
+            .map(|rank| {
+                let local = result
+                    .sharding
+                    .local_type(&result.ty, &self.from.classes, rank);
+                let kept = local.and_then(|t| t.dims.get(scatter.axis as usize)?.as_const());
+                kept.ok_or_else(|| LowerError::Rebase {
+                    op: op.name(),
+                    value: self.name(data),
+                    rank,
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(ReduceScatter {
+            axis: scatter.axis,
+            counts,
+        }
+        .into())
     }
 
     /// One device's form of an instruction.

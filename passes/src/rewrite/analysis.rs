@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use egg::{Analysis, DidMerge, EGraph, Id};
 use tpc_ir::op::Sharded;
 use tpc_ir::verify::derive;
-use tpc_ir::{ClassData, GroupData, Op, Pending, Place, Sharding, TensorType};
+use tpc_ir::{Class, ClassData, GroupData, Op, Pending, Place, Range, Sharding, TensorType};
 
 use super::language::{Head, Node, OpRef, OutRef};
 
@@ -119,6 +119,23 @@ impl Table {
         };
         let outs = self.outs(out).iter().map(whole).collect();
         self.out_ref(outs)
+    }
+
+    /// A class of `size` indices that so many devices share evenly: one of the region's own, or a new one.
+    pub(crate) fn even_class(&mut self, size: u64, ranks: u64) -> Class {
+        let cut = |rank: u64| size * rank / ranks;
+        let class = ClassData {
+            name: format!("rows of {size}"),
+            size,
+            ranges: (0..ranks)
+                .map(|r| Range::from_bounds(cut(r), cut(r + 1)))
+                .collect(),
+        };
+        let known = self.classes.iter().position(|c| *c == class);
+        Class::new(known.unwrap_or_else(|| {
+            self.classes.push(class);
+            self.classes.len() - 1
+        }))
     }
 
     /// Devices of a place.

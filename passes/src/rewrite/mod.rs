@@ -25,7 +25,7 @@ pub use rules::{RULES, Rule};
 
 use std::collections::HashMap;
 
-use tpc_ir::{Class, Graph, Output, Value};
+use tpc_ir::{Class, ClassData, Graph, Output, Value};
 
 use analysis::Table;
 use layers::{Region, Shape, regions, renamed};
@@ -128,12 +128,18 @@ fn instantiate(
                 let new = out.push(op, operands, types, outs[0].place, layer);
                 let results = out.inst(new).results.clone();
                 for (i, (&v, o)) in results.iter().zip(outs).enumerate() {
+                    let sharding = renamed(&o.sharding, &mut |c: Class| match region
+                        .classes
+                        .get(c.index())
+                    {
+                        Some(&own) => own,
+                        None => class_of(out, &template.table.classes[c.index()]),
+                    });
                     let to = out.value_mut(v);
+                    to.sharding = sharding;
                     if let Some(named) = origin(i) {
                         to.name.clone_from(&graph.value(named).name);
                     }
-                    let name = &mut |c: Class| region.classes[c.index()];
-                    to.sharding = renamed(&o.sharding, name);
                 }
                 made.push(results);
             }
@@ -143,6 +149,15 @@ fn instantiate(
         let v = region.values[root as usize];
         map[v.index()] = Some(resolve(region, &made, map, from));
     }
+}
+
+/// The class of the graph that is this one; a new one where there is none.
+fn class_of(graph: &mut Graph, class: &ClassData) -> Class {
+    let known = graph.classes.iter().position(|c| c == class);
+    Class::new(known.unwrap_or_else(|| {
+        graph.classes.push(class.clone());
+        graph.classes.len() - 1
+    }))
 }
 
 fn resolve(region: &Region, made: &[Vec<Value>], map: &[Option<Value>], from: From) -> Value {

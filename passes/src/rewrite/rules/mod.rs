@@ -6,6 +6,7 @@
 
 mod copies;
 mod experts;
+mod scatter;
 mod statistics;
 mod sums;
 
@@ -46,6 +47,9 @@ pub const RULES: &[&Rule] = &[
     &experts::ZERO_ROWS,
     &experts::EXPERT_BIAS,
     &statistics::STATISTICS_TOGETHER,
+    &scatter::SCATTERED_SUM,
+    &scatter::PARTS_OF_ROWS,
+    &scatter::NORM_OF_PARTS,
     &copies::SLICE_THEN_COPY,
     &copies::VIEW_THEN_COPY,
     &copies::COPY_THEN_VIEW,

@@ -12,21 +12,29 @@ use tpc_ir::op::{Binary, BinaryKind, Concat, InputKind, MulMat, Norm, NormKind, 
 use tpc_ir::verify::verify;
 use tpc_ir::{Bindings, DType, Graph, Op, Symbol, TensorType, Value};
 use tpc_passes::lower::lower;
-use tpc_passes::plan::{PlanRequest, Topology, Workload, timeline};
+use tpc_passes::plan::{Link, PlanRequest, Topology, Workload, timeline};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, Rule, rewrite};
 use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::random::{Builder, Rng, d, rewrite_and_run};
 use super::rules::{CASES, Case};
-use witness::WITNESSES;
+use witness::{OF_FAST_LINKS, WITNESSES};
 
-fn request(devices: usize) -> PlanRequest {
+/// Devices with links as they are, or with links that cost nothing.
+fn request(devices: usize, fast: bool) -> PlanRequest {
     let names = (0..devices).map(|d| format!("d{d}")).collect();
-    PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names)
+    let mut topology = Topology::default();
+    if fast {
+        topology.link = Link {
+            bandwidth: 1e18,
+            latency_us: 0.0,
+        };
+    }
+    PlanRequest::new(topology, Workload::new(64, 64, 16, 1), names)
 }
 
-fn rewritten(graph: &Graph, limits: Limits, rules: &[&'static Rule]) -> Rewritten {
-    let request = request(graph.devices.len());
+fn rewritten(graph: &Graph, limits: Limits, rules: &[&'static Rule], fast: bool) -> Rewritten {
+    let request = request(graph.devices.len(), fast);
     let machine = Machine {
         topology: &request.topology,
         workload: &request.workload,
@@ -39,8 +47,8 @@ fn rewritten(graph: &Graph, limits: Limits, rules: &[&'static Rule]) -> Rewritte
 }
 
 /// Microseconds of a sharded graph, batches weighted as the planner does.
-fn cost(graph: &Graph) -> f64 {
-    let request = request(graph.devices.len());
+fn cost(graph: &Graph, fast: bool) -> f64 {
+    let request = request(graph.devices.len(), fast);
     let us = |batch: &Bindings| -> f64 {
         let events = timeline(graph, &request, batch);
         events
@@ -144,10 +152,11 @@ fn without_a_rule_its_witness_costs_more() {
         verify(&graph).unwrap_or_else(|e| panic!("{rule}: {}\n{graph}", e[0]));
         let others: Vec<&'static Rule> =
             RULES.iter().copied().filter(|r| r.name != *rule).collect();
-        let with = rewritten(&graph, Limits::default(), RULES);
-        let without = rewritten(&graph, Limits::default(), &others);
+        let fast = OF_FAST_LINKS.contains(rule);
+        let with = rewritten(&graph, Limits::default(), RULES, fast);
+        let without = rewritten(&graph, Limits::default(), &others, fast);
         assert!(with.report.saturated(), "{rule}: {:?}", with.report);
-        let (a, b) = (cost(&with.graph), cost(&without.graph));
+        let (a, b) = (cost(&with.graph, fast), cost(&without.graph, fast));
         // To stop short of saturation is worse, whatever was found until then.
         assert!(
             a < b * (1.0 - 1e-6) || !without.report.saturated(),
@@ -170,7 +179,7 @@ fn witnesses_give_the_same_numbers_rewritten() {
                 any: (seed > 0).then_some(seed),
                 ..Limits::default()
             };
-            let found = rewritten(&graph, limits, RULES);
+            let found = rewritten(&graph, limits, RULES, OF_FAST_LINKS.contains(rule));
             assert!(found.report.matches().contains_key(rule), "{rule}");
             let (want, got) = (run(&graph, &rng, tokens), run(&found.graph, &rng, tokens));
             assert_eq!(want.len(), got.len(), "{rule}");
@@ -188,6 +197,7 @@ fn witnesses_give_the_same_numbers_rewritten() {
 /// A rule, and one that must have spoken before it can.
 fn with_what_it_needs(rule: &'static Rule) -> Vec<&'static Rule> {
     let needed = match rule.name {
+        "parts-of-rows" | "norm-of-parts" => "scattered-sum",
         // In the random graphs, biases stand between the product and the function.
         "zero-rows" => "expert-bias",
         name => name,

@@ -112,6 +112,19 @@ type Make = fn(usize) -> Graph;
 const ROWS: &str = "f32[16, n_tokens]";
 const ON_GROUP: &str = "f32[16, n_tokens] @tp0";
 
+/// Functions of a sum, element by element.
+fn row_wise(devices: usize) -> Graph {
+    let mut w = Writer::new(devices);
+    let (a, m) = (w.sum(), w.whole(ROWS));
+    let y = w.def(ON_GROUP, &format!("silu {a}"));
+    let y = w.def(ON_GROUP, &format!("mul {y}, {m}"));
+    let y = w.def(ON_GROUP, &format!("tanh {y}"));
+    w.finish(&[(ROWS, y)])
+}
+
+/// Rules that pay off only where links cost little.
+pub(super) const OF_FAST_LINKS: &[&str] = &["scattered-sum", "parts-of-rows", "norm-of-parts"];
+
 /// A graph per rule, by the rule's name.
 pub(super) const WITNESSES: &[(&str, Make)] = &[
     ("added-sum", |devices| {
@@ -184,6 +197,16 @@ pub(super) const WITNESSES: &[(&str, Make)] = &[
         };
         let (q, k) = (normed(), normed());
         w.finish(&[(ty, q), (ty, k)])
+    }),
+    ("scattered-sum", row_wise),
+    ("parts-of-rows", row_wise),
+    ("norm-of-parts", |devices| {
+        let mut w = Writer::new(devices);
+        let a = w.sum();
+        let y = w.def(ON_GROUP, &format!("silu {a}"));
+        let y = w.def(ON_GROUP, &format!("rms_norm {y} {{eps = 1e-5}}"));
+        let y = w.def(ON_GROUP, &format!("silu {y}"));
+        w.finish(&[(ROWS, y)])
     }),
     ("slice-then-copy", |devices| {
         let mut w = Writer::new(devices);
