@@ -226,6 +226,14 @@ const OWN: &[CodeDoc] = &[
               Cure: report it with the command and the model's header.",
     },
     CodeDoc {
+        code: "TPC0391",
+        title: "the programs are not proved to compute what the model says",
+        doc: "The proof of the devices' programs against the model's graph stops at the op that is named: its value is\n\
+              neither one of the model's, nor a part of one, nor a term of a sum that makes one. Either the programs are\n\
+              wrong or the proof lacks a rule; both are faults of tpc, and no plan is given that is not proved.\n\
+              Cure: report it with the command and the model's header.",
+    },
+    CodeDoc {
         code: "TPC0400",
         title: "unusable command line",
         doc: "An option's value is not of the form that it takes, or an option or argument is unknown or missing. The\n\

@@ -271,6 +271,24 @@ impl Dim {
         Dim::from_terms(out)
     }
 
+    /// The largest constant that divides this size for every value of the symbols; 0 for the size 0.
+    pub fn content(&self) -> u64 {
+        match &self.0 {
+            Repr::Const(n) => *n,
+            Repr::Poly(terms) => {
+                terms
+                    .iter()
+                    .map(|t| t.coeff.unsigned_abs())
+                    .fold(0, |mut a, mut b| {
+                        while b != 0 {
+                            (a, b) = (b, a % b);
+                        }
+                        a
+                    })
+            }
+        }
+    }
+
     /// The value of this size for one batch; `None` when it is negative or overflows.
     pub fn eval(&self, bindings: &Bindings) -> Option<u64> {
         let terms = match &self.0 {

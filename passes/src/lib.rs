@@ -17,5 +17,6 @@ pub mod lower;
 pub mod memory;
 pub mod place;
 pub mod plan;
+pub mod prove;
 pub mod rewrite;
 pub mod shard;

@@ -11,6 +11,7 @@ mod plan;
 mod ported;
 mod source;
 mod synth;
+mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ enum Command {
     Lint(lint::Args),
     /// Say what is in a GGUF file: metadata, tensors, types, bytes.
     Inspect(inspect::Args),
+    /// Prove that the devices' programs compute what the model says.
+    Verify(verify::Args),
     /// Print the IR after a stage.
     Dump(dump::Args),
     /// Run tokens through a model and compare the logits with golden ones, or write them.
@@ -66,6 +69,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Plan(a) => plan::run(a),
         Command::Lint(a) => lint::run(a),
         Command::Inspect(a) => inspect::run(a),
+        Command::Verify(a) => verify::run(a),
         Command::Dump(a) => dump::run(a),
         Command::Eval(a) => eval::run(a),
         Command::Synth(a) => synth::run(a),

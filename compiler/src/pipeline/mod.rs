@@ -11,6 +11,7 @@ use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
 use tpc_passes::lower::lower;
 use tpc_passes::memory::{Footprint, footprints};
 use tpc_passes::plan::{Choice, PlanRequest, Planned, Workload, estimate, plan};
+use tpc_passes::prove::{Proof, Refutation, prove};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewritten, rewrite};
 use tpc_passes::shard::shard;
 
@@ -53,6 +54,8 @@ pub struct Compiled {
     pub size: ModelSize,
     /// Estimated times.
     pub estimate: Estimate,
+    /// How it was proved that the programs compute what the model's graph says.
+    pub proof: Proof,
 }
 
 /// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
@@ -213,6 +216,7 @@ fn compile_graph(
         programs,
     } = divided;
     let estimate = estimate(&planned, &sharded, &request);
+    let proof = prove(&model.graph, &programs).map_err(|r| vec![refuted(&r)])?;
     Ok(Compiled {
         model,
         mode,
@@ -227,6 +231,7 @@ fn compile_graph(
         caches,
         size,
         estimate,
+        proof,
     })
 }
 
@@ -274,6 +279,24 @@ struct Divided {
 fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
     let d = Diagnostic::error("TPC0390", &graph.name, e.to_string());
     vec![d.help("this is a fault of tpc; please report it")]
+}
+
+/// Programs that do not compute what the model says.
+pub fn refuted(r: &Refutation) -> Diagnostic {
+    let mut message = r.to_string();
+    if let Some(found) = &r.found {
+        message += &format!("\n  the device has  {found}");
+    }
+    if let Some(expected) = &r.expected {
+        message += &format!("\n  the model says  {expected}");
+    }
+    let entity = if r.value.is_empty() {
+        "programs".to_owned()
+    } else {
+        r.value.clone()
+    };
+    let d = Diagnostic::error("TPC0391", entity, message);
+    d.help("this is a fault of tpc; please report it with the command and the model's header")
 }
 
 /// A plan with its sharded graph, before and after rewriting.

@@ -13,14 +13,19 @@ fn no_operands(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
     Ok(Inferred::Declared)
 }
 
-/// The runs per axis that a device holds, when it does not hold the whole tensor.
+/// The runs per axis that a device holds, when it does not hold the whole tensor. An axis whose size is known at run
+/// time only is whole and has no runs.
 fn local_parts(ctx: &LocalCtx<'_>) -> Option<Option<Vec<Vec<Run>>>> {
     let t = ctx.results[0];
     if !t.sharding.is_split() {
         return Some(None);
     }
+    let whole = |a: usize| t.sharding.axes[a].is_none() && t.ty.dims[a].as_const().is_none();
     (0..4)
-        .map(|a| ctx.runs(Slot::Result(0), a))
+        .map(|a| match ctx.runs(Slot::Result(0), a) {
+            None if whole(a) => Some(Vec::new()),
+            runs => runs,
+        })
         .collect::<Option<Vec<_>>>()
         .map(Some)
 }
@@ -232,7 +237,8 @@ impl OpDef for Input {
 pub struct State {
     /// Its name, unique in the graph (`cache_k_l0`).
     pub name: String,
-    /// Per axis the runs of indices that are stored; `None` for all of it.
+    /// Per axis the runs of indices that are stored; `None` for all of it. Axes whose size is known at run time only are
+    /// whole and have no runs.
     pub parts: Option<Vec<Vec<Run>>>,
 }
 
@@ -258,5 +264,12 @@ impl OpDef for State {
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::opaque()
+    }
+
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+        Some(State {
+            name: self.name.clone(),
+            parts: local_parts(ctx)?,
+        })
     }
 }

@@ -1,0 +1,52 @@
+//! The rules of the proof: true equations between terms. Each looks at one term and names terms that are equal to it.
+//!
+//! Adding a rule is one function with its equation and one line in [`RULES`]. A rule that is not true would let wrong
+//! programs pass; a rule that is missing only makes right ones fail.
+
+mod disjoint;
+pub(super) mod parts;
+pub(super) mod sums;
+mod views;
+pub(super) mod zeros;
+
+use egg::Id;
+
+pub(super) use sums::plus;
+
+use super::term::Term;
+use super::terms::Terms;
+
+/// An equation of the proof.
+pub(super) struct Rule {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What it says.
+    pub(super) equation: &'static str,
+    /// The terms equal to this one of that class, as classes.
+    pub(super) apply: fn(&mut Terms, &Term, Id) -> Vec<Id>,
+}
+
+/// All rules, in the order in which they are tried.
+pub(super) const RULES: &[Rule] = &[
+    views::RESHAPE,
+    views::SLICE,
+    views::VIEW_OF_VIEW,
+    views::VIEW_THROUGH_SLICE,
+    zeros::SUM_OVER_NOTHING,
+    zeros::PADDED_CONTRACTION,
+    zeros::CONCAT_OF_ONE,
+    disjoint::WINDOW_OF_MASKED,
+    disjoint::MASKED_ELEMENTS,
+    disjoint::MASKED_BIAS,
+    disjoint::MASKED_VIEW,
+    views::CONCAT_OF_PICKS,
+    parts::PARTS,
+    parts::NORM_IN_TWO_STEPS,
+    sums::SUM_OF_TWO,
+    sums::BIAS_OF_EXPERTS,
+    sums::FLATTEN,
+    sums::CONTRACTION,
+    sums::WINDOWS,
+    sums::LINEAR,
+    sums::LINEAR_IN_ZERO,
+];

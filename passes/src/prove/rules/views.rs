@@ -1,0 +1,203 @@
+//! Views: reshapes, slices and what is put together from picks of one value.
+
+use egg::Id;
+use tpc_ir::{Dim, Op, RANK, Run};
+
+use super::Rule;
+use crate::prove::pick::{Pick, Picks, Related, Unrelated, common_unit, compose, relative};
+use crate::prove::term::Head;
+
+pub(super) const RESHAPE: Rule = Rule {
+    name: "reshape",
+    equation: "reshape(x) = x[all]",
+    apply: |terms, term, _| {
+        let Head::Op { op, .. } = term.head else {
+            return Vec::new();
+        };
+        let (Op::Reshape(op), [x]) = (terms.op(op).clone(), term.args.as_slice()) else {
+            return Vec::new();
+        };
+        vec![terms.view(*x, Picks::new(), op.dims)]
+    },
+};
+
+pub(super) const SLICE: Rule = Rule {
+    name: "slice",
+    equation: "slice(x, start, len) = x[start .. start + len]",
+    apply: |terms, term, _| {
+        let Head::Op { op, .. } = term.head else {
+            return Vec::new();
+        };
+        let (Op::Slice(op), [x]) = (terms.op(op).clone(), term.args.as_slice()) else {
+            return Vec::new();
+        };
+        let Ok(axis) = usize::try_from(op.axis) else {
+            return Vec::new();
+        };
+        let Some(size) = terms.ty(*x).map(|t| t.dims[axis].clone()) else {
+            return Vec::new();
+        };
+        let sliced = range(&size, &op.start, &op.len).and_then(|p| terms.on_axis(*x, axis, p));
+        sliced.into_iter().collect()
+    },
+};
+
+/// `len` indices from `start` on of an axis, where all three are multiples of one size.
+fn range(size: &Dim, start: &Dim, len: &Dim) -> Related<Option<Pick>> {
+    let mut unit = size.clone();
+    for d in [start, len] {
+        if !d.is_zero() {
+            unit = common_unit(&unit, d)?;
+        }
+    }
+    let units = |d: &Dim| {
+        let n = d.checked_div(&unit).and_then(|d| d.as_const());
+        n.ok_or(Unrelated)
+    };
+    let run = Run {
+        start: units(start)?,
+        len: units(len)?,
+    };
+    Pick::new(unit.clone(), units(size)?, [run])
+}
+
+pub(super) const VIEW_OF_VIEW: Rule = Rule {
+    name: "view-of-view",
+    equation: "x[p][q] = x[p ∘ q]",
+    apply: |terms, term, _| {
+        let Head::View(outer) = term.head else {
+            return Vec::new();
+        };
+        let outer = terms.tables().views.get(outer).clone();
+        let inner = terms.views_of(term.args[0]);
+        let composed = inner
+            .into_iter()
+            .filter_map(|(inner, base)| terms.composed(&inner, base, &outer).ok());
+        composed.collect()
+    },
+};
+
+pub(super) const VIEW_THROUGH_SLICE: Rule = Rule {
+    name: "view-through-slice",
+    equation: "x[p ∘ q] = y[q], where the model has y = x[p]",
+    apply: |terms, term, id| {
+        let Head::View(view) = term.head else {
+            return Vec::new();
+        };
+        let view = terms.tables().views.get(view).clone();
+        let id = terms.graph.find(id);
+        let mut out = Vec::new();
+        for (slice, picks, _) in terms.model_slices(term.args[0]) {
+            if slice == id {
+                continue;
+            }
+            if let Ok(rest) = relative(&picks, &view.picks) {
+                out.push(terms.view(slice, rest, view.dims.clone()));
+            }
+        }
+        out
+    },
+};
+
+pub(super) const CONCAT_OF_PICKS: Rule = Rule {
+    name: "concat-of-picks",
+    equation: "concat(x[p], x[q], …) = x[p, q, …]",
+    apply: |terms, term, id| {
+        let Head::Op { op, .. } = term.head else {
+            return Vec::new();
+        };
+        let Op::Concat(op) = terms.op(op).clone() else {
+            return Vec::new();
+        };
+        let (Ok(axis), Some(first)) = (usize::try_from(op.axis), term.args.first()) else {
+            return Vec::new();
+        };
+        let Some(dims) = terms.ty(id).map(|t| t.dims.clone()) else {
+            return Vec::new();
+        };
+        let mut out = Vec::new();
+        let bases: Vec<Id> = terms.forms(*first).into_iter().map(|f| f.base).collect();
+        for base in bases {
+            let parts: Option<Vec<([Dim; RANK], Picks)>> = term
+                .args
+                .iter()
+                .map(|&arg| {
+                    let form = terms.forms(arg).into_iter().find(|f| f.base == base)?;
+                    Some((terms.ty(arg)?.dims.clone(), form.picks))
+                })
+                .collect();
+            if let Some(picks) = parts.and_then(|p| joined(&p, axis).ok()) {
+                out.push(terms.view(base, picks, dims.clone()));
+            }
+        }
+        out
+    },
+};
+
+/// The picks of parts that follow one another along an axis.
+fn joined(parts: &[([Dim; RANK], Picks)], axis: usize) -> Related<Picks> {
+    // The factor in which they differ.
+    let (_, first) = parts.first().ok_or(Unrelated)?;
+    let differs = |i: usize| parts.iter().any(|(_, p)| p.get(i) != first.get(i));
+    let mut at = (0..first.len()).filter(|&i| differs(i));
+    let at = match (at.next(), at.next()) {
+        (Some(at), None) => at,
+        _ => return Err(Unrelated),
+    };
+    if parts.iter().any(|(_, p)| p.len() != first.len()) {
+        return Err(Unrelated);
+    }
+    let mut unit = first[at].unit.clone();
+    let mut size = first[at].period()?;
+    for (_, p) in parts {
+        unit = common_unit(&unit, &p[at].unit)?;
+        if p[at].period()? != size {
+            // One of the patterns repeats within the other's period.
+            let (a, b) = (p[at].period()?, &size);
+            size = if a.checked_div(b).is_some() {
+                a
+            } else if b.checked_div(&a).is_some() {
+                size
+            } else {
+                return Err(Unrelated);
+            };
+        }
+    }
+    let mut runs = Vec::new();
+    for (dims, picks) in parts {
+        let own = picks[at].refined(&unit, &size)?;
+        let len: u64 = own.iter().map(|r| r.len).sum();
+        if len > 0 {
+            // Along the axis nothing is major to the factor, and nothing of other axes is minor to it.
+            let mut below = unit.clone();
+            let mut all = unit.checked_mul(&len.into()).ok_or(Unrelated)?;
+            for minor in picks[..at].iter().rev() {
+                let shrink = |d: &Dim| -> Related<Dim> {
+                    let times = d.checked_div(&minor.period()?).ok_or(Unrelated)?;
+                    minor
+                        .scaled(&Dim::ONE)?
+                        .of(&minor.period()?)?
+                        .checked_mul(&times)
+                        .ok_or(Unrelated)
+                };
+                below = shrink(&below)?;
+                all = shrink(&all)?;
+            }
+            let lower = Dim::product(&dims[..axis]).ok_or(Unrelated)?;
+            let upper = lower.checked_mul(&dims[axis]).ok_or(Unrelated)?;
+            if below.checked_div(&lower).is_none() || all != upper {
+                return Err(Unrelated);
+            }
+        }
+        runs.extend(own);
+    }
+    let units = size
+        .checked_div(&unit)
+        .and_then(|d| d.as_const())
+        .ok_or(Unrelated)?;
+    let mut picks: Picks = first[..at].to_vec();
+    picks.extend(Pick::new(unit, units, runs)?);
+    picks.extend_from_slice(&first[at + 1..]);
+    // In lowest terms the order of the factors is the same.
+    compose(&[], &picks)
+}

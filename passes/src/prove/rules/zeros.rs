@@ -1,0 +1,110 @@
+//! Zeros, padding, and other terms that say nothing.
+
+use tpc_ir::op::{Expr, Role, Slot};
+use tpc_ir::{Dim, Op, Run, TensorType};
+
+use super::Rule;
+use crate::prove::pick::Pick;
+use crate::prove::term::Head;
+
+/// Whether a tensor has no elements.
+pub(crate) fn is_empty(ty: &TensorType) -> bool {
+    ty.dims.iter().any(Dim::is_zero)
+}
+
+pub(super) const SUM_OVER_NOTHING: Rule = Rule {
+    name: "sum-over-nothing",
+    equation: "f(x) = 0, where f sums over no indices, answers for no rows, or only pads",
+    apply: |terms, term, id| {
+        let Head::Op { op, .. } = term.head else {
+            return Vec::new();
+        };
+        let op = terms.op(op);
+        let types: Option<Vec<&TensorType>> = term.args.iter().map(|&a| terms.ty(a)).collect();
+        let (Some(types), Some(ty)) = (types, terms.ty(id)) else {
+            return Vec::new();
+        };
+        let zero = match op {
+            Op::Pad(_) => types.iter().any(|t| is_empty(t)),
+            Op::GetRows(o) => o.window.is_some_and(|w| w.len == 0),
+            Op::MulMatId(o) if o.window.is_some_and(|w| w.len == 0) => true,
+            _ => op.rule(&types, &[ty]).roles.iter().any(|(role, expr)| {
+                let Expr::Axis(Slot::Operand(o), a) = expr else {
+                    return false;
+                };
+                *role == Role::Reduce && types.get(*o).is_some_and(|t| t.dims[*a].is_zero())
+            }),
+        };
+        if !zero {
+            return Vec::new();
+        }
+        let ty = ty.clone();
+        vec![terms.zero(&ty)]
+    },
+};
+
+pub(super) const PADDED_CONTRACTION: Rule = Rule {
+    name: "padded-contraction",
+    equation: "mul_mat(w, pad(x)) = mul_mat(w[without the padding], x)",
+    apply: |terms, term, _| {
+        let Head::Op { op, result } = term.head else {
+            return Vec::new();
+        };
+        let op = terms.op(op).clone();
+        if !matches!(op, Op::MulMat(_) | Op::MulMatId(_)) || term.args.len() < 2 {
+            return Vec::new();
+        }
+        let mut out = Vec::new();
+        for (pad, _, of) in terms.ops_of(term.args[1]) {
+            let (Op::Pad(pad), [x]) = (pad, of.as_slice()) else {
+                continue;
+            };
+            let w = term.args[0];
+            let size = |id| terms.ty(id).and_then(|t| t.dims[0].as_const());
+            let (0, Some(held), Some(used)) = (pad.axis, size(w), size(*x)) else {
+                continue;
+            };
+            let run = Run {
+                start: pad.before,
+                len: used,
+            };
+            let trimmed = Pick::new(Dim::ONE, held, [run]).and_then(|p| terms.on_axis(w, 0, p));
+            if let Ok(trimmed) = trimmed {
+                let mut args = term.args.clone();
+                args[0] = trimmed;
+                args[1] = *x;
+                out.push(terms.add_op(&op, result, args));
+            }
+        }
+        out
+    },
+};
+
+pub(super) const CONCAT_OF_ONE: Rule = Rule {
+    name: "concat-of-one",
+    equation: "concat(x) = x, and nothing is added by what has no elements",
+    apply: |terms, term, _| {
+        let Head::Op { op, .. } = term.head else {
+            return Vec::new();
+        };
+        let Op::Concat(concat) = terms.op(op).clone() else {
+            return Vec::new();
+        };
+        let axis = usize::try_from(concat.axis).unwrap_or(usize::MAX);
+        let some: Vec<_> = term
+            .args
+            .iter()
+            .copied()
+            .filter(|&a| {
+                let size = terms.ty(a).and_then(|t| t.dims.get(axis).cloned());
+                size.is_none_or(|d| !d.is_zero())
+            })
+            .collect();
+        match some.as_slice() {
+            [] => Vec::new(),
+            [one] => vec![*one],
+            _ if some.len() < term.args.len() => vec![terms.add_op(&concat.into(), 0, some)],
+            _ => Vec::new(),
+        }
+    },
+};
