@@ -6,15 +6,15 @@
 //!
 //! It works region by region (a layer is one), in an e-graph of its own:
 //!
-//! 1. The model's values of the region become terms ([`term`]).
+//! 1. The model's values of the region become terms (`term.rs`).
 //! 2. The programs' values become terms in the same e-graph, in program order. A device's weight is a *view* `w[p]` of
 //!    the model's weight, a copy is what it copies, an all-reduce is a sum of its operands' terms, an all-gather a
-//!    concatenation. The [`rules`] say which terms are equal: `f(x[p]) = f(x)[r]`, `Σ mul_mat(w[pᵢ], x[pᵢ]) = mul_mat(w, x)`
+//!    concatenation. The [rules](rules()) say which terms are equal: `f(x[p]) = f(x)[r]`, `Σ mul_mat(w[pᵢ], x[pᵢ]) = mul_mat(w, x)`
 //!    and so on. What a device computes is never compared with what it was meant to compute: it ends up in the same class
 //!    as the model's value, or it does not.
 //! 3. What later regions use must be the model's value or a view of one; so must every output.
 //!
-//! Regions that are equal but for names are proved once ([`signature`]). Real numbers are meant throughout: a sum's order
+//! Regions that are equal but for names are proved once (`signature.rs`). Real numbers are meant throughout: a sum's order
 //! does not matter here, as it does in floating point.
 //!
 //! What is proved holds for every number of tokens and cells, as sizes are symbols.

@@ -31,7 +31,7 @@ pub(super) struct Pick {
 impl Pick {
     /// The pick in lowest terms; `None` when everything is picked.
     pub(super) fn new(
-        unit: Dim,
+        unit: &Dim,
         size: u64,
         runs: impl IntoIterator<Item = Run>,
     ) -> Related<Option<Pick>> {
@@ -277,7 +277,7 @@ fn product(minor: &Pick, major: &Pick) -> Related<Option<Pick>> {
             }));
         }
     }
-    Pick::new(minor.unit.clone(), size, runs)
+    Pick::new(&minor.unit, size, runs)
 }
 
 /// A pick as one about what is minor to a size and one about what is major to it, if it is a product of two.
@@ -310,8 +310,8 @@ fn divided(pick: &Pick, at: &Dim) -> Related<(Option<Pick>, Option<Pick>)> {
         return Err(Unrelated);
     };
     let parts = (
-        Pick::new(unit, len, pattern)?,
-        Pick::new(at.clone(), size, blocks)?,
+        Pick::new(&unit, len, pattern)?,
+        Pick::new(at, size, blocks)?,
     );
     // In another order than that of the blocks it is no product.
     let back = match &parts {
@@ -365,7 +365,7 @@ pub(super) fn compose(inner: &[Pick], outer: &[Pick]) -> Related<Picks> {
             let list = p.refined(&unit, &whole)?;
             let wanted = q.refined(&unit, &period)?;
             let size = constant(&whole, &unit)?;
-            pick = Pick::new(unit, size, at_positions(&list, &wanted))?;
+            pick = Pick::new(&unit, size, at_positions(&list, &wanted))?;
         }
         if let Some(q) = pick {
             insert(&mut out, q)?;
@@ -394,7 +394,7 @@ pub(super) fn relative(of: &[Pick], picks: &[Pick]) -> Related<Picks> {
         let outer = o.refined(&unit, &period)?;
         let at = positions(&outer, &p.refined(&unit, &period)?)?;
         let size = outer.iter().map(|r| r.len).sum();
-        found.extend(Pick::new(unit, size, at)?.map(|p| (i, p)));
+        found.extend(Pick::new(&unit, size, at)?.map(|p| (i, p)));
     }
     found.extend(left.into_iter().map(|p| (of.len(), p)));
     let mut out = Picks::new();
@@ -498,7 +498,7 @@ mod tests {
     }
 
     fn pick(unit: u64, size: u64, runs: &[Run]) -> Pick {
-        let p = Pick::new(unit.into(), size, runs.iter().copied());
+        let p = Pick::new(&unit.into(), size, runs.iter().copied());
         p.expect("within the size").expect("not everything")
     }
 
@@ -525,14 +525,14 @@ mod tests {
 
     #[test]
     fn picks_are_in_lowest_terms() {
-        assert_eq!(Pick::new(Dim::ONE, 8, [run(0, 3), run(3, 5)]), Ok(None));
+        assert_eq!(Pick::new(&Dim::ONE, 8, [run(0, 3), run(3, 5)]), Ok(None));
         let p = pick(1, 512, &[run(0, 256)]);
         assert_eq!((p.unit, p.size, p.runs), (256.into(), 2, vec![run(0, 1)]));
         let p = pick(1, 8, &[run(1, 1), run(5, 1)]);
         assert_eq!((p.size, p.runs), (4, vec![run(1, 1)]));
         let p = pick(1, 8, &[run(0, 1), run(3, 2), run(7, 1)]);
         assert_eq!((p.size, p.runs), (4, vec![run(0, 1), run(3, 1)]));
-        assert_eq!(Pick::new(Dim::ONE, 8, [run(7, 2)]), Err(Unrelated));
+        assert_eq!(Pick::new(&Dim::ONE, 8, [run(7, 2)]), Err(Unrelated));
     }
 
     /// Random numbers below a bound.
@@ -566,7 +566,7 @@ mod tests {
                     runs.insert(0, run(0, start / 2));
                 }
                 let mut with = out.clone();
-                if let Ok(Some(p)) = Pick::new(unit.into(), size, runs)
+                if let Ok(Some(p)) = Pick::new(&unit.into(), size, runs)
                     && insert(&mut with, p).is_ok()
                 {
                     out = with;

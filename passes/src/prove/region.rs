@@ -373,7 +373,7 @@ impl<'a> Region<'a> {
         let mut start = 0;
         let mut out = Vec::new();
         for &len in counts {
-            let pick = Pick::new(tpc_ir::Dim::ONE, size, [Run { start, len }])?;
+            let pick = Pick::new(&tpc_ir::Dim::ONE, size, [Run { start, len }])?;
             out.push(self.terms.on_axis(whole, axis, pick)?);
             start += len;
         }
@@ -419,7 +419,7 @@ pub(super) fn held(
         if a == 0 && in_blocks(ty.dtype) && runs.iter().any(cut) {
             return Err(Unrelated);
         }
-        *slot = Pick::new(tpc_ir::Dim::ONE, size, runs.iter().copied())?;
+        *slot = Pick::new(&tpc_ir::Dim::ONE, size, runs.iter().copied())?;
     }
     Ok((from_axes(&axes, &ty.dims)?, left_of(&axes, &ty.dims)?))
 }

@@ -419,7 +419,7 @@ impl Solver<'_> {
                         return Err(Unrelated);
                     };
                     let runs = p.refined(&Dim::ONE, &self.size(e)?)?;
-                    Some(Pick::new(Dim::ONE, len, clipped(&runs, start, len))?)
+                    Some(Pick::new(&Dim::ONE, len, clipped(&runs, start, len))?)
                 }
             },
         })
@@ -499,7 +499,7 @@ fn one_after_another(picks: &[Option<Pick>], sizes: &[Dim]) -> Related<Option<Pi
         }));
         at += len;
     }
-    Pick::new(unit, at, runs)
+    Pick::new(&unit, at, runs)
 }
 
 /// What is picked of each of the segments that make an axis.
@@ -514,7 +514,7 @@ fn segments(pick: &Pick, sizes: &[Dim]) -> Related<Vec<Option<Pick>>> {
     let mut out = Vec::new();
     for s in sizes {
         let len = units(s, &unit)?;
-        out.push(Pick::new(unit.clone(), len, clipped(&runs, at, len))?);
+        out.push(Pick::new(&unit, len, clipped(&runs, at, len))?);
         at += len;
     }
     // What is picked must keep the order of the segments.

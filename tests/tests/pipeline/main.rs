@@ -16,6 +16,7 @@ mod hostile;
 mod kv_types;
 mod lints;
 mod memory;
+mod mutants;
 mod peer;
 mod placements;
 mod random;

@@ -296,7 +296,9 @@ pub(super) const LINEAR: Rule = Rule {
             return Vec::new();
         }
         let own = terms.graph.find(id);
-        let mut found: Vec<(Function, Vec<(usize, Vec<Id>)>)> = Vec::new();
+        // Per function, which terms of the sum it is, with its arguments there.
+        type Uses = Vec<(usize, Vec<Id>)>;
+        let mut found: Vec<(Function, Uses)> = Vec::new();
         for (i, &a) in term.args.iter().enumerate() {
             for node in terms.nodes(a).iter() {
                 for (function, args) in functions(terms, node) {

@@ -58,7 +58,7 @@ fn range(size: &Dim, start: &Dim, len: &Dim) -> Related<Option<Pick>> {
         start: units(start)?,
         len: units(len)?,
     };
-    Pick::new(unit.clone(), units(size)?, [run])
+    Pick::new(&unit, units(size)?, [run])
 }
 
 pub(super) const VIEW_OF_VIEW: Rule = Rule {
@@ -196,7 +196,7 @@ fn joined(parts: &[([Dim; RANK], Picks)], axis: usize) -> Related<Picks> {
         .and_then(|d| d.as_const())
         .ok_or(Unrelated)?;
     let mut picks: Picks = first[..at].to_vec();
-    picks.extend(Pick::new(unit, units, runs)?);
+    picks.extend(Pick::new(&unit, units, runs)?);
     picks.extend_from_slice(&first[at + 1..]);
     // In lowest terms the order of the factors is the same.
     compose(&[], &picks)

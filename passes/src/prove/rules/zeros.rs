@@ -68,7 +68,7 @@ pub(super) const PADDED_CONTRACTION: Rule = Rule {
                 start: pad.before,
                 len: used,
             };
-            let trimmed = Pick::new(Dim::ONE, held, [run]).and_then(|p| terms.on_axis(w, 0, p));
+            let trimmed = Pick::new(&Dim::ONE, held, [run]).and_then(|p| terms.on_axis(w, 0, p));
             if let Ok(trimmed) = trimmed {
                 let mut args = term.args.clone();
                 args[0] = trimmed;

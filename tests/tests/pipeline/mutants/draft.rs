@@ -1,0 +1,148 @@
+//! Programs that can be edited.
+
+use tpc_ir::{Graph, Inst, Op, Output, Place, TensorType, Value};
+
+/// An instruction; values are numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) op: Op,
+    pub(super) operands: Vec<usize>,
+    pub(super) results: Vec<usize>,
+    pub(super) layer: Option<u32>,
+}
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    pub(super) name: String,
+    pub(super) ty: TensorType,
+    pub(super) place: Place,
+}
+
+/// Programs as lists.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    of: Graph,
+    pub(super) lines: Vec<Line>,
+    pub(super) cells: Vec<Cell>,
+    pub(super) outputs: Vec<(Output, usize)>,
+}
+
+impl Draft {
+    pub(super) fn new(graph: &Graph) -> Draft {
+        let numbers = |vs: &[Value]| vs.iter().map(|v| v.index()).collect();
+        let lines = graph.insts().map(|(_, i)| Line {
+            op: i.op.clone(),
+            operands: numbers(&i.operands),
+            results: numbers(&i.results),
+            layer: i.layer,
+        });
+        let cells = graph.values().map(|(_, v)| Cell {
+            name: v.name.clone(),
+            ty: v.ty.clone(),
+            place: v.place,
+        });
+        let mut of = Graph::new(graph.name.clone());
+        of.devices.clone_from(&graph.devices);
+        Draft {
+            of,
+            lines: lines.collect(),
+            cells: cells.collect(),
+            outputs: graph
+                .outputs
+                .iter()
+                .map(|o| (o.clone(), o.value().index()))
+                .collect(),
+        }
+    }
+
+    /// The line that defines a value.
+    pub(super) fn def(&self, value: usize) -> usize {
+        let at = self.lines.iter().position(|l| l.results.contains(&value));
+        at.expect("every value is defined")
+    }
+
+    /// A new value like another.
+    pub(super) fn like(&mut self, value: usize) -> usize {
+        self.cells.push(self.cells[value].clone());
+        self.cells.len() - 1
+    }
+
+    /// The lines that read a value.
+    pub(super) fn readers(&self, value: usize) -> Vec<usize> {
+        let reads = |l: &&Line| l.operands.contains(&value);
+        let lines = self.lines.iter().enumerate();
+        lines.filter(|(_, l)| reads(l)).map(|(i, _)| i).collect()
+    }
+
+    /// Puts a line before another, for which numbers of later lines change.
+    pub(super) fn insert(&mut self, at: usize, op: Op, operands: Vec<usize>, results: Vec<usize>) {
+        let layer = self.lines[at.min(self.lines.len() - 1)].layer;
+        self.lines.insert(
+            at,
+            Line {
+                op,
+                operands,
+                results,
+                layer,
+            },
+        );
+    }
+
+    /// Has all readers of a value from a line on read another.
+    pub(super) fn redirect(&mut self, from: usize, value: usize, to: usize) -> Vec<usize> {
+        let mut changed = Vec::new();
+        for (i, l) in self.lines.iter_mut().enumerate().skip(from) {
+            for o in &mut l.operands {
+                if *o == value {
+                    *o = to;
+                    changed.push(i);
+                }
+            }
+        }
+        for (_, v) in &mut self.outputs {
+            if *v == value {
+                *v = to;
+            }
+        }
+        changed.dedup();
+        changed
+    }
+
+    /// The graph; `None` where a value would be read before it is defined.
+    pub(super) fn graph(&self) -> Option<Graph> {
+        let mut out = self.of.clone();
+        let mut made: Vec<Option<Value>> = vec![None; self.cells.len()];
+        for l in &self.lines {
+            let operands: Option<Vec<Value>> = l.operands.iter().map(|&o| made[o]).collect();
+            let types = l
+                .results
+                .iter()
+                .map(|&r| self.cells[r].ty.clone())
+                .collect();
+            let places: Vec<Place> = l.results.iter().map(|&r| self.cells[r].place).collect();
+            let inst = out.push_at(l.op.clone(), operands?, types, &places, l.layer);
+            for (k, &r) in l.results.iter().enumerate() {
+                let v = out.inst(inst).results[k];
+                out.value_mut(v).name.clone_from(&self.cells[r].name);
+                made[r] = Some(v);
+            }
+        }
+        for (output, v) in &self.outputs {
+            let value = made[*v]?;
+            out.outputs.push(match output {
+                Output::Named(name, _) => Output::Named(name.clone(), value),
+                Output::State { state, .. } => Output::State {
+                    state: made[state.index()]?,
+                    value,
+                },
+            });
+        }
+        Some(out)
+    }
+}
+
+/// The instruction of a line.
+pub(super) fn inst(line: usize) -> Inst {
+    Inst::new(line)
+}

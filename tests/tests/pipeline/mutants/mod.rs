@@ -1,0 +1,240 @@
+//! Faults put into correct programs: the proof finds each of them, and names the op.
+//!
+//! A mutant that the proof accepts is run: it must give what the correct programs give, in two batches, so that a state
+//! that is not kept shows.
+
+mod draft;
+mod faults;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tpc::gguf::GgufFile;
+use tpc::golden::distance;
+use tpc::pipeline::Compiled;
+use tpc::placement::{Placement, parse_overrides, parse_tensor_split};
+use tpc_ir::{DType, Graph};
+use tpc_passes::prove::prove;
+use tpc_runtime::{Batch, Session, SessionConfig};
+use tpc_tests::goldens;
+
+use super::random::Rng;
+use super::support::{FileWeights, golden, placement, plan};
+use draft::{Draft, inst};
+use faults::FAULTS;
+
+/// Tokens that an accepted mutant is run with.
+const TOKENS: usize = 6;
+/// What counts as the same logits: sums in another order.
+const SAME: f64 = 1e-12;
+
+/// What became of the mutants of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    mutants: usize,
+    /// Rejected by the proof.
+    caught: usize,
+    /// Accepted, and equal when run.
+    equal: usize,
+    /// Of those rejected, where the named op is the changed one or reads it.
+    named: usize,
+}
+
+/// The placements that programs are made for.
+fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
+    let with = |set: &dyn Fn(&mut Placement)| {
+        let mut p = placement(devices);
+        p.split_mode = tpc::placement::SplitMode::Tensor;
+        set(&mut p);
+        p
+    };
+    let overridden = |text: &str| {
+        with(&|p: &mut Placement| {
+            let list = [text.to_owned()];
+            p.overrides = parse_overrides(&list, &p.devices).unwrap_or_else(|e| panic!("{e}"));
+        })
+    };
+    vec![
+        ("tensor", with(&|_| {})),
+        ("-nkvo", with(&|p| p.kv_on_host = true)),
+        ("-ncmoe 1", with(&|p| p.n_cpu_moe = 1)),
+        ("-ot attn=CPU", overridden(r"blk\.0\.attn.*=CPU")),
+        ("-ot ffn_down=CPU", overridden(".*ffn_down.*=CPU")),
+        (
+            "-ctk q8_0",
+            with(&|p| (p.cache_type_k, p.cache_type_v) = (DType::Q8_0, DType::Q8_0)),
+        ),
+        (
+            "-ts",
+            with(&|p| {
+                p.tensor_split = parse_tensor_split("3,1,2,2", 4)
+                    .ok()
+                    .filter(|_| devices == 4)
+            }),
+        ),
+    ]
+}
+
+/// The logits of tokens in two batches; `None` where the programs do not run.
+fn logits(graph: &Graph, file: &GgufFile, compiled: &Compiled, tokens: &[u32]) -> Option<Vec<f64>> {
+    let mut config = SessionConfig::new(tokens.len());
+    if let Some(window) = compiled.model.summary.window {
+        config = config.with_window(window, tokens.len());
+    }
+    let mut session = Session::new(graph, &FileWeights(file), config).ok()?;
+    let (first, second) = tokens.split_at(tokens.len() / 2);
+    let mut out = Vec::new();
+    for (batch, at) in [(first, 0), (second, first.len())] {
+        let values = session.decode(&Batch::sequence(batch, 0, at as u32)).ok()?;
+        out.extend_from_slice(values.reals()?);
+    }
+    Some(out)
+}
+
+/// Makes mutants of one model's programs and judges them.
+fn judge(
+    path: &Path,
+    way: (&str, &Placement),
+    each: usize,
+    rng: &mut Rng,
+    counts: &mut BTreeMap<&'static str, Count>,
+) {
+    let Some((file, compiled)) = plan(path, way.1) else {
+        return;
+    };
+    let programs = &compiled.programs;
+    let model = &compiled.model.graph;
+    let tokens: Vec<u32> = golden(path).tokens.iter().copied().take(TOKENS).collect();
+    let mut right: Option<Vec<f64>> = None;
+    for fault in FAULTS {
+        for _ in 0..each {
+            let mut draft = Draft::new(programs);
+            let Some(sites) = (fault.make)(&mut draft, rng, model) else {
+                continue;
+            };
+            let Some(mutant) = draft.graph().filter(|g| g != programs) else {
+                continue;
+            };
+            let count = counts.entry(fault.name).or_default();
+            count.mutants += 1;
+            match prove(model, &mutant) {
+                Err(refutation) => {
+                    count.caught += 1;
+                    let near = |line: usize| {
+                        let at = inst(line);
+                        let reads = |i| {
+                            let data = mutant.inst(i);
+                            data.operands.iter().any(|&v| mutant.value(v).def.0 == at)
+                        };
+                        refutation.inst.is_some_and(|i| i == at || reads(i))
+                    };
+                    if sites.iter().any(|&s| near(s)) {
+                        count.named += 1;
+                    } else if std::env::var_os("TPC_MUTANTS").is_some() {
+                        let said: Vec<String> = sites
+                            .iter()
+                            .map(|&s| {
+                                let data = mutant.inst(inst(s));
+                                let name = data.results.first().map(|&v| &mutant.value(v).name);
+                                format!("{} of {name:?} at {s}", data.op.name())
+                            })
+                            .collect();
+                        println!(
+                            "{} {} {}: {refutation} ({:?}), changed {}",
+                            path.display(),
+                            way.0,
+                            fault.name,
+                            refutation.inst,
+                            said.join(", ")
+                        );
+                    }
+                }
+                Ok(_) => {
+                    let right = right.get_or_insert_with(|| {
+                        logits(programs, &file, &compiled, &tokens).expect("it runs")
+                    });
+                    let found = logits(&mutant, &file, &compiled, &tokens);
+                    let nmse = found.map(|f| distance(&f, right).nmse);
+                    assert!(
+                        nmse.is_some_and(|n| n <= SAME),
+                        "{} {}: {} at {sites:?} is accepted, but gives {nmse:?}\n{:?}",
+                        path.display(),
+                        way.0,
+                        fault.name,
+                        sites
+                            .iter()
+                            .map(|&s| mutant.inst(inst(s)))
+                            .collect::<Vec<_>>()
+                    );
+                    count.equal += 1;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_fault_is_rejected_and_named() {
+    let full = std::env::var_os("TPC_FULL").is_some();
+    let only = std::env::var("TPC_MODEL").unwrap_or_default();
+    let mut counts = BTreeMap::new();
+    let mut programs = 0;
+    for (m, path) in goldens().iter().enumerate() {
+        if !path.to_string_lossy().contains(&only) {
+            continue;
+        }
+        for devices in [2, 3, 4] {
+            let ways = placements(devices);
+            let mut rng = Rng::new((m * 8 + devices) as u64);
+            let chosen = (m + devices) % ways.len();
+            for (k, (name, placement)) in ways.iter().enumerate() {
+                // The plain split and one other, unless all are asked for.
+                if !full && k != 0 && k != chosen {
+                    continue;
+                }
+                if !full && k == 0 && devices != 2 + m % 3 {
+                    continue;
+                }
+                let each = if full { 3 } else { 1 };
+                judge(path, (name, placement), each, &mut rng, &mut counts);
+                programs += 1;
+            }
+        }
+    }
+    let mut all = Count::default();
+    println!("{:<45} mutants  caught  equal  named", "fault");
+    for (name, c) in &counts {
+        println!(
+            "{name:<45} {:>7} {:>7} {:>6} {:>6}",
+            c.mutants, c.caught, c.equal, c.named
+        );
+        all.mutants += c.mutants;
+        all.caught += c.caught;
+        all.equal += c.equal;
+        all.named += c.named;
+    }
+    println!(
+        "{programs} programs: {} mutants, {} equal when run, {} faults, {} caught, {} named ({:.1} %)",
+        all.mutants,
+        all.equal,
+        all.mutants - all.equal,
+        all.caught,
+        all.named,
+        100.0 * all.named as f64 / all.caught.max(1) as f64
+    );
+    assert_eq!(all.mutants - all.equal, all.caught);
+    assert!(
+        all.named * 100 >= all.caught * 95,
+        "{} of {}",
+        all.named,
+        all.caught
+    );
+    if only.is_empty() {
+        let missing: Vec<&str> = FAULTS
+            .iter()
+            .map(|f| f.name)
+            .filter(|n| counts.get(n).is_none_or(|c| c.caught == 0))
+            .collect();
+        assert!(missing.is_empty(), "no mutant of {missing:?} was caught");
+    }
+}
