@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use egg::Id;
 use tpc_ir::{Graph, Inst, Op, Place, TensorType, Value};
 
+use super::parts_of_leaves;
 use super::region::Region;
 use super::rules::{parts, plus, sums};
 use super::words;
@@ -50,9 +51,15 @@ pub enum Unproven {
         "is neither a value of the model, nor a part of one, nor a term of a sum that makes one"
     )]
     Value,
+    /// A value of the model, but not the one of that name.
+    #[error("is a value of the model or a part of one, but of another one than its name says")]
+    Another,
     /// A term of a sum is counted more than once or not at all.
     #[error("is a term of a sum that does not make the model's value")]
     Term,
+    /// What the devices hold of a tensor does not go together.
+    #[error("holds a part that does not go with those of the other devices")]
+    Part,
     /// A sum is used before it is done.
     #[error(
         "reads {operand}, which is only this device's term of a sum: the all-reduce is missing"
@@ -163,6 +170,21 @@ impl Refutation {
 pub(super) fn find(region: &mut Region<'_>, wanted: Value) -> Box<Refutation> {
     let mut search = Search::default();
     let (inst, what) = search.first(region, wanted);
+    let (inst, what) = match what {
+        Unproven::Value => match parts_of_leaves::misfit(
+            region.task.programs,
+            region.task.model,
+            region.task.leaves,
+            inst,
+        ) {
+            Some(leaf) => (leaf, Unproven::Part),
+            None => match misnamed(region, inst) {
+                Some(other) => (other, Unproven::Another),
+                None => (inst, what),
+            },
+        },
+        other => (inst, other),
+    };
     let mut refutation = Refutation::at(region.task.programs, inst, what);
     let result = region.task.programs.inst(inst).results.first().copied();
     if let Some(v) = result {
@@ -170,6 +192,36 @@ pub(super) fn find(region: &mut Region<'_>, wanted: Value) -> Box<Refutation> {
         refutation.expected = words::expected(region, v);
     }
     refutation
+}
+
+/// Steps back from an op in which another value may have been taken.
+const STEPS: usize = 6;
+
+/// The nearest slice before an op that is a part of a value of the model, but not of one of its name: another segment. Names prove nothing;
+/// beside an op that cannot be justified they say why.
+fn misnamed(region: &Region<'_>, inst: Inst) -> Option<Inst> {
+    let programs = region.task.programs;
+    let inside: HashSet<Inst> = region.task.of_programs.iter().copied().collect();
+    let mut open = vec![inst];
+    let mut seen = HashSet::new();
+    for _ in 0..STEPS {
+        let mut next = Vec::new();
+        for i in open {
+            let data = programs.inst(i);
+            let other = |&v: &Value| region.is_justified(v) && !region.has_its_name(v);
+            if matches!(data.op, Op::Slice(_)) && data.results.iter().all(other) {
+                return Some(i);
+            }
+            for &v in &data.operands {
+                let def = programs.value(v).def.0;
+                if inside.contains(&def) && seen.insert(def) {
+                    next.push(def);
+                }
+            }
+        }
+        open = next;
+    }
+    None
 }
 
 #[derive(Default)]
@@ -213,7 +265,16 @@ impl Search {
                 };
             }
             let is_term = !self.targets[&v].is_empty() && !region.is_justified(v);
-            if leaks && is_term && !self.adds_up(region, v) {
+            // Where an all-reduce reads it, what that gives shows more.
+            let summed = region.task.of_programs.iter().any(|&i| {
+                let data = programs.inst(i);
+                data.op.is_collective() && data.operands.contains(&v)
+            });
+            if is_term
+                && !summed
+                && (leaks || self.on_several(region, v))
+                && !self.adds_up(region, v)
+            {
                 return (inst, Unproven::Term);
             }
         }
@@ -227,8 +288,10 @@ impl Search {
             let data = programs.inst(inst);
             for &v in &data.results {
                 let targets = self.find_targets(region, &data.op, &data.operands, v);
-                // Nothing is a term of every sum.
-                let whole = region.is_justified(v) || region.terms.is_zero(region.programs[&v]);
+                // Nothing is a term of every sum. What is padded is nothing that the model has; its reader tells.
+                let whole = region.is_justified(v)
+                    || matches!(data.op, Op::Pad(_))
+                    || region.terms.is_zero(region.programs[&v]);
                 self.ok.insert(v, whole || !targets.is_empty());
                 self.targets.insert(v, targets);
             }
@@ -317,19 +380,39 @@ impl Search {
         out
     }
 
+    /// Whether several devices have a term of the same value under the same name.
+    fn on_several(&self, region: &Region<'_>, v: Value) -> bool {
+        let programs = region.task.programs;
+        let (name, place) = (&programs.value(v).name, programs.value(v).place);
+        let results = region.task.of_programs.iter();
+        results.flat_map(|&i| &programs.inst(i).results).any(|u| {
+            let other = programs.value(*u);
+            let shared = self.targets[u].iter().any(|t| self.targets[&v].contains(t));
+            other.name == *name && other.place != place && shared
+        })
+    }
+
     /// Whether the terms that the devices have under this value's name make the model's value. A device whose term is
     /// nothing but an earlier one has no value of its own for it.
     fn adds_up(&self, region: &mut Region<'_>, v: Value) -> bool {
         let programs = region.task.programs;
         let name = &programs.value(v).name;
+        let ty = &programs.value(v).ty;
         let terms: Vec<(Place, Value)> = region
             .task
             .of_programs
             .iter()
             .flat_map(|&i| &programs.inst(i).results)
-            .filter(|u| programs.value(**u).name == *name && !self.targets[*u].is_empty())
+            .filter(|u| {
+                let data = programs.value(**u);
+                data.name == *name && data.ty == *ty && !region.is_justified(**u)
+            })
             .map(|&u| (programs.value(u).place, u))
             .collect();
+        // One that is no term of anything is told by itself.
+        if terms.iter().any(|(_, u)| !self.ok[u]) {
+            return true;
+        }
         for &target in &self.targets[&v] {
             let mut bundle: BTreeMap<Place, Value> = BTreeMap::new();
             for &(place, u) in &terms {

@@ -20,6 +20,7 @@
 //! What is proved holds for every number of tokens and cells, as sizes are symbols.
 
 mod blame;
+mod parts_of_leaves;
 mod pick;
 mod region;
 mod regions;
@@ -74,7 +75,7 @@ pub fn prove(model: &Graph, programs: &Graph) -> Result<Proof, Box<Refutation>> 
 pub fn prove_without(
     model: &Graph,
     programs: &Graph,
-    without: Option<&'static str>,
+    without: Option<&str>,
 ) -> Result<Proof, Box<Refutation>> {
     structure::check(programs)?;
     let leaves = Leaves::new(model);
@@ -194,7 +195,14 @@ fn outputs(
     leaves: &Leaves,
     known: &Known,
 ) -> Result<(), Box<Refutation>> {
-    let failed = |at: Option<Inst>, what: Unproven| Err(Refutation::of_output(programs, at, what));
+    // Where an output is another value of the model, a leaf may be the wrong one.
+    let failed = |at: Option<Inst>, what: Unproven| {
+        let leaf = at.and_then(|at| parts_of_leaves::misfit(programs, model, leaves, at));
+        Err(match leaf {
+            Some(leaf) => Refutation::at(programs, leaf, Unproven::Part),
+            None => Refutation::of_output(programs, at, what),
+        })
+    };
     let mut renewed: HashMap<Value, Value> = HashMap::new();
     let mut named: HashMap<&str, Value> = HashMap::new();
     for output in &model.outputs {

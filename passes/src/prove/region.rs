@@ -187,7 +187,7 @@ pub(super) struct Region<'a> {
 pub(super) fn prove(
     task: &Task<'_>,
     boundary: &Boundary,
-    without: Option<&'static str>,
+    without: Option<&str>,
 ) -> Result<RegionProof, Stop> {
     let mut region = Region {
         task,
@@ -438,6 +438,24 @@ impl Region<'_> {
     pub(super) fn is_justified(&self, v: Value) -> bool {
         let id = self.programs.get(&v);
         id.is_some_and(|&id| self.form(id).is_some())
+    }
+
+    /// Whether a value of the programs is one of that name in the model, or a part of one; so is what the model does not
+    /// name so at all.
+    pub(super) fn has_its_name(&self, v: Value) -> bool {
+        let (programs, model) = (self.task.programs, self.task.model);
+        let name = &programs.value(v).name;
+        let graph = &self.terms.graph;
+        let own = self.programs.get(&v).map(|&id| graph.find(id));
+        let bases = own.iter().flat_map(|&id| self.terms.views_of(id));
+        let bases: Vec<Id> = bases.map(|(_, b)| graph.find(b)).chain(own).collect();
+        let mut of_that_name = self
+            .model
+            .iter()
+            .filter(|(m, _)| model.value(**m).name == *name)
+            .map(|(_, &id)| graph.find(id))
+            .peekable();
+        of_that_name.peek().is_none() || of_that_name.any(|id| bases.contains(&id))
     }
 
     /// The model's value that a class is, or of which it is a view.

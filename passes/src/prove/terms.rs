@@ -48,7 +48,7 @@ pub(super) struct Terms {
     /// Whether the model's own terms are being added.
     pub(super) of_model: bool,
     /// The rule that is left out.
-    without: Option<&'static str>,
+    without: Option<String>,
     /// How often each rule found something.
     pub(super) found: BTreeMap<&'static str, u64>,
     /// A limit was met.
@@ -56,7 +56,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn new(tables: Tables, without: Option<&'static str>) -> Terms {
+    pub(super) fn new(tables: Tables, without: Option<&str>) -> Terms {
         let facts = Facts {
             tables,
             contradiction: false,
@@ -68,7 +68,7 @@ impl Terms {
             sums: Vec::new(),
             repeats: Vec::new(),
             of_model: true,
-            without,
+            without: without.map(str::to_owned),
             found: BTreeMap::new(),
             cut_short: false,
         }
@@ -142,7 +142,7 @@ impl Terms {
     }
 
     fn apply(&mut self, rule: &Rule, term: &Term, id: Id) -> bool {
-        if self.without == Some(rule.name) {
+        if self.without.as_deref() == Some(rule.name) {
             return false;
         }
         let mut changed = false;

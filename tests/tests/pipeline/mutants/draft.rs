@@ -68,13 +68,6 @@ impl Draft {
         self.cells.len() - 1
     }
 
-    /// The lines that read a value.
-    pub(super) fn readers(&self, value: usize) -> Vec<usize> {
-        let reads = |l: &&Line| l.operands.contains(&value);
-        let lines = self.lines.iter().enumerate();
-        lines.filter(|(_, l)| reads(l)).map(|(i, _)| i).collect()
-    }
-
     /// Puts a line before another, for which numbers of later lines change.
     pub(super) fn insert(&mut self, at: usize, op: Op, operands: Vec<usize>, results: Vec<usize>) {
         let layer = self.lines[at.min(self.lines.len() - 1)].layer;
