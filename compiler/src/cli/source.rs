@@ -6,9 +6,9 @@ use clap::Args;
 
 use super::output::Failure;
 use crate::capture::{self, Captured};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Severity};
 use crate::gguf::GgufFile;
-use crate::pipeline::{Compiled, compile, compile_capture};
+use crate::pipeline::{Compiled, compile, compile_capture, refuted};
 use crate::placement::{Placement, SplitMode};
 
 /// A model or a capture.
@@ -98,9 +98,16 @@ impl SourceArgs {
         };
         let captured = read_capture(path)?;
         let compiled = compile_capture(&captured, placement).map_err(Failure::of)?;
+        let mut notes = captured.notes;
+        if let Err(r) = &compiled.proof {
+            notes.push(Diagnostic {
+                severity: Severity::Warning,
+                ..refuted(r)
+            });
+        }
         Ok(Source {
             compiled,
-            notes: captured.notes,
+            notes,
             lines: captured.lines,
         })
     }

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use tpc_ir::{DType, Op, Place};
-use tpc_passes::prove;
+use tpc_passes::prove::{self, Proof};
 
 use super::args::PlacementArgs;
 use super::output::{self, Failure};
 use super::source::SourceArgs;
-use crate::pipeline::Compiled;
+use crate::pipeline::{Compiled, refuted};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -25,13 +25,15 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let placement = args
         .placement
         .placement(DType::F16, args.source.split_mode())?;
-    // A plan that is not proved is none: the proof's refutation is among its errors.
     let source = args.source.compile(&placement)?;
-    output::result(&said(&source.compiled, args.verbose))
+    match &source.compiled.proof {
+        Ok(proof) => output::result(&said(&source.compiled, proof, args.verbose)),
+        Err(r) => Err(Failure::of(vec![refuted(r)])),
+    }
 }
 
 /// What was proved, and how.
-fn said(compiled: &Compiled, verbose: bool) -> String {
+fn said(compiled: &Compiled, proof: &Proof, verbose: bool) -> String {
     let programs = &compiled.programs;
     let mut out = format!(
         "proved: {} computes what the model says\n\n",
@@ -60,7 +62,6 @@ fn said(compiled: &Compiled, verbose: bool) -> String {
             "  {name:<12} {ops} ops, {moves} copies and collectives"
         );
     }
-    let proof = &compiled.proof;
     let _ = writeln!(
         out,
         "\n{} regions, {} of them different; the largest took {} terms",

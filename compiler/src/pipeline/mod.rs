@@ -55,7 +55,9 @@ pub struct Compiled {
     /// Estimated times.
     pub estimate: Estimate,
     /// How it was proved that the programs compute what the model's graph says.
-    pub proof: Proof,
+    /// A plan of a model that is not proved is refused; that of a captured graph is not, as captures may hold forms that
+    /// the proof has no rules for.
+    pub proof: Result<Proof, Box<Refutation>>,
 }
 
 /// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
@@ -93,7 +95,11 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
         placement.ubatch_size,
         placement.parallel,
     );
-    compile_graph(model, caches, ModelSize::of_file(file), placement)
+    let compiled = compile_graph(model, caches, ModelSize::of_file(file), placement)?;
+    match &compiled.proof {
+        Ok(_) => Ok(compiled),
+        Err(r) => Err(vec![refuted(r)]),
+    }
 }
 
 /// The context that a captured graph is planned for when nobody says.
@@ -216,7 +222,7 @@ fn compile_graph(
         programs,
     } = divided;
     let estimate = estimate(&planned, &sharded, &request);
-    let proof = prove(&model.graph, &programs).map_err(|r| vec![refuted(&r)])?;
+    let proof = prove(&model.graph, &programs);
     Ok(Compiled {
         model,
         mode,

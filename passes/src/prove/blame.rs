@@ -169,7 +169,10 @@ impl Refutation {
 /// Finds the op because of which `wanted` is not justified.
 pub(super) fn find(region: &mut Region<'_>, wanted: Value) -> Box<Refutation> {
     let mut search = Search::default();
-    let (inst, what) = search.first(region, wanted);
+    let (inst, what) = match search.odd_collective(region, wanted) {
+        Some(odd) => (odd, Unproven::Term),
+        None => search.first(region, wanted),
+    };
     let (inst, what) = match what {
         Unproven::Value => match parts_of_leaves::misfit(
             region.task.programs,
@@ -237,7 +240,6 @@ impl Search {
     fn first(&mut self, region: &mut Region<'_>, wanted: Value) -> (Inst, Unproven) {
         let programs = region.task.programs;
         let cone = ancestors(region, wanted);
-        self.prepare(region);
         let mut users: HashMap<Value, Vec<Value>> = HashMap::new();
         let mut order = Vec::new();
         for &inst in region.task.of_programs {
@@ -279,6 +281,30 @@ impl Search {
             }
         }
         (programs.value(wanted).def.0, Unproven::Value)
+    }
+
+    /// A collective before `wanted` that gives nothing of the model's and is unlike others: devices that take part in
+    /// others are left out, or it sums what is whole already.
+    fn odd_collective(&mut self, region: &mut Region<'_>, wanted: Value) -> Option<Inst> {
+        let programs = region.task.programs;
+        self.prepare(region);
+        let cone = ancestors(region, wanted);
+        let width = |i: Inst| {
+            let data = programs.inst(i);
+            let reduces = matches!(data.op, Op::AllReduce(_));
+            if reduces { data.results.len() } else { 0 }
+        };
+        let most = programs.insts().map(|(i, _)| width(i)).max();
+        region.task.of_programs.iter().copied().find(|&i| {
+            let data = programs.inst(i);
+            let fails = data.results.iter().any(|v| cone.contains(v) && !self.ok[v]);
+            let whole = |v: &Value| {
+                let zero = region.terms.is_zero(region.programs[v]);
+                region.is_justified(*v) && !zero
+            };
+            let left_out = Some(width(i)) < most;
+            width(i) > 0 && fails && (left_out || data.operands.iter().any(whole))
+        })
     }
 
     /// Finds of all values of the region what they are.

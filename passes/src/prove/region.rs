@@ -78,8 +78,8 @@ pub(super) enum Form {
 /// What has been proved so far.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// Per value of the programs.
-    forms: Vec<Option<Form>>,
+    /// Per value of the programs, all that it is known to be; what is nearest to the model first.
+    forms: Vec<Vec<Form>>,
     /// Per value of the model, the first value known to equal it.
     same: Vec<Value>,
 }
@@ -87,13 +87,13 @@ pub(super) struct Known {
 impl Known {
     pub(super) fn new(model: &Graph, programs: &Graph) -> Known {
         Known {
-            forms: vec![None; programs.values().len()],
+            forms: vec![Vec::new(); programs.values().len()],
             same: model.values().map(|(v, _)| v).collect(),
         }
     }
 
     pub(super) fn form(&self, v: Value) -> Option<&Form> {
-        self.forms[v.index()].as_ref()
+        self.forms[v.index()].first()
     }
 
     /// The first of the model's values that are known to be equal to this one.
@@ -103,8 +103,7 @@ impl Known {
 
     /// Whether a value of the programs is this part of that value of the model.
     pub(super) fn is(&self, v: Value, model: Value, view: Option<&View>) -> bool {
-        let form = self.form(v);
-        form.is_some_and(|f| match f {
+        self.forms[v.index()].iter().any(|f| match f {
             Form::Part { model: m, view: v } => *m == self.first(model) && v.as_ref() == view,
             Form::Nothing(_) => false,
         })
@@ -128,15 +127,16 @@ impl Known {
             let v = model.inst(of_model[i]).results[result];
             self.same[v.index()] = value(same);
         }
-        for (i, result, form) in &proof.forms {
+        for (i, result, forms) in &proof.forms {
             let v = programs.inst(of_programs[*i]).results[*result];
-            self.forms[v.index()] = Some(match form {
+            let known = forms.iter().map(|form| match form {
                 LocalForm::Part { model, view } => Form::Part {
                     model: self.first(value(*model)),
                     view: view.clone(),
                 },
                 LocalForm::Nothing(ty) => Form::Nothing(ty.clone()),
             });
+            self.forms[v.index()] = known.collect();
         }
     }
 }
@@ -161,7 +161,7 @@ pub(super) enum LocalForm {
 #[derive(Debug)]
 pub(super) struct RegionProof {
     /// Per value of the programs that is wanted outside: its instruction, which result, and what it is.
-    forms: Vec<(usize, usize, LocalForm)>,
+    forms: Vec<(usize, usize, Vec<LocalForm>)>,
     /// Values of the model that are equal to earlier ones.
     same: Vec<(usize, usize, ModelRef)>,
     /// Terms that it took.
@@ -437,7 +437,7 @@ impl Region<'_> {
     /// Whether a value of the programs is one of the model or a part of one.
     pub(super) fn is_justified(&self, v: Value) -> bool {
         let id = self.programs.get(&v);
-        id.is_some_and(|&id| self.form(id).is_some())
+        id.is_some_and(|&id| !self.forms(id).is_empty())
     }
 
     /// Whether a value of the programs is one of that name in the model, or a part of one; so is what the model does not
@@ -458,25 +458,27 @@ impl Region<'_> {
         of_that_name.peek().is_none() || of_that_name.any(|id| bases.contains(&id))
     }
 
-    /// The model's value that a class is, or of which it is a view.
-    fn form(&self, id: Id) -> Option<LocalForm> {
+    /// The model's value that a class is, or those of which it is a view, the first one first.
+    fn forms(&self, id: Id) -> Vec<LocalForm> {
         let graph = &self.terms.graph;
         let number = |id: Id| graph[graph.find(id)].data.model;
         if let Some(n) = number(id) {
             let model = self.numbers[n as usize];
-            return Some(LocalForm::Part { model, view: None });
+            return vec![LocalForm::Part { model, view: None }];
         }
         if let Some(ty) = self.terms.ty(id).filter(|t| is_empty(t)) {
-            return Some(LocalForm::Nothing(ty.clone()));
+            return vec![LocalForm::Nothing(ty.clone())];
         }
         let views = self.terms.views_of(id).into_iter();
-        let of_model = views.filter_map(|(v, base)| Some((number(base)?, v)));
-        of_model
-            .min_by_key(|(n, v)| (*n, v.picks.len()))
-            .map(|(n, v)| LocalForm::Part {
-                model: self.numbers[n as usize],
-                view: Some((*v).clone()),
-            })
+        let mut of_model: Vec<_> = views
+            .filter_map(|(v, base)| Some((number(base)?, v)))
+            .collect();
+        of_model.sort_by_key(|(n, v)| (*n, v.picks.len()));
+        let forms = of_model.into_iter().map(|(n, v)| LocalForm::Part {
+            model: self.numbers[n as usize],
+            view: Some((*v).clone()),
+        });
+        forms.collect()
     }
 
     /// What is wanted of the region must be justified.
@@ -492,12 +494,12 @@ impl Region<'_> {
                 if !task.is_wanted(v) {
                     continue;
                 }
-                match self.form(self.programs[&v]) {
-                    Some(form) => forms.push((i, r, form)),
-                    None if blame::is_term(&mut self, v) => {
+                match self.forms(self.programs[&v]) {
+                    own if !own.is_empty() => forms.push((i, r, own)),
+                    _ if blame::is_term(&mut self, v) => {
                         return Err(Stop::Crossing(blame::find(&mut self, v)));
                     }
-                    None => return Err(blame::find(&mut self, v).into()),
+                    _ => return Err(blame::find(&mut self, v).into()),
                 }
             }
         }

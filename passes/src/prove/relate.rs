@@ -50,12 +50,14 @@ pub(super) struct Relation {
 type Axes = [Option<Pick>; RANK];
 
 /// What `op`, which runs on `parts`, makes.
-pub(super) fn relate(op: &Op, parts: &[Part]) -> Related<Relation> {
+///
+/// `model` is an op of the model: where a slice of the whole is set is not said by the part alone.
+pub(super) fn relate(op: &Op, parts: &[Part], model: Option<&Op>) -> Related<Relation> {
     let axes: Vec<Axes> = parts
         .iter()
         .map(|p| on_axes(&p.picks, &p.ty.dims))
         .collect::<Related<_>>()?;
-    let (whole, window) = on_wholes(op, parts, &axes)?;
+    let (whole, window) = on_wholes(op, parts, &axes, model)?;
     let types: Vec<&TensorType> = parts.iter().map(|p| &p.ty).collect();
     let Ok(Inferred::Types(results)) = whole.infer(&types) else {
         return Err(Unrelated);
@@ -172,7 +174,12 @@ pub(super) fn relate(op: &Op, parts: &[Part]) -> Related<Relation> {
 
 /// The op that runs on the whole operands, and the window that it has on the parts. All ops whose parameters change
 /// when a device runs them are here: a changed parameter that this does not undo makes another op.
-fn on_wholes(op: &Op, parts: &[Part], axes: &[Axes]) -> Related<(Op, Option<Window>)> {
+fn on_wholes(
+    op: &Op,
+    parts: &[Part],
+    axes: &[Axes],
+    model: Option<&Op>,
+) -> Related<(Op, Option<Window>)> {
     let windowed = |run: Option<Run>, operand: usize, axis: usize| -> Related<Option<Window>> {
         let total = parts[operand].ty.dims[axis].clone();
         match (run, &axes[operand][axis]) {
@@ -233,30 +240,25 @@ fn on_wholes(op: &Op, parts: &[Part], axes: &[Axes]) -> Related<(Op, Option<Wind
         Op::SetSlice(o) => {
             let axis = usize::try_from(o.axis).map_err(|_| Unrelated)?;
             if let Some(pick) = axes[0].get(axis).ok_or(Unrelated)? {
-                o.start = start_in_whole(pick, &parts[0].ty.dims[axis], &o.start)?;
+                // As many indices are picked before the slice as are before it in the part.
+                let Some(Op::SetSlice(of_model)) = model else {
+                    return Err(Unrelated);
+                };
+                let (local, start) = (o.start.as_const(), of_model.start.as_const());
+                let (Some(local), Some(start)) = (local, start) else {
+                    return Err(Unrelated);
+                };
+                let held = pick.refined(&Dim::ONE, &parts[0].ty.dims[axis])?;
+                let before: u64 = clipped(&held, 0, start).iter().map(|r| r.len).sum();
+                if before != local || of_model.axis != o.axis {
+                    return Err(Unrelated);
+                }
+                o.start = of_model.start.clone();
             }
         }
         _ => {}
     }
     Ok((whole, window))
-}
-
-/// The index of a whole axis at which the picked indices from the `start`-th on begin.
-fn start_in_whole(pick: &Pick, size: &Dim, start: &Dim) -> Related<Dim> {
-    let start = start.as_const().ok_or(Unrelated)?;
-    let mut left = start;
-    for r in pick.refined(&Dim::ONE, size)? {
-        if left < r.len {
-            return Ok((r.start + left).into());
-        }
-        left -= r.len;
-        if left == 0 {
-            // Nothing is picked between this run and the next: both ends would do, and the nearer one is where a
-            // segment that was cut at its end goes on.
-            return Ok(r.end().into());
-        }
-    }
-    Err(Unrelated)
 }
 
 /// Whether the indices of the two axes meet on the device as they do in the whole.

@@ -128,6 +128,10 @@ impl<T: PartialEq + std::fmt::Debug + Clone> Numbered<T> {
 }
 
 impl<T> Numbered<T> {
+    pub(super) fn items(&self) -> &[T] {
+        &self.items
+    }
+
     pub(super) fn get(&self, number: u32) -> &T {
         &self.items[number as usize]
     }

@@ -219,6 +219,14 @@ impl Terms {
         id
     }
 
+    /// The ops that set slices.
+    pub(super) fn set_slices(&self) -> Vec<Op> {
+        let ops = self.tables().ops.items().iter();
+        ops.filter(|op| matches!(op, Op::SetSlice(_)))
+            .cloned()
+            .collect()
+    }
+
     /// The terms of the sum that a class is. What is a value of the model is the sum that the model says, if any: how
     /// devices come by it says nothing of what it is.
     pub(super) fn summands(&self, id: Id) -> Option<Vec<Id>> {

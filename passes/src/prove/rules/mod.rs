@@ -32,6 +32,7 @@ pub(super) const RULES: &[Rule] = &[
     views::SLICE,
     views::VIEW_OF_VIEW,
     views::VIEW_THROUGH_SLICE,
+    views::VIEW_OF_CONCAT,
     zeros::SUM_OVER_NOTHING,
     zeros::PADDED_CONTRACTION,
     zeros::CONCAT_OF_ONE,

@@ -92,8 +92,13 @@ pub(crate) fn is_whole(way: &[Seen]) -> bool {
 
 /// What an op makes of parts, and of which wholes.
 pub(crate) fn related(op: &Op, way: &[Seen]) -> Option<Relation> {
+    related_as(op, way, None)
+}
+
+/// The same, where an op of the model says what the part does not.
+fn related_as(op: &Op, way: &[Seen], model: Option<&Op>) -> Option<Relation> {
     let parts: Vec<Part> = way.iter().map(|s| s.part.clone()).collect();
-    relate(op, &parts).ok()
+    relate(op, &parts, model).ok()
 }
 
 pub(super) const PARTS: Rule = Rule {
@@ -115,7 +120,16 @@ pub(super) const PARTS: Rule = Rule {
             if is_whole(&way) {
                 continue;
             }
-            let Some(relation) = related(&op, &way) else {
+            let found = match &op {
+                Op::SetSlice(_) => terms.set_slices().iter().find_map(|m| {
+                    let whole = related_as(&op, &way, Some(m))?;
+                    let bases = way.iter().map(|s| s.base).collect();
+                    terms.lookup_op(&whole.op, result, bases)?;
+                    Some(whole)
+                }),
+                _ => related(&op, &way),
+            };
+            let Some(relation) = found else {
                 continue;
             };
             if relation.summed.is_some() {

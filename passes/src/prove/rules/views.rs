@@ -4,8 +4,11 @@ use egg::Id;
 use tpc_ir::{Dim, Op, RANK, Run};
 
 use super::Rule;
-use crate::prove::pick::{Pick, Picks, Related, Unrelated, common_unit, compose, relative};
+use crate::prove::pick::{
+    Pick, Picks, Related, Unrelated, common_unit, compose, from_axes, relative,
+};
 use crate::prove::term::Head;
+use crate::prove::terms::Terms;
 
 pub(super) const RESHAPE: Rule = Rule {
     name: "reshape",
@@ -98,6 +101,47 @@ pub(super) const VIEW_THROUGH_SLICE: Rule = Rule {
         out
     },
 };
+
+pub(super) const VIEW_OF_CONCAT: Rule = Rule {
+    name: "view-of-concat",
+    equation: "concat(x, y, …)[what is in y] = y[the same]",
+    apply: |terms, term, _| {
+        let Head::View(view) = term.head else {
+            return Vec::new();
+        };
+        let view = terms.tables().views.get(view).clone();
+        let mut out = Vec::new();
+        for (op, _, args) in terms.ops_of(term.args[0]) {
+            let Op::Concat(concat) = op else { continue };
+            let Ok(axis) = usize::try_from(concat.axis) else {
+                continue;
+            };
+            for k in 0..args.len() {
+                let part = segment(terms, &args, axis, k)
+                    .and_then(|segment| relative(&segment, &view.picks));
+                if let Ok(picks) = part {
+                    out.push(terms.view(args[k], picks, view.dims.clone()));
+                }
+            }
+        }
+        out
+    },
+};
+
+/// The picks of the `k`-th of values that follow one another along an axis.
+fn segment(terms: &Terms, args: &[Id], axis: usize, k: usize) -> Related<Picks> {
+    let mut sizes = Vec::new();
+    for &a in args {
+        sizes.push(terms.ty(a).ok_or(Unrelated)?.dims[axis].clone());
+    }
+    let whole = Dim::sum(&sizes).ok_or(Unrelated)?;
+    let start = Dim::sum(&sizes[..k]).ok_or(Unrelated)?;
+    let mut dims = terms.ty(args[k]).ok_or(Unrelated)?.dims.clone();
+    let len = std::mem::replace(&mut dims[axis], whole.clone());
+    let mut axes = [None, None, None, None];
+    axes[axis] = range(&whole, &start, &len)?;
+    from_axes(&axes, &dims)
+}
 
 pub(super) const CONCAT_OF_PICKS: Rule = Rule {
     name: "concat-of-picks",

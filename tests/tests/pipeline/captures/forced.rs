@@ -8,8 +8,9 @@ use tpc_ir::op::{Binary, BinaryKind, FlashAttn, MulMat, Permute, Reshape, Role};
 use tpc_ir::{Group, InstData, Op, Range, Value};
 use tpc_passes::factors::Analysis;
 use tpc_passes::plan::{ChainCuts, Choice, Planned, SplitOption, chain, options_for, proportional};
+use tpc_passes::prove::prove;
 
-use super::{Captured, DEVICES, Whole, carry_out, divide, read, stem, text};
+use super::{Captured, DEVICES, Divided, Whole, carry_out, divide, read, stem, text};
 use crate::random::{Builder, Fate, d, split_by};
 
 fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
@@ -28,33 +29,41 @@ fn numbers_of_experts(p: &Planned) -> BTreeSet<Var> {
         .collect()
 }
 
+/// The experts of a capture divided among so many devices.
+pub(super) fn by_number(whole: &Whole, devices: usize) -> Result<Divided, String> {
+    let planned = divide(&whole.graph, devices)?.planned;
+    let leaves = numbers_of_experts(&planned);
+    let shares = vec![1.0; devices];
+    let p = &planned;
+    let forced = leaves.iter().flat_map(|&leaf| {
+        let group = (Group::new(0), &shares[..]);
+        options_for(&p.graph, &p.factors, &p.analysis, &p.users, leaf, group)
+    });
+    let forced: Vec<SplitOption> = forced.collect();
+    if forced.is_empty() {
+        return Err(format!("no experts for {devices} devices"));
+    }
+    let fits = |o: &&SplitOption| !forced.iter().any(|f| clash(&p.analysis, f, o));
+    let rest: Vec<SplitOption> = p.choice.options.iter().filter(fits).cloned().collect();
+    let choice = Choice::from_options(forced.into_iter().chain(rest));
+    let made = carry_out(Planned { choice, ..planned }, devices)?;
+    let stacks = made.sharded.values().filter(|(v, data)| {
+        let weight = matches!(made.sharded.def_op(*v), Op::Weight(_));
+        weight && !data.ty.dims[2].is_one() && data.sharding.axes[2].is_some()
+    });
+    if stacks.count() == 0 {
+        return Err(format!("{devices} devices: no stack of experts is divided"));
+    }
+    Ok(made)
+}
+
 /// Divides the experts of a capture among several numbers of devices, and runs it.
 pub(super) fn experts(captured: Captured) -> Result<(), String> {
     let whole = Whole::of(captured)?;
     for devices in DEVICES {
-        let planned = divide(&whole.graph, devices)?.planned;
-        let leaves = numbers_of_experts(&planned);
-        let shares = vec![1.0; devices];
-        let p = &planned;
-        let forced = leaves.iter().flat_map(|&leaf| {
-            let group = (Group::new(0), &shares[..]);
-            options_for(&p.graph, &p.factors, &p.analysis, &p.users, leaf, group)
-        });
-        let forced: Vec<SplitOption> = forced.collect();
-        if forced.is_empty() {
-            return Err(format!("no experts for {devices} devices"));
-        }
-        let fits = |o: &&SplitOption| !forced.iter().any(|f| clash(&p.analysis, f, o));
-        let rest: Vec<SplitOption> = p.choice.options.iter().filter(fits).cloned().collect();
-        let choice = Choice::from_options(forced.into_iter().chain(rest));
-        let made = carry_out(Planned { choice, ..planned }, devices)?;
-        let stacks = made.sharded.values().filter(|(v, data)| {
-            let weight = matches!(made.sharded.def_op(*v), Op::Weight(_));
-            weight && !data.ty.dims[2].is_one() && data.sharding.axes[2].is_some()
-        });
-        if stacks.count() == 0 {
-            return Err(format!("{devices} devices: no stack of experts is divided"));
-        }
+        let made = by_number(&whole, devices)?;
+        let proved = prove(&whole.graph, &made.programs);
+        proved.map_err(|r| format!("{devices} devices: not proved: {r}"))?;
         let compared = whole.compare(&made.programs);
         compared.map_err(|e| format!("{devices} devices: {e}"))?;
     }

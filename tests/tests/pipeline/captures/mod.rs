@@ -87,6 +87,14 @@ fn divide_on(graph: &Graph, devices: usize, topology: Topology) -> Result<Divide
     carry_out_on(plan(graph, &request), &request)
 }
 
+/// The graph of a capture, and its programs with the experts divided by number; `None` where it has none.
+pub(crate) fn divided_experts(path: &Path, devices: usize) -> Option<(Graph, Graph)> {
+    let captured = read(&text(path), &stem(path)).unwrap_or_else(|e| panic!("{e}"));
+    let whole = Whole::of(captured).ok()?;
+    let made = forced::by_number(&whole, devices).ok()?;
+    Some((whole.graph, made.programs))
+}
+
 /// The verified sharded graph and programs of a plan for so many devices.
 fn carry_out(planned: Planned, devices: usize) -> Result<Divided, String> {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
