@@ -91,20 +91,15 @@ impl SourceArgs {
             let file = GgufFile::open(self.file()).map_err(|e| Failure::of(vec![e.into()]))?;
             let compiled = compile(&file, placement).map_err(Failure::of)?;
             return Ok(Source {
+                notes: unproved(&compiled),
                 compiled,
-                notes: Vec::new(),
                 lines: Vec::new(),
             });
         };
         let captured = read_capture(path)?;
         let compiled = compile_capture(&captured, placement).map_err(Failure::of)?;
         let mut notes = captured.notes;
-        if let Err(r) = &compiled.proof {
-            notes.push(Diagnostic {
-                severity: Severity::Warning,
-                ..refuted(r)
-            });
-        }
+        notes.extend(unproved(&compiled));
         Ok(Source {
             compiled,
             notes,
