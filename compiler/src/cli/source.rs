@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tpc_passes::prove::Refutation;
 
 use super::output::Failure;
 use crate::capture::{self, Captured};
@@ -46,6 +47,16 @@ pub(super) fn read_capture(path: &Path) -> Result<Captured, Failure> {
             ..d
         })
     })
+}
+
+/// The warning of a plan that is not proved.
+fn unproved(compiled: &Compiled) -> Vec<Diagnostic> {
+    let refutation = compiled.proof.as_ref().err();
+    let warning = |r: &Refutation| Diagnostic {
+        severity: Severity::Warning,
+        ..refuted(r)
+    };
+    refutation.map(|r| warning(r)).into_iter().collect()
 }
 
 impl SourceArgs {
