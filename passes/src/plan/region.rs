@@ -101,6 +101,11 @@ fn fill(graph: &Graph, analysis: &Analysis, region: &mut Region) {
         for v in data.operands.iter().chain(&data.results).filter(planned) {
             for leaf in analysis.terms[v.index()].iter().flat_map(Term::leaves) {
                 if seen.insert(leaf) {
+                    // What the user wants whole in one region is not so in another.
+                    let facts = analysis.leaves.get(&leaf);
+                    if facts.is_some_and(|f| f.kept.is_some()) {
+                        let _ = writeln!(text, "whole {}", region.leaves.len());
+                    }
                     region.leaves.push(leaf);
                 }
             }

@@ -330,3 +330,30 @@ fn quantised_caches_split_as_whole() {
         "{ran} cells ran, {refused} pairs were refused"
     );
 }
+
+#[test]
+fn what_is_mirrored_in_one_layer_is_split_in_others() {
+    let mut models = goldens().into_iter();
+    let path = models
+        .find(|p| p.to_string_lossy().contains("llama-dense"))
+        .expect("in the repository");
+    for layer in 0..2 {
+        let mut placement = placement(2);
+        placement.split_mode = SplitMode::Tensor;
+        let text = format!(r"blk\.{layer}\.ffn_up.*=mirrored");
+        placement.overrides = parse_overrides(&[text], &placement.devices).expect("an override");
+        let (_, compiled) = plan(&path, &placement).expect("llama is lowered");
+        for other in 0..2 {
+            let name = format!("blk.{other}.ffn_up.weight");
+            let mut values = compiled.sharded.values();
+            let is = |op: &Op| matches!(op, Op::Weight(w) if w.tensor == name);
+            let found = values.find(|(v, _)| is(compiled.sharded.def_op(*v)));
+            let (_, data) = found.expect("both layers have it");
+            assert_eq!(
+                data.sharding.is_split(),
+                other != layer,
+                "{name} with layer {layer} mirrored"
+            );
+        }
+    }
+}
