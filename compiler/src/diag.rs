@@ -235,6 +235,29 @@ const OWN: &[CodeDoc] = &[
               Cure: report it with the command and the model's header.",
     },
     CodeDoc {
+        code: "TPC0392",
+        title: "the model cannot be made small",
+        doc: "`tpc verify --numeric` runs a small model that is divided as the planned one is. Here no small sizes fit the\n\
+              ops, what cannot shrink is too large to run, or the reference executor cannot run an op.\n\
+              Example: a captured graph with an op that tpc has no rule for.\n\
+              Cure: the proof needs no small model: `tpc verify` without --numeric.",
+    },
+    CodeDoc {
+        code: "TPC0393",
+        title: "the small programs have another form",
+        doc: "`tpc verify --numeric` compares the programs of the small model with those of the planned one, op by op. They\n\
+              differ at the op that is named, in more than sizes: what the small programs compute says little of the\n\
+              planned ones. The proof is about the planned ones themselves.\n\
+              Cure: report it with the command and the model's header.",
+    },
+    CodeDoc {
+        code: "TPC0394",
+        title: "the small programs compute something else",
+        doc: "`tpc verify --numeric` ran a small model whole and as the programs of its devices, and the answers differ. The\n\
+              message names the first value on a device that is not what the model has, and the op that makes it.\n\
+              Cure: report it with the command and the model's header.",
+    },
+    CodeDoc {
         code: "TPC0400",
         title: "unusable command line",
         doc: "An option's value is not of the form that it takes, or an option or argument is unknown or missing. The\n\

@@ -17,4 +17,6 @@ pub mod peer;
 pub mod pipeline;
 pub mod placement;
 pub mod report;
+mod resize;
+pub mod shrink;
 pub mod synth;

@@ -20,3 +20,5 @@ pub mod plan;
 pub mod prove;
 pub mod rewrite;
 pub mod shard;
+
+pub use gcd::gcd;

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::op::{Arange, Input, InputKind, Mean, Repeat, Reshape, SetSlice, Slice};
+use tpc_ir::op::{Input, InputKind};
 use tpc_ir::{Dim, Graph, InstData, Op, RANK, TensorType, Value};
+
+use crate::resize::{Sizes, resized};
 
 /// What changes.
 pub(super) struct Changes<'a> {
@@ -40,89 +42,61 @@ pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     out
 }
 
-/// The op with the sizes among its attributes changed.
+/// The op with what changes of it.
 fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
-    let result = data.results[0];
-    let dims = || (changes.dims)(result);
-    let start = |axis: u64, start: &Dim, len: u64| {
-        let axis = usize::try_from(axis).unwrap_or(0).min(RANK - 1);
-        boundary(from, changes, data.operands[0], axis, start, len)
-    };
     match &data.op {
-        Op::Reshape(_) => Reshape { dims: dims() }.into(),
-        Op::Repeat(_) => Repeat { dims: dims() }.into(),
-        Op::Arange(a) => {
-            let [n, ..] = dims();
-            Arange { n, ..a.clone() }.into()
-        }
-        Op::Mean(_) => {
-            let [n, ..] = (changes.dims)(data.operands[0]);
-            Mean { n }.into()
-        }
-        Op::Slice(s) => {
-            let len = s.len.as_const().unwrap_or(0);
-            let axis = usize::try_from(s.axis).unwrap_or(0).min(RANK - 1);
-            Slice {
-                axis: s.axis,
-                start: start(s.axis, &s.start, len),
-                len: dims()[axis].clone(),
-            }
-            .into()
-        }
-        Op::SetSlice(s) => {
-            let axis = usize::try_from(s.axis).unwrap_or(0).min(RANK - 1);
-            let new = &from.value(data.operands[1]).ty.dims[axis];
-            SetSlice {
-                axis: s.axis,
-                start: start(s.axis, &s.start, new.as_const().unwrap_or(0)),
-            }
-            .into()
-        }
-        Op::Weight(w) if changes.inputs.contains(&result) => Input {
+        Op::Weight(w) if changes.inputs.contains(&data.results[0]) => Input {
             kind: InputKind::Other(w.tensor.clone()),
         }
         .into(),
-        other => other.clone(),
+        _ => resized(from, data, &Symbolic { from, changes }),
     }
 }
 
-/// Where a slice of `len` indices from `start` on begins once the sizes of `v` have changed: at the same distance from
-/// the end where it ended there, behind the same parts of a concatenation, else at the same index.
-fn boundary(
-    from: &Graph,
-    changes: &Changes<'_>,
-    v: Value,
-    axis: usize,
-    start: &Dim,
-    len: u64,
-) -> Dim {
-    let new = (changes.dims)(v)[axis].clone();
-    let (Some(first), Some(size)) = (start.as_const(), from.value(v).ty.dims[axis].as_const())
-    else {
-        return start.clone();
-    };
-    if first == 0 || new.as_const().is_some() {
-        return start.clone();
+/// Sizes of which some become symbols.
+struct Symbolic<'a> {
+    from: &'a Graph,
+    changes: &'a Changes<'a>,
+}
+
+impl Sizes for Symbolic<'_> {
+    fn dims(&self, v: Value) -> [Dim; RANK] {
+        (self.changes.dims)(v)
     }
-    let data = from.inst(from.value(v).def.0);
-    if let Op::Concat(c) = &data.op
-        && c.axis == axis as u64
-    {
-        let (mut old_sum, mut new_sum) = (0, Some(Dim::ZERO));
-        for &part in &data.operands {
-            if old_sum == first
-                && let Some(sum) = &new_sum
-            {
-                return sum.clone();
-            }
-            old_sum += from.value(part).ty.dims[axis].as_const().unwrap_or(0);
-            new_sum = new_sum.and_then(|s| s.checked_add(&(changes.dims)(part)[axis]));
+
+    /// At the same distance from the end where the slice ended there, behind the same parts of a concatenation, else
+    /// at the same index.
+    fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim {
+        let Symbolic { from, changes } = self;
+        let new = (changes.dims)(v)[axis].clone();
+        let (Some(first), Some(size)) = (start.as_const(), from.value(v).ty.dims[axis].as_const())
+        else {
+            return start.clone();
+        };
+        if first == 0 || new.as_const().is_some() {
+            return start.clone();
         }
+        let data = from.inst(from.value(v).def.0);
+        if let Op::Concat(c) = &data.op
+            && c.axis == axis as u64
+        {
+            let (mut old_sum, mut new_sum) = (0, Some(Dim::ZERO));
+            for &part in &data.operands {
+                if old_sum == first
+                    && let Some(sum) = &new_sum
+                {
+                    return sum.clone();
+                }
+                old_sum += from.value(part).ty.dims[axis].as_const().unwrap_or(0);
+                new_sum = new_sum.and_then(|s| s.checked_add(&(changes.dims)(part)[axis]));
+            }
+        }
+        let len = len.as_const().unwrap_or(0);
+        if first + len == size
+            && let Some(at) = new.checked_sub(&Dim::constant(len))
+        {
+            return at;
+        }
+        start.clone()
     }
-    if first + len == size
-        && let Some(at) = new.checked_sub(&Dim::constant(len))
-    {
-        return at;
-    }
-    start.clone()
 }

@@ -6,6 +6,7 @@ mod eval;
 mod explain;
 mod inspect;
 mod lint;
+pub mod numeric;
 mod output;
 mod plan;
 mod ported;
@@ -39,7 +40,7 @@ enum Command {
     Lint(lint::Args),
     /// Say what is in a GGUF file: metadata, tensors, types, bytes.
     Inspect(inspect::Args),
-    /// Prove that the devices' programs compute what the model says.
+    /// Prove that the devices' programs compute what the model says; with --numeric, also run a small model of the plan.
     Verify(verify::Args),
     /// Print the IR after a stage.
     Dump(dump::Args),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tpc_ir::Symbol;
 use tpc_passes::prove::Refutation;
 
 use super::output::Failure;
@@ -30,6 +31,8 @@ pub(super) struct Source {
     pub(super) notes: Vec<Diagnostic>,
     /// Per instruction of the model's graph, the line of a capture; empty for a model.
     pub(super) lines: Vec<usize>,
+    /// What each symbol was in a capture; `None` for a model.
+    pub(super) batch: Option<Vec<(Symbol, u64)>>,
 }
 
 /// Reads a capture.
@@ -105,6 +108,7 @@ impl SourceArgs {
                 notes: unproved(&compiled),
                 compiled,
                 lines: Vec::new(),
+                batch: None,
             });
         };
         let captured = read_capture(path)?;
@@ -115,6 +119,7 @@ impl SourceArgs {
             compiled,
             notes,
             lines: captured.lines,
+            batch: Some(captured.batch),
         })
     }
 }

@@ -28,3 +28,4 @@ pub use model::{MAX_DATA_BYTES, Model, Quantise};
 pub use presets::{Preset, presets};
 pub use spec::{Contents, Experts, Head, Optionals, PerLayer, Spec};
 pub use types::Types;
+pub(crate) use weights::Rng;

@@ -4,11 +4,11 @@ use crate::arch::{ExpectedTensor, TensorRole};
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): small, and the same everywhere.
 #[derive(Clone, Debug)]
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
     /// The generator of a tensor: it depends on the seed and the tensor's name, not on what was written before.
-    pub(super) fn new(seed: u64, tensor: &str) -> Rng {
+    pub(crate) fn new(seed: u64, tensor: &str) -> Rng {
         // FNV-1a.
         let hash = tensor.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01B3)
@@ -16,7 +16,8 @@ impl Rng {
         Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ hash)
     }
 
-    fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

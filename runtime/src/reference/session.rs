@@ -5,7 +5,7 @@ use tpc_ir::{Bindings, Graph, Output, Symbol, TensorType, Window};
 
 use super::batch::{Batch, KvCells, MaskValues};
 use super::error::ExecError;
-use super::interp::{Inputs, Interpreter, Progress};
+use super::interp::{Inputs, Interpreter, Observer, Progress};
 use super::ops::Options;
 use super::sequences::{StateCells, parts};
 use super::tensor::Tensor;
@@ -147,6 +147,18 @@ impl<'g> Session<'g> {
         self.decode_with(batch, &mut |kind, _| Err(missing(kind)))
     }
 
+    /// [`Self::decode`], showing every tensor to `observe` as it is produced.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn decode_observed(
+        &mut self,
+        batch: &Batch,
+        observe: &mut Observer<'_>,
+    ) -> Result<Tensor, ExecError> {
+        self.decode_all(batch, &mut |kind, _| Err(missing(kind)), Some(observe))
+    }
+
     /// [`Self::decode`], asking `others` for inputs that are none of the usual ones.
     ///
     /// # Errors
@@ -156,8 +168,17 @@ impl<'g> Session<'g> {
         batch: &Batch,
         others: &mut Inputs<'_>,
     ) -> Result<Tensor, ExecError> {
+        self.decode_all(batch, others, None)
+    }
+
+    fn decode_all(
+        &mut self,
+        batch: &Batch,
+        others: &mut Inputs<'_>,
+        observe: Option<&mut Observer<'_>>,
+    ) -> Result<Tensor, ExecError> {
         if self.cells.states.is_none() {
-            let (logits, run) = self.decode_part(batch, others)?;
+            let (logits, run) = self.decode_part(batch, others, observe)?;
             self.unfinished = vec![Unfinished {
                 run,
                 tokens: (0..batch.tokens.len()).collect(),
@@ -167,7 +188,7 @@ impl<'g> Session<'g> {
         }
         batch.keys()?;
         let before = self.clone();
-        let logits = self.decode_parts(batch, others);
+        let logits = self.decode_parts(batch, others, observe);
         if logits.is_err() {
             *self = before;
         }
@@ -225,13 +246,14 @@ impl<'g> Session<'g> {
         &mut self,
         batch: &Batch,
         others: &mut Inputs<'_>,
+        mut observe: Option<&mut Observer<'_>>,
     ) -> Result<Tensor, ExecError> {
         let mut done = Vec::new();
         let mut unfinished = Vec::new();
         for part in parts(&batch.seq_ids) {
             let tokens = part.tokens;
             let (part, rows) = batch.part(&tokens);
-            let (logits, run) = self.decode_part(&part, others)?;
+            let (logits, run) = self.decode_part(&part, others, observe.as_deref_mut())?;
             done.push((logits, rows.clone()));
             unfinished.push(Unfinished { run, tokens, rows });
         }
@@ -244,6 +266,7 @@ impl<'g> Session<'g> {
         &mut self,
         batch: &Batch,
         others: &mut Inputs<'_>,
+        observe: Option<&mut Observer<'_>>,
     ) -> Result<(Tensor, Progress), ExecError> {
         let keys = batch.keys()?;
         let mut cells = self.cells.clone();
@@ -301,7 +324,7 @@ impl<'g> Session<'g> {
             InputKind::NextTokens(_) | InputKind::Other(_) => others(kind, ty),
         };
         let mut run = self.interpreter.begin(&bindings);
-        let mut outputs = self.interpreter.advance(&mut run, &mut inputs, None)?;
+        let mut outputs = self.interpreter.advance(&mut run, &mut inputs, observe)?;
         let logits = outputs.remove(LOGITS).ok_or_else(no_logits)?;
         self.cells = cells;
         Ok((logits, run))

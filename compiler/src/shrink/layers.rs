@@ -1,0 +1,271 @@
+//! Layers that are like others are left out.
+//!
+//! Two layers are of one *kind* when their instructions are the same but for names, in the model and in the sharded
+//! graph: ops, types, places, shardings, and what each reads of its own layer. Two things are left out:
+//!
+//! - where a run of layers is followed by a run of the same kinds, the second: what follows reads the values of the
+//!   first in its place;
+//! - of two layers of a kind the second and all between them, where each of these kinds is found elsewhere and nothing
+//!   later reads what is between: what follows the second reads the first.
+//!
+//! So every kind remains, most in the company that they are in.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use tpc_ir::{AxisTree, Class, ClassRef, Graph, Output, Pending, Sharding, Value};
+
+use super::kinds::{Sketch, by_layer, wanted};
+
+/// Which layers stay.
+#[derive(Clone, Debug)]
+pub(super) struct Layers {
+    /// Those that stay, in order, each with the layers that it stands for, itself included.
+    pub(super) kept: Vec<(u32, Vec<u32>)>,
+    /// For layers that go, the one that stays whose values are read in place of theirs.
+    instead: BTreeMap<u32, u32>,
+    /// Layers that go and whose values nothing that stays reads.
+    passed: BTreeSet<u32>,
+}
+
+impl Layers {
+    fn stays(&self, layer: u32) -> bool {
+        !self.instead.contains_key(&layer) && !self.passed.contains(&layer)
+    }
+}
+
+/// Chooses the layers that stay. Of several layers at least two do, so that one reads what another makes.
+pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
+    let mut texts: BTreeMap<u32, String> = BTreeMap::new();
+    for graph in graphs {
+        let wanted = wanted(graph);
+        for (layer, insts) in by_layer(graph) {
+            let sketch = Sketch::of(graph, &insts, &wanted);
+            let text = texts.entry(layer).or_default();
+            text.push_str(&sketch.text);
+            text.push_str("--\n");
+        }
+    }
+    let mut kept: Vec<(&str, u32)> = texts
+        .iter()
+        .map(|(&layer, text)| (text.as_str(), layer))
+        .collect();
+    let mut instead: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut passed: BTreeSet<u32> = BTreeSet::new();
+    while let Some((start, period)) = repetition(&kept) {
+        let second = start + period..start + 2 * period;
+        let gone: Vec<_> = kept.drain(second).collect();
+        for ((_, from), (_, to)) in gone.into_iter().zip(&kept[start..]) {
+            instead.insert(from, *to);
+        }
+    }
+    let far = last_readers(graphs);
+    while let Some((first, second)) = detour(&kept, &far) {
+        instead.insert(kept[second].1, kept[first].1);
+        passed.extend(kept[first + 1..second].iter().map(|k| k.1));
+        kept.drain(first + 1..=second);
+    }
+    // What stood for a layer may have gone later.
+    let ends: Vec<u32> = instead.keys().copied().collect();
+    for from in ends {
+        let mut to = from;
+        while let Some(&next) = instead.get(&to) {
+            to = next;
+        }
+        if passed.contains(&to) {
+            instead.remove(&from);
+            passed.insert(from);
+        } else {
+            instead.insert(from, to);
+        }
+    }
+    let all = |&(kind, layer): &(&str, u32)| {
+        let alike = texts.iter().filter(|(_, text)| text.as_str() == kind);
+        let of_kind = kept.iter().filter(|(k, _)| *k == kind).map(|(_, l)| *l);
+        // The last one of the kind before it, or else the first.
+        let stand_in = |l: u32| {
+            let mut before = of_kind.clone().filter(|&k| k <= l);
+            before.next_back().or_else(|| of_kind.clone().next())
+        };
+        let own = alike
+            .map(|(&l, _)| l)
+            .filter(|&l| stand_in(l) == Some(layer));
+        (layer, own.collect())
+    };
+    Layers {
+        kept: kept.iter().map(all).collect(),
+        instead,
+        passed,
+    }
+}
+
+/// The first of the shortest runs that are followed by the same once more.
+fn repetition(kinds: &[(&str, u32)]) -> Option<(usize, usize)> {
+    let n = kinds.len();
+    let same = |a: usize, b: usize| kinds[a].0 == kinds[b].0;
+    let periods = 1..=(n / 2).min(n.saturating_sub(2));
+    periods
+        .flat_map(|p| (0..=n - 2 * p).map(move |i| (i, p)))
+        .find(|&(i, p)| (i..i + p).all(|j| same(j, j + p)))
+}
+
+/// The longest way from a layer to one of its kind that nothing is lost without.
+fn detour(kinds: &[(&str, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, usize)> {
+    let n = kinds.len();
+    let found_elsewhere = |i: usize, j: usize| {
+        let mut outside = kinds[..=i].iter().chain(&kinds[j + 1..]).map(|k| k.0);
+        let outside: HashSet<&str> = outside.by_ref().collect();
+        kinds[i + 1..=j].iter().all(|k| outside.contains(k.0))
+    };
+    let unread = |i: usize, j: usize| {
+        let within = kinds[i + 1..j].iter().map(|k| k.1);
+        within
+            .filter_map(|l| far.get(&l))
+            .all(|&reader| reader <= kinds[j].1)
+    };
+    (1..n.saturating_sub(1)).rev().find_map(|length| {
+        (0..n - length)
+            .map(|i| (i, i + length))
+            .find(|&(i, j)| kinds[i].0 == kinds[j].0 && found_elsewhere(i, j) && unread(i, j))
+    })
+}
+
+/// Per layer, the last layer that reads what it makes; the largest number where something outside of layers does.
+fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
+    let mut out: BTreeMap<u32, u32> = BTreeMap::new();
+    for graph in graphs {
+        let layer = |v: Value| graph.inst(graph.value(v).def.0).layer;
+        let mut read = |v: Value, by: u32| {
+            if let Some(of) = layer(v) {
+                let last = out.entry(of).or_default();
+                *last = (*last).max(by);
+            }
+        };
+        for (_, data) in graph.insts() {
+            for &v in &data.operands {
+                read(v, data.layer.unwrap_or(u32::MAX));
+            }
+        }
+        for o in &graph.outputs {
+            match o {
+                Output::Named(_, v) => read(*v, u32::MAX),
+                Output::State { state, value } => {
+                    read(*value, layer(*state).unwrap_or(u32::MAX));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The graph with the layers that stay.
+pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
+    let insts = by_layer(graph);
+    let wanted = wanted(graph);
+    let mut out = Graph::new(graph.name.clone());
+    out.devices.clone_from(&graph.devices);
+    out.groups.clone_from(&graph.groups);
+    out.classes.clone_from(&graph.classes);
+    // What stands for a value of a layer that goes: the value at the same position of the layer that stays.
+    let mut stand_in: HashMap<Value, Value> = HashMap::new();
+    let mut class_of: HashMap<Class, Class> = HashMap::new();
+    for (gone, kept) in &layers.instead {
+        let (Some(own), Some(others)) = (insts.get(kept), insts.get(gone)) else {
+            continue;
+        };
+        for (&a, &b) in own.iter().zip(others) {
+            let (a, b) = (graph.inst(a), graph.inst(b));
+            stand_in.extend(b.results.iter().copied().zip(a.results.iter().copied()));
+        }
+        let classes = |insts| Sketch::of(graph, insts, &wanted).classes;
+        class_of.extend(classes(others).into_iter().zip(classes(own)));
+    }
+    // A class of a layer that stays is its own.
+    for (_, data) in graph.insts() {
+        if data.layer.is_none_or(|l| layers.stays(l)) {
+            for &v in &data.results {
+                classes_of(&graph.value(v).sharding, &mut |c| {
+                    class_of.remove(&c);
+                });
+            }
+        }
+    }
+    let mut map: HashMap<Value, Value> = HashMap::new();
+    let find = |map: &HashMap<Value, Value>, v: Value| {
+        let v = stand_in.get(&v).copied().unwrap_or(v);
+        map.get(&v).copied()
+    };
+    for (_, data) in graph.insts() {
+        if data.layer.is_some_and(|l| !layers.stays(l)) {
+            continue;
+        }
+        let operands = data.operands.iter().filter_map(|&v| find(&map, v));
+        let types = data.results.iter().map(|&v| graph.value(v).ty.clone());
+        let places: Vec<_> = data.results.iter().map(|&v| graph.value(v).place).collect();
+        let made = out.push_at(
+            data.op.clone(),
+            operands.collect(),
+            types.collect(),
+            &places,
+            data.layer,
+        );
+        let made = out.inst(made).results.clone();
+        for (&old, new) in data.results.iter().zip(made) {
+            let from = graph.value(old);
+            let to = out.value_mut(new);
+            to.name.clone_from(&from.name);
+            to.sharding = renamed(&from.sharding, &class_of);
+            map.insert(old, new);
+        }
+    }
+    out.outputs = graph
+        .outputs
+        .iter()
+        .filter_map(|o| match o {
+            Output::Named(name, v) => Some(Output::Named(name.clone(), find(&map, *v)?)),
+            // The state of a layer that goes.
+            Output::State { state, .. } if !map.contains_key(state) => None,
+            Output::State { state, value } => Some(Output::State {
+                state: find(&map, *state)?,
+                value: find(&map, *value)?,
+            }),
+        })
+        .collect();
+    out
+}
+
+fn classes_of(sharding: &Sharding, see: &mut dyn FnMut(Class)) {
+    let mut refs = Vec::new();
+    for tree in sharding.axes.iter().flatten() {
+        tree.classes(&mut refs);
+    }
+    refs.iter().for_each(|r| see(r.class));
+    if let Pending::Disjoint(c) = sharding.pending {
+        see(c);
+    }
+}
+
+fn renamed(sharding: &Sharding, to: &HashMap<Class, Class>) -> Sharding {
+    fn tree(t: &AxisTree, to: &dyn Fn(Class) -> Class) -> AxisTree {
+        match t {
+            AxisTree::Leaf { size, split } => AxisTree::Leaf {
+                size: size.clone(),
+                split: split.map(|c| ClassRef {
+                    class: to(c.class),
+                    ..c
+                }),
+            },
+            AxisTree::Product(k) => AxisTree::Product(k.iter().map(|t| tree(t, to)).collect()),
+            AxisTree::Sum(k) => AxisTree::Sum(k.iter().map(|t| tree(t, to)).collect()),
+        }
+    }
+    let to = |c: Class| to.get(&c).copied().unwrap_or(c);
+    let axis = |t: &Option<Box<AxisTree>>| t.as_ref().map(|t| Box::new(tree(t, &to)));
+    Sharding {
+        axes: sharding.axes.each_ref().map(axis),
+        pending: match sharding.pending {
+            Pending::Disjoint(c) => Pending::Disjoint(to(c)),
+            other => other,
+        },
+        cover: sharding.cover,
+    }
+}

@@ -1,0 +1,161 @@
+//! The small size of one factor.
+//!
+//! A factor is a row of *units*: as many indices as make whole quantisation blocks in every tensor that it runs through.
+//! Where devices' ranges begin and end are boundaries; each keeps where it stands within its unit, and of the whole units
+//! between two boundaries one or a few remain, more where there were more. So what ended at a block, within a block, at
+//! a head or within a group of heads still does, equal ranges stay equal and uneven ones uneven.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Further units that remain where there were more than elsewhere, at most.
+const UNEVEN: u64 = 2;
+
+/// What is asked of a factor's size.
+#[derive(Clone, Debug)]
+pub(super) struct Demand {
+    /// Number of indices.
+    pub(super) size: u64,
+    /// Indices of a unit.
+    pub(super) unit: u64,
+    /// Elements of each index that boundaries count.
+    pub(super) minor: u64,
+    /// Boundaries, in elements.
+    pub(super) bounds: BTreeSet<u64>,
+    /// The fewest indices that may remain.
+    pub(super) least: u64,
+    /// How many indices each part should keep.
+    pub(super) wanted: u64,
+    /// The size that something else says.
+    pub(super) pinned: Option<u64>,
+    /// It stays as it is.
+    pub(super) fixed: bool,
+}
+
+/// The new size of a factor, and where its boundaries are then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Small {
+    pub(super) size: u64,
+    pub(super) minor: u64,
+    pub(super) bounds: BTreeMap<u64, u64>,
+}
+
+impl Demand {
+    /// The new size: between two boundaries `base` units remain.
+    fn with_base(&self, base: u64) -> Small {
+        let unit = self.unit * self.minor;
+        let mut gaps: BTreeSet<u64> = BTreeSet::new();
+        let mut before = 0;
+        for b in &self.bounds {
+            gaps.insert(b / unit - before);
+            before = b / unit;
+        }
+        gaps.remove(&0);
+        let left = |gap: u64| {
+            let rank = gaps.range(..gap).count() as u64;
+            gap.min(base + rank.min(UNEVEN))
+        };
+        let (mut before, mut at) = (0, 0);
+        let mut bounds = BTreeMap::new();
+        for &b in &self.bounds {
+            at += left(b / unit - before);
+            before = b / unit;
+            bounds.insert(b, at * unit + b % unit);
+        }
+        Small {
+            size: bounds.last_key_value().map_or(0, |(_, &n)| n) / self.minor,
+            minor: self.minor,
+            bounds,
+        }
+    }
+
+    /// The new size.
+    pub(super) fn small(&self) -> Small {
+        if self.fixed || self.pinned.is_some() {
+            return Small {
+                size: self.pinned.filter(|_| !self.fixed).unwrap_or(self.size),
+                minor: self.minor,
+                bounds: self.bounds.iter().map(|&b| (b, b)).collect(),
+            };
+        }
+        let mut base = self.wanted.div_ceil(self.unit).max(1);
+        loop {
+            let small = self.with_base(base);
+            if small.size >= self.least.min(self.size) {
+                return small;
+            }
+            base += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A factor of `size` in units of `unit`, with these boundaries.
+    fn demand(size: u64, unit: u64, inner: &[u64]) -> Demand {
+        Demand {
+            size,
+            unit,
+            minor: 1,
+            bounds: inner.iter().copied().chain([0, size]).collect(),
+            least: 1,
+            wanted: 2,
+            pinned: None,
+            fixed: false,
+        }
+    }
+
+    fn ends(d: &Demand) -> Vec<u64> {
+        d.small().bounds.into_values().collect()
+    }
+
+    #[test]
+    fn equal_parts_stay_equal_and_uneven_ones_uneven() {
+        assert_eq!(ends(&demand(64, 1, &[16, 32, 48])), [0, 2, 4, 6, 8]);
+        assert_eq!(ends(&demand(2048, 256, &[1024])), [0, 256, 512]);
+        assert_eq!(ends(&demand(10, 1, &[3, 6])), [0, 2, 4, 7]);
+        assert_eq!(ends(&demand(9, 1, &[0, 9])), [0, 2]);
+    }
+
+    #[test]
+    fn a_boundary_stays_where_it_is_in_its_block() {
+        let d = demand(14336, 256, &[4779, 9558]);
+        let small = d.small();
+        for (old, new) in small.bounds {
+            assert_eq!(old % 256, new % 256);
+            assert!(new <= old);
+        }
+        // Two boundaries in one block stay there.
+        assert_eq!(ends(&demand(512, 256, &[300, 400])), [0, 300, 400, 512]);
+    }
+
+    #[test]
+    fn groups_of_heads_are_cut_where_they_were() {
+        // Two KV heads with eight queries each on three devices.
+        let d = Demand {
+            minor: 8,
+            ..demand(2, 1, &[])
+        };
+        let bounds = BTreeSet::from([0, 5, 10, 16]);
+        let small = Demand { bounds, ..d }.small();
+        assert_eq!(small.size, 2);
+        assert!(small.bounds.iter().all(|(a, b)| a == b));
+    }
+
+    #[test]
+    fn what_is_asked_for_remains() {
+        let least = |least| Demand {
+            least,
+            ..demand(128, 1, &[64])
+        };
+        assert_eq!(least(9).small().size, 10);
+        assert_eq!(least(500).small().size, 128);
+        let fixed = Demand {
+            fixed: true,
+            pinned: Some(3),
+            ..least(1)
+        };
+        assert_eq!(fixed.small().size, 128);
+    }
+}
