@@ -17,6 +17,7 @@ mod kv_types;
 mod lints;
 mod memory;
 mod mutants;
+mod numeric;
 mod peer;
 mod placements;
 mod random;

@@ -1,0 +1,174 @@
+//! A small model is divided as the large one is: the same kinds of layers, and in each tensor the same splits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tpc::pipeline::Compiled;
+use tpc::shrink::Shrunk;
+use tpc_ir::{Class, ClassData, Graph, Op, Pending, RANK, Value};
+use tpc_tests::headers;
+
+use super::{planned, small, stem, tensors};
+
+/// What there is to a split apart from sizes: per axis, the parts of classes that split it. Classes are numbered as the
+/// tensor mentions them.
+fn splits(graph: &Graph, v: Value) -> String {
+    let data = graph.value(v);
+    let mut out = format!("{} {}", data.place, data.sharding.cover);
+    let mut seen: Vec<Class> = Vec::new();
+    for tree in &data.sharding.axes {
+        let mut refs = Vec::new();
+        tree.iter().for_each(|t| t.classes(&mut refs));
+        out += " [";
+        for r in refs {
+            if !seen.contains(&r.class) {
+                seen.push(r.class);
+            }
+            let number = seen.iter().position(|&c| c == r.class);
+            out += &format!(" {number:?}/{}", r.div);
+        }
+        out += "]";
+    }
+    out + match data.sharding.pending {
+        Pending::None => "",
+        Pending::Partial => " partial",
+        Pending::Disjoint(_) => " disjoint",
+    }
+}
+
+/// Weights and states, by name, with their types and splits.
+fn stored(graph: &Graph) -> BTreeMap<String, (Option<u32>, String)> {
+    let name = |op: &Op| match op {
+        Op::Weight(w) => Some(w.tensor.clone()),
+        Op::State(s) => Some(s.name.clone()),
+        _ => None,
+    };
+    let all = graph.insts().filter_map(|(_, d)| {
+        let v = d.results[0];
+        let what = format!("{} {}", graph.value(v).ty.dtype, splits(graph, v));
+        Some((name(&d.op)?, (d.layer, what)))
+    });
+    all.collect()
+}
+
+/// Which devices hold nothing of a class, which share indices, and which hold more than others.
+fn pattern(class: &ClassData) -> Vec<(bool, bool, usize)> {
+    let lens: BTreeSet<u64> = class.ranges.iter().map(|r| r.len).collect();
+    let mut end = 0;
+    class
+        .ranges
+        .iter()
+        .map(|r| {
+            let shares = r.len > 0 && r.start < end;
+            end = end.max(r.end());
+            (
+                r.len == 0,
+                shares,
+                lens.iter().position(|&l| l == r.len).unwrap_or(0),
+            )
+        })
+        .collect()
+}
+
+fn check(what: &str, compiled: &Compiled, shrunk: &Shrunk) {
+    let (large, kept) = (stored(&compiled.sharded), stored(&shrunk.sharded));
+    let of: BTreeMap<u32, u32> = shrunk
+        .layers
+        .iter()
+        .flat_map(|(to, all)| all.iter().map(|&from| (from, *to)))
+        .collect();
+    let layers: BTreeSet<u32> = large.values().filter_map(|(l, _)| *l).collect();
+    assert_eq!(
+        of.keys().copied().collect::<BTreeSet<_>>(),
+        layers,
+        "{what}: every layer is stood for"
+    );
+    for (name, (layer, splits)) in &large {
+        let stays = layer.is_none_or(|l| of[&l] == l);
+        assert_eq!(stays, kept.contains_key(name), "{what}: {name}");
+        if let Some((_, found)) = kept.get(name) {
+            assert_eq!(found, splits, "{what}: {name}");
+        }
+    }
+    // Classes keep their numbers.
+    for (v, data) in shrunk.sharded.values() {
+        for axis in 0..RANK {
+            let mut refs = Vec::new();
+            data.sharding.axes[axis]
+                .iter()
+                .for_each(|t| t.classes(&mut refs));
+            for r in refs {
+                let (a, b) = (
+                    compiled.sharded.class(r.class),
+                    shrunk.sharded.class(r.class),
+                );
+                assert_eq!(a.ranges.len(), b.ranges.len(), "{what}: {v}");
+                let more = |c: &ClassData| {
+                    pattern(c)
+                        .into_iter()
+                        .map(|(none, shares, _)| (none, shares))
+                        .collect::<Vec<_>>()
+                };
+                assert_eq!(more(a), more(b), "{what}: {}", a.name);
+                let even = |c: &ClassData| pattern(c).iter().all(|p| p.2 == 0);
+                assert_eq!(
+                    even(a),
+                    even(b),
+                    "{what}: {} {:?} {:?}",
+                    a.name,
+                    a.ranges,
+                    b.ranges
+                );
+                assert!(b.size <= a.size, "{what}: {}", a.name);
+            }
+        }
+    }
+    // Every kind of layer is there: what stands for a layer has its tensors, types and splits.
+    let kind = |of: &BTreeMap<String, (Option<u32>, String)>, layer: u32| -> BTreeSet<String> {
+        of.iter()
+            .filter(|(_, (l, _))| *l == Some(layer))
+            .map(|(name, (_, splits))| {
+                let name = name
+                    .replace(&format!("blk.{layer}."), "")
+                    .replace(&format!("_l{layer}"), "");
+                format!("{name} {splits}")
+            })
+            .collect()
+    };
+    for (&from, &to) in &of {
+        assert_eq!(
+            kind(&large, from),
+            kind(&kept, to),
+            "{what}: layer {from} by {to}"
+        );
+    }
+}
+
+#[test]
+fn small_models_are_divided_as_large_ones() {
+    for path in headers() {
+        for devices in [2, 3, 5, 8] {
+            let compiled = planned(&path, &tensors(devices));
+            let what = format!("{} on {devices}", stem(&path));
+            check(&what, &compiled, &small(&what, &compiled));
+        }
+    }
+}
+
+#[test]
+fn a_small_model_is_small() {
+    for path in headers() {
+        let compiled = planned(&path, &tensors(8));
+        let shrunk = small(&stem(&path), &compiled);
+        let elements = |graph: &Graph| -> u64 {
+            let weights = graph.insts().filter(|(_, d)| matches!(d.op, Op::Weight(_)));
+            let of = |v: Value| graph.value(v).ty.elements().and_then(|n| n.as_const());
+            weights.filter_map(|(_, d)| of(d.results[0])).sum()
+        };
+        let (large, small) = (elements(&compiled.model.graph), elements(&shrunk.model));
+        assert!(
+            small < 150_000_000 && small * 10 < large,
+            "{}: {small} of {large}",
+            stem(&path)
+        );
+    }
+}
