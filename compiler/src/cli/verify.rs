@@ -1,5 +1,6 @@
 //! `tpc verify`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
@@ -54,7 +55,8 @@ struct Verdict<'a> {
 #[derive(Serialize)]
 struct Model<'a> {
     path: &'a str,
-    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -68,6 +70,7 @@ struct Proved {
 struct Numeric<'a> {
     layers: Vec<Layer<'a>>,
     sizes: Vec<Size<'a>>,
+    types: BTreeMap<&'static str, &'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     agreement: Option<&'a Agreement>,
 }
@@ -89,7 +92,12 @@ struct Size<'a> {
 
 impl<'a> Numeric<'a> {
     fn of(checked: &'a Checked) -> Numeric<'a> {
-        let Shrunk { layers, sizes, .. } = &checked.shrunk;
+        let Shrunk {
+            layers,
+            sizes,
+            types,
+            ..
+        } = &checked.shrunk;
         let layer = |(layer, all): &'a (u32, Vec<u32>)| Layer {
             layer: *layer,
             stands_for: all,
@@ -104,6 +112,7 @@ impl<'a> Numeric<'a> {
         Numeric {
             layers: layers.iter().map(layer).collect(),
             sizes: sizes.iter().map(size).collect(),
+            types: types.iter().map(|(a, b)| (a.name(), b.name())).collect(),
             agreement: checked.agreement.as_ref(),
         }
     }
@@ -140,10 +149,30 @@ fn check(source: &Source, found: &mut Vec<Diagnostic>) -> Option<Checked> {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let placement = args
+    let planned = args
         .placement
-        .placement(DType::F16, args.source.split_mode())?;
-    let source = args.source.compile(&placement)?;
+        .placement(DType::F16, args.source.split_mode())
+        .and_then(|placement| args.source.compile(&placement));
+    let path = args.source.path();
+    let source = match planned {
+        Ok(source) => source,
+        Err(failure) => {
+            if args.format == Format::Json {
+                output::json(&Verdict {
+                    tpc: 1,
+                    model: Model {
+                        path: &path,
+                        name: None,
+                    },
+                    verdict: "error",
+                    proof: None,
+                    numeric: None,
+                    diagnostics: &failure.diagnostics,
+                })?;
+            }
+            return Err(failure);
+        }
+    };
     let compiled = &source.compiled;
     let mut found: Vec<Diagnostic> = Vec::new();
     found.extend(compiled.proof.as_ref().err().map(|r| refuted(r)));
@@ -166,8 +195,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Format::Json => output::json(&Verdict {
             tpc: 1,
             model: Model {
-                path: &args.source.path(),
-                name: &compiled.model.summary.name,
+                path: &path,
+                name: Some(&compiled.model.summary.name),
             },
             verdict: if failed { "error" } else { "ok" },
             proof: compiled.proof.as_ref().ok().map(|p| Proved {

@@ -41,7 +41,7 @@ pub(crate) const CANNOT_SHRINK: &str = "TPC0392";
 /// The code of small programs of another form.
 pub(crate) const OTHER_FORM: &str = "TPC0393";
 
-/// The most elements that the weights of a small model may have.
+/// The most elements that the weights of a small model may have on all devices together.
 const MOST_ELEMENTS: u64 = 1 << 29;
 
 /// The longest window of a small model, in tokens.
@@ -133,13 +133,13 @@ pub fn shrink(compiled: &Compiled, writable: &dyn Fn(DType) -> bool) -> Result<S
     for graph in [&model, &sharded] {
         verify(graph).map_err(|e| refused(&graph.name, format!("{}: {}", e[0].code(), e[0])))?;
     }
-    let elements = elements(&model);
-    if elements > MOST_ELEMENTS {
-        let why = format!("what keeps its form has {elements} elements");
-        return Err(refused(&model.name, why));
-    }
     let programs = lower(&sharded).map_err(|e| refused(&sharded.name, e))?;
     verify(&programs).map_err(|e| refused(&programs.name, format!("{}: {}", e[0].code(), e[0])))?;
+    let elements = elements(&programs);
+    if elements > MOST_ELEMENTS {
+        let why = format!("what keeps its form has {elements} elements on all devices");
+        return Err(refused(&model.name, why));
+    }
     let kept: Vec<u32> = layers.kept.iter().map(|(l, _)| *l).collect();
     let window = compiled.model.summary.window.map(|w| match w {
         Window::Sliding(n) => Window::Sliding(n.min(WINDOW)),

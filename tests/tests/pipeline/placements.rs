@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tpc::golden::distance;
+use tpc::pipeline::compile;
 use tpc::placement::{Placement, SplitMode, parse_overrides, parse_tensor_split};
 use tpc_ir::verify::verify;
 use tpc_ir::{DType, Graph, Op, Place};
@@ -15,6 +16,7 @@ use tpc_tests::goldens;
 use super::graphs::random_graph;
 use super::random::{Builder, Rng, plan_and_run_with};
 use super::support::{golden, placement, plan, run};
+use super::synthetic::make;
 
 /// The same arithmetic in another order of summation.
 const AGAINST_UNSHARDED: f64 = 1e-10;
@@ -333,17 +335,14 @@ fn quantised_caches_split_as_whole() {
 
 #[test]
 fn what_is_mirrored_in_one_layer_is_split_in_others() {
-    let mut models = goldens().into_iter();
-    let path = models
-        .find(|p| p.to_string_lossy().contains("llama-dense"))
-        .expect("in the repository");
-    for layer in 0..2 {
+    let file = make("llama:layers=3,embd=48,ff=40,vocab=24,ctx=32,type=f32");
+    for layer in 0..3 {
         let mut placement = placement(2);
         placement.split_mode = SplitMode::Tensor;
         let text = format!(r"blk\.{layer}\.ffn_up.*=mirrored");
         placement.overrides = parse_overrides(&[text], &placement.devices).expect("an override");
-        let (_, compiled) = plan(&path, &placement).expect("llama is lowered");
-        for other in 0..2 {
+        let compiled = compile(&file, &placement).unwrap_or_else(|d| panic!("{}", d[0]));
+        for other in 0..3 {
             let name = format!("blk.{other}.ffn_up.weight");
             let mut values = compiled.sharded.values();
             let is = |op: &Op| matches!(op, Op::Weight(w) if w.tensor == name);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tpc::cli::numeric::{Feed, compare, shrink};
 use tpc::pipeline::Compiled;
 use tpc::shrink::Shrunk;
 use tpc_ir::{Class, ClassData, Graph, Op, Pending, RANK, Value};
@@ -171,4 +172,29 @@ fn a_small_model_is_small() {
             stem(&path)
         );
     }
+}
+
+#[test]
+fn programs_of_another_form_are_told() {
+    let path = tpc_tests::goldens().remove(0);
+    let mut compiled = planned(&path, &tensors(2));
+    compiled.programs = planned(&path, &tensors(3)).programs;
+    let shrunk = shrink(&compiled).unwrap_or_else(|d| panic!("{d}"));
+    let notes = shrunk.notes();
+    assert_eq!(notes[0].code, "TPC0393");
+    assert!(notes[0].to_string().contains("on dev2"), "{}", notes[0]);
+}
+
+#[test]
+fn an_op_that_nobody_runs_is_told() {
+    let text = [
+        r#"{"id":0,"name":"x","op":"NONE","type":"f32","ne":[8,4,1,1],"nb":[4,32,128,128],"params":[],"src":[],"view":-1,"view_offs":0,"flags":1}"#,
+        r#"{"id":1,"name":"y","op":"MYSTERY","type":"f32","ne":[8,4,1,1],"nb":[4,32,128,128],"params":[],"src":[0],"view":-1,"view_offs":0,"flags":2}"#,
+    ];
+    let captured = tpc::capture::read(&text.join("\n"), "odd").unwrap_or_else(|e| panic!("{e}"));
+    let compiled = tpc::pipeline::compile_capture(&captured, &tensors(2));
+    let compiled = compiled.unwrap_or_else(|d| panic!("{}", d[0]));
+    let shrunk = shrink(&compiled).unwrap_or_else(|d| panic!("{d}"));
+    let said = compare(&shrunk, &Feed::Captured(captured.batch)).expect_err("nobody runs it");
+    assert_eq!(said.code, "TPC0392");
 }
