@@ -230,9 +230,10 @@ const OWN: &[CodeDoc] = &[
         title: "the programs are not proved to compute what the model says",
         doc: "The proof of the devices' programs against the model's graph stops at the op that is named: its value is\n\
               neither one of the model's, nor a part of one, nor a term of a sum that makes one. Either the programs are\n\
-              wrong or the proof lacks a rule for a form; both are faults of tpc. The plan, which the verifier has checked op\n\
-              by op, is given with this warning; `tpc verify` exits with 1.\n\
-              Cure: report it with the command and the model's header.",
+              wrong or the proof lacks a rule for a form; both are faults of tpc. No plan is given.\n\
+              Cure: `tpc verify --numeric` tells which it is, by running a small model that is divided alike; if its answers\n\
+              agree, `tpc plan --allow-unproved` gives the plan, with this as a warning. Report it with the command and the\n\
+              model's header.",
     },
     CodeDoc {
         code: "TPC0392",

@@ -11,7 +11,7 @@ use super::output::{self, Failure};
 use crate::diag::Diagnostic;
 use crate::gguf::GgufFile;
 use crate::golden::{Golden, distance};
-use crate::pipeline::{Compiled, compile};
+use crate::pipeline::{Compiled, compile, refuted};
 use crate::placement::SplitMode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -120,6 +120,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         ));
     }
     let compiled = compile(&file, &placement).map_err(Failure::of)?;
+    if let Err(r) = &compiled.proof {
+        return Err(Failure::of(vec![refuted(r)]));
+    }
     let n_vocab = compiled.model.summary.n_vocab;
     if let Some(g) = &golden
         && g.n_vocab as u64 != n_vocab

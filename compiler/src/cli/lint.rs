@@ -239,7 +239,8 @@ fn on_devices(
     opened: Option<&Opened>,
     placement: &Placement,
 ) -> Result<Vec<Diagnostic>, Failure> {
-    let mut out = match subject.source.compile(placement) {
+    let planned = subject.source.compile(placement);
+    let mut out = match planned.and_then(|s| s.proved(false)) {
         Ok(s) => report(&subject.source.path(), placement, &s.compiled).diagnostics,
         // What concerns an option or the file concerns every plan.
         Err(failure) if failure.status != 1 => return Err(failure),

@@ -42,6 +42,9 @@ pub(super) struct Args {
     /// Also write the plan as one HTML page, which loads nothing else.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Give a plan that is not proved (TPC0391), with a warning.
+    #[arg(long)]
+    allow_unproved: bool,
 }
 
 /// What JSON and RON readers get when there is no plan.
@@ -95,6 +98,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             .placement
             .placement(DType::F16, args.source.split_mode())?;
         let source = args.source.compile(&placement)?;
+        let source = source.proved(args.allow_unproved)?;
         let mut asked = Vec::new();
         for name in &args.why {
             let Compiled { planned, model, .. } = &source.compiled;

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tpc_ir::Symbol;
-use tpc_passes::prove::Refutation;
 
 use super::output::Failure;
 use crate::capture::{self, Captured};
@@ -35,6 +34,22 @@ pub(super) struct Source {
     pub(super) batch: Option<Vec<(Symbol, u64)>>,
 }
 
+impl Source {
+    /// The plan, if it is proved or need not be.
+    pub(super) fn proved(mut self, need_not_be: bool) -> Result<Source, Failure> {
+        let refutation = self.compiled.proof.as_ref().err();
+        match refutation.map(|r| refuted(r)) {
+            None => {}
+            Some(d) if need_not_be => self.notes.push(Diagnostic {
+                severity: Severity::Warning,
+                ..d
+            }),
+            Some(d) => return Err(Failure::of(vec![d])),
+        }
+        Ok(self)
+    }
+}
+
 /// Reads a capture.
 pub(super) fn read_capture(path: &Path) -> Result<Captured, Failure> {
     let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
@@ -50,16 +65,6 @@ pub(super) fn read_capture(path: &Path) -> Result<Captured, Failure> {
             ..d
         })
     })
-}
-
-/// The warning of a plan that is not proved.
-fn unproved(compiled: &Compiled) -> Vec<Diagnostic> {
-    let refutation = compiled.proof.as_ref().err();
-    let warning = |r: &Refutation| Diagnostic {
-        severity: Severity::Warning,
-        ..refuted(r)
-    };
-    refutation.map(|r| warning(r)).into_iter().collect()
 }
 
 impl SourceArgs {
@@ -105,19 +110,17 @@ impl SourceArgs {
             let file = GgufFile::open(self.file()).map_err(|e| Failure::of(vec![e.into()]))?;
             let compiled = compile(&file, placement).map_err(Failure::of)?;
             return Ok(Source {
-                notes: unproved(&compiled),
                 compiled,
+                notes: Vec::new(),
                 lines: Vec::new(),
                 batch: None,
             });
         };
         let captured = read_capture(path)?;
         let compiled = compile_capture(&captured, placement).map_err(Failure::of)?;
-        let mut notes = captured.notes;
-        notes.extend(unproved(&compiled));
         Ok(Source {
             compiled,
-            notes,
+            notes: captured.notes,
             lines: captured.lines,
             batch: Some(captured.batch),
         })

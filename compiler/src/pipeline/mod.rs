@@ -54,8 +54,7 @@ pub struct Compiled {
     pub size: ModelSize,
     /// Estimated times.
     pub estimate: Estimate,
-    /// How it was proved that the programs compute what the model's graph says.
-    /// Where the proof has no rule for a form, the plan is given with a warning.
+    /// How it was proved that the programs compute what the model's graph says, or why it was not.
     pub proof: Result<Proof, Box<Refutation>>,
 }
 
@@ -297,7 +296,10 @@ pub fn refuted(r: &Refutation) -> Diagnostic {
         r.value.clone()
     };
     let d = Diagnostic::error("TPC0391", entity, message);
-    d.help("this is a fault of tpc; please report it with the command and the model's header")
+    d.help(
+        "`tpc verify --numeric` tells whether the programs are wrong or the proof lacks a rule: it runs a small model that \
+         is divided alike; either is a fault of tpc: please report it with the command and the model's header",
+    )
 }
 
 /// A plan with its sharded graph, before and after rewriting.

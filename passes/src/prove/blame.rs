@@ -7,167 +7,23 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use egg::Id;
-use tpc_ir::{Graph, Inst, Op, Place, TensorType, Value};
+use tpc_ir::op::BinaryKind;
+use tpc_ir::{Inst, InstData, Op, Place, Value};
 
 use super::parts_of_leaves;
+use super::refutation::{Refutation, Unproven};
 use super::region::Region;
 use super::rules::{parts, plus, sums};
+use super::slices;
 use super::words;
 
-/// Why a value is not what the model says.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Unproven {
-    /// An operand is defined later.
-    #[error("reads {operand} before it is defined")]
-    Order {
-        /// The operand.
-        operand: Value,
-    },
-    /// An op sees more than one place.
-    #[error("runs where not all of its operands are")]
-    Places,
-    /// An operand from an earlier layer is not a value of the model.
-    #[error("reads {operand}, which is no value of the model")]
-    Operand {
-        /// The operand.
-        operand: Value,
-    },
-    /// A leaf is not one of the model.
-    #[error("reads a tensor that the model does not have")]
-    Leaf,
-    /// What it holds of a leaf, or what a collective does, makes no sense.
-    #[error(
-        "holds a part that cannot be: it cuts a quantisation block, or the parts do not make up the whole"
-    )]
-    Meaning,
-    /// The declared type is not what the op gives.
-    #[error("has another type than its op gives{}", found.as_ref().map_or_else(String::new, |t| format!(" ({t})")))]
-    Type {
-        /// What the op gives, if it takes its operands at all.
-        found: Option<TensorType>,
-    },
-    /// The value is nothing that the model has.
-    #[error(
-        "is neither a value of the model, nor a part of one, nor a term of a sum that makes one"
-    )]
-    Value,
-    /// A value of the model, but not the one of that name.
-    #[error("is a value of the model or a part of one, but of another one than its name says")]
-    Another,
-    /// A term of a sum is counted more than once or not at all.
-    #[error("is a term of a sum that does not make the model's value")]
-    Term,
-    /// What the devices hold of a tensor does not go together.
-    #[error("holds a part that does not go with those of the other devices")]
-    Part,
-    /// A sum is used before it is done.
-    #[error(
-        "reads {operand}, which is only this device's term of a sum: the all-reduce is missing"
-    )]
-    Pending {
-        /// The operand.
-        operand: Value,
-    },
-    /// An output is another value than the model's.
-    #[error("gives output `{name}`, but is not that value of the model")]
-    Output {
-        /// The output's name.
-        name: String,
-    },
-    /// An output is missing.
-    #[error("output `{name}` is missing")]
-    Missing {
-        /// The output's name.
-        name: String,
-    },
-    /// The new content of a state is another than the model's.
-    #[error("becomes the content of state `{name}`, but is not the model's")]
-    State {
-        /// The state's name.
-        name: String,
-    },
-    /// A part of a state is never renewed.
-    #[error("keeps state `{name}`, which the model renews")]
-    Stale {
-        /// The state's name.
-        name: String,
-    },
-    /// Two values of different types were found equal.
-    #[error("led to a contradiction: two values of different types were found equal")]
-    Contradiction,
-    /// The region is too large to be proved.
-    #[error("needs more terms than the proof may make")]
-    Limit,
-}
-
-/// The first op that is not justified.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refutation {
-    /// The instruction of the programs; `None` when something is missing.
-    pub inst: Option<Inst>,
-    /// Its op's name.
-    pub op: String,
-    /// Its value's name.
-    pub value: String,
-    /// Where it runs.
-    pub place: String,
-    /// The layer that it belongs to.
-    pub layer: Option<u32>,
-    /// What is wrong.
-    pub what: Unproven,
-    /// What it computes, in terms of the model's values.
-    pub found: Option<String>,
-    /// What the model says there.
-    pub expected: Option<String>,
-}
-
-impl std::fmt::Display for Refutation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.inst.is_none() {
-            return write!(f, "{}", self.what);
-        }
-        write!(f, "`{}` of `{}` on {}", self.op, self.value, self.place)?;
-        if let Some(l) = self.layer {
-            write!(f, " in layer {l}")?;
-        }
-        write!(f, " {}", self.what)
-    }
-}
-
-impl std::error::Error for Refutation {}
-
-impl Refutation {
-    /// A fault of an instruction.
-    pub(super) fn at(programs: &Graph, inst: Inst, what: Unproven) -> Box<Refutation> {
-        Refutation::of_output(programs, Some(inst), what)
-    }
-
-    /// A fault of an instruction, or of none.
-    pub(super) fn of_output(
-        programs: &Graph,
-        inst: Option<Inst>,
-        what: Unproven,
-    ) -> Box<Refutation> {
-        let data = inst.map(|i| programs.inst(i));
-        let value = data.and_then(|d| d.results.first().map(|&v| programs.value(v)));
-        Box::new(Refutation {
-            inst,
-            op: data.map_or_else(String::new, |d| d.op.name().to_owned()),
-            value: value.map_or_else(String::new, |v| v.name.clone()),
-            place: value.map_or_else(String::new, |v| match v.place {
-                Place::Device(d) => programs.device(d).name.clone(),
-                other => other.to_string(),
-            }),
-            layer: data.and_then(|d| d.layer),
-            what,
-            found: None,
-            expected: None,
-        })
-    }
-}
+/// Terms that are made to find the op.
+const MORE_TERMS: usize = 1 << 16;
 
 /// Finds the op because of which `wanted` is not justified.
 pub(super) fn find(region: &mut Region<'_>, wanted: Value) -> Box<Refutation> {
+    // What is made here is made to find words: it may be cut short.
+    region.terms.max_terms = region.terms.graph.total_size() + MORE_TERMS;
     let mut search = Search::default();
     let (inst, what) = match search.odd_collective(region, wanted) {
         Some(odd) => (odd, Unproven::Term),
@@ -181,10 +37,13 @@ pub(super) fn find(region: &mut Region<'_>, wanted: Value) -> Box<Refutation> {
             inst,
         ) {
             Some(leaf) => (leaf, Unproven::Part),
-            None => match misnamed(region, inst) {
-                Some(other) => (other, Unproven::Another),
-                None => (inst, what),
-            },
+            None => {
+                let other = slices::misfit(region, inst);
+                match other.or_else(|| slices::misnamed(region, inst)) {
+                    Some(other) => (other, Unproven::Another),
+                    None => (inst, what),
+                }
+            }
         },
         other => (inst, other),
     };
@@ -197,34 +56,29 @@ pub(super) fn find(region: &mut Region<'_>, wanted: Value) -> Box<Refutation> {
     refutation
 }
 
-/// Steps back from an op in which another value may have been taken.
-const STEPS: usize = 6;
+/// Whether a class is the statistic of a norm of the model, or several next to one another: a step that the model does
+/// not have.
+fn is_step(region: &Region<'_>, id: Id) -> bool {
+    let of_model = |id: Id| {
+        region.terms.graph[region.terms.graph.find(id)]
+            .data
+            .model
+            .is_some()
+    };
+    region
+        .terms
+        .ops_of(id)
+        .into_iter()
+        .any(|(op, _, args)| match op {
+            Op::NormStats(_) => args.into_iter().all(of_model),
+            Op::Concat(_) => args.into_iter().all(|a| a != id && is_step(region, a)),
+            _ => false,
+        })
+}
 
-/// The nearest slice before an op that is a part of a value of the model, but not of one of its name: another segment. Names prove nothing;
-/// beside an op that cannot be justified they say why.
-fn misnamed(region: &Region<'_>, inst: Inst) -> Option<Inst> {
-    let programs = region.task.programs;
-    let inside: HashSet<Inst> = region.task.of_programs.iter().copied().collect();
-    let mut open = vec![inst];
-    let mut seen = HashSet::new();
-    for _ in 0..STEPS {
-        let mut next = Vec::new();
-        for i in open {
-            let data = programs.inst(i);
-            let other = |&v: &Value| region.is_justified(v) && !region.has_its_name(v);
-            if matches!(data.op, Op::Slice(_)) && data.results.iter().all(other) {
-                return Some(i);
-            }
-            for &v in &data.operands {
-                let def = programs.value(v).def.0;
-                if inside.contains(&def) && seen.insert(def) {
-                    next.push(def);
-                }
-            }
-        }
-        open = next;
-    }
-    None
+/// Whether an op gives elements that it takes, in another place, order or shape.
+pub(super) fn moves(op: &Op) -> bool {
+    op.is_layout() || matches!(op, Op::Copy(_) | Op::Slice(_) | Op::Concat(_) | Op::Pad(_))
 }
 
 #[derive(Default)]
@@ -234,9 +88,16 @@ struct Search {
     /// Per value, the model's values that it is a term of.
     targets: HashMap<Value, Vec<Id>>,
     ok: HashMap<Value, bool>,
+    /// Values that are one device's term of a sum.
+    pending: HashSet<Value>,
 }
 
 impl Search {
+    /// Whether a value is as good as what it is computed from; values from outside are.
+    fn is_ok(&self, v: &Value) -> bool {
+        self.ok.get(v).copied().unwrap_or(true)
+    }
+
     fn first(&mut self, region: &mut Region<'_>, wanted: Value) -> (Inst, Unproven) {
         let programs = region.task.programs;
         let cone = ancestors(region, wanted);
@@ -253,34 +114,76 @@ impl Search {
         }
         for &(inst, v) in &order {
             let used_by: &[Value] = users.get(&v).map_or(&[], Vec::as_slice);
-            let excused = used_by.iter().any(|u| self.ok[u]);
-            let leaks = used_by.iter().any(|u| !self.ok[u]) || v == wanted;
-            if !self.ok[&v] && !excused {
-                let pending = programs.inst(inst).operands.iter().find(|o| {
-                    let term = self.targets.get(o).is_some_and(|t| !t.is_empty());
-                    term && !region.is_justified(**o)
-                });
-                let collective = programs.inst(inst).op.is_collective();
+            let excused = used_by.iter().any(|u| self.is_ok(u));
+            let leaks = used_by.iter().any(|u| !self.is_ok(u)) || v == wanted;
+            let op = &programs.inst(inst).op;
+            if !self.is_ok(&v) && !excused {
+                let operands = &programs.inst(inst).operands;
+                let pending = operands.iter().find(|o| self.pending.contains(o));
                 return match pending {
-                    Some(&operand) if !collective => (inst, Unproven::Pending { operand }),
+                    Some(&operand) if !op.is_collective() => (inst, Unproven::Pending { operand }),
                     _ => (inst, Unproven::Value),
                 };
             }
-            let is_term = !self.targets[&v].is_empty() && !region.is_justified(v);
             // Where an all-reduce reads it, what that gives shows more.
-            let summed = region.task.of_programs.iter().any(|&i| {
-                let data = programs.inst(i);
-                data.op.is_collective() && data.operands.contains(&v)
-            });
-            if is_term
-                && !summed
+            if self.pending.contains(&v)
+                && !moves(op)
+                && !self.is_summed(region, v)
                 && (leaks || self.on_several(region, v))
                 && !self.adds_up(region, v)
             {
-                return (inst, Unproven::Term);
+                // Whoever reads it takes it for the whole.
+                let takes =
+                    |i: Inst, u: &Value| !self.is_ok(u) && programs.inst(i).operands.contains(&v);
+                let reader = order.iter().find(|(i, u)| takes(*i, u));
+                match reader {
+                    Some(&(i, _)) if !programs.inst(i).op.is_collective() => {
+                        return (i, Unproven::Pending { operand: v });
+                    }
+                    Some(_) => return (inst, Unproven::Term),
+                    None if v == wanted => return (inst, Unproven::Term),
+                    None => {}
+                }
             }
         }
         (programs.value(wanted).def.0, Unproven::Value)
+    }
+
+    /// Whether an op makes a term of a sum that the model does not have by itself: it adds something whole to a term or to
+    /// nothing, or is linear in such a term.
+    fn adds(&self, region: &Region<'_>, data: &InstData) -> bool {
+        let known = |o: &Value| region.programs.get(o).copied();
+        let zero = |o: &Value| known(o).is_some_and(|id| region.terms.is_zero(id));
+        let term = |o: &Value| zero(o) || self.pending.contains(o);
+        let of_none =
+            |o: &Value| self.pending.contains(o) && self.targets.get(o).is_none_or(Vec::is_empty);
+        let operands = &data.operands;
+        let right = operands.iter().all(|o| zero(o) || self.is_ok(o));
+        if let Op::Binary(op) = &data.op
+            && op.kind == BinaryKind::Add
+        {
+            return right && operands.iter().any(term);
+        }
+        let args: Option<Vec<Id>> = operands.iter().map(known).collect();
+        let linear = |k: usize| {
+            args.as_ref()
+                .is_some_and(|args| sums::is_linear_in(&region.terms, &data.op, args, &[k]))
+        };
+        right && (0..operands.len()).any(|k| of_none(&operands[k]) && linear(k))
+    }
+
+    /// Whether a collective reads a value, moved or not.
+    fn is_summed(&self, region: &Region<'_>, v: Value) -> bool {
+        let programs = region.task.programs;
+        let mut moved = HashSet::from([v]);
+        region.task.of_programs.iter().any(|&i| {
+            let data = programs.inst(i);
+            let reads = data.operands.iter().any(|o| moved.contains(o));
+            if reads && moves(&data.op) {
+                moved.extend(&data.results);
+            }
+            reads && data.op.is_collective()
+        })
     }
 
     /// A collective before `wanted` that gives nothing of the model's and is unlike others: devices that take part in
@@ -297,13 +200,18 @@ impl Search {
         let most = programs.insts().map(|(i, _)| width(i)).max();
         region.task.of_programs.iter().copied().find(|&i| {
             let data = programs.inst(i);
-            let fails = data.results.iter().any(|v| cone.contains(v) && !self.ok[v]);
+            let fails = data
+                .results
+                .iter()
+                .any(|v| cone.contains(v) && !region.is_justified(*v));
             let whole = |v: &Value| {
                 let zero = region.terms.is_zero(region.programs[v]);
                 region.is_justified(*v) && !zero
             };
             let left_out = Some(width(i)) < most;
-            width(i) > 0 && fails && (left_out || data.operands.iter().any(whole))
+            let already =
+                data.operands.iter().any(whole) && data.operands.iter().all(|o| self.is_ok(o));
+            width(i) > 0 && fails && (left_out || already)
         })
     }
 
@@ -314,11 +222,20 @@ impl Search {
             let data = programs.inst(inst);
             for &v in &data.results {
                 let targets = self.find_targets(region, &data.op, &data.operands, v);
-                // Nothing is a term of every sum. What is padded is nothing that the model has; its reader tells.
-                let whole = region.is_justified(v)
-                    || matches!(data.op, Op::Pad(_))
-                    || region.terms.is_zero(region.programs[&v]);
-                self.ok.insert(v, whole || !targets.is_empty());
+                let whole = region.is_justified(v);
+                // Nothing is a term of every sum. What is moved is as good as it was.
+                let zero = region.terms.is_zero(region.programs[&v]);
+                let moved = moves(&data.op) && data.operands.iter().all(|o| self.is_ok(o));
+                let of_pending = |o: &Value| self.pending.contains(o);
+                let term = !targets.is_empty() || self.adds(region, data);
+                if !whole && !zero && term
+                    || !whole && moves(&data.op) && data.operands.iter().any(of_pending)
+                {
+                    self.pending.insert(v);
+                }
+                let step = is_step(region, region.programs[&v]) || self.adds(region, data);
+                self.ok
+                    .insert(v, whole || zero || moved || step || !targets.is_empty());
                 self.targets.insert(v, targets);
             }
         }
@@ -336,14 +253,17 @@ impl Search {
             }
         }
         for bundle in named.into_values() {
-            if bundle.values().all(|v| self.ok[v]) || bundle.len() < 2 {
+            if bundle.values().all(|v| self.is_ok(v)) || bundle.len() < 2 {
                 continue;
             }
             let types: Vec<_> = bundle.values().map(|&v| &programs.value(v).ty).collect();
             if types.windows(2).any(|t| t[0] != t[1]) {
                 continue;
             }
-            let summands = bundle.values().map(|v| region.programs[v]).collect();
+            let summands: Vec<Id> = bundle.values().map(|v| region.programs[v]).collect();
+            if summands.windows(2).any(|w| w[0] == w[1]) {
+                continue;
+            }
             let sum = plus(&mut region.terms, summands);
             let graph = &region.terms.graph;
             if graph[graph.find(sum)].data.model.is_some() {
@@ -370,7 +290,11 @@ impl Search {
                     && (r.summed.is_some() || r.window.is_some())
                 {
                     let bases = way.iter().map(|f| f.base).collect();
-                    out.extend(region.terms.lookup_op(&r.op, result, bases));
+                    if matches!(r.op, Op::NormStats(_)) {
+                        out.push(region.terms.add_op(&r.op, result, bases));
+                    } else {
+                        out.extend(region.terms.lookup_op(&r.op, result, bases));
+                    }
                 }
             }
         }
@@ -436,7 +360,7 @@ impl Search {
             .map(|&u| (programs.value(u).place, u))
             .collect();
         // One that is no term of anything is told by itself.
-        if terms.iter().any(|(_, u)| !self.ok[u]) {
+        if terms.iter().any(|(_, u)| !self.is_ok(u)) {
             return true;
         }
         for &target in &self.targets[&v] {

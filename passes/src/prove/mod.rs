@@ -22,11 +22,13 @@
 mod blame;
 mod parts_of_leaves;
 mod pick;
+mod refutation;
 mod region;
 mod regions;
 mod relate;
 mod rules;
 mod signature;
+mod slices;
 mod structure;
 mod term;
 mod terms;
@@ -37,7 +39,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use tpc_ir::{Graph, Inst, Op, Output, Value};
 
-pub use blame::{Refutation, Unproven};
+pub use refutation::{Refutation, Unproven};
 use region::{Form, Known, RegionProof, Stop};
 use regions::Regions;
 use signature::Interner;

@@ -28,8 +28,13 @@ pub(super) fn misfit(programs: &Graph, model: &Graph, leaves: &Leaves, inst: Ins
                 }),
                 _ => false,
             };
-            if renamed || parts(&data.op).is_some() && !goes_together(programs, model, leaves, i) {
+            if renamed {
                 return Some(i);
+            }
+            if parts(&data.op).is_some()
+                && let Some(odd) = odd_one(programs, model, leaves, i)
+            {
+                return Some(odd);
             }
             for &v in &data.operands {
                 let def = programs.value(v).def.0;
@@ -43,7 +48,10 @@ pub(super) fn misfit(programs: &Graph, model: &Graph, leaves: &Leaves, inst: Ins
     None
 }
 
-fn parts(op: &Op) -> Option<&Vec<Vec<Run>>> {
+/// Per axis, what is held.
+type Parts = Vec<Vec<Run>>;
+
+fn parts(op: &Op) -> Option<&Parts> {
     match op {
         Op::Weight(w) => w.parts.as_ref(),
         Op::State(s) => s.parts.as_ref(),
@@ -51,36 +59,50 @@ fn parts(op: &Op) -> Option<&Vec<Vec<Run>>> {
     }
 }
 
-/// Whether all that is held of a leaf makes up the whole, in the order of the devices.
-fn goes_together(programs: &Graph, model: &Graph, leaves: &Leaves, leaf: Inst) -> bool {
-    let Some(whole) = leaves.get(&programs.inst(leaf).op) else {
-        return true;
-    };
-    let all: Vec<&Op> = programs
+/// The leaf that does not go with what others hold of the same; `None` where all makes up the whole, in the order of the
+/// devices.
+fn odd_one(programs: &Graph, model: &Graph, leaves: &Leaves, leaf: Inst) -> Option<Inst> {
+    let whole = leaves.get(&programs.inst(leaf).op)?;
+    let of_whole = programs
         .insts()
-        .map(|(_, i)| &i.op)
-        .filter(|op| leaves.get(op) == Some(whole))
-        .collect();
-    let held: Option<Vec<&Vec<Vec<Run>>>> = all.into_iter().map(parts).collect();
+        .filter(|(_, i)| leaves.get(&i.op) == Some(whole));
     // Where someone holds all of it there are no gaps.
-    let Some(held) = held else { return true };
+    let held: Option<Vec<(Inst, &Parts)>> = of_whole
+        .map(|(i, data)| Some((i, parts(&data.op)?)))
+        .collect();
+    let held = held?;
     let dims = &model.value(whole).ty.dims;
-    dims.iter().enumerate().all(|(axis, size)| {
-        let Some(size) = size.as_const() else {
-            return true;
-        };
-        let starts: Vec<u64> = held
+    dims.iter().enumerate().find_map(|(axis, size)| {
+        let size = size.as_const()?;
+        let mine = |p: &Parts| p.get(axis).cloned().unwrap_or_default();
+        let ends: Vec<(Inst, u64, u64)> = held
             .iter()
-            .filter_map(|p| Some(p.get(axis)?.first()?.start))
+            .filter_map(|&(i, p)| Some((i, mine(p).first()?.start, mine(p).last()?.end())))
             .collect();
-        let mut runs: Vec<Run> = held
-            .iter()
-            .flat_map(|p| p.get(axis).cloned().unwrap_or_default())
-            .collect();
+        let mut runs: Vec<Run> = held.iter().flat_map(|(_, p)| mine(p)).collect();
         runs.sort_by_key(|r| r.start);
         let end = runs
             .iter()
             .try_fold(0, |end: u64, r| (r.start <= end).then(|| end.max(r.end())));
-        end == Some(size) && starts.is_sorted()
+        if end == Some(size) && ends.is_sorted_by_key(|&(_, start, _)| start) {
+            return None;
+        }
+        // The one that meets none of its neighbours.
+        let meets = |k: usize| {
+            let (_, start, end) = ends[k];
+            let before = if k == 0 {
+                start == 0
+            } else {
+                ends[k - 1].2 == start
+            };
+            let after = if k + 1 == ends.len() {
+                end == size
+            } else {
+                ends[k + 1].1 == end
+            };
+            usize::from(before) + usize::from(after)
+        };
+        let odd = (0..ends.len()).min_by_key(|&k| (meets(k), ends[k].0 != leaf));
+        Some(odd.map_or(leaf, |k| ends[k].0))
     })
 }

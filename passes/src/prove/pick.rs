@@ -177,7 +177,7 @@ pub(super) fn common_unit(a: &Dim, b: &Dim) -> Related<Dim> {
 }
 
 /// The smallest size that both divide.
-fn common_period(a: &Dim, b: &Dim) -> Related<Dim> {
+pub(super) fn common_period(a: &Dim, b: &Dim) -> Related<Dim> {
     let unit = common_unit(a, b)?;
     let times = a.checked_div(&unit).ok_or(Unrelated)?;
     times.checked_mul(b).ok_or(Unrelated)

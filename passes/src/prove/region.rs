@@ -8,12 +8,13 @@ use tpc_ir::op::{Concat, Copy};
 use tpc_ir::{Graph, Inst, InstData, Op, Run, TensorType, Value};
 
 use super::Leaves;
-use super::blame::{self, Refutation, Unproven};
+use super::blame;
 use super::pick::{Pick, Picks, Related, Unrelated, from_axes, left_of};
+use super::refutation::{Refutation, Unproven};
 use super::relate::in_blocks;
 use super::rules::plus;
 use super::rules::zeros::is_empty;
-use super::signature::Boundary;
+use super::signature::{self, Boundary};
 use super::term::{Head, Tables, View};
 use super::terms::Terms;
 
@@ -216,7 +217,6 @@ impl<'a> Region<'a> {
         if fact.model.is_none() {
             fact.model = Some(number);
             graph.set_analysis_data(id, fact);
-            graph.rebuild();
         }
         self.model.insert(v, id);
     }
@@ -227,12 +227,43 @@ impl<'a> Region<'a> {
         self.terms.add(Head::Given { number, ty }, Vec::new())
     }
 
+    /// The term of a value from outside: it is given, unless it is other elements of another.
+    fn outside(&mut self, n: usize, given: &mut [Option<Id>]) -> Id {
+        if let Some(id) = given[n] {
+            return id;
+        }
+        let (task, v) = (self.task, self.boundary.values[n]);
+        let data = task.model.inst(task.model.value(v).def.0);
+        let of = match data.operands.as_slice() {
+            &[of] if signature::is_told(&data.op) => self.boundary.find(task.known.first(of)),
+            _ => None,
+        };
+        let ty = &task.model.value(v).ty;
+        let id = match of {
+            Some(of) if of != n => {
+                let arg = self.outside(of, given);
+                match data.op {
+                    Op::Copy(_) => arg,
+                    _ => self.result(data, 0, ty, vec![arg]),
+                }
+            }
+            _ => self.given(n, ty),
+        };
+        given[n] = Some(id);
+        id
+    }
+
     /// Terms for the values from outside, and for the model's of this region.
     fn add_model(&mut self) {
         let (task, boundary) = (self.task, self.boundary);
-        for (n, &v) in boundary.values.iter().enumerate() {
-            let id = self.given(n, &task.model.value(v).ty);
-            self.name(v, id, ModelRef::Given(n));
+        let mut given = vec![None; boundary.values.len()];
+        for n in 0..given.len() {
+            self.outside(n, &mut given);
+        }
+        for (n, (&v, id)) in boundary.values.iter().zip(given).enumerate() {
+            if let Some(id) = id {
+                self.name(v, id, ModelRef::Given(n));
+            }
         }
         for (i, &inst) in task.of_model.iter().enumerate() {
             let data = task.model.inst(inst);
@@ -240,6 +271,7 @@ impl<'a> Region<'a> {
             for (r, &v) in data.results.iter().enumerate() {
                 let leaf = super::leaf_name(&data.op).and_then(|_| task.leaves.get(&data.op));
                 let id = match leaf {
+                    _ if data.op == Op::Copy(Copy) => args[r],
                     Some(first) if first != v => self.of_model(first),
                     Some(_) => {
                         let number = boundary.values.len() + i;
@@ -458,6 +490,18 @@ impl Region<'_> {
         of_that_name.peek().is_none() || of_that_name.any(|id| bases.contains(&id))
     }
 
+    /// The model's values of which a value of the programs is a view, with what of them.
+    pub(super) fn parts_of_model(&self, v: Value) -> Vec<(Value, Picks)> {
+        let Some(&id) = self.programs.get(&v) else {
+            return Vec::new();
+        };
+        let views = self.terms.views_of(id).into_iter();
+        let views = views.filter_map(|(v, base)| Some((self.model_of(base)?, v.picks.clone())));
+        views
+            .chain(self.model_of(id).map(|v| (v, Picks::new())))
+            .collect()
+    }
+
     /// The model's value that a class is, or those of which it is a view, the first one first.
     fn forms(&self, id: Id) -> Vec<LocalForm> {
         let graph = &self.terms.graph;
@@ -519,7 +563,7 @@ impl Region<'_> {
         Ok(RegionProof {
             forms,
             same,
-            terms: graph.total_number_of_nodes(),
+            terms: graph.total_size(),
             found: self.terms.found,
         })
     }

@@ -9,7 +9,8 @@ use tpc_ir::op::{Expr, FlashAttn, HeadWindow, Inferred, Repeat, Role, Slot, piec
 use tpc_ir::{DType, Dim, Op, RANK, Run, TensorType};
 
 use super::pick::{
-    Pick, Picks, Related, Unrelated, clipped, common_unit, from_axes, left_of, on_axes,
+    Pick, Picks, Related, Unrelated, clipped, common_period, common_unit, from_axes, left_of,
+    on_axes,
 };
 use super::term::Window;
 
@@ -20,11 +21,67 @@ pub(super) struct Part {
     pub(super) ty: TensorType,
     /// What of it.
     pub(super) picks: Picks,
-    /// Axes along which it is repeated, with what is repeated: any whole copies are as good as others, so which of the
-    /// whole's copies they are is said by the other operands.
-    pub(super) copies: [Option<Dim>; RANK],
+    /// Axes along which the whole is a repetition, with what of that the part repeats: one copy is as good as another,
+    /// so which of the whole's copies they are is said by the other operands.
+    pub(super) copies: [Option<Copies>; RANK],
     /// The sizes of the part.
     pub(super) dims: [Dim; RANK],
+}
+
+/// What a part repeats along an axis of the whole. The axis is that of what is repeated with copies put in: index
+/// `lo + unit · (copy + times · hi)` of the whole is index `lo + unit · hi` of what it repeats.
+#[derive(Clone, Debug)]
+pub(super) struct Copies {
+    /// Indices that are repeated together.
+    pub(super) unit: Dim,
+    /// The copies of the whole.
+    pub(super) times: u64,
+    /// What the part has of what is repeated.
+    pub(super) pick: Option<Pick>,
+    /// The copies of the part.
+    pub(super) held: u64,
+}
+
+impl Copies {
+    /// Whether they are what `held` leaves of `whole` indices, in this order, if they are `len` in all.
+    fn are(&self, held: Option<&Pick>, whole: &Dim, len: &Dim) -> Related<bool> {
+        if *len != held.map_or_else(|| Ok(whole.clone()), |p| p.of(whole))? {
+            return Ok(false);
+        }
+        let own = self.pick.as_ref();
+        let mut fine = self.unit.clone();
+        for p in [held, own].into_iter().flatten() {
+            fine = common_unit(&fine, &p.unit)?;
+        }
+        let times = Dim::constant(self.times);
+        let mut once = self.unit.clone();
+        if let Some(p) = own {
+            once = common_period(&once, &p.period()?)?;
+        }
+        let mut period = once.checked_mul(&times).ok_or(Unrelated)?;
+        if let Some(p) = held {
+            period = common_period(&period, &p.period()?)?;
+        }
+        once = period.checked_div(&times).ok_or(Unrelated)?;
+        let indices = |p: Option<&Pick>, period: &Dim| -> Related<Vec<u64>> {
+            let len = units(period, &fine)?;
+            let runs = match p {
+                Some(p) => p.refined(&fine, period)?,
+                None => vec![Run { start: 0, len }],
+            };
+            if len > MAX_INDICES {
+                return Err(Unrelated);
+            }
+            Ok(runs.into_iter().flat_map(|r| r.start..r.end()).collect())
+        };
+        let unit = units(&self.unit, &fine)?;
+        let wanted = indices(held, &period)?.into_iter();
+        let wanted = wanted.map(|i| i % unit + unit * (i / (unit * self.times)));
+        let own = indices(own, &once)?;
+        let copied = own.chunk_by(|a, b| a / unit == b / unit);
+        let copied = copied.flat_map(|c| (0..self.held).flat_map(move |_| c));
+        Ok(wanted.eq(copied.copied()))
+    }
 }
 
 impl Part {
@@ -48,6 +105,9 @@ pub(super) struct Relation {
 }
 
 type Axes = [Option<Pick>; RANK];
+
+/// Indices of a pattern beyond which copies are not compared.
+const MAX_INDICES: u64 = 1 << 14;
 
 /// What `op`, which runs on `parts`, makes.
 ///
@@ -81,6 +141,12 @@ pub(super) fn relate(op: &Op, parts: &[Part], model: Option<&Op>) -> Related<Rel
     let mut grouped = Vec::new();
     for g in whole.groupings() {
         let few = g.few[0];
+        if [g.many, few]
+            .iter()
+            .any(|&(o, a)| parts[o].copies[a].is_some())
+        {
+            return Err(Unrelated);
+        }
         if axes[g.many.0][g.many.1].is_some() || axes[few.0][few.1].is_some() {
             meet_in_groups(&axes, parts, g.many, few)?;
             grouped.push((g.many, few));
@@ -98,17 +164,11 @@ pub(super) fn relate(op: &Op, parts: &[Part], model: Option<&Op>) -> Related<Rel
         .collect();
     solver.solve(&equations)?;
     for (o, part) in parts.iter().enumerate() {
-        for (a, of) in part.copies.iter().enumerate() {
-            let Some(of) = of else { continue };
+        for (a, copies) in part.copies.iter().enumerate() {
+            let Some(copies) = copies else { continue };
             let known = solver.known.get(&Var::Axis(Slot::Operand(o), a));
-            let pick = known.ok_or(Unrelated)?;
-            let whole = &part.ty.dims[a];
-            let held = match pick {
-                None => whole.clone(),
-                Some(p) if p.unit.checked_div(of).is_some() => p.of(whole)?,
-                Some(_) => return Err(Unrelated),
-            };
-            if held != part.dims[a] {
+            let held = known.ok_or(Unrelated)?.as_ref();
+            if !copies.are(held, &part.ty.dims[a], &part.dims[a])? {
                 return Err(Unrelated);
             }
         }
@@ -214,13 +274,22 @@ fn on_wholes(
             match (heads.take(), pick) {
                 (None, None) => {}
                 (None, Some(_)) if *max_bias <= 0.0 => {}
-                (Some(HeadWindow { heads, total }), Some(pick)) => {
+                (None, Some(_)) => return Err(Unrelated),
+                (Some(HeadWindow { heads, total }), pick) => {
                     let whole = &parts[0].ty.dims[2];
-                    if *whole != total || pick.refined(&Dim::ONE, whole)? != heads {
+                    let all = || {
+                        vec![Run {
+                            start: 0,
+                            len: total,
+                        }]
+                    };
+                    let held = pick
+                        .as_ref()
+                        .map_or_else(|| Ok(all()), |p| p.refined(&Dim::ONE, whole))?;
+                    if *whole != total || held != heads {
                         return Err(Unrelated);
                     }
                 }
-                _ => return Err(Unrelated),
             }
         }
         Op::Repeat(Repeat { dims }) if parts.len() == 1 => {
@@ -330,12 +399,46 @@ impl Solver<'_> {
                 }
             }
             if self.known.len() == before {
-                // Nothing more follows. What an equation leaves open are axes that the op makes itself.
-                return if open && self.picked() {
-                    Err(Unrelated)
-                } else {
-                    Ok(())
-                };
+                // Nothing more follows. Where all operands are known, what is open the op makes itself: all of it.
+                let given = |(a, b): &&(Expr, Expr)| self.is_given(a) && self.is_given(b);
+                if !open || !equations.iter().all(given) {
+                    return if open && self.picked() {
+                        Err(Unrelated)
+                    } else {
+                        Ok(())
+                    };
+                }
+                self.make_whole(equations);
+                if self.known.len() == before {
+                    return Err(Unrelated);
+                }
+            }
+        }
+    }
+
+    /// Whether all operands' axes of a tree are known.
+    fn is_given(&self, e: &Expr) -> bool {
+        match e {
+            Expr::Axis(slot @ Slot::Operand(_), a) => {
+                self.known.contains_key(&Var::Axis(*slot, *a))
+            }
+            Expr::Axis(..) | Expr::Fresh(..) => true,
+            Expr::Product(es) | Expr::Sum(es) => es.iter().all(|e| self.is_given(e)),
+            Expr::Slice(e, ..) => self.is_given(e),
+        }
+    }
+
+    /// What an op makes itself is whole where nothing says otherwise.
+    fn make_whole(&mut self, equations: &[&(Expr, Expr)]) {
+        let mut open: Vec<&Expr> = equations.iter().flat_map(|(a, b)| [a, b]).collect();
+        while let Some(e) = open.pop() {
+            match e {
+                Expr::Fresh(n, _) => {
+                    self.known.entry(Var::Fresh(*n)).or_insert(None);
+                }
+                Expr::Product(es) | Expr::Sum(es) => open.extend(es),
+                Expr::Slice(e, ..) => open.push(e),
+                Expr::Axis(..) => {}
             }
         }
     }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use tpc_ir::op::{State, Weight};
 use tpc_ir::{Op, Place, TensorType, Value};
 
-use super::blame::{Refutation, Unproven};
+use super::refutation::{Refutation, Unproven};
 use super::region::{Form, Task};
 use super::term::{Numbered, View};
 
@@ -48,13 +48,26 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    fn number(&mut self, v: Value) -> u32 {
+    /// The number of a value, and whether it is new.
+    fn number(&mut self, v: Value) -> (u32, bool) {
         let next = self.values.len() as u32;
-        *self.numbers.entry(v).or_insert_with(|| {
+        let n = *self.numbers.entry(v).or_insert(next);
+        if n == next {
             self.values.push(v);
-            next
-        })
+        }
+        (n, n == next)
     }
+
+    /// Which of the values from outside it is.
+    pub(super) fn find(&self, v: Value) -> Option<usize> {
+        self.numbers.get(&v).map(|&n| n as usize)
+    }
+}
+
+/// Whether what an op makes is told of a value from outside: other elements of the same, which a device may take in
+/// another layer than the model.
+pub(super) const fn is_told(op: &Op) -> bool {
+    op.is_layout() || matches!(op, Op::Slice(_) | Op::Repeat(_) | Op::Copy(_))
 }
 
 /// Ends one part of a signature and begins the next.
@@ -96,91 +109,123 @@ pub(super) fn of(
     task: &Task<'_>,
     interner: &mut Interner,
 ) -> Result<(Vec<u32>, Boundary), Box<Refutation>> {
-    let mut out = Vec::new();
-    let mut boundary = Boundary::default();
-    let mut inside: HashMap<Value, u32> = HashMap::new();
-    // A value of the model, by where it is.
-    let model_value = |v: Value,
-                       inside: &HashMap<Value, u32>,
-                       boundary: &mut Boundary,
-                       interner: &mut Interner,
-                       out: &mut Vec<u32>| {
-        match inside.get(&v) {
-            Some(&n) => out.push(n),
-            None => {
-                let v = task.known.first(v);
-                let ty = interner.ty(&task.model.value(v).ty);
-                out.extend([GIVEN, boundary.number(v), ty]);
-            }
-        }
+    let mut writer = Writer {
+        task,
+        interner,
+        out: Vec::new(),
+        boundary: Boundary::default(),
+        inside: HashMap::new(),
     };
-    for &inst in task.of_model {
-        let data = task.model.inst(inst);
-        if let Some(first) = task.leaves.get(&data.op) {
-            // Which leaf it is matters only as far as others are the same.
-            out.push(LEAF);
-            if !data.results.contains(&first) {
-                model_value(first, &inside, &mut boundary, interner, &mut out);
+    writer.model();
+    writer.programs()?;
+    Ok((writer.out, writer.boundary))
+}
+
+struct Writer<'a> {
+    task: &'a Task<'a>,
+    interner: &'a mut Interner,
+    out: Vec<u32>,
+    boundary: Boundary,
+    /// The model's values of the region.
+    inside: HashMap<Value, u32>,
+}
+
+impl Writer<'_> {
+    /// A value of the model, by where it is; of some from outside what they are made of as well.
+    fn model_value(&mut self, v: Value) {
+        if let Some(&n) = self.inside.get(&v) {
+            self.out.push(n);
+            return;
+        }
+        let model = self.task.model;
+        let mut v = self.task.known.first(v);
+        loop {
+            let ty = self.interner.ty(&model.value(v).ty);
+            let (number, new) = self.boundary.number(v);
+            self.out.extend([GIVEN, number, ty]);
+            let data = model.inst(model.value(v).def.0);
+            match data.operands.as_slice() {
+                &[of] if new && is_told(&data.op) => {
+                    self.out.push(self.interner.ops.number(&data.op));
+                    v = self.task.known.first(of);
+                }
+                _ => return,
             }
-        } else {
-            out.push(interner.ops.number(&data.op));
         }
-        for &v in &data.operands {
-            let v = if task.is_inside(v) {
-                v
-            } else {
-                task.known.first(v)
-            };
-            model_value(v, &inside, &mut boundary, interner, &mut out);
-        }
-        for &v in &data.results {
-            let n = inside.len() as u32;
-            inside.insert(v, n);
-            out.push(interner.ty(&task.model.value(v).ty));
-        }
-        out.push(PART);
     }
-    out.push(PART);
-    let mut own: HashMap<Value, u32> = HashMap::new();
-    for &inst in task.of_programs {
-        let data = task.programs.inst(inst);
-        out.push(interner.ops.number(&nameless(&data.op)));
-        if super::leaf_name(&data.op).is_some() {
-            let Some(leaf) = task.leaves.get(&data.op) else {
-                return Err(Refutation::at(task.programs, inst, Unproven::Leaf));
-            };
-            model_value(leaf, &inside, &mut boundary, interner, &mut out);
+
+    fn model(&mut self) {
+        let task = self.task;
+        for &inst in task.of_model {
+            let data = task.model.inst(inst);
+            if let Some(first) = task.leaves.get(&data.op) {
+                // Which leaf it is matters only as far as others are the same.
+                self.out.push(LEAF);
+                if !data.results.contains(&first) {
+                    self.model_value(first);
+                }
+            } else {
+                self.out.push(self.interner.ops.number(&data.op));
+            }
+            for &v in &data.operands {
+                let first = task.known.first(v);
+                self.model_value(if task.is_inside(v) { v } else { first });
+            }
+            for &v in &data.results {
+                let n = self.inside.len() as u32;
+                self.inside.insert(v, n);
+                self.out.push(self.interner.ty(&task.model.value(v).ty));
+            }
+            self.out.push(PART);
         }
-        for &v in &data.operands {
-            match own.get(&v) {
-                Some(&n) => out.push(n),
-                None => {
-                    let Some(form) = task.known.form(v) else {
-                        let what = Unproven::Operand { operand: v };
-                        return Err(Refutation::at(task.programs, inst, what));
-                    };
-                    match form {
-                        Form::Part { model, view } => {
-                            out.push(GIVEN);
-                            model_value(*model, &inside, &mut boundary, interner, &mut out);
-                            out.push(interner.view(view.as_ref()));
+        self.out.push(PART);
+    }
+
+    fn programs(&mut self) -> Result<(), Box<Refutation>> {
+        let task = self.task;
+        let mut own: HashMap<Value, u32> = HashMap::new();
+        for &inst in task.of_programs {
+            let data = task.programs.inst(inst);
+            self.out.push(self.interner.ops.number(&nameless(&data.op)));
+            if super::leaf_name(&data.op).is_some() {
+                let Some(leaf) = task.leaves.get(&data.op) else {
+                    return Err(Refutation::at(task.programs, inst, Unproven::Leaf));
+                };
+                self.model_value(leaf);
+            }
+            for &v in &data.operands {
+                match own.get(&v) {
+                    Some(&n) => self.out.push(n),
+                    None => {
+                        let Some(form) = task.known.form(v) else {
+                            let what = Unproven::Operand { operand: v };
+                            return Err(Refutation::at(task.programs, inst, what));
+                        };
+                        match form {
+                            Form::Part { model, view } => {
+                                self.out.push(GIVEN);
+                                self.model_value(*model);
+                                self.out.push(self.interner.view(view.as_ref()));
+                            }
+                            Form::Nothing(ty) => {
+                                self.out.extend([NOTHING, self.interner.ty(ty)]);
+                            }
                         }
-                        Form::Nothing(ty) => out.extend([NOTHING, interner.ty(ty)]),
                     }
                 }
             }
+            for &v in &data.results {
+                let n = own.len() as u32;
+                own.insert(v, n);
+                let value = task.programs.value(v);
+                self.out.extend([
+                    self.interner.ty(&value.ty),
+                    place(value.place),
+                    u32::from(task.is_wanted(v)),
+                ]);
+            }
+            self.out.push(PART);
         }
-        for &v in &data.results {
-            let n = own.len() as u32;
-            own.insert(v, n);
-            let value = task.programs.value(v);
-            out.extend([
-                interner.ty(&value.ty),
-                place(value.place),
-                u32::from(task.is_wanted(v)),
-            ]);
-        }
-        out.push(PART);
+        Ok(())
     }
-    Ok((out, boundary))
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use tpc_ir::{Graph, Inst, InstData, Op, Place};
 
-use super::blame::{Refutation, Unproven};
+use super::refutation::{Refutation, Unproven};
 
 /// Checks all instructions.
 pub(super) fn check(programs: &Graph) -> Result<(), Box<Refutation>> {

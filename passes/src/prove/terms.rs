@@ -1,11 +1,11 @@
 //! The e-graph of one region: terms are added in program order, each with all that the rules say of it.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
 use egg::{EGraph, Id};
-use tpc_ir::{Dim, Op, RANK, TensorType};
+use tpc_ir::{Dim, Op, RANK, Run, TensorType};
 
 use super::pick::{Picks, Related, Unrelated, compose, from_axes, left_of};
 use super::rules::zeros::is_empty;
@@ -16,6 +16,10 @@ use super::term::{Facts, Head, Tables, Term, View, Window};
 const MAX_ROUNDS: usize = 24;
 /// Terms beyond which a region is given up.
 const MAX_TERMS: usize = 400_000;
+/// Arguments beyond which a region is given up: sums of that many terms are none that devices make.
+const MAX_ARGS: usize = 1 << 10;
+/// Terms made for one another beyond which a region is given up.
+const MAX_DEPTH: usize = 96;
 
 /// What is viewed, and how.
 #[derive(Clone, Debug)]
@@ -34,17 +38,42 @@ impl Form {
     }
 }
 
+/// A part of a value, repeated or not.
+#[derive(Clone, Debug)]
+pub(super) struct Repeated {
+    pub(super) form: Form,
+    /// Per axis of the part that is repeated, how often, and the elements that are repeated together.
+    pub(super) copies: Vec<(usize, u64, Dim)>,
+}
+
+/// A repetition that the model has.
+#[derive(Clone, Debug)]
+pub(super) struct ModelRepeat {
+    /// The repetition, under the sizes that the model gives it.
+    pub(super) seen: Id,
+    /// The axes that are repeated, and how often.
+    pub(super) axes: Vec<(usize, u64)>,
+}
+
 /// Terms and what is equal among them.
 #[derive(Debug)]
 pub(super) struct Terms {
     pub(super) graph: EGraph<Term, Facts>,
     done: HashSet<Term>,
+    /// Classes to look at again.
+    again: BTreeSet<Id>,
+    /// How many terms are being made for one another.
+    depth: usize,
+    /// Terms beyond which no more follows.
+    pub(super) max_terms: usize,
     /// Views that the model itself has, as (viewed, view): a device's part of a value may be a part of its slice.
     slices: Vec<(Id, Id)>,
     /// Sums that the model has, as (sum, terms).
     sums: Vec<(Id, Vec<Id>)>,
     /// Repetitions that the model has, as (repeated, repetition).
     repeats: Vec<(Id, Id)>,
+    /// Values of which the model sets a slice, as (value, result).
+    sets: Vec<(Id, Id)>,
     /// Whether the model's own terms are being added.
     pub(super) of_model: bool,
     /// The rule that is left out.
@@ -64,9 +93,13 @@ impl Terms {
         Terms {
             graph: EGraph::new(facts),
             done: HashSet::new(),
+            again: BTreeSet::new(),
+            depth: 0,
+            max_terms: MAX_TERMS,
             slices: Vec::new(),
             sums: Vec::new(),
             repeats: Vec::new(),
+            sets: Vec::new(),
             of_model: true,
             without: without.map(str::to_owned),
             found: BTreeMap::new(),
@@ -81,7 +114,8 @@ impl Terms {
         if let Some(id) = self.graph.lookup(term.clone()) {
             return id;
         }
-        if self.graph.total_number_of_nodes() >= MAX_TERMS {
+        let size = self.graph.total_size();
+        if size >= self.max_terms || term.args.len() > MAX_ARGS || self.depth > MAX_DEPTH {
             self.cut_short = true;
         }
         let sum = (self.of_model && head == Head::Plus).then(|| term.args.clone());
@@ -93,14 +127,20 @@ impl Terms {
                 head: Head::Zero(ty),
                 args: Vec::new(),
             });
-            self.graph.union(id, nothing);
-            self.graph.rebuild();
+            self.unite(id, nothing);
             return self.graph.find(id);
         }
         if let Some(args) = sum {
             self.sums.push((id, args));
         }
+        self.depth += 1;
         self.saturate(id);
+        while self.depth == 1
+            && let Some(parent) = self.again.pop_first()
+        {
+            self.saturate(self.graph.find(parent));
+        }
+        self.depth -= 1;
         self.graph.find(id)
     }
 
@@ -149,19 +189,39 @@ impl Terms {
         for other in (rule.apply)(self, term, id) {
             if self.graph.find(other) != self.graph.find(id) {
                 *self.found.entry(rule.name).or_default() += 1;
-                self.graph.union(id, other);
-                self.graph.rebuild();
+                self.unite(id, other);
                 changed = true;
             }
         }
         changed
     }
 
+    /// Makes two classes one. What was made of them before may be equal to more now.
+    fn unite(&mut self, a: Id, b: Id) {
+        let parents = |id: Id| {
+            self.graph[self.graph.find(id)]
+                .parents()
+                .collect::<Vec<Id>>()
+        };
+        let (of_a, of_b) = (parents(a), parents(b));
+        self.graph.union(a, b);
+        // Where one of the two has no parents nothing follows by congruence, and rebuilding would look at all classes.
+        if !of_a.is_empty() && !of_b.is_empty() {
+            self.again.extend(of_a);
+            self.again.extend(of_b);
+            self.graph.rebuild();
+        }
+    }
+
     /// The terms of a class, in a fixed order.
     pub(super) fn nodes(&self, id: Id) -> Rc<[Term]> {
         let id = self.graph.find(id);
         let mut nodes: Vec<Term> = self.graph[id].nodes.clone();
+        for term in &mut nodes {
+            self.settle(term);
+        }
         nodes.sort();
+        nodes.dedup();
         nodes.into()
     }
 
@@ -205,16 +265,18 @@ impl Terms {
 
     /// A result of an op.
     pub(super) fn add_op(&mut self, op: &Op, result: u8, args: Vec<Id>) -> Id {
-        let repeated = match (op, args.as_slice()) {
-            (Op::Repeat(_), &[of]) if self.of_model => Some(of),
+        let of = args.first().copied();
+        let number = self.graph.analysis.tables.ops.number(op);
+        let id = self.add(Head::Op { op: number, result }, args);
+        let list = match op {
+            Op::Repeat(_) => Some(&mut self.repeats),
+            Op::SetSlice(_) => Some(&mut self.sets),
             _ => None,
         };
-        let op = self.graph.analysis.tables.ops.number(op);
-        let id = self.add(Head::Op { op, result }, args);
-        if let Some(of) = repeated
-            && !self.repeats.contains(&(of, id))
+        if let (true, Some(list), Some(of)) = (self.of_model, list, of)
+            && !list.contains(&(of, id))
         {
-            self.repeats.push((of, id));
+            list.push((of, id));
         }
         id
     }
@@ -225,6 +287,29 @@ impl Terms {
         ops.filter(|op| matches!(op, Op::SetSlice(_)))
             .cloned()
             .collect()
+    }
+
+    /// What the model makes of a value by setting a slice of it: that, the axis and where.
+    pub(super) fn model_sets(&self, of: Id) -> Vec<(Id, usize, Run)> {
+        let of = self.graph.find(of);
+        let sets = self.sets.iter().filter(|(x, _)| self.graph.find(*x) == of);
+        let mut out = Vec::new();
+        for &(_, set) in sets {
+            for (op, _, args) in self.ops_of(set) {
+                let (Op::SetSlice(op), &[x, y]) = (&op, args.as_slice()) else {
+                    continue;
+                };
+                let axis = usize::try_from(op.axis).ok().filter(|&a| a < RANK);
+                let size = |a: usize| self.ty(y).and_then(|t| t.dims[a].as_const());
+                if let (Some(axis), Some(start)) = (axis, op.start.as_const())
+                    && let Some(len) = size(axis)
+                    && self.graph.find(x) == of
+                {
+                    out.push((self.graph.find(set), axis, Run { start, len }));
+                }
+            }
+        }
+        out
     }
 
     /// The terms of the sum that a class is. What is a value of the model is the sum that the model says, if any: how
@@ -248,27 +333,71 @@ impl Terms {
         sums.find(says).map(|t| t.args.clone())
     }
 
-    /// The model's repetitions of what a class repeats, with the sizes of that.
-    pub(super) fn model_repeats(&self, id: Id) -> Vec<(Id, [Dim; RANK])> {
+    /// What a class repeats, and the model's repetitions of that, reshaped or not.
+    pub(super) fn model_repeats(&self, id: Id) -> Vec<(Repeated, ModelRepeat)> {
+        if self.repeats.is_empty() {
+            return Vec::new();
+        }
+        let own = self.graph.find(id);
         let mut out = Vec::new();
-        for (op, _, args) in self.ops_of(id) {
-            let (Op::Repeat(_), &[of]) = (&op, args.as_slice()) else {
-                continue;
-            };
-            let of = self.graph.find(of);
-            let Some(dims) = self.ty(of).map(|t| t.dims.clone()) else {
-                continue;
-            };
-            let own = self.graph.find(id);
-            let same = self.repeats.iter().filter(|r| self.graph.find(r.0) == of);
-            for &(_, repetition) in same {
-                let repetition = self.graph.find(repetition);
-                if repetition != own {
-                    out.push((repetition, dims.clone()));
+        for local in self.repeated(id) {
+            for &(of, all) in &self.repeats {
+                if self.graph.find(of) != local.form.base {
+                    continue;
+                }
+                let Some(axes) = self.copies(of, all) else {
+                    continue;
+                };
+                let reshaped = self.model_slices(all).into_iter();
+                let reshaped = reshaped.filter(|(_, p, _)| p.is_empty()).map(|(id, ..)| id);
+                for seen in std::iter::once(self.graph.find(all)).chain(reshaped) {
+                    if seen != own {
+                        let axes = axes.clone();
+                        out.push((local.clone(), ModelRepeat { seen, axes }));
+                    }
                 }
             }
         }
         out
+    }
+
+    /// What a class is, or repeats, a part of.
+    fn repeated(&self, id: Id) -> Vec<Repeated> {
+        let forms = self.forms(id);
+        let reshaped = forms.iter().filter(|f| f.picks.is_empty());
+        let mut out = Vec::new();
+        for all in reshaped.map(|f| f.base) {
+            for (op, _, args) in self.ops_of(all) {
+                let (Op::Repeat(_), &[of]) = (&op, args.as_slice()) else {
+                    continue;
+                };
+                let Some((axes, ty)) = self.copies(of, all).zip(self.ty(of)) else {
+                    continue;
+                };
+                let unit = |a: usize| Dim::product(&ty.dims[..=a]);
+                let copies: Option<Vec<_>> =
+                    axes.iter().map(|&(a, n)| Some((a, n, unit(a)?))).collect();
+                if let Some(copies) = copies {
+                    out.extend(self.forms(of).into_iter().map(|form| Repeated {
+                        form,
+                        copies: copies.clone(),
+                    }));
+                }
+            }
+        }
+        out.extend(forms.into_iter().map(|form| Repeated {
+            form,
+            copies: Vec::new(),
+        }));
+        out
+    }
+
+    /// The axes along which one value is repeated to give the other, and how often.
+    fn copies(&self, of: Id, all: Id) -> Option<Vec<(usize, u64)>> {
+        let (of, all) = (self.ty(of)?, self.ty(all)?);
+        let axes = (0..RANK).filter(|&a| of.dims[a] != all.dims[a]);
+        let times = |a: usize| all.dims[a].checked_div(&of.dims[a])?.as_const();
+        axes.map(|a| Some((a, times(a)?))).collect()
     }
 
     /// The same where it is there.

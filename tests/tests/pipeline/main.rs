@@ -20,6 +20,7 @@ mod mutants;
 mod numeric;
 mod peer;
 mod placements;
+mod proof;
 mod random;
 mod rare;
 mod recurrent;

@@ -498,6 +498,7 @@ fn execute(b: &Builder, trial: &Trial, sharded: &Graph) {
     if let Err(errors) = verify(&programs) {
         panic!("{}\n{programs}", errors[0]);
     }
+    super::support::proved(&b.graph, &programs).unwrap_or_else(|e| panic!("{e}\n{programs}"));
     let nmse = trial
         .nmse(b, &programs)
         .unwrap_or_else(|e| panic!("{e}\n{programs}"));

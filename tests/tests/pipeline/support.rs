@@ -89,3 +89,9 @@ pub(crate) fn round_trip(graph: &Graph) {
     );
     assert_eq!(parsed.graph.to_string(), text);
 }
+
+/// Proves that programs compute what the model says.
+pub(super) fn proved(model: &Graph, programs: &Graph) -> Result<(), String> {
+    let proof = tpc_passes::prove::prove(model, programs);
+    proof.map(drop).map_err(|r| format!("not proved: {r}"))
+}

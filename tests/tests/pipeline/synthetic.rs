@@ -213,6 +213,7 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
     verify(&programs).unwrap_or_else(|e| panic!("{}: {}\n{programs}", e[0].code(), e[0]));
     round_trip(&sharded);
     round_trip(&programs);
+    super::support::proved(graph, &programs).unwrap_or_else(|e| panic!("{e}\n{programs}"));
     (compiled.sharded, compiled.programs) = (sharded, programs);
     compiled.planned.choice = choice;
     compiled

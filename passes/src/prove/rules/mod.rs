@@ -3,6 +3,7 @@
 //! Adding a rule is one function with its equation and one line in [`RULES`]. A rule that is not true would let wrong
 //! programs pass; a rule that is missing only makes right ones fail.
 
+mod copies;
 mod disjoint;
 pub(super) mod parts;
 pub(super) mod sums;
@@ -32,15 +33,20 @@ pub(super) const RULES: &[Rule] = &[
     views::SLICE,
     views::VIEW_OF_VIEW,
     views::VIEW_THROUGH_SLICE,
+    views::SEGMENTS,
     views::VIEW_OF_CONCAT,
+    views::VIEW_BESIDE_SET_SLICE,
     zeros::SUM_OVER_NOTHING,
     zeros::PADDED_CONTRACTION,
     zeros::CONCAT_OF_ONE,
+    zeros::NOTHING_IS_SET,
     disjoint::WINDOW_OF_MASKED,
     disjoint::MASKED_ELEMENTS,
     disjoint::MASKED_BIAS,
     disjoint::MASKED_VIEW,
     views::CONCAT_OF_PICKS,
+    copies::VIEW_OF_COPIES,
+    copies::CONCAT_OF_COPIES,
     parts::PARTS,
     parts::NORM_IN_TWO_STEPS,
     sums::SUM_OF_TWO,

@@ -2,13 +2,13 @@
 
 use egg::Id;
 use tpc_ir::op::{Norm, NormKind};
-use tpc_ir::{Dim, Op, RANK};
+use tpc_ir::{Dim, Op, Run};
 
 use super::Rule;
-use crate::prove::pick::{left_of, on_axes};
-use crate::prove::relate::{Part, Relation, relate};
+use crate::prove::pick::{Pick, Related, Unrelated, from_axes, left_of, locate, on_axes};
+use crate::prove::relate::{Copies, Part, Relation, relate};
 use crate::prove::term::Head;
-use crate::prove::terms::{Form, Terms};
+use crate::prove::terms::{Form, ModelRepeat, Repeated, Terms};
 
 /// Ways to see the arguments that are tried for one term.
 const MAX_WAYS: usize = 64;
@@ -46,15 +46,64 @@ fn seen(terms: &Terms, id: Id, form: &Form) -> Option<Seen> {
     })
 }
 
-/// A repetition as a part of a longer one.
-fn repetition(terms: &Terms, id: Id, longer: Id, of: &[Dim; RANK]) -> Option<Seen> {
-    let (own, whole) = (terms.ty(id)?, terms.ty(longer)?);
-    let copies = std::array::from_fn(|a| (own.dims[a] != whole.dims[a]).then(|| of[a].clone()));
-    Some(Seen {
-        base: longer,
+/// A repetition of a part of what the model repeats, as a part of that.
+fn repetition(terms: &Terms, id: Id, local: &Repeated, of: &ModelRepeat) -> Related<Seen> {
+    let ty = |id| terms.ty(id).ok_or(Unrelated);
+    let (own, whole, base) = (ty(id)?, ty(of.seen)?, ty(local.form.base)?);
+    if local
+        .copies
+        .iter()
+        .any(|c| of.axes.iter().all(|a| a.0 != c.0))
+    {
+        return Err(Unrelated);
+    }
+    let mut once = whole.dims.clone();
+    let mut copied = Vec::new();
+    let mut below = 1;
+    for &(axis, times) in &of.axes {
+        let inner = Dim::product(&base.dims[..=axis]).ok_or(Unrelated)?;
+        let here = local.copies.iter().find(|c| c.0 == axis);
+        if let Some((_, _, unit)) = here {
+            // The copies are put in after the same elements.
+            let rest = Dim::product(&base.dims[axis + 1..]).ok_or(Unrelated)?;
+            let dims = [inner.clone(), rest, Dim::ONE, Dim::ONE];
+            if left_of(&on_axes(&local.form.picks, &dims)?, &dims)?[0] != *unit {
+                return Err(Unrelated);
+            }
+        }
+        let factor = Pick {
+            unit: inner.checked_mul(&below.into()).ok_or(Unrelated)?,
+            size: times,
+            runs: vec![Run { start: 0, len: 1 }],
+        };
+        let (a, Pick { unit, .. }) = locate(&factor, &whole.dims)?;
+        once[a] = once[a].checked_div(&times.into()).ok_or(Unrelated)?;
+        copied.push((a, unit, times, here.map_or(1, |c| c.1)));
+        below *= times;
+    }
+    let mut axes = on_axes(&local.form.picks, &once)?;
+    let mut left = left_of(&axes, &once)?;
+    let mut copies = [None, None, None, None];
+    for (a, unit, times, held) in copied {
+        left[a] = left[a].checked_mul(&held.into()).ok_or(Unrelated)?;
+        let own = Copies {
+            unit,
+            times,
+            pick: axes[a].take(),
+            held,
+        };
+        if copies[a].replace(own).is_some() {
+            return Err(Unrelated);
+        }
+    }
+    if left != own.dims {
+        return Err(Unrelated);
+    }
+    Ok(Seen {
+        base: of.seen,
         part: Part {
             ty: whole.clone(),
-            picks: Vec::new(),
+            picks: from_axes(&axes, &whole.dims)?,
             copies,
             dims: own.dims.clone(),
         },
@@ -63,26 +112,37 @@ fn repetition(terms: &Terms, id: Id, longer: Id, of: &[Dim; RANK]) -> Option<See
 
 /// Every way to see the arguments as parts of wholes, nearest to the model first.
 pub(crate) fn ways(terms: &Terms, args: &[Id]) -> Vec<Vec<Seen>> {
+    let mut all: Vec<Vec<Seen>> = args.iter().map(|&a| sights(terms, a)).collect();
+    if all.iter().map(Vec::len).product::<usize>() > MAX_WAYS {
+        // What the model has is enough to say where there is much to say.
+        let of_model = |s: &Seen| terms.graph[terms.graph.find(s.base)].data.model.is_some();
+        for sights in all.iter_mut().filter(|s| s.iter().any(of_model)) {
+            sights.retain(of_model);
+        }
+    }
     let mut out: Vec<Vec<Seen>> = vec![Vec::new()];
-    for &a in args {
-        let forms = terms.forms(a);
-        let mut all: Vec<Seen> = forms.iter().filter_map(|f| seen(terms, a, f)).collect();
-        for (longer, of) in terms.model_repeats(a) {
-            all.extend(repetition(terms, a, longer, &of));
-        }
-        let mut next = Vec::new();
-        for way in &out {
-            for seen in &all {
-                if next.len() < MAX_WAYS {
-                    let mut way = way.clone();
-                    way.push(seen.clone());
-                    next.push(way);
-                }
-            }
-        }
-        out = next;
+    for sights in all {
+        let longer = out.iter().flat_map(|way| {
+            let with = |seen: &Seen| {
+                let mut way = way.clone();
+                way.push(seen.clone());
+                way
+            };
+            sights.iter().map(with)
+        });
+        out = longer.take(MAX_WAYS).collect();
     }
     out
+}
+
+/// Every way to see an argument as a part of a whole.
+fn sights(terms: &Terms, id: Id) -> Vec<Seen> {
+    let forms = terms.forms(id);
+    let mut all: Vec<Seen> = forms.iter().filter_map(|f| seen(terms, id, f)).collect();
+    for (local, of) in terms.model_repeats(id) {
+        all.extend(repetition(terms, id, &local, &of).ok());
+    }
+    all
 }
 
 /// Whether all arguments are wholes.
@@ -109,7 +169,7 @@ pub(super) const PARTS: Rule = Rule {
             return Vec::new();
         };
         // What the model itself has needs no other name, and views have theirs.
-        let is_model = terms.graph[terms.graph.find(id)].data.model.is_some();
+        let is_model = terms.of_model || terms.graph[terms.graph.find(id)].data.model.is_some();
         let op = terms.op(op).clone();
         if is_model || term.args.is_empty() || matches!(op, Op::Reshape(_)) {
             return Vec::new();
@@ -117,9 +177,6 @@ pub(super) const PARTS: Rule = Rule {
         let mut made = Vec::new();
         let mut open = None;
         for way in ways(terms, &term.args) {
-            if is_whole(&way) {
-                continue;
-            }
             let found = match &op {
                 Op::SetSlice(_) => terms.set_slices().iter().find_map(|m| {
                     let whole = related_as(&op, &way, Some(m))?;
@@ -132,7 +189,7 @@ pub(super) const PARTS: Rule = Rule {
             let Some(relation) = found else {
                 continue;
             };
-            if relation.summed.is_some() {
+            if relation.summed.is_some() || is_whole(&way) && relation.op == op {
                 continue;
             }
             let bases: Vec<Id> = way.iter().map(|f| f.base).collect();

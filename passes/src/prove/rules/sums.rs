@@ -96,7 +96,7 @@ pub(super) const BIAS_OF_EXPERTS: Rule = Rule {
 
 pub(super) const FLATTEN: Rule = Rule {
     name: "flatten",
-    equation: "(x + y) + z = x + y + z; x + 0 = x",
+    equation: "(x + y) + z = x + y + z; x + 0 = x; 0 + 0 = 0",
     apply: |terms, term, id| {
         if term.head != Head::Plus {
             return Vec::new();
@@ -112,10 +112,11 @@ pub(super) const FLATTEN: Rule = Rule {
                 _ => flat.push(a),
             }
         }
-        if flat == term.args || flat.is_empty() {
-            return Vec::new();
+        match term.args.first() {
+            Some(&zero) if flat.is_empty() => vec![zero],
+            Some(_) if flat != term.args => vec![plus(terms, flat)],
+            _ => Vec::new(),
         }
-        vec![plus(terms, flat)]
     },
 };
 

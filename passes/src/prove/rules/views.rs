@@ -5,7 +5,7 @@ use tpc_ir::{Dim, Op, RANK, Run};
 
 use super::Rule;
 use crate::prove::pick::{
-    Pick, Picks, Related, Unrelated, common_unit, compose, from_axes, relative,
+    Pick, Picks, Related, Unrelated, clipped, common_unit, compose, from_axes, on_axes, relative,
 };
 use crate::prove::term::Head;
 use crate::prove::terms::Terms;
@@ -102,6 +102,30 @@ pub(super) const VIEW_THROUGH_SLICE: Rule = Rule {
     },
 };
 
+pub(super) const SEGMENTS: Rule = Rule {
+    name: "segments",
+    equation: "y = concat(x, y, …)[what is in y], where the model has the concatenation",
+    apply: |terms, term, id| {
+        let Head::Op { op, .. } = term.head else {
+            return Vec::new();
+        };
+        let Op::Concat(concat) = terms.op(op).clone() else {
+            return Vec::new();
+        };
+        let Some(axis) = usize::try_from(concat.axis).ok().filter(|_| terms.of_model) else {
+            return Vec::new();
+        };
+        for (k, &arg) in term.args.iter().enumerate() {
+            let dims = terms.ty(arg).map(|t| t.dims.clone());
+            if let (Ok(picks), Some(dims)) = (segment(terms, &term.args, axis, k), dims) {
+                // The rule on views of concatenations says what it is.
+                terms.view(id, picks, dims);
+            }
+        }
+        Vec::new()
+    },
+};
+
 pub(super) const VIEW_OF_CONCAT: Rule = Rule {
     name: "view-of-concat",
     equation: "concat(x, y, …)[what is in y] = y[the same]",
@@ -122,6 +146,30 @@ pub(super) const VIEW_OF_CONCAT: Rule = Rule {
                 if let Ok(picks) = part {
                     out.push(terms.view(args[k], picks, view.dims.clone()));
                 }
+            }
+        }
+        out
+    },
+};
+
+pub(super) const VIEW_BESIDE_SET_SLICE: Rule = Rule {
+    name: "view-beside-set-slice",
+    equation: "x[p] = set_slice(x, y)[p], where the model sets nothing of what p picks",
+    apply: |terms, term, _| {
+        let Head::View(view) = term.head else {
+            return Vec::new();
+        };
+        let view = terms.tables().views.get(view).clone();
+        let mut out = Vec::new();
+        for (set, axis, run) in terms.model_sets(term.args[0]) {
+            let untouched = terms.ty(set).is_some_and(|ty| {
+                let axes = on_axes(&view.picks, &ty.dims);
+                let pick = axes.ok().and_then(|axes| axes[axis].clone());
+                let held = pick.and_then(|p| p.refined(&Dim::ONE, &ty.dims[axis]).ok());
+                held.is_some_and(|h| clipped(&h, run.start, run.len).is_empty())
+            });
+            if untouched {
+                out.push(terms.view(set, view.picks.clone(), view.dims.clone()));
             }
         }
         out

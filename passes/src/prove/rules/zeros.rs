@@ -14,7 +14,7 @@ pub(crate) fn is_empty(ty: &TensorType) -> bool {
 
 pub(super) const SUM_OVER_NOTHING: Rule = Rule {
     name: "sum-over-nothing",
-    equation: "f(x) = 0, where f sums over no indices, answers for no rows, or only pads",
+    equation: "f(x) = 0, where f sums over no indices, answers for no rows, or only pads; f(0) = 0, where f keeps zeros",
     apply: |terms, term, id| {
         let Head::Op { op, .. } = term.head else {
             return Vec::new();
@@ -24,10 +24,13 @@ pub(super) const SUM_OVER_NOTHING: Rule = Rule {
         let (Some(types), Some(ty)) = (types, terms.ty(id)) else {
             return Vec::new();
         };
+        let all_zero = !term.args.is_empty() && term.args.iter().all(|&a| terms.is_zero(a));
         let zero = match op {
             Op::Pad(_) => types.iter().any(|t| is_empty(t)),
             Op::GetRows(o) => o.window.is_some_and(|w| w.len == 0),
             Op::MulMatId(o) if o.window.is_some_and(|w| w.len == 0) => true,
+            Op::AddId(o) if o.window.is_some_and(|w| w.len == 0) => terms.is_zero(term.args[0]),
+            op if all_zero && op.rule(&types, &[ty]).keeps_zero => true,
             _ => op.rule(&types, &[ty]).roles.iter().any(|(role, expr)| {
                 let Expr::Axis(Slot::Operand(o), a) = expr else {
                     return false;
@@ -104,6 +107,20 @@ pub(super) const CONCAT_OF_ONE: Rule = Rule {
             [] => Vec::new(),
             [one] => vec![*one],
             _ if some.len() < term.args.len() => vec![terms.add_op(&concat.into(), 0, some)],
+            _ => Vec::new(),
+        }
+    },
+};
+
+pub(super) const NOTHING_IS_SET: Rule = Rule {
+    name: "nothing-is-set",
+    equation: "set_slice(x, y) = x, where y has no elements",
+    apply: |terms, term, _| {
+        let Head::Op { op, .. } = term.head else {
+            return Vec::new();
+        };
+        match (terms.op(op), term.args.as_slice()) {
+            (Op::SetSlice(_), &[x, y]) if terms.ty(y).is_some_and(is_empty) => vec![x],
             _ => Vec::new(),
         }
     },

@@ -144,7 +144,7 @@ fn noise(name: &str) -> impl FnMut() -> f64 {
 }
 
 /// Random weights for a graph.
-fn random_weights(graph: &Graph) -> MemoryWeights {
+pub(crate) fn random_weights(graph: &Graph) -> MemoryWeights {
     let mut out = MemoryWeights::new();
     for (_, data) in graph.insts() {
         let Op::Weight(w) = &data.op else { continue };
@@ -179,7 +179,7 @@ fn sizes(ty: &TensorType, bindings: &Bindings) -> [usize; 4] {
 }
 
 /// The named outputs of two batches, of which the second sees the states that the first left.
-fn run_at_random(
+pub(crate) fn run_at_random(
     graph: &Graph,
     weights: &MemoryWeights,
     batch: &[(Symbol, u64)],
@@ -245,6 +245,7 @@ impl Whole {
 
     /// Whether programs answer the same.
     fn compare(&self, programs: &Graph) -> Result<(), String> {
+        super::support::proved(&self.graph, programs)?;
         let parts = run_at_random(programs, &self.weights, &self.batch)?;
         for (name, expected) in &self.answers {
             let d = distance(expected.iter().copied(), parts[name].iter().copied());

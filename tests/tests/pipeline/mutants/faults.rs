@@ -224,21 +224,32 @@ fn copy_of_another(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
 
 fn copies_swapped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let is_copy = |i: usize| matches!(d.lines[i].op, Op::Copy(Copy));
-    let a = some(d, rng, is_copy)?;
     let cell = |i: usize| &d.cells[d.lines[i].results[0]];
-    let b = some(d, rng, |i| {
-        is_copy(i) && cell(i).place != cell(a).place && cell(i).ty == cell(a).ty
-    })?;
-    let (x, y) = (d.lines[a].operands[0], d.lines[b].operands[0]);
-    let later = a.min(b);
-    // Both sources must be there for the earlier copy.
-    if d.def(x) >= later || d.def(y) >= later {
-        return None;
-    }
-    d.lines[a].operands[0] = y;
-    d.lines[b].operands[0] = x;
-    Some(vec![a, b])
+    let alike = |a: usize, b: usize| {
+        is_copy(a)
+            && is_copy(b)
+            && d.lines[a].operands != d.lines[b].operands
+            && cell(a).place != cell(b).place
+            && cell(a).ty == cell(b).ty
+    };
+    // Both sources must be there for the earlier copy: where they are not, it is moved down to the later.
+    let free = |a: usize, b: usize| {
+        let result = d.lines[a].results[0];
+        d.lines[a..b].iter().all(|l| !l.operands.contains(&result))
+    };
+    let near = |a: usize| a + 1..d.lines.len().min(a + NEAR);
+    let partner = |a: usize| near(a).find(|&b| alike(a, b) && free(a, b));
+    let a = some(d, rng, |a| is_copy(a) && partner(a).is_some())?;
+    let b = partner(a)?;
+    let line = d.lines.remove(a);
+    d.lines.insert(b - 1, line);
+    let (x, y) = (d.lines[b - 1].operands[0], d.lines[b].operands[0]);
+    (d.lines[b - 1].operands[0], d.lines[b].operands[0]) = (y, x);
+    Some(vec![b - 1, b])
 }
+
+/// Lines between two copies that may be swapped.
+const NEAR: usize = 40;
 
 fn copy_dropped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let at = some(d, rng, |i| matches!(d.lines[i].op, Op::Copy(Copy)))?;

@@ -14,11 +14,10 @@ use tpc::golden::distance;
 use tpc::pipeline::Compiled;
 use tpc::placement::{Placement, parse_overrides, parse_tensor_split};
 use tpc_ir::{DType, Graph};
-use tpc_passes::prove::{prove, prove_without, rules};
+use tpc_passes::prove::prove;
 use tpc_runtime::{Batch, ExecError, Session, SessionConfig};
 use tpc_tests::goldens;
 
-use super::captures::divided_experts;
 use super::random::Rng;
 use super::support::{FileWeights, golden, placement, plan};
 use draft::{Draft, inst};
@@ -233,7 +232,7 @@ fn every_fault_is_rejected_and_named() {
     // The choice of models in the repository has not every kind.
     if only.is_empty() && tpc_tests::shared().is_some() {
         assert!(
-            all.named * 100 >= all.caught * 90,
+            all.named * 100 >= all.caught * 95,
             "{} of {}",
             all.named,
             all.caught
@@ -245,53 +244,5 @@ fn every_fault_is_rejected_and_named() {
             .filter(|n| counts.get(n).is_none_or(|c| c.caught == 0))
             .collect();
         assert!(missing.is_empty(), "no mutant of {missing:?} was caught");
-    }
-}
-
-/// Each rule of the proof is needed by some plan, and stands in the book.
-#[test]
-fn every_rule_of_the_proof_is_needed() {
-    let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/proof.md");
-    let book = std::fs::read_to_string(&book).unwrap_or_else(|e| panic!("{e}"));
-    let mut idle: Vec<&'static str> = Vec::new();
-    for (name, equation) in rules() {
-        assert!(
-            book.contains(&format!("| `{name}` | {equation} |")),
-            "docs/src/proof.md lacks rule {name}: {equation}"
-        );
-        idle.push(name);
-    }
-    for path in goldens() {
-        for devices in [2, 3, 4] {
-            for (_, placement) in placements(devices) {
-                if idle.is_empty() {
-                    return;
-                }
-                let Some((_, compiled)) = plan(&path, &placement) else {
-                    continue;
-                };
-                // What found nothing is not needed here.
-                let proof = compiled.proof.as_ref().unwrap_or_else(|r| panic!("{r}"));
-                let used = |rule: &&str| proof.rules.contains_key(*rule);
-                let (model, programs) = (&compiled.model.graph, &compiled.programs);
-                let tried: Vec<&str> = idle.iter().copied().filter(used).collect();
-                let needed = |rule: &&str| prove_without(model, programs, Some(rule)).is_err();
-                let needed: Vec<&str> = tried.into_iter().filter(|r| needed(r)).collect();
-                idle.retain(|r| !needed.contains(r));
-            }
-        }
-    }
-    // Experts that are divided by number, as the planner divides none of these models.
-    for path in tpc_tests::captures() {
-        for devices in [2, 3] {
-            let Some((model, programs)) = divided_experts(&path, devices) else {
-                continue;
-            };
-            idle.retain(|rule| prove_without(&model, &programs, Some(rule)).is_ok());
-        }
-    }
-    // Not every shape of model is in the repository.
-    if tpc_tests::shared().is_some() {
-        assert!(idle.is_empty(), "no plan needs {idle:?}");
     }
 }

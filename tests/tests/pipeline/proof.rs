@@ -1,0 +1,80 @@
+//! The rules of the proof. Each has a witness: a graph and right programs for it, which are not proved without the rule.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use tpc::golden::distance;
+use tpc_ir::{Graph, Symbol, text};
+use tpc_passes::prove::{prove, prove_without, rules};
+
+use super::captures::{divided_experts, random_weights, run_at_random};
+
+/// The most that numbers may differ for another order of summation.
+const EXACT: f64 = 1e-24;
+
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/data/proof"))
+}
+
+fn read(rule: &str, kind: &str) -> Graph {
+    let path = folder().join(format!("{rule}.{kind}.tpir"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let parsed = text::parse(&text).unwrap_or_else(|e| panic!("{}: {}", path.display(), e[0]));
+    parsed.graph
+}
+
+#[test]
+fn every_rule_is_needed_by_its_witness() {
+    for (rule, _) in rules() {
+        let (model, programs) = (read(rule, "model"), read(rule, "programs"));
+        prove(&model, &programs).unwrap_or_else(|r| panic!("{rule}: {r}"));
+        let without = prove_without(&model, &programs, Some(rule));
+        assert!(
+            without.is_err(),
+            "the witness of {rule} is proved without it"
+        );
+        // What is proved must be right.
+        let weights = random_weights(&model);
+        let batch = [(Symbol::NTokens, 8), (Symbol::NOutputs, 8)];
+        let run = |g: &Graph| {
+            run_at_random(g, &weights, &batch).unwrap_or_else(|e| panic!("{rule}: {e}"))
+        };
+        let (whole, parts) = (run(&model), run(&programs));
+        for (name, expected) in &whole {
+            let d = distance(expected.iter().copied(), parts[name].iter().copied());
+            assert!(d.nmse <= EXACT, "{rule}: {name}: NMSE {:e}", d.nmse);
+        }
+    }
+}
+
+#[test]
+fn every_rule_has_a_witness_and_stands_in_the_book() {
+    let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/proof.md");
+    let book = fs::read_to_string(&book).unwrap_or_else(|e| panic!("{e}"));
+    let mut files = BTreeSet::new();
+    for (name, equation) in rules() {
+        assert!(
+            book.contains(&format!("| `{name}` | {equation} |")),
+            "docs/src/proof.md lacks rule {name}: {equation}"
+        );
+        files.extend(["model", "programs"].map(|kind| format!("{name}.{kind}.tpir")));
+    }
+    let entries = fs::read_dir(folder()).unwrap_or_else(|e| panic!("{e}"));
+    let found: BTreeSet<String> = entries
+        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .collect();
+    assert_eq!(found, files);
+}
+
+/// Experts that are divided by number, as the planner divides none of these models.
+#[test]
+fn experts_divided_by_number_are_proved() {
+    for path in tpc_tests::captures() {
+        for devices in [2, 3] {
+            if let Some((model, programs)) = divided_experts(&path, devices) {
+                prove(&model, &programs).unwrap_or_else(|r| panic!("{}: {r}", path.display()));
+            }
+        }
+    }
+}
