@@ -156,8 +156,9 @@ impl ArchError {
                   llama.cpp"
                 .into(),
             ArchError::MissingTensor { .. } => {
-                "the file is incomplete or of another architecture than it says: for split files check that all \
-                 shards are there, else convert the model again"
+                "for split files check that all shards are there; else convert the model again: the file is incomplete, \
+                 of another architecture than it says, or lacks a key that says which tensors there are (`tpc inspect` \
+                 lists keys such as block_count and leading_dense_block_count)"
                     .into()
             }
             ArchError::WrongShape { .. } => {
@@ -173,12 +174,16 @@ impl ArchError {
                 "choose f16, or else f32 or bf16, with {option}: quantised types store blocks of 32 elements"
             ),
             ArchError::ContextTooLong { limit, .. } => format!("use --ctx-size {limit} or less"),
-            ArchError::NoDrafts { .. } => {
+            ArchError::NoDrafts { arch, .. } => {
                 let known = super::ARCHS.iter().filter(|a| a.drafts.is_some());
                 let names: Vec<&str> = known.map(|a| a.name).collect();
+                let another = if names.contains(arch) {
+                    ", or take a file that was converted with its nextn blocks"
+                } else {
+                    ""
+                };
                 format!(
-                    "leave out --spec-type, or take a file that was converted with its nextn blocks; described are those \
-                     of {}",
+                    "leave out --spec-type{another}; such blocks are described of {}",
                     names.join(", ")
                 )
             }

@@ -1,7 +1,9 @@
-//! EXAONE 3 and 4.
+//! EXAONE 3 and 4, and K-EXAONE.
 
 use super::description::{
-    Arch, AttentionForm, BlockNorms, Models, QkNorm, RopeFactors, RopeForm, RotatedLayers, Window,
+    Arch, AttentionForm, BlockNorms, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, HeadForm,
+    KeyUse, Models, Presence, QkNorm, RopeFactors, RopeForm, RotatedLayers, SharedForm,
+    SharedWidth, Weights, Window,
 };
 
 /// `exaone`
@@ -33,6 +35,38 @@ pub(super) const EXAONE4: Arch = Arch {
         window_in: Models::WithLayers(64),
         window_default: Some(4096),
         ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};
+
+/// `exaone-moe` (K-EXAONE): norms before both halves, heads are normalised, three layers of four have a window and only
+/// those rotate. Dense layers first, then experts beside a shared one.
+pub(super) const EXAONE_MOE: Arch = Arch {
+    name: "exaone-moe",
+    attention: AttentionForm {
+        window_in: Models::All,
+        window_default: Some(128),
+        ..EXAONE4.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            layers: ExpertLayers::AfterLeading,
+            gating: Gating::Sigmoid,
+            gating_key: KeyUse::Obeyed,
+            selection_bias: Presence::Optional,
+            weights: Weights::Keyed,
+            weights_scale: KeyUse::Obeyed,
+            shared: Some(SharedForm {
+                width: SharedWidth::GivenOrExpert,
+                gate: Presence::Absent,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        output: Presence::Required,
+        ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC
 };

@@ -111,6 +111,7 @@ pub const ARCHS: &[&Arch] = &[
     &ernie::ERNIE4_5,
     &ernie::ERNIE4_5_MOE,
     &exaone::EXAONE,
+    &exaone::EXAONE_MOE,
     &exaone::EXAONE4,
     &falcon::FALCON,
     &falcon_h1::FALCON_H1,

@@ -66,6 +66,7 @@ pub(super) const QWEN2VL: Arch = Arch {
         }),
         ..QWEN2.attention
     },
+    head: Arch::CLASSIC.head,
     ..QWEN2
 };
 

@@ -16,7 +16,7 @@ pub(super) struct Args {
     /// `llama:layers=4,embd=512,heads=8,kv_heads=2,ff=1024,type=q4_k`.
     ///
     /// Keys: layers drafts embd heads kv_heads head_dim ff experts experts_used vocab ctx window seed type biases tied
-    /// fused header. `heads`, `kv_heads` and `ff` take one number, or one per layer: 4/2/4. `type` is a GGUF type, `mixed`
+    /// fused header, and any metadata key of the architecture: `llama.rope.freq_base=500000.0`. `heads`, `kv_heads` and `ff` take one number, or one per layer: 4/2/4. `type` is a GGUF type, `mixed`
     /// (as Q4_K_M) or `mxfp4_moe`; `header=1` writes metadata and tensor infos only. A preset may be changed:
     /// `llama-8b:layers=4`. What is not given is small.
     #[arg(value_name = "PRESET|SPEC")]

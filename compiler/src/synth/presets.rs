@@ -33,6 +33,11 @@ const TINY_OF: &[(&str, &str)] = &[
         "ernie4_5-moe",
         "layers=3,ernie4_5-moe.leading_dense_block_count=1,ernie4_5-moe.interleave_moe_layer_step=2",
     ),
+    (
+        "exaone-moe",
+        "layers=4,window=16,exaone-moe.leading_dense_block_count=1,exaone-moe.expert_weights_norm=true,\
+         exaone-moe.expert_weights_scale=2.5",
+    ),
     ("gemma2", "window=16,tied=1"),
     ("gemma3", "layers=6,window=16,tied=1"),
     (

@@ -4,6 +4,7 @@ mod advice;
 mod alike;
 mod captures;
 mod catalogue;
+mod confirmed;
 mod copies;
 mod cross_check;
 mod decoding;

@@ -95,3 +95,23 @@ fn files_stay_readable() {
         }
     }
 }
+
+#[test]
+fn the_page_on_architectures_shows_code_that_is_there() {
+    let read = |path: &Path| std::fs::read_to_string(path).expect("a readable file");
+    let mut files = Vec::new();
+    sources(&root().join("compiler/src"), &mut files);
+    let code: Vec<String> = files.iter().map(|f| read(f)).collect();
+    let page = read(&root().join("docs/src/add-an-architecture.md"));
+    let blocks = page.split("```rust\n").skip(1);
+    let blocks = blocks.filter_map(|b| Some(b.split_once("```")?.0));
+    // An excerpt says so by an ellipsis.
+    let whole: Vec<&str> = blocks.filter(|b| !b.contains('…')).collect();
+    assert!(whole.len() >= 5);
+    for block in whole {
+        assert!(
+            code.iter().any(|c| c.contains(block)),
+            "no source has\n{block}"
+        );
+    }
+}

@@ -130,6 +130,8 @@ pub enum SharedWidth {
     Given,
     /// `expert_shared_feed_forward_length` or else `feed_forward_length`.
     GivenOrDense,
+    /// `expert_shared_feed_forward_length` or else the width of an expert.
+    GivenOrExpert,
     /// `expert_shared_count` times `expert_shared_feed_forward_length` or else the width of an expert; models without
     /// a count have no shared expert.
     Counted,

@@ -210,5 +210,11 @@ fn without_such_blocks_there_is_nothing_to_draft_with() {
     says(&refused(&pairs, &own), "block 2");
     assert!(lower(&header(&pairs, &own), &OPTIONS).is_ok());
     let pairs = with_drafts("llama", 1);
-    says(&refused(&pairs, &own), "not described");
+    let error = refused(&pairs, &own);
+    says(&error, "not described");
+    assert!(
+        !error.help().contains("nextn"),
+        "no file of it helps: {}",
+        error.help()
+    );
 }

@@ -87,7 +87,19 @@ fn shared_experts_are_as_wide_as_the_keys_say() {
     assert_eq!(width("ernie4_5-moe", &[(KEY, 0)]), None);
     assert_eq!(width("qwen2moe", &[]), Some(48));
     assert_eq!(width("qwen2moe", &[(KEY, 0)]), Some(160));
+    assert_eq!(width("exaone-moe", &[]), Some(48));
+    assert_eq!(width("exaone-moe", &[(KEY, 0)]), Some(64));
     assert_eq!(width("qwen3moe", &[]), None);
+}
+
+#[test]
+fn a_width_that_is_not_given_is_named() {
+    let mut pairs = metadata("exaone-moe");
+    let tensors = describe::tensors(&pairs, |_| false);
+    pairs.retain(|(key, _)| key != "exaone-moe.expert_feed_forward_length");
+    let error = lower(&header(&pairs, &tensors), &OPTIONS).unwrap_err();
+    let says = "axis 1 is feed_forward_length (no expert_feed_forward_length is given)";
+    assert!(error.to_string().contains(says), "{error}");
 }
 
 #[test]

@@ -120,3 +120,14 @@ fn hunyuan_normalises_what_is_rotated() {
         }
     }
 }
+
+#[test]
+fn every_fourth_layer_of_k_exaone_sees_everything_and_does_not_rotate() {
+    let mut pairs = metadata("exaone-moe");
+    set(&mut pairs, "exaone-moe.block_count", 8u32);
+    let lowered = lower_smallest(&pairs);
+    assert_eq!(lowered.summary.window, Some(Window::Sliding(16)));
+    assert_eq!(windowed(&lowered.graph), [0, 1, 2, 4, 5, 6]);
+    let rotates = |op: &Op| matches!(op, Op::Rope(_));
+    assert_eq!(layers(&lowered.graph, rotates), [0, 1, 2, 4, 5, 6]);
+}

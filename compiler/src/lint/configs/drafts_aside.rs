@@ -3,6 +3,7 @@
 use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Plan};
+use crate::arch::ARCHS;
 use crate::diag::Diagnostic;
 use crate::report::bytes;
 
@@ -15,7 +16,7 @@ pub(in crate::lint) const LINT: Lint = Lint {
         doc: "The file has blocks that guess further tokens ahead (multi-token prediction, `nextn`). The model's logits do\n\
               not need them, so that they are neither planned nor counted unless asked for.\n\
               Example: a Qwen 3.6 with `blk.64.nextn.eh_proj.weight`.\n\
-              Cure: none is needed; `--spec-type draft-mtp` plans them with the model.",
+              Cure: none is needed; `--spec-type draft-mtp` plans them with the model, where the architecture's are described.",
     },
     check: Check::Plan(check),
 };
@@ -31,6 +32,16 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         aside.blocks,
         bytes(aside.bytes)
     );
-    let d = Diagnostic::note("TPC0330", "--spec-type", message);
-    out.push(d.help("--spec-type draft-mtp plans them with the model"));
+    let described = ARCHS
+        .iter()
+        .any(|a| a.name == summary.arch && a.drafts.is_some());
+    let help = if described {
+        "--spec-type draft-mtp plans them with the model".to_owned()
+    } else {
+        format!(
+            "none is needed: the model does without; how those of {} compute is not described",
+            summary.arch
+        )
+    };
+    out.push(Diagnostic::note("TPC0330", "--spec-type", message).help(help));
 }

@@ -44,6 +44,16 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     } else {
         "exceeds the memory least"
     };
-    let message = format!("{} {reason}: {}", chosen.name, shown.join("; "));
+    let slower = all.iter().any(|c| {
+        c.fits == chosen.fits
+            && c.estimate.decode_us < chosen.estimate.decode_us
+            && c.estimate.prefill_us < chosen.estimate.prefill_us
+    });
+    let memory = if chosen.fits && slower {
+        "; it is slower, but its fullest device holds less"
+    } else {
+        ""
+    };
+    let message = format!("{} {reason}: {}{memory}", chosen.name, shown.join("; "));
     out.push(Diagnostic::note("TPC0310", "--split-mode", message));
 }

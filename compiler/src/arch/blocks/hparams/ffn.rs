@@ -14,6 +14,31 @@ const DENSE: &str = "feed_forward_length";
 const EXPERT: &str = "expert_feed_forward_length";
 const SHARED: &str = "expert_shared_feed_forward_length";
 
+/// A key that holds a width, and what messages call that width and twice that.
+#[derive(Clone, Copy)]
+struct WidthKey {
+    key: &'static str,
+    once: &'static str,
+    twice: &'static str,
+}
+
+const OF_DENSE: WidthKey = WidthKey {
+    key: DENSE,
+    once: DENSE,
+    twice: "2 × feed_forward_length",
+};
+const OF_EXPERT: WidthKey = WidthKey {
+    key: EXPERT,
+    once: EXPERT,
+    twice: "2 × expert_feed_forward_length",
+};
+/// That of experts in files that give none.
+const OF_EXPERT_AS_DENSE: WidthKey = WidthKey {
+    key: DENSE,
+    once: "feed_forward_length (no expert_feed_forward_length is given)",
+    twice: "2 × feed_forward_length (no expert_feed_forward_length is given)",
+};
+
 /// A mixture of experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::arch) struct ExpertHParams {
@@ -81,15 +106,15 @@ pub(super) fn read(
     let Some(form) = counted(keys, &arch.ffn.experts)? else {
         let widths = dense()?.into_iter().enumerate();
         let layers = widths.map(|(il, n)| {
-            let width = has_one[il].then(|| ffn_width(keys, il, n, DENSE));
+            let width = has_one[il].then(|| ffn_width(keys, il, n, OF_DENSE));
             Ok(width.transpose()?.map(LayerFfn::Dense))
         });
         return Ok((None, layers.collect::<Result<_, ArchError>>()?));
     };
     let expert = keys.count_per_layer(EXPERT, n_layer)?;
     let (expert, expert_key) = match expert.filter(|widths| widths.iter().any(|&n| n != 0)) {
-        Some(widths) => (widths, EXPERT),
-        None => (dense()?, DENSE),
+        Some(widths) => (widths, OF_EXPERT),
+        None => (dense()?, OF_EXPERT_AS_DENSE),
     };
     let of_expert = |il: usize| -> Result<ExpertWidths, ArchError> {
         let each = ffn_width(keys, il, expert[il], expert_key)?;
@@ -99,7 +124,7 @@ pub(super) fn read(
         };
         Ok(ExpertWidths { each, shared })
     };
-    let of_dense = |il: usize| ffn_width(keys, il, dense()?[il], DENSE);
+    let of_dense = |il: usize| ffn_width(keys, il, dense()?[il], OF_DENSE);
     let layers = with_experts(keys, form.layers, n_layer)?;
     let layers = layers.into_iter().enumerate().map(|(il, kind)| {
         if !has_one[il] {
@@ -164,19 +189,11 @@ fn with_experts(
     Ok((0..n_layer as u64).map(kind).collect())
 }
 
-fn ffn_width(
-    keys: &Keys<'_>,
-    layer: usize,
-    n: u64,
-    key: &'static str,
-) -> Result<FfnWidth, ArchError> {
-    let from = match key {
-        EXPERT => "2 × expert_feed_forward_length",
-        _ => "2 × feed_forward_length",
-    };
+fn ffn_width(keys: &Keys<'_>, layer: usize, n: u64, of: WidthKey) -> Result<FfnWidth, ArchError> {
+    let n = layer_width(keys, layer, n, of.key)?.n;
     Ok(FfnWidth {
-        n: layer_width(keys, layer, n, key)?,
-        gate_up: width(2, n, from)?,
+        n: width(1, n, of.once)?,
+        gate_up: width(2, n, of.twice)?,
     })
 }
 
@@ -200,6 +217,7 @@ fn shared_width(
                 Some(layer_width(keys, layer, dense[layer], DENSE)?)
             }
         },
+        SharedWidth::GivenOrExpert => Some(given.unwrap_or(expert)),
         SharedWidth::Counted => match keys.count("expert_shared_count")? {
             Some(count) => Some(width(
                 count,

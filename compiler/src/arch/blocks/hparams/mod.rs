@@ -236,11 +236,11 @@ fn drafts(
 ) -> Result<Range<usize>, ArchError> {
     let reason = match drafting {
         Drafting::None => return Ok(blocks.start..blocks.start),
-        Drafting::Mtp if blocks.is_empty() => {
-            format!("expected {} of at least 1", keys.name(DRAFTS))
-        }
         Drafting::Mtp if arch.drafts.is_none() => {
             "how those of its files compute is not described".to_owned()
+        }
+        Drafting::Mtp if blocks.is_empty() => {
+            format!("expected {} of at least 1", keys.name(DRAFTS))
         }
         Drafting::Mtp => return Ok(blocks),
     };
