@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use egg::Id;
-use tpc_ir::op::{Concat, Copy};
+use tpc_ir::op::{Concat, Copy, Inferred};
 use tpc_ir::{Graph, Inst, InstData, Op, Run, TensorType, Value};
 
 use super::Leaves;
@@ -295,7 +295,22 @@ impl<'a> Region<'a> {
             let ty = self.terms.graph.analysis.tables.types.number(ty);
             return self.terms.add(Head::Given { number, ty }, Vec::new());
         }
+        if self.terms.ty(id).is_none() && self.is_declared(&data.op, id) {
+            let graph = &mut self.terms.graph;
+            let id = graph.find(id);
+            let mut fact = graph[id].data.clone();
+            fact.ty = Some(ty.clone());
+            graph.set_analysis_data(id, fact);
+        }
         id
+    }
+
+    /// Whether the types of what an op gives are whatever the graph says.
+    fn is_declared(&self, op: &Op, id: Id) -> bool {
+        self.terms.ops_of(id).iter().any(|(_, _, args)| {
+            let types: Option<Vec<&TensorType>> = args.iter().map(|&a| self.terms.ty(a)).collect();
+            types.is_some_and(|t| op.infer(&t) == Ok(Inferred::Declared))
+        })
     }
 
     pub(super) fn of_model(&self, v: Value) -> Id {

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use tpc_ir::op::*;
 use tpc_ir::{Dim, Op, Value};
 
-use super::random::{Builder, Fate, Verdict, d, judge, plan_and_run, split_and_run};
+use super::random::{
+    Builder, Fate, Verdict, d, judge, plan_and_run, split_and_run, unproved_at_most,
+};
 use super::rare::{rare, smooth};
 
 /// A graph of real values `[n, m, n_tokens]` made by random ops from one another, from weights and from inputs.
@@ -435,6 +437,7 @@ fn plans_of_random_graphs_verify_and_execute_equal() {
         seen.extend(b.graph.insts().map(|(_, i)| i.op.name()));
         split += u64::from(plan_and_run(b, out) > 0);
     }
+    unproved_at_most(20);
     println!("{split} of {GRAPHS} graphs were split");
     assert!(
         split > GRAPHS / 2,
@@ -455,6 +458,7 @@ fn random_splits_of_random_graphs_execute_equal() {
         let out = random_graph(&mut b);
         ran += u64::from(matches!(split_and_run(b, out), Fate::Ran));
     }
+    unproved_at_most(20);
     println!("{ran} of {GRAPHS} splits were carried out");
     assert!(
         ran > GRAPHS / 5,

@@ -178,11 +178,15 @@ fn sizes(ty: &TensorType, bindings: &Bindings) -> [usize; 4] {
     ty.dims.each_ref().map(size)
 }
 
-/// The named outputs of two batches, of which the second sees the states that the first left.
+/// Eight tokens, and nothing that an index counts along has fewer but the one cell of recurrent states.
+const ROWS: usize = 8;
+
+/// The named outputs of two batches, of which the second sees the states that the first left. Indices are below `rows`.
 pub(crate) fn run_at_random(
     graph: &Graph,
     weights: &MemoryWeights,
     batch: &[(Symbol, u64)],
+    rows: usize,
 ) -> Result<BTreeMap<String, Vec<f64>>, String> {
     let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
     let bindings = batch.iter().fold(Bindings::default(), bind);
@@ -195,9 +199,8 @@ pub(crate) fn run_at_random(
             let dims = sizes(ty, &bindings);
             let n: usize = dims.iter().product();
             if ty.dtype.is_integer() {
-                // Eight tokens, and nothing that an index counts along has fewer but the one cell of recurrent states.
                 let at = |i: usize| if turn == 0 { i } else { n - 1 - i };
-                Tensor::ints_of(dims, (0..n).map(|i| (at(i) % 8) as i64).collect())
+                Tensor::ints_of(dims, (0..n).map(|i| (at(i) % rows) as i64).collect())
             } else if cells.contains(&ty.dims[0]) {
                 Tensor::reals_of(dims, vec![0.0; n])
             } else {
@@ -228,7 +231,7 @@ impl Whole {
     fn of(captured: Captured) -> Result<Whole, String> {
         let graph = exact(captured.graph);
         let weights = random_weights(&graph);
-        let answers = run_at_random(&graph, &weights, &captured.batch)?;
+        let answers = run_at_random(&graph, &weights, &captured.batch, ROWS)?;
         for (name, answer) in &answers {
             let size: f64 = answer.iter().map(|x| x * x).sum();
             if !size.is_normal() {
@@ -246,7 +249,7 @@ impl Whole {
     /// Whether programs answer the same.
     fn compare(&self, programs: &Graph) -> Result<(), String> {
         super::support::proved(&self.graph, programs)?;
-        let parts = run_at_random(programs, &self.weights, &self.batch)?;
+        let parts = run_at_random(programs, &self.weights, &self.batch, ROWS)?;
         for (name, expected) in &self.answers {
             let d = distance(expected.iter().copied(), parts[name].iter().copied());
             if d.nmse > AGAINST_WHOLE {
