@@ -14,6 +14,7 @@ use super::output::{self, Failure};
 use super::source::{Source, SourceArgs};
 use crate::diag::{Diagnostic, Severity};
 use crate::pipeline::{Compiled, refuted};
+use crate::report::report;
 use crate::shrink::{Resized, Shrunk};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -152,10 +153,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let planned = args
         .placement
         .placement(DType::F16, args.source.split_mode())
-        .and_then(|placement| args.source.compile(&placement));
+        .and_then(|placement| Ok((args.source.compile(&placement)?, placement)));
     let path = args.source.path();
-    let source = match planned {
-        Ok(source) => source,
+    let (source, placement) = match planned {
+        Ok(planned) => planned,
         Err(failure) => {
             if args.format == Format::Json {
                 output::json(&Verdict {
@@ -176,6 +177,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let compiled = &source.compiled;
     let mut found: Vec<Diagnostic> = Vec::new();
     found.extend(compiled.proof.as_ref().err().map(|r| refuted(r)));
+    // What was asked for and has no effect is not in what was proved.
+    let of_plan = report(&path, &placement, compiled).diagnostics;
+    found.extend(
+        of_plan
+            .into_iter()
+            .filter(|d| d.severity == Severity::Warning),
+    );
     let checked = args.numeric.then(|| check(&source, &mut found)).flatten();
     let failed = found.iter().any(|d| d.severity == Severity::Error);
     match args.format {
