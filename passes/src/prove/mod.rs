@@ -142,22 +142,30 @@ pub fn prove_without(
 
 /// The leaves of a model by what they are called.
 #[derive(Debug)]
-struct Leaves {
-    by_name: HashMap<String, Value>,
+struct Leaves<'a> {
+    by_name: HashMap<LeafName<'a>, Value>,
+}
+
+/// What a leaf is called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum LeafName<'a> {
+    Weight(&'a str),
+    State(&'a str),
+    Input(String),
 }
 
 /// What a leaf is called; `None` for other ops, and for leaves that every place makes for itself.
-fn leaf_name(op: &Op) -> Option<String> {
+fn leaf_name(op: &Op) -> Option<LeafName<'_>> {
     match op {
-        Op::Weight(w) => Some(format!("weight {}", w.tensor)),
-        Op::State(s) => Some(format!("state {}", s.name)),
-        Op::Input(i) => Some(format!("input {i:?}")),
+        Op::Weight(w) => Some(LeafName::Weight(&w.tensor)),
+        Op::State(s) => Some(LeafName::State(&s.name)),
+        Op::Input(i) => Some(LeafName::Input(format!("{i:?}"))),
         _ => None,
     }
 }
 
-impl Leaves {
-    fn new(model: &Graph) -> Leaves {
+impl Leaves<'_> {
+    fn new(model: &Graph) -> Leaves<'_> {
         let mut by_name = HashMap::new();
         for (_, data) in model.insts() {
             if let (Some(name), Some(&v)) = (leaf_name(&data.op), data.results.first()) {
@@ -194,7 +202,7 @@ fn last_use(programs: &Graph, regions: &Regions) -> Vec<usize> {
 fn outputs(
     model: &Graph,
     programs: &Graph,
-    leaves: &Leaves,
+    leaves: &Leaves<'_>,
     known: &Known,
 ) -> Result<(), Box<Refutation>> {
     // Where an output is another value of the model, a leaf may be the wrong one.

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 
 use tpc_ir::{Graph, Inst, Op, Run};
 
-use super::Leaves;
+use super::{LeafName, Leaves};
 
 /// Steps back from an op in which a leaf may be at fault.
 const STEPS: usize = 12;
 
 /// The nearest leaf that an op is computed from whose parts do not go together, or that goes by another name.
-pub(super) fn misfit(programs: &Graph, model: &Graph, leaves: &Leaves, inst: Inst) -> Option<Inst> {
+pub(super) fn misfit(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, inst: Inst) -> Option<Inst> {
     let mut open = vec![inst];
     let mut seen = HashSet::new();
     for _ in 0..STEPS {
@@ -24,7 +24,7 @@ pub(super) fn misfit(programs: &Graph, model: &Graph, leaves: &Leaves, inst: Ins
                 .map(|&v| programs.value(v).name.as_str());
             let renamed = match &data.op {
                 Op::Weight(w) => own.is_some_and(|n| {
-                    leaves.by_name.contains_key(&format!("weight {n}")) && n != w.tensor
+                    leaves.by_name.contains_key(&LeafName::Weight(n)) && n != w.tensor
                 }),
                 _ => false,
             };
@@ -61,7 +61,7 @@ fn parts(op: &Op) -> Option<&Parts> {
 
 /// The leaf that does not go with what others hold of the same; `None` where all makes up the whole, in the order of the
 /// devices.
-fn odd_one(programs: &Graph, model: &Graph, leaves: &Leaves, leaf: Inst) -> Option<Inst> {
+fn odd_one(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> Option<Inst> {
     let whole = leaves.get(&programs.inst(leaf).op)?;
     let of_whole = programs
         .insts()

@@ -22,7 +22,7 @@ use super::terms::Terms;
 pub(super) struct Task<'a> {
     pub(super) model: &'a Graph,
     pub(super) programs: &'a Graph,
-    pub(super) leaves: &'a Leaves,
+    pub(super) leaves: &'a Leaves<'a>,
     pub(super) known: &'a Known,
     pub(super) of_model: &'a [Inst],
     pub(super) of_programs: &'a [Inst],
