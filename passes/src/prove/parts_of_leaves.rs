@@ -11,7 +11,12 @@ use super::{LeafName, Leaves};
 const STEPS: usize = 12;
 
 /// The nearest leaf that an op is computed from whose parts do not go together, or that goes by another name.
-pub(super) fn misfit(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, inst: Inst) -> Option<Inst> {
+pub(super) fn misfit(
+    programs: &Graph,
+    model: &Graph,
+    leaves: &Leaves<'_>,
+    inst: Inst,
+) -> Option<Inst> {
     let mut open = vec![inst];
     let mut seen = HashSet::new();
     for _ in 0..STEPS {

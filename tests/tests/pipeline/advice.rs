@@ -2,7 +2,7 @@
 
 use tpc::advice::{cures, fits};
 use tpc::gguf::GgufFile;
-use tpc::pipeline::{Compiled, compile};
+use tpc::pipeline::Compiled;
 use tpc::placement::{Placement, SplitMode, parse_cache_type, parse_devices, parse_tensor_split};
 use tpc_passes::plan::{DeviceProfile, Topology};
 use tpc_tests::headers;
@@ -39,14 +39,16 @@ fn shares_shift_until_a_plan_fits() {
             ctx_size: Some(8192),
             ..Placement::on(parse_devices(&gigabytes.len().to_string()).expect("a count"))
         };
-        let compiled = compile(&file, &placement).unwrap_or_else(|d| panic!("{}", d[0]));
+        let compiled =
+            super::support::compiled(&file, &placement).unwrap_or_else(|d| panic!("{}", d[0]));
         assert_eq!(fits(&compiled), room, "{gigabytes:?} GB");
         // Shares that are asked for are taken as they are.
         let asked = Placement {
             tensor_split: Some(vec![1.0; gigabytes.len()]),
             ..placement
         };
-        let compiled = compile(&file, &asked).unwrap_or_else(|d| panic!("{}", d[0]));
+        let compiled =
+            super::support::compiled(&file, &asked).unwrap_or_else(|d| panic!("{}", d[0]));
         assert!(!fits(&compiled), "{gigabytes:?} GB in equal shares");
     }
 }
@@ -104,7 +106,7 @@ fn checked(header: &str, gigabytes: &[f64], set: impl Fn(&mut Placement)) -> Vec
         ..Placement::on(parse_devices(&gigabytes.len().to_string()).expect("a count"))
     };
     set(&mut base);
-    let planned = |p: &Placement| -> Result<Compiled, _> { compile(&file, p) };
+    let planned = |p: &Placement| -> Result<Compiled, _> { super::support::compiled(&file, p) };
     let compiled = planned(&base).expect("the model is planned");
     assert!(!fits(&compiled), "{header} fits {gigabytes:?}");
     let found = cures(&base, &compiled, &planned);

@@ -167,13 +167,13 @@ fn printed_plans_parse_again() {
 
 #[test]
 fn scarce_memory_is_a_constraint() {
-    use tpc::pipeline::compile;
     use tpc::placement::Placement;
     let mut found = 0;
     for path in tpc_tests::files(&[tpc_tests::data().join("golden")], ".gguf") {
         let file = tpc::gguf::GgufFile::open(&path).expect("a model");
         let totals = |placement: &Placement| -> (u64, PlanReport) {
-            let compiled = compile(&file, placement).unwrap_or_else(|e| panic!("{}", e[0]));
+            let compiled =
+                super::support::compiled(&file, placement).unwrap_or_else(|e| panic!("{}", e[0]));
             let r = report("m", placement, &compiled);
             (
                 r.devices

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tpc::golden::distance;
-use tpc::pipeline::compile;
 use tpc::placement::{Placement, SplitMode, parse_overrides, parse_tensor_split};
 use tpc_ir::verify::verify;
 use tpc_ir::{DType, Graph, Op, Place};
@@ -166,7 +165,7 @@ fn check(path: &Path, chosen: &mut dyn FnMut() -> bool) -> usize {
             let mut asked = placement(devices);
             (way.set)(&mut asked);
             let what = format!("{name} on {devices} devices with {}", way.name);
-            let compiled = tpc::pipeline::compile(&file, &asked)
+            let compiled = super::support::compiled(&file, &asked)
                 .unwrap_or_else(|d| panic!("{what}: {} {}", d[0].code, d[0]));
             verify(&compiled.programs).unwrap_or_else(|e| panic!("{what}: {}", e[0]));
             copied_once(&compiled.planned.graph);
@@ -303,7 +302,7 @@ fn quantised_caches_split_as_whole() {
                 ..placement(devices)
             };
             let file = tpc::gguf::GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
-            let single = match tpc::pipeline::compile(&file, &with(1)) {
+            let single = match super::support::compiled(&file, &with(1)) {
                 Ok(single) => single,
                 // A head that blocks do not divide.
                 Err(d) => {
@@ -342,7 +341,8 @@ fn what_is_mirrored_in_one_layer_is_split_in_others() {
         placement.split_mode = SplitMode::Tensor;
         let text = format!(r"blk\.{layer}\.ffn_up.*=mirrored");
         placement.overrides = parse_overrides(&[text], &placement.devices).expect("an override");
-        let compiled = compile(&file, &placement).unwrap_or_else(|d| panic!("{}", d[0]));
+        let compiled =
+            super::support::compiled(&file, &placement).unwrap_or_else(|d| panic!("{}", d[0]));
         for other in 0..3 {
             let name = format!("blk.{other}.ffn_up.weight");
             let mut values = compiled.sharded.values();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tpc::diag::Diagnostic;
 use tpc::gguf::GgufFile;
 use tpc::golden::Golden;
 use tpc::pipeline::{Compiled, compile};
@@ -42,11 +43,26 @@ pub(crate) fn placement(devices: usize) -> Placement {
 /// Opens and plans; `None` for architectures that are not lowered yet.
 pub(crate) fn plan(path: &Path, placement: &Placement) -> Option<(GgufFile, Compiled)> {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
-    match compile(&file, placement) {
+    match compiled(&file, placement) {
         Ok(compiled) => Some((file, compiled)),
         Err(d) if d[0].code == "TPC0150" => None,
         Err(d) => panic!("{}: {} {}", path.display(), d[0].code, d[0]),
     }
+}
+
+/// The plan of a model, which must be proved.
+pub(crate) fn compiled(
+    file: &GgufFile,
+    placement: &Placement,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    let compiled = compile(file, placement)?;
+    if let Err(r) = &compiled.proof {
+        panic!(
+            "{} with {placement:?}: not proved: {r}",
+            compiled.model.summary.name
+        );
+    }
+    Ok(compiled)
 }
 
 /// The logits of `tokens`, fed as one batch from position 0.

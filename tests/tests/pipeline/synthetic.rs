@@ -9,7 +9,7 @@ use tpc::arch::description::{Presence, Window};
 use tpc::arch::{ARCHS, Arch};
 use tpc::gguf::GgufFile;
 use tpc::golden::distance;
-use tpc::pipeline::{Compiled, compile};
+use tpc::pipeline::Compiled;
 use tpc::placement::Placement;
 use tpc::synth::{Model, Spec};
 use tpc_ir::verify::verify;
@@ -79,7 +79,8 @@ fn shares(devices: usize, split: &[f64]) -> Placement {
 }
 
 pub(super) fn planned(file: &GgufFile, placement: &Placement) -> Compiled {
-    let compiled = compile(file, placement).unwrap_or_else(|d| panic!("{}: {}", d[0].code, d[0]));
+    let compiled = super::support::compiled(file, placement)
+        .unwrap_or_else(|d| panic!("{}: {}", d[0].code, d[0]));
     for graph in [&compiled.model.graph, &compiled.sharded, &compiled.programs] {
         round_trip(graph);
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tpc::arch::Drafting;
 use tpc::gguf::GgufFile;
 use tpc::golden::distance;
-use tpc::pipeline::{Compiled, compile};
+use tpc::pipeline::Compiled;
 use tpc::placement::{Placement, parse_cache_type};
 use tpc::report::{PlanReport, report};
 use tpc_ir::verify::verify;
@@ -74,7 +74,8 @@ fn drafting(devices: usize) -> Placement {
 }
 
 fn planned(name: &str, file: &GgufFile, placement: &Placement) -> Compiled {
-    compile(file, placement).unwrap_or_else(|d| panic!("{name}: {} {}", d[0].code, d[0]))
+    crate::support::compiled(file, placement)
+        .unwrap_or_else(|d| panic!("{name}: {} {}", d[0].code, d[0]))
 }
 
 /// Tokens that differ from their neighbours.
@@ -284,7 +285,7 @@ fn drafts_have_quantised_caches_too() {
                 }
             };
             // Latent heads of some are too narrow for blocks; those are refused with and without drafts.
-            let Ok(whole) = compile(&file, &cached(1)) else {
+            let Ok(whole) = crate::support::compiled(&file, &cached(1)) else {
                 continue;
             };
             let caches = |compiled: &Compiled| {

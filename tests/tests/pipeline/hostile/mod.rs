@@ -20,7 +20,7 @@ use tpc::arch::description::Experts;
 use tpc::arch::{ARCHS, CACHE_TYPES, Drafting, LowerOptions, expected_tensors};
 use tpc::diag::Diagnostic;
 use tpc::gguf::{self, GgufFile, GgufWriter, Header, MetaArray, MetaValue, StrList};
-use tpc::pipeline::compile;
+use tpc::pipeline::{compile, refuted};
 use tpc::placement::{Placement, SplitMode, parse_devices};
 use tpc_ir::DType;
 use tpc_ir::text;
@@ -464,9 +464,11 @@ fn plan(path: &Path, placement: &Placement) -> &'static str {
         Ok(file) => file,
         Err(e) => return e.code(),
     };
-    code_of(compile(&file, placement).map(|compiled| {
+    let planned = compile(&file, placement).and_then(|compiled| {
         let _ = tpc::report::render(&tpc::report::report("x", placement, &compiled), 100, true);
-    }))
+        compiled.proof.map(drop).map_err(|r| vec![refuted(&r)])
+    });
+    code_of(planned)
 }
 
 fn headers() -> Vec<(String, Vec<u8>)> {
