@@ -396,7 +396,7 @@ pub(super) fn is_term(region: &mut Region<'_>, wanted: Value) -> bool {
         ..Search::default()
     };
     search.prepare(region);
-    !search.targets[&wanted].is_empty() || region.terms.is_zero(region.programs[&wanted])
+    search.pending.contains(&wanted) || region.terms.is_zero(region.programs[&wanted])
 }
 
 /// The arguments with any of them replaced by what they are terms of.

@@ -10,7 +10,7 @@ use tpc::arch::{ARCHS, Arch};
 use tpc::gguf::GgufFile;
 use tpc::golden::distance;
 use tpc::pipeline::Compiled;
-use tpc::placement::Placement;
+use tpc::placement::{Placement, parse_tensor_split};
 use tpc::synth::{Model, Spec};
 use tpc_ir::verify::verify;
 use tpc_ir::{DType, Graph, Group, Op, Sharding, Value};
@@ -686,6 +686,26 @@ fn every_architecture_runs_on_any_number_of_devices() {
                 }
                 let split = kinds.get(&true).copied().unwrap_or(0);
                 assert_eq!(split > 0, devices > 1, "{what}: {kinds:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn devices_without_a_share_have_none() {
+    for arch in ARCHS {
+        for change in ["", "biases=1"] {
+            let file = make(&format!("{}-tiny:{change}", arch.name));
+            let mut whole = None;
+            for shares in ["0,1,1", "1,0,1", "1,1,0"] {
+                let mut placement = fast_links(3);
+                placement.tensor_split = parse_tensor_split(shares, 3).ok();
+                let compiled = planned(&file, &placement);
+                let whole =
+                    whole.get_or_insert_with(|| run(&compiled.model.graph, &file, &compiled));
+                let got = run(&compiled.programs, &file, &compiled);
+                let what = format!("{}-tiny:{change} with {shares}", arch.name);
+                assert_close(&what, whole, &got, EXACT);
             }
         }
     }
