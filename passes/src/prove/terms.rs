@@ -237,6 +237,22 @@ impl Terms {
         self.tables().ops.get(number)
     }
 
+    /// The op whose result a term is, and which.
+    pub(super) fn op_of(&self, term: &Term) -> Option<(Op, u8)> {
+        match term.head {
+            Head::Op { op, result } => Some((self.op(op).clone(), result)),
+            _ => None,
+        }
+    }
+
+    /// The view that a term is.
+    pub(super) fn view_of(&self, term: &Term) -> Option<View> {
+        match term.head {
+            Head::View(view) => Some(self.tables().views.get(view).clone()),
+            _ => None,
+        }
+    }
+
     /// The ops of a class whose results they are, with their arguments.
     pub(super) fn ops_of(&self, id: Id) -> Vec<(Op, u8, Vec<Id>)> {
         let nodes = self.nodes(id);

@@ -6,17 +6,15 @@ use tpc_ir::{Op, RANK};
 
 use super::Rule;
 use crate::prove::pick::{Pick, left_of, on_axes};
-use crate::prove::term::Head;
 use crate::prove::terms::Terms;
 
 pub(super) const VIEW_OF_COPIES: Rule = Rule {
     name: "view-of-copies",
     equation: "repeat(x)[some of the copies] = repeat(x)",
     apply: |terms, term, _| {
-        let Head::View(view) = term.head else {
+        let Some(view) = terms.view_of(term) else {
             return Vec::new();
         };
-        let view = terms.tables().views.get(view).clone();
         let mut out = Vec::new();
         for (op, _, args) in terms.ops_of(term.args[0]) {
             let (Op::Repeat(all), &[x]) = (op, args.as_slice()) else {
@@ -43,10 +41,9 @@ pub(super) const CONCAT_OF_COPIES: Rule = Rule {
     name: "concat-of-copies",
     equation: "concat(repeat(x), repeat(x), …) = repeat(x); repeat(x) = x, where it is as large",
     apply: |terms, term, id| {
-        let Head::Op { op, .. } = term.head else {
+        let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let op = terms.op(op).clone();
         let Some(dims) = terms.ty(id).map(|t| t.dims.clone()) else {
             return Vec::new();
         };

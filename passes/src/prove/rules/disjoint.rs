@@ -42,10 +42,9 @@ pub(super) const MASKED_ELEMENTS: Rule = Rule {
     name: "masked-elements",
     equation: "f(only(x), only(y)) = only(f(x, y)), where f keeps zeros; only(x) · y = only(x · y)",
     apply: |terms, term, id| {
-        let Head::Op { op, result } = term.head else {
+        let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let op = terms.op(op).clone();
         if matches!(op, Op::MulMat(_) | Op::MulMatId(_) | Op::AddId(_)) {
             return Vec::new();
         }
@@ -88,10 +87,10 @@ pub(super) const WINDOW_OF_MASKED: Rule = Rule {
     name: "window-of-masked",
     equation: "mul_mat_id[w](e, only(x, w, ids), ids) = mul_mat_id[w](e, x, ids)",
     apply: |terms, term, _| {
-        let Head::Op { op, result } = term.head else {
+        let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::MulMatId(op), [e, x, ids]) = (terms.op(op).clone(), term.args.as_slice()) else {
+        let (Op::MulMatId(op), [e, x, ids]) = (op, term.args.as_slice()) else {
             return Vec::new();
         };
         let ids = terms.graph.find(*ids);
@@ -109,10 +108,10 @@ pub(super) const MASKED_BIAS: Rule = Rule {
     name: "masked-bias",
     equation: "add_id[w](only(x, w, ids), b[w], ids) = only(add_id(x, b, ids), w, ids)",
     apply: |terms, term, _| {
-        let Head::Op { op, result } = term.head else {
+        let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::AddId(add), [x, bias, ids]) = (terms.op(op).clone(), term.args.as_slice()) else {
+        let (Op::AddId(add), [x, bias, ids]) = (op, term.args.as_slice()) else {
             return Vec::new();
         };
         let ids = terms.graph.find(*ids);
@@ -146,10 +145,9 @@ pub(super) const MASKED_VIEW: Rule = Rule {
     name: "masked-view",
     equation: "only(x)[p] = only(x[p]), where p is about elements of rows",
     apply: |terms, term, _| {
-        let Head::View(view) = term.head else {
+        let Some(view) = terms.view_of(term) else {
             return Vec::new();
         };
-        let view = terms.tables().views.get(view).clone();
         let x = term.args[0];
         let Some(ty) = terms.ty(x).cloned() else {
             return Vec::new();

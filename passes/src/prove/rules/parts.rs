@@ -165,12 +165,11 @@ pub(super) const PARTS: Rule = Rule {
     name: "op-of-parts",
     equation: "f(x[p], y[q], …) = f(x, y, …)[r], where f's rule says so; zero outside f's window",
     apply: |terms, term, id| {
-        let Head::Op { op, result } = term.head else {
+        let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
         // What the model itself has needs no other name, and views have theirs.
         let is_model = terms.of_model || terms.graph[terms.graph.find(id)].data.model.is_some();
-        let op = terms.op(op).clone();
         if is_model || term.args.is_empty() || matches!(op, Op::Reshape(_)) {
             return Vec::new();
         }
@@ -244,11 +243,10 @@ pub(super) const NORM_IN_TWO_STEPS: Rule = Rule {
     name: "norm-in-two-steps",
     equation: "norm_apply(x, norm_stats(x)) = norm(x)",
     apply: |terms, term, _| {
-        let Head::Op { op, .. } = term.head else {
+        let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::NormApply(apply), [x, stats]) = (terms.op(op).clone(), term.args.as_slice())
-        else {
+        let (Op::NormApply(apply), [x, stats]) = (op, term.args.as_slice()) else {
             return Vec::new();
         };
         let of_whole = terms.ty(*x).is_some_and(|t| t.dims[0] == apply.n);

@@ -34,11 +34,10 @@ pub(super) const SUM_OF_TWO: Rule = Rule {
     name: "sum-of-two",
     equation: "add(x, y) = x + repeat(y); sub(x, y) = x + (−1 · repeat(y))",
     apply: |terms, term, id| {
-        let Head::Op { op, .. } = term.head else {
+        let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::Binary(Binary { kind }), &[x, y]) = (terms.op(op).clone(), term.args.as_slice())
-        else {
+        let (Op::Binary(Binary { kind }), &[x, y]) = (op, term.args.as_slice()) else {
             return Vec::new();
         };
         let minus = match kind {
@@ -73,12 +72,10 @@ pub(super) const BIAS_OF_EXPERTS: Rule = Rule {
     name: "bias-of-experts",
     equation: "add_id(x, b, ids) = x + add_id(0, b, ids)",
     apply: |terms, term, id| {
-        let Head::Op { op, result } = term.head else {
+        let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::AddId(AddId { window }), &[x, bias, ids]) =
-            (terms.op(op).clone(), term.args.as_slice())
-        else {
+        let (Op::AddId(AddId { window }), &[x, bias, ids]) = (op, term.args.as_slice()) else {
             return Vec::new();
         };
         let same = terms.ty(x).is_some() && terms.ty(x) == terms.ty(id);

@@ -14,10 +14,10 @@ pub(super) const RESHAPE: Rule = Rule {
     name: "reshape",
     equation: "reshape(x) = x[all]",
     apply: |terms, term, _| {
-        let Head::Op { op, .. } = term.head else {
+        let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::Reshape(op), [x]) = (terms.op(op).clone(), term.args.as_slice()) else {
+        let (Op::Reshape(op), [x]) = (op, term.args.as_slice()) else {
             return Vec::new();
         };
         vec![terms.view(*x, Picks::new(), op.dims)]
@@ -28,10 +28,10 @@ pub(super) const SLICE: Rule = Rule {
     name: "slice",
     equation: "slice(x, start, len) = x[start .. start + len]",
     apply: |terms, term, _| {
-        let Head::Op { op, .. } = term.head else {
+        let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::Slice(op), [x]) = (terms.op(op).clone(), term.args.as_slice()) else {
+        let (Op::Slice(op), [x]) = (op, term.args.as_slice()) else {
             return Vec::new();
         };
         let Ok(axis) = usize::try_from(op.axis) else {
@@ -84,10 +84,9 @@ pub(super) const VIEW_THROUGH_SLICE: Rule = Rule {
     name: "view-through-slice",
     equation: "x[p ∘ q] = y[q], where the model has y = x[p]",
     apply: |terms, term, id| {
-        let Head::View(view) = term.head else {
+        let Some(view) = terms.view_of(term) else {
             return Vec::new();
         };
-        let view = terms.tables().views.get(view).clone();
         let id = terms.graph.find(id);
         let mut out = Vec::new();
         for (slice, picks, _) in terms.model_slices(term.args[0]) {
@@ -106,10 +105,10 @@ pub(super) const SEGMENTS: Rule = Rule {
     name: "segments",
     equation: "y = concat(x, y, …)[what is in y], where the model has the concatenation",
     apply: |terms, term, id| {
-        let Head::Op { op, .. } = term.head else {
+        let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let Op::Concat(concat) = terms.op(op).clone() else {
+        let Op::Concat(concat) = op else {
             return Vec::new();
         };
         let Some(axis) = usize::try_from(concat.axis).ok().filter(|_| terms.of_model) else {
@@ -130,10 +129,9 @@ pub(super) const VIEW_OF_CONCAT: Rule = Rule {
     name: "view-of-concat",
     equation: "concat(x, y, …)[what is in y] = y[the same]",
     apply: |terms, term, _| {
-        let Head::View(view) = term.head else {
+        let Some(view) = terms.view_of(term) else {
             return Vec::new();
         };
-        let view = terms.tables().views.get(view).clone();
         let mut out = Vec::new();
         for (op, _, args) in terms.ops_of(term.args[0]) {
             let Op::Concat(concat) = op else { continue };
@@ -156,10 +154,9 @@ pub(super) const VIEW_BESIDE_SET_SLICE: Rule = Rule {
     name: "view-beside-set-slice",
     equation: "x[p] = set_slice(x, y)[p], where the model sets nothing of what p picks",
     apply: |terms, term, _| {
-        let Head::View(view) = term.head else {
+        let Some(view) = terms.view_of(term) else {
             return Vec::new();
         };
-        let view = terms.tables().views.get(view).clone();
         let mut out = Vec::new();
         for (set, axis, run) in terms.model_sets(term.args[0]) {
             let untouched = terms.ty(set).is_some_and(|ty| {
@@ -195,10 +192,10 @@ pub(super) const CONCAT_OF_PICKS: Rule = Rule {
     name: "concat-of-picks",
     equation: "concat(x[p], x[q], …) = x[p, q, …]",
     apply: |terms, term, id| {
-        let Head::Op { op, .. } = term.head else {
+        let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let Op::Concat(op) = terms.op(op).clone() else {
+        let Op::Concat(op) = op else {
             return Vec::new();
         };
         let (Ok(axis), Some(first)) = (usize::try_from(op.axis), term.args.first()) else {

@@ -5,7 +5,6 @@ use tpc_ir::{Dim, Op, Run, TensorType};
 
 use super::Rule;
 use crate::prove::pick::Pick;
-use crate::prove::term::Head;
 
 /// Whether a tensor has no elements.
 pub(crate) fn is_empty(ty: &TensorType) -> bool {
@@ -16,10 +15,9 @@ pub(super) const SUM_OVER_NOTHING: Rule = Rule {
     name: "sum-over-nothing",
     equation: "f(x) = 0, where f sums over no indices, answers for no rows, or only pads; f(0) = 0, where f keeps zeros",
     apply: |terms, term, id| {
-        let Head::Op { op, .. } = term.head else {
+        let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let op = terms.op(op);
         let types: Option<Vec<&TensorType>> = term.args.iter().map(|&a| terms.ty(a)).collect();
         let (Some(types), Some(ty)) = (types, terms.ty(id)) else {
             return Vec::new();
@@ -50,10 +48,9 @@ pub(super) const PADDED_CONTRACTION: Rule = Rule {
     name: "padded-contraction",
     equation: "mul_mat(w, pad(x)) = mul_mat(w[without the padding], x)",
     apply: |terms, term, _| {
-        let Head::Op { op, result } = term.head else {
+        let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let op = terms.op(op).clone();
         if !matches!(op, Op::MulMat(_) | Op::MulMatId(_)) || term.args.len() < 2 {
             return Vec::new();
         }
@@ -87,10 +84,10 @@ pub(super) const CONCAT_OF_ONE: Rule = Rule {
     name: "concat-of-one",
     equation: "concat(x) = x, and nothing is added by what has no elements",
     apply: |terms, term, _| {
-        let Head::Op { op, .. } = term.head else {
+        let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let Op::Concat(concat) = terms.op(op).clone() else {
+        let Op::Concat(concat) = op else {
             return Vec::new();
         };
         let axis = usize::try_from(concat.axis).unwrap_or(usize::MAX);
@@ -116,10 +113,10 @@ pub(super) const NOTHING_IS_SET: Rule = Rule {
     name: "nothing-is-set",
     equation: "set_slice(x, y) = x, where y has no elements",
     apply: |terms, term, _| {
-        let Head::Op { op, .. } = term.head else {
+        let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        match (terms.op(op), term.args.as_slice()) {
+        match (&op, term.args.as_slice()) {
             (Op::SetSlice(_), &[x, y]) if terms.ty(y).is_some_and(is_empty) => vec![x],
             _ => Vec::new(),
         }
