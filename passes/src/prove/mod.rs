@@ -112,8 +112,9 @@ pub fn prove_without(
         };
         let (signature, boundary) = signature::of(&task, &mut interner)?;
         let done = match proved.entry(signature) {
-            Entry::Occupied(e) => e.into_mut(),
-            Entry::Vacant(e) => {
+            // What could be proved with the next region only has none left at the end.
+            Entry::Occupied(e) if e.get().is_some() || to < count => e.into_mut(),
+            entry => {
                 let done = match region::prove(&task, &boundary, without) {
                     Ok(done) => Some(done),
                     Err(Stop::Crossing(_)) if to < count => None,
@@ -124,7 +125,7 @@ pub fn prove_without(
                     *proof.rules.entry(rule).or_default() += n;
                 }
                 proof.terms = proof.terms.max(done.as_ref().map_or(0, |d| d.terms));
-                e.insert(done)
+                entry.insert_entry(done).into_mut()
             }
         };
         match done {

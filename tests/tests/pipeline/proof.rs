@@ -82,6 +82,29 @@ fn every_rule_has_a_witness_and_stands_in_the_book() {
     assert_eq!(found, files);
 }
 
+/// A sum that nobody does, in a graph without layers.
+#[test]
+fn a_sum_that_is_never_done_is_refuted() {
+    let programs = "tpir 1
+graph \"sum\"
+device dev0 \"cpu:0\"
+
+v0 \"in0\": f32[8, n_tokens] @host = input {name = \"in0\"}
+v1: f32[4, n_tokens] @host = slice v0 {axis = 0, start = 0, len = 4}
+v2: f32[4, n_tokens] @dev0 = copy v1
+v3 \"w0\": f32[4, 4] @dev0 = weight {tensor = \"w0\", parts = [[0:4], [0:4], [0:1], [0:1]]}
+v4: f32[4, n_tokens] @dev0 = mul_mat v3, v2
+v5: f32[4, n_tokens] @host = copy v4
+
+output \"out0\" = v5
+";
+    let programs = text::parse(programs)
+        .unwrap_or_else(|e| panic!("{}", e[0]))
+        .graph;
+    let refutation = prove(&read("padded-contraction", "model"), &programs);
+    assert!(refutation.is_err(), "{refutation:?}");
+}
+
 /// Experts that are divided by number, as the planner divides none of these models.
 #[test]
 fn experts_divided_by_number_are_proved() {
