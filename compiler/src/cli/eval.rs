@@ -11,7 +11,7 @@ use super::output::{self, Failure};
 use crate::diag::Diagnostic;
 use crate::gguf::GgufFile;
 use crate::golden::{Golden, distance};
-use crate::pipeline::{Compiled, compile, refuted};
+use crate::pipeline::{Compiled, compile};
 use crate::placement::SplitMode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -120,8 +120,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         ));
     }
     let compiled = compile(&file, &placement).map_err(Failure::of)?;
-    if let Err(r) = &compiled.proof {
-        return Err(Failure::of(vec![refuted(r)]));
+    if let Some(d) = compiled.unproved() {
+        return Err(Failure::of(vec![d]));
     }
     let n_vocab = compiled.model.summary.n_vocab;
     if let Some(g) = &golden

@@ -9,7 +9,7 @@ use super::output::Failure;
 use crate::capture::{self, Captured};
 use crate::diag::{Diagnostic, Severity};
 use crate::gguf::GgufFile;
-use crate::pipeline::{Compiled, compile, compile_capture, refuted};
+use crate::pipeline::{Compiled, compile, compile_capture};
 use crate::placement::{Placement, SplitMode};
 
 /// A model or a capture.
@@ -37,8 +37,7 @@ pub(super) struct Source {
 impl Source {
     /// The plan, if it is proved or need not be.
     pub(super) fn proved(mut self, need_not_be: bool) -> Result<Source, Failure> {
-        let refutation = self.compiled.proof.as_ref().err();
-        match refutation.map(|r| refuted(r)) {
+        match self.compiled.unproved() {
             None => {}
             Some(d) if need_not_be => self.notes.push(Diagnostic {
                 severity: Severity::Warning,

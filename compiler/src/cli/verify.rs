@@ -13,7 +13,7 @@ use super::numeric::{self, Agreement, Feed};
 use super::output::{self, Failure};
 use super::source::{Source, SourceArgs};
 use crate::diag::{Diagnostic, Severity};
-use crate::pipeline::{Compiled, refuted};
+use crate::pipeline::Compiled;
 use crate::report::report;
 use crate::shrink::{Resized, Shrunk};
 
@@ -176,7 +176,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let compiled = &source.compiled;
     let mut found: Vec<Diagnostic> = Vec::new();
-    found.extend(compiled.proof.as_ref().err().map(|r| refuted(r)));
+    found.extend(compiled.unproved());
     // What was asked for and has no effect is not in what was proved.
     let of_plan = report(&path, &placement, compiled).diagnostics;
     found.extend(

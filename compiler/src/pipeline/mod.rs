@@ -58,6 +58,13 @@ pub struct Compiled {
     pub proof: Result<Proof, Box<Refutation>>,
 }
 
+impl Compiled {
+    /// Why the plan is not to be used: its programs are not proved (TPC0391).
+    pub fn unproved(&self) -> Option<Diagnostic> {
+        self.proof.as_ref().err().map(|r| refuted(r))
+    }
+}
+
 /// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
 pub const MAX_CONTEXT: u64 = 1 << 32;
 
@@ -282,7 +289,7 @@ fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
 }
 
 /// Programs that do not compute what the model says.
-pub fn refuted(r: &Refutation) -> Diagnostic {
+fn refuted(r: &Refutation) -> Diagnostic {
     let mut message = r.to_string();
     if let Some(found) = &r.found {
         message += &format!("\n  the device has  {found}");

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use tpc_ir::op::{State, Weight};
-use tpc_ir::{AxisTree, Class, ClassRef, Graph, Inst, Op, Pending, Sharding, Value};
+use tpc_ir::{AxisTree, Class, ClassRef, Graph, Inst, Pending, Sharding, Value};
 
 /// The instructions of every layer of a graph, by layer.
 pub(super) fn by_layer(graph: &Graph) -> BTreeMap<u32, Vec<Inst>> {
@@ -35,7 +34,7 @@ impl<'a> Sketch<'a> {
         let mut inside: HashMap<Value, usize> = HashMap::new();
         for &inst in insts {
             let data = graph.inst(inst);
-            let _ = write!(out.text, "{:?}(", nameless(&data.op));
+            let _ = write!(out.text, "{:?}(", data.op.nameless());
             for v in &data.operands {
                 match inside.get(v) {
                     Some(n) => {
@@ -113,23 +112,6 @@ impl<'a> Sketch<'a> {
             self.classes.len() - 1
         });
         let _ = write!(self.text, "c{number}:{}", of.div);
-    }
-}
-
-/// An op without the name of what it reads.
-fn nameless(op: &Op) -> Op {
-    match op {
-        Op::Weight(w) => Weight {
-            tensor: String::new(),
-            parts: w.parts.clone(),
-        }
-        .into(),
-        Op::State(s) => State {
-            name: String::new(),
-            parts: s.parts.clone(),
-        }
-        .into(),
-        other => other.clone(),
     }
 }
 

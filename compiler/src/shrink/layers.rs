@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use tpc_ir::{AxisTree, Class, ClassRef, Graph, Output, Pending, Sharding, Value};
+use tpc_ir::{Class, Graph, Output, Pending, Sharding, Value};
 
 use super::kinds::{Sketch, by_layer, wanted};
 
@@ -213,7 +213,9 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
             let from = graph.value(old);
             let to = out.value_mut(new);
             to.name.clone_from(&from.name);
-            to.sharding = renamed(&from.sharding, &class_of);
+            to.sharding = from
+                .sharding
+                .renamed(&mut |c| class_of.get(&c).copied().unwrap_or(c));
             map.insert(old, new);
         }
     }
@@ -241,31 +243,5 @@ fn classes_of(sharding: &Sharding, see: &mut dyn FnMut(Class)) {
     refs.iter().for_each(|r| see(r.class));
     if let Pending::Disjoint(c) = sharding.pending {
         see(c);
-    }
-}
-
-fn renamed(sharding: &Sharding, to: &HashMap<Class, Class>) -> Sharding {
-    fn tree(t: &AxisTree, to: &dyn Fn(Class) -> Class) -> AxisTree {
-        match t {
-            AxisTree::Leaf { size, split } => AxisTree::Leaf {
-                size: size.clone(),
-                split: split.map(|c| ClassRef {
-                    class: to(c.class),
-                    ..c
-                }),
-            },
-            AxisTree::Product(k) => AxisTree::Product(k.iter().map(|t| tree(t, to)).collect()),
-            AxisTree::Sum(k) => AxisTree::Sum(k.iter().map(|t| tree(t, to)).collect()),
-        }
-    }
-    let to = |c: Class| to.get(&c).copied().unwrap_or(c);
-    let axis = |t: &Option<Box<AxisTree>>| t.as_ref().map(|t| Box::new(tree(t, &to)));
-    Sharding {
-        axes: sharding.axes.each_ref().map(axis),
-        pending: match sharding.pending {
-            Pending::Disjoint(c) => Pending::Disjoint(to(c)),
-            other => other,
-        },
-        cover: sharding.cover,
     }
 }

@@ -244,4 +244,32 @@ impl Op {
     pub const fn is_layout(&self) -> bool {
         matches!(self, Op::Reshape(_) | Op::Permute(_))
     }
+
+    /// Whether the result holds elements of the operands and computes none: in another place, order or shape, some of
+    /// them, several operands in one, or with zeros around.
+    pub const fn is_movement(&self) -> bool {
+        self.is_layout()
+            || matches!(
+                self,
+                Op::Copy(_) | Op::Slice(_) | Op::Concat(_) | Op::Pad(_)
+            )
+    }
+
+    /// The op without the name of the tensor that it reads.
+    #[must_use]
+    pub fn nameless(&self) -> Op {
+        match self {
+            Op::Weight(w) => Weight {
+                tensor: String::new(),
+                parts: w.parts.clone(),
+            }
+            .into(),
+            Op::State(s) => State {
+                name: String::new(),
+                parts: s.parts.clone(),
+            }
+            .into(),
+            other => other.clone(),
+        }
+    }
 }

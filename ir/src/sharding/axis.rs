@@ -80,6 +80,22 @@ impl AxisTree {
         }
     }
 
+    /// The same tree with other classes in place of its own.
+    #[must_use]
+    pub fn renamed(&self, name: &mut dyn FnMut(Class) -> Class) -> AxisTree {
+        match self {
+            AxisTree::Leaf { size, split } => AxisTree::Leaf {
+                size: size.clone(),
+                split: split.map(|c| ClassRef {
+                    class: name(c.class),
+                    ..c
+                }),
+            },
+            AxisTree::Product(k) => AxisTree::Product(k.iter().map(|t| t.renamed(name)).collect()),
+            AxisTree::Sum(k) => AxisTree::Sum(k.iter().map(|t| t.renamed(name)).collect()),
+        }
+    }
+
     /// Number of indices over all devices; `None` on overflow.
     pub fn size(&self) -> Option<Dim> {
         match self {

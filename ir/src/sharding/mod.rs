@@ -84,6 +84,21 @@ impl Sharding {
         !self.is_split() && self.pending == Pending::None
     }
 
+    /// The same sharding with other classes in place of its own.
+    #[must_use]
+    pub fn renamed(&self, name: &mut dyn FnMut(Class) -> Class) -> Sharding {
+        let mut axis = |t: &Option<Box<AxisTree>>| t.as_ref().map(|t| Box::new(t.renamed(name)));
+        let [a, b, c, d] = &self.axes;
+        Sharding {
+            axes: [axis(a), axis(b), axis(c), axis(d)],
+            pending: match self.pending {
+                Pending::Disjoint(c) => Pending::Disjoint(name(c)),
+                other => other,
+            },
+            cover: self.cover,
+        }
+    }
+
     /// The tree of an axis of that size; one whole leaf where the axis is not split.
     pub fn tree(&self, axis: usize, size: &Dim) -> AxisTree {
         self.axes[axis]

@@ -10,11 +10,11 @@ use egg::Id;
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, InstData, Op, Place, Value};
 
+use super::misfits;
 use super::parts_of_leaves;
 use super::refutation::{Refutation, Unproven};
 use super::region::Region;
 use super::rules::{parts, plus, sums};
-use super::slices;
 use super::words;
 
 /// Terms that are made to find the op.
@@ -38,8 +38,8 @@ pub(super) fn find(region: &mut Region<'_>, wanted: Value) -> Box<Refutation> {
         ) {
             Some(leaf) => (leaf, Unproven::Part),
             None => {
-                let other = slices::misfit(region, inst);
-                match other.or_else(|| slices::misnamed(region, inst)) {
+                let other = misfits::misfit(region, inst);
+                match other.or_else(|| misfits::misnamed(region, inst)) {
                     Some(other) => (other, Unproven::Another),
                     None => (inst, what),
                 }
@@ -74,11 +74,6 @@ fn is_step(region: &Region<'_>, id: Id) -> bool {
             Op::Concat(_) => args.into_iter().all(|a| a != id && is_step(region, a)),
             _ => false,
         })
-}
-
-/// Whether an op gives elements that it takes, in another place, order or shape.
-pub(super) fn moves(op: &Op) -> bool {
-    op.is_layout() || matches!(op, Op::Copy(_) | Op::Slice(_) | Op::Concat(_) | Op::Pad(_))
 }
 
 #[derive(Default)]
@@ -127,7 +122,7 @@ impl Search {
             }
             // Where an all-reduce reads it, what that gives shows more.
             if self.pending.contains(&v)
-                && !moves(op)
+                && !op.is_movement()
                 && !self.is_summed(region, v)
                 && (leaks || self.on_several(region, v))
                 && !self.adds_up(region, v)
@@ -179,7 +174,7 @@ impl Search {
         region.task.of_programs.iter().any(|&i| {
             let data = programs.inst(i);
             let reads = data.operands.iter().any(|o| moved.contains(o));
-            if reads && moves(&data.op) {
+            if reads && data.op.is_movement() {
                 moved.extend(&data.results);
             }
             reads && data.op.is_collective()
@@ -225,11 +220,11 @@ impl Search {
                 let whole = region.is_justified(v);
                 // Nothing is a term of every sum. What is moved is as good as it was.
                 let zero = region.terms.is_zero(region.programs[&v]);
-                let moved = moves(&data.op) && data.operands.iter().all(|o| self.is_ok(o));
+                let moved = data.op.is_movement() && data.operands.iter().all(|o| self.is_ok(o));
                 let of_pending = |o: &Value| self.pending.contains(o);
                 let term = !targets.is_empty() || self.adds(region, data);
                 if !whole && !zero && term
-                    || !whole && moves(&data.op) && data.operands.iter().any(of_pending)
+                    || !whole && data.op.is_movement() && data.operands.iter().any(of_pending)
                 {
                     self.pending.insert(v);
                 }

@@ -20,6 +20,7 @@
 //! What is proved holds for every number of tokens and cells, as sizes are symbols.
 
 mod blame;
+mod misfits;
 mod parts_of_leaves;
 mod pick;
 mod refutation;
@@ -28,7 +29,6 @@ mod regions;
 mod relate;
 mod rules;
 mod signature;
-mod slices;
 mod structure;
 mod term;
 mod terms;

@@ -4,8 +4,6 @@ use std::ops::Range;
 
 use tpc_ir::{Graph, Inst};
 
-use super::blame::moves;
-
 /// The instructions of a graph by region, each in program order.
 #[derive(Debug)]
 pub(super) struct Regions {
@@ -49,7 +47,7 @@ impl Regions {
             in_order &= own.is_none_or(|own| own >= needed || own + 1 >= last);
             let region = match own {
                 Some(own) => own.max(needed).min(last),
-                None if needed == 0 || moves(&data.op) || data.op.is_collective() => needed,
+                None if needed == 0 || data.op.is_movement() || data.op.is_collective() => needed,
                 None => last,
             };
             of.push(region);

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 
-use tpc_ir::op::{State, Weight};
 use tpc_ir::{Op, Place, TensorType, Value};
 
 use super::refutation::{Refutation, Unproven};
@@ -78,23 +77,6 @@ const GIVEN: u32 = u32::MAX - 1;
 const NOTHING: u32 = u32::MAX - 3;
 /// What follows is a leaf of the model.
 const LEAF: u32 = u32::MAX - 2;
-
-/// An op without the name of what it reads.
-fn nameless(op: &Op) -> Op {
-    match op {
-        Op::Weight(w) => Weight {
-            tensor: String::new(),
-            parts: w.parts.clone(),
-        }
-        .into(),
-        Op::State(s) => State {
-            name: String::new(),
-            parts: s.parts.clone(),
-        }
-        .into(),
-        other => other.clone(),
-    }
-}
 
 fn place(p: Place) -> u32 {
     match p {
@@ -186,7 +168,7 @@ impl Writer<'_> {
         let mut own: HashMap<Value, u32> = HashMap::new();
         for &inst in task.of_programs {
             let data = task.programs.inst(inst);
-            self.out.push(self.interner.ops.number(&nameless(&data.op)));
+            self.out.push(self.interner.ops.number(&data.op.nameless()));
             if super::leaf_name(&data.op).is_some() {
                 let Some(leaf) = task.leaves.get(&data.op) else {
                     return Err(Refutation::at(task.programs, inst, Unproven::Leaf));

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use tpc_ir::{AxisTree, Class, ClassData, ClassRef, Graph, Inst, Op, Pending, Sharding, Value};
+use tpc_ir::{Class, ClassData, Graph, Inst, Op, Value};
 
 use super::analysis::{Out, Table};
 use super::language::{OpRef, OutRef};
@@ -200,7 +200,7 @@ impl Sketch<'_> {
     fn out(&mut self, v: Value) -> Out {
         let data = self.graph.value(v);
         let classes = &mut self.region.classes;
-        let sharding = renamed(&data.sharding, &mut |c| {
+        let sharding = data.sharding.renamed(&mut |c| {
             let at = classes.iter().position(|&k| k == c);
             Class::new(at.unwrap_or_else(|| {
                 classes.push(c);
@@ -212,33 +212,6 @@ impl Sketch<'_> {
             place: data.place,
             sharding,
         }
-    }
-}
-
-/// A sharding with other classes in place of its own.
-pub(super) fn renamed(sharding: &Sharding, name: &mut dyn FnMut(Class) -> Class) -> Sharding {
-    fn tree(t: &AxisTree, name: &mut dyn FnMut(Class) -> Class) -> AxisTree {
-        match t {
-            AxisTree::Leaf { size, split } => AxisTree::Leaf {
-                size: size.clone(),
-                split: split.map(|c| ClassRef {
-                    class: name(c.class),
-                    ..c
-                }),
-            },
-            AxisTree::Product(k) => AxisTree::Product(k.iter().map(|t| tree(t, name)).collect()),
-            AxisTree::Sum(k) => AxisTree::Sum(k.iter().map(|t| tree(t, name)).collect()),
-        }
-    }
-    let mut axis = |t: &Option<Box<AxisTree>>| t.as_ref().map(|t| Box::new(tree(t, name)));
-    let [a, b, c, d] = &sharding.axes;
-    Sharding {
-        axes: [axis(a), axis(b), axis(c), axis(d)],
-        pending: match sharding.pending {
-            Pending::Disjoint(c) => Pending::Disjoint(name(c)),
-            other => other,
-        },
-        cover: sharding.cover,
     }
 }
 

@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use tpc_ir::{Class, ClassData, Graph, Output, Value};
 
 use analysis::Table;
-use layers::{Region, Shape, regions, renamed};
+use layers::{Region, Shape, regions};
 use template::{From, Made, Template};
 
 /// A rewritten graph, and how it came about.
@@ -128,13 +128,12 @@ fn instantiate(
                 let new = out.push(op, operands, types, outs[0].place, layer);
                 let results = out.inst(new).results.clone();
                 for (i, (&v, o)) in results.iter().zip(outs).enumerate() {
-                    let sharding = renamed(&o.sharding, &mut |c: Class| match region
-                        .classes
-                        .get(c.index())
-                    {
-                        Some(&own) => own,
-                        None => class_of(out, &template.table.classes[c.index()]),
-                    });
+                    let sharding =
+                        o.sharding
+                            .renamed(&mut |c: Class| match region.classes.get(c.index()) {
+                                Some(&own) => own,
+                                None => class_of(out, &template.table.classes[c.index()]),
+                            });
                     let to = out.value_mut(v);
                     to.sharding = sharding;
                     if let Some(named) = origin(i) {

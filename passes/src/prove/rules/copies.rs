@@ -48,11 +48,12 @@ pub(super) const CONCAT_OF_COPIES: Rule = Rule {
             return Vec::new();
         };
         let same = |terms: &Terms, x: Id| terms.ty(x).is_some_and(|t| t.dims == dims);
-        let axis = match op {
-            Op::Repeat(_) if same(terms, term.args[0]) => return vec![term.args[0]],
-            Op::Concat(c) => usize::try_from(c.axis).unwrap_or(RANK),
-            _ => return Vec::new(),
+        let axis = match (op, term.args.as_slice()) {
+            (Op::Repeat(_), &[x]) if same(terms, x) => return vec![x],
+            (Op::Concat(c), _) => usize::try_from(c.axis).ok().filter(|&a| a < RANK),
+            _ => None,
         };
+        let Some(axis) = axis else { return Vec::new() };
         // What each of the arguments may repeat.
         let repeated = |terms: &Terms, a: Id| {
             let of = terms.ops_of(a).into_iter();
@@ -78,7 +79,7 @@ pub(super) const CONCAT_OF_COPIES: Rule = Rule {
                     .all(|(d, of)| d.checked_div(of).is_some())
                     && term.args.iter().all(|&a| times(a).is_some())
             });
-            if all && whole && axis < RANK {
+            if all && whole {
                 let dims = dims.clone();
                 out.push(terms.add_op(&Repeat { dims }.into(), 0, vec![x]));
             }

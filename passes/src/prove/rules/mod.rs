@@ -1,6 +1,7 @@
 //! The rules of the proof: true equations between terms. Each looks at one term and names terms that are equal to it.
 //!
-//! Adding a rule is one function with its equation and one line in [`RULES`]. A rule that is not true would let wrong
+//! Adding a rule is one function with its equation and one line in [`RULES`]; the tests then ask for its row in the book and
+//! for its witness, a graph and programs that are not proved without it (`tests/data/proof/NAME.{model,programs}.tpir`). A rule that is not true would let wrong
 //! programs pass; a rule that is missing only makes right ones fail.
 
 mod copies;

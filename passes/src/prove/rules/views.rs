@@ -177,7 +177,8 @@ pub(super) const VIEW_BESIDE_SET_SLICE: Rule = Rule {
 fn segment(terms: &Terms, args: &[Id], axis: usize, k: usize) -> Related<Picks> {
     let mut sizes = Vec::new();
     for &a in args {
-        sizes.push(terms.ty(a).ok_or(Unrelated)?.dims[axis].clone());
+        let size = terms.ty(a).and_then(|t| t.dims.get(axis));
+        sizes.push(size.ok_or(Unrelated)?.clone());
     }
     let whole = Dim::sum(&sizes).ok_or(Unrelated)?;
     let start = Dim::sum(&sizes[..k]).ok_or(Unrelated)?;

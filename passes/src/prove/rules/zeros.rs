@@ -27,7 +27,9 @@ pub(super) const SUM_OVER_NOTHING: Rule = Rule {
             Op::Pad(_) => types.iter().any(|t| is_empty(t)),
             Op::GetRows(o) => o.window.is_some_and(|w| w.len == 0),
             Op::MulMatId(o) if o.window.is_some_and(|w| w.len == 0) => true,
-            Op::AddId(o) if o.window.is_some_and(|w| w.len == 0) => terms.is_zero(term.args[0]),
+            Op::AddId(o) if o.window.is_some_and(|w| w.len == 0) => {
+                term.args.first().is_some_and(|&x| terms.is_zero(x))
+            }
             op if all_zero && op.rule(&types, &[ty]).keeps_zero => true,
             _ => op.rule(&types, &[ty]).roles.iter().any(|(role, expr)| {
                 let Expr::Axis(Slot::Operand(o), a) = expr else {

@@ -20,7 +20,7 @@ use tpc::arch::description::Experts;
 use tpc::arch::{ARCHS, CACHE_TYPES, Drafting, LowerOptions, expected_tensors};
 use tpc::diag::Diagnostic;
 use tpc::gguf::{self, GgufFile, GgufWriter, Header, MetaArray, MetaValue, StrList};
-use tpc::pipeline::{compile, refuted};
+use tpc::pipeline::compile;
 use tpc::placement::{Placement, SplitMode, parse_devices};
 use tpc_ir::DType;
 use tpc_ir::text;
@@ -466,7 +466,7 @@ fn plan(path: &Path, placement: &Placement) -> &'static str {
     };
     let planned = compile(&file, placement).and_then(|compiled| {
         let _ = tpc::report::render(&tpc::report::report("x", placement, &compiled), 100, true);
-        compiled.proof.map(drop).map_err(|r| vec![refuted(&r)])
+        compiled.unproved().map_or(Ok(()), |d| Err(vec![d]))
     });
     code_of(planned)
 }

@@ -1,16 +1,15 @@
-//! Which slice to suspect when an op cannot be justified: one that takes another value than its namesakes on other devices,
-//! or leaves a gap between what they take. Names prove nothing; beside an op that cannot be justified they say why.
+//! Which op that moves values to suspect when another cannot be justified: one that takes another value than its namesakes on
+//! other devices, in another order, or leaves a gap between what they take; or one whose value goes by another name. Names prove nothing; beside an op that cannot be justified they say why.
 
 use std::collections::{BTreeMap, HashSet};
 
 use tpc_ir::{Dim, Inst, Op, Place, RANK, Run, Value};
 
-use super::blame::moves;
 use super::pick::on_axes;
 use super::region::Region;
 use super::rules::zeros::is_empty;
 
-/// Steps back from an op in which a slice may be at fault.
+/// Steps back from an op in which another may be at fault.
 const STEPS: usize = 8;
 
 /// The nearest slice, copy or concatenation before an op that does not go with its namesakes, or the first of those that
@@ -45,7 +44,7 @@ pub(super) fn misfit(region: &Region<'_>, inst: Inst) -> Option<Inst> {
             let is_right = || {
                 data.results.iter().all(right) && in_order(region, i) && goes_together(region, i)
             };
-            if i != inst && !moves(&data.op) && (found.is_some() || is_right()) {
+            if i != inst && !data.op.is_movement() && (found.is_some() || is_right()) {
                 continue;
             }
             for &v in &data.operands {
@@ -71,7 +70,7 @@ pub(super) fn misnamed(region: &Region<'_>, inst: Inst) -> Option<Inst> {
         let known = region.programs.contains_key(v) && region.is_justified(*v);
         known && !is_empty(&data.ty) && !region.has_its_name(*v)
     };
-    let computes = |op: &Op| !moves(op) && !op.is_leaf();
+    let computes = |op: &Op| !op.is_movement() && !op.is_leaf();
     let mut open = vec![inst];
     let mut found: Option<Inst> = None;
     for _ in 0..STEPS / 2 {
@@ -104,14 +103,15 @@ fn is_sorted(region: &Region<'_>, v: Value) -> bool {
 }
 
 /// What other places have under the name of an op's result, where as many of its kind and name came before.
-fn namesakes(region: &Region<'_>, inst: Inst, is_kind: impl Fn(&Op) -> bool) -> Vec<Value> {
+fn namesakes(region: &Region<'_>, inst: Inst) -> Vec<Value> {
     let programs = region.task.programs;
+    let kind = programs.inst(inst).op.name();
     let result = |i: Inst| programs.inst(i).results[0];
     let own = programs.value(result(inst));
     let mut before: BTreeMap<Place, Vec<Inst>> = BTreeMap::new();
     for &i in region.task.of_programs {
         let value = programs.inst(i).results.first().map(|&v| programs.value(v));
-        if is_kind(&programs.inst(i).op)
+        if programs.inst(i).op.name() == kind
             && let Some(value) = value.filter(|v| v.name == own.name)
         {
             before.entry(value.place).or_default().push(i);
@@ -135,8 +135,7 @@ fn in_order(region: &Region<'_>, inst: Inst) -> bool {
     let Some(&own) = programs.inst(inst).results.first() else {
         return true;
     };
-    let kind = programs.inst(inst).op.name();
-    let mut all = namesakes(region, inst, |op| op.name() == kind);
+    let mut all = namesakes(region, inst);
     all.push(own);
     all.retain(|&v| matches!(programs.value(v).place, Place::Device(_)));
     all.sort_by_key(|&v| programs.value(v).place);
@@ -155,7 +154,7 @@ fn in_order(region: &Region<'_>, inst: Inst) -> bool {
     })
 }
 
-/// What a slice takes of a value of the model: per axis the indices, where not all and constant.
+/// What there is of a value of the model: per axis the indices, where not all and constant.
 struct Taken {
     of: Value,
     axes: [Option<Vec<Run>>; RANK],
@@ -187,9 +186,7 @@ fn goes_together(region: &Region<'_>, inst: Inst) -> bool {
     if own.is_empty() {
         return is_empty(&programs.value(result).ty);
     }
-    let kind = programs.inst(inst).op.name();
-    let namesakes = namesakes(region, inst, |op| op.name() == kind);
-    let namesakes: Vec<Vec<Taken>> = namesakes
+    let namesakes: Vec<Vec<Taken>> = namesakes(region, inst)
         .into_iter()
         .map(|v| taken(region, v))
         .filter(|t| !t.is_empty())
