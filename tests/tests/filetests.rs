@@ -28,11 +28,9 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tpc::capture::Captured;
-use tpc::diag;
-use tpc::pipeline::compile_capture;
-use tpc::placement::{Placement, parse_devices};
-use tpc::report;
+use tpc_core::pipeline::compile_capture;
+use tpc_core::placement::{Placement, parse_devices};
+use tpc_ggml::capture::Captured;
 use tpc_ir::text::{self, Entity, Parsed};
 use tpc_ir::{Value, ValueData, verify};
 
@@ -223,7 +221,7 @@ impl Case {
             let (v, _) = parsed.graph.values().find(named)?;
             Some(parsed.spans.get(Entity::Value(v))?.line(&self.text))
         };
-        let found = report::report("", &placement, &compiled).diagnostics;
+        let found = tpc_lint::plan_report("", &placement, &compiled).diagnostics;
         let reported = found.iter().filter_map(|d| {
             let help = d.help.as_deref().unwrap_or_default();
             Some(Reported {
@@ -300,7 +298,7 @@ fn expectations(number: usize, line: &str) -> Result<Vec<Reported>, String> {
     pieces
         .map(|piece| {
             let (code, rest) = piece.split_once(']').unwrap_or((piece, ""));
-            if !diag::codes().iter().any(|doc| doc.code == code) {
+            if !tpc::codes::codes().iter().any(|doc| doc.code == code) {
                 return Err(format!("{number}: unknown code `{code}`"));
             }
             let message = match rest.trim() {

@@ -1,9 +1,11 @@
 //! The cures that a plan names when it does not fit: each fits, and the next milder one does not.
 
-use tpc::advice::{cures, fits};
-use tpc::gguf::GgufFile;
-use tpc::pipeline::Compiled;
-use tpc::placement::{Placement, SplitMode, parse_cache_type, parse_devices, parse_tensor_split};
+use tpc_core::advice::{cures, fits};
+use tpc_core::pipeline::Compiled;
+use tpc_core::placement::{
+    Placement, SplitMode, parse_cache_type, parse_devices, parse_tensor_split,
+};
+use tpc_gguf::GgufFile;
 use tpc_passes::plan::{DeviceProfile, Topology};
 use tpc_tests::headers;
 

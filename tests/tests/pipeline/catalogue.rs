@@ -6,12 +6,13 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tpc::gguf::GgufFile;
-use tpc::lint::TOPICS;
-use tpc::pipeline::compile;
-use tpc::placement::{Placement, parse_devices};
-use tpc::report::{explain, render, report, values};
+use tpc_core::pipeline::compile;
+use tpc_core::placement::{Placement, parse_devices};
+use tpc_core::report::{explain, render, values};
+use tpc_gguf::GgufFile;
 use tpc_ir::{CodeDoc, Graph, Op, text, verify};
+use tpc_lint::TOPICS;
+use tpc_lint::plan_report;
 use tpc_passes::plan::{PlanRequest, Planned, Topology, Workload, plan};
 use tpc_passes::{lower::lower, shard::shard};
 
@@ -103,7 +104,7 @@ fn read(path: &str) -> String {
 /// Every documented code, in order: those of the compiler and those of the runtime, which the compiler's library does
 /// not know.
 fn codes() -> Vec<CodeDoc> {
-    let mut out = tpc::diag::codes();
+    let mut out = tpc::codes::codes();
     out.extend(tpc_runtime::CODES);
     out.sort_by_key(|c| c.code);
     out
@@ -466,7 +467,7 @@ fn the_plans_shown_are_up_to_date() {
         placement.ctx_size = shown.ctx_size;
         set(&mut placement);
         let compiled = compile(&file, &placement).expect("the model is planned");
-        let mut report = report(model, &placement, &compiled);
+        let mut report = plan_report(model, &placement, &compiled);
         let plain = render(&report, 100, false);
         let mut expected = plain.clone();
         if let Some(why) = shown.why {
@@ -519,7 +520,7 @@ fn the_book_names_every_op_and_architecture() {
         );
     }
     let guide = read("docs/src/user-guide.md");
-    for arch in tpc::arch::ARCHS {
+    for arch in tpc_models::ARCHS {
         assert!(
             guide.contains(&format!("`{}`", arch.name)),
             "docs/src/user-guide.md does not name `{}`",
@@ -556,7 +557,7 @@ fn every_page_of_the_book_is_in_its_summary() {
 fn every_file_that_the_book_names_is_there() {
     const FOLDERS: [&str; 6] = ["ir/", "passes/", "compiler/", "runtime/", "tests/", "docs/"];
     // The worked example of a file to add.
-    const TO_ADD: &str = "compiler/src/arch/gemma1.rs";
+    const TO_ADD: &str = "compiler/models/src/families/gemma1.rs";
     let mut pages: Vec<String> = fs::read_dir(repository().join("docs/src"))
         .expect("the book is there")
         .filter_map(|e| {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use tpc::arch::ARCHS;
-use tpc::gguf::GgufFile;
-use tpc::golden::{Golden, distance};
+use tpc_core::golden::{Golden, distance};
+use tpc_gguf::GgufFile;
+use tpc_models::ARCHS;
 use tpc_tests::{data, files, goldens, shared};
 
 use super::support::run;

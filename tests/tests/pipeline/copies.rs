@@ -1,7 +1,7 @@
 //! What crosses the links per token: no more than must.
 
-use tpc::pipeline::Compiled;
-use tpc::placement::{Placement, SplitMode, parse_devices};
+use tpc_core::pipeline::Compiled;
+use tpc_core::placement::{Placement, SplitMode, parse_devices};
 use tpc_ir::{Bindings, Graph, InstData, Op, Place, Value};
 use tpc_passes::memory::traffic;
 use tpc_tests::{goldens, headers};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc::capture;
+use tpc_ggml::capture;
 use tpc_ir::{DType, Graph, Op, RANK};
 use tpc_passes::plan::{PlanRequest, Topology, Workload, plan};
 use tpc_passes::shard::shard;

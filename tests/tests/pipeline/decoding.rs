@@ -1,6 +1,6 @@
 //! Decoding token by token: caches, windows and states give what one batch of all tokens gives.
 
-use tpc::golden::distance;
+use tpc_core::golden::distance;
 use tpc_runtime::{Batch, Session, SessionConfig};
 use tpc_tests::goldens;
 

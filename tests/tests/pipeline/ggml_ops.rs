@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use tpc::capture;
-use tpc::golden::distance;
+use tpc_core::golden::distance;
+use tpc_ggml::capture;
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::verify::verify;
 use tpc_ir::{Bindings, Graph, Symbol, TensorType};

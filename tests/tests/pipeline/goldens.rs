@@ -1,6 +1,6 @@
 //! Golden models: the reference executor agrees with the exact logits, on one device and split over several.
 
-use tpc::golden::distance;
+use tpc_core::golden::distance;
 use tpc_tests::goldens;
 
 use super::support::{golden, placement, plan, round_trip, run};

@@ -1,8 +1,9 @@
 //! Headers of real models: they plan for 1 to 8 devices, and the numbers add up.
 
-use tpc::pipeline::Compiled;
-use tpc::report::{PlanReport, report};
+use tpc_core::pipeline::Compiled;
+use tpc_core::report::PlanReport;
 use tpc_ir::{Op, Place};
+use tpc_lint::plan_report;
 use tpc_tests::headers;
 
 use super::support::{placement, plan, round_trip};
@@ -60,7 +61,7 @@ fn headers_plan_for_one_to_eight_devices() {
                 break;
             };
             planned += 1;
-            let r = report(&name, &placement, &compiled);
+            let r = plan_report(&name, &placement, &compiled);
             assert_eq!(r.verdict, "ok", "{name} on {devices}: {:?}", r.diagnostics);
             // Per-device bytes are the file's tensor bytes plus what is held more than once.
             let held: u64 = r.devices.iter().map(|d| d.weights_bytes).sum();
@@ -167,14 +168,14 @@ fn printed_plans_parse_again() {
 
 #[test]
 fn scarce_memory_is_a_constraint() {
-    use tpc::placement::Placement;
+    use tpc_core::placement::Placement;
     let mut found = 0;
     for path in tpc_tests::files(&[tpc_tests::data().join("golden")], ".gguf") {
-        let file = tpc::gguf::GgufFile::open(&path).expect("a model");
+        let file = tpc_gguf::GgufFile::open(&path).expect("a model");
         let totals = |placement: &Placement| -> (u64, PlanReport) {
             let compiled =
                 super::support::compiled(&file, placement).unwrap_or_else(|e| panic!("{}", e[0]));
-            let r = report("m", placement, &compiled);
+            let r = plan_report("m", placement, &compiled);
             (
                 r.devices
                     .iter()

@@ -11,12 +11,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use tpc::arch::CACHE_TYPES;
-use tpc::capture::Captured;
-use tpc::golden::distance;
-use tpc::pipeline::compile_capture;
-use tpc::placement::Placement;
+use tpc_core::golden::distance;
+use tpc_core::pipeline::compile_capture;
+use tpc_core::placement::Placement;
+use tpc_ggml::capture::Captured;
 use tpc_ir::{DType, Op, Value};
+use tpc_models::CACHE_TYPES;
 use tpc_tests::{data, files, goldens, shared};
 
 use super::support::{placement, plan, run};

@@ -1,7 +1,7 @@
 //! Bytes of caches and states, against the formula.
 
-use tpc::placement::{Placement, parse_cache_type, parse_devices};
-use tpc::report::report;
+use tpc_core::placement::{Placement, parse_cache_type, parse_devices};
+use tpc_lint::plan_report;
 use tpc_tests::headers;
 
 use super::support::plan;
@@ -68,7 +68,7 @@ fn caches_take_the_bytes_of_their_types_contexts_and_windows() {
                         ..Placement::on(parse_devices("2").expect("a count"))
                     };
                     let (_, compiled) = plan(&path, &placement).expect("a known architecture");
-                    let r = report("x", &placement, &compiled);
+                    let r = plan_report("x", &placement, &compiled);
                     let windowed = (m.window * parallel + UBATCH).next_multiple_of(256);
                     let cells = m.layers[0] * n_ctx + m.layers[1] * windowed.min(n_ctx);
                     let expected = cells * m.heads * m.head / 32 * (k_block + v_block);
@@ -99,7 +99,7 @@ fn recurrent_states_take_the_bytes_of_their_sequences() {
             ..Placement::on(parse_devices(devices).expect("a count"))
         };
         let (_, compiled) = plan(&path, &placement).expect("a known architecture");
-        let r = report("x", &placement, &compiled);
+        let r = plan_report("x", &placement, &compiled);
         let state: u64 = r.devices.iter().map(|d| d.state_bytes).sum();
         let per_layer = 32 * 128 * 128 + 3 * (2 * 16 * 128 + 32 * 128);
         assert_eq!(state, 30 * parallel * 4 * per_layer, "{devices} {parallel}");

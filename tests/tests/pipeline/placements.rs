@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tpc::golden::distance;
-use tpc::placement::{Placement, SplitMode, parse_overrides, parse_tensor_split};
+use tpc_core::golden::distance;
+use tpc_core::placement::{Placement, SplitMode, parse_overrides, parse_tensor_split};
 use tpc_ir::verify::verify;
 use tpc_ir::{DType, Graph, Op, Place};
 use tpc_passes::place::{Home, Homes, Pin};
@@ -301,7 +301,7 @@ fn quantised_caches_split_as_whole() {
                 cache_type_v: v,
                 ..placement(devices)
             };
-            let file = tpc::gguf::GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
+            let file = tpc_gguf::GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
             let single = match super::support::compiled(&file, &with(1)) {
                 Ok(single) => single,
                 // A head that blocks do not divide.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use tpc::golden::distance;
+use tpc_core::golden::distance;
 use tpc_ir::{Graph, Op, Symbol, text};
 use tpc_passes::prove::{prove, prove_without, rules};
 

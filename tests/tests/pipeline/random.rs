@@ -597,7 +597,7 @@ impl Trial {
     fn nmse(&self, b: &Builder, programs: &Graph) -> Result<f64, ExecError> {
         let parts = self.run(b, programs)?;
         assert_eq!(self.whole.len(), parts.len(), "{programs}");
-        Ok(tpc::golden::distance(self.whole.iter().copied(), parts).nmse)
+        Ok(tpc_core::golden::distance(self.whole.iter().copied(), parts).nmse)
     }
 }
 

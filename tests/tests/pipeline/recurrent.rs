@@ -1,8 +1,8 @@
 //! Models with recurrent states: how tokens are cut into batches, and what other sequences a batch has, must not matter.
 
-use tpc::gguf::GgufFile;
-use tpc::golden::distance;
-use tpc::pipeline::Compiled;
+use tpc_core::golden::distance;
+use tpc_core::pipeline::Compiled;
+use tpc_gguf::GgufFile;
 use tpc_ir::Op;
 use tpc_ir::op::InputKind;
 use tpc_runtime::{Batch, ExecError, Session, SessionConfig};

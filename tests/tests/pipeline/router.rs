@@ -43,7 +43,7 @@ fn tokens_go_to_experts_of_the_best_groups() {
          bailingmoe2.expert_group_count={GROUPS},bailingmoe2.expert_group_used_count={GROUPS_USED}"
     ));
     let compiled =
-        tpc::pipeline::compile(&file, &placement(1)).unwrap_or_else(|e| panic!("{}", e[0]));
+        tpc_core::pipeline::compile(&file, &placement(1)).unwrap_or_else(|e| panic!("{}", e[0]));
     let mut graph = compiled.model.graph;
     for name in ["ffn_moe_probs_biased-0", "ffn_moe_topk-0"] {
         let (value, _) = graph

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use tpc::diag::Diagnostic;
-use tpc::gguf::GgufFile;
-use tpc::golden::Golden;
-use tpc::pipeline::{Compiled, compile};
-use tpc::placement::{Placement, parse_devices};
+use tpc_core::golden::Golden;
+use tpc_core::pipeline::{Compiled, compile};
+use tpc_core::placement::{Placement, parse_devices};
+use tpc_diag::Diagnostic;
+use tpc_gguf::GgufFile;
 use tpc_ir::{DType, Graph};
 use tpc_passes::plan::PlanRequest;
 use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, rewrite};

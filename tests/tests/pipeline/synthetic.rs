@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tpc::arch::description::{Presence, Window};
-use tpc::arch::{ARCHS, Arch};
-use tpc::gguf::GgufFile;
-use tpc::golden::distance;
-use tpc::pipeline::Compiled;
-use tpc::placement::{Placement, parse_tensor_split};
-use tpc::synth::{Model, Spec};
+use tpc_core::golden::distance;
+use tpc_core::pipeline::Compiled;
+use tpc_core::placement::{Placement, parse_tensor_split};
+use tpc_gguf::GgufFile;
 use tpc_ir::verify::verify;
 use tpc_ir::{DType, Graph, Group, Op, Sharding, Value};
+use tpc_models::description::{Presence, Window};
+use tpc_models::{ARCHS, Arch};
 use tpc_passes::lower::lower;
 use tpc_passes::plan::{Choice, Link, SplitOption, Topology, options_for};
 use tpc_passes::shard::shard;
 use tpc_runtime::reference::quant::quantise;
 use tpc_runtime::{Batch, Session, SessionConfig};
+use tpc_synth::{Model, Spec};
 
 use super::random::Rng;
 use super::support::{FileWeights, placement, round_trip};

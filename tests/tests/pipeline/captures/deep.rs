@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
-use tpc::capture::{self, Captured};
+use tpc_ggml::capture::{self, Captured};
 use tpc_passes::plan::{PlanRequest, Topology, Workload, plan};
 
 use super::{carry_out, stem, text};

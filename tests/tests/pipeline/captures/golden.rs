@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tpc::gguf::GgufFile;
-use tpc::golden::{Golden, distance};
+use tpc_core::golden::{Golden, distance};
+use tpc_gguf::GgufFile;
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Bindings, DType, Graph, Symbol, TensorType};
 use tpc_runtime::reference::{Interpreter, Options, Tensor};

@@ -16,8 +16,8 @@ mod writer;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tpc::capture::{self, Captured};
-use tpc::golden::distance;
+use tpc_core::golden::distance;
+use tpc_ggml::capture::{self, Captured};
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::verify::verify;
 use tpc_ir::{Bindings, DType, Dim, Graph, Symbol, TensorType};

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tpc::capture;
-use tpc::pipeline::Compiled;
+use tpc_core::pipeline::Compiled;
+use tpc_ggml::capture;
 use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
 use tpc_passes::plan::plan as choose;
 

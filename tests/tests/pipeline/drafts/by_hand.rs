@@ -1,12 +1,12 @@
 //! A transformer with blocks that draft, computed once more without graphs: straight from the file's tensors.
 
-use tpc::golden::distance;
+use tpc_core::golden::distance;
 use tpc_runtime::WeightSource;
 
 use super::{drafting, planned, run, tokens};
 use crate::support::FileWeights;
 use crate::synthetic::make;
-use tpc::gguf::GgufFile;
+use tpc_gguf::GgufFile;
 
 const EPSILON: f64 = 1e-5;
 const BASE: f64 = 10_000.0;

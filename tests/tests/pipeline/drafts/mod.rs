@@ -4,14 +4,15 @@ mod by_hand;
 
 use std::path::PathBuf;
 
-use tpc::arch::Drafting;
-use tpc::gguf::GgufFile;
-use tpc::golden::distance;
-use tpc::pipeline::Compiled;
-use tpc::placement::{Placement, parse_cache_type};
-use tpc::report::{PlanReport, report};
+use tpc_core::golden::distance;
+use tpc_core::pipeline::Compiled;
+use tpc_core::placement::{Placement, parse_cache_type};
+use tpc_core::report::PlanReport;
+use tpc_gguf::GgufFile;
 use tpc_ir::verify::verify;
 use tpc_ir::{Graph, Op};
+use tpc_lint::plan_report;
+use tpc_models::Drafting;
 use tpc_runtime::{Batch, Session, SessionConfig};
 use tpc_tests::{goldens, headers};
 
@@ -327,7 +328,7 @@ fn headers_with_drafts_plan_for_one_to_eight_devices() {
                     ..placement(devices)
                 };
                 let compiled = planned(&what, &file, &placement);
-                let r = report(&name, &placement, &compiled);
+                let r = plan_report(&name, &placement, &compiled);
                 assert_eq!(r.verdict, "ok", "{what}: {:?}", r.diagnostics);
                 (compiled, r)
             };

@@ -1,9 +1,9 @@
 //! Damaged captures of real graphs.
 
 use serde_json::{Value as Json, json};
-use tpc::capture;
-use tpc::pipeline::compile_capture;
-use tpc::placement::{Placement, parse_devices};
+use tpc_core::pipeline::compile_capture;
+use tpc_core::placement::{Placement, parse_devices};
+use tpc_ggml::capture;
 
 use super::{Tally, code_of, first_seed};
 use crate::random::Rng;

@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tpc::arch::description::Experts;
-use tpc::arch::{ARCHS, CACHE_TYPES, Drafting, LowerOptions, expected_tensors};
-use tpc::diag::Diagnostic;
-use tpc::gguf::{self, GgufFile, GgufWriter, Header, MetaArray, MetaValue, StrList};
-use tpc::pipeline::compile;
-use tpc::placement::{Placement, SplitMode, parse_devices};
+use tpc_core::pipeline::compile;
+use tpc_core::placement::{Placement, SplitMode, parse_devices};
+use tpc_diag::Diagnostic;
+use tpc_gguf::{self, GgufFile, GgufWriter, Header, MetaArray, MetaValue, StrList};
 use tpc_ir::DType;
 use tpc_ir::text;
 use tpc_ir::verify::verify;
+use tpc_models::description::Experts;
+use tpc_models::{ARCHS, CACHE_TYPES, Drafting, LowerOptions, expected_tensors};
 use tpc_passes::lower::lower;
 
 use crate::random::Rng;
@@ -110,7 +110,7 @@ impl Model {
                 vec![3_u32, 3, 2, 0].into(),
             ),
         ];
-        let refuses = |a: &&tpc::arch::Arch| a.name == arch && a.ffn.experts == Experts::Refused;
+        let refuses = |a: &&tpc_models::Arch| a.name == arch && a.ffn.experts == Experts::Refused;
         let experts = !ARCHS.iter().any(refuses);
         let numbers = numbers
             .iter()
@@ -465,7 +465,8 @@ fn plan(path: &Path, placement: &Placement) -> &'static str {
         Err(e) => return e.code(),
     };
     let planned = compile(&file, placement).and_then(|compiled| {
-        let _ = tpc::report::render(&tpc::report::report("x", placement, &compiled), 100, true);
+        let _ =
+            tpc_core::report::render(&tpc_lint::plan_report("x", placement, &compiled), 100, true);
         compiled.unproved().map_or(Ok(()), |d| Err(vec![d]))
     });
     code_of(planned)
@@ -502,7 +503,7 @@ fn hostile_bytes(
         // The real headers are large, and each takes its time: now and then.
         let (name, bytes) = rng.pick(real);
         if rng.one_in(4) {
-            let header = gguf::parse(bytes, bytes.len() as u64, name).expect("a real header");
+            let header = tpc_gguf::parse(bytes, bytes.len() as u64, name).expect("a real header");
             let mut model = Model::of(&header);
             mutate(&mut model, rng);
             let bytes = model.bytes().unwrap_or_default();
@@ -594,7 +595,7 @@ fn truncations(tally: &mut Tally) {
     let scratch = Scratch::new();
     let model = Model::small("qwen3moe");
     let mut bytes = Vec::new();
-    let zeros = |_: usize, t: &gguf::TensorInfo, out: &mut dyn std::io::Write| {
+    let zeros = |_: usize, t: &tpc_gguf::TensorInfo, out: &mut dyn std::io::Write| {
         std::io::copy(
             &mut std::io::Read::take(std::io::repeat(0), t.bytes),
             &mut { out },
@@ -615,7 +616,7 @@ fn truncations(tally: &mut Tally) {
         tally.run(
             || format!("the first {n} bytes"),
             || {
-                let parsed = gguf::parse(&bytes[..n], n as u64, "x").map(drop);
+                let parsed = tpc_gguf::parse(&bytes[..n], n as u64, "x").map(drop);
                 let code = plan(&path, &placement);
                 assert!(code != "ok" || whole);
                 assert!(code == "ok" || n != start, "{code}");

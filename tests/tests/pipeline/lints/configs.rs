@@ -1,7 +1,7 @@
 //! Lints of configurations, on headers of real models.
 
-use tpc::diag::Diagnostic;
-use tpc::placement::{Placement, SplitMode};
+use tpc_core::placement::{Placement, SplitMode};
+use tpc_diag::Diagnostic;
 use tpc_ir::DType;
 use tpc_passes::plan::{DeviceProfile, Link, Topology};
 

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tpc::diag::Diagnostic;
-use tpc::gguf::{Endianness, GgufFile, GgufWriter, MetaValue, StrList};
-use tpc::lint::{File, graph_of, of_file};
-use tpc::placement::{Placement, parse_devices};
-use tpc::report::report;
+use tpc_core::placement::{Placement, parse_devices};
+use tpc_diag::Diagnostic;
+use tpc_gguf::{Endianness, GgufFile, GgufWriter, MetaValue, StrList};
 use tpc_ir::DType;
+use tpc_lint::plan_report;
+use tpc_lint::{File, graph_of, of_file};
 use tpc_tests::data;
 
 use super::super::support::plan;
@@ -102,7 +102,7 @@ fn planned(drafts: u32) -> Vec<Diagnostic> {
     let (file, compiled) = plan(&path, &placement).expect("it is planned");
     drop(file);
     let _ = std::fs::remove_file(path);
-    report("x", &placement, &compiled).diagnostics
+    plan_report("x", &placement, &compiled).diagnostics
 }
 
 const LLAMA: &str = "llama-dense-q4_k_m.gguf";
@@ -241,7 +241,7 @@ fn a_defect_of_every_layer_is_told_with_its_layers() {
     for layer in 0..2 {
         parts.tensor(&format!("blk.{layer}.attn_norm.weight"), DType::F16, &[256]);
     }
-    let found = tpc::lint::merged(findings(&parts));
+    let found = tpc_lint::merged(findings(&parts));
     let norms: Vec<_> = found
         .iter()
         .filter(|f| f.diagnostic.code == "TPC0614")

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use tpc::capture::read;
-use tpc::gguf::GgufFile;
-use tpc::lint::{File, Port, graph_of, merged, of_file, of_port};
+use tpc_ggml::capture::read;
+use tpc_gguf::GgufFile;
 use tpc_ir::text;
+use tpc_lint::{File, Port, graph_of, merged, of_file, of_port};
 use tpc_tests::{captures, data, goldens, headers};
 
-fn of_model(path: &Path) -> Vec<tpc::diag::Diagnostic> {
+fn of_model(path: &Path) -> Vec<tpc_diag::Diagnostic> {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     let model = graph_of(&file);
     of_file(&File {
@@ -19,7 +19,7 @@ fn of_model(path: &Path) -> Vec<tpc::diag::Diagnostic> {
     })
 }
 
-fn of_graph(path: &Path) -> Vec<tpc::diag::Diagnostic> {
+fn of_graph(path: &Path) -> Vec<tpc_diag::Diagnostic> {
     let text = std::fs::read_to_string(path).expect("the capture can be read");
     let captured = read(&text, "port").unwrap_or_else(|e| panic!("{e}"));
     let printed = text::print(&captured.graph);

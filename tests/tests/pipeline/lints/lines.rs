@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use tpc::diag::Diagnostic;
-use tpc::gguf::GgufFile;
-use tpc::lint::{File, Line, graph_of, of_line};
-use tpc::llama::CommandLine;
-use tpc::llama::{Meaning, devices_named};
-use tpc::placement::{Placement, parse_cache_type, parse_devices, parse_overrides};
+use tpc_core::placement::{Placement, parse_cache_type, parse_devices, parse_overrides};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::CommandLine;
+use tpc_ggml::llama_cpp::{Meaning, devices_named};
+use tpc_gguf::GgufFile;
 use tpc_ir::DType;
+use tpc_lint::{File, Line, graph_of, of_line};
 use tpc_tests::{data, headers};
 
 use super::Case;

@@ -9,8 +9,8 @@ mod ports;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tpc::diag::{Diagnostic, Severity};
-use tpc::lint::{TOPICS, lints};
+use tpc_diag::{Diagnostic, Severity};
+use tpc_lint::{TOPICS, lints};
 
 /// Where a lint fires, and where, with little changed, it does not.
 pub(crate) struct Case {

@@ -1,10 +1,12 @@
 //! Lints of plans, on headers of real models.
 
-use tpc::capture::Captured;
-use tpc::diag::Diagnostic;
-use tpc::pipeline::compile_capture;
-use tpc::placement::{Placement, SplitMode, parse_devices, parse_overrides, parse_tensor_split};
-use tpc::report::report;
+use tpc_core::pipeline::compile_capture;
+use tpc_core::placement::{
+    Placement, SplitMode, parse_devices, parse_overrides, parse_tensor_split,
+};
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::Captured;
+use tpc_lint::plan_report;
 use tpc_passes::plan::{DeviceProfile, Topology};
 use tpc_passes::rewrite::{Limits, Machine, RULES, rewrite};
 use tpc_tests::headers;
@@ -25,7 +27,7 @@ pub(super) fn findings(
     let mut placement = Placement::on(parse_devices(devices).expect("devices"));
     set(&mut placement);
     let (_, compiled) = plan(&path, &placement).expect("the architecture is known");
-    report("x.gguf", &placement, &compiled).diagnostics
+    plan_report("x.gguf", &placement, &compiled).diagnostics
 }
 
 pub(super) fn override_with(text: &str) -> impl FnOnce(&mut Placement) {
@@ -119,10 +121,10 @@ fn lints_fire() {
 
 /// The findings of a capture, split among devices.
 fn of_capture(name: &str, text: &str, devices: &str) -> Vec<Diagnostic> {
-    let captured = tpc::capture::read(text, name).unwrap_or_else(|e| panic!("{e}"));
+    let captured = tpc_ggml::capture::read(text, name).unwrap_or_else(|e| panic!("{e}"));
     let placement = Placement::on(parse_devices(devices).expect("devices"));
     let compiled = compile_capture(&captured, &placement).expect("it is planned");
-    report("x", &placement, &compiled).diagnostics
+    plan_report("x", &placement, &compiled).diagnostics
 }
 
 /// The findings of a graph as text.
@@ -138,7 +140,7 @@ fn of_text(text: &str, devices: &str) -> Vec<Diagnostic> {
     };
     let placement = Placement::on(parse_devices(devices).expect("devices"));
     let compiled = compile_capture(&captured, &placement).expect("it is planned");
-    report("x", &placement, &compiled).diagnostics
+    plan_report("x", &placement, &compiled).diagnostics
 }
 
 const CUT: &str = include_str!("../../../filetests/plan/rotation-cuts-heads.tpir");
@@ -152,7 +154,7 @@ fn unproven(optimal: bool) -> Vec<Diagnostic> {
     let placement = Placement::on(parse_devices("2").expect("devices"));
     let (_, mut compiled) = plan(&path.expect("a header"), &placement).expect("it is planned");
     compiled.planned.choice.optimal = optimal;
-    report("x", &placement, &compiled).diagnostics
+    plan_report("x", &placement, &compiled).diagnostics
 }
 
 /// The findings of a plan whose rewriting had so many rounds.
@@ -171,7 +173,7 @@ fn rewritten(iterations: usize) -> Vec<Diagnostic> {
         workload: &compiled.request.workload,
     };
     compiled.rewriting = rewrite(&compiled.eager, machine, limits, RULES).report;
-    report("x", &placement, &compiled).diagnostics
+    plan_report("x", &placement, &compiled).diagnostics
 }
 
 pub(super) fn cases() -> Vec<Case> {

@@ -1,10 +1,10 @@
 //! Lints of captured graphs, on a capture of a small Llama with one thing changed, and on captures written by hand.
 
 use serde_json::{Value as Json, json};
-use tpc::capture::{Captured, read};
-use tpc::diag::Diagnostic;
-use tpc::lint::{Port, of_port};
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::{Captured, read};
 use tpc_ir::text;
+use tpc_lint::{Port, of_port};
 use tpc_tests::data;
 
 use super::Case;

@@ -9,10 +9,10 @@ mod faults;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tpc::gguf::GgufFile;
-use tpc::golden::distance;
-use tpc::pipeline::Compiled;
-use tpc::placement::{Placement, parse_overrides, parse_tensor_split};
+use tpc_core::golden::distance;
+use tpc_core::pipeline::Compiled;
+use tpc_core::placement::{Placement, parse_overrides, parse_tensor_split};
+use tpc_gguf::GgufFile;
 use tpc_ir::{DType, Graph};
 use tpc_passes::prove::prove;
 use tpc_runtime::{Batch, ExecError, Session, SessionConfig};
@@ -44,7 +44,7 @@ struct Count {
 fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
     let with = |set: &dyn Fn(&mut Placement)| {
         let mut p = placement(devices);
-        p.split_mode = tpc::placement::SplitMode::Tensor;
+        p.split_mode = tpc_core::placement::SplitMode::Tensor;
         set(&mut p);
         p
     };

@@ -1,8 +1,8 @@
 //! Wrong programs are noticed, and the first wrong value is named.
 
-use tpc::cli::numeric::{Feed, compare};
-use tpc::shrink::Shrunk;
+use tpc_core::shrink::Shrunk;
 use tpc_ir::{Graph, Op, Output};
+use tpc_numeric::{Feed, compare};
 use tpc_tests::goldens;
 
 use super::{planned, small, tensors};

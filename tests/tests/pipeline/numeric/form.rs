@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tpc::cli::numeric::{Feed, compare, shrink};
-use tpc::pipeline::Compiled;
-use tpc::shrink::Shrunk;
+use tpc_core::pipeline::Compiled;
+use tpc_core::shrink::Shrunk;
 use tpc_ir::{Class, ClassData, Graph, Op, Pending, RANK, Value};
+use tpc_numeric::{Feed, compare, shrink};
 use tpc_tests::headers;
 
 use super::{planned, small, stem, tensors};
@@ -191,8 +191,9 @@ fn an_op_that_nobody_runs_is_told() {
         r#"{"id":0,"name":"x","op":"NONE","type":"f32","ne":[8,4,1,1],"nb":[4,32,128,128],"params":[],"src":[],"view":-1,"view_offs":0,"flags":1}"#,
         r#"{"id":1,"name":"y","op":"MYSTERY","type":"f32","ne":[8,4,1,1],"nb":[4,32,128,128],"params":[],"src":[0],"view":-1,"view_offs":0,"flags":2}"#,
     ];
-    let captured = tpc::capture::read(&text.join("\n"), "odd").unwrap_or_else(|e| panic!("{e}"));
-    let compiled = tpc::pipeline::compile_capture(&captured, &tensors(2));
+    let captured =
+        tpc_ggml::capture::read(&text.join("\n"), "odd").unwrap_or_else(|e| panic!("{e}"));
+    let compiled = tpc_core::pipeline::compile_capture(&captured, &tensors(2));
     let compiled = compiled.unwrap_or_else(|d| panic!("{}", d[0]));
     let shrunk = shrink(&compiled).unwrap_or_else(|d| panic!("{d}"));
     let said = compare(&shrunk, &Feed::Captured(captured.batch)).expect_err("nobody runs it");

@@ -5,14 +5,14 @@ mod form;
 
 use std::path::Path;
 
-use tpc::capture;
-use tpc::cli::numeric::{Agreement, Feed, compare, shrink};
-use tpc::pipeline::{Compiled, compile_capture};
-use tpc::placement::{
+use tpc_core::pipeline::{Compiled, compile_capture};
+use tpc_core::placement::{
     Placement, SplitMode, parse_devices, parse_overrides, parse_spec_type, parse_tensor_split,
 };
-use tpc::shrink::Shrunk;
+use tpc_core::shrink::Shrunk;
+use tpc_ggml::capture;
 use tpc_ir::DType;
+use tpc_numeric::{Agreement, Feed, compare, shrink};
 use tpc_tests::{captures, goldens, headers};
 
 use super::support::plan;
@@ -124,9 +124,9 @@ fn placements_are_carried_over() {
         for (way, set) in ways.iter().skip(i % step).step_by(step) {
             let mut placement = tensors(4);
             set(&mut placement);
-            let file = tpc::gguf::GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
+            let file = tpc_gguf::GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
             // What a model cannot do is told by the plan.
-            if let Ok(compiled) = tpc::pipeline::compile(&file, &placement) {
+            if let Ok(compiled) = tpc_core::pipeline::compile(&file, &placement) {
                 agrees(&format!("{} {way}", stem(&path)), &compiled);
             }
         }

@@ -1,6 +1,6 @@
 //! Collectives per layer: what the algebra asks for, and no more.
 
-use tpc::placement::SplitMode;
+use tpc_core::placement::SplitMode;
 use tpc_ir::Op;
 use tpc_tests::goldens;
 

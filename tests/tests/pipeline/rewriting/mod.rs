@@ -183,7 +183,7 @@ fn witnesses_give_the_same_numbers_rewritten() {
             assert!(found.report.matches().contains_key(rule), "{rule}");
             let (want, got) = (run(&graph, &rng, tokens), run(&found.graph, &rng, tokens));
             assert_eq!(want.len(), got.len(), "{rule}");
-            let apart = tpc::golden::distance(want, got);
+            let apart = tpc_core::golden::distance(want, got);
             assert!(
                 apart.nmse <= 1e-20,
                 "{rule}, seed {seed}: NMSE {:e}\n{graph}\n{}",

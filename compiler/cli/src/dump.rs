@@ -1,0 +1,123 @@
+//! `tpc dump`.
+
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use tpc_ir::{DType, Graph};
+
+use super::args::PlacementArgs;
+use super::output::{self, Failure};
+use super::source::{Source, SourceArgs};
+use tpc_core::pipeline::Compiled;
+use tpc_core::report::{LayerRange, render_dot, render_factors, render_rewriting};
+use tpc_diag::Diagnostic;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Stage {
+    /// The model on one place, as its architecture describes it.
+    Model,
+    /// The factors of each distinct layer: the tensors that each runs through, and what forbids splitting it.
+    Factors,
+    /// The model with places and copies.
+    Placed,
+    /// The same with shardings, and every pending sum done where it arises.
+    Sharded,
+    /// The same with copies and collectives where they cost least, and how they got there.
+    Rewrite,
+    /// The programs of the host and of every device.
+    Programs,
+}
+
+impl Stage {
+    /// The graph of the stage, if it is one.
+    fn graph(self, compiled: &Compiled) -> Option<&Graph> {
+        match self {
+            Stage::Model => Some(&compiled.model.graph),
+            Stage::Placed => Some(&compiled.planned.graph),
+            Stage::Sharded => Some(&compiled.eager),
+            Stage::Rewrite => Some(&compiled.sharded),
+            Stage::Programs => Some(&compiled.programs),
+            Stage::Factors => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The text form of the IR.
+    Text,
+    /// A drawing for Graphviz, with a cluster per layer and place.
+    Dot,
+}
+
+/// `3`, or `3-5`.
+#[derive(Clone, Copy, Debug)]
+struct Layers(LayerRange);
+
+impl FromStr for Layers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Layers, String> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        match (first.trim().parse(), last.trim().parse()) {
+            (Ok(first), Ok(last)) if first <= last => Ok(Layers((first, last))),
+            _ => Err("a layer such as 3, or the first and the last such as 3-5".to_owned()),
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    placement: PlacementArgs,
+    /// Which stage.
+    #[arg(long, value_enum)]
+    stage: Stage,
+    /// Output format.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Draw these layers only, and what they read from elsewhere (with --format dot).
+    #[arg(long, value_name = "N|N-M")]
+    layers: Option<Layers>,
+}
+
+fn wrong(option: &str, message: String, help: &str) -> Failure {
+    Failure::usage(Diagnostic::error("TPC0400", option, message).help(help))
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if args.format == Format::Dot && args.stage == Stage::Factors {
+        let message = "factors are tables, not a graph".to_owned();
+        let help = "--stage model, placed, sharded, rewrite or programs; or --format text";
+        return Err(wrong("--format dot", message, help));
+    }
+    if args.format == Format::Text && args.layers.is_some() {
+        let message = "the text form is of whole graphs".to_owned();
+        return Err(wrong("--layers", message, "--format dot with it"));
+    }
+    let placement = args
+        .placement
+        .placement(DType::F16, args.source.split_mode())?;
+    let Source { compiled, .. } = args.source.compile(&placement)?;
+    let Some(graph) = args.stage.graph(&compiled) else {
+        return output::result(&render_factors(&compiled));
+    };
+    let highest = graph.insts().filter_map(|(_, data)| data.layer).max();
+    if let Some(Layers((_, last))) = args.layers
+        && highest.is_none_or(|h| last > h)
+    {
+        let message = format!("there is no layer {last}");
+        let help = match highest {
+            Some(h) => format!("layers are 0 to {h}"),
+            None => "leave it out: the graph has no layers".to_owned(),
+        };
+        return Err(wrong("--layers", message, &help));
+    }
+    output::result(&match (args.format, args.stage) {
+        (Format::Text, Stage::Rewrite) => render_rewriting(&compiled),
+        (Format::Text, _) => graph.to_string(),
+        (Format::Dot, _) => render_dot(graph, args.layers.map(|l| l.0)),
+    })
+}

@@ -1,0 +1,132 @@
+//! Where results and diagnostics go, and what they make the exit status.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use miette::{GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
+
+use tpc_diag::{Diagnostic, unusable};
+
+/// Why a subcommand ends with another status than 0.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// What to report on standard error.
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// 1: the plan or comparison found errors. 2: bad usage or unreadable input.
+    pub(super) status: u8,
+}
+
+impl Failure {
+    /// Findings of a plan or a comparison.
+    pub(super) fn found(diagnostics: Vec<Diagnostic>) -> Failure {
+        Failure {
+            diagnostics,
+            status: 1,
+        }
+    }
+
+    /// Bad usage or unreadable input.
+    pub(super) fn usage(d: impl Into<Diagnostic>) -> Failure {
+        Failure {
+            diagnostics: vec![d.into()],
+            status: 2,
+        }
+    }
+
+    /// A file that cannot be read or written.
+    pub(super) fn file(path: &Path, e: &io::Error) -> Failure {
+        let d = Diagnostic::error("TPC0402", path.display().to_string(), e.to_string());
+        Failure::usage(d.help("check the path, and that this user may use it"))
+    }
+
+    /// Status 2 when a diagnostic concerns an option or the file itself, 1 when it concerns the plan.
+    pub(super) fn of(diagnostics: Vec<Diagnostic>) -> Failure {
+        let status = if diagnostics.iter().any(|d| unusable(d.code)) {
+            2
+        } else {
+            1
+        };
+        Failure {
+            diagnostics,
+            status,
+        }
+    }
+}
+
+/// Reports a diagnostic on standard error.
+pub(super) fn diagnostic(d: &Diagnostic) {
+    let stderr = std::io::stderr();
+    let mut text = String::new();
+    let colour = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let theme = if colour {
+        GraphicalTheme::unicode()
+    } else {
+        GraphicalTheme::unicode_nocolor()
+    };
+    let rendered = GraphicalReportHandler::new_themed(theme)
+        .with_width(100)
+        .render_report(&mut text, d);
+    if rendered.is_err() {
+        text.clear();
+        let _ = NarratableReportHandler::new().render_report(&mut text, d);
+    }
+    let _ = writeln!(stderr.lock(), "{}", text.trim_end());
+}
+
+/// Prints a result on standard output. A reader that went away ends the output, not the program.
+pub(super) fn result(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::usage(
+            Diagnostic::error("TPC0402", "standard output", e.to_string())
+                .help("check where the output goes: a full disk, a closed terminal"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Prints an object as JSON on standard output.
+pub(super) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|e| {
+        let d = Diagnostic::error("TPC0402", "report", e.to_string());
+        Failure::usage(d.help("--format text says the same"))
+    })?;
+    text.push('\n');
+    result(&text)
+}
+
+/// Writes a file whole or not at all: a failure leaves what was there. What is no regular file (a pipe, a terminal) is
+/// written to as it is.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed = |e: io::Error| Failure::file(path, &e);
+    // A link keeps pointing where it does.
+    let target = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(e) => return Err(failed(e)),
+    };
+    if fs::metadata(&target).is_ok_and(|m| !m.is_file()) {
+        return fs::write(&target, bytes).map_err(failed);
+    }
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}.part", std::process::id()));
+    let part = target.with_file_name(name);
+    let mut file = File::create_new(&part).map_err(failed)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let written = written.and_then(|()| fs::rename(&part, &target));
+    written.map_err(|e| {
+        let _ = fs::remove_file(&part);
+        failed(e)
+    })
+}
+
+/// Columns of the terminal; 100 where there is none.
+pub(super) fn width() -> u16 {
+    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    columns
+        .filter(|&c: &u16| (40..=400).contains(&c))
+        .unwrap_or(100)
+}

@@ -1,0 +1,127 @@
+//! What is planned: a model file, or a captured graph.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tpc_ir::Symbol;
+
+use super::output::Failure;
+use tpc_core::pipeline::{Compiled, compile, compile_capture};
+use tpc_core::placement::{Placement, SplitMode};
+use tpc_diag::{Diagnostic, Severity};
+use tpc_ggml::capture::{self, Captured};
+use tpc_gguf::GgufFile;
+
+/// A model or a capture.
+#[derive(Debug, Args)]
+pub(super) struct SourceArgs {
+    /// A GGUF file, or any shard of one; a header without data suffices.
+    #[arg(required_unless_present = "graph", conflicts_with = "graph")]
+    model: Option<PathBuf>,
+    /// A captured ggml graph (JSON lines), instead of a model.
+    #[arg(long, value_name = "CAPTURE.jsonl")]
+    graph: Option<PathBuf>,
+}
+
+/// A verified plan, and what is known of its source beyond it.
+pub(super) struct Source {
+    pub(super) compiled: Compiled,
+    /// Notes of a capture.
+    pub(super) notes: Vec<Diagnostic>,
+    /// Per instruction of the model's graph, the line of a capture; empty for a model.
+    pub(super) lines: Vec<usize>,
+    /// What each symbol was in a capture; `None` for a model.
+    pub(super) batch: Option<Vec<(Symbol, u64)>>,
+}
+
+impl Source {
+    /// The plan, if it is proved or need not be.
+    pub(super) fn proved(mut self, need_not_be: bool) -> Result<Source, Failure> {
+        match self.compiled.unproved() {
+            None => {}
+            Some(d) if need_not_be => self.notes.push(Diagnostic {
+                severity: Severity::Warning,
+                ..d
+            }),
+            Some(d) => return Err(Failure::of(vec![d])),
+        }
+        Ok(self)
+    }
+}
+
+/// Reads a capture.
+pub(super) fn read_capture(path: &Path) -> Result<Captured, Failure> {
+    let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let name = path
+        .file_stem()
+        .map(|s| s.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    capture::read(&text, &name).map_err(|e| {
+        let d = Diagnostic::from(e);
+        Failure::usage(Diagnostic {
+            entity: path.display().to_string(),
+            ..d
+        })
+    })
+}
+
+impl SourceArgs {
+    /// A model, or else a capture.
+    pub(super) fn new(model: Option<PathBuf>, graph: Option<PathBuf>) -> SourceArgs {
+        SourceArgs { model, graph }
+    }
+
+    /// The model's file.
+    pub(super) fn model(&self) -> Option<&Path> {
+        self.model.as_deref()
+    }
+
+    /// The capture.
+    pub(super) fn graph(&self) -> Option<&Path> {
+        self.graph.as_deref()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.model
+            .clone()
+            .or_else(|| self.graph.clone())
+            .unwrap_or_default()
+    }
+
+    /// How the source is divided when nobody says: a capture, which is often that of a small test model, to show what
+    /// could be split.
+    pub(super) fn split_mode(&self) -> SplitMode {
+        match self.graph {
+            Some(_) => SplitMode::Tensor,
+            None => SplitMode::Auto,
+        }
+    }
+
+    /// The file's path, for reports.
+    pub(super) fn path(&self) -> String {
+        self.file().display().to_string()
+    }
+
+    /// The verified plan.
+    pub(super) fn compile(&self, placement: &Placement) -> Result<Source, Failure> {
+        let Some(path) = &self.graph else {
+            let file = GgufFile::open(self.file()).map_err(|e| Failure::of(vec![e.into()]))?;
+            let compiled = compile(&file, placement).map_err(Failure::of)?;
+            return Ok(Source {
+                compiled,
+                notes: Vec::new(),
+                lines: Vec::new(),
+                batch: None,
+            });
+        };
+        let captured = read_capture(path)?;
+        let compiled = compile_capture(&captured, placement).map_err(Failure::of)?;
+        Ok(Source {
+            compiled,
+            notes: captured.notes,
+            lines: captured.lines,
+            batch: Some(captured.batch),
+        })
+    }
+}

@@ -1,0 +1,40 @@
+//! `tpc synth`.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use tpc_ir::DType;
+use tpc_runtime::reference::quant;
+
+use super::output::Failure;
+use tpc_diag::Diagnostic;
+use tpc_synth::{Model, Spec};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A preset such as `llama-tiny` or `llama-70b`, or sizes such as
+    /// `llama:layers=4,embd=512,heads=8,kv_heads=2,ff=1024,type=q4_k`.
+    ///
+    /// Keys: layers drafts embd heads kv_heads head_dim ff experts experts_used vocab ctx window seed type biases tied
+    /// fused header, and any metadata key of the architecture: `llama.rope.freq_base=500000.0`. `heads`, `kv_heads` and `ff` take one number, or one per layer: 4/2/4. `type` is a GGUF type, `mixed`
+    /// (as Q4_K_M) or `mxfp4_moe`; `header=1` writes metadata and tensor infos only. A preset may be changed:
+    /// `llama-8b:layers=4`. What is not given is small.
+    #[arg(value_name = "PRESET|SPEC")]
+    spec: String,
+    /// The file to write.
+    #[arg(short, long, value_name = "OUT.gguf")]
+    output: PathBuf,
+}
+
+fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), String> {
+    quant::quantise(dtype, values, out).map_err(|e| e.to_string())
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let spec = Spec::parse(&args.spec).map_err(Failure::usage)?;
+    let model = Model::new(spec, &quantise).map_err(Failure::usage)?;
+    let path = args.output.display().to_string();
+    let file = File::create(&args.output).map_err(|e| Failure::file(&args.output, &e))?;
+    let named = |d: Diagnostic| Diagnostic { entity: path, ..d };
+    model.write(file).map_err(|d| Failure::usage(named(d)))
+}

@@ -1,0 +1,130 @@
+//! Running the program.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value as Json;
+
+pub(crate) const TPC: &str = env!("CARGO_BIN_EXE_tpc");
+
+/// A folder of this test, removed at the end.
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Scratch {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("tpc-cli-{}-{n}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// A small model with data.
+    pub(crate) fn model(&self, spec: &str) -> PathBuf {
+        let path = self.path("model.gguf");
+        let out = tpc(["synth", spec, "-o", path.to_str().unwrap()]);
+        assert_eq!(out.status, 0, "{}", out.stderr);
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ran {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(o: Output) -> Ran {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let ran = Ran {
+            status: o.status.code().expect("ended by itself"),
+            stdout: text(o.stdout),
+            stderr: text(o.stderr),
+        };
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        ran
+    }
+}
+
+/// Runs the program.
+pub(crate) fn tpc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
+    let mut command = Command::new(TPC);
+    command.args(arguments).stdin(Stdio::null());
+    command.env_remove("COLUMNS").output().unwrap().into()
+}
+
+/// `tpc plan` of a header with these options, as a line of words.
+pub(crate) fn plan(header: &str, options: &str) -> Ran {
+    let mut arguments = vec!["plan".to_owned(), path(header)];
+    arguments.extend(options.split_whitespace().map(str::to_owned));
+    tpc(arguments)
+}
+
+pub(crate) fn headers() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/headers");
+    let mut all: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path().to_str().unwrap().to_owned())
+        .filter(|p| p.ends_with(".gguf"))
+        .collect();
+    all.sort();
+    assert!(all.len() >= 10, "{all:?}");
+    all
+}
+
+/// The header whose file name begins so.
+pub(crate) fn path(name: &str) -> String {
+    let of = |p: &&String| {
+        Path::new(p)
+            .file_name()
+            .is_some_and(|f| f.to_str().unwrap().starts_with(name))
+    };
+    headers()
+        .iter()
+        .find(of)
+        .unwrap_or_else(|| panic!("no header {name}"))
+        .clone()
+}
+
+/// The program refuses with this status and code, tells a cure, and prints no result.
+#[track_caller]
+pub(crate) fn refuses(ran: &Ran, status: i32, code: &str) {
+    assert_eq!(ran.status, status, "{}", ran.stderr);
+    assert!(ran.stderr.contains(code), "{code}: {}", ran.stderr);
+    assert!(ran.stderr.contains("help: "), "no cure: {}", ran.stderr);
+    assert_eq!(ran.stdout, "");
+}
+
+pub(crate) const SMALL: &str = "qwen3-0.6b";
+
+/// A text without its line breaks.
+pub(crate) fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+pub(crate) fn json(words: &[&str]) -> Json {
+    let ran = tpc(words);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}

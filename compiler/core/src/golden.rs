@@ -1,0 +1,163 @@
+//! Golden logits: what a model answers to given tokens.
+//!
+//! Little-endian: `i32` magic 0x4C4F4731, `i32` n_tokens, `i32` n_vocab, `i32` seed, `n_tokens` × `i32` token ids,
+//! `n_tokens · n_vocab` × `f32` logits, a row per position, tokens fed as one sequence from position 0.
+
+use tpc_diag::Diagnostic;
+
+/// The magic number, `1GOL` read as bytes.
+pub const MAGIC: i32 = 0x4C4F_4731;
+
+/// A file of golden logits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Golden {
+    /// Token ids.
+    pub tokens: Vec<u32>,
+    /// Entries of the vocabulary.
+    pub n_vocab: usize,
+    /// The seed that the tokens came from; 0 when they did not.
+    pub seed: i32,
+    /// `[n_vocab]` per token.
+    pub logits: Vec<f32>,
+}
+
+/// How far logits are from golden ones.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Distance {
+    /// `Σ(a − b)² / Σa²`.
+    pub nmse: f64,
+    /// The largest `|a − b|`.
+    pub max_abs: f64,
+}
+
+impl Golden {
+    /// Reads a file's bytes; `name` is for messages.
+    ///
+    /// # Errors
+    /// TPC0404 when the bytes are no such file.
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<Golden, Diagnostic> {
+        let wrong = |what: String| {
+            Diagnostic::error("TPC0404", name, what)
+                .help("a golden-logits file, as `tpc eval --logits` writes it")
+        };
+        let word = |i: usize| -> Result<i32, Diagnostic> {
+            let b: [u8; 4] = bytes
+                .get(i * 4..i * 4 + 4)
+                .and_then(|b| b.try_into().ok())
+                .ok_or_else(|| wrong(format!("ends at byte {}, within the header", bytes.len())))?;
+            Ok(i32::from_le_bytes(b))
+        };
+        if word(0)? != MAGIC {
+            return Err(wrong(format!(
+                "begins with {:#010x}, not {MAGIC:#010x} (byte 0)",
+                word(0)?
+            )));
+        }
+        let size = |i: usize, what: &str| {
+            let n = word(i)?;
+            usize::try_from(n)
+                .ok()
+                .filter(|&n| n > 0)
+                .ok_or_else(|| wrong(format!("{what} is {n} (byte {})", i * 4)))
+        };
+        let (n_tokens, n_vocab) = (size(1, "n_tokens")?, size(2, "n_vocab")?);
+        let expected = n_tokens
+            .checked_mul(n_vocab)
+            .and_then(|n| n.checked_add(n_tokens)?.checked_add(4)?.checked_mul(4))
+            .ok_or_else(|| wrong("its sizes overflow".to_owned()))?;
+        if bytes.len() != expected {
+            return Err(wrong(format!(
+                "has {} bytes, its sizes ask for {expected}",
+                bytes.len()
+            )));
+        }
+        let tokens = (0..n_tokens)
+            .map(|i| {
+                let id = word(4 + i)?;
+                u32::try_from(id)
+                    .map_err(|_| wrong(format!("token {i} is {id} (byte {})", 16 + 4 * i)))
+            })
+            .collect::<Result<_, _>>()?;
+        let logits = bytes[16 + 4 * n_tokens..]
+            .chunks_exact(4)
+            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect();
+        Ok(Golden {
+            tokens,
+            n_vocab,
+            seed: word(3)?,
+            logits,
+        })
+    }
+
+    /// The bytes of the file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(16 + 4 * (self.tokens.len() + self.logits.len()));
+        let sizes = [self.tokens.len() as i32, self.n_vocab as i32, self.seed];
+        out.extend(MAGIC.to_le_bytes());
+        out.extend(sizes.iter().flat_map(|n| n.to_le_bytes()));
+        out.extend(self.tokens.iter().flat_map(|t| (*t as i32).to_le_bytes()));
+        out.extend(self.logits.iter().flat_map(|x| x.to_le_bytes()));
+        out
+    }
+}
+
+/// How far `got` is from `want`. Anything that is not a number makes both figures infinite.
+pub fn distance(
+    want: impl IntoIterator<Item = f64>,
+    got: impl IntoIterator<Item = f64>,
+) -> Distance {
+    let (mut num, mut den, mut max) = (0.0, 0.0, 0.0_f64);
+    for (a, b) in want.into_iter().zip(got) {
+        num += (a - b) * (a - b);
+        den += a * a;
+        max = max.max((a - b).abs());
+    }
+    let nmse = if num == 0.0 { 0.0 } else { num / den };
+    if nmse.is_finite() {
+        Distance { nmse, max_abs: max }
+    } else {
+        Distance {
+            nmse: f64::INFINITY,
+            max_abs: f64::INFINITY,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip_and_defects() {
+        let g = Golden {
+            tokens: vec![3, 1],
+            n_vocab: 3,
+            seed: 7,
+            logits: vec![0.5; 6],
+        };
+        let bytes = g.to_bytes();
+        assert_eq!(Golden::parse("x", &bytes), Ok(g));
+        for n in 0..bytes.len() {
+            assert_eq!(
+                Golden::parse("x", &bytes[..n]).expect_err("cut").code,
+                "TPC0404"
+            );
+        }
+        let mut negative = bytes.clone();
+        negative[4..8].copy_from_slice(&(-1_i32).to_le_bytes());
+        assert!(Golden::parse("x", &negative).is_err());
+    }
+
+    #[test]
+    fn nan_is_infinitely_far() {
+        assert_eq!(distance([1.0, f64::NAN], [1.0, 1.0]).nmse, f64::INFINITY);
+        assert_eq!(
+            distance([1.0, 2.0], [1.0, 2.0]),
+            Distance {
+                nmse: 0.0,
+                max_abs: 0.0
+            }
+        );
+    }
+}

@@ -1,0 +1,15 @@
+//! # tpc-core: from a model and a configuration to a plan
+//!
+//! - [`placement`]: what the user asks for, and where each layer therefore is.
+//! - [`pipeline`]: the passes in order.
+//! - [`advice`]: configurations that fit where the one asked for does not.
+//! - [`shrink`]: the same model with small sizes, to be run.
+//! - [`report`]: plans as tables, JSON and pages.
+//! - [`golden`]: files of known logits.
+
+pub mod advice;
+pub mod golden;
+pub mod pipeline;
+pub mod placement;
+pub mod report;
+pub mod shrink;

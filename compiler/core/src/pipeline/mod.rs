@@ -1,0 +1,419 @@
+//! From a model file to verified programs.
+
+mod modes;
+mod size;
+
+pub use modes::Considered;
+pub use size::{CacheSizes, ModelSize};
+
+use tpc_ir::verify::VerifyError;
+use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
+use tpc_passes::lower::lower;
+use tpc_passes::memory::{Footprint, footprints};
+use tpc_passes::plan::{Choice, PlanRequest, Planned, Workload, estimate, plan};
+use tpc_passes::prove::{Proof, Refutation, prove};
+use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewritten, rewrite};
+use tpc_passes::shard::shard;
+
+use crate::placement::{Placement, Settled, SplitMode};
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::Captured;
+use tpc_gguf::GgufFile;
+use tpc_models::{ArchError, Drafting, LowerOptions, Lowered, Summary};
+
+use modes::Way;
+
+pub use tpc_passes::plan::Estimate;
+
+/// A planned, verified model.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The model's graph and what its header says.
+    pub model: Lowered,
+    /// How it is divided.
+    pub mode: SplitMode,
+    /// The ways to divide it that were compared, the chosen one included; none where the user says which.
+    pub considered: Vec<Considered>,
+    /// Where its parts live.
+    pub settled: Settled,
+    /// What the planner was asked for.
+    pub request: PlanRequest,
+    /// Factors and choice.
+    pub planned: Planned,
+    /// The sharded graph as it was before rewriting: every pending sum done where it arises.
+    pub eager: Graph,
+    /// The sharded graph, rewritten.
+    pub sharded: Graph,
+    /// How rewriting went.
+    pub rewriting: RewriteReport,
+    /// The programs of the host and of every device.
+    pub programs: Graph,
+    /// Sizes of the KV caches.
+    pub caches: CacheSizes,
+    /// How large the model is.
+    pub size: ModelSize,
+    /// Estimated times.
+    pub estimate: Estimate,
+    /// How it was proved that the programs compute what the model's graph says, or why it was not.
+    pub proof: Result<Proof, Box<Refutation>>,
+}
+
+impl Compiled {
+    /// Why the plan is not to be used: its programs are not proved (TPC0391).
+    pub fn unproved(&self) -> Option<Diagnostic> {
+        self.proof.as_ref().err().map(|r| refuted(r))
+    }
+}
+
+/// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
+pub const MAX_CONTEXT: u64 = 1 << 32;
+
+/// Plans `file` and proves the plan.
+///
+/// # Errors
+/// Diagnostics of the model, or TPC0390 when the verifier rejects the result.
+pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<Diagnostic>> {
+    let one = |d: Diagnostic| vec![d];
+    let header = file.header();
+    let mut options = LowerOptions {
+        cache_type_k: placement.cache_type_k,
+        cache_type_v: placement.cache_type_v,
+        n_ctx: placement.ctx_size.unwrap_or(0),
+        drafting: placement.drafting,
+    };
+    if placement.ctx_size.is_none() {
+        let metadata = header.metadata();
+        let arch = metadata
+            .get_str("general.architecture")
+            .map_err(|e| one(e.into()))?
+            .unwrap_or_default();
+        let trained = metadata
+            .get_u64(&format!("{arch}.context_length"))
+            .map_err(|e| one(e.into()))?;
+        options.n_ctx = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
+    }
+    in_range(options.n_ctx, placement)?;
+    let model = tpc_models::lower(header, &options).map_err(|e| one(e.into()))?;
+    let caches = CacheSizes::new(
+        options.n_ctx,
+        model.summary.window,
+        placement.ubatch_size,
+        placement.parallel,
+    );
+    compile_graph(model, caches, ModelSize::of_file(file), placement)
+}
+
+/// The context that a captured graph is planned for when nobody says.
+pub const CAPTURE_CONTEXT: u64 = 4096;
+
+/// What stands for the architecture of a captured graph.
+const CAPTURE: &str = "capture";
+
+/// Plans a captured graph and proves the plan.
+///
+/// # Errors
+/// TPC0400 for sizes out of range, TPC0163 when tokens are to be drafted, or TPC0390 when the verifier rejects the result.
+pub fn compile_capture(
+    captured: &Captured,
+    placement: &Placement,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    let n_ctx = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
+    in_range(n_ctx, placement)?;
+    if placement.drafting != Drafting::None {
+        let reason = "it is planned as it was captured".to_owned();
+        let arch = CAPTURE;
+        return Err(vec![ArchError::NoDrafts { arch, reason }.into()]);
+    }
+    let graph = captured.graph.clone();
+    let size = ModelSize::of_graph(&graph);
+    let summary = Summary {
+        arch: CAPTURE,
+        name: graph.name.clone(),
+        n_layer: u64::from(captured.n_layer),
+        n_draft: 0,
+        drafts_aside: None,
+        n_embd: 0,
+        n_vocab: 0,
+        n_ctx_train: n_ctx,
+        window: None,
+        unused: Vec::new(),
+        aside: Vec::new(),
+    };
+    let caches = CacheSizes::new(n_ctx, None, placement.ubatch_size, placement.parallel);
+    compile_graph(Lowered { graph, summary }, caches, size, placement)
+}
+
+fn in_range(n_ctx: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
+    for (option, n) in [
+        ("--ctx-size", n_ctx),
+        ("--ubatch-size", placement.ubatch_size),
+        ("--parallel", placement.parallel),
+    ] {
+        if n == 0 || n > MAX_CONTEXT {
+            let message = format!("{n} is out of range");
+            let d = Diagnostic::error("TPC0400", option, message);
+            return Err(vec![d.help(format!("from 1 to {MAX_CONTEXT}"))]);
+        }
+    }
+    Ok(())
+}
+
+/// Plans a model's graph and proves the plan.
+fn compile_graph(
+    model: Lowered,
+    caches: CacheSizes,
+    size: ModelSize,
+    placement: &Placement,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    verified("model", &model.graph)?;
+    let workload = Workload::new(
+        caches.n_ctx,
+        caches.n_ctx_swa,
+        placement.ubatch_size,
+        placement.parallel,
+    );
+    let (ways, mut considered) = modes::ranked(&model, &workload, caches, placement)?;
+    let batch = memory_batch(&workload, caches);
+    // Only the programs tell whether what is computed fits as well: then the next best way is taken.
+    let mut best: Option<(Way, Divided)> = None;
+    for mut way in ways {
+        if best.is_some() && !considered[way.number].fits {
+            break;
+        }
+        let mut divided = divide(&model.graph, &way.request)?;
+        let mut room = fits(&divided.programs, &way.request, &batch);
+        let plain = way.request.clone();
+        for price in Workload::SCARCE_MEMORY {
+            if room || !way.mode.splits_tensors() || !way.request.has_room(&model.graph, &batch) {
+                break;
+            }
+            way.request.memory_price = price;
+            divided = divide(&model.graph, &way.request)?;
+            room = fits(&divided.programs, &way.request, &batch);
+        }
+        let may_shift = !room && placement.tensor_split.is_none() && way.mode.splits_tensors();
+        if may_shift && let Some((request, other)) = shifted(&model.graph, plain, &batch)? {
+            (way.request, divided, room) = (request, other, true);
+        }
+        if let Some(c) = considered.get_mut(way.number) {
+            c.fits = room;
+        }
+        if room || best.is_none() {
+            best = Some((way, divided));
+        }
+        if room {
+            break;
+        }
+    }
+    let (way, divided) = best.expect("invariant: there is a way for every mode");
+    if let Some(c) = considered.get_mut(way.number) {
+        c.chosen = true;
+    }
+    let Way {
+        mode,
+        settled,
+        request,
+        ..
+    } = way;
+    let Divided {
+        planned,
+        eager,
+        sharded,
+        rewriting,
+        programs,
+    } = divided;
+    let estimate = estimate(&planned, &sharded, &request);
+    let proof = prove(&model.graph, &programs);
+    Ok(Compiled {
+        model,
+        mode,
+        considered,
+        settled,
+        request,
+        planned,
+        eager,
+        sharded,
+        rewriting,
+        programs,
+        caches,
+        size,
+        estimate,
+        proof,
+    })
+}
+
+/// How often shares are shifted towards devices with room.
+const SHIFTS: usize = 5;
+
+/// A plan with other shares that fits, where the devices have the memory together.
+fn shifted(
+    graph: &Graph,
+    mut request: PlanRequest,
+    batch: &Bindings,
+) -> Result<Option<(PlanRequest, Divided)>, Vec<Diagnostic>> {
+    let mut divided = divide(graph, &request)?;
+    for _ in 0..SHIFTS {
+        if !request.has_room(graph, batch) {
+            break;
+        }
+        let prints = footprints(&divided.programs, batch);
+        let needed = |d: usize| {
+            let print = prints.get(&Place::Device(tpc_ir::Device::new(d)));
+            print.map_or(0, Footprint::total)
+        };
+        let needed: Vec<u64> = (0..request.devices.len()).map(needed).collect();
+        if !request.shift_shares(&needed) {
+            break;
+        }
+        divided = divide(graph, &request)?;
+        if fits(&divided.programs, &request, batch) {
+            return Ok(Some((request, divided)));
+        }
+    }
+    Ok(None)
+}
+
+/// A graph divided among devices, and proved.
+struct Divided {
+    planned: Planned,
+    eager: Graph,
+    sharded: Graph,
+    rewriting: RewriteReport,
+    programs: Graph,
+}
+
+/// A fault of tpc's own.
+fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
+    let d = Diagnostic::error("TPC0390", &graph.name, e.to_string());
+    vec![d.help("this is a fault of tpc; please report it")]
+}
+
+/// Programs that do not compute what the model says.
+fn refuted(r: &Refutation) -> Diagnostic {
+    let mut message = r.to_string();
+    if let Some(found) = &r.found {
+        message += &format!("\n  the device has  {found}");
+    }
+    if let Some(expected) = &r.expected {
+        message += &format!("\n  the model says  {expected}");
+    }
+    let entity = if r.value.is_empty() {
+        "programs".to_owned()
+    } else {
+        r.value.clone()
+    };
+    let d = Diagnostic::error("TPC0391", entity, message);
+    d.help(
+        "`tpc verify --numeric` tells whether the programs are wrong or the proof lacks a rule: it runs a small model that \
+         is divided alike; either is a fault of tpc: please report it with the command and the model's header",
+    )
+}
+
+/// A plan with its sharded graph, before and after rewriting.
+fn sharded(
+    graph: &Graph,
+    request: &PlanRequest,
+) -> Result<(Planned, Graph, Rewritten), Vec<Diagnostic>> {
+    let planned = plan(graph, request);
+    verified("placed", &planned.graph)?;
+    let Planned {
+        graph,
+        factors,
+        analysis,
+        choice,
+        ..
+    } = &planned;
+    let eager = shard(graph, factors, analysis, choice).map_err(|e| internal(graph, &e))?;
+    let machine = Machine {
+        topology: &request.topology,
+        workload: &request.workload,
+    };
+    let rewritten = rewrite(&eager, machine, Limits::default(), RULES);
+    Ok((planned, eager, rewritten))
+}
+
+fn divide(graph: &Graph, request: &PlanRequest) -> Result<Divided, Vec<Diagnostic>> {
+    let (planned, eager, rewritten) = sharded(graph, request)?;
+    let Rewritten {
+        graph: sharded,
+        report: rewriting,
+    } = rewritten;
+    verified("sharded", &sharded)?;
+    let programs = lower(&sharded).map_err(|e| internal(graph, &e))?;
+    verified("programs", &programs)?;
+    Ok(Divided {
+        planned,
+        eager,
+        sharded,
+        rewriting,
+        programs,
+    })
+}
+
+/// Whether every device has the memory for its program, as far as the topology says what it has.
+fn fits(programs: &Graph, request: &PlanRequest, batch: &Bindings) -> bool {
+    let capacity = |i: usize| request.topology.device(i).memory;
+    let devices = (0..request.devices.len()).map(capacity);
+    if devices
+        .chain([request.topology.host.memory])
+        .all(|c| c.is_none())
+    {
+        return true;
+    }
+    let prints = footprints(programs, batch);
+    prints.iter().all(|(place, print)| match place {
+        Place::Device(d) => capacity(d.index()).is_none_or(|c| print.total() as f64 <= c),
+        Place::Host => (request.topology.host.memory).is_none_or(|c| print.total() as f64 <= c),
+        Place::Group(_) => true,
+    })
+}
+
+/// The largest batch of a prompt, with a full cache.
+fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
+    workload
+        .prefill
+        .with(Symbol::NKv, caches.n_ctx)
+        .with(Symbol::NKvSwa, caches.n_ctx_swa)
+}
+
+fn verified(stage: &str, graph: &Graph) -> Result<(), Vec<Diagnostic>> {
+    let report = |errors: Vec<VerifyError>| {
+        errors
+            .into_iter()
+            .map(|e| {
+                Diagnostic::error(
+                    "TPC0390",
+                    format!("{stage} graph"),
+                    format!("{}: {e}", e.code()),
+                )
+                .help("this is a fault of tpc; please report it")
+            })
+            .collect()
+    };
+    tpc_ir::verify::verify(graph).map(|_| ()).map_err(report)
+}
+
+impl Compiled {
+    /// The batch that decodes one token.
+    pub fn decode_batch(&self) -> Bindings {
+        self.request.workload.decode
+    }
+
+    /// The largest batch of a prompt, with a full cache: what memory is sized for.
+    pub fn memory_batch(&self) -> Bindings {
+        memory_batch(&self.request.workload, self.caches)
+    }
+
+    /// The choice of splits.
+    pub fn choice(&self) -> &Choice {
+        &self.planned.choice
+    }
+
+    /// Number of weights in the sharded graph.
+    pub fn weights(&self) -> impl Iterator<Item = (Option<u32>, tpc_ir::Value)> + '_ {
+        self.sharded
+            .insts()
+            .filter(|(_, i)| matches!(i.op, Op::Weight(_)))
+            .map(|(_, i)| (i.layer, i.results[0]))
+    }
+}

@@ -1,0 +1,205 @@
+//! Ways to divide a model among devices: on one, by layers, by tensors, or by layers among groups that divide tensors.
+//!
+//! `auto` plans each and takes the one whose busiest moment costs least by the planner's own measure: the time of a
+//! decoded token, prompts weighted in, and the price of memory.
+
+use tpc_ir::{Bindings, Graph, Op, Place};
+use tpc_passes::plan::{Estimate, PlanRequest, Workload, estimate};
+
+use super::{CacheSizes, memory_batch, sharded};
+use crate::placement::{Placement, Settled, SplitMode, settle};
+use tpc_diag::Diagnostic;
+use tpc_models::Lowered;
+
+/// A way to divide the model, and what to ask the planner for.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    /// Its position among those that were compared.
+    pub(super) number: usize,
+    pub(super) mode: SplitMode,
+    pub(super) settled: Settled,
+    pub(super) request: PlanRequest,
+}
+
+/// A way that was compared with others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Considered {
+    /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
+    pub name: String,
+    /// Its mode.
+    pub mode: SplitMode,
+    /// What it would take.
+    pub estimate: Estimate,
+    /// Bytes of weights, caches and states on the fullest device.
+    pub fullest: u64,
+    /// Whether these fit, as far as the topology says what there is.
+    pub fits: bool,
+    /// What was compared: microseconds per decoded token, prompts and memory weighted in.
+    pub cost: f64,
+    /// Whether this is the one.
+    pub chosen: bool,
+}
+
+/// The stages of a mode, and its name.
+fn ways(placement: &Placement) -> Vec<(SplitMode, String, Vec<Vec<usize>>)> {
+    let n = placement.devices.len();
+    let none = || (SplitMode::None, "none".to_owned(), vec![vec![0]]);
+    let layer = || {
+        let stages = (0..n).map(|d| vec![d]).collect();
+        (SplitMode::Layer, "layer".to_owned(), stages)
+    };
+    let tensor = || {
+        let all = vec![(0..n).collect()];
+        (SplitMode::Tensor, "tensor".to_owned(), all)
+    };
+    match placement.split_mode {
+        _ if n == 1 => vec![none()],
+        SplitMode::None => vec![none()],
+        SplitMode::Layer => vec![layer()],
+        SplitMode::Tensor => vec![tensor()],
+        SplitMode::Hybrid => hybrids(n),
+        SplitMode::Auto => {
+            let mut out = vec![tensor(), layer(), none()];
+            out.extend(hybrids(n));
+            out
+        }
+    }
+}
+
+/// Groups of equal size, in sequence.
+fn hybrids(n: usize) -> Vec<(SplitMode, String, Vec<Vec<usize>>)> {
+    (2..n)
+        .filter(|size| n.is_multiple_of(*size))
+        .map(|size| {
+            let stages = (0..n / size).map(|g| (g * size..(g + 1) * size).collect());
+            let name = format!("layer of {} × tensor of {size}", n / size);
+            (SplitMode::Hybrid, name, stages.collect())
+        })
+        .collect()
+}
+
+/// The ways to divide a model that the mode admits, the cheapest that fits first; and how they compare, if there are
+/// several. Whether a way fits is judged by weights, caches and states alone.
+///
+/// # Errors
+/// When a pattern cannot be matched, or a plan contradicts itself.
+pub(super) fn ranked(
+    model: &Lowered,
+    workload: &Workload,
+    caches: CacheSizes,
+    placement: &Placement,
+) -> Result<(Vec<Way>, Vec<Considered>), Vec<Diagnostic>> {
+    let batch = memory_batch(workload, caches);
+    let mut found: Vec<(Way, f64)> = Vec::new();
+    let mut considered: Vec<Considered> = Vec::new();
+    let all = ways(placement);
+    let several = all.len() > 1;
+    for (mode, name, stages) in all {
+        let mut way = way(model, *workload, placement, mode, stages, &batch)?;
+        way.number = considered.len();
+        if !several {
+            return Ok((vec![way], considered));
+        }
+        let (planned, _, rewritten) = sharded(&model.graph, &way.request)?;
+        let graph = rewritten.graph;
+        let estimate = estimate(&planned, &graph, &way.request);
+        let stored = stored(&graph, placement.devices.len(), &batch);
+        let capacity = |d: usize| placement.topology.device(d).memory;
+        let over: f64 = (0..stored.len())
+            .filter_map(|d| Some((stored[d] as f64 - capacity(d)?).max(0.0)))
+            .sum();
+        let fits = over <= 0.0;
+        let memory = (0..stored.len())
+            .map(|d| stored[d] as f64 / placement.topology.device(d).bandwidth * 1e6)
+            .fold(0.0, f64::max);
+        let cost = estimate.decode_us
+            + Workload::PROMPT_WEIGHT / workload.ubatch() * estimate.prefill_us
+            + Workload::MEMORY_PRICE * memory;
+        considered.push(Considered {
+            name,
+            mode,
+            estimate,
+            fullest: stored.iter().copied().max().unwrap_or(0),
+            fits,
+            cost,
+            chosen: false,
+        });
+        // What does not fit is worse than anything that does, by how much it is over.
+        found.push((way, if fits { cost } else { 1e15 * (1.0 + over) }));
+    }
+    // Costs that differ from the least by rounding alone are equal to it, and the first stays first.
+    let least = found.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
+    let rank = |cost: f64| {
+        if cost <= least * (1.0 + 1e-9) {
+            least
+        } else {
+            cost
+        }
+    };
+    found.sort_by(|(_, a), (_, b)| rank(*a).total_cmp(&rank(*b)));
+    Ok((found.into_iter().map(|(w, _)| w).collect(), considered))
+}
+
+fn way(
+    model: &Lowered,
+    workload: Workload,
+    placement: &Placement,
+    mode: SplitMode,
+    stages: Vec<Vec<usize>>,
+    batch: &Bindings,
+) -> Result<Way, Vec<Diagnostic>> {
+    let names = placement.devices.iter().map(|d| d.name.clone()).collect();
+    let mut request = PlanRequest::new(placement.topology.clone(), workload, names);
+    request.tensor_split.clone_from(&placement.tensor_split);
+    if mode == SplitMode::None {
+        request.tensor_split = None;
+    }
+    // Stages hold what their devices' shares allow; of memory, where the topology knows it.
+    let memory: Option<Vec<f64>> = (0..placement.devices.len())
+        .map(|d| placement.topology.device(d).memory)
+        .collect();
+    let room = request.tensor_split.clone().or(memory);
+    let room = room.unwrap_or_else(|| vec![1.0; placement.devices.len()]);
+    let shares: Vec<f64> = stages
+        .iter()
+        .map(|stage| stage.iter().map(|&d| room[d]).sum())
+        .collect();
+    let n_layer = model.summary.n_block();
+    let settled =
+        settle(&model.graph, n_layer, placement, stages, &shares, batch).map_err(|d| vec![d])?;
+    request.homes = settled.homes.clone();
+    if request.tensor_split.is_none() {
+        request.limit_shares(&model.graph, batch);
+    }
+    Ok(Way {
+        number: 0,
+        mode,
+        settled,
+        request,
+    })
+}
+
+/// Bytes of weights, caches and states on each device of a sharded graph.
+fn stored(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
+    let mut out = vec![0_u64; devices];
+    for (_, i) in graph.insts() {
+        if !matches!(i.op, Op::Weight(_) | Op::State(_)) {
+            continue;
+        }
+        let v = graph.value(i.results[0]);
+        let mut add = |d: usize, bytes: Option<u64>| {
+            out[d] = out[d].saturating_add(bytes.unwrap_or(u64::MAX));
+        };
+        match v.place {
+            Place::Host => {}
+            Place::Device(d) => add(d.index(), v.ty.bytes(batch)),
+            Place::Group(g) => {
+                for (rank, d) in graph.group(g).devices.iter().enumerate() {
+                    let local = v.sharding.local_type(&v.ty, &graph.classes, rank);
+                    add(d.index(), local.and_then(|t| t.bytes(batch)));
+                }
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,193 @@
+//! What the user asks for: devices, shares, where tensors live, cache types, batch sizes.
+
+mod devices;
+mod homes;
+mod overrides;
+mod stages;
+
+pub use devices::{DeviceKind, DeviceSpec, MAX_DEVICES, parse_devices, parse_tensor_split};
+pub use homes::{Settled, settle};
+pub use overrides::{Override, Target, parse_overrides};
+pub use stages::{Unit, by_layers};
+
+use tpc_ir::DType;
+use tpc_passes::plan::Topology;
+
+use tpc_diag::Diagnostic;
+use tpc_models::{CACHE_TYPES, Drafting};
+
+/// How a model is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitMode {
+    /// The planner decides.
+    Auto,
+    /// Everything on the first device.
+    None,
+    /// Whole layers on each device, one device after another.
+    Layer,
+    /// Tensors are split.
+    Tensor,
+    /// Whole layers on each of several groups of devices, which split their tensors; one of the ways of
+    /// [`SplitMode::Auto`].
+    Hybrid,
+}
+
+impl SplitMode {
+    /// Whether devices share tensors.
+    pub const fn splits_tensors(self) -> bool {
+        matches!(self, SplitMode::Tensor | SplitMode::Hybrid)
+    }
+
+    /// The option's word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SplitMode::Auto => "auto",
+            SplitMode::None => "none",
+            SplitMode::Layer => "layer",
+            SplitMode::Tensor => "tensor",
+            SplitMode::Hybrid => "hybrid",
+        }
+    }
+}
+
+/// Everything that a plan is asked for.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// The devices.
+    pub devices: Vec<DeviceSpec>,
+    /// The machine.
+    pub topology: Topology,
+    /// How the model is divided.
+    pub split_mode: SplitMode,
+    /// The devices' shares; `None` for shares by bandwidth.
+    pub tensor_split: Option<Vec<f64>>,
+    /// Tensors with a place of their own; the first that matches counts.
+    pub overrides: Vec<Override>,
+    /// The experts of this many layers, from the first on, stay on the host.
+    pub n_cpu_moe: u64,
+    /// The KV caches stay on the host.
+    pub kv_on_host: bool,
+    /// The last layers, the output counted as one, that run on the devices; `None` for all.
+    pub n_gpu_layers: Option<u64>,
+    /// Element type of the K cache.
+    pub cache_type_k: DType,
+    /// Element type of the V cache.
+    pub cache_type_v: DType,
+    /// Cells of the KV cache; `None` for the model's context.
+    pub ctx_size: Option<u64>,
+    /// Largest batch of tokens.
+    pub ubatch_size: u64,
+    /// Sequences at once.
+    pub parallel: u64,
+    /// What guesses tokens ahead.
+    pub drafting: Drafting,
+}
+
+impl Placement {
+    /// The largest batch where nobody says.
+    pub const UBATCH: u64 = 512;
+
+    /// The plain placement on these devices: default topology, f16 caches, the model's context, batches of 512.
+    pub fn on(devices: Vec<DeviceSpec>) -> Placement {
+        Placement {
+            devices,
+            topology: Topology::default(),
+            split_mode: SplitMode::Tensor,
+            tensor_split: None,
+            overrides: Vec::new(),
+            n_cpu_moe: 0,
+            kv_on_host: false,
+            n_gpu_layers: None,
+            cache_type_k: DType::F16,
+            cache_type_v: DType::F16,
+            ctx_size: None,
+            ubatch_size: Placement::UBATCH,
+            parallel: 1,
+            drafting: Drafting::None,
+        }
+    }
+}
+
+/// Reads the layers that run on the devices: a number, or `all`, `auto` and negative numbers for all of them, as
+/// llama.cpp has it. Whether they fit is the plan's to say.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for anything else.
+pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("all") || text.eq_ignore_ascii_case("auto") {
+        return Ok(None);
+    }
+    let number = text.parse::<i64>().map_err(|_| {
+        Diagnostic::error(
+            "TPC0400",
+            "--n-gpu-layers",
+            format!("`{text}` is not a number of layers"),
+        )
+        .help("a number such as 20, or `all`")
+    })?;
+    Ok(u64::try_from(number).ok())
+}
+
+/// Reads what guesses tokens ahead, by llama.cpp's names. What needs no part of the model's file is not planned.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for anything else.
+pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
+    match text {
+        "none" => Ok(Drafting::None),
+        "draft-mtp" => Ok(Drafting::Mtp),
+        _ => {
+            let message = format!("`{text}` is not a way to draft that is planned");
+            let d = Diagnostic::error("TPC0400", "--spec-type", message);
+            Err(d.help("draft-mtp, or none"))
+        }
+    }
+}
+
+/// Reads a cache type.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for a type that caches cannot have.
+pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
+    DType::from_name(text)
+        .filter(|t| CACHE_TYPES.contains(t))
+        .ok_or_else(|| {
+            let known: Vec<&str> = CACHE_TYPES.iter().map(|t| t.name()).collect();
+            Diagnostic::error("TPC0400", option, format!("`{text}` is not a cache type"))
+                .help(known.join(", "))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_to_draft() {
+        assert_eq!(parse_spec_type("none"), Ok(Drafting::None));
+        assert_eq!(parse_spec_type("draft-mtp"), Ok(Drafting::Mtp));
+        for bad in ["", "mtp", "draft-eagle3", "DRAFT-MTP"] {
+            let found = parse_spec_type(bad).expect_err(bad);
+            assert_eq!(found.help.as_deref(), Some("draft-mtp, or none"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn layers_on_the_devices() {
+        for (text, expected) in [("0", Some(0)), ("99", Some(99)), ("+3", Some(3))] {
+            assert_eq!(parse_gpu_layers(text), Ok(expected), "{text}");
+        }
+        for all in ["all", "ALL", "auto", "-1", "-2", "-999"] {
+            assert_eq!(parse_gpu_layers(all), Ok(None), "{all}");
+        }
+        for bad in ["", "x", "1.5", "1e3", "--", "99999999999999999999"] {
+            let found = parse_gpu_layers(bad).expect_err(bad);
+            assert_eq!(
+                (found.code, found.help.is_some()),
+                ("TPC0400", true),
+                "{bad}"
+            );
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `--override-tensor`: which tensors live where.
+
+use fancy_regex::Regex;
+
+use super::{DeviceKind, DeviceSpec};
+use tpc_diag::Diagnostic;
+
+/// Where matching tensors live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// On the host.
+    Host,
+    /// On one device, whole, by position.
+    Device(usize),
+    /// Whole on every device.
+    Mirrored,
+}
+
+/// One `REGEX=PLACE`.
+#[derive(Clone, Debug)]
+pub struct Override {
+    /// The pattern as given.
+    pub pattern: String,
+    regex: Regex,
+    /// Where matching tensors live.
+    pub target: Target,
+}
+
+impl Override {
+    /// Whether the pattern is found anywhere in `name`.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0410 when the pattern needs too many steps to tell.
+    pub fn matches(&self, name: &str) -> Result<bool, Diagnostic> {
+        self.regex.is_match(name).map_err(|e| {
+            let message = format!("`{}` on `{name}`: {e}", self.pattern);
+            Diagnostic::error("TPC0410", "--override-tensor", message)
+                .help("a pattern without nested repetitions")
+        })
+    }
+}
+
+/// Reads `REGEX=PLACE,…`, as often as given. A comma inside a regex is no separator unless a `=` follows before the
+/// next one.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0410 for what is no such list.
+pub fn parse_overrides(
+    given: &[String],
+    devices: &[DeviceSpec],
+) -> Result<Vec<Override>, Diagnostic> {
+    let wrong = |message: String| Diagnostic::error("TPC0410", "--override-tensor", message);
+    let mut out = Vec::new();
+    for text in given {
+        let mut parts: Vec<String> = Vec::new();
+        let mut open = String::new();
+        for part in text.split(',') {
+            if !open.is_empty() {
+                open.push(',');
+            }
+            open.push_str(part);
+            if part.contains('=') {
+                parts.push(std::mem::take(&mut open));
+            }
+        }
+        if !open.is_empty() || parts.is_empty() {
+            let rest = if open.is_empty() { text } else { &open };
+            return Err(wrong(format!("`{rest}` has no `=`")).help(
+                "REGEX=PLACE, where PLACE is host, CPU, mirrored or a device: `-ot '\\.ffn_.*_exps\\.=CPU'`",
+            ));
+        }
+        for part in parts {
+            let Some((pattern, place)) = part.rsplit_once('=') else {
+                continue;
+            };
+            let target = target(place, devices).ok_or_else(|| {
+                let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
+                wrong(format!("`{place}` is no place")).help(format!(
+                    "host, CPU, mirrored or a device: {}",
+                    names.join(", ")
+                ))
+            })?;
+            if pattern.is_empty() {
+                return Err(wrong(format!("`{part}` has no regex"))
+                    .help(format!("`.*={place}` places every tensor")));
+            }
+            let regex = Regex::new(pattern).map_err(|e| {
+                wrong(format!("`{pattern}` is no regular expression: {e}"))
+                    .help("a regex such as `blk\\.(1|2)\\.ffn_.*`")
+            })?;
+            out.push(Override {
+                pattern: pattern.to_owned(),
+                regex,
+                target,
+            });
+        }
+    }
+    Ok(out)
+}
+
+/// A place by name: a device by its own name, by position (`dev1`), or as llama.cpp calls it (`CUDA1`).
+fn target(place: &str, devices: &[DeviceSpec]) -> Option<Target> {
+    let lower = place.trim().to_ascii_lowercase();
+    if let "host" | "cpu" = lower.as_str() {
+        return Some(Target::Host);
+    }
+    if lower == "mirrored" {
+        return Some(Target::Mirrored);
+    }
+    let named = devices
+        .iter()
+        .position(|d| d.name.eq_ignore_ascii_case(&lower));
+    let cuda = || {
+        let n = lower.strip_prefix("cuda")?.trim_start_matches(':');
+        let n: u32 = n.parse().ok()?;
+        let physical = devices.iter().position(|d| d.kind == DeviceKind::Cuda(n));
+        // Devices of no kind are whatever the user has.
+        let logical = || {
+            let nth = devices.get(n as usize)?;
+            (nth.kind == DeviceKind::Generic).then_some(n as usize)
+        };
+        physical.or_else(logical)
+    };
+    let position = || {
+        let n: usize = lower.strip_prefix("dev")?.parse().ok()?;
+        (n < devices.len()).then_some(n)
+    };
+    named.or_else(cuda).or_else(position).map(Target::Device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse_devices;
+    use super::*;
+
+    fn parse(texts: &[&str]) -> Result<Vec<(String, Target)>, Diagnostic> {
+        let devices = parse_devices("cuda:0,cuda:3").expect("a list of devices");
+        let texts: Vec<String> = texts.iter().map(|&t| t.to_owned()).collect();
+        let found = parse_overrides(&texts, &devices)?;
+        Ok(found.into_iter().map(|o| (o.pattern, o.target)).collect())
+    }
+
+    #[test]
+    fn lists_of_overrides() {
+        let found = parse(&[
+            "a=CPU,b{1,2}=cuda:3#1",
+            "c=CUDA3",
+            "d=mirrored,e=dev0,f=x=host",
+        ]);
+        let expected = [
+            ("a", Target::Host),
+            ("b{1,2}", Target::Device(1)),
+            ("c", Target::Device(1)),
+            ("d", Target::Mirrored),
+            ("e", Target::Device(0)),
+            ("f=x", Target::Host),
+        ];
+        let expected = expected.map(|(p, t)| (p.to_owned(), t));
+        assert_eq!(found, Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn what_is_no_override() {
+        for bad in [
+            "",
+            "a",
+            "a=b=nowhere",
+            "(=CPU",
+            "a=CPU,b",
+            "a=cuda:1",
+            "a=dev2",
+            "=CPU",
+            "a=",
+            "a=CPUs",
+            "a=devO",
+            &format!("{}a{}=CPU", "(".repeat(5000), ")".repeat(5000)),
+            "(((a{1000}){1000}){1000}){1000}=CPU",
+        ] {
+            let found = parse(&[bad]).expect_err(bad);
+            assert_eq!(found.code, "TPC0410", "{bad}");
+            assert!(found.help.is_some(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn devices_of_no_kind_have_any_name() {
+        let devices = parse_devices("2").expect("a count");
+        let place = |text: &str| {
+            let found = parse_overrides(&[text.to_owned()], &devices);
+            found.map(|o| o[0].target).map_err(|d| d.code)
+        };
+        assert_eq!(place("a=CUDA1"), Ok(Target::Device(1)));
+        assert_eq!(place("a=Dev0"), Ok(Target::Device(0)));
+        assert_eq!(place("a=CUDA2"), Err("TPC0410"));
+    }
+
+    #[test]
+    fn patterns_that_take_forever_are_refused() {
+        let devices = parse_devices("2").expect("a count");
+        let given = [r"^(.|..|...|....)*\1#=host".to_owned()];
+        let found = parse_overrides(&given, &devices).expect("an override");
+        let refused = found[0]
+            .matches("blk.1.ffn_up_exps.weight")
+            .expect_err("too many steps");
+        assert_eq!((refused.code, refused.help.is_some()), ("TPC0410", true));
+        // Without backreferences and lookaround it takes no longer than any other.
+        let given = ["(.+)+(.+)+(.+)+#=host".to_owned()];
+        let found = parse_overrides(&given, &devices).expect("an override");
+        assert_eq!(found[0].matches("blk.1.ffn_up_exps.weight"), Ok(false));
+    }
+
+    #[test]
+    fn patterns_are_found_anywhere_and_may_look_ahead() {
+        let devices = parse_devices("2").expect("a count");
+        let given = [r"blk\.(?!0\.)\d+\.ffn=host".to_owned()];
+        let found = parse_overrides(&given, &devices).expect("an override");
+        assert_eq!(found[0].matches("blk.1.ffn_up.weight"), Ok(true));
+        assert_eq!(found[0].matches("blk.0.ffn_up.weight"), Ok(false));
+    }
+}

@@ -1,0 +1,169 @@
+//! The plan as one HTML page that loads nothing: style, script and data are in the file.
+//!
+//! The data are what the other formats print, with tensors and steps of alike layers told once. The script draws them.
+//! Names come from files that anybody may have written: they reach the page as JSON whose `<`, `>` and `&` are
+//! escaped, and the script sets them as text, never as markup.
+
+mod data;
+mod names;
+mod runs;
+mod steps;
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::{PlanReport, render};
+use crate::pipeline::Compiled;
+use crate::placement::Placement;
+use tpc_diag::Diagnostic;
+
+const TEMPLATE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+/// In the order in which they run, in one scope.
+const SCRIPTS: [&str; 8] = [
+    include_str!("page/dom.js"),
+    include_str!("page/model.js"),
+    include_str!("page/split.js"),
+    include_str!("page/summary.js"),
+    include_str!("page/layers.js"),
+    include_str!("page/tensors.js"),
+    include_str!("page/timeline.js"),
+    include_str!("page/page.js"),
+];
+
+/// Columns of the text that a browser without scripts shows.
+const TEXT_WIDTH: u16 = 110;
+
+/// The page of a plan.
+///
+/// # Errors
+/// When the data cannot be serialised.
+pub fn page(
+    report: &PlanReport,
+    placement: &Placement,
+    compiled: &Compiled,
+) -> Result<String, serde_json::Error> {
+    let text = render(report, TEXT_WIDTH, false);
+    let data = data::PageData::new(report, placement, compiled)?;
+    filled(&report.model.name, &text, &data)
+}
+
+/// What there is to say where there is no plan.
+#[derive(Serialize)]
+struct Refusal<'a> {
+    path: &'a str,
+    refused: &'a [Diagnostic],
+}
+
+/// The page of a model that could not be planned.
+///
+/// # Errors
+/// When the data cannot be serialised.
+pub fn refusal_page(path: &str, diagnostics: &[Diagnostic]) -> Result<String, serde_json::Error> {
+    let mut text = format!("{path}: no plan\n");
+    for d in diagnostics {
+        let _ = write!(text, "\n{}: {d}\n", d.code);
+        if let Some(help) = &d.help {
+            let _ = writeln!(text, "help: {help}");
+        }
+    }
+    let refused = diagnostics;
+    filled(path, &text, &Refusal { path, refused })
+}
+
+fn filled(title: &str, text: &str, data: &impl Serialize) -> Result<String, serde_json::Error> {
+    let data = in_script(&serde_json::to_string(data)?);
+    let mut out = String::with_capacity(TEMPLATE.len() + STYLE.len() + data.len());
+    let mut rest = TEMPLATE;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (slot, after) = after.split_once("}}").unwrap_or((after, ""));
+        out.push_str(before);
+        match slot {
+            "title" => out.push_str(&as_text(title)),
+            "text" => out.push_str(&as_text(text)),
+            "style" => out.push_str(STYLE),
+            "data" => out.push_str(&data),
+            _ => SCRIPTS.iter().for_each(|s| out.push_str(s)),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The number of an item in a table of distinct ones, which it joins if it is new.
+fn number_of<T: PartialEq>(table: &mut Vec<T>, item: T) -> usize {
+    let known = table.iter().position(|known| *known == item);
+    known.unwrap_or_else(|| {
+        table.push(item);
+        table.len() - 1
+    })
+}
+
+/// Text as HTML shows it.
+fn as_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\0' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// JSON that no browser takes for the end of the script, a comment, or markup.
+fn in_script(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_has_every_slot_once_and_no_other() {
+        let slots: Vec<&str> = TEMPLATE
+            .split("{{")
+            .skip(1)
+            .filter_map(|s| s.split_once("}}").map(|(slot, _)| slot))
+            .collect();
+        assert_eq!(slots, ["title", "style", "text", "data", "script"]);
+    }
+
+    #[test]
+    fn the_parts_of_the_page_do_not_end_their_element() {
+        assert!(!STYLE.contains("</"), "the style ends early");
+        for s in SCRIPTS {
+            assert!(!s.contains("</") && !s.contains("<!--"), "{s}");
+            assert!(!s.contains("innerHTML") && !s.contains("insertAdjacentHTML"));
+        }
+    }
+
+    #[test]
+    fn hostile_text_is_only_text() {
+        let evil = "</script><!--\"'&\u{2028}";
+        let json = in_script(&serde_json::to_string(evil).expect("a string"));
+        assert!(!json.contains(['<', '>', '&', '\u{2028}']), "{json}");
+        let back: String = serde_json::from_str(&json).expect("still JSON");
+        assert_eq!(back, evil);
+        assert_eq!(
+            as_text("<a b=\"&\">\0"),
+            "&lt;a b=&quot;&amp;&quot;&gt;\u{fffd}"
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! Layers that look alike, told once.
+
+use super::{PlanReport, TensorReport};
+
+/// A tensor's name without the layer's number: `blk.3.attn_q.weight` → `attn_q.weight`.
+pub fn suffix(name: &str) -> String {
+    let Some(rest) = name.strip_prefix("blk.") else {
+        // Caches: `cache_k_l3`.
+        return match name.rsplit_once("_l") {
+            Some((head, n)) if !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()) => {
+                head.to_owned()
+            }
+            _ => name.to_owned(),
+        };
+    };
+    rest.split_once('.')
+        .map_or_else(|| rest.to_owned(), |(_, s)| s.to_owned())
+}
+
+/// A tensor of a kind of layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorRow {
+    /// Name without the layer.
+    pub name: String,
+    /// Element type.
+    pub dtype: &'static str,
+    /// Shape, `4096×1024`.
+    pub shape: String,
+    /// `axis 1`, `mirrored`.
+    pub split: String,
+    /// Indices per device along the split axis.
+    pub lens: Vec<u64>,
+}
+
+/// Layers whose tensors have the same names, types, shapes and splits.
+#[derive(Clone, Debug)]
+pub struct LayerKind {
+    /// Which layers; empty for tensors outside layers.
+    pub layers: Vec<u32>,
+    /// Their tensors.
+    pub rows: Vec<TensorRow>,
+}
+
+/// Shape without trailing 1s.
+pub(super) fn shape(ne: &[u64]) -> String {
+    let rank = ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
+    ne[..rank]
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("×")
+}
+
+/// `axis 1`, `mirrored`; of a tensor that is on one place alone, the place.
+pub(super) fn split(t: &TensorReport) -> String {
+    match t.sharding.axis {
+        Some(axis) => format!("axis {axis}"),
+        None if t.devices.len() > 1 => "mirrored".to_owned(),
+        None => t.place.clone(),
+    }
+}
+
+fn row(t: &TensorReport) -> TensorRow {
+    TensorRow {
+        name: suffix(&t.name),
+        dtype: t.dtype,
+        shape: shape(&t.ne),
+        split: split(t),
+        lens: t.sharding.ranges.lens(),
+    }
+}
+
+/// What belongs to each layer, in order of first appearance.
+pub(super) fn by_layer<T>(
+    all: impl Iterator<Item = (Option<u32>, T)>,
+) -> Vec<(Option<u32>, Vec<T>)> {
+    let mut out: Vec<(Option<u32>, Vec<T>)> = Vec::new();
+    for (layer, item) in all {
+        match out.iter_mut().find(|(l, _)| *l == layer) {
+            Some((_, items)) => items.push(item),
+            None => out.push((layer, vec![item])),
+        }
+    }
+    out
+}
+
+/// The kinds of layers, in order of first appearance.
+pub fn layer_kinds(report: &PlanReport) -> Vec<LayerKind> {
+    let mut out: Vec<LayerKind> = Vec::new();
+    for (layer, mut rows) in by_layer(report.tensors.iter().map(|t| (t.layer, row(t)))) {
+        rows.sort_by(|a, b| a.name.cmp(&b.name));
+        match out
+            .iter_mut()
+            .find(|k| k.rows == rows && k.layers.is_empty() == layer.is_none())
+        {
+            Some(k) => k.layers.extend(layer),
+            None => out.push(LayerKind {
+                layers: layer.into_iter().collect(),
+                rows,
+            }),
+        }
+    }
+    out
+}

@@ -1,0 +1,221 @@
+//! What factors are and what forbids splitting them, in words.
+
+use std::fmt::Write;
+
+use tpc_ir::factor::Var;
+use tpc_ir::op::Slot;
+use tpc_ir::{Dim, Graph, Inst, Op, RANK, Value};
+use tpc_passes::factors::{Factors, Term, Through};
+use tpc_passes::plan::{Cost, FactorFacts, Forbidden, Granules, Refusal};
+
+use super::table::{bytes, span};
+
+/// The name of a weight or state; of another value its own, or its number where it has none.
+pub fn name(graph: &Graph, v: Value) -> String {
+    match graph.def_op(v) {
+        Op::Weight(w) => w.tensor.clone(),
+        Op::State(s) => s.name.clone(),
+        _ if graph.value(v).name.is_empty() => v.to_string(),
+        _ => graph.value(v).name.clone(),
+    }
+}
+
+/// `[64, 6*n_tokens]`: trailing sizes of 1 are left out.
+pub fn sizes(dims: &[Dim; RANK]) -> String {
+    let rank = dims.iter().rposition(|d| !d.is_one()).map_or(1, |i| i + 1);
+    let sizes: Vec<String> = dims[..rank].iter().map(ToString::to_string).collect();
+    format!("[{}]", sizes.join(", "))
+}
+
+/// `axis 1 (major of 3 factors, segment 2 of 3)`.
+pub fn place(t: &Through) -> String {
+    let mut out = format!("axis {}", t.axis);
+    let mut more = Vec::new();
+    match (t.position, t.factors) {
+        (_, 0 | 1) => {}
+        (0, n) => more.push(format!("major of {n} factors")),
+        (p, n) if p + 1 == n => more.push(format!("minor of {n} factors")),
+        (p, n) => more.push(format!("factor {} of {n}", p + 1)),
+    }
+    if let Some(s) = t.segment {
+        more.push(format!("segment {} of {}", s + 1, t.segments));
+    }
+    if !more.is_empty() {
+        let _ = write!(out, " ({})", more.join(", "));
+    }
+    out
+}
+
+/// The factors of an axis, `8(f3)·128(f7) + 8(f3)·64(f9)` with a summand per segment; empty for an axis of one index.
+pub fn axis(factors: &Factors, segments: &[Term], axis: usize) -> String {
+    let factor = |l: &Var| {
+        let size = factors.space.size(*l);
+        match size.as_const() {
+            Some(n) => format!("{n}(f{})", l.index()),
+            None => format!("[{size}](f{})", l.index()),
+        }
+    };
+    let product = |t: &Term| {
+        t.axes[axis]
+            .iter()
+            .map(factor)
+            .collect::<Vec<_>>()
+            .join("·")
+    };
+    let mut all: Vec<String> = segments.iter().map(product).collect();
+    if all.iter().all(|p| *p == all[0]) {
+        all.truncate(1);
+    }
+    all.join(" + ")
+}
+
+/// Where ranges may end.
+pub fn granule(g: &Granules) -> String {
+    match (g.hard, g.soft) {
+        (Some(1), _) => "ranges may end anywhere".to_owned(),
+        (Some(n), false) => format!("ranges end at multiples of {n}"),
+        (Some(n), true) => {
+            format!("ranges end at multiples of {n}, or inside blocks that devices share")
+        }
+        (None, true) => "ranges end inside blocks that devices share".to_owned(),
+        (None, false) => "quantisation blocks leave no place for a range to end".to_owned(),
+    }
+}
+
+/// The name of an op; of one without a rule that of where it comes from.
+pub fn op_name(op: &Op) -> &str {
+    match op {
+        Op::Opaque(o) => &o.name,
+        op => op.name(),
+    }
+}
+
+/// An instruction as people know it: `` `rope` of Qcur-0 (layer 0) ``.
+pub fn inst(graph: &Graph, i: Inst) -> String {
+    let data = graph.inst(i);
+    let op = op_name(&data.op);
+    let of = data
+        .results
+        .first()
+        .map_or_else(String::new, |&v| name(graph, v));
+    let layer = data
+        .layer
+        .map_or_else(String::new, |l| format!(" (layer {l})"));
+    format!("`{op}` of {of}{layer}")
+}
+
+/// What forbids splitting a factor.
+pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &Forbidden) -> String {
+    match &f.reason {
+        Refusal::Whole(i) => {
+            let mut out = inst(graph, *i);
+            let data = graph.inst(*i);
+            if let Some(cut) = &f.cut {
+                let _ = write!(out, " cuts it: {cut}");
+            } else if matches!(data.op, Op::Opaque(_)) {
+                out.push_str(" has no sharding rule: what it reads and makes stays whole");
+            } else {
+                let at = |(slot, axis): &(Slot, usize)| match slot {
+                    Slot::Operand(o) => {
+                        format!("axis {axis} of {}", name(graph, data.operands[*o]))
+                    }
+                    Slot::Result(_) => format!("axis {axis} of its result"),
+                };
+                let all: Vec<String> = f.at.iter().map(at).collect();
+                let _ = write!(out, " needs {} whole", all.join(" and "));
+            }
+            match f.others {
+                0 => {}
+                1 => out.push_str("; another op needs it whole too"),
+                n => {
+                    let _ = write!(out, "; {n} other ops need it whole too");
+                }
+            }
+            out
+        }
+        Refusal::Kept(v) => format!(
+            "an override wants {} whole on every device",
+            name(graph, *v)
+        ),
+        Refusal::Twice(v) => format!(
+            "it occurs twice in {}, which only one range could cut",
+            name(graph, *v)
+        ),
+        Refusal::Indexed(i) => {
+            format!(
+                "{} looks up by an index that counts along more than this factor",
+                inst(graph, *i)
+            )
+        }
+        Refusal::Symbolic => "its size is known only at run time".to_owned(),
+        Refusal::NotStored => "no weight or state has it".to_owned(),
+        Refusal::Granule(g) => {
+            format!(
+                "quantisation blocks make units of {g} of its {} indices: too few to share",
+                facts.size
+            )
+        }
+    }
+}
+
+/// Layers, `None` standing for what comes before the first and after the last.
+pub fn layers(all: &[Option<u32>]) -> String {
+    let inside: Vec<u32> = all.iter().copied().flatten().collect();
+    let outside = inside.len() < all.len();
+    match (inside.as_slice(), outside) {
+        ([], _) => "outside layers".to_owned(),
+        ([one], false) => format!("in layer {one}"),
+        (many, false) => format!("in layers {}", span(many)),
+        (many, true) => format!("in layers {} and outside", span(many)),
+    }
+}
+
+/// Bytes per device: each of a few, or the least and the most.
+fn per_device(all: &[f64]) -> String {
+    let each: Vec<String> = all.iter().map(|&b| bytes(b as u64)).collect();
+    if each.len() > 1 && each.iter().all(|b| *b == each[0]) {
+        return format!("{} × {}", each.len(), each[0]);
+    }
+    if each.len() <= 4 {
+        return each.join(" · ");
+    }
+    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = all.iter().copied().fold(0.0, f64::max);
+    format!("{} to {}", bytes(least as u64), bytes(most as u64))
+}
+
+/// `12.1 µs per token, 340.0 µs per prompt batch, 2 × 12.0 MiB; price 14.2`.
+pub fn cost(c: &Cost) -> String {
+    format!(
+        "{:.1} µs per token, {:.1} µs per prompt batch, {} of weights and states; price {:.2}",
+        c.decode_us,
+        c.prefill_us,
+        per_device(&c.bytes),
+        c.price_us
+    )
+}
+
+/// `text` in lines of at most `width` columns; all but the first are indented by `indent`.
+pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let own = line.len() - line.trim_start().len();
+        let mut column = own;
+        out.push_str(&line[..own]);
+        for (i, word) in line.trim_start().split(' ').enumerate() {
+            let len = word.chars().count();
+            if i > 0 && column + 1 + len > width {
+                out.push('\n');
+                out.push_str(&" ".repeat(own.max(indent)));
+                column = own.max(indent);
+            } else if i > 0 {
+                out.push(' ');
+                column += 1;
+            }
+            out.push_str(word);
+            column += len;
+        }
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,140 @@
+//! Graphs again with small sizes.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::op::Weight;
+use tpc_ir::{AxisTree, ClassData, ClassRef, DType, Graph, Op, RANK, Sharding, TensorType, Value};
+
+use super::joint::{Joint, TreeLeaf};
+use super::sizes::SmallSizes;
+use tpc_ggml::resize::{Sizes, resized};
+
+/// The sizes of one of the two graphs: its values, and which of the joint graph they are.
+struct Own<'a> {
+    sizes: &'a SmallSizes<'a>,
+    joint: &'a dyn Fn(Value) -> Value,
+}
+
+impl Sizes for Own<'_> {
+    fn dims(&self, v: Value) -> [tpc_ir::Dim; RANK] {
+        self.sizes.dims((self.joint)(v))
+    }
+
+    fn start(&self, v: Value, axis: usize, start: &tpc_ir::Dim, len: &tpc_ir::Dim) -> tpc_ir::Dim {
+        self.sizes.start((self.joint)(v), axis, start, len)
+    }
+}
+
+/// Types of weights that are replaced.
+pub(super) type OtherTypes = BTreeMap<DType, DType>;
+
+/// `from` with small sizes; shardings are mirrored, classes as they were.
+fn plain(from: &Graph, own: &Own<'_>, types: &OtherTypes) -> Graph {
+    let mut out = Graph::new(from.name.clone());
+    out.devices.clone_from(&from.devices);
+    out.groups.clone_from(&from.groups);
+    for (_, data) in from.insts() {
+        let ty = |v: Value| {
+            let old = from.value(v).ty.dtype;
+            let new = match data.op {
+                Op::Weight(Weight { .. }) => types.get(&old).copied().unwrap_or(old),
+                _ => old,
+            };
+            TensorType {
+                dtype: new,
+                dims: own.dims(v),
+            }
+        };
+        let op = resized(from, data, own);
+        let places: Vec<_> = data.results.iter().map(|&v| from.value(v).place).collect();
+        let made = out.push_at(
+            op,
+            data.operands.clone(),
+            data.results.iter().map(|&v| ty(v)).collect(),
+            &places,
+            data.layer,
+        );
+        let made = out.inst(made).results.clone();
+        for (&old, new) in data.results.iter().zip(made) {
+            out.value_mut(new).name.clone_from(&from.value(old).name);
+        }
+    }
+    out.outputs.clone_from(&from.outputs);
+    out
+}
+
+/// The model with small sizes.
+pub(super) fn model(from: &Graph, sizes: &SmallSizes<'_>, types: &OtherTypes) -> Graph {
+    let joint = |v| v;
+    let own = Own {
+        sizes,
+        joint: &joint,
+    };
+    plain(from, &own, types)
+}
+
+/// The sharded graph with small sizes and the same splits.
+pub(super) fn sharded(
+    from: &Graph,
+    joint: &Joint,
+    sizes: &SmallSizes<'_>,
+    types: &OtherTypes,
+) -> Graph {
+    let at = |v: Value| joint.sharded[v.index()];
+    let own = Own { sizes, joint: &at };
+    let mut out = plain(from, &own, types);
+    out.classes = (0..from.classes.len())
+        .map(|i| {
+            let class = tpc_ir::Class::new(i);
+            let (size, ranges) = sizes.class(class, from);
+            ClassData {
+                name: from.class(class).name.clone(),
+                size,
+                ranges,
+            }
+        })
+        .collect();
+    for (v, data) in from.values() {
+        let axes = std::array::from_fn(|axis| {
+            let old = data.sharding.axes[axis].as_deref()?;
+            let mut leaves = joint.trees[v.index()][axis].iter();
+            Some(Box::new(tree(old, &mut leaves, sizes, &out.classes)))
+        });
+        out.value_mut(v).sharding = Sharding {
+            axes,
+            pending: data.sharding.pending,
+            cover: data.sharding.cover,
+        };
+    }
+    out
+}
+
+/// A tree with small leaves. The part that a reference to a class leaves out is what remains of the class.
+fn tree(
+    old: &AxisTree,
+    leaves: &mut std::slice::Iter<'_, TreeLeaf>,
+    sizes: &SmallSizes<'_>,
+    classes: &[ClassData],
+) -> AxisTree {
+    match old {
+        AxisTree::Leaf { size, split } => {
+            let new = leaves.next().and_then(|l| sizes.size(l.var));
+            let size = new.unwrap_or_else(|| size.clone());
+            let split = split.map(|c| ClassRef {
+                div: size.as_const().map_or(c.div, |n| {
+                    classes[c.class.index()].size.checked_div(n).unwrap_or(1)
+                }),
+                ..c
+            });
+            AxisTree::Leaf { size, split }
+        }
+        AxisTree::Product(k) => {
+            let parts = k.iter().map(|t| tree(t, leaves, sizes, classes));
+            AxisTree::Product(parts.collect())
+        }
+        AxisTree::Sum(k) => {
+            let parts = k.iter().map(|t| tree(t, leaves, sizes, classes));
+            AxisTree::Sum(parts.collect())
+        }
+    }
+}

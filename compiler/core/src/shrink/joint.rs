@@ -1,0 +1,202 @@
+//! The model and the sharded graph as one, so that a factor of one is a factor of the other.
+
+use std::collections::HashMap;
+
+use tpc_ir::factor::{Cut, Space, Var};
+use tpc_ir::{AxisTree, ClassRef, Graph, Inst, Op, Output, RANK, Value};
+use tpc_passes::factors::Factors;
+
+use tpc_ggml::resize::axis;
+
+/// A leaf of a sharding's tree: the factor that it is, and the class that splits it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TreeLeaf {
+    pub(super) var: Var,
+    pub(super) class: Option<ClassRef>,
+}
+
+/// Both graphs with their factors. They share weights, states and inputs.
+pub(super) struct Joint {
+    /// The instructions of the model, with their numbers, and then those of the sharded graph but for its leaves.
+    pub(super) graph: Graph,
+    pub(super) factors: Factors,
+    /// Per value of the sharded graph, that of the joint one.
+    pub(super) sharded: Vec<Value>,
+    /// Per value of the sharded graph and axis, the leaves of its sharding's tree in order.
+    pub(super) trees: Vec<[Vec<TreeLeaf>; RANK]>,
+    /// Instructions whose factors are not told by their rules.
+    pub(super) untold: Vec<Inst>,
+    /// Factors that are told by what indices count, and are not what that is.
+    pub(super) alone: Vec<Var>,
+    /// Factors of which indices count a product of others, with that product.
+    pub(super) counted: Vec<(Var, Var)>,
+}
+
+impl Joint {
+    pub(super) fn new(model: &Graph, sharded: &Graph) -> Joint {
+        let mut graph = model.clone();
+        let mut leaves: HashMap<String, Value> = HashMap::new();
+        for (_, data) in model.insts().filter(|(_, d)| named(&d.op)) {
+            leaves.insert(format!("{:?}", data.op), data.results[0]);
+        }
+        let mut map: Vec<Value> = Vec::with_capacity(sharded.values().len());
+        let mut passed: Vec<(Value, Value)> = Vec::new();
+        for (_, data) in sharded.insts() {
+            let known = named(&data.op).then(|| leaves.get(&format!("{:?}", data.op)));
+            if let Some(&v) = known.flatten() {
+                map.push(v);
+                continue;
+            }
+            let operands: Vec<Value> = data.operands.iter().map(|v| map[v.index()]).collect();
+            let types = data.results.iter().map(|&v| sharded.value(v).ty.clone());
+            let place = sharded.value(data.results[0]).place;
+            let made = graph.push(
+                data.op.clone(),
+                operands.clone(),
+                types.collect(),
+                place,
+                data.layer,
+            );
+            let results = graph.inst(made).results.clone();
+            // What moves keeps its sizes over all devices.
+            if data.op.is_transfer() {
+                passed.extend(operands.into_iter().zip(results.iter().copied()));
+            }
+            map.extend(results);
+        }
+        let at = |v: Value| map[v.index()];
+        graph
+            .outputs
+            .extend(sharded.outputs.iter().map(|o| match o {
+                Output::Named(name, v) => Output::Named(name.clone(), at(*v)),
+                Output::State { state, value } => Output::State {
+                    state: at(*state),
+                    value: at(*value),
+                },
+            }));
+        let mut factors = Factors::infer(&graph);
+        let mut alone: Vec<Var> = Vec::new();
+        let mut untold: Vec<Inst> = factors.opaque.iter().map(|(inst, _)| *inst).collect();
+        for (a, b) in passed {
+            for axis in 0..RANK {
+                let (x, y) = (factors.axes[a.index()][axis], factors.axes[b.index()][axis]);
+                if factors.space.unify(&[x], &[y]).is_err() {
+                    untold.push(graph.value(b).def.0);
+                }
+            }
+        }
+        let mut counted = Vec::new();
+        for (a, b) in indexed(&graph, &factors) {
+            let space = &mut factors.space;
+            let (x, y) = (space.factors(&[a]), space.factors(&[b]));
+            let same = space.size(a) == space.size(b);
+            match (x.as_slice(), y.as_slice()) {
+                _ if !same => alone.extend([a, b]),
+                _ if x == y => {}
+                ([one], [_, _, ..]) if space.segments(*one).is_none() => counted.push((*one, b)),
+                ([_, _, ..], [one]) if space.segments(*one).is_none() => counted.push((*one, a)),
+                _ => {
+                    if space.unify(&[a], &[b]).is_err() {
+                        alone.extend([a, b]);
+                    }
+                }
+            }
+        }
+        let mut trees = Vec::with_capacity(map.len());
+        for (v, data) in sharded.values() {
+            let mut found: [Vec<TreeLeaf>; RANK] = Default::default();
+            for (axis, tree) in data.sharding.axes.iter().enumerate() {
+                let Some(tree) = tree else { continue };
+                let var = factors.axes[at(v).index()][axis];
+                if import(&mut factors.space, var, tree, &mut found[axis]).is_err() {
+                    untold.push(graph.value(at(v)).def.0);
+                }
+            }
+            trees.push(found);
+        }
+        factors.space.compress();
+        for (whole, _) in &mut counted {
+            *whole = factors.space.find(*whole);
+        }
+        Joint {
+            graph,
+            factors,
+            sharded: map,
+            trees,
+            untold,
+            alone,
+            counted,
+        }
+    }
+}
+
+/// Axes along which an index selects, each with the axis that the index counts along: that of what was ordered, or of
+/// which the largest were chosen.
+fn indexed(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
+    let var = |v: Value, axis: usize| factors.axes[v.index()][axis];
+    let mut counts: HashMap<Value, Var> = HashMap::new();
+    let mut out = Vec::new();
+    for (_, data) in graph.insts() {
+        let o = &data.operands;
+        let along = match &data.op {
+            Op::TopK(_) | Op::ArgSort(_) => {
+                counts.insert(data.results[0], var(o[0], 0));
+                continue;
+            }
+            Op::GetRows(_) => Some((o[1], var(o[0], 1))),
+            Op::SetRows(s) => Some((o[2], var(o[0], axis(s.axis)))),
+            Op::MulMatId(_) => Some((o[2], var(o[0], 2))),
+            Op::AddId(_) => Some((o[2], var(o[1], 1))),
+            _ => None,
+        };
+        if let Some((index, axis)) = along
+            && let Some(&counted) = counts.get(&index)
+        {
+            out.push((axis, counted));
+        }
+        // What an integer is made of, it counts.
+        let known = o.iter().find_map(|v| counts.get(v)).copied();
+        if let Some(counted) = known {
+            let integers = data
+                .results
+                .iter()
+                .filter(|v| graph.value(**v).ty.dtype.is_integer());
+            counts.extend(integers.map(|&v| (v, counted)));
+        }
+    }
+    out
+}
+
+/// Whether a leaf of one graph is told by its name in the other.
+fn named(op: &Op) -> bool {
+    op.is_leaf() && !op.is_constant()
+}
+
+/// Makes a sharding's tree one with the factors of its axis.
+fn import(
+    space: &mut Space,
+    axis: Var,
+    tree: &AxisTree,
+    leaves: &mut Vec<TreeLeaf>,
+) -> Result<(), Cut> {
+    let var = vars(space, tree, leaves);
+    space.unify(&[axis], &[var])
+}
+
+fn vars(space: &mut Space, tree: &AxisTree, leaves: &mut Vec<TreeLeaf>) -> Var {
+    match tree {
+        AxisTree::Leaf { size, split } => {
+            let var = space.leaf(size.clone());
+            leaves.push(TreeLeaf { var, class: *split });
+            var
+        }
+        AxisTree::Product(k) => {
+            let parts = k.iter().map(|t| vars(space, t, leaves)).collect();
+            space.product(parts)
+        }
+        AxisTree::Sum(k) => {
+            let parts = k.iter().map(|t| vars(space, t, leaves)).collect();
+            space.sum(parts)
+        }
+    }
+}

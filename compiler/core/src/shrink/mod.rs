@@ -1,0 +1,223 @@
+//! A planned model made small: few layers and small sizes, divided as the large one is.
+//!
+//! What is planned for a model of any size is carried over, not planned again: the splits of a small model that was
+//! planned by itself would be others, as other things are worth splitting there. So the sharded graph is what shrinks,
+//! together with the model's, in four steps:
+//!
+//! 1. `layers` leaves out layers that others of their kind (`kinds`) stand for;
+//! 2. `joint` infers the factors of both graphs at once, so that they have one size in both;
+//! 3. `sizes` chooses small sizes by what is asked of them (`demands`), so that what divides what still does (`units`),
+//!    and carries the devices' ranges over;
+//! 4. `build` writes both graphs again with these sizes, and lowers the sharded one to programs as any other.
+//!
+//! `form` then compares the small programs with the large ones, instruction by instruction: where they have other ops,
+//! places or operands, what the small ones show does not count for the large ones.
+
+mod build;
+mod demands;
+mod form;
+mod joint;
+mod kinds;
+mod layers;
+mod sizes;
+mod units;
+
+pub use form::Departure;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tpc_ir::verify::verify;
+use tpc_ir::{DType, Graph, Op, RANK, Window};
+use tpc_passes::lower::lower;
+
+use crate::pipeline::Compiled;
+use build::OtherTypes;
+use joint::Joint;
+use sizes::SmallSizes;
+use tpc_diag::Diagnostic;
+
+/// The code of a model that cannot be made small.
+pub const CANNOT_SHRINK: &str = "TPC0392";
+/// The code of small programs of another form.
+pub(crate) const OTHER_FORM: &str = "TPC0393";
+
+/// The most elements that the weights of a small model may have on all devices together.
+const MOST_ELEMENTS: u64 = 1 << 29;
+
+/// The longest window of a small model, in tokens.
+const WINDOW: u64 = 3;
+
+/// An axis that became smaller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resized {
+    /// A tensor that has it.
+    pub tensor: String,
+    /// Which axis.
+    pub axis: usize,
+    /// Its size in the model.
+    pub from: u64,
+    /// Its size in the small model.
+    pub to: u64,
+    /// What each device holds of it in the small model; empty where it is whole.
+    pub parts: Vec<u64>,
+}
+
+/// A model made small, and its programs.
+#[derive(Clone, Debug)]
+pub struct Shrunk {
+    /// The small model's graph.
+    pub model: Graph,
+    /// The same, divided.
+    pub sharded: Graph,
+    /// The programs of its devices.
+    pub programs: Graph,
+    /// What layers with a window attend to.
+    pub window: Option<Window>,
+    /// The layers that it has, each with those that it stands for, itself included.
+    pub layers: Vec<(u32, Vec<u32>)>,
+    /// The sizes that changed, of each kind of tensor once.
+    pub sizes: Vec<Resized>,
+    /// Types of weights that were replaced.
+    pub types: BTreeMap<DType, DType>,
+    /// Where the programs have another form than the large ones.
+    pub departure: Option<Departure>,
+}
+
+impl Shrunk {
+    /// What is to be told of how the small model stands for the large one.
+    pub fn notes(&self) -> Vec<Diagnostic> {
+        let departure = self.departure.as_ref().map(|d| {
+            let layer = d.layer.map_or_else(
+                || "outside of layers".to_owned(),
+                |l| format!("in layer {l}"),
+            );
+            let message = format!(
+                "the small programs have another form {layer}: `{}` where those of the model have `{}`",
+                d.small, d.large
+            );
+            Diagnostic::warning(OTHER_FORM, &self.programs.name, message)
+                .help("the proof is about the model's own programs; please report the command and the model's header")
+        });
+        departure.into_iter().collect()
+    }
+}
+
+fn refused(entity: impl Into<String>, why: impl std::fmt::Display) -> Diagnostic {
+    let message = format!("cannot be made small: {why}");
+    Diagnostic::error(CANNOT_SHRINK, entity, message)
+        .help("`tpc verify` without --numeric proves the plan at its own size")
+}
+
+/// Makes a planned model small. `writable` says which types of weights can be written.
+///
+/// # Errors
+/// TPC0392 where no small sizes fit its ops.
+pub fn shrink(compiled: &Compiled, writable: &dyn Fn(DType) -> bool) -> Result<Shrunk, Diagnostic> {
+    let layers = layers::choose([&compiled.model.graph, &compiled.sharded]);
+    let large = layers::keep(&compiled.model.graph, &layers);
+    let large_sharded = layers::keep(&compiled.sharded, &layers);
+    let joint = Joint::new(&large, &large_sharded);
+    let sizes = SmallSizes::choose(&joint, &large_sharded).map_err(|unfit| {
+        let data = joint.graph.inst(unfit.inst);
+        let name = &joint.graph.value(data.results[0]).name;
+        refused(name, format!("`{}` has {}", data.op.name(), unfit.why))
+    })?;
+    let types = other_types(&large, writable).map_err(|t| {
+        refused(
+            &large.name,
+            format!("no type with the blocks of {t} can be written"),
+        )
+    })?;
+    let model = build::model(&large, &sizes, &types);
+    let sharded = build::sharded(&large_sharded, &joint, &sizes, &types);
+    for graph in [&model, &sharded] {
+        verify(graph).map_err(|e| refused(&graph.name, format!("{}: {}", e[0].code(), e[0])))?;
+    }
+    let programs = lower(&sharded).map_err(|e| refused(&sharded.name, e))?;
+    verify(&programs).map_err(|e| refused(&programs.name, format!("{}: {}", e[0].code(), e[0])))?;
+    let elements = elements(&programs);
+    if elements > MOST_ELEMENTS {
+        let why = format!("what keeps its form has {elements} elements on all devices");
+        return Err(refused(&model.name, why));
+    }
+    let kept: Vec<u32> = layers.kept.iter().map(|(l, _)| *l).collect();
+    let window = compiled.model.summary.window.map(|w| match w {
+        Window::Sliding(n) => Window::Sliding(n.min(WINDOW)),
+        Window::Chunks(n) => Window::Chunks(n.min(WINDOW)),
+    });
+    Ok(Shrunk {
+        departure: form::departure(&compiled.programs, &programs, &kept),
+        sizes: changes(&large_sharded, &sharded),
+        model,
+        sharded,
+        programs,
+        window,
+        layers: layers.kept,
+        types,
+    })
+}
+
+/// Types with the same blocks that can be written, for those that cannot; the first type for which there is none.
+fn other_types(graph: &Graph, writable: &dyn Fn(DType) -> bool) -> Result<OtherTypes, DType> {
+    let mut out = OtherTypes::new();
+    for (_, data) in graph.insts() {
+        let Op::Weight(_) = data.op else { continue };
+        let dtype = graph.value(data.results[0]).ty.dtype;
+        if writable(dtype) || dtype.is_integer() || out.contains_key(&dtype) {
+            continue;
+        }
+        let block = dtype.block_len();
+        let whole = |t: &DType| writable(*t) && block.is_multiple_of(t.block_len());
+        let types = DType::ALL.iter().copied().filter(whole);
+        let other = types.max_by_key(|t| (t.block_len(), std::cmp::Reverse(*t)));
+        out.insert(dtype, other.ok_or(dtype)?);
+    }
+    Ok(out)
+}
+
+fn elements(graph: &Graph) -> u64 {
+    let weights = graph
+        .insts()
+        .filter(|(_, d)| matches!(d.op, Op::Weight(_)))
+        .filter_map(|(_, d)| graph.value(d.results[0]).ty.elements()?.as_const());
+    weights.fold(0, u64::saturating_add)
+}
+
+/// The sizes of weights and states that changed.
+fn changes(large: &Graph, small: &Graph) -> Vec<Resized> {
+    let mut seen = BTreeSet::new();
+    let mut out = Vec::new();
+    for ((v, from), (_, to)) in large.values().zip(small.values()) {
+        let name = match large.def_op(v) {
+            Op::Weight(w) => &w.tensor,
+            Op::State(s) => &s.name,
+            _ => continue,
+        };
+        for axis in 0..RANK {
+            let (Some(a), Some(b)) = (from.ty.dims[axis].as_const(), to.ty.dims[axis].as_const())
+            else {
+                continue;
+            };
+            let ranks = small.ranks(to.place);
+            let part = |rank| {
+                let ty = to.sharding.local_type(&to.ty, &small.classes, rank)?;
+                ty.dims[axis].as_const()
+            };
+            let parts: Vec<u64> = match to.sharding.axes[axis] {
+                Some(_) => (0..ranks).filter_map(part).collect(),
+                None => Vec::new(),
+            };
+            let tensor = crate::report::suffix(name);
+            if a != b && seen.insert((tensor.clone(), axis, a, b, parts.clone())) {
+                out.push(Resized {
+                    tensor,
+                    axis,
+                    from: a,
+                    to: b,
+                    parts,
+                });
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,191 @@
+//! Small sizes for all factors, with which every op takes its operands.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::factor::Var;
+use tpc_ir::op::Inferred;
+use tpc_ir::{Class, Dim, Graph, Inst, RANK, Range, TensorType, Value};
+
+use super::demands::Demands;
+use super::joint::Joint;
+use super::units::Small;
+use tpc_ggml::resize::{Sizes, resized};
+
+/// Why a graph cannot have other sizes.
+#[derive(Clone, Debug)]
+pub(super) struct Unfit {
+    pub(super) inst: Inst,
+    pub(super) why: String,
+}
+
+/// Small sizes of the factors of a model and its sharded graph.
+pub(super) struct SmallSizes<'a> {
+    joint: &'a Joint,
+    small: BTreeMap<Var, Small>,
+    /// Per class, the factor that its ranges divide and the elements of each index; `None` where it stays as it is.
+    split: Vec<Option<(Var, u64)>>,
+}
+
+/// Where the boundary at `at` of an axis is when its factors have other sizes; `None` where it is within a factor.
+pub(super) fn position(
+    joint: &Joint,
+    new: &dyn Fn(Var) -> Option<Dim>,
+    v: Var,
+    at: u64,
+) -> Option<u64> {
+    let space = &joint.factors.space;
+    let sized = |v: Var| space.resized(v, new)?.as_const();
+    if at == 0 {
+        return Some(0);
+    }
+    if space.size(v).as_const() == Some(at) {
+        return sized(v);
+    }
+    let factors = space.factors(&[v]);
+    let (&major, rest) = factors.split_first()?;
+    let minor = |f: &dyn Fn(Var) -> Option<u64>| {
+        let mut rest = rest.iter();
+        rest.try_fold(1_u64, |n, &v| n.checked_mul(f(v)?))
+    };
+    let old = minor(&|v| space.size(v).as_const())?;
+    if !at.is_multiple_of(old) {
+        return None;
+    }
+    let times = minor(&sized)?;
+    let at = at / old;
+    if space.size(major).as_const() == Some(at) {
+        return sized(major)?.checked_mul(times);
+    }
+    let (mut before, mut made) = (0, 0);
+    for segment in space.segments(major)? {
+        let size = space.size(segment).as_const()?;
+        if at < before + size {
+            let within = position(joint, new, segment, at - before)?;
+            return (made + within).checked_mul(times);
+        }
+        before += size;
+        made += sized(segment)?;
+    }
+    None
+}
+
+impl<'a> SmallSizes<'a> {
+    /// Chooses sizes with which every op takes its operands.
+    pub(super) fn choose(joint: &'a Joint, sharded: &Graph) -> Result<SmallSizes<'a>, Unfit> {
+        let mut demands = Demands::new(joint, sharded);
+        loop {
+            let sizes = SmallSizes {
+                joint,
+                small: demands.small(),
+                split: demands.split.clone(),
+            };
+            let mut misfits = sizes.misfits();
+            if misfits.is_empty() {
+                return Ok(sizes);
+            }
+            let mut changed = false;
+            for m in &misfits {
+                let pinned = m.says.is_some_and(|(v, n)| demands.pin(v, n));
+                changed |= pinned || demands.fix_whole(m.inst);
+            }
+            // Where that helps no further, all that such ops meet stays as it is.
+            if !changed {
+                for m in &misfits {
+                    changed |= demands.fix_all(m.inst);
+                }
+            }
+            if !changed {
+                let Misfit { inst, why, .. } = misfits.swap_remove(0);
+                return Err(Unfit { inst, why });
+            }
+        }
+    }
+
+    /// Instructions that do not take their operands, or make something else than is declared.
+    fn misfits(&self) -> Vec<Misfit> {
+        let graph = &self.joint.graph;
+        let mut out = Vec::new();
+        let small = |v: Value| TensorType {
+            dtype: graph.value(v).ty.dtype,
+            dims: self.dims(v),
+        };
+        for (inst, data) in graph.insts() {
+            let op = resized(graph, data, self);
+            let operands: Vec<TensorType> = data.operands.iter().map(|&v| small(v)).collect();
+            let operands: Vec<&TensorType> = operands.iter().collect();
+            let types = match op.infer(&operands) {
+                Ok(Inferred::Types(types)) => types,
+                Ok(Inferred::Declared) => continue,
+                Err(e) => {
+                    out.push(Misfit {
+                        inst,
+                        why: e.to_string(),
+                        says: None,
+                    });
+                    continue;
+                }
+            };
+            for (&v, ty) in data.results.iter().zip(&types) {
+                let own = small(v);
+                for a in (0..RANK).filter(|&a| own.dims[a] != ty.dims[a]) {
+                    let var = self.joint.factors.axes[v.index()][a];
+                    out.push(Misfit {
+                        inst,
+                        why: format!("{own} where it makes {ty}"),
+                        says: ty.dims[a].as_const().map(|n| (var, n)),
+                    });
+                }
+            }
+        }
+        out
+    }
+
+    fn of(&self, v: Var) -> Option<Dim> {
+        self.small.get(&v).map(|s| Dim::constant(s.size))
+    }
+
+    /// The new size of a factor.
+    pub(super) fn size(&self, v: Var) -> Option<Dim> {
+        let space = &self.joint.factors.space;
+        space.resized(v, &|v| self.of(v))
+    }
+
+    /// The new size and ranges of a class.
+    pub(super) fn class(&self, class: Class, sharded: &Graph) -> (u64, Vec<Range>) {
+        let data = sharded.class(class);
+        let found = self.split[class.index()].and_then(|(v, minor)| {
+            let small = self.small.get(&v)?;
+            let times = small.minor / minor;
+            let at = |b: u64| Some(small.bounds.get(&(b * times))? / times);
+            let range = |r: &Range| Some(Range::from_bounds(at(r.start)?, at(r.end())?));
+            let ranges: Option<Vec<Range>> = data.ranges.iter().map(range).collect();
+            Some((at(data.size)?, ranges?))
+        });
+        found.unwrap_or_else(|| (data.size, data.ranges.clone()))
+    }
+}
+
+struct Misfit {
+    inst: Inst,
+    why: String,
+    /// The factor that has another size, and the size that follows from the operands.
+    says: Option<(Var, u64)>,
+}
+
+impl Sizes for SmallSizes<'_> {
+    fn dims(&self, v: Value) -> [Dim; RANK] {
+        let Joint { graph, factors, .. } = self.joint;
+        std::array::from_fn(|axis| {
+            let new = self.size(factors.axes[v.index()][axis]);
+            new.unwrap_or_else(|| graph.value(v).ty.dims[axis].clone())
+        })
+    }
+
+    fn start(&self, v: Value, axis: usize, start: &Dim, _: &Dim) -> Dim {
+        let var = self.joint.factors.axes[v.index()][axis];
+        let found = start
+            .as_const()
+            .and_then(|at| position(self.joint, &|v| self.of(v), var, at));
+        found.map_or_else(|| start.clone(), Dim::constant)
+    }
+}

@@ -1,0 +1,118 @@
+//! What can be wrong with a capture.
+
+/// Why a capture cannot be read. Lines count from 1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(
+    missing_docs,
+    reason = "the message of each variant says what its fields hold"
+)]
+pub enum CaptureError {
+    #[error("line {line}: not a record of a capture: {message}")]
+    Record { line: usize, message: String },
+    #[error("line {line}: {name}: no element type is called {found:?}")]
+    ElementType {
+        line: usize,
+        name: String,
+        found: String,
+    },
+    #[error("line {line}: {name}: sizes {ne:?} of {what}")]
+    Sizes {
+        line: usize,
+        name: String,
+        ne: [i64; 4],
+        what: &'static str,
+    },
+    #[error("line {line}: {name}: {role} {id}, {what}")]
+    Reference {
+        line: usize,
+        name: String,
+        role: &'static str,
+        id: i64,
+        what: &'static str,
+    },
+    #[error(
+        "line {line}: {name}: the view reaches byte {end} of a tensor of {bytes} bytes (line {root})"
+    )]
+    OutsideView {
+        line: usize,
+        name: String,
+        end: u64,
+        bytes: u64,
+        root: usize,
+    },
+    #[error(
+        "line {line}: {name}: strides {found:?}: expected {expected:?}, those of a packed tensor"
+    )]
+    Strides {
+        line: usize,
+        name: String,
+        found: [u64; 4],
+        expected: [u64; 4],
+    },
+    #[error("nothing is computed: the capture has {records} records, all of them leaves")]
+    Empty { records: usize },
+    #[error("the graph of the capture does not hold together: {0}")]
+    Misfit(String),
+}
+
+impl CaptureError {
+    /// The stable code: `TPC0180` to `TPC0187`.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            CaptureError::Record { .. } => "TPC0180",
+            CaptureError::ElementType { .. } => "TPC0181",
+            CaptureError::Sizes { .. } => "TPC0182",
+            CaptureError::Reference { .. } => "TPC0183",
+            CaptureError::OutsideView { .. } => "TPC0184",
+            CaptureError::Strides { .. } => "TPC0185",
+            CaptureError::Empty { .. } => "TPC0186",
+            CaptureError::Misfit(_) => "TPC0187",
+        }
+    }
+
+    /// The line concerned, from 1.
+    pub const fn line(&self) -> Option<usize> {
+        match self {
+            CaptureError::Record { line, .. }
+            | CaptureError::ElementType { line, .. }
+            | CaptureError::Sizes { line, .. }
+            | CaptureError::Reference { line, .. }
+            | CaptureError::OutsideView { line, .. }
+            | CaptureError::Strides { line, .. } => Some(*line),
+            CaptureError::Empty { .. } | CaptureError::Misfit(_) => None,
+        }
+    }
+
+    /// What the user can do about it, in a sentence or two.
+    pub fn help(&self) -> String {
+        match self {
+            CaptureError::Record { .. } => {
+                "a capture has one JSON object per line with the keys id, name, op, type, ne, nb, params, src, view, \
+                 view_offs and flags; capture the graph again if the file was cut"
+            }
+            CaptureError::ElementType { .. } => "use ggml's names of types, such as f32, f16, i32 or q4_K",
+            CaptureError::Sizes { .. } => {
+                "four sizes of 0 or more in ggml's order, rows of whole quantisation blocks, fewer than 2^48 elements"
+            }
+            CaptureError::Reference { .. } => {
+                "write tensors in topological order, each before its first use, with ids that occur once; -1 stands \
+                 for none"
+            }
+            CaptureError::OutsideView { .. } => {
+                "view and view_offs must name the tensor that owns the memory, and bytes within it"
+            }
+            CaptureError::Strides { .. } => {
+                "only views may have gaps or another order; name in `view` the tensor that owns the memory"
+            }
+            CaptureError::Empty { .. } => "capture the graph that is computed, not only its weights",
+            CaptureError::Misfit(_) => "this is a fault of tpc; please report it with the capture",
+        }
+        .to_owned()
+    }
+}
+
+impl From<CaptureError> for tpc_diag::Diagnostic {
+    fn from(e: CaptureError) -> tpc_diag::Diagnostic {
+        tpc_diag::Diagnostic::error(e.code(), "capture", e.to_string()).help(e.help())
+    }
+}

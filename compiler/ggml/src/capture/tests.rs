@@ -1,0 +1,373 @@
+//! Small captures: views, writes, notes, and everything that can be wrong.
+
+use std::fmt::Write;
+
+use tpc_ir::{Op, Output};
+
+use super::{CODES, Captured, read};
+
+/// Writes captures line by line. Tensors are packed unless they are views.
+#[derive(Default)]
+struct Writer {
+    text: String,
+    next: usize,
+    /// Of the next line.
+    params: Vec<u32>,
+}
+
+struct View {
+    of: usize,
+    nb: [u64; 4],
+    offs: u64,
+}
+
+impl Writer {
+    fn line(
+        &mut self,
+        op: &str,
+        dtype: &str,
+        ne: [u64; 4],
+        src: &[i64],
+        flags: u64,
+        view: Option<&View>,
+    ) -> usize {
+        let size = match dtype {
+            "i64" => 8,
+            "f16" => 2,
+            _ => 4,
+        };
+        let mut nb = [size; 4];
+        for i in 1..4 {
+            nb[i] = nb[i - 1] * ne[i - 1];
+        }
+        let (at, nb, offs) = view.map_or((-1, nb, 0), |v| (v.of as i64, v.nb, v.offs));
+        let id = self.next;
+        self.next += 1;
+        let params = std::mem::take(&mut self.params);
+        let _ = writeln!(
+            self.text,
+            "{{\"id\":{id},\"name\":\"t{id}\",\"op\":\"{op}\",\"type\":\"{dtype}\",\"ne\":{ne:?},\"nb\":{nb:?},\
+             \"params\":{params:?},\"src\":{src:?},\"view\":{at},\"view_offs\":{offs},\"flags\":{flags}}}"
+        );
+        id
+    }
+
+    fn leaf(&mut self, dtype: &str, ne: [u64; 4]) -> usize {
+        self.line("NONE", dtype, ne, &[], 0, None)
+    }
+
+    fn input(&mut self, dtype: &str, ne: [u64; 4]) -> usize {
+        self.line("NONE", dtype, ne, &[], 1, None)
+    }
+
+    fn op(&mut self, op: &str, ne: [u64; 4], src: &[usize]) -> usize {
+        let src: Vec<i64> = src.iter().map(|&s| s as i64).collect();
+        self.line(op, "f32", ne, &src, 16, None)
+    }
+
+    fn view(&mut self, op: &str, ne: [u64; 4], src: &[usize], view: &View) -> usize {
+        let src: Vec<i64> = src.iter().map(|&s| s as i64).collect();
+        self.line(op, "f32", ne, &src, 16, Some(view))
+    }
+}
+
+fn captured(w: &Writer) -> Captured {
+    read(&w.text, "test").unwrap_or_else(|e| panic!("{e}\n{}", w.text))
+}
+
+fn names(c: &Captured) -> Vec<&'static str> {
+    c.graph.insts().map(|(_, d)| d.op.name()).collect()
+}
+
+/// A state of 4 rows of 6, of which the row `at` is replaced by an input and everything read back.
+fn written_row(at: u64) -> Writer {
+    let mut w = Writer::default();
+    let state = w.leaf("f32", [6, 4, 1, 1]);
+    let row = w.input("f32", [6, 1, 1, 1]);
+    let of = View {
+        of: state,
+        nb: [4, 24, 24, 24],
+        offs: 24 * at,
+    };
+    // The view is made before the write and read after it.
+    let all = View {
+        of: state,
+        nb: [4, 24, 96, 96],
+        offs: 0,
+    };
+    let before = w.view("VIEW", [6, 4, 1, 1], &[state], &all);
+    let to = w.view("VIEW", [6, 1, 1, 1], &[state], &of);
+    w.view("CPY", [6, 1, 1, 1], &[row, to], &of);
+    w.op("SQR", [6, 4, 1, 1], &[before]);
+    w
+}
+
+#[test]
+fn a_view_made_before_a_write_sees_it() {
+    let c = captured(&written_row(2));
+    let set = c
+        .graph
+        .insts()
+        .find(|(_, d)| matches!(d.op, Op::SetSlice(_)));
+    let (_, set) = set.expect("the row is set");
+    let (_, sqr) = c
+        .graph
+        .insts()
+        .find(|(_, d)| d.op.name() == "sqr")
+        .expect("it is read");
+    assert_eq!(sqr.operands, set.results, "{}", c.graph);
+    let update = c.graph.outputs.iter().find_map(|o| match o {
+        Output::State { value, .. } => Some(*value),
+        Output::Named(..) => None,
+    });
+    assert_eq!(update, Some(set.results[0]));
+}
+
+#[test]
+fn lines_are_known() {
+    let c = captured(&written_row(1));
+    let (sqr, _) = c
+        .graph
+        .insts()
+        .find(|(_, d)| d.op.name() == "sqr")
+        .expect("there");
+    assert_eq!(c.lines[sqr.index()], 6);
+    assert_eq!(c.lines.len(), c.graph.insts().len());
+}
+
+#[test]
+fn unknown_ops_are_opaque_and_noted() {
+    let mut w = Writer::default();
+    let x = w.input("f32", [6, 4, 1, 1]);
+    let y = w.op("WIND_BACK", [6, 2, 1, 1], &[x]);
+    w.op("SILU", [6, 2, 1, 1], &[y]);
+    let c = captured(&w);
+    assert_eq!(names(&c), ["input", "opaque", "silu"]);
+    let codes: Vec<&str> = c.notes.iter().map(|n| n.code).collect();
+    assert_eq!(codes, ["TPC0194", "TPC0193"]);
+    assert_eq!(c.notes[0].severity, tpc_diag::Severity::Warning);
+}
+
+#[test]
+fn ops_without_a_rule_are_opaque_and_noted() {
+    let mut w = Writer::default();
+    let x = w.input("f32", [6, 4, 1, 1]);
+    w.op("RWKV_WKV6", [6, 2, 1, 1], &[x]);
+    let c = captured(&w);
+    assert_eq!(names(&c), ["input", "opaque"]);
+    assert_eq!(c.notes[0].code, "TPC0190");
+    assert!(c.notes[0].message.contains("line 2: RWKV_WKV6 of \"t1\""));
+}
+
+/// The ops of ggml 0.22, then the kinds of UNARY and of GLU, in the order of its header.
+const GGML: &str = "NONE DUP ADD ADD_ID ADD1 ACC SUB MUL DIV SQR SQRT LOG SIN COS SUM SUM_ROWS CUMSUM MEAN ARGMAX \
+    COUNT_EQUAL REPEAT REPEAT_BACK CONCAT SILU_BACK NORM RMS_NORM RMS_NORM_BACK GROUP_NORM L2_NORM MUL_MAT MUL_MAT_ID \
+    OUT_PROD SCALE SET CPY CONT RESHAPE VIEW PERMUTE TRANSPOSE GET_ROWS GET_ROWS_BACK SET_ROWS DIAG DIAG_MASK_INF \
+    DIAG_MASK_ZERO SOFT_MAX SOFT_MAX_BACK ROPE ROPE_BACK CLAMP CONV_TRANSPOSE_1D IM2COL IM2COL_BACK IM2COL_3D COL2IM_1D \
+    CONV_2D CONV_3D CONV_2D_DW CONV_TRANSPOSE_2D POOL_1D POOL_2D POOL_2D_BACK UPSCALE PAD PAD_REFLECT_1D ROLL ARANGE \
+    TIMESTEP_EMBEDDING ARGSORT TOP_K LEAKY_RELU TRI FILL FLASH_ATTN_EXT FLASH_ATTN_BACK SSM_CONV SSM_SCAN WIN_PART \
+    WIN_UNPART GET_REL_POS ADD_REL_POS RWKV_WKV6 GATED_LINEAR_ATTN RWKV_WKV7 SOLVE_TRI GATED_DELTA_NET LIGHTNING_INDEXER \
+    DSV4_HC_COMB DSV4_HC_PRE DSV4_HC_POST UNARY MAP_CUSTOM1 MAP_CUSTOM2 MAP_CUSTOM3 CUSTOM CROSS_ENTROPY_LOSS \
+    CROSS_ENTROPY_LOSS_BACK OPT_STEP_ADAMW OPT_STEP_SGD GLU \
+    ABS SGN NEG STEP TANH ELU RELU SIGMOID GELU GELU_QUICK SILU HARDSWISH HARDSIGMOID EXP EXPM1 SOFTPLUS GELU_ERF XIELU \
+    FLOOR CEIL ROUND TRUNC \
+    REGLU GEGLU SWIGLU SWIGLU_OAI GEGLU_ERF GEGLU_QUICK SWIGLU_CLAMP";
+
+#[test]
+fn the_table_has_every_op_of_ggml_once() {
+    let listed: Vec<&str> = super::known_ops::OPS
+        .iter()
+        .map(|(name, _)| *name)
+        .collect();
+    assert_eq!(listed, GGML.split_whitespace().collect::<Vec<_>>());
+    let unique: std::collections::BTreeSet<&str> = listed.iter().copied().collect();
+    assert_eq!(unique.len(), listed.len());
+}
+
+#[test]
+fn any_op_of_ggml_with_any_operands_is_planned_around() {
+    for name in GGML.split_whitespace().filter(|n| *n != "NONE") {
+        for n in 0..5 {
+            let mut w = Writer::default();
+            let x = w.input("f32", [6, 4, 1, 1]);
+            let wide = w.leaf("f32", [6, 8, 1, 1]);
+            let y = w.op("MUL_MAT", [8, 4, 1, 1], &[wide, x]);
+            w.params = vec![3; n];
+            let z = w.op(name, [8, 4, 1, 1], &vec![y; n]);
+            w.op("SILU", [8, 4, 1, 1], &[z]);
+            // Not every record is an op with these operands, but none stops the reader.
+            captured(&w);
+        }
+    }
+}
+
+#[test]
+fn unknown_forms_are_opaque_and_noted() {
+    let mut w = Writer::default();
+    let x = w.input("f32", [6, 4, 1, 1]);
+    w.op("ADD", [6, 4, 1, 1], &[x]);
+    let c = captured(&w);
+    assert_eq!(names(&c), ["input", "opaque"]);
+    assert_eq!(c.notes[0].code, "TPC0191");
+}
+
+#[test]
+fn overlapping_views_are_opaque_and_noted() {
+    let mut w = Writer::default();
+    let x = w.input("f32", [8, 1, 1, 1]);
+    let overlap = View {
+        of: x,
+        nb: [4, 4, 16, 16],
+        offs: 0,
+    };
+    let v = w.view("VIEW", [4, 4, 1, 1], &[x], &overlap);
+    w.op("SILU", [4, 4, 1, 1], &[v]);
+    let c = captured(&w);
+    assert_eq!(names(&c), ["input", "opaque", "silu"]);
+    assert_eq!(c.notes[0].code, "TPC0192");
+}
+
+#[test]
+fn a_masked_attention_gets_symbols() {
+    let mut w = Writer::default();
+    let embd = w.leaf("f32", [32, 40, 1, 1]);
+    let tokens = w.leaf("i32", [8, 1, 1, 1]);
+    let x = w.op("GET_ROWS", [32, 8, 1, 1], &[embd, tokens]);
+    let cache = w.leaf("f32", [32, 64, 1, 1]);
+    let rows = w.leaf("i64", [8, 1, 1, 1]);
+    let whole = View {
+        of: cache,
+        nb: [4, 128, 8192, 8192],
+        offs: 0,
+    };
+    w.view("SET_ROWS", [32, 64, 1, 1], &[x, rows, cache], &whole);
+    let heads = |of| View {
+        of,
+        nb: [4, 128, 32, 8192],
+        offs: 0,
+    };
+    let k = w.view("PERMUTE", [8, 64, 4, 1], &[cache], &heads(cache));
+    let q = w.view("PERMUTE", [8, 8, 4, 1], &[x], &heads(x));
+    let mask = w.leaf("f32", [64, 8, 1, 1]);
+    w.params = vec![1.0_f32.to_bits()];
+    w.op("FLASH_ATTN_EXT", [8, 4, 8, 1], &[q, k, k, mask]);
+    let c = captured(&w);
+    assert!(c.notes.is_empty(), "{:?}", c.notes);
+    let ty = |name: &str| {
+        let (_, v) = c
+            .graph
+            .values()
+            .rfind(|(_, v)| v.name == name)
+            .expect("there");
+        v.ty.to_string()
+    };
+    // None is marked as an input; cells are those of the cache, tokens are not heads.
+    assert_eq!(ty("t1"), "i32[n_tokens]");
+    assert_eq!(ty("t3"), "f32[32, n_ctx]");
+    assert_eq!(ty("t8"), "f32[n_ctx, n_tokens]");
+    assert_eq!(ty("t7"), "f32[8, n_tokens, 4]");
+    assert_eq!(ty("t9"), "f32[8, 4, n_tokens]");
+    assert_eq!(c.graph.outputs.len(), 2);
+}
+
+#[test]
+fn every_defect_has_its_code() {
+    let leaf = r#"{"id":0,"name":"a","op":"NONE","type":"f32","ne":[4,1,1,1],"nb":[4,16,16,16],"params":[],"src":[],"view":-1,"view_offs":0,"flags":1}"#;
+    let op = r#"{"id":1,"name":"b","op":"SQR","type":"f32","ne":[4,1,1,1],"nb":[4,16,16,16],"params":[],"src":[0],"view":-1,"view_offs":0,"flags":0}"#;
+    let good = format!("{leaf}\n\n{op}\n");
+    read(&good, "good").expect("a capture");
+    for (from, to, code, line) in [
+        ("\"id\":1", "\"id\":one", "TPC0180", Some(3)),
+        (
+            "\"params\":[],\"src\":[0]",
+            "\"params\":[99999999999],\"src\":[0]",
+            "TPC0180",
+            Some(3),
+        ),
+        ("\"type\":\"f32\"", "\"type\":\"float\"", "TPC0181", Some(1)),
+        ("\"ne\":[4,1,1,1]", "\"ne\":[-4,1,1,1]", "TPC0182", Some(1)),
+        (
+            "\"ne\":[4,1,1,1]",
+            "\"ne\":[4,0,1000000000,1000000000]",
+            "TPC0182",
+            Some(1),
+        ),
+        ("\"type\":\"f32\"", "\"type\":\"q8_0\"", "TPC0182", Some(1)),
+        ("\"src\":[0]", "\"src\":[7]", "TPC0183", Some(3)),
+        ("\"src\":[0]", "\"src\":[1]", "TPC0183", Some(3)),
+        ("\"id\":1", "\"id\":0", "TPC0183", Some(3)),
+        (
+            "\"src\":[0],\"view\":-1,\"view_offs\":0",
+            "\"src\":[0],\"view\":0,\"view_offs\":4",
+            "TPC0184",
+            Some(3),
+        ),
+        (
+            "\"nb\":[4,16,16,16]",
+            "\"nb\":[4,32,16,16]",
+            "TPC0185",
+            Some(1),
+        ),
+        ("\"op\":\"SQR\"", "\"op\":\"NONE\"", "TPC0186", None),
+    ] {
+        let bad = good.replacen(from, to, 1);
+        let e = read(&bad, "bad").expect_err(&bad);
+        assert_eq!((e.code(), e.line()), (code, line), "{e}\n{bad}");
+        assert!(!e.help().is_empty());
+        assert!(CODES.iter().any(|c| c.code == code));
+    }
+    assert_eq!(read("", "empty").expect_err("nothing").code(), "TPC0186");
+}
+
+#[test]
+fn no_text_makes_it_panic() {
+    let mut state = 1_u64;
+    let mut random = |n: usize| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) as usize % n.max(1)
+    };
+    let words = [
+        "0",
+        "1",
+        "-1",
+        "8",
+        "7",
+        "4096",
+        "18446744073709551615",
+        "\"f16\"",
+        "\"q4_0\"",
+        "\"i32\"",
+        "\"CPY\"",
+        "\"SET_ROWS\"",
+        "\"VIEW\"",
+        "\"MUL_MAT\"",
+        "\"CONCAT\"",
+        "\"SSM_SCAN\"",
+        "\"FLASH_ATTN_EXT\"",
+        "\"ROPE\"",
+        "\"GET_ROWS\"",
+        "\"SCALE\"",
+        "[]",
+        "[0,1,2]",
+    ];
+    let base = written_row(1).text;
+    for _ in 0..3000 {
+        let mut text = base.clone();
+        for _ in 0..=random(3) {
+            // A number or word between two delimiters becomes another.
+            let starts: Vec<usize> = text
+                .char_indices()
+                .filter(|(_, c)| matches!(c, ':' | ',' | '['))
+                .map(|(i, _)| i + 1)
+                .collect();
+            let start = starts[random(starts.len())];
+            let end = text[start..]
+                .find([',', ']', '}'])
+                .map_or(text.len(), |e| start + e);
+            text.replace_range(start..end, words[random(words.len())]);
+        }
+        let _ = read(&text, "hostile");
+    }
+}

@@ -1,0 +1,10 @@
+//! # tpc-ggml: ggml and llama.cpp as tpc sees them
+//!
+//! - [`capture`]: captured ggml graphs, read into the IR and written from it.
+//! - [`meta`]: the splitting rules of ggml's backend of several devices, and rewrites of what they refuse.
+//! - [`llama_cpp`]: command lines of llama.cpp.
+
+pub mod capture;
+pub mod llama_cpp;
+pub mod meta;
+pub mod resize;

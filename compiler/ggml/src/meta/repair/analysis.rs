@@ -1,0 +1,196 @@
+//! What is known of a class of equal terms: sizes, element type, and every way in which the engine would hold it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use egg::{Analysis, DidMerge, EGraph, Id};
+use tpc_ir::DType;
+
+use super::language::{Four, Node, Op};
+use crate::capture::{Record, packed};
+use crate::meta::refusal::Class;
+use crate::meta::rules::{self, Call, Source};
+use crate::meta::silent;
+use crate::meta::states::State;
+
+/// A way to hold a tensor: by state and strides.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Form {
+    pub(super) state: State,
+    pub(super) nb: Four,
+}
+
+/// Most ways that are kept of a class.
+const MAX_FORMS: usize = 12;
+
+/// What is known of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) ne: Four,
+    pub(super) dtype: DType,
+    /// The ways in which some term of the class is taken by the engine's rules.
+    pub(super) forms: BTreeSet<Form>,
+}
+
+/// The engine, on the graph that the leaves are of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Engine {
+    /// The leaves, by record.
+    leaves: BTreeMap<usize, (Record, State)>,
+}
+
+pub(super) type Terms = EGraph<Node, Engine>;
+
+impl Engine {
+    /// Adds a leaf.
+    pub(super) fn leaf(&mut self, record: usize, t: &Record, state: &State) {
+        let known = || (t.clone(), state.clone());
+        self.leaves.entry(record).or_insert_with(known);
+    }
+
+    /// Sizes and element type of a term.
+    fn kind(egraph: &Terms, node: &Node) -> (Four, DType) {
+        let first = |f: &dyn Fn(&Facts) -> Four| {
+            let facts = &egraph[node.children[0]].data;
+            (f(facts), facts.dtype)
+        };
+        match &node.op {
+            Op::Leaf { record, .. } => {
+                let (t, _) = &egraph.analysis.leaves[record];
+                (t.ne(), t.dtype)
+            }
+            Op::Reshape(ne) | Op::View { ne, .. } | Op::Cont(ne) => first(&|_| *ne),
+            Op::Permute(axes) => first(&|x| moved(axes, x.ne)),
+            Op::Slice { axis, len, .. } => first(&|x| {
+                let mut ne = x.ne;
+                ne[*axis] = *len;
+                ne
+            }),
+            Op::Compute(c) | Op::Effect { compute: c, .. } => (c.ne, c.dtype),
+        }
+    }
+
+    /// How the engine would hold a term whose children are held so; `None` where it does not take them.
+    pub(super) fn form(egraph: &Terms, node: &Node, children: &[&Form]) -> Option<Form> {
+        if let Op::Leaf { record, .. } = node.op {
+            let (t, state) = &egraph.analysis.leaves[&record];
+            return Some(Form {
+                state: state.clone(),
+                nb: t.layout.nb,
+            });
+        }
+        let (ne, dtype) = Self::kind(egraph, node);
+        let facts = |i: usize| &egraph[node.children[i]].data;
+        let is_packed = |i: usize| children[i].nb == packed(facts(i).dtype, facts(i).ne);
+        let tight = packed(dtype, ne);
+        let mut params: Vec<i32> = Vec::new();
+        let mut from = 0;
+        let (op, nb) = match &node.op {
+            Op::Leaf { .. } => return None,
+            Op::Reshape(_) => ("RESHAPE", is_packed(0).then_some(tight)?),
+            Op::Permute(axes) => {
+                params.extend(axes.iter().map(|&a| a as i32));
+                ("PERMUTE", moved(axes, children[0].nb))
+            }
+            Op::Slice { axis, start, .. } => {
+                from = start * children[0].nb[*axis];
+                ("VIEW", children[0].nb)
+            }
+            Op::View { nb, offset, .. } => {
+                from = *offset;
+                ("VIEW", is_packed(0).then_some(*nb)?)
+            }
+            Op::Cont(_) => ("CONT", tight),
+            Op::Compute(c) | Op::Effect { compute: c, .. } => {
+                // Kernels read rows without gaps, and those of one number tensors without gaps.
+                let by_rows = |i: usize| children[i].nb[0] == facts(i).dtype.block_bytes();
+                let all = super::equations::is_elementwise(&c.op);
+                if !(0..children.len()).all(|i| by_rows(i) && (!all || is_packed(i))) {
+                    return None;
+                }
+                params.clone_from(&c.params);
+                (c.op.as_str(), tight)
+            }
+        };
+        let mut sources = (0..children.len()).map(|i| Source {
+            ne: facts(i).ne,
+            nb: children[i].nb,
+            dtype: facts(i).dtype,
+            state: &children[i].state,
+        });
+        let src = match &node.op {
+            Op::Compute(c) | Op::Effect { compute: c, .. } => {
+                let of = |&there: &bool| there.then(|| sources.next()).flatten();
+                c.present.iter().map(of).collect()
+            }
+            _ => sources.map(Some).collect(),
+        };
+        let call = Call {
+            op,
+            ne,
+            nb,
+            dtype,
+            params: &params,
+            offset: from,
+            src,
+        };
+        let state = rules::apply(&call).ok()?;
+        let silent = silent::findings(&call);
+        let right = silent.iter().all(|(class, _)| *class != Class::Order);
+        right.then_some(Form { state, nb })
+    }
+
+    /// Every way to hold the children of a term.
+    pub(super) fn ways<'e>(egraph: &'e Terms, node: &Node) -> Vec<Vec<&'e Form>> {
+        let mut out: Vec<Vec<&Form>> = vec![Vec::new()];
+        for &child in &node.children {
+            let forms = &egraph[child].data.forms;
+            out = out
+                .iter()
+                .flat_map(|way| {
+                    forms.iter().map(|f| {
+                        let mut way = way.clone();
+                        way.push(f);
+                        way
+                    })
+                })
+                .take(256)
+                .collect();
+        }
+        out
+    }
+}
+
+/// The numbers of the axes in the order of the result.
+pub(super) fn moved(axes: &[usize; 4], x: Four) -> Four {
+    let mut out = x;
+    for (from, &to) in axes.iter().enumerate() {
+        out[to] = x[from];
+    }
+    out
+}
+
+impl Analysis<Node> for Engine {
+    type Data = Facts;
+
+    fn make(egraph: &mut Terms, node: &Node, _: Id) -> Facts {
+        let (ne, dtype) = Engine::kind(egraph, node);
+        let ways = Engine::ways(egraph, node);
+        let forms = ways.iter().filter_map(|w| Engine::form(egraph, node, w));
+        Facts {
+            ne,
+            dtype,
+            forms: forms.take(MAX_FORMS).collect(),
+        }
+    }
+
+    fn merge(&mut self, a: &mut Facts, b: Facts) -> DidMerge {
+        let before = a.forms.len();
+        let others = b.forms.len();
+        for form in b.forms {
+            if a.forms.len() < MAX_FORMS {
+                a.forms.insert(form);
+            }
+        }
+        DidMerge(a.forms.len() != before, a.forms.len() != others)
+    }
+}

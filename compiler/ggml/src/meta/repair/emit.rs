@@ -1,0 +1,417 @@
+//! Chosen terms as records again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::extract::{Choices, Held};
+use egg::Id;
+use tpc_ir::DType;
+
+use super::analysis::{Terms, moved};
+use super::language::{Four, Node, Op};
+use super::window::{Window, is_kept};
+use crate::capture::{Layout, Record, packed};
+use crate::meta::rules::{self, Call, Source};
+
+/// A graph with a stretch replaced.
+pub(super) struct Spliced {
+    pub(super) records: Vec<Record>,
+    /// Per record of the new graph, the old one that it is or stands for: they have one value, and one line.
+    pub(super) number: Vec<Option<usize>>,
+    /// Per old record, the new one.
+    pub(super) place: Vec<Option<usize>>,
+}
+
+struct Emit<'a> {
+    old: &'a [Record],
+    window: &'a Window,
+    choices: &'a Choices,
+    originals: &'a BTreeMap<Node, usize>,
+    out: Spliced,
+    /// What is there, by class and form.
+    made: BTreeMap<Held, usize>,
+    versions: BTreeMap<usize, u32>,
+    /// What has to be there in the end.
+    wanted: BTreeSet<Held>,
+}
+
+/// The graph with the window's records replaced by the chosen terms of its roots; `None` where they cannot be put in an
+/// order in which every read comes before what overwrites it.
+pub(super) fn splice(
+    old: &[Record],
+    window: &Window,
+    choices: &Choices,
+    originals: &BTreeMap<Node, usize>,
+    roots: &BTreeMap<usize, Held>,
+) -> Option<Spliced> {
+    let mut e = Emit {
+        old,
+        window,
+        choices,
+        originals,
+        out: Spliced {
+            records: Vec::with_capacity(old.len()),
+            number: Vec::new(),
+            place: vec![None; old.len()],
+        },
+        made: BTreeMap::new(),
+        versions: window.versions.clone(),
+        wanted: BTreeSet::new(),
+    };
+    for held in roots.values() {
+        e.want(held);
+    }
+    for i in 0..window.range.start {
+        e.keep(i)?;
+    }
+    for i in window.range.clone() {
+        if is_kept(&old[i]) {
+            e.keep(i)?;
+            continue;
+        }
+        // What the old record was comes where it was, so that reads stay before writes.
+        let class = window.terms.find(window.class[&i]);
+        let here: Vec<Held> = e.wanted.iter().filter(|h| h.0 == class).cloned().collect();
+        for held in here {
+            if e.is_original(&held, i) || roots.get(&i) == Some(&held) {
+                e.emit(&held)?;
+            }
+        }
+        if let Some(held) = roots.get(&i) {
+            let at = e.emit(held)?;
+            e.out.place[i] = Some(e.through(i, held, at));
+            if old[i].writes() {
+                *e.versions.entry(old[i].root).or_insert(0) += 1;
+            }
+        }
+    }
+    for i in window.range.end..old.len() {
+        e.keep(i)?;
+    }
+    Some(e.out)
+}
+
+impl Emit<'_> {
+    fn want(&mut self, held: &Held) {
+        if self.wanted.insert(held.clone())
+            && let Some(choice) = self.choices.get(held)
+        {
+            for child in choice.children.clone() {
+                self.want(&child);
+            }
+        }
+    }
+
+    fn is_original(&self, held: &Held, i: usize) -> bool {
+        let choice = self.choices.get(held);
+        choice.is_some_and(|c| self.originals.get(&c.node) == Some(&i))
+    }
+
+    fn push(&mut self, mut t: Record, number: Option<usize>) -> usize {
+        let at = self.out.records.len();
+        t.line = number.map_or(0, |i| self.old[i].line);
+        if !t.is_view {
+            t.root = at;
+        }
+        self.out.records.push(t);
+        self.out.number.push(number);
+        at
+    }
+
+    /// An old record as it is, on the new places of what it reads.
+    fn keep(&mut self, i: usize) -> Option<usize> {
+        let mut t = self.old[i].clone();
+        for s in t.src.iter_mut().flatten() {
+            *s = self.out.place[*s]?;
+        }
+        if t.is_view {
+            // The memory of a view is that of what it looks at now.
+            t.root = match t.src.first().copied().flatten() {
+                Some(s) if t.is_pure_view() => self.out.records[s].root,
+                _ => self.out.place[t.root]?,
+            };
+        }
+        let at = self.push(t, Some(i));
+        self.out.place[i] = Some(at);
+        Some(at)
+    }
+
+    fn emit(&mut self, held: &Held) -> Option<usize> {
+        if let Some(&at) = self.made.get(held) {
+            return Some(at);
+        }
+        let choice = self.choices.get(held)?;
+        let at = match &choice.node.op {
+            Op::Leaf { record, version } => {
+                let root = self.old[*record].root;
+                if self.versions.get(&root).copied().unwrap_or(0) != *version {
+                    return None;
+                }
+                return self.out.place[*record];
+            }
+            op => {
+                let op = op.clone();
+                let children = choice.children.clone();
+                let origin = self.originals.get(&choice.node).copied();
+                let src: Option<Vec<usize>> = children.iter().map(|c| self.emit(c)).collect();
+                let src = self.by_views(origin, &children, src?);
+                let number = origin.or_else(|| self.equal(held));
+                let name = self.name(&choice.node, number);
+                let facts = &self.window.terms[held.0].data;
+                let shape = Shape {
+                    ne: facts.ne,
+                    nb: held.1.nb,
+                    dtype: facts.dtype,
+                };
+                let mut t = record(&op, &name, shape, &src, &self.out.records)?;
+                if let Op::Effect { record, .. } = op {
+                    let old = &self.old[record];
+                    t.is_view = true;
+                    t.layout = old.layout;
+                    t.root = self.out.place[old.root]?;
+                }
+                if let Some(i) = origin {
+                    // Views keep the names of their ops: some are other words for the same.
+                    t.op.clone_from(&self.old[i].op);
+                    t.params.clone_from(&self.old[i].params);
+                    t.is_output = self.old[i].is_output;
+                }
+                let at = self.push(t, number);
+                if let Some(i) = number {
+                    self.out.place[i].get_or_insert(at);
+                }
+                at
+            }
+        };
+        self.made.insert(held.clone(), at);
+        Some(at)
+    }
+
+    /// The sources of an old record, through the views by which it had them.
+    fn by_views(&mut self, origin: Option<usize>, held: &[Held], src: Vec<usize>) -> Vec<usize> {
+        let Some(i) = origin else { return src };
+        let old: Vec<usize> = self.old[i].src.iter().flatten().copied().collect();
+        let pairs = old.into_iter().zip(held).zip(src);
+        pairs.map(|((s, h), at)| self.through(s, h, at)).collect()
+    }
+
+    /// The old record `i` again, where it is a view of views of what is at `at` and the engine takes all of them, so that
+    /// lines stay that need not change; else `at`.
+    fn through(&mut self, i: usize, held: &Held, at: usize) -> usize {
+        let Some(chain) = self.chain(i, held, at) else {
+            return at;
+        };
+        let mut at = at;
+        for i in chain {
+            let there = self.out.place[i];
+            if let Some(there) = there
+                && self.out.records[there].src.first() == Some(&Some(at))
+            {
+                at = there;
+                continue;
+            }
+            let mut t = self.old[i].clone();
+            let from = t
+                .src
+                .first()
+                .copied()
+                .flatten()
+                .map_or(0, |s| self.old[s].layout.offset);
+            let x = &self.out.records[at];
+            t.src = vec![Some(at)];
+            t.root = x.root;
+            t.layout.offset = x.layout.offset + t.layout.offset.saturating_sub(from);
+            at = self.push(t, Some(i));
+            self.out.place[i] = Some(at);
+        }
+        at
+    }
+
+    /// The views from what is at `at` to the old record `i`, when they end in the same form.
+    fn chain(&self, i: usize, held: &Held, at: usize) -> Option<Vec<usize>> {
+        let mut chain = Vec::new();
+        let mut top = i;
+        while self.out.place[top] != Some(at) {
+            if !self.old[top].is_pure_view() || !self.window.range.contains(&top) {
+                return None;
+            }
+            chain.push(top);
+            top = self.old[top].src.first().copied().flatten()?;
+        }
+        chain.reverse();
+        let same =
+            |a: &Record, b: &Record| a.layout.ne == b.layout.ne && a.layout.nb == b.layout.nb;
+        if !same(&self.old[top], &self.out.records[at]) {
+            return None;
+        }
+        let mut state = held.1.state.clone();
+        for &i in &chain {
+            let (t, from) = (&self.old[i], &self.old[self.old[i].src[0]?]);
+            let call = Call {
+                op: &t.op,
+                ne: t.ne(),
+                nb: t.layout.nb,
+                dtype: t.dtype,
+                params: t.params(),
+                offset: t.layout.offset.saturating_sub(from.layout.offset),
+                src: vec![Some(Source {
+                    ne: from.ne(),
+                    nb: from.layout.nb,
+                    dtype: from.dtype,
+                    state: &state,
+                })],
+            };
+            let next = rules::apply(&call).ok()?;
+            state = next;
+        }
+        // Some views see a pending sum reduced.
+        let ends = state.seen() == held.1.state.seen();
+        (ends && self.old[i].layout.nb == held.1.nb).then_some(chain)
+    }
+
+    /// An old record with the value of a term, of the same strides, that nothing stands for yet.
+    fn equal(&self, held: &Held) -> Option<usize> {
+        let is_equal = |i: usize, id: Id| {
+            self.window.terms.find(id) == held.0
+                && self.old[i].layout.nb == held.1.nb
+                && !self.out.number.contains(&Some(i))
+        };
+        let mut all = self.window.class.iter().map(|(&i, &id)| (i, id));
+        all.find(|&(i, id)| is_equal(i, id)).map(|(i, _)| i)
+    }
+
+    /// The name of a term: that of the old record that it stands for, or else of the same op on the same first source.
+    fn name(&self, node: &Node, number: Option<usize>) -> String {
+        let same = || {
+            let op = &node.compute()?.op;
+            let alike = |n: &Node| {
+                n.compute().is_some_and(|c| c.op == *op)
+                    && n.children.first() == node.children.first()
+            };
+            let found = self.originals.iter().find(|(n, _)| alike(n));
+            found.map(|(_, &i)| i)
+        };
+        let named = number.or_else(same).map(|i| self.old[i].name.clone());
+        named.unwrap_or_default()
+    }
+}
+
+/// Sizes, strides and element type of a record.
+#[derive(Clone, Copy)]
+struct Shape {
+    ne: Four,
+    nb: Four,
+    dtype: DType,
+}
+
+/// The record that a term becomes, of sources among `made`. A write still needs to be told its memory.
+fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> Option<Record> {
+    let computed = |op: &str, params: &[i32], src: Vec<Option<usize>>| Record {
+        line: 0,
+        name: name.to_owned(),
+        op: op.to_owned(),
+        dtype: shape.dtype,
+        layout: Layout {
+            ne: shape.ne,
+            nb: packed(shape.dtype, shape.ne),
+            offset: 0,
+        },
+        params: params.to_vec(),
+        src,
+        root: 0,
+        is_view: false,
+        is_input: false,
+        is_output: false,
+    };
+    let first = vec![src.first().copied()];
+    let view = |op: &str, params: &[i32], offset: u64| {
+        let x = &made[*src.first()?];
+        Some(Record {
+            layout: Layout {
+                ne: shape.ne,
+                nb: shape.nb,
+                offset: x.layout.offset + offset,
+            },
+            root: x.root,
+            is_view: true,
+            ..computed(op, params, first.clone())
+        })
+    };
+    match op {
+        Op::Leaf { .. } => None,
+        Op::Reshape(_) => view("RESHAPE", &[], 0),
+        Op::Permute(axes) => view("PERMUTE", &axes.map(|a| a as i32), 0),
+        Op::Slice { axis, start, .. } => view("VIEW", &[], start * shape.nb[*axis]),
+        Op::View { offset, .. } => view("VIEW", &[], *offset),
+        Op::Cont(_) => Some(computed("CONT", &[], first)),
+        Op::Compute(c) | Op::Effect { compute: c, .. } => {
+            let mut sources = src.iter().copied();
+            let of = |&there: &bool| there.then(|| sources.next()).flatten();
+            let src = c.present.iter().map(of).collect();
+            Some(computed(&c.op, &c.params, src))
+        }
+    }
+}
+
+/// Records of terms, each of packed sources.
+pub(super) struct Maker<'a> {
+    old: &'a [Record],
+    pub(super) records: Vec<Record>,
+}
+
+impl Maker<'_> {
+    /// Starts with the leaves.
+    pub(super) fn new(old: &[Record]) -> Maker<'_> {
+        Maker {
+            old,
+            records: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, mut t: Record) -> usize {
+        let at = self.records.len();
+        t.line = at + 1;
+        if !t.is_view {
+            t.root = at;
+        }
+        self.records.push(t);
+        at
+    }
+
+    /// Adds the record of a term of this class, of sources that are there.
+    pub(super) fn term(&mut self, terms: &Terms, id: Id, op: &Op, src: &[usize]) -> usize {
+        let facts = &terms[id].data;
+        let nb = match op {
+            Op::Leaf { record, .. } => return self.push(self.old[*record].clone()),
+            Op::View { nb, .. } => *nb,
+            Op::Slice { .. } => self.records[src[0]].layout.nb,
+            Op::Permute(axes) => moved(axes, self.records[src[0]].layout.nb),
+            _ => packed(facts.dtype, facts.ne),
+        };
+        let (ne, dtype) = (facts.ne, facts.dtype);
+        let shape = Shape { ne, nb, dtype };
+        match record(op, "", shape, src, &self.records) {
+            Some(t) => self.push(t),
+            None => src.first().copied().unwrap_or(0),
+        }
+    }
+
+    /// The record itself where it owns packed memory and needs no name, or else a copy.
+    pub(super) fn packed(&mut self, terms: &Terms, id: Id, at: usize, name: &str) -> usize {
+        let t = &self.records[at];
+        if !t.is_view && name.is_empty() {
+            return at;
+        }
+        let facts = &terms[id].data;
+        let (ne, dtype) = (facts.ne, facts.dtype);
+        let nb = packed(dtype, ne);
+        let shape = Shape { ne, nb, dtype };
+        let copy = record(&Op::Cont(ne), name, shape, &[at], &self.records);
+        match copy {
+            Some(t) => self.push(Record {
+                is_output: !name.is_empty(),
+                ..t
+            }),
+            None => at,
+        }
+    }
+}

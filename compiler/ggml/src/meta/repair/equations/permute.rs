@@ -1,0 +1,130 @@
+//! Permutations and copies.
+
+use super::{Equation, Tree, facts, is_elementwise, is_flat_from, is_rowwise, of};
+use crate::meta::repair::analysis::Terms;
+use crate::meta::repair::language::{Node, Op};
+
+pub(super) const TWICE: Equation = Equation {
+    name: "permute-permute",
+    says: "permute(permute(x)) = permute(x), and x where every axis is back",
+    rewrite: twice,
+};
+
+pub(super) const THROUGH: Equation = Equation {
+    name: "permute-through",
+    says: "f(permute(x)) = permute(f(x)) for f of each number, and for norms and products with a matrix where rows stay rows",
+    rewrite: through,
+};
+
+pub(super) const SPLIT: Equation = Equation {
+    name: "permute-split",
+    says: "reshape(permute(x)) = permute(reshape(x)) where the reshape splits axes, and merges none",
+    rewrite: split,
+};
+
+pub(super) const COPY: Equation = Equation {
+    name: "copy",
+    says: "cont(x) = x, where x is a view",
+    rewrite: copy,
+};
+
+const SAME: [usize; 4] = [0, 1, 2, 3];
+
+fn twice(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Op::Permute(outer) = node.op else { return };
+    let x = node.children[0];
+    if outer == SAME {
+        out.push(Tree::Is(x));
+    }
+    for n in of(terms, x) {
+        if let Op::Permute(inner) = n.op {
+            let both = inner.map(|a| outer[a]);
+            let y = Tree::Is(n.children[0]);
+            out.push(if both == SAME {
+                y
+            } else {
+                Tree::one(Op::Permute(both), y)
+            });
+        }
+    }
+}
+
+fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Some(c) = node.compute() else { return };
+    let Some(&x) = node.children.last() else {
+        return;
+    };
+    let by_number = is_elementwise(&c.op);
+    let by_row = is_rowwise(&c.op) && node.children.len() == 1;
+    let matrix = c.op == "MUL_MAT" && is_flat_from(facts(terms, node.children[0]).ne, 2);
+    if !(by_number || by_row || matrix) {
+        return;
+    }
+    for n in of(terms, x) {
+        let Op::Permute(axes) = n.op else { continue };
+        if !by_number && axes[0] != 0 {
+            continue;
+        }
+        // Sizes before the permutation.
+        let ne = axes.map(|to| c.ne[to]);
+        let mut children: Vec<Tree> = node.children.iter().map(|&id| Tree::Is(id)).collect();
+        children.pop();
+        children.push(Tree::Is(n.children[0]));
+        let inner = Tree::Term(Op::Compute(c.of(ne)), children);
+        out.push(Tree::one(Op::Permute(axes), inner));
+    }
+}
+
+/// The sizes of `parts` by axis of `ne` that they make up; `None` where one reaches over two axes.
+fn by_axis(ne: [u64; 4], parts: [u64; 4]) -> Option<[Vec<u64>; 4]> {
+    let mut out: [Vec<u64>; 4] = Default::default();
+    let mut parts = parts.into_iter().filter(|&n| n > 1);
+    for (axis, n) in ne.into_iter().enumerate() {
+        let mut product = 1;
+        while product < n {
+            let next = parts.next()?;
+            product *= next;
+            out[axis].push(next);
+        }
+        if product != n {
+            return None;
+        }
+    }
+    Some(out)
+}
+
+fn split(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Op::Reshape(ne) = node.op else { return };
+    // Axes of size 1 have no order among the others.
+    let rank = ne.iter().filter(|&&n| n > 1).count();
+    if ne[..rank].contains(&1) {
+        return;
+    }
+    let Some(parts) = by_axis(facts(terms, node.children[0]).ne, ne) else {
+        return;
+    };
+    for n in of(terms, node.children[0]) {
+        let Op::Permute(axes) = n.op else { continue };
+        let mut before = [1; 4];
+        let mut moved = SAME;
+        let mut at = 0;
+        for to in axes {
+            let first: usize = parts[..to].iter().map(Vec::len).sum();
+            for (k, &size) in parts[to].iter().enumerate() {
+                before[at] = size;
+                moved[at] = first + k;
+                at += 1;
+            }
+        }
+        let inner = Tree::one(Op::Reshape(before), Tree::Is(n.children[0]));
+        out.push(Tree::one(Op::Permute(moved), inner));
+    }
+}
+
+fn copy(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    if matches!(node.op, Op::Permute(_) | Op::Slice { .. } | Op::View { .. })
+        && let Some(id) = terms.lookup(node.clone())
+    {
+        out.push(Tree::one(Op::Cont(facts(terms, id).ne), Tree::Is(id)));
+    }
+}

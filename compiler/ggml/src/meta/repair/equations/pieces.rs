@@ -1,0 +1,159 @@
+//! Tensors taken apart and put together.
+
+use super::{Equation, Tree, facts, is_elementwise, is_rowwise, of};
+use crate::meta::repair::analysis::Terms;
+use crate::meta::repair::language::{Compute, Four, Node, Op};
+
+pub(super) const NEIGHBOURS: Equation = Equation {
+    name: "concat-slices",
+    says: "concat of a range and the next = the range of both",
+    rewrite: neighbours,
+};
+
+pub(super) const ALIKE: Equation = Equation {
+    name: "concat-alike",
+    says: "concat(f(a), f(b)) = f(concat(a, b)) for f of each number; also norms, rotations and products with one matrix, \
+           along axes that they keep apart",
+    rewrite: alike,
+};
+
+pub(super) const PIECE: Equation = Equation {
+    name: "slice-concat",
+    says: "the first or second part of concat(a, b) = a or b",
+    rewrite: piece,
+};
+
+pub(super) const GATE: Equation = Equation {
+    name: "gate-concat",
+    says: "glu(concat(a, b)) = glu(a, b) for halves a and b",
+    rewrite: gate,
+};
+
+/// The axis along which the parts stand, and the parts' lengths.
+fn parts(terms: &Terms, node: &Node) -> Option<(usize, Compute)> {
+    let c = node.compute().filter(|c| c.op == "CONCAT")?;
+    let a = facts(terms, *node.children.first()?).ne;
+    let axis = (0..4).find(|&i| a[i] != c.ne[i])?;
+    (node.children.len() == 2).then(|| (axis, c.clone()))
+}
+
+/// The ranges of an axis that the class is.
+fn ranges(terms: &Terms, id: egg::Id, along: usize) -> Vec<(egg::Id, u64, u64)> {
+    of(terms, id)
+        .filter_map(|n| match n.op {
+            Op::Slice { axis, start, len } if axis == along => Some((n.children[0], start, len)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn neighbours(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Some((axis, _)) = parts(terms, node) else {
+        return;
+    };
+    let second = ranges(terms, node.children[1], axis);
+    for (x, start, len) in ranges(terms, node.children[0], axis) {
+        for &(y, next, more) in &second {
+            if terms.find(x) != terms.find(y) || next != start + len {
+                continue;
+            }
+            let whole = len + more == facts(terms, x).ne[axis];
+            let len = len + more;
+            out.push(if whole {
+                Tree::Is(x)
+            } else {
+                Tree::one(Op::Slice { axis, start, len }, Tree::Is(x))
+            });
+        }
+    }
+}
+
+/// The sizes with another length of an axis.
+fn with(mut ne: Four, axis: usize, n: u64) -> Four {
+    ne[axis] = n;
+    ne
+}
+
+fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Some((axis, concat)) = parts(terms, node) else {
+        return;
+    };
+    for a in of(terms, node.children[0]) {
+        let Some(f) = a.compute() else { continue };
+        // Which child is taken apart; the others are the same.
+        let i = usize::from(f.op == "MUL_MAT");
+        let apart = match f.op.as_str() {
+            op if is_elementwise(op) => true,
+            op if is_rowwise(op) => axis > 0 && a.children.len() == 1,
+            "MUL_MAT" => axis == 1 && super::is_flat_from(facts(terms, a.children[0]).ne, 2),
+            // Positions belong to axis 2.
+            "ROPE" => axis == 1,
+            _ => false,
+        };
+        if !apart {
+            continue;
+        }
+        for b in of(terms, node.children[1]) {
+            let Some(g) = b.compute() else { continue };
+            let others = (0..a.children.len()).filter(|&k| k != i);
+            let same = f.of(concat.ne) == g.of(concat.ne)
+                && a.children.len() == b.children.len()
+                && others
+                    .clone()
+                    .all(|k| terms.find(a.children[k]) == terms.find(b.children[k]));
+            if !same {
+                continue;
+            }
+            let (x, y) = (a.children[i], b.children[i]);
+            let n = facts(terms, x).ne[axis] + facts(terms, y).ne[axis];
+            let joined = concat.of(with(facts(terms, x).ne, axis, n));
+            let joined = Tree::Term(Op::Compute(joined), vec![Tree::Is(x), Tree::Is(y)]);
+            let mut children: Vec<Tree> = a.children.iter().map(|&id| Tree::Is(id)).collect();
+            children[i] = joined;
+            out.push(Tree::Term(Op::Compute(f.of(concat.ne)), children));
+        }
+    }
+}
+
+fn piece(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Op::Slice { axis, start, len } = node.op else {
+        return;
+    };
+    for n in of(terms, node.children[0]) {
+        let Some((along, _)) = parts(terms, n) else {
+            continue;
+        };
+        let (a, b) = (n.children[0], n.children[1]);
+        let first = facts(terms, a).ne[axis];
+        if along != axis {
+            continue;
+        }
+        if (start, len) == (0, first) {
+            out.push(Tree::Is(a));
+        }
+        if (start, len) == (first, facts(terms, b).ne[axis]) {
+            out.push(Tree::Is(b));
+        }
+    }
+}
+
+fn gate(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Some(c) = node.compute() else { return };
+    let swapped = c.params.get(1).is_some_and(|&p| p != 0);
+    if !crate::meta::rules::is_gated(&c.op) || node.children.len() != 1 || swapped {
+        return;
+    }
+    for n in of(terms, node.children[0]) {
+        let Some((0, _)) = parts(terms, n) else {
+            continue;
+        };
+        if facts(terms, n.children[0]).ne == c.ne && facts(terms, n.children[1]).ne == c.ne {
+            let two = Compute {
+                present: vec![true, true],
+                ..c.clone()
+            };
+            let children = n.children.iter().map(|&id| Tree::Is(id)).collect();
+            out.push(Tree::Term(Op::Compute(two), children));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Reshapes, and what may be done on either side of them.
+
+use super::{Equation, Tree, facts, is_binary, is_elementwise, is_flat_from, is_rowwise, of};
+use crate::meta::repair::analysis::Terms;
+use crate::meta::repair::language::{Four, Node, Op};
+
+pub(super) const TWICE: Equation = Equation {
+    name: "reshape-reshape",
+    says: "reshape(reshape(x)) = reshape(x), and x where the sizes are x's",
+    rewrite: twice,
+};
+
+pub(super) const BY_PARTS: Equation = Equation {
+    name: "reshape-by-parts",
+    says: "reshape(x) = reshape(reshape(x)), by the sizes that both have in common",
+    rewrite: by_parts,
+};
+
+pub(super) const ELEMENTWISE: Equation = Equation {
+    name: "reshape-elementwise",
+    says: "f(reshape(x)) = reshape(f(x)) for f of each number",
+    rewrite: elementwise,
+};
+
+pub(super) const BINARY: Equation = Equation {
+    name: "reshape-binary",
+    says: "reshape(x) + y = reshape(x + reshape(y)), or y itself where it has size 1 wherever the sizes differ",
+    rewrite: binary,
+};
+
+pub(super) const ROWS: Equation = Equation {
+    name: "reshape-rows",
+    says: "norm(reshape(x)) = reshape(norm(x)) where rows stay rows",
+    rewrite: rows,
+};
+
+pub(super) const PRODUCT: Equation = Equation {
+    name: "reshape-product",
+    says: "w · reshape(x) = reshape(w · x) where rows stay rows and w is a matrix",
+    rewrite: product,
+};
+
+pub(super) const VIEW: Equation = Equation {
+    name: "reshape-view",
+    says: "view(reshape(x)) = view(x)",
+    rewrite: view,
+};
+
+/// What the class is a reshape of, with the sizes of that.
+fn reshaped<'t>(terms: &'t Terms, id: egg::Id) -> impl Iterator<Item = (egg::Id, Four)> + 't {
+    of(terms, id).filter_map(move |n| match n.op {
+        Op::Reshape(_) | Op::Cont(_) if n.children[0] != id => {
+            Some((n.children[0], facts(terms, n.children[0]).ne))
+        }
+        _ => None,
+    })
+}
+
+fn twice(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Op::Reshape(ne) = node.op else { return };
+    let x = node.children[0];
+    if facts(terms, x).ne == ne {
+        out.push(Tree::Is(x));
+    }
+    for (inner, from) in reshaped(terms, x) {
+        out.push(Tree::Is(inner).reshaped(from, ne));
+    }
+}
+
+/// Sizes that both can be merged from: cut wherever either is. Where there are more than four, the outer ones are one.
+/// `None` where the cuts do not divide each other.
+fn common(a: Four, b: Four) -> Option<Four> {
+    let mut cuts: Vec<u64> = Vec::new();
+    for ne in [a, b] {
+        let mut product = 1;
+        for n in ne {
+            product *= n;
+            cuts.push(product);
+        }
+    }
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut out = [1; 4];
+    let mut below = 1;
+    for (i, cut) in cuts.into_iter().filter(|&c| c > 1).enumerate() {
+        if !cut.is_multiple_of(below) {
+            return None;
+        }
+        out[i.min(3)] *= cut / below;
+        below = cut;
+    }
+    Some(out)
+}
+
+fn by_parts(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Op::Reshape(ne) = node.op else { return };
+    let x = node.children[0];
+    let from = facts(terms, x).ne;
+    if let Some(parts) = common(from, ne)
+        && parts != from
+        && parts != ne
+    {
+        let inner = Tree::one(Op::Reshape(parts), Tree::Is(x));
+        out.push(Tree::one(Op::Reshape(ne), inner));
+    }
+}
+
+fn elementwise(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Some(c) = node.compute() else { return };
+    if !is_elementwise(&c.op) {
+        return;
+    }
+    for (x, from) in reshaped(terms, node.children[0]) {
+        let inner = Tree::one(Op::Compute(c.of(from)), Tree::Is(x));
+        out.push(inner.reshaped(from, c.ne));
+    }
+}
+
+fn binary(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Some(c) = node.compute() else { return };
+    if !is_binary(&c.op) {
+        return;
+    }
+    let y = node.children[1];
+    let (y_ne, dtype) = (facts(terms, y).ne, facts(terms, y).dtype);
+    if dtype.block_len() > 1 {
+        return;
+    }
+    for (x, from) in reshaped(terms, node.children[0]) {
+        // Leading sizes that stay.
+        let same = (0..4).take_while(|&i| from[i] == c.ne[i]).count();
+        let y = if y_ne == c.ne {
+            Tree::Is(y).reshaped(y_ne, from)
+        } else if is_flat_from(y_ne, same) {
+            Tree::Is(y)
+        } else {
+            continue;
+        };
+        let inner = Tree::Term(Op::Compute(c.of(from)), vec![Tree::Is(x), y]);
+        out.push(inner.reshaped(from, c.ne));
+    }
+}
+
+fn rows(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Some(c) = node.compute() else { return };
+    if !is_rowwise(&c.op) || node.children.len() != 1 {
+        return;
+    }
+    for (x, from) in reshaped(terms, node.children[0]) {
+        if from[0] == c.ne[0] {
+            let inner = Tree::one(Op::Compute(c.of(from)), Tree::Is(x));
+            out.push(inner.reshaped(from, c.ne));
+        }
+    }
+}
+
+fn product(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Some(c) = node.compute() else { return };
+    if c.op != "MUL_MAT" || !is_flat_from(facts(terms, node.children[0]).ne, 2) {
+        return;
+    }
+    let k = facts(terms, node.children[1]).ne[0];
+    for (x, from) in reshaped(terms, node.children[1]) {
+        if from[0] == k {
+            let ne = [c.ne[0], from[1], from[2], from[3]];
+            let w = Tree::Is(node.children[0]);
+            let inner = Tree::Term(Op::Compute(c.of(ne)), vec![w, Tree::Is(x)]);
+            out.push(inner.reshaped(ne, c.ne));
+        }
+    }
+}
+
+fn view(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
+    let Op::View { .. } = node.op else { return };
+    for (x, _) in reshaped(terms, node.children[0]) {
+        out.push(Tree::one(node.op.clone(), Tree::Is(x)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::common;
+
+    #[test]
+    fn common_parts() {
+        let heads = common([512, 8, 1, 1], [128, 32, 1, 1]);
+        assert_eq!(heads, Some([128, 4, 8, 1]));
+        assert_eq!(common([6, 4, 1, 1], [4, 6, 1, 1]), None);
+        let five = common([32, 3, 2, 2], [8, 12, 2, 2]);
+        assert_eq!(five, Some([8, 4, 3, 4]));
+        assert_eq!(common([8, 3, 1, 1], [1, 8, 3, 1]), Some([8, 3, 1, 1]));
+    }
+}

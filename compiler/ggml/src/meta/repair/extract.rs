@@ -1,0 +1,143 @@
+//! The cheapest terms that the engine takes, every term counted once however often it is used.
+
+use std::collections::BTreeMap;
+
+use egg::{Id, Language};
+
+use super::analysis::{Engine, Form, Terms};
+use super::language::{Node, Op};
+use super::saturate::in_order;
+use crate::meta::states::State;
+
+/// A class, held so.
+pub(super) type Held = (Id, Form);
+
+/// What is chosen for a class held so.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    pub(super) node: Node,
+    pub(super) children: Vec<Held>,
+    /// All that it needs, itself included, with the price of each.
+    needs: BTreeMap<Held, u64>,
+    cost: u64,
+}
+
+/// The best choice per class and way to hold it.
+pub(super) struct Choices(BTreeMap<Held, Choice>);
+
+const MAX_ROUNDS: usize = 200;
+
+/// What it costs that a line of the capture changes: more than the views that could be spared.
+const CHANGE: u64 = 8;
+
+/// What a term costs by itself. Views cost least, terms that are not the capture's more than those that are,
+/// and a pending sum is a reduction.
+fn price(terms: &Terms, node: &Node, form: &Form, is_new: bool) -> u64 {
+    let facts = |id: Id| &terms[id].data;
+    let work = |ne: [u64; 4]| 8 + ne.iter().product::<u64>();
+    let own = match &node.op {
+        Op::Leaf { .. } => return 0,
+        Op::Reshape(_) | Op::Permute(_) | Op::Slice { .. } | Op::View { .. } => 1,
+        Op::Cont(ne) => work(*ne),
+        Op::Effect { compute: c, .. } => work(c.ne),
+        Op::Compute(c) => match (c.op.as_str(), node.children.first()) {
+            ("MUL_MAT" | "MUL_MAT_ID", Some(&w)) => work(c.ne) * (1 + facts(w).ne[0]),
+            _ => work(c.ne),
+        },
+    };
+    let reduced = match form.state {
+        State::Partial => 4 * work(terms_ne(terms, node)),
+        _ => 0,
+    };
+    own + reduced + if is_new { CHANGE } else { 0 }
+}
+
+fn terms_ne(terms: &Terms, node: &Node) -> [u64; 4] {
+    terms
+        .lookup(node.clone())
+        .map_or([1; 4], |id| terms[id].data.ne)
+}
+
+impl Choices {
+    /// Chooses for every class.
+    pub(super) fn of(terms: &Terms, originals: &BTreeMap<Node, usize>) -> Choices {
+        let classes = in_order(terms);
+        let mut best: BTreeMap<Held, Choice> = BTreeMap::new();
+        for _ in 0..MAX_ROUNDS {
+            let mut news = false;
+            for (id, nodes) in &classes {
+                for node in nodes {
+                    news |= improve(terms, originals, &mut best, *id, node);
+                }
+            }
+            if !news {
+                break;
+            }
+        }
+        Choices(best)
+    }
+
+    /// The choice for a class held so.
+    pub(super) fn get(&self, held: &Held) -> Option<&Choice> {
+        self.0.get(held)
+    }
+
+    /// The cheapest way to hold a class with these strides.
+    pub(super) fn with_strides(&self, id: Id, nb: [u64; 4]) -> Option<Held> {
+        let of_class = self
+            .0
+            .iter()
+            .filter(|((class, form), _)| *class == id && form.nb == nb);
+        of_class
+            .min_by_key(|(_, c)| c.cost)
+            .map(|(held, _)| held.clone())
+    }
+}
+
+fn improve(
+    terms: &Terms,
+    originals: &BTreeMap<Node, usize>,
+    best: &mut BTreeMap<Held, Choice>,
+    id: Id,
+    node: &Node,
+) -> bool {
+    let mut news = false;
+    let is_new = !originals.contains_key(node);
+    for way in Engine::ways(terms, node) {
+        let children: Vec<Held> = node
+            .children()
+            .iter()
+            .zip(&way)
+            .map(|(&c, &f)| (c, f.clone()))
+            .collect();
+        let known: Option<Vec<&Choice>> = children.iter().map(|c| best.get(c)).collect();
+        let Some(known) = known else { continue };
+        let Some(form) = Engine::form(terms, node, &way) else {
+            continue;
+        };
+        let held = (id, form);
+        if known.iter().any(|c| c.needs.contains_key(&held)) {
+            continue;
+        }
+        let mut needs = BTreeMap::new();
+        for c in &known {
+            needs.extend(c.needs.iter().map(|(k, v)| (k.clone(), *v)));
+        }
+        needs.insert(held.clone(), price(terms, node, &held.1, is_new));
+        let cost = needs.values().sum();
+        if best.get(&held).is_none_or(|b| cost < b.cost) {
+            let node = node.clone();
+            news = true;
+            best.insert(
+                held,
+                Choice {
+                    node,
+                    children,
+                    needs,
+                    cost,
+                },
+            );
+        }
+    }
+    news
+}

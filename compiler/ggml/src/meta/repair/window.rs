@@ -1,0 +1,246 @@
+//! A stretch of a capture as terms.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use egg::Id;
+
+use super::analysis::{Engine, Terms};
+use super::language::{Compute, Node, Op};
+use crate::capture::{Record, packed};
+use crate::meta::infer::Inference;
+use crate::meta::states::State;
+
+/// A stretch of records as terms.
+pub(super) struct Window {
+    pub(super) terms: Terms,
+    /// The records.
+    pub(super) range: Range<usize>,
+    /// The class of each record that is a term.
+    pub(super) class: BTreeMap<usize, Id>,
+    /// The records whose terms are the originals'.
+    pub(super) original: Vec<(usize, Node)>,
+    /// Records that others need as they are, in order.
+    pub(super) roots: Vec<usize>,
+    /// How often each owner of memory was written before.
+    pub(super) versions: BTreeMap<usize, u32>,
+}
+
+/// Writes to memory so far, by its owner.
+type Versions = BTreeMap<usize, u32>;
+
+/// Whether the window has the record as it is.
+pub(super) fn is_kept(t: &Record) -> bool {
+    t.op == "NONE" || t.is_empty()
+}
+
+impl Window {
+    /// The records of `range` as terms. `inference` knows the leaves, and all before the refused one.
+    pub(super) fn new(records: &[Record], range: Range<usize>, inference: &Inference) -> Window {
+        let mut w = Window {
+            terms: Terms::new(Engine::default()),
+            range: range.clone(),
+            class: BTreeMap::new(),
+            original: Vec::new(),
+            roots: Vec::new(),
+            versions: BTreeMap::new(),
+        };
+        let mut versions = Versions::new();
+        for t in &records[..range.start] {
+            if t.writes() {
+                *versions.entry(t.root).or_insert(0) += 1;
+            }
+        }
+        w.versions.clone_from(&versions);
+        for i in range.clone() {
+            let t = &records[i];
+            if is_kept(t) {
+                continue;
+            }
+            let id = w.term(records, inference, &mut versions, i);
+            w.class.insert(i, id);
+            if t.writes() {
+                *versions.entry(t.root).or_insert(0) += 1;
+            }
+        }
+        w.roots = roots(records, &range);
+        w.terms.rebuild();
+        w
+    }
+
+    fn add(&mut self, op: Op, children: Vec<Id>) -> Id {
+        self.terms.add(Node { op, children })
+    }
+
+    /// The class of a source.
+    fn source(
+        &mut self,
+        records: &[Record],
+        inference: &Inference,
+        versions: &Versions,
+        i: usize,
+    ) -> Id {
+        if let Some(&id) = self.class.get(&i) {
+            return id;
+        }
+        let t = &records[i];
+        let known = inference.leaves.get(&i).or(inference.states.get(i));
+        let state = known.unwrap_or(&State::Mirrored);
+        self.terms.analysis.leaf(i, t, state);
+        let version = versions.get(&t.root).copied().unwrap_or(0);
+        self.add(Op::Leaf { record: i, version }, Vec::new())
+    }
+
+    fn term(
+        &mut self,
+        records: &[Record],
+        inference: &Inference,
+        versions: &mut Versions,
+        i: usize,
+    ) -> Id {
+        let t = &records[i];
+        let there: Vec<usize> = t.src.iter().flatten().copied().collect();
+        let children: Vec<Id> = there
+            .iter()
+            .map(|&s| self.source(records, inference, versions, s))
+            .collect();
+        let first = there.first().map(|&s| &records[s]);
+        let op = match (t.op.as_str(), first) {
+            _ if t.writes() => Op::Effect {
+                record: i,
+                compute: compute(t),
+            },
+            ("RESHAPE", Some(_)) => Op::Reshape(t.ne()),
+            ("PERMUTE", Some(_)) => Op::Permute([0, 1, 2, 3].map(|a| t.int(a) as usize % 4)),
+            ("TRANSPOSE", Some(_)) => Op::Permute([1, 0, 2, 3]),
+            ("CONT", Some(_)) => Op::Cont(t.ne()),
+            ("VIEW", Some(from)) => return self.view(t, from, children[0], i),
+            _ => Op::Compute(compute(t)),
+        };
+        // Only the first source of a view is looked at.
+        let children = match op {
+            Op::Compute(_) | Op::Effect { .. } => children,
+            _ => children[..1].to_vec(),
+        };
+        self.original.push((
+            i,
+            Node {
+                op: op.clone(),
+                children: children.clone(),
+            },
+        ));
+        let x = children.first().copied();
+        let id = self.add(op.clone(), children);
+        if let (Op::Cont(ne), Some(x)) = (op, x) {
+            // The same elements: of its source, or of that under other sizes.
+            let same = match self.terms[x].data.ne == ne {
+                true => x,
+                false => self.add(Op::Reshape(ne), vec![x]),
+            };
+            self.terms.union(id, same);
+            self.terms.rebuild();
+        }
+        id
+    }
+
+    fn view(&mut self, t: &Record, from: &Record, x: Id, i: usize) -> Id {
+        let offset = t.layout.offset.saturating_sub(from.layout.offset);
+        let tight = |t: &Record| packed(t.dtype, t.ne()) == t.layout.nb;
+        let whole = t.elements() == from.elements();
+        if whole && t.ne() == from.ne() && t.layout.nb == from.layout.nb {
+            // Another name of the same.
+            return x;
+        }
+        let op = if whole && tight(t) && tight(from) {
+            Op::Reshape(t.ne())
+        } else if t.layout.nb == from.layout.nb
+            && let Some(slices) = slices(t, from, offset)
+        {
+            let mut id = x;
+            for &(axis, start, len) in &slices {
+                let op = Op::Slice { axis, start, len };
+                let node = Node {
+                    op: op.clone(),
+                    children: vec![id],
+                };
+                if slices.len() == 1 {
+                    self.original.push((i, node.clone()));
+                }
+                id = self.terms.add(node);
+            }
+            return id;
+        } else if tight(from) {
+            Op::View {
+                ne: t.ne(),
+                nb: t.layout.nb,
+                offset,
+            }
+        } else {
+            // A view of a view in another order: as it is, from outside of the terms.
+            Op::Compute(compute(t))
+        };
+        let node = Node {
+            op,
+            children: vec![x],
+        };
+        self.original.push((i, node.clone()));
+        self.terms.add(node)
+    }
+}
+
+fn compute(t: &Record) -> Compute {
+    Compute {
+        op: t.op.clone(),
+        params: t.params().to_vec(),
+        ne: t.ne(),
+        dtype: t.dtype,
+        present: t.src.iter().map(Option::is_some).collect(),
+    }
+}
+
+/// The ranges of axes that a view with its source's strides takes.
+fn slices(t: &Record, from: &Record, offset: u64) -> Option<Vec<(usize, u64, u64)>> {
+    let mut left = offset;
+    let mut out = Vec::new();
+    let mut axes: Vec<usize> = (0..4).collect();
+    axes.sort_by_key(|&a| std::cmp::Reverse(from.layout.nb[a]));
+    for axis in axes {
+        let (n, len, nb) = (from.ne()[axis], t.ne()[axis], from.layout.nb[axis]);
+        if n == 1 && len == 1 {
+            continue;
+        }
+        let start = left.checked_div(nb).unwrap_or(0).min(n);
+        left -= start * nb;
+        if start + len > n || (axis == 0 && from.dtype.block_len() > 1 && len != n) {
+            return None;
+        }
+        if len != n {
+            out.push((axis, start, len));
+        }
+    }
+    (left == 0 && !out.is_empty()).then_some(out)
+}
+
+/// The records of the range that are read from outside, that write, or that are results.
+fn roots(records: &[Record], range: &Range<usize>) -> Vec<usize> {
+    let mut read = BTreeSet::new();
+    let mut anywhere = BTreeSet::new();
+    for (i, t) in records.iter().enumerate() {
+        for &s in t.src.iter().flatten() {
+            anywhere.insert(s);
+            if !range.contains(&i) || is_kept(t) {
+                read.insert(s);
+            }
+        }
+        // A view that is looked through owns nothing, but its memory must be there.
+        if t.is_view && (!range.contains(&i) || is_kept(t)) {
+            read.insert(t.root);
+        }
+    }
+    let wanted = |&i: &usize| {
+        let t = &records[i];
+        let is_result = !anywhere.contains(&i) && !t.is_pure_view();
+        !is_kept(t) && (read.contains(&i) || t.writes() || t.is_output || is_result)
+    };
+    range.clone().filter(wanted).collect()
+}

@@ -1,0 +1,106 @@
+//! What the engine would make of a graph, as diagnostics.
+
+use std::collections::BTreeMap;
+
+use super::infer::{Finding, Setup};
+use super::refusal::{CODES, CURE, Class, Outcome};
+use super::repair::{Cure, Cured, EQUATIONS, Limits, cure};
+use crate::capture::Record;
+use tpc_diag::Diagnostic;
+
+/// What goes wrong in a graph, and its equivalents that are taken.
+pub fn diagnose(records: &[Record], setup: &Setup) -> Vec<Diagnostic> {
+    let cured = cure(records, setup, EQUATIONS, Limits::default());
+    let mut out: Vec<Diagnostic> = Vec::new();
+    for c in &cured.cures {
+        out.push(told(&c.finding, Some(&c.record)));
+    }
+    for f in &cured.inference.findings {
+        out.push(told(f, f.record.map(|i| &cured.records[i])));
+    }
+    out.extend(changes(&cured.cures));
+    out.extend(failure(&cured));
+    out
+}
+
+fn told(f: &Finding, record: Option<&Record>) -> Diagnostic {
+    let says = match f.class.outcome() {
+        Outcome::Refused => "the engine refuses the graph",
+        Outcome::Crash => "the engine aborts here",
+        Outcome::Wrong => "the engine goes on, and the result is wrong",
+        Outcome::Ok => "the engine takes it",
+    };
+    let (entity, place) = match record {
+        Some(t) if t.line > 0 => (t.name.as_str(), format!("line {}: {}: ", t.line, t.op)),
+        Some(t) => (t.name.as_str(), format!("{}: ", t.op)),
+        None => ("graph", String::new()),
+    };
+    let message = format!("{place}{says}: {}", f.why);
+    let d = Diagnostic::error(f.class.code(), entity, message).help(cure_of(f.class));
+    match record {
+        Some(t) if t.line > 0 => d.line(t.line),
+        _ => d,
+    }
+}
+
+/// The cure that the catalogue gives.
+fn cure_of(class: Class) -> &'static str {
+    let doc = CODES[class as usize].doc;
+    doc.split_once("Cure: ").map_or(doc, |(_, cure)| cure)
+}
+
+/// A change with stars for numbers: what it has in common in all layers.
+fn pattern(diff: &str) -> String {
+    let mut out = String::new();
+    for c in diff.chars() {
+        match c {
+            '0'..='9' if out.ends_with('*') => {}
+            '0'..='9' => out.push('*'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// One note per change, however many layers need it.
+fn changes(cures: &[Cure]) -> Vec<Diagnostic> {
+    let mut alike: BTreeMap<String, usize> = BTreeMap::new();
+    for c in cures {
+        *alike.entry(pattern(&c.diff)).or_insert(0) += 1;
+    }
+    let mut out = Vec::new();
+    for c in cures {
+        let Some(n) = alike.remove(&pattern(&c.diff)) else {
+            continue;
+        };
+        let times = match n {
+            1 => String::new(),
+            2 => ", as in 1 more place".to_owned(),
+            n => format!(", as in {} more places", n - 1),
+        };
+        let message = format!(
+            "line {}: {}: this equivalent is taken{times} ({} terms, {})",
+            c.record.line, c.record.op, c.search.terms, c.search.stop
+        );
+        let note = Diagnostic::note(CURE, &c.record.name, message).line(c.record.line);
+        out.push(note.help(c.diff.trim_end()));
+    }
+    out
+}
+
+/// That no equivalent was found, and how the search ended.
+fn failure(cured: &Cured) -> Option<Diagnostic> {
+    let search = cured.failed.as_ref()?;
+    let record = cured.inference.refused()?.record?;
+    let t = &cured.records[record];
+    let message = format!(
+        "line {}: {}: no equivalent is found that is taken ({} terms, {})",
+        t.line, t.op, search.terms, search.stop
+    );
+    let help = "no law of these ops makes it one that this engine splits; build the layer otherwise, or use tpc";
+    Some(
+        Diagnostic::note(CURE, &t.name, message)
+            .line(t.line)
+            .help(help),
+    )
+}

@@ -1,0 +1,163 @@
+//! Ops on elements of one or two tensors.
+
+use super::{Call, Outcome, Rule, reject};
+use crate::meta::refusal::Class;
+use crate::meta::states::{Split, State};
+
+pub(super) const BINARY: Rule = Rule {
+    ops: &["ADD", "SUB", "MUL", "DIV"],
+    says: "equal states → that state; a split first source, and a mirrored second one of size 1 on that axis → the first's; \
+           pending sums pass products with mirrored values and sums with one another",
+    apply: binary,
+};
+
+pub(super) const ADD_ID: Rule = Rule {
+    ops: &["ADD_ID"],
+    says: "as ADD, with mirrored indices of experts; a partial bias is added to a pending sum",
+    apply: add_id,
+};
+
+pub(super) const SAME: Rule = Rule {
+    ops: &[
+        "SOFT_MAX",
+        "SCALE",
+        "CLAMP",
+        "SQR",
+        "SQRT",
+        "LOG",
+        "SIN",
+        "COS",
+        "REPEAT",
+        "FILL",
+        "LEAKY_RELU",
+        "ABS",
+        "SGN",
+        "NEG",
+        "STEP",
+        "TANH",
+        "ELU",
+        "RELU",
+        "SIGMOID",
+        "GELU",
+        "GELU_QUICK",
+        "SILU",
+        "HARDSWISH",
+        "HARDSIGMOID",
+        "EXP",
+        "EXPM1",
+        "SOFTPLUS",
+        "GELU_ERF",
+        "XIELU",
+        "FLOOR",
+        "CEIL",
+        "ROUND",
+        "TRUNC",
+    ],
+    says: "all sources in one state → that state",
+    apply: same,
+};
+
+pub(super) const GATED: Rule = Rule {
+    ops: &[
+        "REGLU",
+        "GEGLU",
+        "SWIGLU",
+        "SWIGLU_OAI",
+        "GEGLU_ERF",
+        "GEGLU_QUICK",
+        "SWIGLU_CLAMP",
+    ],
+    says: "all sources in one state → that state, halved where one source holds both halves",
+    apply: gated,
+};
+
+fn binary(call: &Call<'_>) -> Outcome {
+    let (a, b) = (call.source(0)?, call.source(1)?);
+    let multiplies = matches!(call.op, "MUL" | "DIV");
+    match (a.state, b.state) {
+        // Reductions are put off.
+        (State::Partial, State::Partial) if !multiplies => Ok(State::Partial),
+        (State::Partial, State::Mirrored) if multiplies => Ok(State::Partial),
+        (State::Mirrored, State::Partial) if call.op == "MUL" => Ok(State::Partial),
+        _ => beside(call),
+    }
+}
+
+fn beside(call: &Call<'_>) -> Outcome {
+    let b = call.source(1)?;
+    match (call.seen(0).split(), call.seen(1).split()) {
+        (None, None) => Ok(State::Mirrored),
+        (Some(s), None) if b.ne[s.axis] == 1 => Ok(s.clone().into()),
+        (Some(s), Some(t)) if s == t => Ok(s.clone().into()),
+        (Some(s), Some(t)) if s.axis == t.axis && s.len() == t.len() => {
+            reject(Class::Sizes, format!("{s} and {t} are different parts"))
+        }
+        _ => call.refused(
+            Class::Elementwise,
+            "it takes equal states, or a split first source and a mirrored second one that has size 1 on that axis",
+        ),
+    }
+}
+
+fn add_id(call: &Call<'_>) -> Outcome {
+    if !call.seen(2).is_whole() {
+        return call.refused(Class::States, "the indices of experts must be mirrored");
+    }
+    let (a, b) = (call.source(0)?, call.source(1)?);
+    match (a.state, b.state) {
+        (State::Partial, State::Partial) => Ok(State::Partial),
+        // The rows of the bias are those of the experts' results, one per expert.
+        (State::Split(s), State::Split(t)) if s.axis == 0 && s == t => Ok(s.clone().into()),
+        (State::Mirrored | State::Partial, State::Mirrored) => Ok(State::Mirrored),
+        _ => call.refused(
+            Class::Elementwise,
+            "it takes a bias in the state of what it is added to",
+        ),
+    }
+}
+
+fn same(call: &Call<'_>) -> Outcome {
+    let first = call.seen(0);
+    if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
+        return call.refused(Class::Elementwise, "it takes sources in one state");
+    }
+    match first.split() {
+        None => Ok(State::Mirrored),
+        Some(s) => match s.scaled(call.ne[s.axis], s.len().max(1)) {
+            Some(s) => Ok(s.into()),
+            None => reject(Class::Sizes, format!("{s} does not divide the result")),
+        },
+    }
+}
+
+fn gated(call: &Call<'_>) -> Outcome {
+    let state = same_split(call)?;
+    let Some(s) = state.split() else {
+        return Ok(state);
+    };
+    if call.src.iter().flatten().count() > 1 || s.axis != 0 {
+        return Ok(state);
+    }
+    // Each half has the parts of one segment, where there are two.
+    if let [gate, up] = s.segments.as_slice()
+        && gate == up
+    {
+        return Ok(Split {
+            axis: 0,
+            segments: vec![gate.clone()],
+        }
+        .into());
+    }
+    match s.shared(0, call.ne[0]) {
+        Some(s) => Ok(s.into()),
+        None => reject(Class::Sizes, format!("{s} has no halves")),
+    }
+}
+
+fn same_split(call: &Call<'_>) -> Outcome {
+    let first = call.seen(0);
+    if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
+        return call.refused(Class::Elementwise, "it takes sources in one state");
+    }
+    Ok(first.clone())
+}

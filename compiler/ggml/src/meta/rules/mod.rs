@@ -1,0 +1,210 @@
+//! Which states of its sources each op takes, and what state it makes of them: a table, one entry per family of ops.
+//!
+//! A rule sees a call as the engine does: the op, sizes and strides, and its sources with their states. Pending sums
+//! are reduced before they are read, so a rule sees them mirrored unless it asks.
+
+mod attention;
+mod elementwise;
+mod matrix;
+mod move_axes;
+mod reshape;
+mod rows;
+mod whole;
+
+use tpc_ir::{DType, RANK};
+
+use super::refusal::Class;
+use super::states::{MAX_SEGMENTS, Split, State};
+
+/// What a rule sees of a source.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source<'a> {
+    /// Sizes.
+    pub(in crate::meta) ne: [u64; RANK],
+    /// Strides in bytes.
+    pub(in crate::meta) nb: [u64; RANK],
+    /// Element type.
+    pub(in crate::meta) dtype: DType,
+    /// How it is held.
+    pub(in crate::meta) state: &'a State,
+}
+
+/// What a rule sees of an op.
+#[derive(Clone, Debug)]
+pub(super) struct Call<'a> {
+    /// ggml's name of the op.
+    pub(in crate::meta) op: &'a str,
+    /// Sizes of the result.
+    pub(in crate::meta) ne: [u64; RANK],
+    /// Strides of the result in bytes.
+    pub(in crate::meta) nb: [u64; RANK],
+    /// Element type of the result.
+    pub(in crate::meta) dtype: DType,
+    /// ggml's `op_params`.
+    pub(in crate::meta) params: &'a [i32],
+    /// Of a view, bytes from where its source starts.
+    pub(in crate::meta) offset: u64,
+    /// Sources by position.
+    pub(in crate::meta) src: Vec<Option<Source<'a>>>,
+}
+
+/// Why a rule does not take its sources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rejection {
+    /// The class that its code stands for.
+    pub(in crate::meta) class: Class,
+    /// In words.
+    pub(in crate::meta) why: String,
+}
+
+/// The state of the result.
+pub(super) type Outcome = Result<State, Rejection>;
+
+/// One entry of the table.
+pub struct Rule {
+    /// The ops, by ggml's names.
+    pub ops: &'static [&'static str],
+    /// What it takes and makes, for people.
+    pub says: &'static str,
+    apply: fn(&Call<'_>) -> Outcome,
+}
+
+/// The table. An op that no entry names is not computed at all.
+pub const RULES: &[&Rule] = &[
+    &matrix::PRODUCT,
+    &matrix::EXPERTS,
+    &elementwise::BINARY,
+    &elementwise::ADD_ID,
+    &elementwise::SAME,
+    &elementwise::GATED,
+    &rows::WHOLE_ROWS,
+    &rows::ROPE,
+    &rows::GET,
+    &rows::SET,
+    &move_axes::CONCAT,
+    &move_axes::PAD,
+    &move_axes::PERMUTE,
+    &reshape::RESHAPE,
+    &reshape::VIEW,
+    &reshape::COPY,
+    &attention::FLASH,
+    &attention::CONVOLUTION,
+    &attention::DELTA_NET,
+    &whole::WHOLE,
+];
+
+/// The entry for an op.
+pub(super) fn rule(op: &str) -> Option<&'static Rule> {
+    RULES.iter().copied().find(|r| r.ops.contains(&op))
+}
+
+/// What becomes of a call.
+///
+/// # Errors
+/// [`Rejection`] where the engine would stop.
+pub(super) fn apply(call: &Call<'_>) -> Outcome {
+    let Some(rule) = rule(call.op) else {
+        return reject(Class::Unknown, "the engine has no rule for this op");
+    };
+    let state = (rule.apply)(call)?;
+    if let State::Split(s) = &state {
+        check(call, s)?;
+    }
+    Ok(state)
+}
+
+/// The parts must add up to the axis, in whole blocks.
+pub(super) fn check(call: &Call<'_>, s: &Split) -> Result<(), Rejection> {
+    if s.len() != call.ne[s.axis] {
+        let why = format!("the parts of {s} do not add up to {}", call.ne[s.axis]);
+        return Err(Rejection {
+            class: Class::Sizes,
+            why,
+        });
+    }
+    let pieces: u64 = s.segments.iter().map(|g| g.repeat.max(1)).sum();
+    if s.segments.len() > MAX_SEGMENTS {
+        let why = format!("{pieces} pieces of the axis, in more than {MAX_SEGMENTS} segments");
+        return reject(Class::Sizes, why);
+    }
+    let block = call.dtype.block_len();
+    let straddles =
+        |seg: &super::states::Segment| seg.sizes.iter().any(|n| !n.is_multiple_of(block));
+    if s.axis == 0 && s.segments.iter().any(straddles) {
+        let why = format!("{s} cuts blocks of {block} of {}", call.dtype);
+        return Err(Rejection {
+            class: Class::Blocks,
+            why,
+        });
+    }
+    Ok(())
+}
+
+fn reject<T>(class: Class, why: impl Into<String>) -> Result<T, Rejection> {
+    Err(Rejection {
+        class,
+        why: why.into(),
+    })
+}
+
+impl<'a> Call<'a> {
+    /// What an op of this rule sees of its source `i`; absent ones are mirrored.
+    pub(super) fn seen(&self, i: usize) -> &'a State {
+        match self.src.get(i).copied().flatten() {
+            Some(s) => s.state.seen(),
+            None => &State::Mirrored,
+        }
+    }
+
+    fn source(&self, i: usize) -> Result<Source<'a>, Rejection> {
+        match self.src.get(i).copied().flatten() {
+            Some(s) => Ok(s),
+            None => reject(Class::States, format!("source {i} is missing")),
+        }
+    }
+
+    /// A parameter as a number.
+    pub(super) fn float(&self, i: usize) -> f32 {
+        f32::from_bits(self.int(i).cast_unsigned())
+    }
+
+    /// A parameter as an integer.
+    pub(super) fn int(&self, i: usize) -> i32 {
+        self.params.get(i).copied().unwrap_or(0)
+    }
+
+    /// Whether all sources from the position on are whole.
+    fn whole_from(&self, first: usize) -> bool {
+        (first..self.src.len()).all(|i| self.seen(i).is_whole())
+    }
+
+    /// The states of the sources in words.
+    fn states(&self) -> String {
+        let of = |s: &Option<Source<'_>>| s.map(|s| s.state.to_string());
+        let all: Vec<String> = self.src.iter().filter_map(of).collect();
+        all.join(" · ")
+    }
+
+    fn refused<T>(&self, class: Class, takes: &str) -> Result<T, Rejection> {
+        reject(class, format!("{} of {}: {takes}", self.op, self.states()))
+    }
+}
+
+/// Whether an op is a gated activation.
+pub(super) fn is_gated(op: &str) -> bool {
+    elementwise::GATED.ops.contains(&op)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_op_has_one_rule_at_most() {
+        let mut ops: Vec<&str> = RULES.iter().flat_map(|r| r.ops).copied().collect();
+        let all = ops.len();
+        ops.sort_unstable();
+        ops.dedup();
+        assert_eq!(ops.len(), all);
+    }
+}

@@ -1,0 +1,74 @@
+//! Ops that put axes together, extend or reorder them.
+
+use super::{Call, Outcome, Rule, reject};
+use crate::meta::refusal::Class;
+use crate::meta::states::State;
+
+pub(super) const CONCAT: Rule = Rule {
+    ops: &["CONCAT"],
+    says: "equal states, or one mirrored and the other split, on an axis that is not the concatenated one → the split state",
+    apply: concat,
+};
+
+pub(super) const PAD: Rule = Rule {
+    ops: &["PAD"],
+    says: "not along the split axis → the same",
+    apply: pad,
+};
+
+pub(super) const PERMUTE: Rule = Rule {
+    ops: &["PERMUTE", "TRANSPOSE"],
+    says: "the axis moves; several segments must not repeat",
+    apply: permute,
+};
+
+fn concat(call: &Call<'_>) -> Outcome {
+    let (a, b) = (call.source(0)?, call.source(1)?);
+    // The axis along which the sizes add up.
+    let along = |axis: usize| call.ne[axis] != a.ne[axis];
+    let state = match (a.state.seen(), b.state.seen()) {
+        (a, b) if a == b => a,
+        (State::Mirrored, s) | (s, State::Mirrored) => s,
+        _ => {
+            return call.refused(
+                Class::Concat,
+                "it takes equal states, or one mirrored source",
+            );
+        }
+    };
+    match state.axis() {
+        Some(axis) if along(axis) => call.refused(
+            Class::Concat,
+            "it cannot put parts of the split axis together",
+        ),
+        _ => Ok(state.clone()),
+    }
+}
+
+fn pad(call: &Call<'_>) -> Outcome {
+    let a = call.source(0)?;
+    match a.state.seen() {
+        State::Split(s) if call.ne[s.axis] != a.ne[s.axis] => {
+            call.refused(Class::Concat, "it cannot pad the split axis")
+        }
+        state => Ok(state.clone()),
+    }
+}
+
+fn permute(call: &Call<'_>) -> Outcome {
+    let a = call.source(0)?;
+    let State::Split(s) = a.state.seen() else {
+        return Ok(State::Mirrored);
+    };
+    if s.segments.len() > 1 && s.segments.iter().any(|g| g.repeat > 1) {
+        return call.refused(Class::Shape, "segments that repeat do not move");
+    }
+    let to = match call.op {
+        "TRANSPOSE" => [1, 0, 2, 3][s.axis],
+        _ => call.int(s.axis),
+    };
+    match usize::try_from(to) {
+        Ok(axis) if axis < call.ne.len() => Ok(s.along(axis).into()),
+        _ => reject(Class::Shape, format!("{s} is no axis of the result")),
+    }
+}

@@ -1,0 +1,129 @@
+//! The same memory in other sizes: what stays of a split.
+
+use tpc_ir::{DType, RANK};
+
+use super::{Call, Outcome, Rejection, Rule, Source, reject};
+use crate::capture::packed;
+use crate::meta::refusal::Class;
+use crate::meta::states::{Split, State};
+
+pub(super) const RESHAPE: Rule = Rule {
+    ops: &["RESHAPE", "CONT"],
+    says: "a split axis, with all below, must be a product of leading sizes of the result too; all segments must divide",
+    apply: reshape,
+};
+
+pub(super) const VIEW: Rule = Rule {
+    ops: &["VIEW"],
+    says: "without gaps as RESHAPE; with the strides of its source → the same axis; else, of a source that is not permuted, \
+           the axis below the stride that stood above the split one; of a pending sum → pending",
+    apply: view,
+};
+
+pub(super) const COPY: Rule = Rule {
+    ops: &["CPY"],
+    says: "as RESHAPE, and the result must be in the state of what it is written to",
+    apply: copy,
+};
+
+/// The split of `ne` as one of `to`, which has as many elements.
+fn reshaped(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Outcome {
+    let product: u64 = ne[..=s.axis].iter().product();
+    let below: u64 = ne[..s.axis].iter().product();
+    let mut inner = 1;
+    for (axis, &n) in to.iter().enumerate() {
+        if inner * n == product {
+            return match s.scaled(below, inner.max(1)) {
+                Some(s) => Ok(s.along(axis).into()),
+                None => reject(
+                    Class::Shape,
+                    format!("shape mismatch: {s} of {ne:?} does not divide {to:?}"),
+                ),
+            };
+        }
+        inner *= n;
+    }
+    reject(
+        Class::Shape,
+        format!("shape mismatch: {s} of {ne:?} lies inside a size of {to:?}"),
+    )
+}
+
+fn reshape(call: &Call<'_>) -> Outcome {
+    let a = call.source(0)?;
+    match a.state.seen() {
+        State::Split(s) if a.ne != call.ne => reshaped(s, a.ne, call.ne),
+        state => Ok(state.clone()),
+    }
+}
+
+fn copy(call: &Call<'_>) -> Outcome {
+    let made = reshape(call)?;
+    let parts = |s: &State| s.split().map(|s| (s.axis, s.per_device()));
+    if parts(&made) == parts(call.seen(1)) {
+        return Ok(call.seen(1).clone());
+    }
+    call.refused(
+        Class::Write,
+        "it takes a source in the state of what it is written to",
+    )
+}
+
+fn is_packed(dtype: DType, ne: [u64; RANK], nb: [u64; RANK]) -> bool {
+    packed(dtype, ne) == nb
+}
+
+fn view(call: &Call<'_>) -> Outcome {
+    let a = call.source(0)?;
+    // Views of a pending sum, such as those of single experts, are summed before they are reduced.
+    let State::Split(s) = a.state else {
+        return Ok(a.state.clone());
+    };
+    let elements = |ne: [u64; RANK]| ne.iter().product::<u64>();
+    let tight = is_packed(call.dtype, call.ne, call.nb) && is_packed(a.dtype, a.ne, a.nb);
+    if tight && elements(call.ne) == elements(a.ne) {
+        return reshaped(s, a.ne, call.ne);
+    }
+    if call.nb == a.nb {
+        return match call.ne[s.axis] == a.ne[s.axis] {
+            true => Ok(s.clone().into()),
+            false => part(call, s, s.axis),
+        };
+    }
+    strided(call, s, a)
+}
+
+/// The devices' shares of the axis of a view that shows a part of it, or the same in other units.
+fn part(call: &Call<'_>, s: &Split, axis: usize) -> Outcome {
+    match s.shared(axis, call.ne[axis]) {
+        Some(s) => Ok(s.into()),
+        None => reject(
+            Class::Sizes,
+            format!(
+                "the shares of {s} are no whole numbers of {}",
+                call.ne[axis]
+            ),
+        ),
+    }
+}
+
+fn strided(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<State, Rejection> {
+    if !a.nb.is_sorted() {
+        return call.refused(
+            Class::Shape,
+            "views of a permuted source must have its strides",
+        );
+    }
+    let axis = if s.axis + 1 == RANK {
+        (call.nb[s.axis] == a.nb[s.axis]).then_some(s.axis)
+    } else {
+        (0..RANK - 1).find(|&i| call.nb[i + 1] == a.nb[s.axis + 1])
+    };
+    match axis {
+        Some(axis) => part(call, s, axis),
+        None => call.refused(
+            Class::Shape,
+            "no stride of the view is the one above the split axis",
+        ),
+    }
+}

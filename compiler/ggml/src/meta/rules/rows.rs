@@ -1,0 +1,82 @@
+//! Ops on whole rows, and rows by index.
+
+use super::{Call, Outcome, Rule};
+use crate::meta::refusal::Class;
+use crate::meta::states::State;
+
+pub(super) const WHOLE_ROWS: Rule = Rule {
+    ops: &[
+        "RMS_NORM",
+        "NORM",
+        "L2_NORM",
+        "GROUP_NORM",
+        "ARGSORT",
+        "TOP_K",
+        "SUM_ROWS",
+        "CUMSUM",
+        "MEAN",
+        "ARGMAX",
+    ],
+    says: "anything but axis 0 → the same",
+    apply: whole_rows,
+};
+
+pub(super) const ROPE: Rule = Rule {
+    ops: &["ROPE", "ROPE_BACK"],
+    says: "mirrored positions and factors → the first source's state",
+    apply: rope,
+};
+
+pub(super) const GET: Rule = Rule {
+    ops: &["GET_ROWS"],
+    says: "axis 0 with mirrored indices → axis 0; else all mirrored",
+    apply: get,
+};
+
+pub(super) const SET: Rule = Rule {
+    ops: &["SET_ROWS"],
+    says: "rows in the destination's state, which is not axis 1, and mirrored indices → the destination's state",
+    apply: set,
+};
+
+fn whole_rows(call: &Call<'_>) -> Outcome {
+    match call.seen(0) {
+        State::Split(s) if s.axis == 0 => {
+            call.refused(Class::Rows, "it needs whole rows, and they are split")
+        }
+        state => Ok(state.clone()),
+    }
+}
+
+fn rope(call: &Call<'_>) -> Outcome {
+    match call.whole_from(1) {
+        true => Ok(call.seen(0).clone()),
+        false => call.refused(Class::States, "positions and factors must be mirrored"),
+    }
+}
+
+fn get(call: &Call<'_>) -> Outcome {
+    match (call.seen(0), call.seen(1).is_whole()) {
+        (State::Mirrored, true) => Ok(State::Mirrored),
+        (State::Split(s), true) if s.axis == 0 => Ok(s.clone().into()),
+        _ => call.refused(Class::States, "it takes parts of rows, by mirrored indices"),
+    }
+}
+
+fn set(call: &Call<'_>) -> Outcome {
+    let to = call.seen(2);
+    if !call.seen(1).is_whole() || to.axis() == Some(1) || call.seen(0).axis() != to.axis() {
+        return call.refused(
+            Class::Write,
+            "it takes rows in the state of what they are written to, which is not axis 1, by mirrored indices",
+        );
+    }
+    let parts = |s: &State| s.split().map(super::Split::per_device);
+    if parts(call.seen(0)) != parts(to) {
+        return call.refused(
+            Class::Sizes,
+            "the rows have other parts than what they are written to",
+        );
+    }
+    Ok(to.clone())
+}

@@ -1,0 +1,387 @@
+//! What can be wrong with a GGUF file, and what to do about it.
+
+use std::fmt;
+use std::io;
+
+/// One defect of a GGUF file.
+///
+/// Displays as `file: subject: defect (at byte N)`, where subject and offset appear when there is one.
+#[derive(Debug)]
+pub struct GgufError {
+    file: String,
+    offset: Option<u64>,
+    subject: Option<Subject>,
+    kind: Box<GgufErrorKind>,
+}
+
+/// The part of a header that a defect concerns. Names are shortened and escaped for display.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A metadata key.
+    Key(String),
+    /// A tensor, by name.
+    Tensor(String),
+}
+
+/// What is wrong with a key or a tensor name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StringDefect {
+    /// No characters at all.
+    #[error("it is empty")]
+    Empty,
+    /// Longer than the format allows.
+    #[error("it is {length} bytes long; at most {max} are allowed")]
+    TooLong {
+        /// Bytes declared.
+        length: u64,
+        /// Bytes allowed.
+        max: u64,
+    },
+    /// Not UTF-8.
+    #[error("it is not valid UTF-8 (first bad byte: its byte {at})")]
+    NotUtf8 {
+        /// Bytes from the start of the string to the first that is not UTF-8.
+        at: u64,
+    },
+}
+
+/// The kinds of defect; [`GgufErrorKind::code`] numbers them and [`super::CODES`] explains them.
+#[derive(Debug, thiserror::Error)]
+#[expect(
+    missing_docs,
+    reason = "the message of each variant says what its fields hold"
+)]
+pub enum GgufErrorKind {
+    #[error("cannot {action}")]
+    Io {
+        action: &'static str,
+        source: io::Error,
+    },
+    #[error("not a GGUF file: expected it to begin with \"GGUF\", found bytes {found:02x?}{}", guess(.looks_like))]
+    NotGguf {
+        found: [u8; 4],
+        looks_like: Option<&'static str>,
+    },
+    #[error("GGUF version {found} is not supported: expected 2 or 3")]
+    UnsupportedVersion { found: u32 },
+    #[error("the header ends early: expected {needed} more bytes for {reading}, found {left}")]
+    TruncatedHeader {
+        reading: &'static str,
+        needed: u64,
+        left: u64,
+    },
+    #[error("the header does not end within {limit} bytes (while reading {reading})")]
+    HeaderTooLarge { reading: &'static str, limit: u64 },
+    #[error("{what} is {count}, but the rest of the file has room for {at_most} at most")]
+    ImplausibleCount {
+        what: &'static str,
+        count: u64,
+        at_most: u64,
+    },
+    #[error("bad metadata key: {defect}")]
+    BadKey { defect: StringDefect },
+    #[error("metadata key given twice; first at byte {first}")]
+    DuplicateKey { first: u64 },
+    #[error("unknown value type {found}: expected 0 to 12")]
+    UnknownValueType { found: u32 },
+    #[error("bad boolean: expected a byte 0 or 1, found {found}")]
+    BadBool { found: u8 },
+    #[error("arrays are nested more than {max} deep")]
+    NestedTooDeep { max: u32 },
+    #[error("bad alignment: expected a u32 power of two of at least 8, found {found}")]
+    BadAlignment { found: String },
+    #[error("bad tensor name: {defect}")]
+    BadTensorName { defect: StringDefect },
+    #[error("tensor given twice; first {first}")]
+    DuplicateTensor { first: String },
+    #[error("expected 1 to 4 dimensions, found {found}")]
+    BadDimCount { found: u32 },
+    #[error("dimension {axis} is zero")]
+    ZeroDim { axis: usize },
+    #[error("dimensions {ne:?} are too large: expected fewer than 2^63 elements and bytes")]
+    DimOverflow { ne: Vec<u64> },
+    #[error("dimension 0 is {found}: expected a multiple of {block}, the block length of {dtype}")]
+    PartialBlock {
+        dtype: tpc_ir::DType,
+        block: u64,
+        found: u64,
+    },
+    #[error("unknown tensor type {found}{}", retired(*.found))]
+    UnknownTensorType { found: u32 },
+    #[error("data offset {found} is not a multiple of the alignment, {alignment}")]
+    MisalignedOffset { found: u64, alignment: u64 },
+    #[error("data offset {found} plus {bytes} bytes is beyond any file")]
+    OffsetOverflow { found: u64, bytes: u64 },
+    #[error("its data begin at byte {start}, inside those of {other:?}, which end at byte {end}")]
+    TensorOverlap { other: String, start: u64, end: u64 },
+    #[error(
+        "the file is cut short: expected data up to byte {end}, found a file of {file_len} bytes"
+    )]
+    TruncatedData { end: u64, file_len: u64 },
+    #[error("shard {number} of {count} is missing: expected it at {expected}")]
+    MissingShard {
+        expected: String,
+        number: u32,
+        count: u32,
+    },
+    #[error(
+        "the header says shard {number} of {count}, but the file is not named like one: expected {expected}"
+    )]
+    SplitName {
+        number: u32,
+        count: u32,
+        expected: String,
+    },
+    #[error("shards disagree: expected {what} {expected}, found {found}")]
+    SplitMismatch {
+        what: &'static str,
+        expected: String,
+        found: String,
+    },
+    #[error(
+        "the shards hold {found} tensors: expected {expected}, the value of split.tensors.count"
+    )]
+    SplitTensorCount { expected: u64, found: u64 },
+    #[error("this shard has no tensor data, though {with} has")]
+    MixedShardData { with: String },
+    #[error("required metadata key is missing: expected {expected}")]
+    MissingKey { expected: &'static str },
+    #[error("metadata value of the wrong type: expected {expected}, found {found}")]
+    WrongType {
+        expected: &'static str,
+        found: String,
+    },
+    #[error("metadata value out of range: expected {expected}, found {found}")]
+    OutOfRange {
+        expected: &'static str,
+        found: String,
+    },
+    #[error(
+        "metadata array of the wrong length: expected {expected} elements, one per layer, found {found}"
+    )]
+    WrongLength { expected: usize, found: usize },
+    #[error("expected {expected} bytes of data to write, got {found}")]
+    DataLength { expected: u64, found: u64 },
+}
+
+fn guess(looks_like: &Option<&'static str>) -> String {
+    looks_like
+        .map(|what| format!("; it looks like {what}"))
+        .unwrap_or_default()
+}
+
+fn retired(id: u32) -> &'static str {
+    match id {
+        4 | 5 => " (q4_2 and q4_3, withdrawn in 2023)",
+        31..=33 | 36..=38 => {
+            " (a layout repacked for one CPU, withdrawn: runtimes now repack on loading)"
+        }
+        _ => "",
+    }
+}
+
+impl GgufErrorKind {
+    /// The stable code, `TPC0100` to `TPC0149`; the key into [`super::CODES`].
+    pub fn code(&self) -> &'static str {
+        use GgufErrorKind as K;
+        match self {
+            K::Io { .. } => "TPC0100",
+            K::NotGguf { .. } => "TPC0101",
+            K::UnsupportedVersion { .. } => "TPC0102",
+            K::TruncatedHeader { .. } => "TPC0103",
+            K::HeaderTooLarge { .. } => "TPC0104",
+            K::ImplausibleCount { .. } => "TPC0105",
+            K::BadKey { .. } => "TPC0106",
+            K::DuplicateKey { .. } => "TPC0107",
+            K::UnknownValueType { .. } => "TPC0108",
+            K::BadBool { .. } => "TPC0109",
+            K::NestedTooDeep { .. } => "TPC0110",
+            K::BadAlignment { .. } => "TPC0111",
+            K::BadTensorName { .. } => "TPC0112",
+            K::DuplicateTensor { .. } => "TPC0113",
+            K::BadDimCount { .. } => "TPC0114",
+            K::ZeroDim { .. } => "TPC0115",
+            K::DimOverflow { .. } => "TPC0116",
+            K::PartialBlock { .. } => "TPC0117",
+            K::UnknownTensorType { .. } => "TPC0118",
+            K::MisalignedOffset { .. } => "TPC0119",
+            K::OffsetOverflow { .. } => "TPC0120",
+            K::TensorOverlap { .. } => "TPC0121",
+            K::TruncatedData { .. } => "TPC0122",
+            K::MissingShard { .. } => "TPC0123",
+            K::SplitName { .. } => "TPC0124",
+            K::SplitMismatch { .. } => "TPC0125",
+            K::SplitTensorCount { .. } => "TPC0126",
+            K::MixedShardData { .. } => "TPC0127",
+            K::MissingKey { .. } => "TPC0130",
+            K::WrongType { .. } => "TPC0131",
+            K::OutOfRange { .. } => "TPC0132",
+            K::WrongLength { .. } => "TPC0133",
+            K::DataLength { .. } => "TPC0140",
+        }
+    }
+
+    /// What the user can do about it, in a sentence or two.
+    pub fn help(&self) -> String {
+        use GgufErrorKind as K;
+        match self {
+            K::Io { .. } => "check that the path names a readable file".into(),
+            K::NotGguf { .. } => {
+                "convert the model to GGUF (llama.cpp's convert_hf_to_gguf.py), or download the .gguf file again".into()
+            }
+            K::UnsupportedVersion { found: 1 } => {
+                "version 1 files date from August 2023: convert the model again with a current llama.cpp".into()
+            }
+            K::UnsupportedVersion { .. } => {
+                "the file is newer than this program, or its first bytes are damaged; compare its checksum".into()
+            }
+            K::TruncatedHeader { .. } | K::TruncatedData { .. } => {
+                "the download or copy was probably interrupted: compare the file's size and checksum, fetch it again"
+                    .into()
+            }
+            K::HeaderTooLarge { .. } => {
+                "no published model has a header this long; the file is damaged or not what it claims to be".into()
+            }
+            K::ImplausibleCount { .. } => {
+                "the file is cut short or damaged: compare its size and checksum, fetch it again".into()
+            }
+            K::DuplicateKey { .. } | K::DuplicateTensor { .. } => {
+                "whatever wrote the file repeated a name; remove one of the two, or convert the model again".into()
+            }
+            K::BadAlignment { .. } => "correct general.alignment (the default, without the key, is 32)".into(),
+            K::UnknownTensorType { .. } => {
+                let known: Vec<String> =
+                    tpc_ir::DType::ALL.iter().map(|t| format!("{} {}", t.gguf_id(), t.name())).collect();
+                format!("requantise the model to a known type; known are: {}", known.join(", "))
+            }
+            K::PartialBlock { .. } => {
+                "a quantised row is stored in whole blocks: keep this tensor in f16 or a type with shorter blocks".into()
+            }
+            K::BadKey { .. }
+            | K::UnknownValueType { .. }
+            | K::BadBool { .. }
+            | K::NestedTooDeep { .. }
+            | K::BadTensorName { .. }
+            | K::BadDimCount { .. }
+            | K::ZeroDim { .. }
+            | K::DimOverflow { .. }
+            | K::MisalignedOffset { .. }
+            | K::OffsetOverflow { .. }
+            | K::TensorOverlap { .. } => {
+                "the file is damaged or was written by a faulty program: compare its checksum, convert the model again"
+                    .into()
+            }
+            K::MissingShard { .. } => "put all shards of the model into one directory, with their original names".into(),
+            K::SplitName { .. } => "give all shards their original names, which number them".into(),
+            K::SplitMismatch { .. } | K::SplitTensorCount { .. } => {
+                "the files do not belong together: fetch all shards of one model and one quantisation again".into()
+            }
+            K::MixedShardData { .. } => "fetch the missing data, or use header-only copies of every shard".into(),
+            K::MissingKey { .. } | K::WrongType { .. } | K::OutOfRange { .. } | K::WrongLength { .. } => {
+                "correct the key (llama.cpp's gguf_set_metadata.py), or convert the model again with a current llama.cpp"
+                    .into()
+            }
+            K::DataLength { .. } => "supply exactly the bytes that the tensor's type and shape call for".into(),
+        }
+    }
+}
+
+impl GgufError {
+    /// A defect of the file `file`, with neither offset nor subject yet.
+    pub(super) fn new(file: &str, kind: GgufErrorKind) -> GgufError {
+        GgufError {
+            file: file.to_owned(),
+            offset: None,
+            subject: None,
+            kind: Box::new(kind),
+        }
+    }
+
+    /// The same, at `offset` bytes from the file's start.
+    pub(super) fn at(mut self, offset: u64) -> GgufError {
+        self.offset = Some(offset);
+        self
+    }
+
+    /// The same, concerning the metadata key `key`.
+    pub(super) fn in_key(mut self, key: &str) -> GgufError {
+        self.subject = Some(Subject::Key(shorten(key)));
+        self
+    }
+
+    /// The same, concerning the tensor `name`.
+    pub(super) fn in_tensor(mut self, name: &str) -> GgufError {
+        self.subject = Some(Subject::Tensor(shorten(name)));
+        self
+    }
+
+    /// The file's name, as it was given.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Bytes from the file's start to the defect, where it has a place.
+    pub fn offset(&self) -> Option<u64> {
+        self.offset
+    }
+
+    /// The key or tensor concerned.
+    pub fn subject(&self) -> Option<&Subject> {
+        self.subject.as_ref()
+    }
+
+    /// What is wrong.
+    pub fn kind(&self) -> &GgufErrorKind {
+        &self.kind
+    }
+
+    /// The stable code, `TPC0100` to `TPC0149`.
+    pub fn code(&self) -> &'static str {
+        self.kind.code()
+    }
+
+    /// What the user can do about it.
+    pub fn help(&self) -> String {
+        self.kind.help()
+    }
+}
+
+impl fmt::Display for GgufError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.file)?;
+        match &self.subject {
+            Some(Subject::Key(key)) => write!(f, "metadata key {key:?}: ")?,
+            Some(Subject::Tensor(name)) => write!(f, "tensor {name:?}: ")?,
+            None => {}
+        }
+        write!(f, "{}", self.kind)?;
+        match self.offset {
+            Some(offset) => write!(f, " (at byte {offset})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for GgufError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        // The message already holds the kind's, so the chain goes on at the kind's own source.
+        self.kind.source()
+    }
+}
+
+/// A name cut to a length that suits a message.
+pub(super) fn shorten(name: &str) -> String {
+    const MAX: usize = 100;
+    if name.chars().count() <= MAX {
+        return name.to_owned();
+    }
+    let mut short: String = name.chars().take(MAX).collect();
+    short.push('…');
+    short
+}
+
+impl From<GgufError> for tpc_diag::Diagnostic {
+    fn from(e: GgufError) -> tpc_diag::Diagnostic {
+        tpc_diag::Diagnostic::error(e.code(), e.file(), e.to_string()).help(e.help())
+    }
+}

@@ -1,0 +1,42 @@
+//! Room for tokens that cannot come.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::placement::Placement;
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0804",
+        title: "batches larger than the context",
+        doc: "`--ubatch-size` is larger than the context, so no batch can ever be that large; but the memory for \
+              what it would compute is set aside on every device.\n\
+              Example: `-c 2048 -ub 4096`.\n\
+              Cure: `-ub` of at most `-c`.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let (batch, context) = (plan.placement.ubatch_size, plan.compiled.caches.n_ctx);
+    // The default is for long contexts.
+    if batch > context && batch != Placement::UBATCH {
+        let most = plan
+            .report
+            .devices
+            .iter()
+            .map(|d| d.compute_bytes)
+            .max()
+            .unwrap_or(0);
+        let message = format!(
+            "batches of {batch} tokens for {context} cells; a device computes in {}",
+            bytes(most)
+        );
+        let help = format!("-ub {context}");
+        out.push(Diagnostic::warning("TPC0804", "--ubatch-size", message).help(help));
+    }
+}

@@ -1,0 +1,45 @@
+//! Devices that stand for one another.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::placement::DeviceKind;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0810",
+        title: "one physical device, several times",
+        doc: "`--devices` names the same device more than once. Its logical devices share its memory and its \
+              speed, but the plan counts both for each of them. That is meant for tests.\n\
+              Example: `--devices cuda:0,cuda:0`.\n\
+              Cure: name different devices; for a test, none is needed.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let devices = &plan.placement.devices;
+    let mut kinds: Vec<(DeviceKind, usize)> = Vec::new();
+    for d in devices
+        .iter()
+        .filter(|d| matches!(d.kind, DeviceKind::Cuda(_)))
+    {
+        match kinds.iter_mut().find(|(k, _)| *k == d.kind) {
+            Some((_, n)) => *n += 1,
+            None => kinds.push((d.kind, 1)),
+        }
+    }
+    for (kind, n) in kinds {
+        if let (DeviceKind::Cuda(number), 2..) = (kind, n) {
+            let message = format!(
+                "cuda:{number} is {n} of the {} devices: its memory and speed count {n} times",
+                devices.len()
+            );
+            let note = Diagnostic::note("TPC0810", "--devices", message);
+            out.push(note.help("name different devices; for a test, none is needed"));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Blocks of the file that are not planned.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+use tpc_models::ARCHS;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0330",
+        title: "blocks that could draft tokens are left out",
+        doc: "The file has blocks that guess further tokens ahead (multi-token prediction, `nextn`). The model's logits do\n\
+              not need them, so that they are neither planned nor counted unless asked for.\n\
+              Example: a Qwen 3.6 with `blk.64.nextn.eh_proj.weight`.\n\
+              Cure: none is needed; `--spec-type draft-mtp` plans them with the model, where the architecture's are described.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let summary = &plan.compiled.model.summary;
+    let Some(aside) = summary.drafts_aside else {
+        return;
+    };
+    let many = if aside.blocks == 1 { "" } else { "s" };
+    let message = format!(
+        "{} block{many} that could draft tokens: {} of the file are left out",
+        aside.blocks,
+        bytes(aside.bytes)
+    );
+    let described = ARCHS
+        .iter()
+        .any(|a| a.name == summary.arch && a.drafts.is_some());
+    let help = if described {
+        "--spec-type draft-mtp plans them with the model".to_owned()
+    } else {
+        format!(
+            "none is needed: the model does without; how those of {} compute is not described",
+            summary.arch
+        )
+    };
+    out.push(Diagnostic::note("TPC0330", "--spec-type", message).help(help));
+}

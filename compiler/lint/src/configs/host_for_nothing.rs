@@ -1,0 +1,59 @@
+//! Weights on the host without need.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::placement::Target;
+use tpc_core::report::{DeviceReport, bytes};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0807",
+        title: "the host holds what the devices have room for",
+        doc: "Options keep weights or caches on the host, but by the topology each device has room for its part of \
+              them. The host is slower by far, and every token waits for it.\n\
+              Example: `--n-cpu-moe 10` that was needed with a longer context.\n\
+              Cure: leave the options out, or lower their numbers.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let p = plan.placement;
+    let options = [
+        ("--n-gpu-layers", p.n_gpu_layers.is_some()),
+        ("--n-cpu-moe", p.n_cpu_moe > 0),
+        ("--no-kv-offload", p.kv_on_host),
+        (
+            "--override-tensor",
+            p.overrides.iter().any(|o| o.target == Target::Host),
+        ),
+    ];
+    let given: Vec<&str> = options.iter().filter(|o| o.1).map(|o| o.0).collect();
+    let host = &plan.report.host;
+    // The embedding is looked up there at no cost.
+    let held = host.weights_bytes + host.kv_bytes;
+    let devices = &plan.report.devices;
+    let part = held / devices.len().max(1) as u64;
+    // What is computed beside it takes room as well.
+    let room = |d: &DeviceReport| {
+        let free = d.capacity_bytes?.checked_sub(d.total_bytes)?;
+        (free > part + part / 8 + d.capacity_bytes? / 32).then_some(free)
+    };
+    let free: Option<Vec<u64>> = devices.iter().map(room).collect();
+    if let (Some(first), Some(free)) = (given.first(), free)
+        && held > 0
+    {
+        let message = format!(
+            "the host holds {}, {} per device, and each device has at least {} free",
+            bytes(held),
+            bytes(part),
+            bytes(free.into_iter().min().unwrap_or(0))
+        );
+        let help = format!("leave out or lower {}", given.join(", "));
+        out.push(Diagnostic::warning("TPC0807", *first, message).help(help));
+    }
+}

@@ -1,0 +1,40 @@
+//! Contexts that nobody asked for.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0812",
+        title: "the cache takes more memory than the model",
+        doc: "`--ctx-size` is not given, so that the KV cache has as many cells as the model can attend to, and \
+              takes more memory than all its weights. Few uses need that many.\n\
+              Example: a model of 5 GB with a context of 131072, whose cache takes 16 GB.\n\
+              Cure: `-c` with the tokens that are needed; smaller cache types.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    if plan.placement.ctx_size.is_some() {
+        return;
+    }
+    let all = || plan.report.devices.iter().chain([&plan.report.host]);
+    let cache: u64 = all().map(|d| d.kv_bytes).sum();
+    let cells = plan.compiled.caches.n_ctx;
+    if cache <= plan.report.model.bytes || cells <= 8192 {
+        return;
+    }
+    let message = format!(
+        "the KV cache of {cells} cells takes {}, the model {}",
+        bytes(cache),
+        bytes(plan.report.model.bytes)
+    );
+    let help = "-c with the tokens that are needed; -ctk q8_0 -ctv q8_0 takes about half";
+    out.push(Diagnostic::note("TPC0812", "--ctx-size", message).help(help));
+}

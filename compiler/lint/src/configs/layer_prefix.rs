@@ -1,0 +1,50 @@
+//! Numbers of layers that are not closed.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use crate::{numbers, view::block};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0814",
+        title: "a regex that matches more layers than it names",
+        doc: "The pattern of an `--override-tensor` ends after the number of a layer, so it also matches the \
+              layers whose numbers begin so.\n\
+              Example: `blk\\.1=CPU` also places blocks 10 to 19.\n\
+              Cure: a dot behind the number: `blk\\.1\\.`.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let tensors = plan.tensors();
+    for o in &plan.placement.overrides {
+        // A number at the pattern's end, or before what matches anything.
+        let end = o.pattern.trim_end_matches(['*', '.', '+', '$', ')']);
+        let stem = end.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number = &end[stem.len()..];
+        let open = o.pattern.strip_prefix(end).unwrap_or_default();
+        let closed = open.starts_with("\\.") || open.starts_with('$');
+        let names_layer = stem.ends_with("blk.") || stem.ends_with("blk\\.");
+        if number.is_empty() || closed || !names_layer {
+            continue;
+        }
+        let layers = tensors.iter().filter(|n| o.matches(n) == Ok(true));
+        let mut layers: Vec<u32> = layers.filter_map(|n| Some(block(n)?.0)).collect();
+        layers.sort_unstable();
+        layers.dedup();
+        let more: Vec<u32> = layers
+            .into_iter()
+            .filter(|l| l.to_string() != number)
+            .collect();
+        if !more.is_empty() {
+            let message = format!("`{}` also matches blocks {}", o.pattern, numbers(&more));
+            let help = format!("`{end}\\.` is block {number} alone");
+            out.push(Diagnostic::warning("TPC0814", &o.pattern, message).help(help));
+        }
+    }
+}

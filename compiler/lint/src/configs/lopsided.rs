@@ -1,0 +1,61 @@
+//! Devices that carry the others.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::placement::{SplitMode, Target};
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0802",
+        title: "one device holds far more than its share",
+        doc: "Without `--tensor-split`, and with devices of equal speed, one device holds a third more weights \
+              than the mean: overrides put tensors on it, or the units that cannot be cut are too coarse for so \
+              many devices. The others wait for it, and it runs out of memory first.\n\
+              Example: `-ot 'ffn_down=dev0'` on two devices.\n\
+              Cure: leave the override out, or even it out with one for the other devices.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let devices = &plan.report.devices;
+    let speeds: Vec<f64> = (0..devices.len())
+        .map(|d| plan.placement.topology.device(d).bandwidth)
+        .collect();
+    let alike = speeds.windows(2).all(|w| w[0] == w[1]);
+    let split = matches!(plan.compiled.mode, SplitMode::Tensor);
+    if !alike || !split || plan.placement.tensor_split.is_some() {
+        return;
+    }
+    let mean = devices.iter().map(|d| d.weights_bytes).sum::<u64>() / devices.len().max(1) as u64;
+    let Some(most) = devices.iter().max_by_key(|d| d.weights_bytes) else {
+        return;
+    };
+    if most.weights_bytes > mean + mean / 3 {
+        let message = format!(
+            "{} holds {} of weights, a device {} in the mean",
+            most.name,
+            bytes(most.weights_bytes),
+            bytes(mean)
+        );
+        let to_device = plan
+            .placement
+            .overrides
+            .iter()
+            .any(|o| matches!(o.target, Target::Device(_)));
+        let (option, help) = if to_device {
+            (
+                "--override-tensor",
+                "leave out the override for it, or give the other devices as much",
+            )
+        } else {
+            ("--devices", "fewer devices, or -sm layer")
+        };
+        out.push(Diagnostic::warning("TPC0802", option, message).help(help));
+    }
+}

@@ -1,0 +1,33 @@
+//! Counts of layers beyond the last.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0808",
+        title: "experts of more layers than there are",
+        doc: "`--n-cpu-moe` counts layers from the first on, and is larger than the number of layers. All experts \
+              stay on the host.\n\
+              Example: `-ncmoe 99` for a model of 48 layers.\n\
+              Cure: `--cpu-moe`, if all are meant; else the number of layers whose experts do not fit.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let (asked, layers) = (
+        plan.placement.n_cpu_moe,
+        plan.compiled.model.summary.n_layer,
+    );
+    // `--cpu-moe` is the largest number.
+    if asked > layers && asked != u64::MAX && plan.compiled.settled.experts > 0 {
+        let message = format!("{asked} layers of {layers}: all experts are on the host");
+        let help = format!("--cpu-moe, or fewer than {layers}");
+        out.push(Diagnostic::note("TPC0808", "--n-cpu-moe", message).help(help));
+    }
+}

@@ -1,0 +1,50 @@
+//! Overrides in the wrong order.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0813",
+        title: "an override loses tensors to an earlier one",
+        doc: "Of several `--override-tensor` the first that matches a tensor counts. Here an earlier one takes \
+              some of the tensors that a later one matches too, and places them elsewhere.\n\
+              Example: `-ot 'ffn=CPU' -ot 'blk\\.0\\.ffn=dev0'`: block 0 stays on the host.\n\
+              Cure: the special one first.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let overrides = &plan.placement.overrides;
+    let tensors = plan.tensors();
+    for (i, later) in overrides.iter().enumerate() {
+        let mut lost: Vec<(&str, usize)> = Vec::new();
+        let mut kept = 0_usize;
+        for name in tensors.iter().filter(|n| later.matches(n) == Ok(true)) {
+            let first = overrides.iter().position(|o| o.matches(name) == Ok(true));
+            match first {
+                Some(j) if j < i && overrides[j].target != later.target => lost.push((name, j)),
+                Some(j) if j < i => {}
+                _ => kept += 1,
+            }
+        }
+        // One that places nothing at all is told by another lint.
+        let Some((name, j)) = lost.first().filter(|_| kept > 0) else {
+            continue;
+        };
+        let message = format!(
+            "{} of the {} tensors that `{}` matches, such as {name}, go where `{}` says",
+            lost.len(),
+            lost.len() + kept,
+            later.pattern,
+            overrides[*j].pattern
+        );
+        let help = format!("put `{}` first if it is the exception", later.pattern);
+        out.push(Diagnostic::warning("TPC0813", &later.pattern, message).help(help));
+    }
+}

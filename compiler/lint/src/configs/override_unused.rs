@@ -1,0 +1,85 @@
+//! Placement options that place nothing.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0311",
+        title: "a placement option places nothing",
+        doc: "No tensor of the model matches the regex of an `--override-tensor`, or an earlier one matches all that it\n\
+              would; or `--n-cpu-moe` is given for layers without experts.\n\
+              Example: `-ot 'blk\\.99\\..*=CPU'` for a model of 32 layers.\n\
+              Cure: the message names a tensor that almost matches, or the option that comes first.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let placement = plan.placement;
+    let names = plan.tensors();
+    for (o, &placed) in placement
+        .overrides
+        .iter()
+        .zip(&plan.compiled.settled.placed)
+    {
+        if placed > 0 {
+            continue;
+        }
+        let matched = names.iter().find(|n| o.matches(n) == Ok(true));
+        let d = match matched {
+            Some(name) => Diagnostic::warning(
+                "TPC0311",
+                &o.pattern,
+                format!(
+                    "places nothing: an earlier override places {name} and all else that it matches"
+                ),
+            )
+            .help("put it first, or leave it out"),
+            None => {
+                let literal: String = o
+                    .pattern
+                    .chars()
+                    .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
+                    .collect();
+                let near = names.iter().max_by_key(|n| common(n, &literal));
+                let d = Diagnostic::warning(
+                    "TPC0311",
+                    &o.pattern,
+                    format!("matches none of the model's {} tensors", names.len()),
+                );
+                match near {
+                    Some(n) => d.help(format!("there is {n}, for example")),
+                    None => d,
+                }
+            }
+        };
+        out.push(d);
+    }
+    if placement.n_cpu_moe > 0 && plan.compiled.settled.experts == 0 {
+        let d = Diagnostic::warning(
+            "TPC0311",
+            "--n-cpu-moe",
+            "no expert is placed: these layers have none, or overrides place them",
+        );
+        out.push(d.help("leave it out; `-ngl N` keeps whole layers on the host"));
+    }
+}
+
+/// Length of the longest text that both hold.
+fn common(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut longest = 0;
+    let mut row = vec![0_usize; b.len() + 1];
+    for &x in a {
+        for j in (0..b.len()).rev() {
+            row[j + 1] = if x == b[j] { row[j] + 1 } else { 0 };
+            longest = longest.max(row[j + 1]);
+        }
+    }
+    longest
+}

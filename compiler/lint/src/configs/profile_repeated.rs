@@ -1,0 +1,36 @@
+//! Topologies that are too short.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0809",
+        title: "more devices than the topology lists",
+        doc: "The topology file lists fewer devices than `--devices` asks for: the last one's profile is taken for \
+              the rest. If these are other devices, shares and memories are wrong.\n\
+              Example: a file of one device, used for four different ones.\n\
+              Cure: list each device, or take care that all are alike.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let (listed, used) = (
+        plan.placement.topology.devices.len(),
+        plan.placement.devices.len(),
+    );
+    // One profile for all is how files of alike devices are written.
+    if listed > 1 && listed < used {
+        let last = &plan.placement.topology.devices[listed - 1].name;
+        let message = format!(
+            "{listed} devices are listed, {used} used: {last} stands for the last {}",
+            used - listed + 1
+        );
+        out.push(Diagnostic::warning("TPC0809", "--topology", message).help("list each device"));
+    }
+}

@@ -1,0 +1,51 @@
+//! Shares that heads and blocks do not allow.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::placement::SplitMode;
+use tpc_diag::Diagnostic;
+
+/// Points of a hundred by which a share may differ without a word.
+const QUIET: f64 = 3.0;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0307",
+        title: "a device's share is not the one asked for",
+        doc: "`--tensor-split` is honoured as far as heads, quantisation blocks and whole layers allow. The message has\n\
+              the share of the weights that a device was to have and the one that it has, in per cent.\n\
+              Example: `-ts 9,1` for a model with 4 KV heads.\n\
+              Cure: proportions near the ones that came out.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(asked) = &plan.placement.tensor_split else {
+        return;
+    };
+    let devices = &plan.report.devices;
+    if plan.compiled.mode == SplitMode::None {
+        return;
+    }
+    let sum: f64 = asked.iter().sum();
+    let held: f64 = devices.iter().map(|d| d.weights_bytes as f64).sum();
+    let points = |x: f64, of: f64| 100.0 * x / of.max(f64::MIN_POSITIVE);
+    let off: Vec<String> = devices
+        .iter()
+        .zip(asked)
+        .map(|(d, &a)| (d, points(a, sum), points(d.weights_bytes as f64, held)))
+        .filter(|(_, a, b)| (a - b).abs() > QUIET)
+        .map(|(d, a, b)| format!("{} {a:.0} → {b:.0} %", d.name))
+        .collect();
+    if !off.is_empty() && held > 0.0 {
+        let message = format!("asked for and given: {}", off.join(", "));
+        out.push(
+            Diagnostic::warning("TPC0307", "--tensor-split", message)
+                .help("heads and quantisation blocks are not cut; ask for proportions near these"),
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! Splits that wait for one another.
+
+use tpc_ir::CodeDoc;
+use tpc_passes::plan::collectives_us;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::placement::SplitMode;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0811",
+        title: "most of the time goes to the links",
+        doc: "By the estimate, more than half of the time of a decoded token is spent in all-reduces: the links \
+              between the devices are too slow for this model, or the model too small for so many devices.\n\
+              Example: eight devices behind a network of 1 GB/s.\n\
+              Cure: fewer devices, `-sm layer` (which sends one vector per device and token), or faster links; \
+              `-sm auto` compares.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let compiled = plan.compiled;
+    let asked = plan.placement.split_mode;
+    if !compiled.mode.splits_tensors() || asked == SplitMode::Auto {
+        return;
+    }
+    let batch = compiled.decode_batch();
+    let links = collectives_us(&compiled.sharded, &compiled.request, &batch);
+    let total = plan.report.estimate.decode_us;
+    if links > 0.5 * total {
+        let message = format!(
+            "{:.2} of {:.2} ms per token are {} all-reduces among {} devices",
+            links / 1e3,
+            total / 1e3,
+            plan.report.collectives.decode.all_reduce,
+            plan.report.devices.len()
+        );
+        let help = "fewer devices, -sm layer, or faster links (--topology); -sm auto compares";
+        out.push(Diagnostic::warning("TPC0811", "--split-mode", message).help(help));
+    }
+}

@@ -1,0 +1,51 @@
+//! Caches wider than they need to be.
+
+use tpc_ir::CodeDoc;
+use tpc_ir::DType;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::report::{DeviceReport, bytes};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0803",
+        title: "a cache in f32",
+        doc: "The KV cache holds f32. f16 takes half the memory and half the time to read; the logits change by \
+              less than the quantisation of the weights does.\n\
+              Example: `-ctk f32 -ctv f32` left over from a comparison of logits.\n\
+              Cure: f16, or q8_0.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let kinds = [
+        ("--cache-type-k", plan.placement.cache_type_k),
+        ("--cache-type-v", plan.placement.cache_type_v),
+    ];
+    let wide: Vec<&str> = kinds
+        .iter()
+        .filter(|k| k.1 == DType::F32)
+        .map(|k| k.0)
+        .collect();
+    let held = |d: &DeviceReport| d.kv_bytes;
+    let total: u64 = plan
+        .report
+        .devices
+        .iter()
+        .chain([&plan.report.host])
+        .map(held)
+        .sum();
+    if let Some(first) = wide.first().filter(|_| total > 0) {
+        let message = format!(
+            "the KV cache of {} is kept in f32: {}",
+            bytes(total),
+            wide.join(", ")
+        );
+        let help = "f16 takes half of that, q8_0 about a quarter";
+        out.push(Diagnostic::note("TPC0803", *first, message).help(help));
+    }
+}

@@ -1,0 +1,49 @@
+//! Devices that are given nothing.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::placement::SplitMode;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0800",
+        title: "a device whose share is 0",
+        doc: "`--tensor-split` gives a device the share 0, or names fewer devices than there are: those that are \
+              not named get 0. The device holds nothing and waits.\n\
+              Example: `--devices 3 -ts 1,1`.\n\
+              Cure: a proportion for each device, or fewer devices.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(shares) = &plan.placement.tensor_split else {
+        return;
+    };
+    if shares.len() < 2 || plan.compiled.mode == SplitMode::None {
+        return;
+    }
+    let zero = shares
+        .iter()
+        .zip(&plan.placement.devices)
+        .filter(|(s, _)| **s == 0.0);
+    let names: Vec<&str> = zero.map(|(_, d)| d.name.as_str()).collect();
+    if !names.is_empty() {
+        let message = format!(
+            "{} of {} devices have the share 0: {}",
+            names.len(),
+            shares.len(),
+            names.join(", ")
+        );
+        let help = format!(
+            "{} proportions above 0, or --devices {}",
+            shares.len(),
+            shares.len() - names.len()
+        );
+        out.push(Diagnostic::warning("TPC0800", "--tensor-split", message).help(help));
+    }
+}

@@ -1,0 +1,41 @@
+//! Weights that are there twice.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Tensor,
+    doc: CodeDoc {
+        code: "TPC0602",
+        title: "older forms of tensors that the file has as well",
+        doc: "The file has the weights of a part twice: in the form that the model is computed with, and in an older one \
+              that is left aside. It takes space in the file.\n\
+              Example: `ssm_in.weight` beside `attn_qkv.weight` and `attn_gate.weight` of a Qwen 3 Next.\n\
+              Cure: convert the model again, to a smaller file.",
+    },
+    check: Check::File(check),
+};
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(model) = file.model else { return };
+    let drafts = |n: &str| {
+        super::block(n).is_some_and(|(layer, _)| u64::from(layer) >= model.summary.n_layer)
+    };
+    // Blocks that draft tokens are a matter of the options.
+    let aside = model.summary.aside.iter().filter(|n| !drafts(n));
+    let aside: Vec<&String> = aside.collect();
+    let Some(first) = aside.first() else { return };
+    let sizes = aside.iter().filter_map(|n| file.header().tensor(n));
+    let size: u64 = sizes.map(|t| t.bytes).sum();
+    let message = format!(
+        "{first} and {} more ({}) are older forms of other tensors",
+        aside.len() - 1,
+        bytes(size)
+    );
+    let note = Diagnostic::note("TPC0602", *first, message);
+    out.push(note.help("convert the model again, to a smaller file"));
+}

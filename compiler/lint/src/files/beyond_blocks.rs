@@ -1,0 +1,41 @@
+//! Blocks that `block_count` does not count.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Tensor,
+    doc: CodeDoc {
+        code: "TPC0601",
+        title: "blocks beyond the counted ones",
+        doc: "The file has blocks with a number that `block_count` does not reach. They are not computed.\n\
+              Example: `blk.32.attn_q.weight` where `llama.block_count` is 32: the blocks are numbered from 0.\n\
+              Cure: write the number of blocks that there are to `block_count`.",
+    },
+    check: Check::File(check),
+};
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let key = file.key("block_count");
+    let Some(count) = file.count(&key) else {
+        return;
+    };
+    let tensors = file.header().tensors().iter();
+    let beyond: Vec<_> = tensors
+        .filter(|t| super::block(&t.name).is_some_and(|(layer, _)| u64::from(layer) >= count))
+        .collect();
+    let Some(first) = beyond.first() else { return };
+    let layers = beyond.iter().filter_map(|t| Some(super::block(&t.name)?.0));
+    let last = layers.max().unwrap_or(0);
+    let message = format!(
+        "{} tensors of blocks {count} to {last} ({}) are not computed: {key} is {count}",
+        beyond.len(),
+        bytes(beyond.iter().map(|t| t.bytes).sum()),
+    );
+    let help = format!("{key} = {} counts them", u64::from(last) + 1);
+    out.push(Diagnostic::warning("TPC0601", &first.name, message).help(help));
+}

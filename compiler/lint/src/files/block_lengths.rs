@@ -1,0 +1,51 @@
+//! Roles whose quantisation differs in block length.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use crate::numbers;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Tensor,
+    doc: CodeDoc {
+        code: "TPC0610",
+        title: "layers of one role with blocks of different lengths",
+        doc: "A tensor has quantisation blocks of one length in some layers and of another in others. Where \
+              devices divide its rows, ranges end at multiples of the block: layers are divided differently, and \
+              the one with the longer blocks less evenly.\n\
+              Example: `ffn_down` in iq4_xs (blocks of 256) and, where a width did not fit, iq4_nl (blocks of 32).\n\
+              Cure: none is needed; one type for the role makes the layers alike.",
+    },
+    check: Check::File(check),
+};
+
+/// By block length, the layers that have it, with their types.
+type Lengths = BTreeMap<u64, Vec<(u32, &'static str)>>;
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let mut roles: BTreeMap<&str, Lengths> = BTreeMap::new();
+    for t in file.header().tensors() {
+        let block = t.dtype.block_len();
+        if let Some((layer, rest)) = super::block(&t.name).filter(|_| block > 1) {
+            let lens = roles.entry(rest).or_default();
+            lens.entry(block).or_default().push((layer, t.dtype.name()));
+        }
+    }
+    for (role, lens) in roles.iter().filter(|(_, lens)| lens.len() > 1) {
+        let shown: Vec<String> = lens
+            .iter()
+            .map(|(len, of)| {
+                let mut layers: Vec<u32> = of.iter().map(|(l, _)| *l).collect();
+                layers.sort_unstable();
+                format!("{len} ({}) in layers {}", of[0].1, numbers(&layers))
+            })
+            .collect();
+        let message = format!("{role} has blocks of {}", shown.join(", of "));
+        let note = Diagnostic::note("TPC0610", *role, message);
+        out.push(note.help("one type for the role makes the layers alike"));
+    }
+}

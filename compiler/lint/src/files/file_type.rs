@@ -1,0 +1,75 @@
+//! What the file says of its types.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::CodeDoc;
+use tpc_ir::DType;
+
+use super::{Check, File, Lint, Names};
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Key,
+    doc: CodeDoc {
+        code: "TPC0617",
+        title: "the file's type is not its tensors'",
+        doc: "`general.file_type` names a quantisation that no matrix of the file has. Tools show the wrong type, \
+              and so does whoever names the file after it.\n\
+              Example: a file of q8_0 tensors that says that it is mostly q4_k.\n\
+              Cure: write the number of the type that most bytes have.",
+    },
+    check: Check::File(check),
+};
+
+/// The types that `general.file_type` names, as llama.cpp numbers them; mixtures without a leading type are left out.
+const NAMED: [(u64, DType); 23] = [
+    (0, DType::F32),
+    (1, DType::F16),
+    (2, DType::Q4_0),
+    (3, DType::Q4_1),
+    (7, DType::Q8_0),
+    (8, DType::Q5_0),
+    (9, DType::Q5_1),
+    (10, DType::Q2K),
+    (11, DType::Q3K),
+    (12, DType::Q3K),
+    (13, DType::Q3K),
+    (14, DType::Q4K),
+    (15, DType::Q4K),
+    (16, DType::Q5K),
+    (17, DType::Q5K),
+    (18, DType::Q6K),
+    (21, DType::Q2K),
+    (25, DType::Iq4Nl),
+    (30, DType::Iq4Xs),
+    (32, DType::Bf16),
+    (36, DType::Tq1_0),
+    (37, DType::Tq2_0),
+    (38, DType::Mxfp4),
+];
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    const KEY: &str = "general.file_type";
+    let number = file.count(KEY);
+    let Some((number, named)) = NAMED.iter().find(|(n, _)| Some(*n) == number) else {
+        return;
+    };
+    let mut held: BTreeMap<DType, u64> = BTreeMap::new();
+    for t in file.header().tensors().iter().filter(|t| t.n_dims > 1) {
+        *held.entry(t.dtype).or_default() += t.bytes;
+    }
+    let most = held.iter().max_by_key(|(_, n)| **n);
+    let Some((most, size)) = most.filter(|_| !held.contains_key(named)) else {
+        return;
+    };
+    let message = format!(
+        "{KEY} is {number} ({}), but no matrix is; most bytes ({}) are {}",
+        named.name(),
+        bytes(*size),
+        most.name()
+    );
+    let help = "write the number of the type that most bytes have";
+    out.push(Diagnostic::warning("TPC0617", KEY, message).help(help));
+}

@@ -1,0 +1,46 @@
+//! Keys that another architecture would read.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_models::ARCHS;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Key,
+    doc: CodeDoc {
+        code: "TPC0621",
+        title: "keys of another architecture",
+        doc: "The metadata have keys that begin with the name of another architecture than the file's. Nobody \
+              reads them; after a change of `general.architecture` they are what was meant, under the wrong name.\n\
+              Example: `llama.rope.freq_base` in a file whose architecture is `qwen2`.\n\
+              Cure: the same keys under the file's architecture.",
+    },
+    check: Check::File(check),
+};
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let own = file.arch();
+    let entries = file.header().metadata().entries().iter();
+    let mut foreign: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for entry in entries {
+        let Some((prefix, _)) = entry.key.split_once('.') else {
+            continue;
+        };
+        if prefix != own && ARCHS.iter().any(|a| a.name == prefix) {
+            foreign.entry(prefix).or_default().push(&entry.key);
+        }
+    }
+    for (prefix, keys) in foreign {
+        let message = format!(
+            "{} keys of {prefix}, such as {}, in a file of {own}",
+            keys.len(),
+            keys[0]
+        );
+        let help = format!("{own}.… is what is read");
+        out.push(Diagnostic::warning("TPC0621", keys[0], message).help(help));
+    }
+}

@@ -1,0 +1,68 @@
+//! Infinities and NaNs among the weights.
+
+use tpc_ir::CodeDoc;
+use tpc_ir::DType;
+
+use super::{Check, File, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_gguf::Endianness;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Tensor,
+    doc: CodeDoc {
+        code: "TPC0615",
+        title: "numbers that are not finite",
+        doc: "A tensor has infinities or NaNs: one of them in a norm, a bias or a router makes every logit NaN. \
+              Tensors of at most a million numbers in f32, f16 or bf16 are read, if the file has data.\n\
+              Example: an f16 conversion of a weight above 65504.\n\
+              Cure: convert the model again, from bf16 or f32, and check the download.",
+    },
+    check: Check::File(check),
+};
+
+/// The most elements of a tensor that is read.
+const MOST: u64 = 1 << 20;
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    if file.file.endianness() != Endianness::Little {
+        return;
+    }
+    for t in file
+        .header()
+        .tensors()
+        .iter()
+        .filter(|t| t.elements() <= MOST)
+    {
+        let Some(data) = file.file.tensor_data(t) else {
+            return;
+        };
+        // All bits of the exponent are set.
+        let halves = |bits: u16| {
+            let pairs = data.as_chunks::<2>().0.iter();
+            pairs
+                .filter(|&&b| u16::from_le_bytes(b) & bits == bits)
+                .count()
+        };
+        let found = match t.dtype {
+            DType::F32 => {
+                let words = data.as_chunks::<4>().0.iter();
+                words
+                    .filter(|&&b| !f32::from_le_bytes(b).is_finite())
+                    .count()
+            }
+            DType::F16 => halves(0x7c00),
+            DType::Bf16 => halves(0x7f80),
+            _ => 0,
+        };
+        if found > 0 {
+            let message = format!(
+                "{} has {found} infinities or NaNs among {} numbers",
+                t.name,
+                t.elements()
+            );
+            let help = "convert the model again, from bf16 or f32, and check the download";
+            out.push(Diagnostic::error("TPC0615", &t.name, message).help(help));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The version of the quantised blocks.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Key,
+    doc: CodeDoc {
+        code: "TPC0618",
+        title: "blocks of another version",
+        doc: "`general.quantization_version` is not 2, the version of all blocks that current engines read; or it \
+              is missing though tensors are quantised, so that readers must guess. Blocks of version 1 have other \
+              layouts, and read as version 2 are noise.\n\
+              Example: a file converted before May 2023.\n\
+              Cure: quantise the model again.",
+    },
+    check: Check::File(check),
+};
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    const KEY: &str = "general.quantization_version";
+    const CURRENT: u64 = 2;
+    let quantised = file
+        .header()
+        .tensors()
+        .iter()
+        .filter(|t| t.dtype.is_quantised())
+        .count();
+    let found = file.count(KEY);
+    if quantised == 0 || found == Some(CURRENT) {
+        return;
+    }
+    let help = "quantise the model again, or write 2 if the blocks are of version 2";
+    out.push(match found {
+        Some(n) => {
+            let message = format!("{KEY} is {n}; current engines read blocks of version 2");
+            Diagnostic::warning("TPC0618", KEY, message).help(help)
+        }
+        None => {
+            let message = format!("{KEY} is missing, and {quantised} tensors are quantised");
+            Diagnostic::note("TPC0618", KEY, message).help(help)
+        }
+    });
+}

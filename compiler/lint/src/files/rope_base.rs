@@ -1,0 +1,53 @@
+//! Rotations that do not fit the context.
+
+use tpc_ir::CodeDoc;
+use tpc_ir::Op;
+
+use super::{Check, File, Lint, Names};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Key,
+    doc: CodeDoc {
+        code: "TPC0608",
+        title: "a long context with the rotation of a short one",
+        doc: "The context is 65536 or more, but the base of the rotation is that of short contexts (10000 or \
+              less), and nothing scales it: no `rope.scaling`, no table of factors. A conversion that lost the \
+              base looks like this; the model then breaks down after some thousand tokens.\n\
+              Example: `rope.freq_base` left out for a model of base 1000000.\n\
+              Cure: write the base of the model's configuration.",
+    },
+    check: Check::File(check),
+};
+
+/// The base of most models of short contexts, which readers take where a file has none.
+const USUAL: f32 = 10_000.0;
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let key = file.key("rope.freq_base");
+    let base = file.float(&key);
+    let Some(context) = file
+        .count(&file.key("context_length"))
+        .filter(|&n| n >= 65_536)
+    else {
+        return;
+    };
+    let rotates = file.model.is_some_and(|m| {
+        let ropes = m.graph.insts().filter_map(|(_, i)| match &i.op {
+            Op::Rope(rope) => Some((rope.freq_base, rope.freq_scale, i.operands.len())),
+            _ => None,
+        });
+        let mut ropes = ropes.peekable();
+        // The third operand is a table of factors.
+        ropes.peek().is_some() && ropes.all(|(b, s, n)| b <= USUAL && s >= 1.0 && n == 2)
+    });
+    if !rotates {
+        return;
+    }
+    let found = base.map_or("absent, so 10000".to_owned(), |b| b.to_string());
+    let message =
+        format!("{key} is {found}, the context {context}, and nothing scales the rotation");
+    let help = "the base of the model's configuration (rope_theta)";
+    out.push(Diagnostic::warning("TPC0608", key, message).help(help));
+}

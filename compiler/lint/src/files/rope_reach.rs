@@ -1,0 +1,46 @@
+//! Contexts beyond what the scaling of the rotation covers.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Key,
+    doc: CodeDoc {
+        code: "TPC0606",
+        title: "the scaled rotation does not reach the context",
+        doc: "`rope.scaling.original_context_length` times `rope.scaling.factor` is less than `context_length`: \
+              positions behind that were neither trained nor scaled for.\n\
+              Example: an original context of 4096, a factor of 8, and a context of 131072.\n\
+              Cure: the factor that reaches the context, or a smaller `context_length` (or `-c`).",
+    },
+    check: Check::File(check),
+};
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let key = |name: &str| file.key(&format!("rope.scaling.{name}"));
+    let scaled = matches!(file.text(&key("type")), Some("yarn" | "linear"));
+    let factor = file.float(&key("factor")).filter(|&f| f > 1.0);
+    let original = file.count(&key("original_context_length"));
+    let context = file.count(&file.key("context_length"));
+    let (true, Some(factor), Some(original), Some(context)) = (scaled, factor, original, context)
+    else {
+        return;
+    };
+    let reach = original as f64 * f64::from(factor);
+    // A factor may be rounded.
+    if original == 0 || reach * 1.01 >= context as f64 {
+        return;
+    }
+    let message = format!(
+        "{original} positions × {factor} reach {reach:.0}, {} is {context}",
+        file.key("context_length")
+    );
+    let help = format!(
+        "a factor of {:.1}, or -c {reach:.0}",
+        context as f64 / original as f64
+    );
+    out.push(Diagnostic::warning("TPC0606", key("factor"), message).help(help));
+}

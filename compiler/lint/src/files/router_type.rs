@@ -1,0 +1,35 @@
+//! Routers whose numbers are coarse.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Tensor,
+    doc: CodeDoc {
+        code: "TPC0613",
+        title: "a quantised router",
+        doc: "The matrix that chooses the experts of a token (`ffn_gate_inp`) is quantised. It is small, so little \
+              is gained; but near ties fall otherwise, and a token goes to other experts than in the model that \
+              was trained. Quantisers leave it as it is.\n\
+              Example: `blk.0.ffn_gate_inp.weight` in q4_0.\n\
+              Cure: keep it in f32 (or f16) when the model is quantised.",
+    },
+    check: Check::File(check),
+};
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    for (_, t) in file.of_blocks("ffn_gate_inp.weight") {
+        if t.dtype.is_quantised() {
+            let message = format!(
+                "{} is {}: near ties choose other experts",
+                t.name,
+                t.dtype.name()
+            );
+            let help = "keep it in f32 when the model is quantised";
+            out.push(Diagnostic::warning("TPC0613", &t.name, message).help(help));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Ids of special tokens that no token has.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Key,
+    doc: CodeDoc {
+        code: "TPC0604",
+        title: "a special token beyond the vocabulary",
+        doc: "The id of a special token (begin, end, padding, …) is no row of the embedding. Generation does not \
+              end where it should, or reads beyond the table.\n\
+              Example: `tokenizer.ggml.eos_token_id = 128009` in a vocabulary of 128000.\n\
+              Cure: the id that the tokenizer's configuration gives.",
+    },
+    check: Check::File(check),
+};
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(rows) = file.header().tensor("token_embd.weight").map(|t| t.ne[1]) else {
+        return;
+    };
+    for entry in file.header().metadata().entries() {
+        let special = entry.key.starts_with("tokenizer.ggml.") && entry.key.ends_with("_token_id");
+        let id = file.count(&entry.key);
+        // Absent ones are often written as the largest number of 32 bits.
+        let Some(id) = id.filter(|&id| special && id >= rows && id < u64::from(u32::MAX)) else {
+            continue;
+        };
+        let message = format!("{} is {id}, but the embedding has {rows} rows", entry.key);
+        let help = format!("an id from 0 to {}", rows - 1);
+        out.push(Diagnostic::warning("TPC0604", &entry.key, message).help(help));
+    }
+}

@@ -1,0 +1,40 @@
+//! Lists of the tokenizer that do not fit together.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_gguf::MetaValue;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Key,
+    doc: CodeDoc {
+        code: "TPC0605",
+        title: "the tokenizer's lists differ in length",
+        doc: "`tokenizer.ggml.scores` or `tokenizer.ggml.token_type` has another length than \
+              `tokenizer.ggml.tokens`, so the last tokens have no score or no type. Engines read beyond the \
+              shorter list, or refuse the file.\n\
+              Example: tokens were added to the list, but no types.\n\
+              Cure: one entry per token in every list.",
+    },
+    check: Check::File(check),
+};
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let len = |key: &str| match file.value(key) {
+        Some(MetaValue::Array(list)) => Some(list.len()),
+        _ => None,
+    };
+    let Some(tokens) = len("tokenizer.ggml.tokens") else {
+        return;
+    };
+    for key in ["tokenizer.ggml.scores", "tokenizer.ggml.token_type"] {
+        let Some(n) = len(key).filter(|&n| n != tokens) else {
+            continue;
+        };
+        let message = format!("{key} has {n} entries, tokenizer.ggml.tokens {tokens}");
+        let help = format!("{tokens} entries, one per token");
+        out.push(Diagnostic::warning("TPC0605", key, message).help(help));
+    }
+}

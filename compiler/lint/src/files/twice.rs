@@ -1,0 +1,41 @@
+//! Tied outputs that are stored twice.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Tensor,
+    doc: CodeDoc {
+        code: "TPC0609",
+        title: "the output is the embedding once more",
+        doc: "`output.weight` has the very bytes of `token_embd.weight`. A model whose output is tied to its \
+              embedding needs no `output.weight`: without it the embedding serves as both.\n\
+              Example: a converter that writes `lm_head` of a tied model.\n\
+              Cure: leave `output.weight` out when the model is converted.",
+    },
+    check: Check::File(check),
+};
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let data = |name: &str| {
+        let t = file.header().tensor(name)?;
+        Some((t, file.file.tensor_data(t)?))
+    };
+    let (Some((a, embedding)), Some((b, output))) =
+        (data("token_embd.weight"), data("output.weight"))
+    else {
+        return;
+    };
+    if a.dtype == b.dtype && a.ne == b.ne && embedding == output {
+        let message = format!(
+            "output.weight has the bytes of token_embd.weight ({})",
+            bytes(b.bytes)
+        );
+        let help = "leave output.weight out: the embedding serves as both";
+        out.push(Diagnostic::warning("TPC0609", "output.weight", message).help(help));
+    }
+}

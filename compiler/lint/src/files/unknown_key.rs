@@ -1,0 +1,48 @@
+//! Keys of the architecture that nobody knows.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_diag::suggest::nearest;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Key,
+    doc: CodeDoc {
+        code: "TPC0620",
+        title: "a key that no engine reads",
+        doc: "The metadata have a key of the model's architecture that is none of GGUF's: what it was to say goes \
+              unheard, and the model runs with a default. The message has the key that it resembles.\n\
+              Example: `llama.attention.head_count_vk`.\n\
+              Cure: the key's right name.",
+    },
+    check: Check::File(check),
+};
+
+/// What stands behind the architecture's name in the keys that GGUF files have.
+const KNOWN: &str = include_str!("known_keys.txt");
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let prefix = format!("{}.", file.arch());
+    if file.model.is_none() {
+        return;
+    }
+    for entry in file.header().metadata().entries() {
+        let Some(name) = entry.key.strip_prefix(&prefix) else {
+            continue;
+        };
+        // Encoders of images and sound have keys of their own.
+        let other = ["vision.", "audio."].iter().any(|p| name.starts_with(p));
+        if other || KNOWN.lines().any(|k| k == name) {
+            continue;
+        }
+        let message = format!("{} is no key that is known of any architecture", entry.key);
+        out.push(match nearest(name, KNOWN.lines()) {
+            Some(near) => Diagnostic::warning("TPC0620", &entry.key, message)
+                .help(format!("did you mean {prefix}{near}?")),
+            None => Diagnostic::note("TPC0620", &entry.key, message)
+                .help("leave it out, or check its name"),
+        });
+    }
+}

@@ -1,0 +1,39 @@
+//! Tensors that nothing is known of.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Tensor,
+    doc: CodeDoc {
+        code: "TPC0600",
+        title: "the model uses no such tensor",
+        doc: "The file has tensors that its architecture's graph does not use: they take space in the file, and in \
+              memory with engines that load everything. Often they are of a part that was added to the \
+              architecture later, or of another architecture.\n\
+              Example: `blk.0.attn_q_norm.weight` in a file of an architecture without norms of queries.\n\
+              Cure: check `general.architecture`; convert the model again with a current converter.",
+    },
+    check: Check::File(check),
+};
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(model) = file.model else { return };
+    for name in &model.summary.unused {
+        if super::block(name).is_some_and(|(layer, _)| u64::from(layer) >= model.summary.n_layer) {
+            continue;
+        }
+        let size = file.header().tensor(name).map_or(0, |t| t.bytes);
+        let message = format!(
+            "{name}: {} of which {} knows nothing",
+            bytes(size),
+            model.summary.arch
+        );
+        let help = "check general.architecture, or convert the model again";
+        out.push(Diagnostic::warning("TPC0600", name, message).help(help));
+    }
+}

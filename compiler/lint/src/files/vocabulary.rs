@@ -1,0 +1,45 @@
+//! Tokens without embeddings, or embeddings without tokens.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, File, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_gguf::MetaValue;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Key,
+    doc: CodeDoc {
+        code: "TPC0603",
+        title: "vocabulary and embedding differ",
+        doc: "The number of tokens in the tokenizer's list, `vocab_size` and the rows of `token_embd.weight` are \
+              not the same: some tokens have no embedding, or some rows no token. Engines that compare them refuse \
+              the file.\n\
+              Example: a list of 32000 tokens and an embedding that was padded to 32064 rows.\n\
+              Cure: pad the list of tokens, or cut the rows, when the model is converted.",
+    },
+    check: Check::File(check),
+};
+
+fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(rows) = file.header().tensor("token_embd.weight").map(|t| t.ne[1]) else {
+        return;
+    };
+    let tokens = match file.value("tokenizer.ggml.tokens") {
+        Some(MetaValue::Array(list)) => Some(list.len() as u64),
+        _ => None,
+    };
+    let size_key = file.key("vocab_size");
+    let found = [
+        ("tokenizer.ggml.tokens".to_owned(), tokens),
+        (size_key.clone(), file.count(&size_key)),
+    ];
+    for (key, n) in found {
+        let Some(n) = n.filter(|&n| n != rows && n > 0) else {
+            continue;
+        };
+        let message = format!("{key} has {n} tokens, token_embd.weight {rows} rows");
+        let help = "make them equal when the model is converted";
+        out.push(Diagnostic::warning("TPC0603", key, message).help(help));
+    }
+}

@@ -1,0 +1,63 @@
+//! Annotations of GitHub Actions: a workflow command per finding.
+
+use std::fmt::Write;
+
+use crate::Finding;
+use tpc_diag::Severity;
+
+/// The findings about the file at `path`, a line each.
+pub fn github(path: &str, findings: &[Finding]) -> String {
+    let mut out = String::new();
+    for f in findings {
+        let d = &f.diagnostic;
+        let command = match d.severity {
+            Severity::Note => "notice",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        };
+        let line = d.line.map_or_else(String::new, |l| format!(",line={l}"));
+        let title = format!("{} {}", d.code, d.entity);
+        let help = d
+            .help
+            .as_ref()
+            .map_or_else(String::new, |h| format!("\n{h}"));
+        let _ = writeln!(
+            out,
+            "::{command} file={}{line},title={}::{}",
+            property(path),
+            property(title.trim()),
+            data(&format!("{}{help}", f.message()))
+        );
+    }
+    out
+}
+
+/// The message of a command: line ends would end it.
+fn data(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+/// A property of a command: also what separates properties.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merged;
+    use tpc_diag::Diagnostic;
+
+    #[test]
+    fn what_would_end_a_command_is_escaped() {
+        let d = Diagnostic::warning("TPC0301", "a:b,c", "50 %: one\ntwo")
+            .help("three")
+            .line(7);
+        assert_eq!(
+            github("a,b:c%.jsonl", &merged(vec![d])),
+            "::warning file=a%2Cb%3Ac%25.jsonl,line=7,title=TPC0301 a%3Ab%2Cc::50 %25: one%0Atwo%0Athree\n"
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! One JSON object.
+
+use serde::Serialize;
+
+use crate::Finding;
+use tpc_diag::Severity;
+
+/// The object that `lint --format json` prints. Keys may be added, never changed.
+#[derive(Clone, Debug, Serialize)]
+pub struct LintReport<'a> {
+    /// Version of this format.
+    pub tpc: u32,
+    /// The file.
+    pub path: &'a str,
+    /// `ok` or `error`.
+    pub verdict: &'static str,
+    /// The numbers of devices that were planned for.
+    pub devices: &'a [usize],
+    /// How many findings there are.
+    pub summary: Summary,
+    /// The findings.
+    pub findings: &'a [Finding],
+    /// The command that plans what the other engine's command line asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equivalent: Option<&'a str>,
+}
+
+/// How many findings there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// What does not work, and what is denied.
+    pub errors: usize,
+    /// What hurts, or is likely not meant.
+    pub warnings: usize,
+    /// What is worth knowing.
+    pub notes: usize,
+}
+
+impl Summary {
+    /// Of these findings.
+    pub fn of(findings: &[Finding]) -> Summary {
+        let count = |s: Severity| {
+            let of = findings.iter().filter(|f| f.diagnostic.severity == s);
+            of.count()
+        };
+        Summary {
+            errors: count(Severity::Error),
+            warnings: count(Severity::Warning),
+            notes: count(Severity::Note),
+        }
+    }
+
+    /// The word for the whole.
+    pub const fn verdict(self) -> &'static str {
+        if self.errors > 0 { "error" } else { "ok" }
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let s = |n: usize| if n == 1 { "" } else { "s" };
+        let Summary {
+            errors,
+            warnings,
+            notes,
+        } = *self;
+        write!(
+            f,
+            "{errors} error{}, {warnings} warning{}, {notes} note{}",
+            s(errors),
+            s(warnings),
+            s(notes)
+        )
+    }
+}

@@ -1,0 +1,164 @@
+//! SARIF 2.1.0, the format of code scanners.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+use tpc_ir::CodeDoc;
+
+use super::names;
+use crate::{Finding, lints};
+use tpc_diag::Severity;
+
+const SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// The findings about the file at `path`, as a log of one run. `catalogue` documents codes that are no lint's.
+///
+/// A result's fingerprint depends on its code, on what it concerns and on what it says, layers and numbers apart: it
+/// stays the same from run to run, wherever the file is, and however many layers are concerned.
+pub fn sarif(path: &str, findings: &[Finding], catalogue: &[CodeDoc]) -> Json {
+    let mut rules: BTreeMap<&str, CodeDoc> = lints().map(|l| (l.doc.code, l.doc)).collect();
+    for f in findings {
+        let found = catalogue.iter().find(|c| c.code == f.diagnostic.code);
+        if let Some(doc) = found {
+            rules.insert(doc.code, *doc);
+        }
+    }
+    let place: BTreeMap<&str, usize> = rules.keys().enumerate().map(|(i, c)| (*c, i)).collect();
+    let results: Vec<Json> = findings.iter().map(|f| result(path, f, &place)).collect();
+    let usable = !findings.iter().any(|f| unreadable(f.diagnostic.code));
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": {
+                "name": "tpc",
+                "version": env!("CARGO_PKG_VERSION"),
+                "rules": rules.values().map(rule).collect::<Vec<_>>(),
+            }},
+            "invocations": [{ "executionSuccessful": usable }],
+            "artifacts": [{ "location": { "uri": uri(path) } }],
+            "results": results,
+        }],
+    })
+}
+
+/// Whether a code says that there was nothing to lint.
+fn unreadable(code: &str) -> bool {
+    tpc_diag::unusable(code)
+}
+
+fn rule(doc: &CodeDoc) -> Json {
+    let text = doc.doc.split_whitespace().collect::<Vec<_>>().join(" ");
+    let about = text.split(" Example: ").next().unwrap_or(&text);
+    let about = about.split(" Cure: ").next().unwrap_or(about);
+    json!({
+        "id": doc.code,
+        "shortDescription": { "text": doc.title },
+        "fullDescription": { "text": about },
+        "help": { "text": text },
+    })
+}
+
+fn result(path: &str, f: &Finding, place: &BTreeMap<&str, usize>) -> Json {
+    let d = &f.diagnostic;
+    let level = match d.severity {
+        Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    };
+    let text = match &d.help {
+        Some(help) => format!("{}\n{help}", f.message()),
+        None => f.message(),
+    };
+    let mut physical = json!({ "artifactLocation": { "uri": uri(path), "index": 0 } });
+    if let Some(line) = d.line {
+        physical["region"] = json!({ "startLine": line });
+    }
+    let kind = names(f).word();
+    let mut entities: Vec<&str> = f.entities.iter().map(String::as_str).collect();
+    entities.retain(|e| !e.is_empty());
+    let logical = entities
+        .iter()
+        .map(|e| json!({ "name": e, "fullyQualifiedName": format!("{kind}/{e}"), "kind": kind }));
+    let mut location = json!({ "physicalLocation": physical });
+    if !entities.is_empty() {
+        location["logicalLocations"] = logical.collect();
+    }
+    let mut properties = json!({ "layers": f.layers, "devices": f.devices });
+    if f.denied {
+        properties["denied"] = true.into();
+    }
+    let mut out = json!({
+        "ruleId": d.code,
+        "level": level,
+        "message": { "text": text },
+        "locations": [location],
+        "occurrenceCount": f.count,
+        "partialFingerprints": { "tpcFinding/v1": format!("{:016x}", hash(&f.pattern)) },
+        "properties": properties,
+    });
+    if let Some(index) = place.get(d.code) {
+        out["ruleIndex"] = (*index).into();
+    }
+    out
+}
+
+/// FNV-1a of 64 bits: the same on every machine and in every version.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// A path as a URI: absolute ones have a scheme, relative ones are relative to where the program runs.
+fn uri(path: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
+    let path = path.replace('\\', "/");
+    let mut out = String::new();
+    if path.starts_with('/') {
+        out.push_str("file://");
+    }
+    for b in path.bytes() {
+        if plain(b) {
+            out.push(char::from(b));
+        } else {
+            out.push_str(&format!("%{b:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merged;
+    use tpc_diag::Diagnostic;
+
+    fn fingerprints(path: &str, entities: &[&str], message: &str) -> Vec<String> {
+        let found = entities
+            .iter()
+            .map(|e| Diagnostic::warning("TPC0301", *e, message));
+        let log = sarif(path, &merged(found.collect()), &[]);
+        let results = log["runs"][0]["results"].as_array().expect("results");
+        let of = |r: &Json| r["partialFingerprints"]["tpcFinding/v1"].to_string();
+        results.iter().map(of).collect()
+    }
+
+    #[test]
+    fn fingerprints_do_not_depend_on_paths_layers_and_numbers() {
+        let one = fingerprints("a.gguf", &["blk.0.x"], "4 blocks");
+        assert_eq!(
+            one,
+            fingerprints("/b/c.gguf", &["blk.3.x", "blk.4.x"], "5 blocks")
+        );
+        assert_ne!(one, fingerprints("a.gguf", &["blk.0.y"], "4 blocks"));
+        assert_ne!(one, fingerprints("a.gguf", &["blk.0.x"], "4 rows"));
+    }
+
+    #[test]
+    fn paths_become_uris() {
+        assert_eq!(uri("a b/c%.gguf"), "a%20b/c%25.gguf");
+        assert_eq!(uri("/m/x#1.gguf"), "file:///m/x%231.gguf");
+    }
+}

@@ -1,0 +1,183 @@
+//! What a model file, a captured graph, a configuration or a plan says that its user should know.
+//!
+//! A lint is one file with one constant: its code, what `tpc explain` says of it, and the function that finds it. The
+//! folders are named after what their lints look at; a line in the folder's list registers a lint. What a lint finds
+//! in one layer it finds in the others too, so it may tell each: [`merged`] makes one finding of those that differ in
+//! the layer's number alone. A [`Policy`] decides which findings count.
+
+mod configs;
+mod files;
+pub mod format;
+mod lines;
+mod merge;
+mod plans;
+mod policy;
+mod ports;
+mod view;
+
+use tpc_ir::CodeDoc;
+
+pub use merge::{Finding, merged, numbers};
+pub use policy::Policy;
+pub use view::{File, Line, Plan, Port, graph_of};
+
+use tpc_core::pipeline::Compiled;
+use tpc_core::placement::Placement;
+use tpc_core::report::{PlanReport, report};
+use tpc_diag::Diagnostic;
+
+/// What the findings of a lint name, as their entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// A tensor of the file, or a state.
+    Tensor,
+    /// A key of the metadata.
+    Key,
+    /// An op of the graph, or its result.
+    Op,
+    /// An option of the command line.
+    Option,
+    /// A device, or the host.
+    Device,
+    /// The file.
+    File,
+    /// The plan as a whole.
+    Plan,
+}
+
+impl Names {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Names::Tensor => "tensor",
+            Names::Key => "key",
+            Names::Op => "op",
+            Names::Option => "option",
+            Names::Device => "device",
+            Names::File => "file",
+            Names::Plan => "plan",
+        }
+    }
+}
+
+/// What finds something, by what it looks at; each adds a diagnostic per finding.
+#[derive(Clone, Copy)]
+pub enum Check {
+    /// A model file.
+    File(fn(&File<'_>, &mut Vec<Diagnostic>)),
+    /// A captured graph.
+    Port(fn(&Port<'_>, &mut Vec<Diagnostic>)),
+    /// A command line of llama.cpp.
+    Line(fn(&Line<'_>, &mut Vec<Diagnostic>)),
+    /// A plan, and what was asked for.
+    Plan(fn(&Plan<'_>, &mut Vec<Diagnostic>)),
+}
+
+/// A lint: its code with what `tpc explain` says of it, and what finds it.
+pub struct Lint {
+    /// What its findings name.
+    pub names: Names,
+    /// The code.
+    pub doc: CodeDoc,
+    check: Check,
+}
+
+/// The lints of one folder.
+pub struct Topic {
+    /// What they look at.
+    pub name: &'static str,
+    /// The lints, in the order in which findings are told.
+    pub lints: &'static [&'static Lint],
+}
+
+/// Every lint.
+pub const TOPICS: &[Topic] = &[
+    Topic {
+        name: "model files",
+        lints: files::LINTS,
+    },
+    Topic {
+        name: "captured graphs",
+        lints: ports::LINTS,
+    },
+    Topic {
+        name: "configurations",
+        lints: configs::LINTS,
+    },
+    Topic {
+        name: "plans",
+        lints: plans::LINTS,
+    },
+    Topic {
+        name: "command lines of llama.cpp",
+        lints: lines::LINTS,
+    },
+];
+
+/// Every lint, in the order in which findings are told.
+pub fn lints() -> impl Iterator<Item = &'static Lint> {
+    TOPICS.iter().flat_map(|t| t.lints).copied()
+}
+
+/// The lint of that code.
+pub fn find(code: &str) -> Option<&'static Lint> {
+    lints().find(|l| l.doc.code == code)
+}
+
+/// The findings in a model file.
+pub fn of_file(file: &File<'_>) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for lint in lints() {
+        if let Check::File(check) = lint.check {
+            check(file, &mut out);
+        }
+    }
+    out
+}
+
+/// The findings in a captured graph.
+pub fn of_port(port: &Port<'_>) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for lint in lints() {
+        if let Check::Port(check) = lint.check {
+            check(port, &mut out);
+        }
+    }
+    out
+}
+
+/// The findings in a plan.
+pub fn of_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for lint in lints() {
+        if let Check::Plan(check) = lint.check {
+            check(plan, &mut out);
+        }
+    }
+    out
+}
+
+/// The findings in a command line of llama.cpp.
+pub fn of_line(line: &Line<'_>) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for lint in lints() {
+        if let Check::Line(check) = lint.check {
+            check(line, &mut out);
+        }
+    }
+    out
+}
+
+/// The report of a plan with what the lints find in it, and their verdict.
+pub fn plan_report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
+    let mut report = report(path, placement, compiled);
+    report.diagnostics = of_plan(&Plan {
+        placement,
+        compiled,
+        report: &report,
+    });
+    if report.has_errors() {
+        report.verdict = "error";
+    }
+    report
+}

@@ -1,0 +1,40 @@
+//! Slopes that depend on the number of a head.
+
+use tpc_ir::CodeDoc;
+use tpc_ir::Op;
+
+use super::{Check, Line, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_ggml::meta::REFUSED;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0902",
+        title: "ALiBi under llama.cpp's tensor split",
+        doc: "Attention of this model takes a slope times the distance from each logit, and every head has a slope \
+              of its own. Under `-sm tensor` llama.cpp computes the slopes from the heads of a device, numbered \
+              from 0 on each: all devices but the first have wrong ones, and nothing says so. tpc gives each \
+              device the numbers of its heads.\n\
+              Example: a BLOOM model on two devices.\n\
+              Cure: `-sm layer` there, or the command of tpc that is printed.",
+    },
+    check: Check::Line(check),
+};
+
+fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
+    let slopes = line.file.model.is_some_and(|m| {
+        let ops = m.graph.insts();
+        ops.into_iter()
+            .any(|(_, i)| matches!(&i.op, Op::FlashAttn(a) if a.max_bias > 0.0))
+    });
+    if line.splits_tensors() && slopes && !REFUSED.contains(&line.file.arch()) {
+        let message = "llama.cpp gives the heads of all devices but the first wrong ALiBi slopes, without a word";
+        let help = format!(
+            "-sm layer there; tpc numbers the heads: {}",
+            line.equivalent
+        );
+        out.push(Diagnostic::error("TPC0902", "-sm", message).help(help));
+    }
+}

@@ -1,0 +1,53 @@
+//! Overrides that take attention apart.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Line, Lint, Names};
+use tpc_core::placement::Target;
+use tpc_diag::Diagnostic;
+use tpc_ggml::meta::REFUSED;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0903",
+        title: "attention weights on the host under llama.cpp's tensor split",
+        doc: "An `-ot` puts weights of attention on the host, and `-sm tensor` splits the caches of the same layer \
+              by heads: llama.cpp aborts. It did so with every architecture that was tried. tpc computes the \
+              layer's attention where its weights are, or copies what it needs.\n\
+              Example: `-sm tensor -ot 'blk\\.0\\.attn.*=CPU'`.\n\
+              Cure: keep attention on the devices there, or the command of tpc that is printed.",
+    },
+    check: Check::Line(check),
+};
+
+fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
+    if !line.splits_tensors() || REFUSED.contains(&line.file.arch()) {
+        return;
+    }
+    let tensors = line.file.header().tensors().iter();
+    let placed = tensors
+        .filter(|t| t.name.contains(".attn_") && t.n_dims > 1)
+        .filter_map(|t| {
+            let first = line
+                .placement
+                .overrides
+                .iter()
+                .find(|o| o.matches(&t.name) == Ok(true))?;
+            (first.target == Target::Host).then_some((t.name.as_str(), first))
+        });
+    let placed: Vec<_> = placed.collect();
+    if let Some((name, o)) = placed.first() {
+        let message = format!(
+            "`{}` puts {name} and {} more on the host: llama.cpp aborts",
+            o.pattern,
+            placed.len() - 1
+        );
+        let help = format!(
+            "keep attention on the devices there; tpc plans it: {}",
+            line.equivalent
+        );
+        out.push(Diagnostic::error("TPC0903", "-ot", message).help(help));
+    }
+}

@@ -1,0 +1,43 @@
+//! Pairs of cache types that send attention to the CPU.
+
+use tpc_ir::CodeDoc;
+use tpc_ir::DType;
+
+use super::{Check, Line, Lint, Names};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0906",
+        title: "cache types without a kernel in usual builds",
+        doc: "The CUDA back end of llama.cpp is compiled with kernels for attention to caches of f16, bf16, q8_0 \
+              and q4_0, keys and values alike. For other types, and for keys and values of different types, it \
+              must be built with `GGML_CUDA_FA_ALL_QUANTS`; without, attention is computed by the CPU, and every \
+              token waits for it. For iq4_nl there is no such kernel at all.\n\
+              Example: `-ctk q8_0 -ctv q4_0`.\n\
+              Cure: one of these types for both, or such a build. tpc treats all pairs alike.",
+    },
+    check: Check::Line(check),
+};
+
+fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
+    const COMPILED: [DType; 4] = [DType::F16, DType::Bf16, DType::Q8_0, DType::Q4_0];
+    let (k, v) = (line.placement.cache_type_k, line.placement.cache_type_v);
+    if (k == v && COMPILED.contains(&k)) || k == DType::F32 && v == DType::F32 {
+        return;
+    }
+    let build = if [k, v].contains(&DType::Iq4Nl) {
+        "has no CUDA kernel"
+    } else {
+        "has a CUDA kernel only when built with GGML_CUDA_FA_ALL_QUANTS"
+    };
+    let message = format!(
+        "for K {} and V {} llama.cpp {build}; else the CPU attends",
+        k.name(),
+        v.name()
+    );
+    let help = "f16, bf16, q8_0 or q4_0 for both; tpc treats all pairs alike";
+    out.push(Diagnostic::warning("TPC0906", "-ctk", message).help(help));
+}

@@ -1,0 +1,49 @@
+//! KV caches on the host.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Line, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::{Meaning, Outcome, measured};
+use tpc_ggml::meta::REFUSED;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0901",
+        title: "a host cache under llama.cpp's tensor split",
+        doc: "With `-sm tensor`, llama.cpp takes tensors of the host to be the same on every device; a KV cache \
+              that is kept there would have to arrive split by heads. It aborts, or computes wrong logits without \
+              a word, by the architecture. tpc copies to each device the heads that it attends with.\n\
+              Example: `-sm tensor -nkvo`.\n\
+              Cure: leave `-nkvo` out there (with a smaller `-c` or `-ctk q8_0 -ctv q8_0`), or the command of tpc \
+              that is printed.",
+    },
+    check: Check::Line(check),
+};
+
+fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(given) = line.command.last(Meaning::KvOffload) else {
+        return;
+    };
+    let arch = line.file.arch();
+    if !line.splits_tensors() || !line.command.is_off(Meaning::KvOffload) || REFUSED.contains(&arch)
+    {
+        return;
+    }
+    let does = match measured(arch).map(|m| m.cache_on_host) {
+        Some(Outcome::Crash) => format!("llama.cpp aborts, as it did with a model of {arch}"),
+        Some(Outcome::Wrong) => {
+            format!(
+                "llama.cpp computes wrong logits without a word, as it did with a model of {arch}"
+            )
+        }
+        Some(Outcome::Right | Outcome::Untried) | None => {
+            "llama.cpp takes the cache to be mirrored: it aborts, or computes wrong logits"
+                .to_owned()
+        }
+    };
+    let help = format!("tpc copies each device's heads: {}", line.equivalent);
+    out.push(Diagnostic::error("TPC0901", &given.spelled, does).help(help));
+}

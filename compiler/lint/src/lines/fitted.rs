@@ -1,0 +1,43 @@
+//! Options that the engine chooses.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Line, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::Meaning;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0917",
+        title: "what is not given is fitted",
+        doc: "llama.cpp changes what the line leaves open (`-c`, `-ngl`, `-ts` and places of tensors) until the \
+              model fits the memory, down to a context of 4096, unless `-fit off` is given. What runs may then \
+              differ from the plan, which takes the model's context and all layers.\n\
+              Example: `llama-server -m X.gguf` with a model that fills the devices.\n\
+              Cure: give `-c` and `-ngl`, or `-fit off`.",
+    },
+    check: Check::Line(check),
+};
+
+fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
+    let open = |m: Meaning| line.command.last(m).is_none();
+    let context = line.command.count(Meaning::Context).unwrap_or(0) == 0;
+    if line.command.is_off(Meaning::Fit) || !context {
+        return;
+    }
+    let mut free = vec!["-c"];
+    if open(Meaning::GpuLayers) {
+        free.push("-ngl");
+    }
+    let message = format!(
+        "llama.cpp chooses {} so that the model fits; the plan has {} cells and all layers",
+        free.join(" and "),
+        line.file
+            .count(&line.file.key("context_length"))
+            .unwrap_or(0)
+    );
+    let note = Diagnostic::note("TPC0917", "-fit", message);
+    out.push(note.help(format!("give {}, or -fit off", free.join(" and "))));
+}

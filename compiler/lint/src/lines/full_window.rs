@@ -1,0 +1,33 @@
+//! Windows that are kept whole.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Line, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::Meaning;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0919",
+        title: "caches of windows in full size",
+        doc: "`--swa-full` keeps the caches of layers with a sliding window as long as the context. tpc keeps the \
+              window alone, so the engine takes more memory than the plan says.\n\
+              Example: `--swa-full` with a Gemma 3 model.\n\
+              Cure: leave it out, unless cached prompts are to be reused.",
+    },
+    check: Check::Line(check),
+};
+
+fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
+    let windowed = line.file.model.is_some_and(|m| m.summary.window.is_some());
+    if windowed
+        && line.command.last(Meaning::FullWindow).is_some()
+        && !line.command.is_off(Meaning::FullWindow)
+    {
+        let message = "llama.cpp keeps the caches of sliding windows as long as the context; the plan has the windows";
+        let help = "leave it out, unless cached prompts are to be reused";
+        out.push(Diagnostic::warning("TPC0919", "--swa-full", message).help(help));
+    }
+}

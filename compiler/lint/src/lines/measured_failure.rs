@@ -1,0 +1,52 @@
+//! Architectures that fail, by measurement.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Line, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::{Outcome, measured};
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0915",
+        title: "a model that llama.cpp got wrong when split",
+        doc: "A small model of this architecture was run by llama.cpp 0.5.0 with `-sm tensor` and such options, \
+              and the process aborted or the logits were wrong, though the architecture is not refused. tpc's are \
+              those of one device.\n\
+              Example: Qwen 3.5 on two devices; LFM 2 on three.\n\
+              Cure: `-sm layer` there, or the command of tpc that is printed.",
+    },
+    check: Check::Line(check),
+};
+
+fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
+    let arch = line.file.arch();
+    let Some(m) = measured(arch).filter(|_| line.splits_tensors()) else {
+        return;
+    };
+    let devices = line.placement.devices.len();
+    let experts = line.placement.n_cpu_moe > 0;
+    let tried = [
+        (m.two, devices >= 2, "on two devices"),
+        (m.three, devices >= 3, "on three devices"),
+        (m.experts_on_host, experts, "with all experts on the host"),
+    ];
+    let failed = tried
+        .iter()
+        .find(|(o, given, _)| *given && matches!(o, Outcome::Crash | Outcome::Wrong));
+    let Some((outcome, _, how)) = failed else {
+        return;
+    };
+    let went = match outcome {
+        Outcome::Crash => "aborted",
+        _ => "computed wrong logits",
+    };
+    let message = format!("llama.cpp 0.5.0 {went} with a model of {arch} {how}");
+    let help = format!(
+        "-sm layer there; tpc's logits are those of one device: {}",
+        line.equivalent
+    );
+    out.push(Diagnostic::error("TPC0915", "-sm", message).help(help));
+}

@@ -1,0 +1,31 @@
+//! Architectures that the engine refuses.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Line, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_ggml::meta::REFUSED;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0900",
+        title: "an architecture that llama.cpp does not split",
+        doc: "The line asks llama.cpp for `-sm tensor`, which it refuses for this architecture by name: the model \
+              is not loaded. tpc splits it.\n\
+              Example: `llama-server -m olmo2.gguf -sm tensor`.\n\
+              Cure: `-sm layer` there, or the command of tpc that is printed.",
+    },
+    check: Check::Line(check),
+};
+
+fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
+    let arch = line.file.arch();
+    if line.splits_tensors() && REFUSED.contains(&arch) {
+        let message =
+            format!("llama.cpp refuses -sm tensor for {arch} and does not load the model");
+        let help = format!("-sm layer there; tpc splits it: {}", line.equivalent);
+        out.push(Diagnostic::error("TPC0900", "-sm", message).help(help));
+    }
+}

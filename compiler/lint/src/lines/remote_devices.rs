@@ -1,0 +1,39 @@
+//! Devices of other machines.
+
+use tpc_ir::CodeDoc;
+use tpc_passes::plan::Topology;
+
+use super::{Check, Line, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::Meaning;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0908",
+        title: "devices behind a network",
+        doc: "The line uses devices of other machines (`--rpc`). tpc plans them as devices like any other; unless \
+              a topology says so, it takes the links to them to be as fast as those within a machine, and the \
+              estimate is far too good.\n\
+              Example: `--rpc 10.0.0.2:50052`.\n\
+              Cure: `--topology` with the bandwidth and latency of the network, before the `--`.",
+    },
+    check: Check::Line(check),
+};
+
+fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(servers) = line.command.value(Meaning::Rpc) else {
+        return;
+    };
+    if line.placement.topology == Topology::default() {
+        let link = line.placement.topology.link;
+        let message = format!(
+            "the devices of {servers} are planned with links of {:.0} GB/s and {:.0} µs",
+            link.bandwidth / 1e9,
+            link.latency_us
+        );
+        let help = "--topology FILE.ron, before the `--`, with the network's bandwidth and latency";
+        out.push(Diagnostic::warning("TPC0908", "--rpc", message).help(help));
+    }
+}

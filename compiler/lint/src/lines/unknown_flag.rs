@@ -1,0 +1,38 @@
+//! Misspelt options.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Line, Lint, Names};
+use tpc_diag::Diagnostic;
+use tpc_diag::suggest::nearest;
+use tpc_ggml::llama_cpp::FLAGS;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0913",
+        title: "an option that llama.cpp does not have",
+        doc: "No option of llama.cpp's programs is spelled so: they stop with an error. The message has the \
+              nearest one.\n\
+              Example: `--ctx-sise 4096`.\n\
+              Cure: the right spelling; `llama-server --help` lists the options.",
+    },
+    check: Check::Line(check),
+};
+
+/// Options of tpc that are not llama.cpp's.
+const OWN: [&str; 5] = ["--devices", "--topology", "--format", "--deny", "--allow"];
+
+fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
+    for word in &line.command.unknown {
+        let names = FLAGS.iter().flat_map(|f| f.names.iter().copied());
+        let help = match nearest(word, names) {
+            _ if OWN.contains(&word.as_str()) => format!("tpc's {word} stands before `--`"),
+            Some(near) => format!("did you mean {near}?"),
+            None => "check its spelling; `llama-server --help` lists the options".to_owned(),
+        };
+        let message = format!("{word} is no option of llama.cpp that is known");
+        out.push(Diagnostic::warning("TPC0913", word, message).help(help));
+    }
+}

@@ -1,0 +1,59 @@
+//! Why `--split-mode auto` took the mode that it took.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Option,
+    doc: CodeDoc {
+        code: "TPC0310",
+        title: "the split mode that `auto` chose",
+        doc: "`--split-mode auto` plans the model undivided, by layers, by tensors, and by layers among groups that divide\n\
+              tensors. It takes the one with the least cost: the time of a decoded token, prompts weighted in, and the\n\
+              price of the memory of the fullest device. What does not fit is taken only when nothing fits. The message\n\
+              has the times of each.\n\
+              Cure: none is needed; `-sm tensor`, `-sm layer` or `-sm none` say which to take.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let all = &plan.compiled.considered;
+    let Some(chosen) = all.iter().find(|c| c.chosen) else {
+        return;
+    };
+    let mut sorted: Vec<_> = all.iter().collect();
+    sorted.sort_by(|a, b| b.fits.cmp(&a.fits).then(a.cost.total_cmp(&b.cost)));
+    let shown: Vec<String> = sorted
+        .iter()
+        .map(|c| {
+            let room = if c.fits { "" } else { ", does not fit" };
+            format!(
+                "{} {:.2} ms per token and {:.1} ms per prompt batch{room}",
+                c.name,
+                c.estimate.decode_us / 1e3,
+                c.estimate.prefill_us / 1e3
+            )
+        })
+        .collect();
+    let reason = if chosen.fits {
+        "costs least"
+    } else {
+        "exceeds the memory least"
+    };
+    let slower = all.iter().any(|c| {
+        c.fits == chosen.fits
+            && c.estimate.decode_us < chosen.estimate.decode_us
+            && c.estimate.prefill_us < chosen.estimate.prefill_us
+    });
+    let memory = if chosen.fits && slower {
+        "; it is slower, but its fullest device holds less"
+    } else {
+        ""
+    };
+    let message = format!("{} {reason}: {}{memory}", chosen.name, shown.join("; "));
+    out.push(Diagnostic::note("TPC0310", "--split-mode", message));
+}

@@ -1,0 +1,71 @@
+//! Ops whose operands and results must be whole because they cut a factor.
+
+use tpc_ir::{CodeDoc, Inst, text};
+use tpc_passes::factors::{cut_reshape, through};
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::report::words;
+use tpc_diag::{Diagnostic, Excerpt};
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0304",
+        title: "an op cuts a factor",
+        doc: "A reshape or slice of the model's graph ends inside a factor, so its operands and results must be whole on\n\
+              every device. The message names the op and the factor.\n\
+              Example: heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.\n\
+              Cure: reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let planned = &plan.compiled.planned;
+    let (graph, factors) = (&planned.graph, &planned.factors);
+    let printed = (!factors.opaque.is_empty()).then(|| text::print(graph));
+    let shown = |d: Diagnostic, inst: Inst, label: String| match &printed {
+        Some(printed) => d.excerpt(Excerpt::of("placed", printed, &[(inst, label)])),
+        None => d,
+    };
+    for (inst, cut) in &factors.opaque {
+        let data = graph.inst(*inst);
+        let name = data
+            .results
+            .first()
+            .map_or_else(String::new, |&v| words::name(graph, v));
+        let Some(found) = cut_reshape(graph, factors, *inst) else {
+            let message = format!("`{}` {cut}", data.op.name());
+            let warning = Diagnostic::warning("TPC0304", name, message);
+            out.push(shown(warning, *inst, "whole on every device".to_owned()));
+            continue;
+        };
+        let at = through(&planned.analysis, found.factor);
+        let at = at.first().map_or_else(String::new, |t| {
+            format!(" ({} of {})", words::place(t), words::name(graph, t.value))
+        });
+        let message = format!(
+            "`reshape` of {} to {} cuts a factor of {}{at} at {}, so both stay whole on every device",
+            words::name(graph, data.operands[0]),
+            words::sizes(&graph.value(data.results[0]).ty.dims),
+            factors.space.size(found.factor),
+            found.at,
+        );
+        let warning = Diagnostic::warning("TPC0304", name, message);
+        let label = format!("cuts the factor of {}", factors.space.size(found.factor));
+        let warning = shown(warning, *inst, label);
+        out.push(match &found.instead {
+            Some(dims) => {
+                let dtype = graph.value(data.results[0]).ty.dtype;
+                let (result, operand) = (data.results[0], data.operands[0]);
+                let sizes = words::sizes(dims);
+                warning.help(format!(
+                    "reshape to {sizes}: its axes end where the factors do\n{result}: {}{sizes} = reshape {operand} {{dims = {sizes}}}",
+                    dtype.name()
+                ))
+            }
+            None => warning,
+        });
+    }
+}

@@ -1,0 +1,53 @@
+//! Weights that take memory more than once.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+
+/// Share of the model's bytes that may be held again without a word.
+const QUIET: f64 = 0.03;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Plan,
+    doc: CodeDoc {
+        code: "TPC0313",
+        title: "much of the model is held more than once",
+        doc: "More than three per cent of the model's bytes are copies: tensors that are whole on every device, edge\n\
+              blocks and KV heads that devices share, or weights used by several stages of a pipeline. The message has\n\
+              the bytes of each cause.\n\
+              Cure: a number of devices that divides heads and blocks; `-sm layer`, which holds everything once.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let r = plan.report;
+    let share = r.mirrored_bytes as f64 / (r.model.bytes as f64).max(1.0);
+    if share <= QUIET {
+        return;
+    }
+    let m = &r.mirrored;
+    let causes = [
+        ("whole tensors", m.whole_bytes),
+        ("shared edge blocks", m.edge_block_bytes),
+        ("shared KV heads", m.shared_head_bytes),
+    ];
+    let shown: Vec<String> = causes
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(what, n)| format!("{what} {}", bytes(*n)))
+        .collect();
+    let message = format!(
+        "{} beyond the first copy, {:.1} % of the model: {}",
+        bytes(r.mirrored_bytes),
+        share * 100.0,
+        shown.join(", ")
+    );
+    out.push(
+        Diagnostic::warning("TPC0313", "plan", message)
+            .help("a number of devices that divides heads and blocks, or -sm layer"),
+    );
+}

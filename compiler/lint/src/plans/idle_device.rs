@@ -1,0 +1,57 @@
+//! Devices that hold nothing of a factor, or nothing at all.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::placement::SplitMode;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Device,
+    doc: CodeDoc {
+        code: "TPC0302",
+        title: "a device holds nothing of a factor",
+        doc: "There are fewer units of a factor (heads, quantisation blocks) than devices, or a share rounds to zero: the\n\
+              device idles while the others compute.\n\
+              Example: 2 experts on 3 devices; `--tensor-split 100,1`.\n\
+              Cure: fewer devices, or shares that give each device at least one unit.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let compiled = plan.compiled;
+    let help = "fewer devices, or other proportions in --tensor-split";
+    let mut found: Vec<(String, u64)> = Vec::new();
+    let options = &compiled.choice().options;
+    for (c, option) in compiled.sharded.classes.iter().zip(options) {
+        let stage = option.group.index();
+        let devices = &compiled.request.homes.stages[stage];
+        let shares = compiled.request.stage_shares(stage);
+        let idle: Vec<&str> = (0..c.ranges.len())
+            .filter(|&r| c.ranges[r].len == 0 && shares[r] > 0.0)
+            .map(|r| compiled.request.devices[devices[r]].as_str())
+            .collect();
+        if idle.is_empty() {
+            continue;
+        }
+        let kind = c.name.split_once(' ').map_or(c.name.as_str(), |(_, k)| k);
+        let text = format!("{kind} of {}: nothing for {}", c.size, idle.join(", "));
+        match found.iter_mut().find(|(t, _)| *t == text) {
+            Some(x) => x.1 += 1,
+            None => found.push((text, 1)),
+        }
+    }
+    for (text, n) in found {
+        let message = format!("{text} ({n} times)");
+        out.push(Diagnostic::warning("TPC0302", "", message).help(help));
+    }
+    if compiled.mode != SplitMode::Layer {
+        return;
+    }
+    for d in plan.report.devices.iter().filter(|d| d.weights_bytes == 0) {
+        let message = "no layer is left for it".to_owned();
+        out.push(Diagnostic::warning("TPC0302", &d.name, message).help(help));
+    }
+}

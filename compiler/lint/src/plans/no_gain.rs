@@ -1,0 +1,46 @@
+//! Splits that cost more than they gain.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::placement::SplitMode;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Plan,
+    doc: CodeDoc {
+        code: "TPC0309",
+        title: "one device would be as fast",
+        doc: "By the estimate, a token takes no less time on all devices than the whole model would on the first one, and\n\
+              the first one has the memory for it, as far as the topology says. The collectives (or the host) cost more\n\
+              than sharing the work gains.\n\
+              Example: a model of 100 MB on 8 devices.\n\
+              Cure: `-sm none`, or fewer devices; `-sm auto` compares. A topology with the true links and memories makes\n\
+              the estimate better.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let (report, asked) = (plan.report, plan.placement.split_mode);
+    if report.devices.len() < 2 || matches!(asked, SplitMode::Auto | SplitMode::None) {
+        return;
+    }
+    let devices = report.devices.iter().map(|d| d.total_bytes);
+    let total = devices.fold(0, u64::saturating_add);
+    let room = report.devices[0].capacity_bytes.is_none_or(|c| total <= c);
+    let e = &report.estimate;
+    if room && e.decode_us >= e.baseline_single_us {
+        let message = format!(
+            "{:.2} ms per token on {} devices, {:.2} ms on one",
+            e.decode_us / 1e3,
+            report.devices.len(),
+            e.baseline_single_us / 1e3
+        );
+        out.push(
+            Diagnostic::warning("TPC0309", "plan", message)
+                .help("-sm none, or fewer devices; -sm auto compares"),
+        );
+    }
+}

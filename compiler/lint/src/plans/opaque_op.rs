@@ -1,0 +1,119 @@
+//! What ops without a rule cost: the weights and states that they keep whole.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::{Bindings, CodeDoc, Inst, Op, Place, Value};
+use tpc_passes::factors::Term;
+use tpc_passes::shard::Selection;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::pipeline::Compiled;
+use tpc_core::report::{bytes as shown_bytes, words};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0305",
+        title: "ops without a rule keep tensors whole",
+        doc: "A captured graph has ops that no sharding rule is written for: the factors that run through them stay whole.\n\
+              The message names the first such op, the weights and states that have these factors, and those that no\n\
+              other factor splits: every device holds and reads all of them.\n\
+              Example: RWKV_WKV6 keeps the heads of a layer together.\n\
+              Cure: none is needed for a sound plan; a rule for the op (see the book) would split them.",
+    },
+    check: Check::Plan(check),
+};
+
+/// Names that are told.
+const SHOWN: usize = 3;
+
+/// Ops of one name, and what they keep whole.
+struct Kind {
+    name: String,
+    insts: Vec<Inst>,
+    /// Weights and states of which they keep a factor whole.
+    kept: BTreeSet<Value>,
+}
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let compiled = plan.compiled;
+    if !compiled.mode.splits_tensors() {
+        return;
+    }
+    let planned = &compiled.planned;
+    let graph = &planned.graph;
+    let mut kinds: Vec<Kind> = Vec::new();
+    for (inst, data) in graph.insts() {
+        let Op::Opaque(op) = &data.op else { continue };
+        match kinds.iter_mut().find(|k| k.name == op.name) {
+            Some(k) => k.insts.push(inst),
+            None => kinds.push(Kind {
+                name: op.name.clone(),
+                insts: vec![inst],
+                kept: BTreeSet::new(),
+            }),
+        }
+    }
+    for kind in &mut kinds {
+        let of_kind = |i: &Inst| kind.insts.binary_search(i).is_ok();
+        for facts in planned.analysis.leaves.values() {
+            if facts.whole.iter().any(of_kind) {
+                kind.kept.extend(&facts.stored);
+            }
+        }
+    }
+    for kind in kinds.iter().filter(|k| !k.kept.is_empty()) {
+        out.push(note(compiled, kind));
+    }
+}
+
+fn note(compiled: &Compiled, kind: &Kind) -> Diagnostic {
+    let graph = &compiled.planned.graph;
+    let split = |v: Value| {
+        let Place::Group(group) = graph.value(v).place else {
+            return false;
+        };
+        let terms = &compiled.planned.analysis.terms[v.index()];
+        let mut leaves = terms.iter().flat_map(Term::leaves);
+        leaves.any(|l| compiled.choice().class_of(group, l).is_some())
+    };
+    let bytes = |v: Value| graph.value(v).ty.bytes(&Bindings::default()).unwrap_or(0);
+    let mut kept: Vec<Value> = kind.kept.iter().copied().collect();
+    // The largest first.
+    kept.sort_by_key(|&v| std::cmp::Reverse(bytes(v)));
+    let whole: Vec<Value> = kept.iter().copied().filter(|&v| !split(v)).collect();
+    let names = |all: &[Value]| {
+        let shown = all.iter().take(SHOWN).map(|&v| words::name(graph, v));
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        match all.len().saturating_sub(SHOWN) {
+            0 => shown,
+            more => format!("{shown} and {more} more"),
+        }
+    };
+    let first = words::inst(graph, kind.insts[0]);
+    let times = match kind.insts.len() {
+        1 => String::new(),
+        n => format!(" and {} more", n - 1),
+    };
+    let size = shown_bytes(
+        whole
+            .iter()
+            .fold(0, |sum: u64, &v| sum.saturating_add(bytes(v))),
+    );
+    let cost = if whole.len() == kept.len() {
+        format!("{} stay whole on every device ({size})", names(&whole))
+    } else if whole.is_empty() {
+        format!(
+            "a factor of {} stays whole; others split them",
+            names(&kept)
+        )
+    } else {
+        let (kept, whole) = (names(&kept), names(&whole));
+        format!("a factor of {kept} stays whole, and so do all of {whole} on every device ({size})")
+    };
+    let message = format!("{first}{times}: {cost}");
+    Diagnostic::note("TPC0305", &kind.name, message)
+        .help("none is needed; `--why` says what else a tensor could be split by")
+}

@@ -1,0 +1,69 @@
+//! Values that go to the host and back within a token.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::{CodeDoc, Op, Output, Place, Value};
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Device,
+    doc: CodeDoc {
+        code: "TPC0308",
+        title: "every token goes to the host and back",
+        doc: "Tensors, caches or layers on the host make the devices wait for it: a value leaves them, the host works on\n\
+              it, and the result returns. The message has how often per token, what crosses the link, and the share of\n\
+              the estimated time that the host and the link take.\n\
+              Example: `--n-cpu-moe 10`: ten round trips per token.\n\
+              Cure: whole layers on the host (`-ngl`) cross the link once; fewer experts on the host (`-ncmoe`).",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let graph = &plan.compiled.sharded;
+    let outputs: BTreeSet<Value> = graph
+        .outputs
+        .iter()
+        .filter_map(|o| match o {
+            Output::Named(_, v) => Some(*v),
+            Output::State { .. } => None,
+        })
+        .collect();
+    let place = |v: Value| graph.value(v).place;
+    // A trip ends where devices take something that the host has made since it last got something from them.
+    let (mut trips, mut there) = (0_u64, false);
+    let mut layers = BTreeSet::new();
+    for (_, i) in graph.insts() {
+        if !matches!(i.op, Op::Copy(_)) || outputs.contains(&i.results[0]) {
+            continue;
+        }
+        let (from, to) = (i.operands[0], i.results[0]);
+        if place(to) == Place::Host {
+            there = true;
+        } else if place(from) == Place::Host && !matches!(graph.def_op(from), Op::Input(_)) && there
+        {
+            there = false;
+            trips += 1;
+            layers.extend(i.layer);
+        }
+    }
+    if trips == 0 {
+        return;
+    }
+    let d = &plan.report.collectives.decode;
+    let message = format!(
+        "{trips} round trips per token, in {} layers; {} copies and collectives carry {}",
+        layers.len(),
+        d.copies + d.all_reduce,
+        bytes(d.bytes)
+    );
+    out.push(
+        Diagnostic::warning("TPC0308", "host", message).help(
+            "whole layers on the host (-ngl) cross the link once; fewer experts there (-ncmoe)",
+        ),
+    );
+}

@@ -1,0 +1,57 @@
+//! KV heads that several devices hold.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Plan,
+    doc: CodeDoc {
+        code: "TPC0306",
+        title: "KV heads are held more than once",
+        doc: "There are fewer KV heads than devices, so devices share them: each holds the heads that its query heads\n\
+              need, and the KV cache takes that much more memory in all.\n\
+              Cure: none is needed; a number of devices that divides the KV heads avoids it.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let graph = &plan.compiled.sharded;
+    let mut found: Vec<(String, u64)> = Vec::new();
+    let mut seen = Vec::new();
+    for (_, v) in graph.values() {
+        let mut refs = Vec::new();
+        v.sharding
+            .axes
+            .iter()
+            .flatten()
+            .for_each(|t| t.classes(&mut refs));
+        for r in refs.into_iter().filter(|r| r.div > 1) {
+            let c = graph.class(r.class);
+            if !c.overlaps(r.div) || seen.contains(&r) {
+                continue;
+            }
+            seen.push(r);
+            let held: u64 = (0..c.ranges.len())
+                .filter_map(|d| c.range(d, r.div))
+                .map(|x| x.len)
+                .sum();
+            let text = format!(
+                "{} KV heads are shared: {held} copies over {} devices",
+                c.size / r.div,
+                c.ranges.len()
+            );
+            match found.iter_mut().find(|(t, _)| *t == text) {
+                Some(x) => x.1 += 1,
+                None => found.push((text, 1)),
+            }
+        }
+    }
+    for (text, n) in found {
+        let message = format!("{text} ({n} layers)");
+        out.push(Diagnostic::note("TPC0306", "", message));
+    }
+}

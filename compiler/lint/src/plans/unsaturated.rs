@@ -1,0 +1,39 @@
+//! Rewriting that stopped before its rules had said everything.
+
+use tpc_ir::CodeDoc;
+use tpc_passes::rewrite::Stop;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Plan,
+    doc: CodeDoc {
+        code: "TPC0314",
+        title: "rewriting stopped before it was saturated",
+        doc: "The rules that move and merge copies and collectives had more to say of a layer than the limits on rounds\n\
+              and terms let them. The plan is sound; it may have more transfers than it needs. `tpc dump --stage\n\
+              rewrite` shows which layers.\n\
+              Cure: none is needed; please report the model, for which the limits are too low.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let report = &plan.compiled.rewriting;
+    let stopped = report.regions.iter().filter(|r| r.stop != Stop::Saturated);
+    for region in stopped {
+        let message = format!(
+            "rewriting {} {} after {} rounds, with {} terms",
+            match region.layers.iter().flatten().next() {
+                Some(layer) => format!("layer {layer} and {} like it", region.layers.len() - 1),
+                None => "what comes before the layers".to_owned(),
+            },
+            region.stop,
+            region.iterations,
+            region.nodes
+        );
+        out.push(Diagnostic::note("TPC0314", "plan", message));
+    }
+}

@@ -1,0 +1,82 @@
+//! Work that every device does alike.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::{CodeDoc, Inst, Pending, Place, Value};
+use tpc_passes::plan::timeline;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::report::words;
+use tpc_diag::Diagnostic;
+
+/// Share of a token's time that may be spent so without a word.
+const QUIET: f64 = 0.05;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0340",
+        title: "every device computes the same",
+        doc: "Ops of one kind, whose operands and results are whole on every device, take more than a twentieth of the time of\n\
+              a decoded token: more devices make none of it faster. The message names the longest of them.\n\
+              Example: the experts' router of a model whose width is not split; products of a weight that an override\n\
+              mirrors.\n\
+              Cure: `tpc plan --why TENSOR` says what forbids splitting a weight, or what it would cost.",
+    },
+    check: Check::Plan(check),
+};
+
+/// Ops of one kind: their time, their number, and the longest with its time.
+struct Kind {
+    us: f64,
+    count: usize,
+    longest: (f64, Inst),
+}
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let compiled = plan.compiled;
+    if !compiled.mode.splits_tensors() {
+        return;
+    }
+    let graph = &compiled.sharded;
+    let whole = |v: &Value| {
+        let data = graph.value(*v);
+        let shared = matches!(data.place, Place::Group(g) if graph.group(g).devices.len() > 1);
+        shared && !data.sharding.is_split() && data.sharding.pending == Pending::None
+    };
+    let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
+    for event in timeline(graph, &compiled.request, &compiled.decode_batch()) {
+        let data = graph.inst(event.inst);
+        // Transfers have bytes.
+        let alike = event.bytes.is_empty() && data.results.iter().chain(&data.operands).all(whole);
+        if !alike {
+            continue;
+        }
+        let us = event.us.iter().copied().fold(0.0, f64::max);
+        let kind = kinds.entry(words::op_name(&data.op)).or_insert(Kind {
+            us: 0.0,
+            count: 0,
+            longest: (0.0, event.inst),
+        });
+        kind.us += us;
+        kind.count += 1;
+        if us > kind.longest.0 {
+            kind.longest = (us, event.inst);
+        }
+    }
+    let total = plan.report.estimate.decode_us;
+    for (op, kind) in kinds.iter().filter(|(_, k)| k.us > QUIET * total) {
+        let message = format!(
+            "{} `{op}`, {:.2} of {:.2} ms per token, are computed alike on every device; the longest is {}",
+            kind.count,
+            kind.us / 1e3,
+            total / 1e3,
+            words::inst(graph, kind.longest.1)
+        );
+        out.push(
+            Diagnostic::note("TPC0340", *op, message)
+                .help("`tpc plan --why TENSOR` says what forbids splitting a weight, or its cost"),
+        );
+    }
+}

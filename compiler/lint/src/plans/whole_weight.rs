@@ -1,0 +1,106 @@
+//! Matrices that stay whole, one finding per kind of layer tensor.
+
+use tpc_ir::{Bindings, CodeDoc, Op, Place};
+use tpc_passes::plan::{Refusal, refusal};
+use tpc_passes::shard::Selection;
+
+use super::{Check, Lint, Names, Plan};
+use tpc_core::report::{bytes as shown_bytes, suffix, words};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Tensor,
+    doc: CodeDoc {
+        code: "TPC0301",
+        title: "a weight stays whole on every device",
+        doc: "No axis of the matrix can be split for these devices, so each device holds and computes all of it. The\n\
+              message gives, per axis, the factor and the op or granule that forbids it, or the cost that decided.\n\
+              Example: a model with one attention head on two devices.\n\
+              Cure: usually none is needed; a number of devices that divides the factor splits it.",
+    },
+    check: Check::Plan(check),
+};
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let (compiled, report) = (plan.compiled, plan.report);
+    if !compiled.mode.splits_tensors() {
+        return;
+    }
+    let model = &compiled.planned.graph;
+    let planned = &compiled.planned;
+    let mut groups: Vec<(String, String, String, u64, u64)> = Vec::new();
+    for (_, inst) in model.insts() {
+        let Op::Weight(w) = &inst.op else { continue };
+        let v = inst.results[0];
+        let ty = &model.value(v).ty;
+        let bytes = ty.bytes(&Bindings::default()).unwrap_or(0);
+        let Place::Group(group) = model.value(v).place else {
+            continue;
+        };
+        let split = planned.analysis.terms[v.index()].iter().any(|t| {
+            t.leaves()
+                .any(|l| compiled.choice().class_of(group, l).is_some())
+        });
+        if split || ty.dims[1].is_one() || bytes.saturating_mul(1000) < report.model.bytes {
+            continue;
+        }
+        let mut reasons = Vec::new();
+        for (axis, leaves) in planned.analysis.terms[v.index()][0].axes.iter().enumerate() {
+            for &leaf in leaves {
+                let size = planned.factors.space.size(leaf);
+                let why = match refusal(&planned.factors, &planned.analysis, leaf) {
+                    Some(Refusal::Whole(i)) => {
+                        let op = model.inst(i);
+                        let name = op
+                            .results
+                            .first()
+                            .map_or("", |&v| model.value(v).name.as_str());
+                        format!("`{}` of {name} needs it whole", words::op_name(&op.op))
+                    }
+                    Some(Refusal::Kept(_)) => "an override wants it whole".to_owned(),
+                    Some(Refusal::Twice(_)) => "it meets itself in one value".to_owned(),
+                    Some(Refusal::Indexed(_)) => "an index counts along more than it".to_owned(),
+                    Some(Refusal::Symbolic) => "its size is known only at run time".to_owned(),
+                    Some(Refusal::NotStored | Refusal::Granule(_)) | None => {
+                        "splitting it costs more than it gains".to_owned()
+                    }
+                };
+                reasons.push(format!("axis {axis} factor {size}: {why}"));
+            }
+        }
+        let suffix = suffix(&w.tensor);
+        let reason = reasons.join("; ");
+        // Layers differ in the numbers behind names only.
+        let alike = |a: &str, b: &str| {
+            let plain = |s: &str| {
+                s.split_whitespace()
+                    .map(|w| w.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'))
+                    .collect::<String>()
+            };
+            a == b || plain(a) == plain(b)
+        };
+        match groups
+            .iter_mut()
+            .find(|g| g.0 == suffix && alike(&g.2, &reason))
+        {
+            Some(g) => {
+                g.3 += 1;
+                g.4 += bytes;
+            }
+            None => groups.push((suffix, w.tensor.clone(), reason, 1, bytes)),
+        }
+    }
+    for (_, name, reason, count, bytes) in groups {
+        let many = if count > 1 {
+            format!(" and {} alike", count - 1)
+        } else {
+            String::new()
+        };
+        let message = format!(
+            "{name}{many} ({}) stays whole on every device: {reason}",
+            shown_bytes(bytes)
+        );
+        out.push(Diagnostic::warning("TPC0301", name, message));
+    }
+}

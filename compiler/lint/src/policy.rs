@@ -1,0 +1,126 @@
+//! Which findings count, and how much.
+
+use std::collections::BTreeSet;
+
+use super::Finding;
+use tpc_diag::suggest::nearest;
+use tpc_diag::{Diagnostic, Severity};
+
+/// What `--deny` and `--allow` say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Whether every warning is an error.
+    pub deny_warnings: bool,
+    /// Codes whose findings are errors.
+    pub deny: BTreeSet<String>,
+    /// Codes whose findings are left out.
+    pub allow: BTreeSet<String>,
+}
+
+impl Policy {
+    /// Reads lists of codes, case aside; `known` are the codes that there are.
+    ///
+    /// # Errors
+    /// TPC0407 for a code that does not exist, TPC0400 for one that is both denied and allowed.
+    pub fn parse(deny: &[String], allow: &[String], known: &[&str]) -> Result<Policy, Diagnostic> {
+        let mut out = Policy::default();
+        for (option, given, set) in [
+            ("--deny", deny, &mut out.deny),
+            ("--allow", allow, &mut out.allow),
+        ] {
+            let words = given.iter().flat_map(|g| g.split(',')).map(str::trim);
+            for word in words {
+                if option == "--deny" && word.eq_ignore_ascii_case("warnings") {
+                    out.deny_warnings = true;
+                    continue;
+                }
+                let code = word.to_ascii_uppercase();
+                if known.contains(&code.as_str()) {
+                    set.insert(code);
+                    continue;
+                }
+                let near = nearest(&code, known.iter().copied());
+                let near = near.map_or_else(String::new, |n| format!("did you mean {n}? "));
+                let also = if option == "--deny" {
+                    "`warnings`, or "
+                } else {
+                    ""
+                };
+                let d =
+                    Diagnostic::error("TPC0407", option, format!("`{word}` is no diagnostic code"));
+                return Err(d.help(format!(
+                    "{near}{option} takes {also}codes separated by commas; `tpc explain` lists them"
+                )));
+            }
+        }
+        if let Some(both) = out.deny.intersection(&out.allow).next() {
+            let message = format!("{both} is both denied and allowed");
+            let d = Diagnostic::error("TPC0400", "--allow", message);
+            return Err(d.help(format!("leave {both} out of one of --deny and --allow")));
+        }
+        Ok(out)
+    }
+
+    /// The findings that count, with their severities.
+    pub fn apply(&self, found: Vec<Finding>) -> Vec<Finding> {
+        let kept = found
+            .into_iter()
+            .filter(|f| !self.allow.contains(f.diagnostic.code));
+        let judged = kept.map(|mut f| {
+            let severity = &mut f.diagnostic.severity;
+            let warned = self.deny_warnings && *severity == Severity::Warning;
+            let denied = warned || self.deny.contains(f.diagnostic.code);
+            if denied && *severity != Severity::Error {
+                *severity = Severity::Error;
+                f.denied = true;
+            }
+            f
+        });
+        judged.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::merged;
+    use super::*;
+
+    fn policy(deny: &str, allow: &str) -> Result<Policy, Diagnostic> {
+        let list = |text: &str| match text {
+            "" => Vec::new(),
+            text => vec![text.to_owned()],
+        };
+        Policy::parse(&list(deny), &list(allow), &["TPC0301", "TPC0302"])
+    }
+
+    #[test]
+    fn unknown_codes_name_the_nearest() {
+        let d = policy("TPC0310", "").expect_err("unknown");
+        assert_eq!(d.code, "TPC0407");
+        assert!(d.help.expect("a cure").contains("TPC030"));
+        assert_eq!(policy("", "x").expect_err("unknown").code, "TPC0407");
+        assert_eq!(policy("", "warnings").expect_err("no code").code, "TPC0407");
+        let both = policy("tpc0301", "TPC0301").expect_err("both");
+        assert_eq!(both.code, "TPC0400");
+    }
+
+    #[test]
+    fn denied_and_allowed() {
+        let found = || {
+            merged(vec![
+                Diagnostic::warning("TPC0301", "a", "a"),
+                Diagnostic::note("TPC0302", "b", "b"),
+            ])
+        };
+        let severities = |p: Policy| -> Vec<Severity> {
+            let kept = p.apply(found());
+            kept.iter().map(|f| f.diagnostic.severity).collect()
+        };
+        use Severity::{Error, Note, Warning};
+        let of = |deny, allow| severities(policy(deny, allow).expect("a policy"));
+        assert_eq!(of("", ""), [Warning, Note]);
+        assert_eq!(of("warnings", ""), [Error, Note]);
+        assert_eq!(of("TPC0302", ""), [Warning, Error]);
+        assert_eq!(of("warnings, tpc0302", "TPC0301"), [Error]);
+    }
+}

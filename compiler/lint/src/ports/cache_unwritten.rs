@@ -1,0 +1,47 @@
+//! Caches that nobody fills.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0644",
+        title: "attention to a tensor that nothing writes",
+        doc: "Attention reads its keys or values from a tensor that the graph does not compute and does not write: \
+              a cache that stays as it was. The first token already attends to what happens to be in memory.\n\
+              Example: the call that stores the values of the batch is missing for one layer.\n\
+              Cure: store the keys and values of the batch before they are read.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    let written: BTreeSet<usize> = port.written();
+    for r in port.records.iter().filter(|r| r.op == "FLASH_ATTN_EXT") {
+        for (operand, what) in [(1, "keys"), (2, "values")] {
+            let Some(source) = r.src.get(operand).copied().flatten() else {
+                continue;
+            };
+            let root = port.records[source].root;
+            let owner = &port.records[root];
+            if owner.op == "NONE" && !owner.is_input && !written.contains(&root) {
+                let name = port.name(owner);
+                let message = format!(
+                    "the {what} of {} are {name}, which nothing writes",
+                    port.name(r)
+                );
+                let d = Diagnostic::warning("TPC0644", name, message);
+                let d = d.help(format!(
+                    "store the {what} of the batch before they are read"
+                ));
+                out.push(port.at(r, "reads what nothing has written", d));
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Ops whose results are wanted by nobody.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::Record;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0640",
+        title: "a result that nothing reads",
+        doc: "An op is computed for every batch, and neither another op nor the caller reads what it makes. It is \
+              not marked as an output either. Often it is the remains of a port, or the wrong tensor was passed \
+              on.\n\
+              Example: a norm of the queries whose result is not what attention gets.\n\
+              Cure: pass its result on, mark it as an output, or leave the op out.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    let read = port.read();
+    let unread: Vec<&Record> = port
+        .records
+        .iter()
+        .enumerate()
+        .filter(|(i, r)| r.op != "NONE" && !r.is_empty() && !r.is_view && !read.contains(i))
+        .map(|(_, r)| r)
+        .collect();
+    // The last one is what the graph is computed for.
+    let Some((_, others)) = unread.split_last() else {
+        return;
+    };
+    for r in others.iter().filter(|r| !r.is_output) {
+        let name = port.name(r);
+        let message = format!("nothing reads the result of {} ({name})", r.op);
+        let d = Diagnostic::warning("TPC0640", name, message)
+            .help("pass its result on, mark it as an output, or leave the op out");
+        out.push(port.at(r, "computed for nobody", d));
+    }
+}

@@ -1,0 +1,58 @@
+//! Layers whose norms differ in their epsilon.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::Record;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0648",
+        title: "one norm with different epsilons",
+        doc: "The norms of one name have different epsilons in different layers. Models have one per kind of norm; \
+              a port that takes it from two keys, or writes a constant in one place, gives such a graph.\n\
+              Example: `attn_norm` with 1e-6 in the first layer and 1e-5 in the others.\n\
+              Cure: the epsilon of the model's configuration in every layer.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    let mut found: BTreeMap<(&str, &str), BTreeMap<i32, Vec<&Record>>> = BTreeMap::new();
+    for r in port.records {
+        // The layer stands behind the last dash.
+        let stem = r
+            .name
+            .rsplit_once('-')
+            .filter(|(_, l)| l.parse::<u32>().is_ok());
+        if let ("NORM" | "RMS_NORM" | "L2_NORM", Some((stem, _))) = (r.op.as_str(), stem) {
+            let same = found.entry((&r.op, stem)).or_default();
+            same.entry(r.int(0)).or_default().push(r);
+        }
+    }
+    for ((op, stem), by) in found {
+        // A name that each layer has for several norms says nothing.
+        let mut names: Vec<&str> = by.values().flatten().map(|r| r.name.as_str()).collect();
+        names.sort_unstable();
+        if by.len() < 2 || names.windows(2).any(|w| w[0] == w[1]) {
+            continue;
+        }
+        let fewest = by.values().min_by_key(|all| all.len());
+        let Some(odd) = fewest.and_then(|all| all.first()) else {
+            continue;
+        };
+        let shown: Vec<String> = by
+            .values()
+            .map(|all| format!("{} in {} layers", all[0].float(0), all.len()))
+            .collect();
+        let message = format!("{op} of {stem}: the epsilon is {}", shown.join(", "));
+        let d = Diagnostic::warning("TPC0648", port.name(odd), message);
+        let d = d.help("the epsilon of the model's configuration in every layer");
+        out.push(port.at(odd, "has another epsilon than most", d));
+    }
+}

@@ -1,0 +1,73 @@
+//! Rotations that merge heads and tokens.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0650",
+        title: "a rotation of flattened heads",
+        doc: "A square matrix is multiplied with heads that were reshaped to two dimensions, as for the rotation \
+              of a quantised KV cache. tpc sees through this: heads stay split. Engines that know one split axis \
+              per tensor lose it in the reshape, or abort.\n\
+              Example: `[128, heads, tokens]` reshaped to `[64, 2·heads·tokens]`, multiplied by `[64, 64]` and \
+              reshaped back.\n\
+              Cure: reshape to four dimensions, as the help shows: the heads keep an axis of their own.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    for r in port.records.iter().filter(|r| r.op == "MUL_MAT") {
+        let operand = |i: usize| r.src.get(i).copied().flatten().map(|s| &port.records[s]);
+        let (Some(matrix), Some(flat)) = (operand(0), operand(1)) else {
+            continue;
+        };
+        let [n, m, 1, 1] = matrix.ne() else { continue };
+        let square = n == m && port.records[matrix.root].op == "NONE";
+        if !square || flat.op != "RESHAPE" || flat.ne()[2..] != [1, 1] {
+            continue;
+        }
+        let Some(heads) = flat
+            .src
+            .first()
+            .copied()
+            .flatten()
+            .map(|s| &port.records[s])
+        else {
+            continue;
+        };
+        let [d, h, tokens, rest] = heads.ne();
+        let merged = h > 1 && tokens * rest > 1 && d % n == 0 && flat.ne()[0] == n;
+        if !merged {
+            continue;
+        }
+        let before = port.inst_of(heads).and_then(|i| {
+            let graph = port.graph();
+            let v = *graph.inst(i).results.first()?;
+            Some((v, graph.value(v).ty.dims.clone()))
+        });
+        let dims = match before {
+            Some((v, [_, h, tokens, _])) => {
+                let mut sizes = vec![n.to_string()];
+                if d > n {
+                    sizes.push((d / n).to_string());
+                }
+                sizes.extend([h.to_string(), tokens.to_string()]);
+                format!("v = reshape {v} {{dims = [{}]}}", sizes.join(", "))
+            }
+            None => format!("[{n}, {}, {h}, {tokens}]", d / n),
+        };
+        let message = format!(
+            "{} of [{d}, {h}, {tokens}] multiplies rows of {n}: heads and tokens are one axis there",
+            port.name(r)
+        );
+        let d = Diagnostic::note("TPC0650", port.name(r), message)
+            .help(format!("four dimensions keep the heads apart:\n{dims}"));
+        out.push(port.at(r, "heads and tokens are merged before this", d));
+    }
+}

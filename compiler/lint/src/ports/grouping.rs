@@ -1,0 +1,38 @@
+//! Groups of heads that do not come out even.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0658",
+        title: "query heads that KV heads do not divide",
+        doc: "Attention has a number of query heads that is no multiple of its KV heads: which KV head serves \
+              which query is not defined. ggml aborts. Reshapes with the wrong head size give such numbers.\n\
+              Example: 24 query heads and 5 KV heads, where both should have heads of another size.\n\
+              Cure: check the head sizes of the reshapes before attention.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    for r in port.records.iter().filter(|r| r.op == "FLASH_ATTN_EXT") {
+        let heads = |i: usize| {
+            let s = r.src.get(i).copied().flatten()?;
+            Some(port.records[s].ne()[2])
+        };
+        let (Some(q), Some(kv)) = (heads(0), heads(1)) else {
+            continue;
+        };
+        if kv > 0 && !q.is_multiple_of(kv) {
+            let message = format!("{} has {q} query heads and {kv} KV heads", port.name(r));
+            let d = Diagnostic::warning("TPC0658", port.name(r), message);
+            let d = d.help("check the head sizes of the reshapes before attention");
+            out.push(port.at(r, "groups that do not come out even", d));
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Activations in half precision.
+
+use tpc_ir::CodeDoc;
+use tpc_ir::DType;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0651",
+        title: "arithmetic in half precision",
+        doc: "An op adds, multiplies or normalises in f16 or bf16. Activations of ggml's graphs are f32; in half \
+              precision sums lose bits, the more so where several devices add their parts, and large activations \
+              overflow f16.\n\
+              Example: a residual stream that was cast to f16 to save memory.\n\
+              Cure: compute in f32; cast what is stored.",
+    },
+    check: Check::Port(check),
+};
+
+const ARITHMETIC: [&str; 14] = [
+    "ADD", "ADD1", "SUB", "MUL", "DIV", "SCALE", "SUM", "SUM_ROWS", "MEAN", "NORM", "RMS_NORM",
+    "L2_NORM", "SOFT_MAX", "MUL_MAT",
+];
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    for r in port.records {
+        let half = matches!(r.dtype, DType::F16 | DType::Bf16);
+        if half && ARITHMETIC.contains(&r.op.as_str()) {
+            let message = format!("{} ({}) computes in {}", r.op, port.name(r), r.dtype.name());
+            let d = Diagnostic::warning("TPC0651", port.name(r), message);
+            let d = d.help("compute in f32, and cast what is stored");
+            out.push(port.at(r, "in half precision", d));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Masks in the wrong type.
+
+use tpc_ir::CodeDoc;
+use tpc_ir::DType;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0645",
+        title: "a mask of a type that kernels do not take",
+        doc: "`FLASH_ATTN_EXT` takes a mask in f16; `SOFT_MAX` one in f32 or f16. ggml checks this when the graph \
+              is built or run, and aborts.\n\
+              Example: the f32 mask of `SOFT_MAX` passed on to `FLASH_ATTN_EXT`.\n\
+              Cure: cast the mask once, before the first layer.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    for r in port.records {
+        let (operand, fine): (usize, &[DType]) = match r.op.as_str() {
+            "FLASH_ATTN_EXT" => (3, &[DType::F16]),
+            "SOFT_MAX" => (1, &[DType::F16, DType::F32]),
+            _ => continue,
+        };
+        let mask = r.src.get(operand).copied().flatten();
+        let Some(mask) = mask.map(|m| &port.records[m]) else {
+            continue;
+        };
+        if fine.contains(&mask.dtype) {
+            continue;
+        }
+        let fine: Vec<&str> = fine.iter().map(|t| t.name()).collect();
+        let message = format!(
+            "the mask of {} is {}: {} takes {}",
+            port.name(r),
+            mask.dtype.name(),
+            r.op,
+            fine.join(" or ")
+        );
+        let d = Diagnostic::warning("TPC0645", port.name(r), message);
+        let d = d.help("cast the mask once, before the first layer");
+        out.push(port.at(r, "takes the mask in another type", d));
+    }
+}

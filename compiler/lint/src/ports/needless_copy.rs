@@ -1,0 +1,44 @@
+//! Copies that change nothing.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0642",
+        title: "a copy of what is packed already",
+        doc: "`CONT`, `CPY` or `DUP` copies a tensor to the same type and the same packed layout: nothing changes \
+              but the time that it takes.\n\
+              Example: `ggml_cont` of a reshape of a matrix product's result.\n\
+              Cure: use its source.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    for r in port.records {
+        let source = r.src.first().copied().flatten();
+        let copies = matches!(r.op.as_str(), "CONT" | "CPY" | "DUP") && !r.is_view;
+        let Some(source) = source.filter(|_| copies).map(|s| &port.records[s]) else {
+            continue;
+        };
+        let same = (source.dtype, source.layout.ne, source.layout.nb)
+            == (r.dtype, r.layout.ne, r.layout.nb);
+        if same && !r.is_empty() {
+            let message = format!(
+                "{} of {}, which is packed as it is",
+                r.op,
+                port.name(source)
+            );
+            let d = Diagnostic::note("TPC0642", port.name(r), message);
+            out.push(
+                d.help(format!("use {} itself", port.name(source)))
+                    .line(r.line),
+            );
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Ops that give back what they get.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0656",
+        title: "an op without effect",
+        doc: "A `SCALE` by 1, or a `REPEAT` to the same sizes, gives back its operand, and costs a pass over it.\n\
+              Example: a factor of the metadata that is 1 for this model.\n\
+              Cure: leave the op out where the factor is 1.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    for r in port.records.iter().filter(|r| !r.writes() && !r.is_empty()) {
+        let source = r.src.first().copied().flatten().map(|s| &port.records[s]);
+        let idle = match r.op.as_str() {
+            "SCALE" => r.float(0) == 1.0 && r.float(1) == 0.0,
+            "REPEAT" => source.is_some_and(|s| s.ne() == r.ne()),
+            _ => false,
+        };
+        if idle {
+            let of = source.map_or_else(String::new, |s| port.name(s));
+            let message = format!("{} ({}) gives back {of}", r.op, port.name(r));
+            let d = Diagnostic::note("TPC0656", port.name(r), message);
+            out.push(port.at(r, "changes nothing", d.help(format!("use {of} itself"))));
+        }
+    }
+}

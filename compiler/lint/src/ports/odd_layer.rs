@@ -1,0 +1,72 @@
+//! Layers that stand out.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::CodeDoc;
+use tpc_ir::Inst;
+
+use super::{Check, Lint, Names, Port};
+use tpc_core::report::words;
+use tpc_diag::Diagnostic;
+use tpc_diag::Excerpt;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0649",
+        title: "one layer is built unlike all others",
+        doc: "All layers but one in the middle of the graph have the same ops in the same order. Models with \
+              several kinds of layers repeat each kind, and special first or last layers are common; a single one \
+              in the middle is likely a slip of the port. It is also planned by itself.\n\
+              Example: a branch on the layer's number that was meant for the last layer.\n\
+              Cure: compare the layer with its neighbours, from the op that is named.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    let graph = port.graph();
+    let mut layers: BTreeMap<u32, Vec<Inst>> = BTreeMap::new();
+    for (inst, data) in graph.insts() {
+        if let Some(layer) = data.layer {
+            layers.entry(layer).or_default().push(inst);
+        }
+    }
+    let ops = |layer: &[Inst]| -> Vec<&'static str> {
+        layer.iter().map(|&i| graph.inst(i).op.name()).collect()
+    };
+    let kinds: Vec<(u32, Vec<&str>)> = layers.iter().map(|(l, i)| (*l, ops(i))).collect();
+    // The ends are special in many models.
+    let Some(inner) = kinds.get(1..kinds.len().saturating_sub(1)) else {
+        return;
+    };
+    if inner.len() < 4 {
+        return;
+    }
+    let usual = &inner[usize::from(inner[0].1 != inner[1].1 && inner[0].1 != inner[2].1)].1;
+    let mut odd = inner.iter().filter(|(_, kind)| kind != usual);
+    let (Some((layer, kind)), None) = (odd.next(), odd.next()) else {
+        return;
+    };
+    let at = kind.iter().zip(usual).take_while(|(a, b)| a == b).count();
+    let insts = &layers[layer];
+    let Some(&inst) = insts.get(at).or(insts.last()) else {
+        return;
+    };
+    let value = graph.inst(inst).results.first();
+    let name = value.map_or_else(String::new, |&v| words::name(graph, v));
+    let has = |kind: &[&'static str]| kind.get(at).copied().unwrap_or("nothing more");
+    let message = format!(
+        "layer {layer} has {} ops, the other {} inner layers {}: from {name} on, `{}` instead of `{}`",
+        kind.len(),
+        inner.len() - 1,
+        usual.len(),
+        has(kind),
+        has(usual)
+    );
+    let d =
+        Diagnostic::warning("TPC0649", name, message).help("compare the layer with its neighbours");
+    let labels = [(inst, "the first op that differs".to_owned())];
+    out.push(d.excerpt(Excerpt::of("model", port.printed, &labels)));
+}

@@ -1,0 +1,58 @@
+//! Attention without the precision that it needs.
+
+use tpc_ir::CodeDoc;
+use tpc_ir::DType;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::Record;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0646",
+        title: "attention that may be accumulated in f16",
+        doc: "An attention op, or the product of queries with cached keys in half precision, has ggml's default \
+              precision: GPU kernels may then sum in f16, which overflows for some models and differs between back \
+              ends. Ports in llama.cpp ask for f32.\n\
+              Example: `ggml_flash_attn_ext` without `ggml_flash_attn_ext_set_prec(…, GGML_PREC_F32)`.\n\
+              Cure: set the precision to `GGML_PREC_F32`.",
+    },
+    check: Check::Port(check),
+};
+
+/// ggml's number for f32 accumulation.
+const F32: i32 = 10;
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    let mut tell = |r: &Record, call: &str| {
+        let message = format!("{} ({}) may be accumulated in f16", r.op, port.name(r));
+        let d = Diagnostic::warning("TPC0646", port.name(r), message);
+        let d = d.help(format!("{call}(…, GGML_PREC_F32)"));
+        out.push(port.at(r, "of default precision", d));
+    };
+    let written = port.written();
+    for r in port.records {
+        if r.op == "FLASH_ATTN_EXT" && r.int(3) != F32 {
+            tell(r, "ggml_flash_attn_ext_set_prec");
+        }
+        if r.op != "SOFT_MAX" {
+            continue;
+        }
+        // The logits, behind scales and masks that were added.
+        let Some(logits) = port.behind(r, &["SCALE", "ADD", "SOFTCAP", "UNARY"]) else {
+            continue;
+        };
+        let keys = logits
+            .src
+            .first()
+            .copied()
+            .flatten()
+            .map(|s| &port.records[s]);
+        let coarse = keys.is_some_and(|k| k.dtype != DType::F32 && written.contains(&k.root));
+        if logits.op == "MUL_MAT" && coarse && logits.int(0) != F32 {
+            tell(logits, "ggml_mul_mat_set_prec");
+        }
+    }
+}

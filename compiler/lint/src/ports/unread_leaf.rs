@@ -1,0 +1,34 @@
+//! Weights and inputs that nothing uses.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Tensor,
+    doc: CodeDoc {
+        code: "TPC0652",
+        title: "a tensor that the graph does not read",
+        doc: "A weight or input of the capture is read by no op. The port loads it for nothing, or forgot an op: a \
+              bias that is not added, a norm that is not applied.\n\
+              Example: `blk.0.attn_q.bias` is there, and no `ADD` reads it.\n\
+              Cure: use it, or leave it out.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    let read = port.read();
+    let written = port.written();
+    for (i, r) in port.records.iter().enumerate() {
+        let leaf = r.op == "NONE" && !r.is_view && !r.is_empty();
+        if leaf && !read.contains(&i) && !written.contains(&i) {
+            let name = port.name(r);
+            let message = format!("no op reads {name}");
+            let d = Diagnostic::warning("TPC0652", name, message).line(r.line);
+            out.push(d.help("use it, or leave it out"));
+        }
+    }
+}

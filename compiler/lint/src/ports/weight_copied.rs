@@ -1,0 +1,46 @@
+//! Weights that are copied while running.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Port};
+use tpc_core::report::bytes;
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Tensor,
+    doc: CodeDoc {
+        code: "TPC0655",
+        title: "a weight that is rearranged for every batch",
+        doc: "A weight is copied, cast or transposed inside the graph, so once per batch: per token when decoding. \
+              Weights do not change; this belongs into the conversion.\n\
+              Example: `ggml_cont(ggml_transpose(w))`, where the converter could store the transposed matrix.\n\
+              Cure: store the weight in the form in which it is used.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    let written = port.written();
+    for r in port.records {
+        let copies = matches!(r.op.as_str(), "CONT" | "CPY" | "DUP") && !r.is_view;
+        let Some(source) = r.src.first().copied().flatten().filter(|_| copies) else {
+            continue;
+        };
+        let root = port.records[source].root;
+        let weight = &port.records[root];
+        let constant = weight.op == "NONE" && !weight.is_input && !weight.dtype.is_integer();
+        if constant
+            && !written.contains(&root)
+            && weight.ne()[1] > 1
+            && !port.masks().contains(&root)
+        {
+            let size = r.dtype.bytes(r.elements()).unwrap_or(0);
+            let name = port.name(weight);
+            let message = format!("{name} is copied for every batch ({})", bytes(size));
+            let d = Diagnostic::warning("TPC0655", name, message);
+            let d = d.help("store the weight in the form in which it is used");
+            out.push(port.at(r, "the same each time", d));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Norms that divide by zero.
+
+use tpc_ir::CodeDoc;
+
+use super::{Check, Lint, Names, Port};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) const LINT: Lint = Lint {
+    names: Names::Op,
+    doc: CodeDoc {
+        code: "TPC0647",
+        title: "a norm without an epsilon",
+        doc: "The epsilon of a norm is 0: a row of zeros is divided by zero, and NaNs spread through all that \
+              follows. Rows of padding, and rows of devices that hold nothing of a sum, are zeros.\n\
+              Example: a key of the metadata that was not found, and read as 0.\n\
+              Cure: the epsilon of the model's configuration, such as 1e-5.",
+    },
+    check: Check::Port(check),
+};
+
+fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
+    for r in port.records {
+        let epsilon = match r.op.as_str() {
+            "NORM" | "RMS_NORM" | "L2_NORM" => r.float(0),
+            "GROUP_NORM" => r.float(1),
+            _ => continue,
+        };
+        if epsilon > 0.0 {
+            continue;
+        }
+        let message = format!("{} ({}) has the epsilon {epsilon}", r.op, port.name(r));
+        let d = Diagnostic::warning("TPC0647", port.name(r), message);
+        let d = d.help("the epsilon of the model's configuration, such as 1e-5");
+        out.push(port.at(r, "divides zeros by zero", d));
+    }
+}

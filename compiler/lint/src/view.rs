@@ -1,0 +1,235 @@
+//! What lints look at.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::text::Printed;
+use tpc_ir::{DType, Graph, Inst, Op};
+
+use tpc_core::pipeline::Compiled;
+use tpc_core::placement::Placement;
+use tpc_core::report::PlanReport;
+use tpc_diag::{Diagnostic, Excerpt};
+use tpc_ggml::capture::{Captured, Record};
+use tpc_ggml::llama_cpp::CommandLine;
+use tpc_gguf::{GgufFile, Header, MetaValue, TensorInfo};
+use tpc_models::{Drafting, LowerOptions, Lowered};
+
+/// A model file as lints see it.
+#[derive(Clone, Copy)]
+pub struct File<'a> {
+    /// The file.
+    pub file: &'a GgufFile,
+    /// Its graph, where its architecture is known and its tensors make a model.
+    pub model: Option<&'a Lowered>,
+}
+
+/// The graph of a file as its lints see it: of the model alone, with plain caches; `None` where there is none.
+pub fn graph_of(file: &GgufFile) -> Option<Lowered> {
+    let options = LowerOptions {
+        cache_type_k: DType::F16,
+        cache_type_v: DType::F16,
+        // Learned positions suffice for it, however few there are.
+        n_ctx: 1,
+        drafting: Drafting::None,
+    };
+    tpc_models::lower(file.header(), &options).ok()
+}
+
+impl<'a> File<'a> {
+    /// The header.
+    pub fn header(&self) -> &'a Header {
+        self.file.header()
+    }
+
+    /// The value of a key.
+    pub fn value(&self, key: &str) -> Option<&'a MetaValue> {
+        self.header().metadata().value(key)
+    }
+
+    /// `general.architecture`, or nothing.
+    pub fn arch(&self) -> &'a str {
+        let arch = self.header().metadata().get_str("general.architecture");
+        arch.ok().flatten().unwrap_or_default()
+    }
+
+    /// The name of a key of the architecture.
+    pub fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.arch())
+    }
+
+    /// A count, where the key is there and holds one.
+    pub fn count(&self, key: &str) -> Option<u64> {
+        self.header().metadata().get_u64(key).ok().flatten()
+    }
+
+    /// A number, where the key is there and holds one.
+    pub fn float(&self, key: &str) -> Option<f32> {
+        self.header().metadata().get_f32(key).ok().flatten()
+    }
+
+    /// A text, where the key is there and holds one.
+    pub fn text(&self, key: &str) -> Option<&'a str> {
+        self.header().metadata().get_str(key).ok().flatten()
+    }
+
+    /// The tensors of the blocks whose name ends so, such as `ffn_down.weight`, with their layers.
+    pub fn of_blocks(&self, suffix: &str) -> Vec<(u32, &'a TensorInfo)> {
+        let tensors = self.header().tensors().iter();
+        let of = tensors.filter_map(|t| {
+            let (layer, rest) = block(&t.name)?;
+            (rest == suffix).then_some((layer, t))
+        });
+        of.collect()
+    }
+}
+
+/// The layer of a tensor's name and the rest of it: 7 and `ffn_down.weight` of `blk.7.ffn_down.weight`.
+pub(super) fn block(name: &str) -> Option<(u32, &str)> {
+    let (layer, rest) = name.strip_prefix("blk.")?.split_once('.')?;
+    Some((layer.parse().ok()?, rest))
+}
+
+/// A captured graph as lints see it.
+#[derive(Clone, Copy)]
+pub struct Port<'a> {
+    /// Its records.
+    pub records: &'a [Record],
+    /// What they mean.
+    pub captured: &'a Captured,
+    /// The text of its graph.
+    pub printed: &'a Printed,
+}
+
+impl Port<'_> {
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.captured.graph
+    }
+
+    /// The owners of memory that some op reads; what a write goes to is not read by it.
+    pub fn read(&self) -> BTreeSet<usize> {
+        let ops = self.records.iter().filter(|r| !r.is_pure_view());
+        let roots = ops.flat_map(|r| {
+            let roots = r.src.iter().flatten().map(|&s| self.records[s].root);
+            roots.filter(|&root| !r.writes() || root != r.root)
+        });
+        roots.collect()
+    }
+
+    /// The owners of memory that some op writes to.
+    pub fn written(&self) -> BTreeSet<usize> {
+        let writes = self.records.iter().filter(|r| r.writes() && !r.is_empty());
+        writes.map(|r| r.root).collect()
+    }
+
+    /// The owners of memory that attention takes as masks.
+    pub fn masks(&self) -> BTreeSet<usize> {
+        let mask = |r: &Record| {
+            let operand = match r.op.as_str() {
+                "SOFT_MAX" => 1,
+                "FLASH_ATTN_EXT" => 3,
+                _ => return None,
+            };
+            let mask = &self.records[r.src.get(operand).copied().flatten()?];
+            // Behind a cast, too.
+            let owner = &self.records[mask.root];
+            let cast = matches!(owner.op.as_str(), "CPY" | "CONT" | "DUP");
+            let source = owner.src.first().copied().flatten().filter(|_| cast);
+            Some(source.map_or(mask.root, |s| self.records[s].root))
+        };
+        self.records.iter().filter_map(mask).collect()
+    }
+
+    /// What the first operand of a record comes from, behind views and these ops.
+    pub fn behind<'b>(&'b self, record: &'b Record, ops: &[&str]) -> Option<&'b Record> {
+        let mut at = record;
+        loop {
+            let source = &self.records[at.src.first().copied().flatten()?];
+            at = &self.records[source.root];
+            if !ops.contains(&at.op.as_str()) {
+                return Some(at);
+            }
+        }
+    }
+
+    /// The last instruction that a line of the capture became.
+    fn inst_at(&self, line: usize) -> Option<Inst> {
+        let found = self.captured.lines.iter().rposition(|&l| l == line);
+        found.map(Inst::new)
+    }
+
+    /// The last instruction that a record became.
+    pub fn inst_of(&self, record: &Record) -> Option<Inst> {
+        self.inst_at(record.line)
+    }
+
+    /// A diagnostic of a line of the capture with the text of the graph there, labelled.
+    pub fn shown(&self, d: Diagnostic, label: &str) -> Diagnostic {
+        match d.line.and_then(|line| self.inst_at(line)) {
+            Some(inst) => {
+                let labels = [(inst, label.to_owned())];
+                d.excerpt(Excerpt::of("model", self.printed, &labels))
+            }
+            None => d,
+        }
+    }
+
+    /// The same of a record.
+    pub fn at(&self, record: &Record, label: &str, d: Diagnostic) -> Diagnostic {
+        self.shown(d.line(record.line), label)
+    }
+
+    /// The name of a record, or its line where it has none.
+    pub fn name(&self, record: &Record) -> String {
+        if record.name.is_empty() {
+            format!("line {}", record.line)
+        } else {
+            record.name.clone()
+        }
+    }
+}
+
+/// A plan as lints see it.
+#[derive(Clone, Copy)]
+pub struct Plan<'a> {
+    /// What was asked for.
+    pub placement: &'a Placement,
+    /// The plan.
+    pub compiled: &'a Compiled,
+    /// Its numbers.
+    pub report: &'a PlanReport,
+}
+
+impl<'a> Plan<'a> {
+    /// The names of the tensors that the model uses.
+    pub fn tensors(&self) -> Vec<&'a str> {
+        let insts = self.compiled.model.graph.insts();
+        let names = insts.filter_map(|(_, i)| match &i.op {
+            Op::Weight(w) => Some(w.tensor.as_str()),
+            _ => None,
+        });
+        names.collect()
+    }
+}
+
+/// A command line of llama.cpp for a model, as lints see it.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    /// The line.
+    pub command: &'a CommandLine,
+    /// The model's file.
+    pub file: File<'a>,
+    /// The same in tpc's terms.
+    pub placement: &'a Placement,
+    /// The command that plans it.
+    pub equivalent: &'a str,
+    /// Whether nothing says how many devices there are.
+    pub assumed: bool,
+}
+
+impl Line<'_> {
+    /// Whether tensors are to be split among several devices.
+    pub fn splits_tensors(&self) -> bool {
+        self.command.splits_tensors() && self.placement.devices.len() > 1
+    }
+}

@@ -1,0 +1,255 @@
+//! The attention half of a block.
+
+use tpc_ir::op::{Clamp, FlashAttn, InputKind, Unary, UnaryKind};
+use tpc_ir::{Dim, Value};
+
+use super::LayerContext;
+use super::builder::Builder;
+use super::hparams::{HeadElements, Rotated};
+use super::kv_cache::{self, Kind, Span};
+use super::norm;
+use super::qk_norm::{Heads, heads};
+use super::rotation::Rotation;
+use crate::description::{OutGate, Presence, QkvForm, ScaleOn, TemperatureForm, ValueNorm, Values};
+use crate::error::ArchError;
+use crate::source::{Form, Size, TensorRole};
+
+/// Projections of the block's input: `[heads · head size, n_tokens]` each.
+struct Qkv {
+    q: Value,
+    /// Keys and values, in layers with caches of their own.
+    kv: Option<[Value; 2]>,
+}
+
+/// What attention adds to the residual stream: `[n_embd, n_tokens]`.
+pub(crate) fn attention(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let form = &cx.model.arch.attention;
+    let (hp, layer) = (cx.model.hparams, cx.layer);
+    let qkv = project(b, cx, x)?;
+    let queries = Heads {
+        norm: "attn_q_norm",
+        other_norm: "attn_k_norm",
+        width: layer.q_width,
+        other_width: layer.k_width,
+        count: layer.n_head,
+        name: "Qcur",
+    };
+    let keys = Heads {
+        norm: queries.other_norm,
+        other_norm: queries.norm,
+        width: queries.other_width,
+        other_width: queries.width,
+        count: layer.n_head_kv,
+        name: "Kcur",
+    };
+    let (q, gate) = out_gate(b, cx, qkv.q)?;
+    let mut q = heads(b, cx, q, &queries)?;
+    if form.scale_on == ScaleOn::Queries {
+        q = b.scale(q, layer.attention_scale, "Qcur_scaled")?;
+    }
+    q = tempered(b, cx, q)?;
+    let new = match qkv.kv {
+        Some([k, v]) => Some([heads(b, cx, k, &keys)?, values(b, cx, v)?]),
+        None => None,
+    };
+    let scale = match form.scale_on {
+        ScaleOn::Logits => layer.attention_scale,
+        ScaleOn::Queries => 1.0,
+    };
+    let y = attend_to_new(b, cx, q, new, layer.heads, scale)?;
+    let mut y = b.reshape(y, [layer.out_width.n.into(), b.n_tokens()], "kqv_out")?;
+    if let Some(gate) = gate {
+        y = b.mul(y, gate, "kqv_gated")?;
+    }
+    let y = b.linear(
+        "attn_output",
+        y,
+        [layer.out_width, hp.embd()],
+        form.out_bias,
+        TensorRole::Matrix,
+        "attn_out",
+    )?;
+    match hp.value_scale {
+        Some(scale) => b.scale(y, scale, "attn_out_scaled"),
+        None => Ok(y),
+    }
+}
+
+/// Tells the heads of values apart, `[head size, heads, n_tokens]`, and normalises them.
+fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+    let layer = cx.layer;
+    let dims = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
+    let x = b.reshape(x, dims, "Vcur")?;
+    match cx.model.arch.attention.value_norm {
+        ValueNorm::None => Ok(x),
+        ValueNorm::Head => norm::plain(b, &cx.model, x, "Vcur_normed"),
+    }
+}
+
+/// Queries that grow with their position, where the model says so.
+pub(super) fn tempered(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    q: Value,
+) -> Result<Value, ArchError> {
+    let form = cx.model.arch.attention.temperature;
+    let of_unrotated = matches!(form, TemperatureForm::Unrotated { .. });
+    let temperature = cx.model.hparams.temperature;
+    let temperature = temperature.filter(|_| !of_unrotated || cx.layer.rotated == Rotated::No);
+    let Some(temperature) = temperature else {
+        return Ok(q);
+    };
+    let temperature = b.input(InputKind::Temperature(temperature));
+    b.mul(q, temperature, "Qcur_tempered")
+}
+
+/// Caches `new` keys and values, `[d, heads, n_tokens]` each, and attends to what the caches then hold, or to what those
+/// of another layer do: `[dv, heads, n_tokens]`.
+pub(super) fn attend_to_new(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    mut q: Value,
+    new: Option<[Value; 2]>,
+    sizes: HeadElements,
+    scale: f32,
+) -> Result<Value, ArchError> {
+    let options = cx.model.options;
+    let key_rotation = Rotation::of_keys(options.cache_type_k, sizes.dk);
+    let value_rotation = Rotation::of_values(options.cache_type_v, sizes.dv);
+    if let Some(rotation) = key_rotation {
+        q = rotation.apply(b, q, "Qcur_rot")?;
+    }
+    let [k, v] = match new {
+        Some([mut k, mut v]) => {
+            if let Some(rotation) = key_rotation {
+                k = rotation.apply(b, k, "Kcur_rot")?;
+            }
+            if let Some(rotation) = value_rotation {
+                v = rotation.apply(b, v, "Vcur_rot")?;
+            }
+            let k = kv_cache::store(b, cx, Kind::Keys, k)?;
+            let v = kv_cache::store(b, cx, Kind::Values, v)?;
+            b.note_caches(cx.layer.index, [k, v]);
+            [k, v]
+        }
+        None => b.caches_of(cx.layer),
+    };
+    let y = attend(b, cx, [q, k, v], scale)?;
+    match value_rotation {
+        Some(rotation) => rotation.apply(b, y, "kqv_rot"),
+        None => Ok(y),
+    }
+}
+
+/// Attends with `q: [dk, heads, n_tokens]` to `k: [dk, n_kv, n_head_kv]` and `v` alike: `[dv, heads, n_tokens]`.
+pub(super) fn attend(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    [q, k, v]: [Value; 3],
+    scale: f32,
+) -> Result<Value, ArchError> {
+    let (hp, layer) = (cx.model.hparams, cx.layer);
+    let q = b.swap_heads(q, "q")?;
+    let mask = b.input(Span::of(layer.windowed).mask);
+    let mut operands = vec![q, k, v, mask];
+    let sinks = b.tensor_name("attn_sinks", "weight");
+    let n_head = Size {
+        n: layer.n_head,
+        from: "attention.head_count",
+    };
+    let presence = cx.model.arch.attention.sinks;
+    operands.extend(b.optional(&sinks, &[n_head], TensorRole::Sinks, presence)?);
+    let flash = FlashAttn {
+        scale,
+        max_bias: hp.max_alibi_bias,
+        softcap: hp.attention_softcap,
+        heads: None,
+    };
+    b.push(flash, operands, "kqv")
+}
+
+/// The queries of what `attn_q` projects, and the factor on the output that it holds beside them, if it does.
+fn out_gate(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+) -> Result<(Value, Option<Value>), ArchError> {
+    match cx.model.arch.attention.out_gate {
+        OutGate::None => return Ok((x, None)),
+        OutGate::WithQueries => {}
+    }
+    let layer = cx.layer;
+    let HeadElements { dk, dv } = layer.heads;
+    let both = [(dk + dv).into(), layer.n_head.into(), b.n_tokens()];
+    let x = b.reshape(x, both, "Qcur_full")?;
+    let q = b.slice(x, 0, 0, dk.into(), "Qcur")?;
+    let gate = b.slice(x, 0, dk, dv.into(), "gate")?;
+    let gate = b.reshape(gate, [layer.out_width.n.into(), b.n_tokens()], "gate")?;
+    let kind = UnaryKind::Sigmoid;
+    let gate = b.push(Unary { kind }, vec![gate], "gate_sigmoid")?;
+    Ok((q, Some(gate)))
+}
+
+/// The values of what is projected, bounded where the model says so.
+fn clamped(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+    match cx.model.hparams.qkv_clamp {
+        Some(max) => b.push(Clamp { min: -max, max }, vec![x], "qkv_clamped"),
+        None => Ok(x),
+    }
+}
+
+fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, ArchError> {
+    let form = &cx.model.arch.attention;
+    let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
+    let (fused, separate) = match form.qkv {
+        QkvForm::Separate => (Form::Unusual, Form::Usual),
+        QkvForm::Fused => (Form::Usual, Form::Unusual),
+    };
+    let has_fused = b.offers(&b.tensor_name("attn_qkv", "weight"), fused);
+    let has_separate = b.offers(&b.tensor_name("attn_q", "weight"), separate);
+    let one = |b: &mut Builder<'_>, stem, width, name| {
+        let (sizes, role) = ([embd, width], TensorRole::Matrix);
+        let y = b.linear(stem, x, sizes, form.qkv_bias, role, name)?;
+        clamped(b, cx, y)
+    };
+    if layer.kv_from.is_some() {
+        let q = one(b, "attn_q", layer.q_width, "Qcur")?;
+        return Ok(Qkv { q, kv: None });
+    }
+    // A file with neither form misses the tensor of the usual one.
+    if has_fused || (form.qkv == QkvForm::Fused && !has_separate) {
+        let y = one(b, "attn_qkv", layer.qkv_width, "wqkv")?;
+        let (q, k, v) = (layer.q_projected.n, layer.k_width.n, layer.v_width.n);
+        let mut part = |start, len: u64, name| b.slice(y, 0, start, Dim::constant(len), name);
+        return Ok(Qkv {
+            q: part(0, q, "Qcur")?,
+            kv: Some([part(q, k, "Kcur")?, part(q + k, v, "Vcur")?]),
+        });
+    }
+    let q = one(b, "attn_q", layer.q_projected, "Qcur")?;
+    let k = one(b, "attn_k", layer.k_width, "Kcur")?;
+    let v = if has_values(b, cx)? {
+        one(b, "attn_v", layer.v_width, "Vcur")?
+    } else {
+        k
+    };
+    let kv = Some([k, v]);
+    Ok(Qkv { q, kv })
+}
+
+/// Whether a layer projects values, and does not take keys instead: it must where the two differ in size.
+fn has_values(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Result<bool, ArchError> {
+    let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
+    let presence = match cx.model.arch.attention.values {
+        Values::ProjectedOrKeys if layer.k_width.n == layer.v_width.n => Presence::Optional,
+        Values::ProjectedOrKeys | Values::Projected => Presence::Required,
+    };
+    let name = b.tensor_name("attn_v", "weight");
+    let sizes = [embd, layer.v_width];
+    Ok(b.find(&name, &sizes, TensorRole::Matrix, presence)?
+        .is_some())
+}

@@ -1,0 +1,443 @@
+//! Appends instructions to a graph: names them, types them by inference, loads each weight once.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::op::{
+    Binary, BinaryKind, Hadamard, Inferred, Input, InputKind, MulMat, Permute, Reshape, Scale,
+    Slice, State, Unary, UnaryKind, Weight,
+};
+use tpc_ir::{DType, Dim, Graph, Op, Output, Place, RANK, Symbol, TensorType, Value};
+
+use super::hparams::LayerHParams;
+use crate::description::Presence;
+use crate::error::ArchError;
+use crate::source::{ExpectedTensor, Form, Request, Size, TensorRole, TensorSource};
+
+/// A tensor that the source has.
+#[derive(Clone)]
+pub(crate) struct Found {
+    name: String,
+    ne: [u64; 4],
+    dtype: DType,
+}
+
+/// A graph under construction. All values are on the host: placing them is the planner's work.
+pub(crate) struct Builder<'a> {
+    graph: Graph,
+    tokens: Dim,
+    source: &'a mut dyn TensorSource,
+    layer: Option<u32>,
+    /// The layer that tensors are named after.
+    names: Option<u32>,
+    found: BTreeMap<String, Option<Found>>,
+    weights: BTreeMap<String, Value>,
+    inputs: Vec<(InputKind, Value)>,
+    hadamards: BTreeMap<u64, Value>,
+    caches: BTreeMap<u32, [Value; 2]>,
+    states: Vec<Output>,
+}
+
+impl<'a> Builder<'a> {
+    /// A graph of batches of so many tokens.
+    pub(crate) fn new(name: &str, tokens: Dim, source: &'a mut dyn TensorSource) -> Builder<'a> {
+        Builder {
+            graph: Graph::new(name),
+            tokens,
+            source,
+            layer: None,
+            names: None,
+            found: BTreeMap::new(),
+            weights: BTreeMap::new(),
+            inputs: Vec::new(),
+            hadamards: BTreeMap::new(),
+            caches: BTreeMap::new(),
+            states: Vec::new(),
+        }
+    }
+
+    /// What follows belongs to this layer, or to none.
+    pub(crate) fn enter(&mut self, layer: Option<u32>) {
+        (self.layer, self.names) = (layer, layer);
+    }
+
+    /// What `make` makes belongs to this layer, of tensors outside all layers.
+    pub(crate) fn of_the_model<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> T {
+        let names = self.names.take();
+        let made = make(self);
+        self.names = names;
+        made
+    }
+
+    /// Wants a value of the graph, by name.
+    pub(crate) fn want(&mut self, name: impl Into<String>, value: Value) {
+        let output = Output::Named(name.into(), value);
+        self.graph.outputs.push(output);
+    }
+
+    /// The graph, with what is wanted of it, and every state that was updated.
+    pub(crate) fn finish(mut self) -> Graph {
+        self.graph.outputs.append(&mut self.states);
+        self.graph
+    }
+
+    /// The number of tokens in the batch.
+    pub(crate) fn n_tokens(&self) -> Dim {
+        self.tokens.clone()
+    }
+
+    /// The name of a tensor: `blk.3.attn_q.weight` within layer 3, `output.weight` outside layers.
+    pub(crate) fn tensor_name(&self, stem: &str, part: &str) -> String {
+        match self.names {
+            Some(il) => format!("blk.{il}.{stem}.{part}"),
+            None => format!("{stem}.{part}"),
+        }
+    }
+
+    /// The name of a tensor that is no part of a pair of weight and bias: `blk.3.ssm_a`.
+    pub(crate) fn bare_name(&self, stem: &str) -> String {
+        match self.names {
+            Some(il) => format!("blk.{il}.{stem}"),
+            None => stem.to_owned(),
+        }
+    }
+
+    /// Notes that a tensor, if the file has it, is known and not used.
+    pub(crate) fn leave_aside(&mut self, name: &str) {
+        self.source.leave_aside(name);
+    }
+
+    /// Whether to ask for a tensor that belongs to one of several forms.
+    pub(crate) fn offers(&self, name: &str, form: Form) -> bool {
+        self.source.offers(name, form)
+    }
+
+    /// Asks for a tensor without loading it.
+    pub(crate) fn find(
+        &mut self,
+        name: &str,
+        sizes: &[Size],
+        role: TensorRole,
+        presence: Presence,
+    ) -> Result<Option<Found>, ArchError> {
+        if presence == Presence::Absent {
+            return Ok(None);
+        }
+        if let Some(known) = self.found.get(name) {
+            return Ok(known.clone());
+        }
+        let mut ne = [1; 4];
+        for (n, size) in ne.iter_mut().zip(sizes) {
+            *n = size.n;
+        }
+        let tensor = ExpectedTensor {
+            name: name.to_owned(),
+            ne,
+            role,
+            presence,
+        };
+        let dtype = self.source.find(Request { tensor, sizes })?;
+        let found = dtype.map(|dtype| Found {
+            name: name.to_owned(),
+            ne,
+            dtype,
+        });
+        self.found.insert(name.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    /// The value of a tensor that was found, loaded at its first use.
+    pub(crate) fn load(&mut self, found: &Found) -> Value {
+        if let Some(&value) = self.weights.get(&found.name) {
+            return value;
+        }
+        let op = Weight {
+            tensor: found.name.clone(),
+            parts: None,
+        };
+        let ty = TensorType::new(found.dtype, found.ne.map(Dim::constant));
+        let value = self.outside(!found.name.starts_with("blk."), |b| {
+            b.leaf(op, ty, &found.name)
+        });
+        self.weights.insert(found.name.clone(), value);
+        value
+    }
+
+    /// A tensor that may be there.
+    pub(crate) fn optional(
+        &mut self,
+        name: &str,
+        sizes: &[Size],
+        role: TensorRole,
+        presence: Presence,
+    ) -> Result<Option<Value>, ArchError> {
+        let found = self.find(name, sizes, role, presence)?;
+        Ok(found.map(|found| self.load(&found)))
+    }
+
+    /// A tensor that must be there.
+    pub(crate) fn required(
+        &mut self,
+        name: &str,
+        sizes: &[Size],
+        role: TensorRole,
+    ) -> Result<Value, ArchError> {
+        let found = self
+            .find(name, sizes, role, Presence::Required)?
+            .expect("invariant: a source has what is required, or fails");
+        Ok(self.load(&found))
+    }
+
+    /// An input of the graph, the same value at every use.
+    pub(crate) fn input(&mut self, kind: InputKind) -> Value {
+        if let Some(&(_, value)) = self.inputs.iter().find(|(k, _)| *k == kind) {
+            return value;
+        }
+        let n_tokens = || self.n_tokens();
+        let (name, dtype, dims) = match &kind {
+            InputKind::Tokens => ("inp_tokens", DType::I32, [n_tokens(), Dim::ONE]),
+            InputKind::NextTokens(ahead) => {
+                let ty = TensorType::new(DType::I32, [n_tokens()]);
+                let name = format!("inp_next_tokens_{ahead}");
+                return self.new_input(kind, ty, &name);
+            }
+            InputKind::Positions => ("inp_pos", DType::I32, [n_tokens(), Dim::ONE]),
+            InputKind::PositionsMrope => {
+                let four = Dim::constant(4).checked_mul(&n_tokens());
+                let n = four.expect("invariant: four times a symbol does not overflow");
+                ("inp_pos", DType::I32, [n, Dim::ONE])
+            }
+            InputKind::CacheRows => ("cache_rows", DType::I64, [n_tokens(), Dim::ONE]),
+            InputKind::CacheRowsSwa => ("cache_rows_swa", DType::I64, [n_tokens(), Dim::ONE]),
+            InputKind::Mask => ("mask", DType::F32, [Symbol::NKv.into(), n_tokens()]),
+            InputKind::MaskSwa => ("mask_swa", DType::F32, [Symbol::NKvSwa.into(), n_tokens()]),
+            InputKind::OutputRows => ("out_ids", DType::I32, [Symbol::NOutputs.into(), Dim::ONE]),
+            InputKind::StateCells => ("state_cells", DType::I32, [Symbol::NSeqs.into(), Dim::ONE]),
+            InputKind::StateKept => ("state_kept", DType::F32, [Dim::ONE, Symbol::NSeqs.into()]),
+            InputKind::Temperature(_) => {
+                let ty = TensorType::new(DType::F32, [Dim::ONE, Dim::ONE, self.n_tokens()]);
+                return self.new_input(kind, ty, "temperature");
+            }
+            InputKind::Other(name) => (name.as_str(), DType::F32, [n_tokens(), Dim::ONE]),
+        };
+        let name = name.to_owned();
+        self.new_input(kind, TensorType::new(dtype, dims), &name)
+    }
+
+    fn new_input(&mut self, kind: InputKind, ty: TensorType, name: &str) -> Value {
+        let op = Input { kind: kind.clone() };
+        let value = self.outside(true, |b| b.leaf(op, ty, name));
+        self.inputs.push((kind, value));
+        value
+    }
+
+    /// The Walsh–Hadamard matrix of order `n`, the same value at every use.
+    pub(crate) fn hadamard(&mut self, n: u64) -> Value {
+        if let Some(&value) = self.hadamards.get(&n) {
+            return value;
+        }
+        let ty = TensorType::new(DType::F32, [n, n].map(Dim::constant));
+        let name = format!("hadamard_{n}");
+        let value = self.outside(true, |b| b.leaf(Hadamard { n }, ty, &name));
+        self.hadamards.insert(n, value);
+        value
+    }
+
+    /// The sizes of a value.
+    pub(crate) fn dims(&self, value: Value) -> &[Dim; RANK] {
+        &self.graph.value(value).ty.dims
+    }
+
+    /// Notes the caches of keys and values in use, as this layer attends to them.
+    pub(crate) fn note_caches(&mut self, layer: u32, caches: [Value; 2]) {
+        self.caches.insert(layer, caches);
+    }
+
+    /// The caches of the earlier layer that this one shares.
+    pub(crate) fn caches_of(&self, layer: &LayerHParams) -> [Value; 2] {
+        let caches = layer.kv_from.and_then(|from| self.caches.get(&from));
+        *caches.expect("invariant: layers share caches of earlier layers that have their own")
+    }
+
+    /// A state of the graph.
+    pub(crate) fn state(&mut self, name: &str, ty: TensorType) -> Value {
+        let op = State {
+            name: name.to_owned(),
+            parts: None,
+        };
+        self.leaf(op, ty, name)
+    }
+
+    /// What a state becomes.
+    pub(crate) fn update(&mut self, state: Value, value: Value) {
+        self.states.push(Output::State { state, value });
+    }
+
+    /// What is shared by all layers belongs to none, whichever uses it first.
+    fn outside(&mut self, shared: bool, make: impl FnOnce(&mut Self) -> Value) -> Value {
+        let layer = self.layer;
+        if shared {
+            self.layer = None;
+        }
+        let value = make(self);
+        self.layer = layer;
+        value
+    }
+
+    fn leaf(&mut self, op: impl Into<Op>, ty: TensorType, name: &str) -> Value {
+        let inst = self
+            .graph
+            .push(op, Vec::new(), vec![ty], Place::Host, self.layer);
+        let value = self.graph.inst(inst).results[0];
+        self.graph.value_mut(value).name = name.to_owned();
+        value
+    }
+
+    /// Appends an instruction with one result, named `name` and, within a layer, its number.
+    pub(crate) fn push(
+        &mut self,
+        op: impl Into<Op>,
+        operands: Vec<Value>,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let [value] = self.push_named(op.into(), operands, [name])?;
+        Ok(value)
+    }
+
+    /// Appends an instruction with two results, named in the same way.
+    pub(crate) fn push_pair(
+        &mut self,
+        op: impl Into<Op>,
+        operands: Vec<Value>,
+        names: [&str; 2],
+    ) -> Result<[Value; 2], ArchError> {
+        self.push_named(op.into(), operands, names)
+    }
+
+    fn push_named<const N: usize>(
+        &mut self,
+        op: Op,
+        operands: Vec<Value>,
+        names: [&str; N],
+    ) -> Result<[Value; N], ArchError> {
+        let types: Vec<&TensorType> = operands.iter().map(|&v| &self.graph.value(v).ty).collect();
+        let inferred = op.infer(&types).map_err(|source| ArchError::Misfit {
+            model: self.graph.name.clone(),
+            op: op.name(),
+            operands: types.iter().map(|&t| t.clone()).collect(),
+            source,
+        })?;
+        let types = match inferred {
+            Inferred::Types(types) => types,
+            Inferred::Declared => Vec::new(),
+        };
+        let inst = self
+            .graph
+            .push(op, operands, types, Place::Host, self.layer);
+        let results = &self.graph.inst(inst).results;
+        let values: [Value; N] = std::array::from_fn(|i| results[i]);
+        for (value, name) in values.into_iter().zip(names) {
+            self.graph.value_mut(value).name = match self.layer {
+                Some(il) => format!("{name}-{il}"),
+                None => name.to_owned(),
+            };
+        }
+        Ok(values)
+    }
+
+    /// `w · x`
+    pub(crate) fn mul_mat(&mut self, w: Value, x: Value, name: &str) -> Result<Value, ArchError> {
+        self.push(MulMat, vec![w, x], name)
+    }
+
+    /// `a + b`
+    pub(crate) fn add(&mut self, a: Value, b: Value, name: &str) -> Result<Value, ArchError> {
+        let kind = BinaryKind::Add;
+        self.push(Binary { kind }, vec![a, b], name)
+    }
+
+    /// `a · b`, element by element.
+    pub(crate) fn mul(&mut self, a: Value, b: Value, name: &str) -> Result<Value, ArchError> {
+        let kind = BinaryKind::Mul;
+        self.push(Binary { kind }, vec![a, b], name)
+    }
+
+    /// These functions of each element, one after another.
+    pub(crate) fn unary(
+        &mut self,
+        kinds: &[UnaryKind],
+        mut x: Value,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        for &kind in kinds {
+            x = self.push(Unary { kind }, vec![x], name)?;
+        }
+        Ok(x)
+    }
+
+    /// `x · scale`
+    pub(crate) fn scale(&mut self, x: Value, scale: f32, name: &str) -> Result<Value, ArchError> {
+        self.push(Scale { scale, bias: 0.0 }, vec![x], name)
+    }
+
+    /// The same elements under other sizes.
+    pub(crate) fn reshape<const K: usize>(
+        &mut self,
+        x: Value,
+        dims: [Dim; K],
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let dims = TensorType::new(DType::F32, dims).dims;
+        self.push(Reshape { dims }, vec![x], name)
+    }
+
+    /// Axes 1 and 2 exchanged.
+    pub(crate) fn swap_heads(&mut self, x: Value, name: &str) -> Result<Value, ArchError> {
+        let axes = [0, 2, 1, 3];
+        self.push(Permute { axes }, vec![x], name)
+    }
+
+    /// `len` indices of an axis.
+    pub(crate) fn slice(
+        &mut self,
+        x: Value,
+        axis: u64,
+        start: u64,
+        len: Dim,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let start = Dim::constant(start);
+        self.push(Slice { axis, start, len }, vec![x], name)
+    }
+
+    /// `w · x + bias`, where `w` is the matrix `[rows, columns]` of that stem.
+    pub(crate) fn linear(
+        &mut self,
+        stem: &str,
+        x: Value,
+        [rows, columns]: [Size; 2],
+        bias: Presence,
+        role: TensorRole,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let w = self.tensor_name(stem, "weight");
+        let w = self.required(&w, &[rows, columns], role)?;
+        let y = self.mul_mat(w, x, name)?;
+        self.biased(stem, y, columns, bias, name)
+    }
+
+    /// `y + bias`, where there is one.
+    pub(crate) fn biased(
+        &mut self,
+        stem: &str,
+        y: Value,
+        size: Size,
+        bias: Presence,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let tensor = self.tensor_name(stem, "bias");
+        match self.optional(&tensor, &[size], TensorRole::Bias, bias)? {
+            Some(bias) => self.add(y, bias, name),
+            None => Ok(y),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! From tokens to the residual stream.
+
+use tpc_ir::Value;
+use tpc_ir::op::{GetRows, InputKind};
+
+use super::builder::Builder;
+use super::{Context, norm};
+use crate::description::Presence;
+use crate::error::ArchError;
+use crate::source::{Size, TensorRole};
+
+/// The token embedding, `[n_embd, n_vocab]`.
+pub(super) fn table(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, ArchError> {
+    let sizes = [cx.hparams.embd(), vocabulary(cx)];
+    b.required("token_embd.weight", &sizes, TensorRole::Embedding)
+}
+
+/// The size of the vocabulary, with its key.
+pub(super) fn vocabulary(cx: &Context<'_>) -> Size {
+    Size {
+        n: cx.hparams.n_vocab,
+        from: "the vocabulary (tokenizer.ggml.tokens or vocab_size)",
+    }
+}
+
+/// What enters the first block, `[n_embd, n_tokens]`.
+pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, ArchError> {
+    let form = &cx.arch.embedding;
+    let rows = |b: &mut Builder<'_>, table, index, name| {
+        b.push(GetRows { window: None }, vec![table, index], name)
+    };
+    let embd = table(b, cx)?;
+    let tokens = b.input(InputKind::Tokens);
+    let mut x = rows(b, embd, tokens, "embd")?;
+    if let Some(scale) = cx.hparams.embedding_scale {
+        x = b.scale(x, scale, "inp_scaled")?;
+    }
+    if norm::exists(b, "token_embd_norm", &[cx.hparams.embd()], form.norm)? {
+        x = norm::stream(b, cx, "token_embd_norm", x, "inp_norm")?;
+    }
+    if form.positions == Presence::Absent {
+        return Ok(x);
+    }
+    let n_positions = Size {
+        n: cx.hparams.n_ctx_train,
+        from: "context_length",
+    };
+    let name = "position_embd.weight";
+    let sizes = [cx.hparams.embd(), n_positions];
+    let Some(learned) = b.optional(name, &sizes, TensorRole::Embedding, form.positions)? else {
+        return Ok(x);
+    };
+    if cx.options.n_ctx > n_positions.n {
+        return Err(ArchError::ContextTooLong {
+            found: cx.options.n_ctx,
+            limit: n_positions.n,
+            key: format!("{}.{}", cx.arch.name, n_positions.from),
+        });
+    }
+    let positions = b.input(InputKind::Positions);
+    let learned = rows(b, learned, positions, "pos_embd")?;
+    b.add(x, learned, "inpL")
+}

@@ -1,0 +1,77 @@
+//! From the residual stream to logits.
+
+use tpc_ir::Value;
+use tpc_ir::op::{GetRows, InputKind, Unary, UnaryKind};
+
+use super::builder::Builder;
+use super::embedding::{table, vocabulary};
+use super::{Context, norm};
+use crate::description::Presence;
+use crate::error::ArchError;
+use crate::source::TensorRole;
+
+const NAME: &str = "result_output";
+
+/// The logits `[n_vocab, n_outputs]` of the tokens that they are wanted of, where `x: [n_embd, n_tokens]` leaves the last
+/// layer.
+pub(crate) fn logits(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Value, ArchError> {
+    let x = wanted(b, x, "result_rows")?;
+    let x = norm::stream(b, cx, cx.arch.head.norm, x, "result_norm")?;
+    projected(b, cx, x)
+}
+
+/// The columns of the tokens that logits are wanted of.
+pub(super) fn wanted(b: &mut Builder<'_>, x: Value, name: &str) -> Result<Value, ArchError> {
+    let rows = b.input(InputKind::OutputRows);
+    b.push(GetRows { window: None }, vec![x, rows], name)
+}
+
+/// The logits of normalised columns, by the model's own projection.
+pub(super) fn projected(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let form = &cx.arch.head;
+    let sizes = [cx.hparams.embd(), vocabulary(cx)];
+    let output = b.optional("output.weight", &sizes, TensorRole::Output, form.output)?;
+    let output = match output {
+        Some(output) => output,
+        None => table(b, cx)?,
+    };
+    let x = b.mul_mat(output, x, NAME)?;
+    let bias = |b: &mut Builder<'_>| b.biased("output", x, vocabulary(cx), form.bias, NAME);
+    let x = b.of_the_model(bias)?;
+    scaled(b, cx, x)
+}
+
+/// The logits of normalised columns, by the matrix of that stem, if there is one.
+pub(super) fn projected_by(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    stem: &str,
+    x: Value,
+) -> Result<Option<Value>, ArchError> {
+    let name = b.tensor_name(stem, "weight");
+    let sizes = [cx.hparams.embd(), vocabulary(cx)];
+    let own = b.optional(&name, &sizes, TensorRole::Output, Presence::Optional)?;
+    let Some(own) = own else {
+        return Ok(None);
+    };
+    let x = b.mul_mat(own, x, NAME)?;
+    scaled(b, cx, x).map(Some)
+}
+
+/// Logits, scaled and bounded as the model says.
+fn scaled(b: &mut Builder<'_>, cx: &Context<'_>, mut x: Value) -> Result<Value, ArchError> {
+    if let Some(scale) = cx.hparams.logit_scale {
+        x = b.scale(x, scale, NAME)?;
+    }
+    if let Some(cap) = cx.hparams.final_softcap {
+        let kind = UnaryKind::Tanh;
+        x = b.scale(x, 1.0 / cap, "result_scaled")?;
+        x = b.push(Unary { kind }, vec![x], "result_bounded")?;
+        x = b.scale(x, cap, NAME)?;
+    }
+    Ok(x)
+}

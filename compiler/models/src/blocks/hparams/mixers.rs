@@ -1,0 +1,61 @@
+//! What mixes the tokens of a layer.
+
+use super::ffn::LayerFfn;
+use crate::blocks::keys::{Keys, Pattern};
+use crate::description::{Arch, Halves, RecurrentLayers};
+use crate::error::ArchError;
+
+/// What mixes the tokens of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mixer {
+    Attention,
+    Recurrent,
+    /// Both, side by side.
+    Both,
+}
+
+/// What mixes the tokens of every layer, given KV heads and feed-forward halves; `None` for layers where nothing does.
+pub(super) fn mixers(
+    keys: &Keys<'_>,
+    arch: &Arch,
+    n_head_kv: &[u64],
+    ffn: &[Option<LayerFfn>],
+) -> Result<Vec<Option<Mixer>>, ArchError> {
+    let n_layer = n_head_kv.len();
+    let mixers = match arch.recurrent.map(|form| form.layers) {
+        None => vec![Mixer::Attention; n_layer],
+        Some(RecurrentLayers::All) => vec![Mixer::Recurrent; n_layer],
+        Some(RecurrentLayers::BesideAttention) => vec![Mixer::Both; n_layer],
+        Some(RecurrentLayers::WithoutKvHeads) => {
+            n_head_kv.iter().map(|&n| recurrent(n == 0)).collect()
+        }
+        Some(RecurrentLayers::AllButEvery(period)) => listed(keys, period, n_layer)?,
+    };
+    let layers = mixers.into_iter().zip(ffn);
+    Ok(layers
+        .map(|(mixer, ffn)| (arch.halves != Halves::Either || ffn.is_none()).then_some(mixer))
+        .collect())
+}
+
+const fn recurrent(is: bool) -> Mixer {
+    if is {
+        Mixer::Recurrent
+    } else {
+        Mixer::Attention
+    }
+}
+
+fn listed(keys: &Keys<'_>, period: u32, n_layer: usize) -> Result<Vec<Mixer>, ArchError> {
+    Ok(match keys.pattern("attention.recurrent_layers", n_layer)? {
+        Some(Pattern::Layers(layers)) => layers.into_iter().map(recurrent).collect(),
+        Some(Pattern::Period(all)) => vec![recurrent(all != 0); n_layer],
+        None => {
+            let period = match keys.count("full_attention_interval")? {
+                Some(period) => usize::try_from(period).unwrap_or(usize::MAX),
+                None => period as usize,
+            };
+            let layers = (1..=n_layer).map(|n| recurrent(!n.is_multiple_of(period)));
+            layers.collect()
+        }
+    })
+}

@@ -1,0 +1,203 @@
+//! Access to an architecture's metadata keys, with the checks that every hyper-parameter gets.
+
+use std::fmt;
+
+use crate::error::ArchError;
+use tpc_gguf::{MetaArray, MetaValue, Metadata};
+
+/// The largest count that is believed. Products of two counts then fit 63 bits.
+const MAX_COUNT: u64 = (1 << 31) - 1;
+
+/// The metadata keys of one architecture.
+#[derive(Clone, Copy)]
+pub(super) struct Keys<'a> {
+    metadata: &'a Metadata,
+    prefix: &'static str,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn new(metadata: &'a Metadata, prefix: &'static str) -> Keys<'a> {
+        Keys { metadata, prefix }
+    }
+
+    /// The full name of a key.
+    pub(super) fn name(&self, key: &str) -> String {
+        format!("{}.{key}", self.prefix)
+    }
+
+    fn in_range(&self, key: &str, n: u64) -> Result<u64, ArchError> {
+        if n <= MAX_COUNT {
+            return Ok(n);
+        }
+        Err(self.out_of_range(key, n, format!("at most {MAX_COUNT}")))
+    }
+
+    /// An error about the value of `key`.
+    pub(super) fn out_of_range(
+        &self,
+        key: &str,
+        found: impl fmt::Display,
+        expected: impl Into<String>,
+    ) -> ArchError {
+        ArchError::OutOfRange {
+            key: self.name(key),
+            found: found.to_string(),
+            expected: expected.into(),
+        }
+    }
+
+    /// A count; an absent key and 0 both mean that it is not given.
+    pub(super) fn count(&self, key: &str) -> Result<Option<u64>, ArchError> {
+        match self.metadata.get_u64(&self.name(key))? {
+            None | Some(0) => Ok(None),
+            Some(n) => self.in_range(key, n).map(Some),
+        }
+    }
+
+    /// Whether the key is there and 0.
+    pub(super) fn is_zero(&self, key: &str) -> Result<bool, ArchError> {
+        Ok(self.metadata.get_u64(&self.name(key))? == Some(0))
+    }
+
+    /// A count that must be given.
+    pub(super) fn require_count(&self, key: &str) -> Result<u64, ArchError> {
+        match self.metadata.require_u64(&self.name(key))? {
+            0 => Err(self.out_of_range(key, 0, "at least 1")),
+            n => self.in_range(key, n),
+        }
+    }
+
+    /// Fails unless `n`, the value of `key`, divides `of`, that of `of_key`.
+    pub(super) fn require_divisor(
+        &self,
+        key: &str,
+        n: u64,
+        of_key: &str,
+        of: u64,
+    ) -> Result<(), ArchError> {
+        if of.is_multiple_of(n) {
+            return Ok(());
+        }
+        Err(ArchError::Contradiction {
+            key: self.name(key),
+            found: n.to_string(),
+            with: format!("{} = {of}", self.name(of_key)),
+            expected: "a divisor of it".into(),
+        })
+    }
+
+    /// A count per layer, where the key is there.
+    pub(super) fn count_per_layer(
+        &self,
+        key: &str,
+        n_layer: usize,
+    ) -> Result<Option<Vec<u64>>, ArchError> {
+        let Some(counts) = self.metadata.get_u32_per_layer(&self.name(key), n_layer)? else {
+            return Ok(None);
+        };
+        counts
+            .into_iter()
+            .map(|n| self.in_range(key, n.into()))
+            .collect::<Result<_, _>>()
+            .map(Some)
+    }
+
+    /// A count per layer that must be given.
+    pub(super) fn require_count_per_layer(
+        &self,
+        key: &str,
+        n_layer: usize,
+    ) -> Result<Vec<u64>, ArchError> {
+        match self.count_per_layer(key, n_layer)? {
+            Some(counts) => Ok(counts),
+            // The getter words the error.
+            None => self.require_count(key).map(|n| vec![n; n_layer]),
+        }
+    }
+
+    /// A finite number, where the key is there.
+    pub(super) fn float(&self, key: &str) -> Result<Option<f32>, ArchError> {
+        match self.metadata.get_f32(&self.name(key))? {
+            Some(x) if !x.is_finite() => Err(self.out_of_range(key, x, "a finite number")),
+            x => Ok(x),
+        }
+    }
+
+    /// A finite number above 0; an absent key and 0 both mean that it is not given.
+    pub(super) fn positive(&self, key: &str) -> Result<Option<f32>, ArchError> {
+        match self.float(key)? {
+            None | Some(0.0) => Ok(None),
+            Some(x) if x > 0.0 => Ok(Some(x)),
+            Some(x) => Err(self.out_of_range(key, x, "a number above 0")),
+        }
+    }
+
+    /// A finite number, not below 0, that must be given.
+    pub(super) fn require_epsilon(&self, key: &str) -> Result<f32, ArchError> {
+        let x = self.metadata.require_f32(&self.name(key))?;
+        if x.is_finite() && x >= 0.0 {
+            return Ok(x);
+        }
+        Err(self.out_of_range(key, x, "a small number, not below 0"))
+    }
+
+    /// Text, where the key is there.
+    pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, ArchError> {
+        Ok(self.metadata.get_str(&self.name(key))?)
+    }
+
+    /// A yes or no, where the key is there.
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, ArchError> {
+        Ok(self.metadata.get_bool(&self.name(key))?)
+    }
+
+    /// A yes or no that must be given.
+    pub(super) fn require_flag(&self, key: &str) -> Result<bool, ArchError> {
+        Ok(self.metadata.require_bool(&self.name(key))?)
+    }
+
+    /// As many counts as asked for, where the key is there.
+    pub(super) fn counts<const N: usize>(&self, key: &str) -> Result<Option<[u64; N]>, ArchError> {
+        let list = self.metadata.get_array_u32(&self.name(key))?;
+        list.map(|list| self.as_many(key, list)).transpose()
+    }
+
+    /// As many counts as asked for, that must be given.
+    pub(super) fn require_counts<const N: usize>(&self, key: &str) -> Result<[u64; N], ArchError> {
+        self.as_many(key, self.metadata.require_array_u32(&self.name(key))?)
+    }
+
+    fn as_many<const N: usize>(&self, key: &str, list: Vec<u32>) -> Result<[u64; N], ArchError> {
+        let found = format!("a list of {}", list.len());
+        let list: [u32; N] = list
+            .try_into()
+            .map_err(|_| self.out_of_range(key, found, format!("a list of {N}")))?;
+        for n in list {
+            self.in_range(key, n.into())?;
+        }
+        Ok(list.map(u64::from))
+    }
+
+    /// Which layers an array lists, or the period that a number gives.
+    pub(super) fn pattern(&self, key: &str, n_layer: usize) -> Result<Option<Pattern>, ArchError> {
+        let name = self.name(key);
+        match self.metadata.value(&name) {
+            None => Ok(None),
+            Some(MetaValue::Array(MetaArray::Bool(_))) => Ok(self
+                .metadata
+                .get_bool_per_layer(&name, n_layer)?
+                .map(Pattern::Layers)),
+            Some(MetaValue::Array(_)) => Ok(self
+                .metadata
+                .get_u32_per_layer(&name, n_layer)?
+                .map(|v| Pattern::Layers(v.into_iter().map(|n| n != 0).collect()))),
+            Some(_) => Ok(self.metadata.get_u32(&name)?.map(Pattern::Period)),
+        }
+    }
+}
+
+/// The value of a key that is either a period or a list of layers.
+pub(super) enum Pattern {
+    Period(u32),
+    Layers(Vec<bool>),
+}

@@ -1,0 +1,109 @@
+//! The KV cache: one state per layer for keys and one for values, updated row by row and read up to the last row in
+//! use. Layers with a window have caches of their own length.
+
+use tpc_ir::op::{InputKind, SetRows};
+use tpc_ir::{DType, Dim, Symbol, TensorType, Value};
+
+use super::LayerContext;
+use super::builder::Builder;
+use super::hparams::Windowed;
+use crate::error::ArchError;
+
+/// Types that a cache can be written in at run time.
+pub const CACHE_TYPES: [DType; 9] = [
+    DType::F32,
+    DType::F16,
+    DType::Bf16,
+    DType::Q8_0,
+    DType::Q5_1,
+    DType::Q5_0,
+    DType::Q4_1,
+    DType::Q4_0,
+    DType::Iq4Nl,
+];
+
+/// Which of the two caches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Keys,
+    Values,
+}
+
+/// The sizes and inputs that caches of a layer use.
+pub(super) struct Span {
+    cells: Symbol,
+    used: Symbol,
+    rows: InputKind,
+    pub(super) mask: InputKind,
+}
+
+impl Span {
+    pub(super) fn of(windowed: Windowed) -> Span {
+        match windowed {
+            Windowed::No => Span {
+                cells: Symbol::NCtx,
+                used: Symbol::NKv,
+                rows: InputKind::CacheRows,
+                mask: InputKind::Mask,
+            },
+            Windowed::Yes => Span {
+                cells: Symbol::NCtxSwa,
+                used: Symbol::NKvSwa,
+                rows: InputKind::CacheRowsSwa,
+                mask: InputKind::MaskSwa,
+            },
+        }
+    }
+}
+
+/// Stores `new: [d, heads, n_tokens]` and gives all of the cache that is in use, `[d, n_kv, heads]`.
+pub(super) fn store(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    kind: Kind,
+    new: Value,
+) -> Result<Value, ArchError> {
+    let options = cx.model.options;
+    let (stem, dtype) = match kind {
+        Kind::Keys => ("cache_k", options.cache_type_k),
+        Kind::Values => ("cache_v", options.cache_type_v),
+    };
+    let [d, heads, ..] = b.dims(new).clone();
+    check(dtype, kind, head_size(&d), cx.layer.index)?;
+    let span = Span::of(cx.layer.windowed);
+    let ty = TensorType::new(dtype, [d, heads, Dim::symbol(span.cells)]);
+    let cache = b.state(&format!("{stem}_l{}", cx.layer.index), ty);
+    let rows = b.input(span.rows);
+    let stored = b.push(SetRows { axis: 2 }, vec![cache, new, rows], stem)?;
+    b.update(cache, stored);
+    let used = b.slice(stored, 2, 0, Dim::symbol(span.used), stem)?;
+    b.swap_heads(used, stem)
+}
+
+/// The elements of a head.
+pub(super) fn head_size(d: &Dim) -> u64 {
+    d.as_const()
+        .expect("invariant: metadata give the size of heads")
+}
+
+fn check(dtype: DType, kind: Kind, size: u64, layer: u32) -> Result<(), ArchError> {
+    let reason = if !CACHE_TYPES.contains(&dtype) {
+        "it cannot be written at run time"
+    } else if !size.is_multiple_of(dtype.block_len()) {
+        "its blocks would run across heads"
+    } else {
+        return Ok(());
+    };
+    let (option, what) = match kind {
+        Kind::Keys => ("--cache-type-k", "key heads"),
+        Kind::Values => ("--cache-type-v", "value heads"),
+    };
+    Err(ArchError::CacheType {
+        option,
+        dtype,
+        what,
+        size,
+        layer,
+        reason,
+    })
+}

@@ -1,0 +1,290 @@
+//! Multi-head latent attention: keys and values of all heads are made of one short vector per token, beside a rotated
+//! part of the keys that all heads share.
+//!
+//! Where files hold the projections from that vector head by head (`attn_k_b`, `attn_v_b`), queries are brought to the
+//! vector instead: every head then attends to the same cached row, whose first part is its value too. Where they hold
+//! one projection (`attn_kv_b`), keys and values are made and cached as for any other attention.
+
+use tpc_ir::op::{Concat, Repeat, Rope};
+use tpc_ir::{DType, Dim, TensorType, Value};
+
+use super::builder::Builder;
+use super::hparams::{HeadElements, width};
+use super::keys::Keys;
+use super::kv_cache::{self, Kind};
+use super::{LayerContext, attention, norm, rope};
+use crate::description::{LatentForm, Presence};
+use crate::error::ArchError;
+use crate::source::{Form, Size, TensorRole};
+
+/// Its sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LatentHParams {
+    form: LatentForm,
+    /// Elements of the vector that queries are made of, if they are not projected from the input at once.
+    q_rank: Option<Size>,
+    /// Elements of the vector that keys and values are made of.
+    rank: Size,
+    /// Elements of that and of the shared part of keys.
+    cached: Size,
+    /// Elements of a query or key: those that are not rotated come first.
+    dk: u64,
+    plain: Size,
+    rotated: u64,
+    /// Elements of a value.
+    dv: Size,
+    /// Factor on the dot products.
+    scale: f32,
+}
+
+const RANK: &str = "attention.kv_lora_rank";
+
+/// Reads its sizes, given the rotation.
+pub(super) fn read(
+    keys: &Keys<'_>,
+    form: LatentForm,
+    rope: &Rope,
+    yarn: f32,
+) -> Result<LatentHParams, ArchError> {
+    let count = |from| width(1, keys.require_count(from)?, from);
+    let size = |own, shared| match keys.count(own)? {
+        Some(n) => width(1, n, own),
+        None => count(shared),
+    };
+    let dk = size("attention.key_length_mla", "attention.key_length")?;
+    let dv = size("attention.value_length_mla", "attention.value_length")?;
+    let rotated = rope.n_dims;
+    let plain =
+        dk.n.checked_sub(rotated)
+            .ok_or_else(|| ArchError::Contradiction {
+                key: keys.name("rope.dimension_count"),
+                found: rotated.to_string(),
+                with: format!("{} = {}", keys.name(dk.from), dk.n),
+                expected: "no more than that".into(),
+            })?;
+    let rank = count(RANK)?;
+    const Q_RANK: &str = "attention.q_lora_rank";
+    Ok(LatentHParams {
+        form,
+        q_rank: keys
+            .count(Q_RANK)?
+            .map(|n| width(1, n, Q_RANK))
+            .transpose()?,
+        cached: width(
+            1,
+            rank.n + rotated,
+            "attention.kv_lora_rank + rope.dimension_count",
+        )?,
+        plain: width(1, plain, "the key length without rope.dimension_count")?,
+        scale: yarn * yarn / (dk.n as f32).sqrt(),
+        rank,
+        dk: dk.n,
+        rotated,
+        dv,
+    })
+}
+
+/// What attention adds to the residual stream: `[n_embd, n_tokens]`.
+pub(crate) fn latent(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &LatentHParams,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let queries = queries(b, cx, hp, x)?;
+    let shared = shared(b, cx, hp, x)?;
+    let (absorbed, expanded) = match hp.form {
+        LatentForm::Absorbed => (Form::Usual, Form::Unusual),
+        LatentForm::Expanded => (Form::Unusual, Form::Usual),
+    };
+    let has_absorbed = b.offers(&b.tensor_name("attn_k_b", "weight"), absorbed);
+    let has_expanded = b.offers(&b.tensor_name("attn_kv_b", "weight"), expanded);
+    // A file with neither form misses the tensors of the usual one.
+    let y = if has_absorbed || (hp.form == LatentForm::Absorbed && !has_expanded) {
+        absorbed_heads(b, cx, hp, &queries, &shared)?
+    } else {
+        expanded_heads(b, cx, hp, &queries, &shared)?
+    };
+    let out = width(
+        cx.layer.n_head,
+        hp.dv.n,
+        "attention.head_count × the value length",
+    )?;
+    let y = b.reshape(y, [out.n.into(), b.n_tokens()], "kqv_out")?;
+    let (sizes, bias) = (
+        [out, cx.model.hparams.embd()],
+        cx.model.arch.attention.out_bias,
+    );
+    b.linear(
+        "attn_output",
+        y,
+        sizes,
+        bias,
+        TensorRole::Matrix,
+        "attn_out",
+    )
+}
+
+/// Heads of queries, `[.., heads, n_tokens]`.
+struct Queries {
+    /// What is not rotated; `None` where everything is.
+    plain: Option<Value>,
+    rotated: Value,
+}
+
+/// What all heads share.
+struct Shared {
+    /// What keys and values are made of, `[rank, n_tokens]`.
+    latent: Value,
+    /// The rotated part of keys, `[rotated, 1, n_tokens]`.
+    rotated: Value,
+}
+
+fn queries(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &LatentHParams,
+    x: Value,
+) -> Result<Queries, ArchError> {
+    let embd = cx.model.hparams.embd();
+    let all = width(
+        cx.layer.n_head,
+        hp.dk,
+        "attention.head_count × the key length",
+    )?;
+    let (bias, role) = (Presence::Absent, TensorRole::Matrix);
+    let q = match hp.q_rank {
+        Some(rank) => {
+            let q = b.linear("attn_q_a", x, [embd, rank], bias, role, "q_a")?;
+            let q = norm::weighted(b, &cx.model, "attn_q_a_norm", &[rank], q, "q_a_norm")?;
+            b.linear("attn_q_b", q, [rank, all], bias, role, "q")?
+        }
+        None => b.linear("attn_q", x, [embd, all], bias, role, "q")?,
+    };
+    let heads = [hp.dk.into(), cx.layer.n_head.into(), b.n_tokens()];
+    let q = b.reshape(q, heads, "q")?;
+    let (plain, rotated) = match hp.plain.n {
+        0 => (None, q),
+        n => (
+            Some(b.slice(q, 0, 0, n.into(), "q_nope")?),
+            b.slice(q, 0, n, hp.rotated.into(), "q_pe")?,
+        ),
+    };
+    let rotated = rope::rotate(b, cx, rotated, "q_pe")?;
+    Ok(Queries { plain, rotated })
+}
+
+fn shared(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &LatentHParams,
+    x: Value,
+) -> Result<Shared, ArchError> {
+    let sizes = [cx.model.hparams.embd(), hp.cached];
+    let (bias, role) = (Presence::Absent, TensorRole::Matrix);
+    let both = b.linear("attn_kv_a_mqa", x, sizes, bias, role, "kv_cmpr_pe")?;
+    let latent = b.slice(both, 0, 0, hp.rank.n.into(), "kv_cmpr")?;
+    let latent = norm::weighted(
+        b,
+        &cx.model,
+        "attn_kv_a_norm",
+        &[hp.rank],
+        latent,
+        "kv_cmpr",
+    )?;
+    let rotated = b.slice(both, 0, hp.rank.n, hp.rotated.into(), "k_pe")?;
+    let dims = [hp.rotated.into(), Dim::ONE, b.n_tokens()];
+    let rotated = b.reshape(rotated, dims, "k_pe")?;
+    let rotated = rope::rotate(b, cx, rotated, "k_pe")?;
+    Ok(Shared { latent, rotated })
+}
+
+/// Attention to the latent vectors: `[dv, heads, n_tokens]`.
+fn absorbed_heads(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &LatentHParams,
+    queries: &Queries,
+    shared: &Shared,
+) -> Result<Value, ArchError> {
+    let heads = Size {
+        n: cx.layer.n_head,
+        from: "attention.head_count",
+    };
+    let by_head = |b: &mut Builder<'_>, stem, sizes: [Size; 3], x, name| {
+        let w = b.tensor_name(stem, "weight");
+        let w = b.required(&w, &sizes, TensorRole::Matrix)?;
+        let x = b.swap_heads(x, name)?;
+        let y = b.mul_mat(w, x, name)?;
+        b.swap_heads(y, name)
+    };
+    let q = match queries.plain {
+        None => {
+            return Err(ArchError::Contradiction {
+                key: format!("{}.rope.dimension_count", cx.model.arch.name),
+                found: hp.rotated.to_string(),
+                with: format!("keys of {} elements", hp.dk),
+                expected: "fewer, where queries are brought to the latent vector".into(),
+            });
+        }
+        Some(plain) => {
+            let sizes = [hp.plain, hp.rank, heads];
+            by_head(b, "attn_k_b", sizes, plain, "q_nope_absorbed")?
+        }
+    };
+    let q = b.push(Concat { axis: 0 }, vec![q, queries.rotated], "Qcur")?;
+    let q = attention::tempered(b, cx, q)?;
+    let latent = [hp.rank.n.into(), Dim::ONE, b.n_tokens()];
+    let latent = b.reshape(shared.latent, latent, "kv_cmpr")?;
+    let k = b.push(Concat { axis: 0 }, vec![latent, shared.rotated], "Kcur")?;
+    let k = kv_cache::store(b, cx, Kind::Keys, k)?;
+    // The latent vector is the value.
+    let v = b.slice(k, 0, 0, hp.rank.n.into(), "cache_v")?;
+    let y = attention::attend(b, cx, [q, k, v], hp.scale)?;
+    by_head(b, "attn_v_b", [hp.rank, hp.dv, heads], y, "kqv_mla")
+}
+
+/// Attention to keys and values that each head has of its own: `[dv, heads, n_tokens]`.
+fn expanded_heads(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &LatentHParams,
+    queries: &Queries,
+    shared: &Shared,
+) -> Result<Value, ArchError> {
+    let n_head = cx.layer.n_head;
+    let each = hp.plain.n + hp.dv.n;
+    let all = width(
+        n_head,
+        each,
+        "attention.head_count × the value length and what of the key length is not rotated",
+    )?;
+    let (sizes, bias) = ([hp.rank, all], Presence::Absent);
+    let kv = b.linear(
+        "attn_kv_b",
+        shared.latent,
+        sizes,
+        bias,
+        TensorRole::Matrix,
+        "kv",
+    )?;
+    let kv = b.reshape(kv, [each.into(), n_head.into(), b.n_tokens()], "kv")?;
+    let dims = [hp.rotated.into(), n_head.into(), b.n_tokens()];
+    let dims = TensorType::new(DType::F32, dims).dims;
+    let rotated = b.push(Repeat { dims }, vec![shared.rotated], "k_pe")?;
+    let (q, k, v) = match queries.plain {
+        None => (queries.rotated, rotated, kv),
+        Some(plain) => {
+            let k = b.slice(kv, 0, 0, hp.plain.n.into(), "k_nope")?;
+            let v = b.slice(kv, 0, hp.plain.n, hp.dv.n.into(), "Vcur")?;
+            let q = b.push(Concat { axis: 0 }, vec![plain, queries.rotated], "Qcur")?;
+            (q, b.push(Concat { axis: 0 }, vec![k, rotated], "Kcur")?, v)
+        }
+    };
+    let q = attention::tempered(b, cx, q)?;
+    let sizes = HeadElements {
+        dk: hp.dk,
+        dv: hp.dv.n,
+    };
+    attention::attend_to_new(b, cx, q, Some([k, v]), sizes, hp.scale)
+}

@@ -1,0 +1,139 @@
+//! A mixture of experts: a router chooses a few experts per token and weighs what they say.
+
+use tpc_ir::op::{AddId, Glu, MulMatId, Repeat, Sum, UnaryKind};
+use tpc_ir::{DType, Dim, TensorType, Value};
+
+use super::LayerContext;
+use super::builder::Builder;
+use super::ffn::{self, SHARED};
+use super::hparams::{ExpertHParams, ExpertWidths, FfnWidth};
+use super::router::{self, Choice};
+use crate::description::{Activation, ExpertForm, Presence, SharedForm, Weighed};
+use crate::error::ArchError;
+use crate::source::{Form, Size, TensorRole};
+
+/// What the experts add to the residual stream: `[n_embd, n_tokens]`.
+pub(super) fn moe(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    form: &ExpertForm,
+    hp: &ExpertHParams,
+    widths: &ExpertWidths,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let choice = router::route(b, cx, form, hp, x)?;
+    let y = chosen(b, cx, form, hp, widths.each, &choice, x)?;
+    let (Some(form), Some(width)) = (&form.shared, widths.shared) else {
+        return Ok(y);
+    };
+    let shared = shared(b, cx, form, width, x)?;
+    b.add(y, shared, "ffn_moe_out_merged")
+}
+
+/// What the chosen experts say of `x: [n_embd, n_tokens]`, weighed and added up.
+fn chosen(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    form: &ExpertForm,
+    hp: &ExpertHParams,
+    width: FfnWidth,
+    choice: &Choice,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let embd = cx.model.hparams.embd();
+    let experts = Experts {
+        count: router::expert_count(hp),
+        ids: choice.ids,
+        bias: form.bias,
+    };
+    let mut x = b.reshape(x, [embd.n.into(), Dim::ONE, b.n_tokens()], "ffn_moe_in")?;
+    if form.weighed == Weighed::Inputs {
+        let each: [Dim; 3] = [embd.n.into(), hp.used.into(), b.n_tokens()];
+        let dims = TensorType::new(DType::F32, each).dims;
+        x = b.push(Repeat { dims }, vec![x], "ffn_moe_in")?;
+        x = b.mul(x, choice.weights, "ffn_moe_weighted")?;
+    }
+    let y = match &cx.model.arch.ffn.activation {
+        Activation::Gated(glu) | Activation::GatedFused(glu) => {
+            gated(b, cx, &experts, glu, width, x)?
+        }
+        Activation::Plain(kinds) => {
+            let up = experts.apply(b, "ffn_up_exps", [embd, width.n], x, "ffn_moe_up")?;
+            b.unary(kinds, up, "ffn_moe_act")?
+        }
+    };
+    let mut y = experts.apply(b, "ffn_down_exps", [width.n, embd], y, "ffn_moe_down")?;
+    if form.weighed == Weighed::Outputs {
+        y = b.mul(y, choice.weights, "ffn_moe_weighted")?;
+    }
+    let y = b.push(Sum { axis: 1 }, vec![y], "ffn_moe_sum")?;
+    b.reshape(y, [embd.n.into(), b.n_tokens()], "ffn_moe_out")
+}
+
+fn gated(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    experts: &Experts,
+    glu: &Glu,
+    width: FfnWidth,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let embd = cx.model.hparams.embd();
+    const FUSED: &str = "ffn_gate_up_exps";
+    let operands = if b.offers(&b.tensor_name(FUSED, "weight"), Form::Unusual) {
+        let sizes = [embd, width.gate_up];
+        vec![experts.apply(b, FUSED, sizes, x, "ffn_moe_gate_up")?]
+    } else {
+        let gate = experts.apply(b, "ffn_gate_exps", [embd, width.n], x, "ffn_moe_gate")?;
+        let up = experts.apply(b, "ffn_up_exps", [embd, width.n], x, "ffn_moe_up")?;
+        vec![gate, up]
+    };
+    b.push(glu.clone(), operands, "ffn_moe_act")
+}
+
+/// What the shared expert says of `x: [n_embd, n_tokens]`.
+fn shared(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    form: &SharedForm,
+    width: Size,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let y = ffn::network(b, cx, &SHARED, width, x)?;
+    let gate = b.tensor_name("ffn_gate_inp_shexp", "weight");
+    let embd = cx.model.hparams.embd();
+    let Some(gate) = b.optional(&gate, &[embd], TensorRole::Router, form.gate)? else {
+        return Ok(y);
+    };
+    let gate = b.mul_mat(gate, x, "ffn_shexp_gate_inp")?;
+    let gate = b.unary(&[UnaryKind::Sigmoid], gate, "ffn_shexp_gate")?;
+    b.mul(y, gate, "ffn_shexp_gated")
+}
+
+/// The selected experts.
+struct Experts {
+    count: Size,
+    ids: Value,
+    bias: Presence,
+}
+
+impl Experts {
+    /// What each selected expert's matrix of that stem makes of its row of `x`, plus its bias.
+    fn apply(
+        &self,
+        b: &mut Builder<'_>,
+        stem: &str,
+        [rows, columns]: [Size; 2],
+        x: Value,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let weight = b.tensor_name(stem, "weight");
+        let weight = b.required(&weight, &[rows, columns, self.count], TensorRole::Experts)?;
+        let y = b.push(MulMatId { window: None }, vec![weight, x, self.ids], name)?;
+        let bias = b.tensor_name(stem, "bias");
+        match b.optional(&bias, &[columns, self.count], TensorRole::Bias, self.bias)? {
+            Some(bias) => b.push(AddId { window: None }, vec![y, bias, self.ids], name),
+            None => Ok(y),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The heads of queries and keys: told apart, normalised and rotated, in the order that the description says.
+
+use tpc_ir::Value;
+
+use super::LayerContext;
+use super::builder::Builder;
+use super::hparams::Rotated;
+use super::{norm, rope};
+use crate::description::{Presence, QkNorm, QkNormOrder};
+use crate::error::ArchError;
+use crate::source::Size;
+
+/// Queries or keys, as far as the two are treated alike.
+pub(super) struct Heads<'a> {
+    /// Stem of the tensor that normalises them.
+    pub(super) norm: &'a str,
+    /// Stem of that of the others.
+    pub(super) other_norm: &'a str,
+    pub(super) width: Size,
+    pub(super) other_width: Size,
+    pub(super) count: u64,
+    pub(super) name: &'a str,
+}
+
+/// Tells the heads apart, `[head size, heads, n_tokens]`, and normalises and rotates them.
+pub(super) fn heads(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+    which: &Heads<'_>,
+) -> Result<Value, ArchError> {
+    let dims = [cx.layer.heads.dk.into(), which.count.into(), b.n_tokens()];
+    let x = over_all(b, cx, x, which)?;
+    let x = b.reshape(x, dims, which.name)?;
+    match cx.model.arch.attention.qk_norm_order {
+        QkNormOrder::NormFirst => {
+            let x = per_head(b, cx, x, which)?;
+            rope::rotate(b, cx, x, which.name)
+        }
+        QkNormOrder::RotationFirst => {
+            let x = rope::rotate(b, cx, x, which.name)?;
+            per_head(b, cx, x, which)
+        }
+    }
+}
+
+/// Normalises all heads together, where the description does.
+fn over_all(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+    which: &Heads<'_>,
+) -> Result<Value, ArchError> {
+    let bias = match cx.model.arch.attention.qk_norm {
+        QkNorm::None
+        | QkNorm::Head
+        | QkNorm::OptionalHead
+        | QkNorm::OptionalHeads
+        | QkNorm::UnweightedUnlessExperts(_) => return Ok(x),
+        QkNorm::All => Presence::Absent,
+        QkNorm::OptionalAll => {
+            let queries = &[cx.layer.q_width];
+            if !norm::exists(b, "attn_q_norm", queries, Presence::Optional)? {
+                return Ok(x);
+            }
+            Presence::Optional
+        }
+    };
+    let normed = format!("{}_normed", which.name);
+    norm::affine(b, &cx.model, which.norm, which.width, bias, x, &normed)
+}
+
+/// Normalises each head by itself, where the description does.
+fn per_head(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+    which: &Heads<'_>,
+) -> Result<Value, ArchError> {
+    let dk = Size {
+        n: cx.layer.heads.dk,
+        from: "attention.key_length",
+    };
+    let count = |n| Size {
+        n,
+        from: "the number of heads",
+    };
+    let normed = format!("{}_normed", which.name);
+    let (sizes, others) = match cx.model.arch.attention.qk_norm {
+        QkNorm::None | QkNorm::All | QkNorm::OptionalAll => return Ok(x),
+        QkNorm::Head => return norm::weighted(b, &cx.model, which.norm, &[dk], x, &normed),
+        QkNorm::UnweightedUnlessExperts(n) => {
+            let experts = cx.model.hparams.experts.map(|e| e.count);
+            return if cx.layer.rotated == Rotated::No || experts == Some(n) {
+                Ok(x)
+            } else {
+                norm::plain(b, &cx.model, x, &normed)
+            };
+        }
+        QkNorm::OptionalHead => (vec![dk], vec![dk]),
+        QkNorm::OptionalHeads => (
+            vec![dk, count(which.count)],
+            vec![dk, count(which.other_width.n / dk.n)],
+        ),
+    };
+    let optional = Presence::Optional;
+    let here = norm::exists(b, which.norm, &sizes, optional)?;
+    let there = norm::exists(b, which.other_norm, &others, optional)?;
+    match (here, there) {
+        (true, true) => norm::weighted(b, &cx.model, which.norm, &sizes, x, &normed),
+        (false, false) => Ok(x),
+        (true, false) => Err(half(b, which.norm, which.other_norm)),
+        (false, true) => Err(half(b, which.other_norm, which.norm)),
+    }
+}
+
+fn half(b: &Builder<'_>, present: &str, missing: &str) -> ArchError {
+    ArchError::HalfPair {
+        present: b.tensor_name(present, "weight"),
+        missing: b.tensor_name(missing, "weight"),
+    }
+}

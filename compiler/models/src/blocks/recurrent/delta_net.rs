@@ -1,0 +1,281 @@
+//! The gated delta rule of Qwen 3.5 and Qwen 3 Next: a convolution along time over queries, keys and values, then a
+//! memory per value head that forgets, is corrected, and is read.
+
+use tpc_ir::op::{Concat, GatedDeltaNet, Norm, NormKind, Repeat, Unary, UnaryKind};
+use tpc_ir::{DType, Dim, TensorType, Value};
+
+use super::conv::{self, Conv};
+use super::state;
+use crate::blocks::builder::Builder;
+use crate::blocks::hparams::width;
+use crate::blocks::keys::Keys;
+use crate::blocks::{LayerContext, norm};
+use crate::description::{DeltaNetForm, GateForm, KeyHeads, Presence};
+use crate::error::ArchError;
+use crate::source::{Form, Size, TensorRole};
+
+/// Its sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DeltaNetHParams {
+    form: DeltaNetForm,
+    conv: Conv,
+    /// Elements of a query or key head, and heads.
+    key_dim: u64,
+    key_heads: u64,
+    /// Elements of a value head, and heads.
+    value_dim: Size,
+    value_heads: Size,
+    /// Width of all keys, and of all values.
+    key_width: u64,
+    value_width: Size,
+    /// Width of queries, keys, values and gates of the output together.
+    with_gate: Size,
+    /// Decays and corrections of all value heads.
+    both_gates: Size,
+    /// Numbers that a sequence keeps.
+    state: Size,
+}
+
+/// Queries, keys and values before the convolution, `[channels, n_tokens]`, and the gate of the output,
+/// `[value_width, n_tokens]`.
+struct Projected {
+    qkv: Value,
+    gate: Value,
+}
+
+/// Logits of decay and of correction, `[value_heads, n_tokens]` each.
+#[derive(Clone, Copy)]
+struct Gates {
+    decay: Value,
+    correction: Value,
+}
+
+const INNER: &str = "ssm.inner_size";
+const HEADS: &str = "ssm.time_step_rank";
+const KEY_HEADS: &str = "ssm.group_count";
+const KEY_DIM: &str = "ssm.state_size";
+
+/// Reads its sizes.
+pub(super) fn read(keys: &Keys<'_>, form: DeltaNetForm) -> Result<DeltaNetHParams, ArchError> {
+    let count = |from| width(1, keys.require_count(from)?, from);
+    let (inner, heads) = (count(INNER)?, count(HEADS)?);
+    let (key_heads, key_dim) = (count(KEY_HEADS)?, count(KEY_DIM)?);
+    keys.require_divisor(HEADS, heads.n, INNER, inner.n)?;
+    keys.require_divisor(KEY_HEADS, key_heads.n, HEADS, heads.n)?;
+    let key_width = width(key_heads.n, key_dim.n, "ssm.group_count × ssm.state_size")?.n;
+    // Sums of a few widths do not overflow.
+    let convolved = inner.n + 2 * key_width;
+    let value_dim = width(1, inner.n / heads.n, "ssm.inner_size / ssm.time_step_rank")?;
+    Ok(DeltaNetHParams {
+        form,
+        conv: Conv {
+            stem: "ssm_conv1d",
+            taps: conv::taps(keys, "ssm.conv_kernel")?,
+            channels: width(
+                1,
+                convolved,
+                "ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
+            )?,
+            bias: Presence::Absent,
+        },
+        key_dim: key_dim.n,
+        key_heads: key_heads.n,
+        value_dim,
+        value_heads: heads,
+        key_width,
+        value_width: inner,
+        with_gate: width(
+            1,
+            convolved + inner.n,
+            "2 × ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
+        )?,
+        both_gates: width(2, heads.n, "2 × ssm.time_step_rank")?,
+        state: width(inner.n, key_dim.n, "ssm.inner_size × ssm.state_size")?,
+    })
+}
+
+/// What the layer adds to the residual stream: `[n_embd, n_tokens]`.
+pub(super) fn delta_net(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &DeltaNetHParams,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let projected = project(b, cx, hp, x)?;
+    let gates = gates(b, cx, hp, x)?;
+    let qkv = hp.conv.apply(b, cx, projected.qkv)?;
+    let kind = UnaryKind::Silu;
+    let qkv = b.push(Unary { kind }, vec![qkv], "conv_output_silu")?;
+    let q = key_heads(b, cx, hp, qkv, 0, "q_conv")?;
+    let k = key_heads(b, cx, hp, qkv, hp.key_width, "k_conv")?;
+    let (start, len) = (2 * hp.key_width, hp.value_width.n.into());
+    let v = b.slice(qkv, 0, start, len, "v_conv")?;
+    let y = remember(b, cx, hp, [q, k, v], gates)?;
+    let y = norm::weighted(
+        b,
+        &cx.model,
+        "ssm_norm",
+        &[hp.value_dim],
+        y,
+        "attn_out_norm",
+    )?;
+    let by_head = [hp.value_dim.n.into(), hp.value_heads.n.into(), b.n_tokens()];
+    let z = b.reshape(projected.gate, by_head, "z")?;
+    let z = b.push(Unary { kind }, vec![z], "z_silu")?;
+    let y = b.mul(y, z, "attn_out_gated")?;
+    let y = b.reshape(y, [hp.value_width.n.into(), b.n_tokens()], "final_output")?;
+    let sizes = [hp.value_width, cx.model.hparams.embd()];
+    let (absent, role) = (Presence::Absent, TensorRole::Matrix);
+    b.linear("ssm_out", y, sizes, absent, role, "linear_attn_out")
+}
+
+fn project(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &DeltaNetHParams,
+    x: Value,
+) -> Result<Projected, ArchError> {
+    const FUSED: &str = "ssm_in";
+    let embd = cx.model.hparams.embd();
+    let one = |b: &mut Builder<'_>, stem, columns, name| {
+        let (absent, role) = (Presence::Absent, TensorRole::Matrix);
+        b.linear(stem, x, [embd, columns], absent, role, name)
+    };
+    let has_qkv = b.offers(&b.tensor_name("attn_qkv", "weight"), Form::Usual);
+    let fused = b.tensor_name(FUSED, "weight");
+    if has_qkv || !b.offers(&fused, Form::Unusual) {
+        // Some files have the older form as well.
+        b.leave_aside(&fused);
+        return Ok(Projected {
+            qkv: one(b, "attn_qkv", hp.conv.channels, "qkv_mixed")?,
+            gate: one(b, "attn_gate", hp.value_width, "z")?,
+        });
+    }
+    // Key head by key head its query, its key, its values and the gates of those.
+    let y = one(b, FUSED, hp.with_gate, "mixed_qkvz")?;
+    let values = hp.value_width.n / hp.key_heads;
+    let each: Dim = (hp.with_gate.n / hp.key_heads).into();
+    let y = b.reshape(y, [each, hp.key_heads.into(), b.n_tokens()], "mixed_qkvz")?;
+    let part = |b: &mut Builder<'_>, start, len: u64, name| {
+        let y = b.slice(y, 0, start, len.into(), name)?;
+        b.reshape(y, [(len * hp.key_heads).into(), b.n_tokens()], name)
+    };
+    let q = part(b, 0, hp.key_dim, "q_mixed")?;
+    let k = part(b, hp.key_dim, hp.key_dim, "k_mixed")?;
+    let v = part(b, 2 * hp.key_dim, values, "v_mixed")?;
+    let gate = part(b, 2 * hp.key_dim + values, values, "z")?;
+    let qk = b.push(Concat { axis: 0 }, vec![q, k], "qk_mixed")?;
+    let qkv = b.push(Concat { axis: 0 }, vec![qk, v], "qkv_mixed")?;
+    Ok(Projected { qkv, gate })
+}
+
+fn gates(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &DeltaNetHParams,
+    x: Value,
+) -> Result<Gates, ArchError> {
+    const FUSED: &str = "ssm_ba";
+    let embd = cx.model.hparams.embd();
+    let one = |b: &mut Builder<'_>, stem, columns, name| {
+        let (absent, role) = (Presence::Absent, TensorRole::Matrix);
+        b.linear(stem, x, [embd, columns], absent, role, name)
+    };
+    let (fused, separate) = match hp.form.gates {
+        GateForm::Separate => (Form::Unusual, Form::Usual),
+        GateForm::Fused => (Form::Usual, Form::Unusual),
+    };
+    let has_fused = b.offers(&b.tensor_name(FUSED, "weight"), fused);
+    let has_separate = b.offers(&b.tensor_name("ssm_alpha", "weight"), separate);
+    if !has_fused && (hp.form.gates == GateForm::Separate || has_separate) {
+        return Ok(Gates {
+            decay: one(b, "ssm_alpha", hp.value_heads, "alpha")?,
+            correction: one(b, "ssm_beta", hp.value_heads, "beta")?,
+        });
+    }
+    let y = one(b, FUSED, hp.both_gates, "mixed_ba")?;
+    let each = hp.value_heads.n / hp.key_heads;
+    let dims = [(2 * each).into(), hp.key_heads.into(), b.n_tokens()];
+    let y = b.reshape(y, dims, "mixed_ba")?;
+    let part = |b: &mut Builder<'_>, start, name| {
+        let y = b.slice(y, 0, start, each.into(), name)?;
+        b.reshape(y, [hp.value_heads.n.into(), b.n_tokens()], name)
+    };
+    Ok(Gates {
+        correction: part(b, 0, "beta")?,
+        decay: part(b, each, "alpha")?,
+    })
+}
+
+/// Heads of unit length from the convolved queries or keys: `[key_dim, heads, n_seq_tokens, n_seqs]`, with as many
+/// heads as values have where key heads do not take turns.
+fn key_heads(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &DeltaNetHParams,
+    qkv: Value,
+    start: u64,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let (d, n): (Dim, Dim) = (hp.key_dim.into(), hp.key_heads.into());
+    let x = b.slice(qkv, 0, start, hp.key_width.into(), name)?;
+    let x = b.reshape(x, [d.clone(), n.clone(), b.n_tokens()], name)?;
+    // x / √(mean + ε/d) / √d is x / √(sum + ε).
+    let dim = hp.key_dim as f32;
+    let unit = Norm {
+        kind: NormKind::Rms,
+        eps: cx.model.hparams.eps / dim,
+    };
+    let x = b.push(unit, vec![x], name)?;
+    let x = b.scale(x, 1.0 / dim.sqrt(), name)?;
+    let [n_t, n_s] = state::tokens();
+    let times = hp.value_heads.n / hp.key_heads;
+    if hp.form.key_heads == KeyHeads::InTurns || times == 1 {
+        return b.reshape(x, [d, n, n_t, n_s], name);
+    }
+    let x = b.reshape(x, [d.clone(), Dim::ONE, n.clone(), b.n_tokens()], name)?;
+    let dims = [d.clone(), times.into(), n, b.n_tokens()];
+    let dims = TensorType::new(DType::F32, dims).dims;
+    let x = b.push(Repeat { dims }, vec![x], name)?;
+    b.reshape(x, [d, hp.value_heads.n.into(), n_t, n_s], name)
+}
+
+/// What the memories answer: `[value_dim, value_heads, n_tokens]`.
+fn remember(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &DeltaNetHParams,
+    [q, k, v]: [Value; 3],
+    gates: Gates,
+) -> Result<Value, ArchError> {
+    let [n_t, n_s] = state::tokens();
+    let (dv, heads): (Dim, Dim) = (hp.value_dim.n.into(), hp.value_heads.n.into());
+    let v = b.reshape(
+        v,
+        [dv.clone(), heads.clone(), n_t.clone(), n_s.clone()],
+        "v_conv",
+    )?;
+    let unary = |b: &mut Builder<'_>, kind, x, name| b.push(Unary { kind }, vec![x], name);
+    let step = b.biased(
+        "ssm_dt",
+        gates.decay,
+        hp.value_heads,
+        Presence::Required,
+        "a",
+    )?;
+    let step = unary(b, UnaryKind::Softplus, step, "a_softplus")?;
+    let decay = b.bare_name("ssm_a");
+    let decay = b.required(&decay, &[hp.value_heads], TensorRole::Decay)?;
+    let decay = b.mul(step, decay, "gate")?;
+    let beta = unary(b, UnaryKind::Sigmoid, gates.correction, "beta_sigmoid")?;
+    let per_head = [Dim::ONE, heads.clone(), n_t, n_s.clone()];
+    let decay = b.reshape(decay, per_head.clone(), "gate")?;
+    let beta = b.reshape(beta, per_head, "beta_sigmoid")?;
+    let (kept, before) = state::read(b, cx, "cache_s", hp.state.n)?;
+    let dims = [hp.key_dim.into(), dv.clone(), heads.clone(), n_s];
+    let before = b.reshape(before, dims, "state_predelta")?;
+    let operands = vec![q, k, v, decay, beta, before];
+    let [y, after] = b.push_pair(GatedDeltaNet, operands, ["attn_output", "new_state"])?;
+    kept.write(b, after)?;
+    b.reshape(y, [dv, heads, b.n_tokens()], "attn_output")
+}

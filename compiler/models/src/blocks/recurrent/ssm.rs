@@ -1,0 +1,167 @@
+//! Mamba-2: a convolution along time, then the selective scan, gated and normalised by groups of heads.
+
+use tpc_ir::op::{Glu, GluKind, SsmScan, Unary, UnaryKind};
+use tpc_ir::{Dim, Value};
+
+use super::conv::{self, Conv};
+use super::state;
+use crate::blocks::builder::Builder;
+use crate::blocks::hparams::width;
+use crate::blocks::keys::Keys;
+use crate::blocks::{LayerContext, norm};
+use crate::description::Presence;
+use crate::error::ArchError;
+use crate::source::{Size, TensorRole};
+
+/// Its sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SsmHParams {
+    conv: Conv,
+    /// Width of all heads together.
+    inner: Size,
+    heads: Size,
+    /// Elements of a head.
+    head_dim: u64,
+    /// Groups of heads that share what they take in and read.
+    groups: Size,
+    d_state: u64,
+    /// Width of what all groups take in, and of what they read.
+    group_width: Size,
+    /// Width of the gate, of what is convolved, and of the time steps, together.
+    projected: Size,
+    /// Width of the heads of a group.
+    normed: Size,
+    /// Numbers that a sequence keeps.
+    state: Size,
+}
+
+const INNER: &str = "ssm.inner_size";
+const HEADS: &str = "ssm.time_step_rank";
+const GROUPS: &str = "ssm.group_count";
+const STATE: &str = "ssm.state_size";
+
+/// Reads its sizes.
+pub(super) fn read(keys: &Keys<'_>) -> Result<SsmHParams, ArchError> {
+    let count = |from| {
+        let n = keys.require_count(from)?;
+        width(1, n, from)
+    };
+    let (inner, heads, groups) = (count(INNER)?, count(HEADS)?, count(GROUPS)?);
+    let d_state = count(STATE)?;
+    keys.require_divisor(HEADS, heads.n, INNER, inner.n)?;
+    keys.require_divisor(GROUPS, groups.n, HEADS, heads.n)?;
+    let group_width = width(groups.n, d_state.n, "ssm.group_count × ssm.state_size")?;
+    // Sums of a few widths do not overflow.
+    let convolved = inner.n + 2 * group_width.n;
+    Ok(SsmHParams {
+        conv: Conv {
+            stem: "ssm_conv1d",
+            taps: conv::taps(keys, "ssm.conv_kernel")?,
+            channels: width(
+                1,
+                convolved,
+                "ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
+            )?,
+            bias: Presence::Optional,
+        },
+        head_dim: inner.n / heads.n,
+        d_state: d_state.n,
+        projected: width(
+            1,
+            inner.n + convolved + heads.n,
+            "2 × ssm.inner_size + 2 × ssm.group_count × ssm.state_size + ssm.time_step_rank",
+        )?,
+        normed: width(1, inner.n / groups.n, "ssm.inner_size / ssm.group_count")?,
+        state: width(inner.n, d_state.n, "ssm.inner_size × ssm.state_size")?,
+        inner,
+        heads,
+        groups,
+        group_width,
+    })
+}
+
+/// What the layer adds to the residual stream: `[n_embd, n_tokens]`.
+pub(super) fn ssm(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &SsmHParams,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let embd = cx.model.hparams.embd();
+    let [inner, heads, group_width] = [hp.inner.n, hp.heads.n, hp.group_width.n];
+    let (absent, role) = (Presence::Absent, TensorRole::Matrix);
+    let projected = b.linear("ssm_in", x, [embd, hp.projected], absent, role, "ssm_in")?;
+    let cut =
+        |b: &mut Builder<'_>, of, start, len: u64, name| b.slice(of, 0, start, len.into(), name);
+    let z = cut(b, projected, 0, inner, "ssm_z")?;
+    let x = cut(b, projected, inner, hp.conv.channels.n, "ssm_xbc")?;
+    let dt = cut(b, projected, inner + hp.conv.channels.n, heads, "ssm_dt")?;
+    let convolved = hp.conv.apply(b, cx, x)?;
+    let kind = UnaryKind::Silu;
+    let convolved = b.push(Unary { kind }, vec![convolved], "ssm_xbc_silu")?;
+    let x = cut(b, convolved, 0, inner, "ssm_x")?;
+    let taken = cut(b, convolved, inner, group_width, "ssm_b")?;
+    let read = cut(b, convolved, inner + group_width, group_width, "ssm_c")?;
+    let dt = b.biased("ssm_dt", dt, hp.heads, Presence::Required, "ssm_dt")?;
+    let y = scan(b, cx, hp, [x, dt, taken, read])?;
+    let by_head: [Dim; 3] = [hp.head_dim.into(), heads.into(), b.n_tokens()];
+    let z = b.reshape(z, by_head, "ssm_z")?;
+    let y = b.push(Glu::new(GluKind::Swiglu), vec![z, y], "ssm_gated")?;
+    let y = grouped_norm(b, cx, hp, y)?;
+    let y = b.reshape(y, [inner.into(), b.n_tokens()], "ssm_y")?;
+    b.linear("ssm_out", y, [hp.inner, embd], absent, role, "ssm_out")
+}
+
+/// What the heads read, and what of their input passes by the scan: `[head_dim, heads, n_tokens]`.
+fn scan(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &SsmHParams,
+    [x, dt, taken, read]: [Value; 4],
+) -> Result<Value, ArchError> {
+    let [n_t, n_s] = state::tokens();
+    let (dim, heads): (Dim, Dim) = (hp.head_dim.into(), hp.heads.n.into());
+    let by_head = [dim.clone(), heads.clone(), n_t.clone(), n_s.clone()];
+    let x = b.reshape(x, by_head, "ssm_x")?;
+    let dt = b.reshape(dt, [heads.clone(), n_t.clone(), n_s.clone()], "ssm_dt")?;
+    let (size, groups): (Dim, Dim) = (hp.d_state.into(), hp.groups.n.into());
+    let by_group = [size.clone(), groups, n_t, n_s.clone()];
+    let taken = b.reshape(taken, by_group.clone(), "ssm_b")?;
+    let read = b.reshape(read, by_group, "ssm_c")?;
+    let one = Size {
+        n: 1,
+        from: "one number per head",
+    };
+    let decay = b.bare_name("ssm_a");
+    let decay = b.required(&decay, &[one, hp.heads], TensorRole::Decay)?;
+    let passed = b.bare_name("ssm_d");
+    let passed = b.required(&passed, &[one, hp.heads], TensorRole::NormWeight)?;
+    let (kept, before) = state::read(b, cx, "cache_s", hp.state.n)?;
+    let before = b.reshape(
+        before,
+        [size, dim.clone(), heads.clone(), n_s],
+        "ssm_states",
+    )?;
+    let operands = vec![before, x, dt, decay, taken, read];
+    let [y, after] = b.push_pair(SsmScan, operands, ["ssm_scan", "ssm_states_updated"])?;
+    kept.write(b, after)?;
+    let x = b.mul(x, passed, "ssm_x_passed")?;
+    let y = b.add(y, x, "ssm_y_passed")?;
+    b.reshape(y, [dim, heads, b.n_tokens()], "ssm_y")
+}
+
+/// Normalises the heads of each group together, in files that do.
+fn grouped_norm(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &SsmHParams,
+    y: Value,
+) -> Result<Value, ArchError> {
+    let sizes = [hp.normed, hp.groups];
+    if !norm::exists(b, "ssm_norm", &sizes, Presence::Optional)? {
+        return Ok(y);
+    }
+    let by_group = [hp.normed.n.into(), hp.groups.n.into(), b.n_tokens()];
+    let y = b.reshape(y, by_group, "ssm_grouped")?;
+    norm::weighted(b, &cx.model, "ssm_norm", &sizes, y, "ssm_normed")
+}

@@ -1,0 +1,142 @@
+//! The router of a mixture of experts: which experts a token goes to, and what weight each has.
+
+use tpc_ir::op::{Binary, BinaryKind, Clamp, GetRows, SoftMax, Sum, TopK, UnaryKind};
+use tpc_ir::{Dim, Value};
+
+use super::LayerContext;
+use super::builder::Builder;
+use super::hparams::{ExpertHParams, Groups};
+use crate::description::{ExpertForm, Gating};
+use crate::error::ArchError;
+use crate::source::{Size, TensorRole};
+
+/// The least that a sum of weights is taken for, 2⁻¹⁴: the least normal number of f16.
+const LEAST_SUM: f32 = 6.103_515_6e-5;
+
+/// What a group's experts lose per unit that the group scores below those chosen: any two scores that differ in f32
+/// differ by enough that none of its experts is selected, and the largest difference leaves numbers finite.
+const EXCLUSION: f32 = 1e30;
+
+/// How many experts of a group speak for it.
+const SPOKESMEN: u64 = 2;
+
+/// The experts of each token, `[n_used, n_tokens]`, and their weights, `[1, n_used, n_tokens]`.
+pub(super) struct Choice {
+    pub(super) ids: Value,
+    pub(super) weights: Value,
+}
+
+/// The number of experts, with its key.
+pub(super) fn expert_count(hp: &ExpertHParams) -> Size {
+    Size {
+        n: hp.count,
+        from: "expert_count",
+    }
+}
+
+/// Chooses the experts of each token of `x: [n_embd, n_tokens]`.
+pub(super) fn route(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    form: &ExpertForm,
+    hp: &ExpertHParams,
+    x: Value,
+) -> Result<Choice, ArchError> {
+    let count = expert_count(hp);
+    let logits = b.linear(
+        "ffn_gate_inp",
+        x,
+        [cx.model.hparams.embd(), count],
+        form.router_bias,
+        TensorRole::Router,
+        "ffn_moe_logits",
+    )?;
+    let probs = match hp.gating {
+        Gating::Softmax => b.push(SoftMax { scale: 1.0 }, vec![logits], "ffn_moe_probs")?,
+        Gating::SoftmaxOfSelected => logits,
+        Gating::Sigmoid => b.unary(&[UnaryKind::Sigmoid], logits, "ffn_moe_probs")?,
+    };
+    let bias = b.tensor_name("exp_probs_b", "bias");
+    let mut scores = match b.optional(&bias, &[count], TensorRole::Bias, form.selection_bias)? {
+        Some(bias) => b.add(probs, bias, "ffn_moe_probs_biased")?,
+        // Logits are in the order of their sigmoids, and large ones differ where their sigmoids no longer do.
+        None if hp.gating == Gating::Sigmoid && hp.groups.is_none() => logits,
+        None => probs,
+    };
+    if let Some(groups) = hp.groups {
+        scores = within_groups(b, hp, groups, scores)?;
+    }
+    let ids = b.push(TopK { k: hp.used }, vec![scores], "ffn_moe_topk")?;
+    let rows = [Dim::ONE, hp.count.into(), b.n_tokens()];
+    let rows = b.reshape(probs, rows, "ffn_moe_probs")?;
+    let selected = b.push(GetRows { window: None }, vec![rows, ids], "ffn_moe_weights")?;
+    let weights = weigh(b, hp, selected)?;
+    Ok(Choice { ids, weights })
+}
+
+/// The weights `[1, n_used, n_tokens]` of the experts selected.
+fn weigh(b: &mut Builder<'_>, hp: &ExpertHParams, selected: Value) -> Result<Value, ArchError> {
+    let mut weights = selected;
+    if hp.gating == Gating::SoftmaxOfSelected {
+        const NAME: &str = "ffn_moe_weights_softmax";
+        let used: Dim = hp.used.into();
+        let flat = b.reshape(weights, [used.clone(), b.n_tokens()], NAME)?;
+        let flat = b.push(SoftMax { scale: 1.0 }, vec![flat], NAME)?;
+        weights = b.reshape(flat, [Dim::ONE, used, b.n_tokens()], NAME)?;
+    }
+    if hp.normalised {
+        let sum = b.push(Sum { axis: 1 }, vec![weights], "ffn_moe_weights_sum")?;
+        let clamp = Clamp {
+            min: LEAST_SUM,
+            max: f32::INFINITY,
+        };
+        let sum = b.push(clamp, vec![sum], "ffn_moe_weights_sum_clamped")?;
+        let kind = BinaryKind::Div;
+        weights = b.push(Binary { kind }, vec![weights, sum], "ffn_moe_weights_norm")?;
+    }
+    if let Some(scale) = hp.scale {
+        weights = b.scale(weights, scale, "ffn_moe_weights_scaled")?;
+    }
+    Ok(weights)
+}
+
+/// The scores `[n_expert, n_tokens]`, those of experts outside the best groups so low that they are not selected. Groups
+/// that score exactly as much as the last one chosen stay in.
+fn within_groups(
+    b: &mut Builder<'_>,
+    hp: &ExpertHParams,
+    groups: Groups,
+    scores: Value,
+) -> Result<Value, ArchError> {
+    const GROUP: &str = "ffn_moe_group_scores";
+    const LAST: &str = "ffn_moe_group_last";
+    let size = hp.count / groups.count;
+    let (one, each, count): (Dim, Dim, Dim) = (Dim::ONE, size.into(), groups.count.into());
+    let gather = GetRows { window: None };
+    let apart = [each.clone(), count.clone(), b.n_tokens()];
+    let apart = b.reshape(scores, apart, "ffn_moe_groups")?;
+    // The best experts of every group.
+    let k = SPOKESMEN.min(size);
+    let best = b.push(TopK { k }, vec![apart], "ffn_moe_group_best")?;
+    let rows = [one.clone(), each, count.clone(), b.n_tokens()];
+    let rows = b.reshape(scores, rows, "ffn_moe_groups")?;
+    let best = b.push(gather.clone(), vec![rows, best], "ffn_moe_group_best")?;
+    let total = b.push(Sum { axis: 1 }, vec![best], GROUP)?;
+    let total = b.reshape(total, [count.clone(), b.n_tokens()], GROUP)?;
+    // The score of the last group chosen.
+    let k = groups.used;
+    let chosen = b.push(TopK { k }, vec![total], "ffn_moe_group_topk")?;
+    let rows = b.reshape(total, [one.clone(), count.clone(), b.n_tokens()], GROUP)?;
+    let chosen = b.push(gather, vec![rows, chosen], LAST)?;
+    let last = b.slice(chosen, 1, groups.used - 1, Dim::ONE, LAST)?;
+    let last = b.reshape(last, [one.clone(), b.n_tokens()], LAST)?;
+    // How far below it each group is.
+    let kind = BinaryKind::Sub;
+    let above = b.push(Binary { kind }, vec![total, last], "ffn_moe_group_margin")?;
+    let below = b.scale(above, -EXCLUSION, "ffn_moe_group_margin")?;
+    let below = b.unary(&[UnaryKind::Relu], below, "ffn_moe_group_out")?;
+    let below = b.reshape(below, [one, count, b.n_tokens()], "ffn_moe_group_out")?;
+    let masked = b.push(Binary { kind }, vec![apart, below], "ffn_moe_probs_masked")?;
+    let all = [hp.count.into(), b.n_tokens()];
+    b.reshape(masked, all, "ffn_moe_probs_masked")
+}

@@ -1,0 +1,202 @@
+//! What can be wrong with a model whose file is sound.
+
+use tpc_ir::op::TypeError;
+use tpc_ir::{DType, TensorType};
+
+use tpc_gguf::GgufError;
+
+/// Why a model cannot be lowered.
+#[derive(Debug, thiserror::Error)]
+#[expect(
+    missing_docs,
+    reason = "the message of each variant says what its fields hold"
+)]
+pub enum ArchError {
+    /// A metadata key is missing or of the wrong kind.
+    #[error(transparent)]
+    Metadata(#[from] GgufError),
+    #[error("architecture {found:?} is not supported{}", did_you_mean(.nearest))]
+    Unsupported {
+        found: String,
+        nearest: Option<&'static str>,
+    },
+    #[error("{key} is {found}: expected {expected}")]
+    OutOfRange {
+        key: String,
+        found: String,
+        expected: String,
+    },
+    #[error("{key} is {found}, which does not go with {with}: expected {expected}")]
+    Contradiction {
+        key: String,
+        found: String,
+        with: String,
+        expected: String,
+    },
+    #[error("layer {layer} has none: {key} is 0 there")]
+    EmptyLayer { layer: u32, key: String },
+    #[error("{key} is {found:?}: expected none, linear, yarn or longrope")]
+    RopeScaling { key: String, found: String },
+    #[error("{what} is too large to compute with ({of})")]
+    Overflow { what: &'static str, of: String },
+    #[error("tensor {name} is missing: expected one of shape {}", shape(.expected))]
+    MissingTensor {
+        name: String,
+        expected: [u64; 4],
+        split_experts: bool,
+    },
+    #[error(
+        "tensor {name} has shape {}: expected {}; axis {axis} is {meaning}",
+        shape(.found),
+        shape(.expected)
+    )]
+    WrongShape {
+        name: String,
+        found: [u64; 4],
+        expected: [u64; 4],
+        /// The first axis that differs.
+        axis: usize,
+        /// The metadata keys that decide that axis.
+        meaning: String,
+    },
+    #[error("tensor {name} holds {found}: expected {expected}")]
+    WrongElements {
+        name: String,
+        found: DType,
+        expected: &'static str,
+    },
+    #[error("tensor {present} is there but {missing} is not")]
+    HalfPair { present: String, missing: String },
+    #[error(
+        "a cache of {dtype} cannot hold the {what} of layer {layer}, {size} elements each: {reason}"
+    )]
+    CacheType {
+        option: &'static str,
+        dtype: DType,
+        what: &'static str,
+        size: u64,
+        layer: u32,
+        reason: &'static str,
+    },
+    #[error("a context of {found} tokens is too long: {limit} positions are learned ({key})")]
+    ContextTooLong { found: u64, limit: u64, key: String },
+    #[error("{arch} has no block to draft tokens with: {reason}")]
+    NoDrafts { arch: &'static str, reason: String },
+    #[error("the description of {model:?} does not fit together at {op}{}: {source}", of_types(.operands))]
+    Misfit {
+        model: String,
+        op: &'static str,
+        operands: Vec<TensorType>,
+        source: TypeError,
+    },
+}
+
+fn did_you_mean(nearest: &Option<&'static str>) -> String {
+    nearest
+        .map(|name| format!("; did you mean {name:?}?"))
+        .unwrap_or_default()
+}
+
+/// `[256, 512]`: trailing sizes of 1 are left out.
+fn shape(ne: &[u64; 4]) -> String {
+    let rank = ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
+    format!("{:?}", &ne[..rank])
+}
+
+fn of_types(types: &[TensorType]) -> String {
+    let types: Vec<String> = types.iter().map(ToString::to_string).collect();
+    format!(" of {}", types.join(" and "))
+}
+
+impl ArchError {
+    /// The stable code: `TPC0150` to `TPC0179`, or that of a [`GgufError`].
+    pub fn code(&self) -> &'static str {
+        match self {
+            ArchError::Metadata(e) => e.code(),
+            ArchError::Unsupported { .. } => "TPC0150",
+            ArchError::OutOfRange { .. } => "TPC0151",
+            ArchError::Contradiction { .. } => "TPC0152",
+            ArchError::EmptyLayer { .. } => "TPC0153",
+            ArchError::RopeScaling { .. } => "TPC0154",
+            ArchError::Overflow { .. } => "TPC0155",
+            ArchError::MissingTensor { .. } => "TPC0156",
+            ArchError::WrongShape { .. } => "TPC0157",
+            ArchError::WrongElements { .. } => "TPC0158",
+            ArchError::HalfPair { .. } => "TPC0159",
+            ArchError::CacheType { .. } => "TPC0160",
+            ArchError::ContextTooLong { .. } => "TPC0161",
+            ArchError::Misfit { .. } => "TPC0162",
+            ArchError::NoDrafts { .. } => "TPC0163",
+        }
+    }
+
+    /// What the user can do about it, in a sentence or two.
+    pub fn help(&self) -> String {
+        const RECONVERT: &str =
+            "convert the model again with a current llama.cpp, or correct the key if you edited it";
+        match self {
+            ArchError::Metadata(e) => e.help(),
+            ArchError::Unsupported { .. } => {
+                let names: Vec<&str> = super::ARCHS.iter().map(|a| a.name).collect();
+                format!("supported are: {}", names.join(", "))
+            }
+            ArchError::OutOfRange { .. }
+            | ArchError::Contradiction { .. }
+            | ArchError::RopeScaling { .. }
+            | ArchError::Overflow { .. } => RECONVERT.into(),
+            ArchError::EmptyLayer { .. } => {
+                "layers without attention or feed-forward part belong to hybrid architectures, which this is not; \
+                 check general.architecture"
+                    .into()
+            }
+            ArchError::MissingTensor {
+                split_experts: true,
+                ..
+            } => "the file has one tensor per expert, as before April 2024: convert the model again with a current \
+                  llama.cpp"
+                .into(),
+            ArchError::MissingTensor { .. } => {
+                "for split files check that all shards are there; else convert the model again: the file is incomplete, \
+                 of another architecture than it says, or lacks a key that says which tensors there are (`tpc inspect` \
+                 lists keys such as block_count and leading_dense_block_count)"
+                    .into()
+            }
+            ArchError::WrongShape { .. } => {
+                "either the tensor or the key is wrong: convert the model again with a current llama.cpp".into()
+            }
+            ArchError::WrongElements { .. } | ArchError::HalfPair { .. } => {
+                "convert the model again with a current llama.cpp".into()
+            }
+            ArchError::CacheType { option, size, .. } if size.is_multiple_of(32) => format!(
+                "choose f16, or another of f32 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl, with {option}"
+            ),
+            ArchError::CacheType { option, .. } => format!(
+                "choose f16, or else f32 or bf16, with {option}: quantised types store blocks of 32 elements"
+            ),
+            ArchError::ContextTooLong { limit, .. } => format!("use --ctx-size {limit} or less"),
+            ArchError::NoDrafts { arch, .. } => {
+                let known = super::ARCHS.iter().filter(|a| a.drafts.is_some());
+                let names: Vec<&str> = known.map(|a| a.name).collect();
+                let another = if names.contains(arch) {
+                    ", or take a file that was converted with its nextn blocks"
+                } else {
+                    ""
+                };
+                format!(
+                    "leave out --spec-type{another}; such blocks are described of {}",
+                    names.join(", ")
+                )
+            }
+            ArchError::Misfit { .. } => {
+                "this is an error of tpc or of an architecture's description: please report it with the file's header"
+                    .into()
+            }
+        }
+    }
+}
+
+impl From<ArchError> for tpc_diag::Diagnostic {
+    fn from(e: ArchError) -> tpc_diag::Diagnostic {
+        tpc_diag::Diagnostic::error(e.code(), "model", e.to_string()).help(e.help())
+    }
+}

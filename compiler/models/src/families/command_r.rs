@@ -1,0 +1,52 @@
+//! Command R, R+ and R7B.
+
+use tpc_ir::op::{NormKind, RopeMode};
+
+use crate::description::{
+    Arch, AttentionForm, BlockNorms, HeadForm, LogitScale, NormForm, Presence, QkNorm, Residual,
+    RopeForm, RotatedLayers, Window,
+};
+
+/// `command-r`: one layer norm without bias for both halves, side by side; R+ normalises queries and keys, each head
+/// with its own weights.
+pub(crate) const COMMAND_R: Arch = Arch {
+    name: "command-r",
+    norm: NormForm {
+        kind: NormKind::Layer,
+        bias: Presence::Absent,
+    },
+    norms: BlockNorms::SHARED,
+    residual: Residual::Parallel,
+    attention: AttentionForm {
+        qk_norm: QkNorm::OptionalHeads,
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    head: HeadForm {
+        logit_scale: LogitScale::Factor,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};
+
+/// `cohere2`: as Command R; three layers of four have a window, and only those rotate.
+pub(crate) const COHERE2: Arch = Arch {
+    name: "cohere2",
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            layers: RotatedLayers::Windowed,
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::AllButEvery(4),
+        ..Arch::CLASSIC.attention
+    },
+    head: HeadForm {
+        output: Presence::Absent,
+        ..COMMAND_R.head
+    },
+    ..COMMAND_R
+};

@@ -1,0 +1,31 @@
+//! DBRX.
+
+use tpc_ir::op::NormKind;
+
+use crate::description::{
+    Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, KeyUse, NormForm, QkvForm,
+};
+
+/// `dbrx`: layer norms without bias, fused projections whose outputs are bounded, experts in every layer.
+pub(crate) const DBRX: Arch = Arch {
+    name: "dbrx",
+    norm: NormForm {
+        kind: NormKind::Layer,
+        ..Arch::CLASSIC.norm
+    },
+    norms: BlockNorms {
+        // What the files call the norm of attention's output is that of the sum it is added to.
+        pre_ffn: Some("attn_output_norm"),
+        ..BlockNorms::PRE
+    },
+    attention: AttentionForm {
+        qkv: QkvForm::Fused,
+        clamp: KeyUse::Obeyed,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm::CLASSIC),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};

@@ -1,0 +1,72 @@
+//! EXAONE 3 and 4, and K-EXAONE.
+
+use crate::description::{
+    Arch, AttentionForm, BlockNorms, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, HeadForm,
+    KeyUse, Models, Presence, QkNorm, RopeFactors, RopeForm, RotatedLayers, SharedForm,
+    SharedWidth, Weights, Window,
+};
+
+/// `exaone`
+pub(crate) const EXAONE: Arch = Arch {
+    name: "exaone",
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            factors: RopeFactors::One,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};
+
+/// `exaone4`: both halves normalise their output, and heads are normalised. In the model of 64 layers (32B) three
+/// layers of four have a window, and only those rotate.
+pub(crate) const EXAONE4: Arch = Arch {
+    name: "exaone4",
+    norms: BlockNorms::POST,
+    attention: AttentionForm {
+        qk_norm: QkNorm::Head,
+        rope: Some(RopeForm {
+            factors: RopeFactors::One,
+            layers: RotatedLayers::Windowed,
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::AllButEvery(4),
+        window_in: Models::WithLayers(64),
+        window_default: Some(4096),
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};
+
+/// `exaone-moe` (K-EXAONE): norms before both halves, heads are normalised, three layers of four have a window and only
+/// those rotate. Dense layers first, then experts beside a shared one.
+pub(crate) const EXAONE_MOE: Arch = Arch {
+    name: "exaone-moe",
+    attention: AttentionForm {
+        window_in: Models::All,
+        window_default: Some(128),
+        ..EXAONE4.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            layers: ExpertLayers::AfterLeading,
+            gating: Gating::Sigmoid,
+            gating_key: KeyUse::Obeyed,
+            selection_bias: Presence::Optional,
+            weights: Weights::Keyed,
+            weights_scale: KeyUse::Obeyed,
+            shared: Some(SharedForm {
+                width: SharedWidth::GivenOrExpert,
+                gate: Presence::Absent,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        output: Presence::Required,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};

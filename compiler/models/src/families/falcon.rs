@@ -1,0 +1,31 @@
+//! Falcon 7B, 40B and 180B.
+
+use tpc_ir::op::{NormKind, UnaryKind};
+
+use crate::description::{
+    Activation, Arch, AttentionForm, BlockNorms, FfnForm, NormForm, Presence, QkvForm, Residual,
+};
+
+/// `falcon`: halves side by side; the 7B model has one norm for both, larger ones have one for each.
+pub(crate) const FALCON: Arch = Arch {
+    name: "falcon",
+    norm: NormForm {
+        kind: NormKind::Layer,
+        bias: Presence::Required,
+    },
+    norms: BlockNorms {
+        own_attention: Some("attn_norm_2"),
+        ..BlockNorms::SHARED
+    },
+    residual: Residual::Parallel,
+    attention: AttentionForm {
+        qkv: QkvForm::Fused,
+        qkv_bias: Presence::Absent,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Plain(&[UnaryKind::Gelu]),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};

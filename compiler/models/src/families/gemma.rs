@@ -1,0 +1,112 @@
+//! Gemma 1 to 4.
+
+use tpc_ir::op::{Glu, GluKind};
+
+use crate::description::{
+    Activation, Arch, AttentionForm, BlockNorms, EmbeddingForm, EmbeddingScale, Experts, FfnForm,
+    HeadForm, HeadSizes, KeyUse, Models, Presence, QkNorm, RopeFactors, RopeForm, ScaleOn,
+    ScaleRule, ValueNorm, Values, Window, WindowedRope,
+};
+
+/// `gemma`: scaled embeddings, GeGLU, and an output projection tied to the token embedding. Norm weights in files of
+/// all Gemmas already include the 1 that the model adds.
+pub(crate) const GEMMA: Arch = Arch {
+    name: "gemma",
+    embedding: EmbeddingForm {
+        scale: EmbeddingScale::RootOfWidth,
+        ..Arch::CLASSIC.embedding
+    },
+    attention: AttentionForm {
+        scale_on: ScaleOn::Queries,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Gated(Glu::new(GluKind::Geglu)),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        output: Presence::Absent,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};
+
+/// `gemma2`: norms around both halves, bounded logits of attention and of the model, a window in every other layer. The
+/// 27B model, alone in having 46 layers, scales attention by its width.
+pub(crate) const GEMMA2: Arch = Arch {
+    name: "gemma2",
+    norms: BlockNorms::SANDWICH,
+    attention: AttentionForm {
+        scale: ScaleRule::WidthIn(Models::WithLayers(46)),
+        scale_on: ScaleOn::Queries,
+        softcap: KeyUse::OrElse(50.0),
+        window: Window::AllButEvery(2),
+        window_default: Some(4096),
+        ..Arch::CLASSIC.attention
+    },
+    head: HeadForm {
+        softcap: KeyUse::OrElse(30.0),
+        ..GEMMA.head
+    },
+    ..GEMMA
+};
+
+/// `gemma3`: norms on heads, five windowed layers to one that sees everything. The 27B model, alone in having 62
+/// layers, scales attention by its width.
+pub(crate) const GEMMA3: Arch = Arch {
+    name: "gemma3",
+    norms: BlockNorms::SANDWICH,
+    attention: AttentionForm {
+        qk_norm: QkNorm::Head,
+        rope: Some(RopeForm {
+            windowed: WindowedRope::Local(10_000.0),
+            ..Arch::CLASSIC_ROPE
+        }),
+        scale: ScaleRule::WidthIn(Models::WithLayers(62)),
+        scale_on: ScaleOn::Queries,
+        window: Window::AllButEvery(6),
+        ..Arch::CLASSIC.attention
+    },
+    head: HeadForm {
+        softcap: KeyUse::Obeyed,
+        ..Arch::CLASSIC.head
+    },
+    ..GEMMA
+};
+
+/// `gemma4`: windowed layers have smaller heads and more of them, the others take keys as values. Values are
+/// normalised, dot products are not scaled, and what leaves a block is. E2B and E4B have embeddings per layer, and
+/// layers that share caches. The model with experts (26B) is refused.
+pub(crate) const GEMMA4: Arch = Arch {
+    name: "gemma4",
+    embedding: EmbeddingForm {
+        per_layer: KeyUse::Obeyed,
+        ..GEMMA.embedding
+    },
+    norms: BlockNorms::SANDWICH,
+    layer_scale: Presence::Optional,
+    attention: AttentionForm {
+        values: Values::ProjectedOrKeys,
+        value_norm: ValueNorm::Head,
+        shared_kv: KeyUse::Obeyed,
+        head_sizes: HeadSizes::WindowedOwn,
+        qk_norm: QkNorm::Head,
+        rope: Some(RopeForm {
+            factors: RopeFactors::One,
+            windowed: WindowedRope::Local(10_000.0),
+            ..Arch::CLASSIC_ROPE
+        }),
+        scale: ScaleRule::One,
+        window: Window::AllButEvery(6),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Refused,
+        ..GEMMA.ffn
+    },
+    head: HeadForm {
+        softcap: KeyUse::Obeyed,
+        ..Arch::CLASSIC.head
+    },
+    ..GEMMA
+};

@@ -1,0 +1,83 @@
+//! ChatGLM 2 and 3, GLM 4, and GLM 4.5's mixture of experts.
+
+use tpc_ir::op::{Glu, GluKind, RopeMode};
+
+use crate::description::{
+    Activation, Arch, AttentionForm, BlockNorms, DraftForm, ExpertForm, ExpertLayers, Experts,
+    FfnForm, Gating, KeyUse, Presence, QkNorm, QkvForm, RopeForm, Sections, SharedForm,
+    SharedWidth, Weights,
+};
+
+/// `chatglm`: fused projections, half of each head rotated. Also GLM 4 9B and Edge, as converted at first.
+pub(crate) const CHATGLM: Arch = Arch {
+    name: "chatglm",
+    attention: AttentionForm {
+        qkv: QkvForm::Fused,
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::GatedFused(Glu::new(GluKind::Swiglu)),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};
+
+/// `glm4`: both halves normalise input and output. Models that see images give tokens positions in space.
+pub(crate) const GLM4: Arch = Arch {
+    name: "glm4",
+    norms: BlockNorms::SANDWICH,
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            sections: Sections::Mrope,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::GatedFused(Glu::new(GluKind::Swiglu)),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};
+
+/// `glm4moe`: GLM 4.5 and later. Dense layers first, then experts beside shared ones, by biased sigmoids. The large model
+/// normalises heads, the small one does not.
+pub(crate) const GLM4MOE: Arch = Arch {
+    name: "glm4moe",
+    norms: BlockNorms {
+        // What the files call a norm after attention is in truth the one before the feed-forward half.
+        pre_ffn: Some("post_attention_norm"),
+        ..BlockNorms::PRE
+    },
+    attention: AttentionForm {
+        qk_norm: QkNorm::OptionalHead,
+        rope: Some(RopeForm {
+            sections: Sections::Mrope,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            layers: ExpertLayers::AfterLeading,
+            gating: Gating::Sigmoid,
+            gating_key: KeyUse::Obeyed,
+            selection_bias: Presence::Required,
+            weights: Weights::Keyed,
+            weights_scale: KeyUse::Obeyed,
+            shared: Some(SharedForm {
+                width: SharedWidth::Counted,
+                gate: Presence::Absent,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    drafts: Some(DraftForm::CLASSIC),
+    ..Arch::CLASSIC
+};

@@ -1,0 +1,33 @@
+//! GPT-2.
+
+use tpc_ir::op::{NormKind, UnaryKind};
+
+use crate::description::{
+    Activation, Arch, AttentionForm, EmbeddingForm, FfnForm, NormForm, Presence, QkvForm,
+};
+
+/// `gpt2`: learned positions, layer norms, biases everywhere, no gate.
+pub(crate) const GPT2: Arch = Arch {
+    name: "gpt2",
+    embedding: EmbeddingForm {
+        positions: Presence::Required,
+        ..Arch::CLASSIC.embedding
+    },
+    norm: NormForm {
+        kind: NormKind::Layer,
+        bias: Presence::Required,
+    },
+    attention: AttentionForm {
+        qkv: QkvForm::Fused,
+        qkv_bias: Presence::Required,
+        out_bias: Presence::Required,
+        rope: None,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Plain(&[UnaryKind::Gelu]),
+        bias: Presence::Required,
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};

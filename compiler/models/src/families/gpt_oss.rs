@@ -1,0 +1,42 @@
+//! gpt-oss.
+
+use tpc_ir::op::{Glu, GluKind};
+
+use crate::description::{
+    Activation, Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, Gating, Presence,
+    Weights, Window,
+};
+
+/// `gpt-oss`: attention sinks, a window in every other layer, biases on everything, experts weighted by a softmax over
+/// those selected.
+pub(crate) const GPT_OSS: Arch = Arch {
+    name: "gpt-oss",
+    norms: BlockNorms {
+        // What the files call a norm after attention is in truth the one before the feed-forward half.
+        pre_ffn: Some("post_attention_norm"),
+        ..BlockNorms::PRE
+    },
+    attention: AttentionForm {
+        qkv_bias: Presence::Required,
+        out_bias: Presence::Required,
+        window: Window::AllButEvery(2),
+        sinks: Presence::Required,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Gated(Glu {
+            kind: GluKind::SwigluOai,
+            alpha: 1.702,
+            limit: 7.0,
+        }),
+        experts: Experts::Always(ExpertForm {
+            gating: Gating::SoftmaxOfSelected,
+            router_bias: Presence::Required,
+            weights: Weights::Kept,
+            bias: Presence::Required,
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};

@@ -1,0 +1,29 @@
+//! GPT-NeoX, Pythia, and others of that code.
+
+use tpc_ir::op::{NormKind, UnaryKind};
+
+use crate::description::{
+    Activation, Arch, AttentionForm, FfnForm, NormForm, Presence, QkvForm, Residual,
+};
+
+/// `gptneox`: layer norms, biases everywhere, no gate; halves one after another or side by side.
+pub(crate) const GPTNEOX: Arch = Arch {
+    name: "gptneox",
+    norm: NormForm {
+        kind: NormKind::Layer,
+        bias: Presence::Required,
+    },
+    residual: Residual::ByKey,
+    attention: AttentionForm {
+        qkv: QkvForm::Fused,
+        qkv_bias: Presence::Required,
+        out_bias: Presence::Required,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Plain(&[UnaryKind::Gelu]),
+        bias: Presence::Required,
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};

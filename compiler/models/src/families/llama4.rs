@@ -1,0 +1,51 @@
+//! Llama 4.
+
+use tpc_ir::op::RopeMode;
+
+use crate::description::{
+    Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, Presence, QkNorm,
+    QkNormOrder, RopeFactors, RopeForm, RotatedLayers, SharedForm, SharedWidth, TemperatureForm,
+    Weighed, Weights, Window, WindowKind,
+};
+
+/// Tokens of a chunk, which no key holds.
+const CHUNK: u64 = 8192;
+
+/// `llama4`: three layers of four attend within chunks, every fourth to everything, without rotation but with queries
+/// that grow with their position. Experts read what their weights make of the input, beside a shared one. Maverick,
+/// which has 128 experts, does not normalise queries and keys.
+pub(crate) const LLAMA4: Arch = Arch {
+    name: "llama4",
+    attention: AttentionForm {
+        qk_norm: QkNorm::UnweightedUnlessExperts(128),
+        qk_norm_order: QkNormOrder::RotationFirst,
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            factors: RopeFactors::One,
+            layers: RotatedLayers::AllButEveryIfWindowed(4),
+            ..Arch::CLASSIC_ROPE
+        }),
+        temperature: TemperatureForm::Unrotated {
+            length: CHUNK,
+            scale: 0.1,
+        },
+        window: Window::AllButEvery(4),
+        window_kind: WindowKind::Chunks(CHUNK),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            layers: ExpertLayers::Interleaved,
+            gating: Gating::Sigmoid,
+            weights: Weights::Kept,
+            weighed: Weighed::Inputs,
+            shared: Some(SharedForm {
+                width: SharedWidth::AsExpert,
+                gate: Presence::Absent,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};

@@ -1,0 +1,37 @@
+//! MiMo V2.
+
+use crate::description::{
+    Arch, AttentionForm, DraftForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, Hidden,
+    KeyUse, Presence, RopeForm, Window, WindowedRope,
+};
+
+/// `mimo2`: sinks, layers with a window and a rotation of their own, experts by biased sigmoids where there is a
+/// router.
+pub(crate) const MIMO2: Arch = Arch {
+    name: "mimo2",
+    attention: AttentionForm {
+        qkv_bias: Presence::Absent,
+        value_scale: KeyUse::Obeyed,
+        rope: Some(RopeForm {
+            windowed: WindowedRope::Local(10_000.0),
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::Listed,
+        sinks: Presence::Optional,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            layers: ExpertLayers::WithRouter,
+            gating: Gating::Sigmoid,
+            selection_bias: Presence::Optional,
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    drafts: Some(DraftForm {
+        hidden: Hidden::Residual,
+        norms: &["nextn.shared_head_norm", "layer_output_norm"],
+    }),
+    ..Arch::CLASSIC
+};

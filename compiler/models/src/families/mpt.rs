@@ -1,0 +1,37 @@
+//! MPT.
+
+use tpc_ir::op::{NormKind, UnaryKind};
+
+use crate::description::{
+    Activation, Alibi, Arch, AttentionForm, EmbeddingForm, FfnForm, KeyUse, NormForm, Presence,
+    QkNorm, QkvForm,
+};
+
+/// `mpt`: ALiBi or learned positions, bounded projections, layer norms, no gate; biases are rare.
+pub(crate) const MPT: Arch = Arch {
+    name: "mpt",
+    embedding: EmbeddingForm {
+        positions: Presence::Optional,
+        ..Arch::CLASSIC.embedding
+    },
+    norm: NormForm {
+        kind: NormKind::Layer,
+        bias: Presence::Optional,
+    },
+    attention: AttentionForm {
+        qkv: QkvForm::Fused,
+        clamp: KeyUse::Obeyed,
+        out_bias: Presence::Optional,
+        qk_norm: QkNorm::OptionalAll,
+        rope: None,
+        alibi: Alibi::Key,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Plain(&[UnaryKind::Gelu]),
+        act_scales: Presence::Optional,
+        bias: Presence::Optional,
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};

@@ -1,0 +1,65 @@
+//! Nemotron 3 and 4, Minitron.
+
+use tpc_ir::op::{NormKind, UnaryKind};
+
+use crate::description::{
+    Activation, Arch, AttentionForm, ExpertForm, Experts, FfnForm, Gating, Halves, KeyUse,
+    NormForm, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, SharedForm, SharedWidth,
+    Weights,
+};
+
+/// `nemotron`: layer norms, squared ReLU without a gate. Norm weights in files already include the 1 that the model
+/// adds.
+pub(crate) const NEMOTRON: Arch = Arch {
+    name: "nemotron",
+    norm: NormForm {
+        kind: NormKind::Layer,
+        bias: Presence::Required,
+    },
+    attention: AttentionForm {
+        out_bias: Presence::Optional,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Plain(&[UnaryKind::Relu, UnaryKind::Sqr]),
+        bias: Presence::Optional,
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};
+
+/// `nemotron_h_moe`: every layer is one of attention without rotation, a selective scan, and a feed-forward network.
+pub(crate) const NEMOTRON_H_MOE: Arch = Arch {
+    name: "nemotron_h_moe",
+    norm: Arch::CLASSIC.norm,
+    halves: Halves::Either,
+    attention: AttentionForm {
+        rope: None,
+        ..NEMOTRON.attention
+    },
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::Mamba2,
+        layers: RecurrentLayers::WithoutKvHeads,
+    }),
+    ffn: FfnForm {
+        experts: Experts::IfCounted(ExpertForm {
+            gating: Gating::Sigmoid,
+            selection_bias: Presence::Optional,
+            weights: Weights::Keyed,
+            weights_scale: KeyUse::Obeyed,
+            shared: Some(SharedForm {
+                width: SharedWidth::Given,
+                gate: Presence::Absent,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..NEMOTRON.ffn
+    },
+    ..NEMOTRON
+};
+
+/// `nemotron_h`: without experts.
+pub(crate) const NEMOTRON_H: Arch = Arch {
+    name: "nemotron_h",
+    ..NEMOTRON_H_MOE
+};

@@ -1,0 +1,40 @@
+//! OLMo 2 and 3, and OLMoE.
+
+use crate::description::{
+    Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, QkNorm, RopeForm, Weights,
+    Window, WindowedRope,
+};
+
+/// `olmo2`: both halves normalise their output, queries and keys are normalised over all heads. OLMo 3 adds a window
+/// in three layers of four, where the rotation is not scaled.
+pub(crate) const OLMO2: Arch = Arch {
+    name: "olmo2",
+    norms: BlockNorms::POST,
+    attention: AttentionForm {
+        qk_norm: QkNorm::All,
+        rope: Some(RopeForm {
+            windowed: WindowedRope::Unscaled,
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::AllButEvery(4),
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};
+
+/// `olmoe`: norms of queries and keys over all heads, and weights of experts that do not add up to 1.
+pub(crate) const OLMOE: Arch = Arch {
+    name: "olmoe",
+    attention: AttentionForm {
+        qk_norm: QkNorm::All,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            weights: Weights::Kept,
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};

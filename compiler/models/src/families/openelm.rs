@@ -1,0 +1,19 @@
+//! OpenELM.
+
+use crate::description::{Arch, AttentionForm, HeadForm, Presence, QkNorm, QkvForm};
+
+/// `openelm`: fused projections, norms on the heads of queries and keys, and an output projection tied to the token
+/// embedding. Numbers of heads and widths differ from layer to layer.
+pub(crate) const OPENELM: Arch = Arch {
+    name: "openelm",
+    attention: AttentionForm {
+        qkv: QkvForm::Fused,
+        qk_norm: QkNorm::Head,
+        ..Arch::CLASSIC.attention
+    },
+    head: HeadForm {
+        output: Presence::Absent,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};

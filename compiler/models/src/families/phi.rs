@@ -1,0 +1,87 @@
+//! Phi 1 to 4, and Phi 3.5's mixture of experts.
+
+use tpc_ir::op::{Glu, GluKind, NormKind, UnaryKind};
+
+use crate::description::{
+    Activation, Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, HeadForm, NormForm,
+    Presence, QkvForm, Residual, RopeFactors, RopeForm, ScaleOn, Window,
+};
+
+/// `phi2`: one layer norm for both halves, side by side; biases everywhere, no gate. Also Phi 1 and 1.5.
+pub(crate) const PHI2: Arch = Arch {
+    name: "phi2",
+    norm: NormForm {
+        kind: NormKind::Layer,
+        bias: Presence::Required,
+    },
+    norms: BlockNorms::SHARED,
+    residual: Residual::Parallel,
+    attention: AttentionForm {
+        qkv_bias: Presence::Required,
+        out_bias: Presence::Required,
+        scale_on: ScaleOn::Queries,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Plain(&[UnaryKind::Gelu]),
+        bias: Presence::Required,
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        bias: Presence::Required,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};
+
+/// `phi3`: fused projections, and frequency factors that depend on the context length. Every layer is windowed where
+/// the file gives a window, as the model's authors define it; llama.cpp ignores the window.
+pub(crate) const PHI3: Arch = Arch {
+    name: "phi3",
+    attention: AttentionForm {
+        qkv: QkvForm::Fused,
+        rope: Some(RopeForm {
+            factors: RopeFactors::ByContext,
+            ..Arch::CLASSIC_ROPE
+        }),
+        scale_on: ScaleOn::Queries,
+        window: Window::All,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::GatedFused(Glu::new(GluKind::Swiglu)),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        bias: Presence::Optional,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};
+
+/// `phimoe`: biases on norms, projections and logits, and experts in every layer.
+pub(crate) const PHIMOE: Arch = Arch {
+    name: "phimoe",
+    norm: NormForm {
+        bias: Presence::Required,
+        ..Arch::CLASSIC.norm
+    },
+    attention: AttentionForm {
+        out_bias: Presence::Required,
+        rope: Some(RopeForm {
+            factors: RopeFactors::ByContext,
+            ..Arch::CLASSIC_ROPE
+        }),
+        scale_on: ScaleOn::Queries,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm::CLASSIC),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        bias: Presence::Required,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};

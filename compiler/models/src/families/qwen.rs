@@ -1,0 +1,97 @@
+//! Qwen 2 and 2.5, Qwen 3, their mixtures of experts, and the text parts of those that see.
+
+use crate::description::{
+    Arch, AttentionForm, ExpertForm, Experts, FfnForm, HeadForm, Presence, QkNorm, RopeForm,
+    Sections, SharedForm, SharedWidth, Weights,
+};
+
+/// `qwen2`: biases on queries, keys and values.
+pub(crate) const QWEN2: Arch = Arch {
+    name: "qwen2",
+    attention: AttentionForm {
+        qkv_bias: Presence::Required,
+        ..Arch::CLASSIC.attention
+    },
+    head: HeadForm {
+        bias: Presence::Optional,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};
+
+/// `qwen2moe`: weights that do not add up to 1, and a shared expert behind a gate.
+pub(crate) const QWEN2MOE: Arch = Arch {
+    name: "qwen2moe",
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            weights: Weights::Kept,
+            shared: Some(SharedForm {
+                width: SharedWidth::GivenOrDense,
+                gate: Presence::Required,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};
+
+/// `qwen3`: norms on the heads of queries and keys.
+pub(crate) const QWEN3: Arch = Arch {
+    name: "qwen3",
+    attention: AttentionForm {
+        qk_norm: QkNorm::Head,
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};
+
+/// `qwen3moe`
+pub(crate) const QWEN3MOE: Arch = Arch {
+    name: "qwen3moe",
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm::CLASSIC),
+        ..Arch::CLASSIC.ffn
+    },
+    ..QWEN3
+};
+
+/// `qwen2vl`: the text part of Qwen 2 and 2.5 VL, which gives tokens positions in space.
+pub(crate) const QWEN2VL: Arch = Arch {
+    name: "qwen2vl",
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            sections: Sections::Mrope,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..QWEN2.attention
+    },
+    head: Arch::CLASSIC.head,
+    ..QWEN2
+};
+
+/// The rotation of Qwen 3 VL.
+const INTERLEAVED: RopeForm = RopeForm {
+    sections: Sections::Imrope,
+    ..Arch::CLASSIC_ROPE
+};
+
+/// `qwen3vl`: the text part of Qwen 3 VL. What images add to the first layers is nothing for text.
+pub(crate) const QWEN3VL: Arch = Arch {
+    name: "qwen3vl",
+    attention: AttentionForm {
+        rope: Some(INTERLEAVED),
+        ..QWEN3.attention
+    },
+    ..QWEN3
+};
+
+/// `qwen3vlmoe`: the text part of the mixtures of experts.
+pub(crate) const QWEN3VLMOE: Arch = Arch {
+    name: "qwen3vlmoe",
+    attention: AttentionForm {
+        rope: Some(INTERLEAVED),
+        ..QWEN3MOE.attention
+    },
+    ..QWEN3MOE
+};

@@ -1,0 +1,71 @@
+//! Qwen 3 Next and Qwen 3.5: gated delta rules, with gated attention in some layers.
+
+use tpc_ir::op::RopeMode;
+
+use crate::description::{
+    Arch, AttentionForm, BlockNorms, DeltaNetForm, DraftForm, ExpertForm, Experts, FfnForm,
+    GateForm, KeyHeads, OutGate, Presence, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer,
+    RopeForm, Sections, SharedForm, SharedWidth,
+};
+
+/// `qwen35`. Text turns by one position, but the frequencies are dealt out as for images.
+pub(crate) const QWEN35: Arch = Arch {
+    name: "qwen35",
+    norms: BlockNorms {
+        // What the files call a norm after attention is in truth the one before the feed-forward half.
+        pre_ffn: Some("post_attention_norm"),
+        ..BlockNorms::PRE
+    },
+    attention: AttentionForm {
+        qk_norm: QkNorm::Head,
+        rope: Some(RopeForm {
+            mode: RopeMode::Neox,
+            sections: Sections::Imrope,
+            ..Arch::CLASSIC_ROPE
+        }),
+        out_gate: OutGate::WithQueries,
+        ..Arch::CLASSIC.attention
+    },
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::DeltaNet(DeltaNetForm {
+            key_heads: KeyHeads::InTurns,
+            gates: GateForm::Separate,
+        }),
+        layers: RecurrentLayers::AllButEvery(4),
+    }),
+    drafts: Some(DraftForm::CLASSIC),
+    ..Arch::CLASSIC
+};
+
+/// `qwen35moe`: a shared expert behind a gate.
+pub(crate) const QWEN35MOE: Arch = Arch {
+    name: "qwen35moe",
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            shared: Some(SharedForm {
+                width: SharedWidth::GivenOrDense,
+                gate: Presence::Required,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..QWEN35
+};
+
+/// `qwen3next`
+pub(crate) const QWEN3NEXT: Arch = Arch {
+    name: "qwen3next",
+    attention: AttentionForm {
+        rope: Some(Arch::CLASSIC_ROPE),
+        ..QWEN35.attention
+    },
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::DeltaNet(DeltaNetForm {
+            key_heads: KeyHeads::Consecutive,
+            gates: GateForm::Fused,
+        }),
+        layers: RecurrentLayers::AllButEvery(4),
+    }),
+    ..QWEN35MOE
+};

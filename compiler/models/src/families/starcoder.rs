@@ -1,0 +1,31 @@
+//! StarCoder 1 and 2.
+
+use tpc_ir::op::{NormKind, UnaryKind};
+
+use super::gpt2::GPT2;
+use crate::description::{Activation, Arch, AttentionForm, FfnForm, NormForm, Presence};
+
+/// `starcoder`: as GPT-2, with one KV head. Also SantaCoder.
+pub(crate) const STARCODER: Arch = Arch {
+    name: "starcoder",
+    ..GPT2
+};
+
+/// `starcoder2`: layer norms, biases, no gate. The window that its authors define is not in the files.
+pub(crate) const STARCODER2: Arch = Arch {
+    name: "starcoder2",
+    norm: NormForm {
+        kind: NormKind::Layer,
+        bias: Presence::Required,
+    },
+    attention: AttentionForm {
+        out_bias: Presence::Optional,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Plain(&[UnaryKind::Gelu]),
+        bias: Presence::Optional,
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};

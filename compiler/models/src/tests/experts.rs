@@ -1,0 +1,214 @@
+//! Which layers have experts, how wide they are, and how tokens find theirs.
+
+use tpc_ir::Graph;
+use tpc_ir::op::{Op, TopK};
+
+use super::*;
+use crate::expected_tensors;
+use tpc_gguf::Metadata;
+
+/// The tensors of the smallest model, with what is optional of those whose name contains `kept`.
+fn names(pairs: &[(String, MetaValue)], kept: &str) -> Vec<String> {
+    let tensors = describe::tensors(pairs, |t| t.name.contains(kept));
+    tensors.into_iter().map(|(name, _)| name).collect()
+}
+
+fn shape(pairs: &[(String, MetaValue)], name: &str) -> Option<[u64; 4]> {
+    let tensors = describe::tensors(pairs, |_| true);
+    tensors.into_iter().find(|t| t.0 == name).map(|t| t.1)
+}
+
+/// The code of what is wrong with these metadata.
+fn code(pairs: &[(String, MetaValue)]) -> &'static str {
+    let metadata = Metadata::from_pairs("test.gguf", pairs.to_vec()).unwrap();
+    expected_tensors(&metadata, &OPTIONS, |_| true).map_or_else(|e| e.code(), |_| "none")
+}
+
+/// The layers of which there is a router.
+fn routed(pairs: &[(String, MetaValue)]) -> Vec<usize> {
+    let names = names(pairs, "");
+    (0..6)
+        .filter(|il| names.contains(&format!("blk.{il}.ffn_gate_inp.weight")))
+        .collect()
+}
+
+fn top_ks(graph: &Graph) -> Vec<u64> {
+    let insts = graph.insts().filter_map(|(_, i)| match &i.op {
+        Op::TopK(TopK { k }) => Some(*k),
+        _ => None,
+    });
+    insts.collect()
+}
+
+#[test]
+fn leading_and_interleaved_layers_are_dense() {
+    let mut pairs = metadata("deepseek");
+    set(&mut pairs, "deepseek.block_count", 6u32);
+    set(&mut pairs, "deepseek.leading_dense_block_count", 2u32);
+    assert_eq!(routed(&pairs), [2, 3, 4, 5]);
+    let mut pairs = metadata("ernie4_5-moe");
+    set(&mut pairs, "ernie4_5-moe.block_count", 6u32);
+    set(&mut pairs, "ernie4_5-moe.leading_dense_block_count", 2u32);
+    assert_eq!(routed(&pairs), [3, 5]);
+    set(&mut pairs, "ernie4_5-moe.interleave_moe_layer_step", 1u32);
+    assert_eq!(routed(&pairs), [2, 3, 4, 5]);
+    set(&mut pairs, "ernie4_5-moe.interleave_moe_layer_step", 0u32);
+    assert_eq!(code(&pairs), "TPC0151");
+    set(&mut pairs, "ernie4_5-moe.leading_dense_block_count", "none");
+    assert_eq!(code(&pairs), "TPC0131");
+}
+
+#[test]
+fn dense_layers_and_experts_have_widths_of_their_own() {
+    let pairs = metadata("deepseek");
+    let up = |name: &str| shape(&pairs, name).unwrap();
+    assert_eq!(up("blk.0.ffn_up.weight"), [96, 160, 1, 1]);
+    assert_eq!(up("blk.1.ffn_up_exps.weight"), [96, 64, 5, 1]);
+}
+
+#[test]
+fn shared_experts_are_as_wide_as_the_keys_say() {
+    const KEY: &str = "expert_shared_feed_forward_length";
+    let width = |arch: &str, changes: &[(&str, u32)]| {
+        let mut pairs = metadata(arch);
+        for &(key, n) in changes {
+            set(&mut pairs, &format!("{arch}.{key}"), n);
+        }
+        shape(&pairs, "blk.1.ffn_up_shexp.weight").map(|ne| ne[1])
+    };
+    // Of each of so many.
+    assert_eq!(width("bailingmoe2", &[]), Some(48));
+    assert_eq!(width("bailingmoe2", &[(KEY, 0)]), Some(64));
+    let twice = [(KEY, 0), ("expert_shared_count", 2)];
+    assert_eq!(width("bailingmoe2", &twice), Some(128));
+    assert_eq!(width("bailingmoe2", &[("expert_shared_count", 0)]), None);
+    // Of all together.
+    assert_eq!(width("ernie4_5-moe", &[]), Some(48));
+    assert_eq!(width("ernie4_5-moe", &[(KEY, 0)]), None);
+    assert_eq!(width("qwen2moe", &[]), Some(48));
+    assert_eq!(width("qwen2moe", &[(KEY, 0)]), Some(160));
+    assert_eq!(width("exaone-moe", &[]), Some(48));
+    assert_eq!(width("exaone-moe", &[(KEY, 0)]), Some(64));
+    assert_eq!(width("qwen3moe", &[]), None);
+}
+
+#[test]
+fn a_width_that_is_not_given_is_named() {
+    let mut pairs = metadata("exaone-moe");
+    let tensors = describe::tensors(&pairs, |_| false);
+    pairs.retain(|(key, _)| key != "exaone-moe.expert_feed_forward_length");
+    let error = lower(&header(&pairs, &tensors), &OPTIONS).unwrap_err();
+    let says = "axis 1 is feed_forward_length (no expert_feed_forward_length is given)";
+    assert!(error.to_string().contains(says), "{error}");
+}
+
+#[test]
+fn the_gating_function_is_the_files_where_the_architecture_asks_for_it() {
+    let gating = |n: u32| {
+        let mut pairs = metadata("minimax-m2");
+        set(&mut pairs, "minimax-m2.expert_gating_func", n);
+        if code(&pairs) != "none" {
+            return code(&pairs);
+        }
+        let lowered = lower_smallest(&pairs);
+        let mut ops = lowered.graph.insts().map(|(_, i)| i.op.name());
+        let found = ops.find(|name| ["sigmoid", "soft_max"].contains(name));
+        found.unwrap()
+    };
+    assert_eq!(gating(0), "sigmoid");
+    assert_eq!(gating(1), "soft_max");
+    assert_eq!(gating(2), "sigmoid");
+    assert_eq!(gating(3), "soft_max");
+    assert_eq!(gating(4), "TPC0151");
+}
+
+#[test]
+fn weights_are_normalised_and_scaled_where_keys_say_so() {
+    let ops = |norm: bool, scale: f32| {
+        let mut pairs = metadata("bailingmoe2");
+        set(&mut pairs, "bailingmoe2.expert_weights_norm", norm);
+        set(&mut pairs, "bailingmoe2.expert_weights_scale", scale);
+        let lowered = lower_smallest(&pairs);
+        let ops = lowered.graph.insts().map(|(_, i)| i.op.name());
+        let ops = ops.filter(|name| ["div", "scale"].contains(name));
+        ops.collect::<Vec<_>>()
+    };
+    assert_eq!(ops(false, 0.0), [""; 0]);
+    assert_eq!(ops(false, 1.0), [""; 0]);
+    assert_eq!(ops(true, 1.0), ["div"]);
+    assert_eq!(ops(true, 2.5), ["div", "scale"]);
+}
+
+#[test]
+fn groups_must_hold_the_experts_and_be_chosen_from() {
+    let with = |experts: u32, groups: u32, used: u32| {
+        let mut pairs = metadata("bailingmoe2");
+        set(&mut pairs, "bailingmoe2.expert_count", experts);
+        set(&mut pairs, "bailingmoe2.expert_group_count", groups);
+        set(&mut pairs, "bailingmoe2.expert_group_used_count", used);
+        pairs
+    };
+    assert_eq!(code(&with(12, 4, 2)), "none");
+    assert_eq!(code(&with(12, 5, 2)), "TPC0152");
+    assert_eq!(code(&with(12, 4, 5)), "TPC0152");
+    assert_eq!(code(&with(12, 4, 0)), "TPC0151");
+    // Three experts are chosen, and one group holds two.
+    assert_eq!(code(&with(12, 6, 1)), "TPC0152");
+    let ks = |pairs: &[_]| top_ks(&lower_smallest(pairs).graph);
+    assert_eq!(ks(&with(12, 4, 2)), [2, 2, 3]);
+    assert_eq!(ks(&with(12, 4, 4)), [3]);
+    assert_eq!(ks(&with(12, 1, 1)), [3]);
+    assert_eq!(ks(&with(5, 5, 3)), [1, 3, 3]);
+}
+
+#[test]
+fn a_file_decides_by_its_routers() {
+    let pairs = metadata("mimo2");
+    let mut tensors = describe::tensors(&pairs, |_| false);
+    let gone = |name: &str| name.starts_with("blk.0.ffn_") && !name.contains("norm");
+    tensors.retain(|(name, _)| !gone(name));
+    for (stem, ne) in [
+        ("ffn_gate", [96, 160, 1, 1]),
+        ("ffn_up", [96, 160, 1, 1]),
+        ("ffn_down", [160, 96, 1, 1]),
+    ] {
+        tensors.push((format!("blk.0.{stem}.weight"), ne));
+    }
+    let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();
+    assert!(lowered.summary.unused.is_empty());
+    assert_eq!(top_ks(&lowered.graph), [3]);
+}
+
+#[test]
+fn blocks_that_guess_tokens_ahead_are_left_aside() {
+    let mut pairs = metadata("glm4moe");
+    set(&mut pairs, "glm4moe.block_count", 3u32);
+    let mut tensors = describe::tensors(&pairs, |_| false);
+    tensors.push(("blk.2.nextn.eh_proj.weight".into(), [192, 96, 1, 1]));
+    set(&mut pairs, "glm4moe.nextn_predict_layers", 1u32);
+    let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();
+    assert_eq!(lowered.summary.n_layer, 2);
+    assert!(lowered.summary.unused.is_empty());
+    let guesses = |name: &&String| name.starts_with("blk.2.");
+    let expected: Vec<&String> = tensors.iter().map(|t| &t.0).filter(guesses).collect();
+    assert!(expected.len() > 10);
+    assert_eq!(lowered.summary.aside.iter().collect::<Vec<_>>(), expected);
+    set(&mut pairs, "glm4moe.nextn_predict_layers", 3u32);
+    assert_eq!(code(&pairs), "TPC0152");
+}
+
+#[test]
+fn glm_normalises_heads_where_the_file_has_both_norms() {
+    let pairs = metadata("glm4moe");
+    let mut tensors = describe::tensors(&pairs, |t| t.name.contains("_norm"));
+    let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();
+    let norms = |graph: &Graph| {
+        let norms = graph.insts().filter(|(_, i)| matches!(i.op, Op::Norm(_)));
+        norms.count()
+    };
+    assert_eq!(norms(&lowered.graph), 9);
+    assert_eq!(norms(&lower_smallest(&pairs).graph), 5);
+    tensors.retain(|(name, _)| !name.contains("attn_k_norm"));
+    let error = lower(&header(&pairs, &tensors), &OPTIONS).unwrap_err();
+    assert_eq!(error.code(), "TPC0159");
+}

@@ -1,0 +1,192 @@
+//! Tests of the lowerings, and the files they share.
+
+mod codes;
+mod dense;
+mod describe;
+mod drafts;
+mod experts;
+mod graphs;
+mod hostile;
+mod rotations;
+mod shapes;
+mod structure;
+mod windows;
+
+use std::path::{Path, PathBuf};
+
+use tpc_ir::DType;
+
+use super::description::Experts;
+use super::{ARCHS, Arch, Drafting, LowerOptions, Lowered, lower};
+use tpc_gguf::{GgufFile, GgufWriter, Header, MetaValue};
+
+const OPTIONS: LowerOptions = LowerOptions {
+    cache_type_k: DType::F16,
+    cache_type_v: DType::F16,
+    n_ctx: 512,
+    drafting: Drafting::None,
+};
+
+/// A folder of test material beside the checkout, which may be missing.
+fn shared(folder: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let path = path.join(folder);
+    path.is_dir().then_some(path)
+}
+
+/// The names and headers of the goldens whose architectures are lowered, if they are there.
+fn goldens() -> Vec<(String, Header)> {
+    let Some(folder) = shared("golden") else {
+        return Vec::new();
+    };
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "gguf") {
+            continue;
+        }
+        let header = GgufFile::open(&path).unwrap().header().clone();
+        let arch = header
+            .metadata()
+            .require_str("general.architecture")
+            .unwrap();
+        if ARCHS.iter().any(|a| a.name == arch) {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            out.push((name.to_owned(), header));
+        }
+    }
+    out.sort_by(|a, b| a.0.cmp(&b.0));
+    out
+}
+
+/// Options for a golden: its own context where positions are learned.
+fn options(golden: &Header) -> LowerOptions {
+    let learned = golden.tensor("position_embd.weight");
+    LowerOptions {
+        n_ctx: learned.map_or(OPTIONS.n_ctx, |t| t.ne[1]),
+        ..OPTIONS
+    }
+}
+
+/// Tensors of a golden that logits do not use.
+fn unused(golden: &str) -> &'static [&'static str] {
+    match golden {
+        // The head of a classifier.
+        "qwen3-dense-f16" => &["cls.output.weight"],
+        // A bias that the usual engine reads and does not add.
+        "ernie4_5-moe-moe-q6_k" => &["blk.0.attn_output.bias", "blk.1.attn_output.bias"],
+        // Biases and dense networks that the usual engine reads and does not use.
+        "mimo2-moe-q5_k_m" => &[
+            "blk.0.attn_k.bias",
+            "blk.0.attn_q.bias",
+            "blk.0.attn_v.bias",
+            "blk.0.ffn_down.weight",
+            "blk.0.ffn_gate.weight",
+            "blk.0.ffn_up.weight",
+            "blk.1.attn_k.bias",
+            "blk.1.attn_q.bias",
+            "blk.1.attn_v.bias",
+            "blk.1.ffn_down.weight",
+            "blk.1.ffn_gate.weight",
+            "blk.1.ffn_up.weight",
+        ],
+        // What the engine does not read either.
+        "falcon-h1-dense-q8_0" => &[
+            "rope_freqs.weight",
+            "blk.0.attn_output.bias",
+            "blk.1.attn_output.bias",
+        ],
+        // Norms of keys alone.
+        "mpt-dense-q8_0" => &[
+            "blk.0.attn_k_norm.bias",
+            "blk.0.attn_k_norm.weight",
+            "blk.1.attn_k_norm.bias",
+            "blk.1.attn_k_norm.weight",
+        ],
+        _ => &[],
+    }
+}
+
+/// The name of a graph capture: that of the golden without its quantisation.
+fn capture(golden: &str) -> &str {
+    golden.rsplit_once('-').unwrap().0
+}
+
+/// The metadata of a small model without anything optional, with the keys of `arch`.
+fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
+    let numbers = [
+        ("block_count", 2u32),
+        ("context_length", 512),
+        ("embedding_length", 96),
+        ("feed_forward_length", 160),
+        ("attention.head_count", 6),
+        ("attention.head_count_kv", 2),
+        ("attention.key_length", 32),
+        ("attention.value_length", 32),
+        ("attention.sliding_window", 16),
+        ("expert_count", 5),
+        ("expert_used_count", 3),
+        ("expert_feed_forward_length", 64),
+        ("expert_shared_count", 1),
+        ("expert_shared_feed_forward_length", 48),
+        ("leading_dense_block_count", 1),
+        ("interleave_moe_layer_step", 2),
+        ("vocab_size", 40),
+        ("ssm.conv_kernel", 4),
+        ("ssm.inner_size", 96),
+        ("ssm.state_size", 8),
+        ("ssm.time_step_rank", 6),
+        ("ssm.group_count", 2),
+        ("shortconv.l_cache", 3),
+        ("attention.q_lora_rank", 24),
+        ("attention.kv_lora_rank", 64),
+        ("attention.key_length_mla", 48),
+        ("attention.value_length_mla", 16),
+    ];
+    let floats = [
+        ("attention.layer_norm_epsilon", 1e-5f32),
+        ("attention.layer_norm_rms_epsilon", 1e-6),
+        ("logit_scale", 0.25),
+    ];
+    let name = MetaValue::Str(arch.to_owned());
+    let mut pairs = vec![
+        ("general.architecture".to_owned(), name),
+        (format!("{arch}.use_parallel_residual"), true.into()),
+        (
+            format!("{arch}.rope.dimension_sections"),
+            vec![0u32, 0, 16, 0].into(),
+        ),
+    ];
+    let refuses = |a: &&Arch| a.name == arch && a.ffn.experts == Experts::Refused;
+    let experts = !ARCHS.iter().any(refuses);
+    let numbers = numbers
+        .iter()
+        .filter(|(k, _)| experts || !k.starts_with("expert"));
+    pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
+    pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
+    pairs
+}
+
+/// Replaces or adds a pair.
+fn set(pairs: &mut Vec<(String, MetaValue)>, key: &str, value: impl Into<MetaValue>) {
+    pairs.retain(|(k, _)| k != key);
+    pairs.push((key.to_owned(), value.into()));
+}
+
+/// A header of these metadata and tensors.
+fn header(pairs: &[(String, MetaValue)], tensors: &[(String, [u64; 4])]) -> Header {
+    let mut writer = GgufWriter::new("test.gguf");
+    for (key, value) in pairs {
+        writer.meta(key, value.clone());
+    }
+    for (name, ne) in tensors {
+        writer.tensor(name, DType::F32, ne);
+    }
+    writer.header().unwrap()
+}
+
+/// The smallest model of these metadata, lowered.
+fn lower_smallest(pairs: &[(String, MetaValue)]) -> Lowered {
+    let tensors = describe::tensors(pairs, |_| false);
+    lower(&header(pairs, &tensors), &OPTIONS).unwrap()
+}

@@ -1,0 +1,163 @@
+//! Batches that a small model is run on.
+
+use tpc_ir::op::InputKind;
+use tpc_ir::{Bindings, Dim, Graph, Op, Output, Symbol, TensorType, Window};
+use tpc_runtime::reference::Observer;
+use tpc_runtime::{
+    Batch, ExecError, Interpreter, MemoryWeights, Options, Session, SessionConfig, Tensor,
+};
+
+use tpc_synth::Rng;
+
+/// What the batches are made of.
+#[derive(Clone, Debug)]
+pub enum Feed {
+    /// Tokens of two sequences, for a model of which layers with a window attend to this.
+    Tokens(Option<Window>),
+    /// What a capture names its inputs, of the sizes that its symbols had.
+    Captured(Vec<(Symbol, u64)>),
+}
+
+/// An output of a batch.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    /// Which output of which batch.
+    pub(super) name: String,
+    pub(super) values: Vec<f64>,
+}
+
+/// Cells of the caches.
+const CELLS: usize = 16;
+
+/// Per batch, the tokens of each sequence: a prompt; a prompt of another sequence while the first goes on; one token
+/// of each.
+const BATCHES: [[u32; 2]; 3] = [[5, 0], [2, 3], [1, 1]];
+
+/// Batches that a capture is run on.
+const CAPTURED: usize = 2;
+
+impl Feed {
+    /// How many batches there are.
+    pub fn batches(&self) -> usize {
+        match self {
+            Feed::Tokens(_) => BATCHES.len(),
+            Feed::Captured(_) => CAPTURED,
+        }
+    }
+
+    /// The outputs of all batches, each of which sees the states that those before left.
+    pub(super) fn run(
+        &self,
+        graph: &Graph,
+        weights: &MemoryWeights,
+        observe: &mut Observer<'_>,
+    ) -> Result<Vec<Answer>, ExecError> {
+        match self {
+            Feed::Tokens(window) => tokens(graph, weights, *window, observe),
+            Feed::Captured(batch) => captured(graph, weights, batch, observe),
+        }
+    }
+}
+
+fn tokens(
+    graph: &Graph,
+    weights: &MemoryWeights,
+    window: Option<Window>,
+    observe: &mut Observer<'_>,
+) -> Result<Vec<Answer>, ExecError> {
+    let vocabulary = graph.outputs.iter().find_map(|o| match o {
+        Output::Named(_, v) => graph.value(*v).ty.dims[0].as_const(),
+        Output::State { .. } => None,
+    });
+    let vocabulary = u32::try_from(vocabulary.unwrap_or(1)).unwrap_or(u32::MAX);
+    let guesses = graph
+        .insts()
+        .filter(
+            |(_, d)| matches!(&d.op, Op::Input(i) if matches!(i.kind, InputKind::NextTokens(_))),
+        )
+        .count();
+    let mut config = SessionConfig::new(CELLS).with_sequences(2);
+    if let Some(window) = window {
+        config = config.with_window(window, CELLS);
+    }
+    let mut session = Session::new(graph, weights, config)?;
+    let token = |pos: u32, seq: u32| (pos * 7 + seq * 5 + 3) % vocabulary.max(1);
+    let mut first = [0; 2];
+    let mut out = Vec::new();
+    for (number, lengths) in BATCHES.iter().enumerate() {
+        let mut batch = Batch::default();
+        for (seq, (&n, first)) in (0_u32..).zip(lengths.iter().zip(&mut first)) {
+            for pos in *first..*first + n {
+                batch.output_rows.push(batch.tokens.len() as u32);
+                batch.tokens.push(token(pos, seq));
+                batch.positions.push(pos);
+                batch.seq_ids.push(seq);
+            }
+            *first += n;
+        }
+        let logits = session.decode_observed(&batch, observe)?;
+        let mut add = |name: &str, t: &Tensor| -> Result<(), ExecError> {
+            out.push(Answer {
+                name: format!("{name} of batch {}", number + 1),
+                values: t.reals()?.into_owned(),
+            });
+            Ok(())
+        };
+        add("logits", &logits)?;
+        for ahead in 1..=guesses as u32 {
+            let at = batch.positions.iter().zip(&batch.seq_ids);
+            let next: Vec<u32> = at.map(|(&pos, &seq)| token(pos + ahead, seq)).collect();
+            match session.draft(&next) {
+                Ok(draft) => add(&format!("draft {ahead}"), &draft)?,
+                Err(ExecError::NothingToDraft) => break,
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn captured(
+    graph: &Graph,
+    weights: &MemoryWeights,
+    batch: &[(Symbol, u64)],
+    observe: &mut Observer<'_>,
+) -> Result<Vec<Answer>, ExecError> {
+    let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
+    let bindings = batch.iter().fold(Bindings::default(), bind);
+    let cells = [Symbol::NKv, Symbol::NCtx, Symbol::NKvSwa, Symbol::NCtxSwa].map(Dim::symbol);
+    let mut interpreter = Interpreter::new(graph, weights, Options::default())?;
+    let mut out = Vec::new();
+    for number in 0..CAPTURED {
+        let mut inputs = |kind: &InputKind, ty: &TensorType| {
+            let size = |d: &Dim| {
+                let n = d.eval(&bindings).and_then(|n| usize::try_from(n).ok());
+                n.ok_or_else(|| ExecError::Size {
+                    what: format!("of an input {ty}"),
+                })
+            };
+            let [a, b, c, d] = ty.dims.each_ref().map(size);
+            let dims = [a?, b?, c?, d?];
+            let n: usize = dims.iter().product();
+            if ty.dtype.is_integer() {
+                // Whatever an index counts along has eight of it, but for the one cell of recurrent states.
+                let at = |i: usize| if number == 0 { i } else { n - 1 - i };
+                Tensor::ints_of(dims, (0..n).map(|i| (at(i) % 8) as i64).collect())
+            } else if cells.contains(&ty.dims[0]) {
+                Tensor::reals_of(dims, vec![0.0; n])
+            } else {
+                let mut rng = Rng::new(3, &format!("{kind:?}"));
+                let next = |rng: &mut Rng| (rng.next() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0;
+                Tensor::reals_of(dims, (0..n).map(|_| next(&mut rng)).collect())
+            }
+        };
+        let made = interpreter.run_observed(&bindings, &mut inputs, Some(observe))?;
+        for (name, tensor) in made {
+            out.push(Answer {
+                name: format!("{name} of batch {}", number + 1),
+                values: tensor.reals()?.into_owned(),
+            });
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,118 @@
+//! Random weights of a graph, in the types that it declares.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use tpc_ir::{DType, Graph, Op, RANK, Value};
+use tpc_runtime::reference::quant::quantise;
+use tpc_runtime::{ExecError, MemoryWeights};
+
+use tpc_synth::Rng;
+
+/// Elements that are made of each type; a tensor is put together from blocks of them.
+const MADE: u64 = 1 << 14;
+
+/// What a weight is used for, as far as any number will not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Range {
+    /// From −1 to 1.
+    Any,
+    /// From −1 to 0: what forgets must not grow.
+    Negative,
+    /// From 1 to 2: what others are divided by.
+    Divisor,
+}
+
+fn ranges(graph: &Graph) -> BTreeMap<Value, Range> {
+    let mut out = BTreeMap::new();
+    for (_, data) in graph.insts() {
+        let found = match data.op {
+            Op::Rope(_) => data.operands.get(2).map(|&v| (v, Range::Divisor)),
+            Op::SsmScan(_) => data.operands.get(3).map(|&v| (v, Range::Negative)),
+            _ => None,
+        };
+        let Some((mut v, range)) = found else {
+            continue;
+        };
+        while graph.def_op(v).is_layout() {
+            v = graph.inst(graph.value(v).def.0).operands[0];
+        }
+        out.insert(v, range);
+    }
+    out
+}
+
+/// Blocks of a type, to put tensors together from.
+struct Blocks {
+    bytes: Vec<u8>,
+    /// Bytes of a block.
+    each: usize,
+}
+
+fn unit(rng: &mut Rng) -> f64 {
+    (rng.next() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn blocks(dtype: DType, range: Range, scale: f64) -> Result<Blocks, ExecError> {
+    let mut rng = Rng::new(1, &format!("{dtype} {range:?}"));
+    let n = MADE / dtype.block_len() * dtype.block_len();
+    let values: Vec<f32> = (0..n)
+        .map(|_| {
+            let x = unit(&mut rng);
+            let x = match range {
+                Range::Any => 2.0 * x - 1.0,
+                Range::Negative => -x,
+                Range::Divisor => 1.0 + x,
+            };
+            (x * scale) as f32
+        })
+        .collect();
+    let mut bytes = Vec::new();
+    if dtype.is_integer() {
+        // Indices that whatever they count along has.
+        let each = usize::try_from(dtype.block_bytes()).unwrap_or(1);
+        for x in &values {
+            bytes.push(u8::from(*x > 0.0));
+            bytes.extend(std::iter::repeat_n(0, each - 1));
+        }
+    } else {
+        quantise(dtype, &values, &mut bytes)?;
+    }
+    let each = usize::try_from(dtype.block_bytes()).unwrap_or(1);
+    Ok(Blocks { bytes, each })
+}
+
+/// Random weights for all that a graph loads, the same for the same graph.
+pub(super) fn random(graph: &Graph) -> Result<MemoryWeights, ExecError> {
+    let ranges = ranges(graph);
+    let mut made: BTreeMap<(DType, Range, u64), Blocks> = BTreeMap::new();
+    let mut out = MemoryWeights::new();
+    for (_, data) in graph.insts() {
+        let Op::Weight(w) = &data.op else { continue };
+        let v = data.results[0];
+        let ty = &graph.value(v).ty;
+        let ne: [u64; RANK] = ty.dims.each_ref().map(|d| d.as_const().unwrap_or(1));
+        let range = ranges.get(&v).copied().unwrap_or(Range::Any);
+        // Matrices keep the size of what they multiply.
+        let matrix = ne[1] > 1 && range == Range::Any;
+        let width = if matrix { ne[0] } else { 3 };
+        let key = (ty.dtype, range, width);
+        let Blocks { bytes, each } = match made.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(blocks(ty.dtype, range, (3.0 / width as f64).sqrt())?),
+        };
+        let n: u64 = ne.iter().product::<u64>() / ty.dtype.block_len();
+        let n = usize::try_from(n).map_err(|_| ExecError::Size {
+            what: format!("of {}", w.tensor),
+        })?;
+        let mut rng = Rng::new(2, &w.tensor);
+        let choices = bytes.len() / *each;
+        let mut all = Vec::with_capacity(n * *each);
+        for _ in 0..n {
+            let at = (rng.next() >> 32) as usize % choices * *each;
+            all.extend_from_slice(&bytes[at..at + *each]);
+        }
+        out.insert(w.tensor.clone(), ty.dtype, ne, all);
+    }
+    Ok(out)
+}

@@ -1,0 +1,151 @@
+//! The metadata that a specification amounts to.
+
+use tpc_ir::op::NormKind;
+
+use super::spec::{PerLayer, Spec};
+use tpc_gguf::MetaValue;
+use tpc_models::description::{
+    ExpertLayers, Experts, LatentForm, LogitScale, RecurrentMixer, Residual, RopeForm, Sections,
+};
+
+/// What logits are multiplied by where the architecture has a key for it.
+const LOGIT_SCALE: f32 = 0.0625;
+
+/// The metadata of a model, in the order in which files have them.
+pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
+    let arch = spec.arch;
+    let mut out: Vec<(String, MetaValue)> = vec![
+        ("general.architecture".to_owned(), arch.name.into()),
+        ("general.name".to_owned(), spec.name.as_str().into()),
+        ("general.quantization_version".to_owned(), 2_u32.into()),
+    ];
+    let mut put = |key: &str, value: MetaValue| out.push((format!("{}.{key}", arch.name), value));
+    put("block_count", count(spec.layers + spec.drafts));
+    if spec.drafts > 0 {
+        put("nextn_predict_layers", count(spec.drafts));
+    }
+    put("context_length", count(spec.ctx));
+    put("embedding_length", count(spec.embd));
+    put("feed_forward_length", per_block(spec, &spec.ff));
+    put("attention.head_count", per_block(spec, &spec.heads));
+    for (key, n) in heads(spec) {
+        put(key, n);
+    }
+    match arch.norm.kind {
+        NormKind::Layer => put("attention.layer_norm_epsilon", 1e-5_f32.into()),
+        NormKind::Rms | NormKind::L2 => put("attention.layer_norm_rms_epsilon", 1e-5_f32.into()),
+    }
+    if arch.attention.rope.is_some() {
+        put("rope.dimension_count", count(spec.head_dim));
+        put("rope.freq_base", 10_000.0_f32.into());
+    }
+    if let Some(RopeForm {
+        sections: Sections::Imrope,
+        ..
+    }) = &arch.attention.rope
+    {
+        let share = u32::try_from(spec.head_dim / 6).unwrap_or(1).max(1);
+        put(
+            "rope.dimension_sections",
+            vec![share, share, share, 0].into(),
+        );
+    }
+    for (key, n) in arch
+        .recurrent
+        .iter()
+        .flat_map(|form| recurrent(spec, form.mixer))
+    {
+        put(key, count(n));
+    }
+    if let Some(window) = spec.window {
+        put("attention.sliding_window", count(window));
+    }
+    if let Some(experts) = spec.experts {
+        put("expert_count", count(experts.count));
+        put("expert_used_count", count(experts.used));
+        // A width per layer has no other place than the key of dense layers, which experts read where there is no
+        // other.
+        if let (Experts::Always(_), PerLayer::Same(n)) = (&arch.ffn.experts, &spec.ff) {
+            put("expert_feed_forward_length", count(*n));
+        }
+        let form = arch.ffn.experts.form();
+        if form.is_some_and(|form| form.layers == ExpertLayers::Interleaved) {
+            put("interleave_moe_layer_step", count(1));
+        }
+    }
+    match arch.head.logit_scale {
+        LogitScale::None | LogitScale::OverWidth(_) => {}
+        LogitScale::Factor => put("logit_scale", LOGIT_SCALE.into()),
+        LogitScale::Divisor => put("logit_scale", (1.0 / LOGIT_SCALE).into()),
+    }
+    if arch.residual == Residual::ByKey {
+        put("use_parallel_residual", true.into());
+    }
+    put("vocab_size", count(spec.vocab));
+    out.push(("tokenizer.ggml.model".to_owned(), "no_vocab".into()));
+    for (key, value) in &spec.metadata {
+        match out.iter_mut().find(|(k, _)| k == key) {
+            Some((_, old)) => old.clone_from(value),
+            None => out.push((key.clone(), value.clone())),
+        }
+    }
+    out
+}
+
+/// KV heads and the sizes of heads. Latent vectors are as wide as four heads, and half of a key that is made of one is
+/// rotated.
+fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
+    let d = spec.head_dim;
+    let (kv_heads, key, value) = match spec.arch.attention.latent {
+        None => (per_block(spec, &spec.kv_heads), d, d),
+        Some(LatentForm::Expanded) => (per_block(spec, &spec.heads), 2 * d, d),
+        Some(LatentForm::Absorbed) => (count(1), 5 * d, 4 * d),
+    };
+    let mut out = vec![
+        ("attention.head_count_kv", kv_heads),
+        ("attention.key_length", count(key)),
+        ("attention.value_length", count(value)),
+    ];
+    if spec.arch.attention.latent.is_some() {
+        out.push(("attention.q_lora_rank", count(3 * d)));
+        out.push(("attention.kv_lora_rank", count(4 * d)));
+    }
+    if spec.arch.attention.latent == Some(LatentForm::Absorbed) {
+        out.push(("attention.key_length_mla", count(2 * d)));
+        out.push(("attention.value_length_mla", count(d)));
+    }
+    out
+}
+
+/// The sizes of recurrent layers: heads as those of attention, groups and key heads as KV heads.
+fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
+    match mixer {
+        RecurrentMixer::Mamba2 | RecurrentMixer::DeltaNet(_) => vec![
+            ("ssm.conv_kernel", 4),
+            ("ssm.inner_size", spec.heads.at(0) * spec.head_dim),
+            ("ssm.state_size", spec.head_dim),
+            ("ssm.time_step_rank", spec.heads.at(0)),
+            ("ssm.group_count", spec.kv_heads.at(0)),
+        ],
+        RecurrentMixer::ShortConv => vec![("shortconv.l_cache", 3)],
+    }
+}
+
+/// A count; those of a specification fit 31 bits.
+fn count(n: u64) -> MetaValue {
+    u32::try_from(n).map_or(MetaValue::U64(n), MetaValue::U32)
+}
+
+/// A number per block. Those after the layers have as much as the last layer that has any.
+fn per_block(spec: &Spec, n: &PerLayer) -> MetaValue {
+    match n {
+        PerLayer::Same(n) => count(*n),
+        PerLayer::Each(list) => {
+            let some = list.iter().rfind(|&&n| n > 0);
+            let drafts = some.into_iter().cycle().take(spec.drafts as usize);
+            let all = list.iter().chain(drafts);
+            let all: Option<Vec<u32>> = all.map(|&n| u32::try_from(n).ok()).collect();
+            all.unwrap_or_default().into()
+        }
+    }
+}

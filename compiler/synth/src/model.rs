@@ -1,0 +1,195 @@
+//! A specified model, ready to be written.
+
+use std::io::{self, Write};
+
+use tpc_ir::DType;
+
+use super::metadata;
+use super::spec::{Contents, Head, Optionals, Spec};
+use super::weights::{self, Rng};
+use tpc_diag::Diagnostic;
+use tpc_gguf::{GgufError, GgufErrorKind, GgufWriter, Header, Metadata};
+use tpc_models::{ArchError, Drafting, ExpectedTensor, LowerOptions, TensorRole, WeightForms};
+
+/// Appends values to a buffer as whole blocks of a type, or says why it cannot.
+pub type Quantise<'a> = dyn Fn(DType, &[f32], &mut Vec<u8>) -> Result<(), String> + 'a;
+
+/// The most bytes of tensor data that are written: more are a slip, and take minutes.
+pub const MAX_DATA_BYTES: u64 = 4 << 30;
+
+/// A model that follows from a specification.
+pub struct Model<'q> {
+    spec: Spec,
+    tensors: Vec<ExpectedTensor>,
+    writer: GgufWriter,
+    header: Header,
+    quantise: &'q Quantise<'q>,
+}
+
+impl<'q> Model<'q> {
+    /// The model of a specification; `quantise` makes its data.
+    ///
+    /// # Errors
+    /// TPC0408 when the sizes make no model, when a choice is not one that the architecture has, when the data would
+    /// exceed [`MAX_DATA_BYTES`], or when `quantise` does not write one of the types.
+    pub fn new(spec: Spec, quantise: &'q Quantise<'q>) -> Result<Model<'q>, Diagnostic> {
+        let pairs = metadata::pairs(&spec);
+        let metadata = Metadata::from_pairs(&spec.name, pairs.clone()).map_err(|e| unsound(&e))?;
+        let tensors = tensors(&spec, &metadata, spec.forms)?;
+        check_choices(&spec, &metadata, &tensors)?;
+        let mut writer = GgufWriter::new(&spec.name);
+        for (key, value) in pairs {
+            writer.meta(&key, value);
+        }
+        for t in &tensors {
+            let axes = t.ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
+            let dtype = spec.types.of(t, spec.layers, spec.head);
+            writer.tensor(&t.name, dtype, &t.ne[..axes]);
+        }
+        let header = writer.header().map_err(|e| unsound(&e))?;
+        let model = Model {
+            spec,
+            tensors,
+            writer,
+            header,
+            quantise,
+        };
+        if model.spec.contents == Contents::Data {
+            model.check_data()?;
+        }
+        Ok(model)
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The header that will be written.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn check_data(&self) -> Result<(), Diagnostic> {
+        let bytes = self.header.data_bytes();
+        if bytes > u128::from(MAX_DATA_BYTES) {
+            let message = format!("the tensor data would take {bytes} bytes");
+            return Err(
+                Diagnostic::error("TPC0408", "specification", message).help(format!(
+                    "at most {MAX_DATA_BYTES}: give smaller sizes, or header=1 for the header only"
+                )),
+            );
+        }
+        let mut types: Vec<DType> = self.header.tensors().iter().map(|t| t.dtype).collect();
+        types.sort_unstable();
+        types.dedup();
+        for dtype in types {
+            let block = vec![0.0; usize::try_from(dtype.block_len()).unwrap_or(1)];
+            (self.quantise)(dtype, &block, &mut Vec::new()).map_err(|e| {
+                Diagnostic::error("TPC0408", "type", format!("{dtype} cannot be written: {e}"))
+                    .help("another type, or header=1 for the header only")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes the file: the header, and the data unless the specification wants none.
+    ///
+    /// # Errors
+    /// TPC0402 when `out` refuses.
+    pub fn write(&self, out: impl Write) -> Result<(), Diagnostic> {
+        let mut out = io::BufWriter::new(out);
+        let written = match self.spec.contents {
+            Contents::Header => self.writer.write_header(&mut out),
+            Contents::Data => self
+                .writer
+                .write(&mut out, |i, _, out| self.data(&self.tensors[i], out)),
+        };
+        written.map_err(|e| cannot_write(&e))?;
+        out.flush().map_err(|e| refused(e.to_string()))
+    }
+
+    fn data(&self, tensor: &ExpectedTensor, out: &mut dyn Write) -> io::Result<()> {
+        let info = self.header.tensor(&tensor.name);
+        let dtype = info.map_or(DType::F32, |t| t.dtype);
+        let mut rng = Rng::new(self.spec.seed, &tensor.name);
+        let width = usize::try_from(tensor.ne[0]).map_err(io::Error::other)?;
+        let mut row = vec![0.0_f32; width];
+        let mut bytes = Vec::new();
+        for _ in 0..tensor.ne[1..].iter().product::<u64>() {
+            weights::fill(tensor, &mut rng, &mut row);
+            bytes.clear();
+            (self.quantise)(dtype, &row, &mut bytes).map_err(io::Error::other)?;
+            out.write_all(&bytes)?;
+        }
+        Ok(())
+    }
+}
+
+/// The tensors of a model with weights in these forms.
+fn tensors(
+    spec: &Spec,
+    metadata: &Metadata,
+    forms: WeightForms,
+) -> Result<Vec<ExpectedTensor>, Diagnostic> {
+    let options = LowerOptions {
+        cache_type_k: DType::F16,
+        cache_type_v: DType::F16,
+        n_ctx: 1,
+        drafting: match spec.drafts {
+            0 => Drafting::None,
+            _ => Drafting::Mtp,
+        },
+    };
+    let keep = |t: &ExpectedTensor| match t.role {
+        TensorRole::Output => spec.head == Head::Own,
+        _ => spec.optionals == Optionals::With,
+    };
+    tpc_models::expected_tensors_in(metadata, &options, forms, keep).map_err(|e| no_model(&e))
+}
+
+/// Refuses choices without an effect, which whoever made them did not want.
+fn check_choices(
+    spec: &Spec,
+    metadata: &Metadata,
+    found: &[ExpectedTensor],
+) -> Result<(), Diagnostic> {
+    let arch = spec.arch.name;
+    if spec.head == Head::Tied && found.iter().any(|t| t.role == TensorRole::Output) {
+        let message = format!("tied=1, but {arch} has an output matrix of its own");
+        return Err(Diagnostic::error("TPC0408", "tied", message).help("leave it out"));
+    }
+    let other = match spec.forms {
+        WeightForms::Usual => return Ok(()),
+        WeightForms::Fused => WeightForms::Separate,
+        WeightForms::Separate => WeightForms::Fused,
+    };
+    if tensors(spec, metadata, other)? == found {
+        let message = format!("the weights of {arch} have one form only");
+        return Err(Diagnostic::error("TPC0408", "fused", message).help("leave it out"));
+    }
+    Ok(())
+}
+
+fn no_model(e: &ArchError) -> Diagnostic {
+    let message = format!("these sizes make no model: {e}");
+    Diagnostic::error("TPC0408", "specification", message).help("other sizes")
+}
+
+/// A header that its own reader refuses.
+fn unsound(e: &GgufError) -> Diagnostic {
+    let message = format!("these sizes make no file: {e}");
+    Diagnostic::error("TPC0408", "specification", message).help("smaller sizes")
+}
+
+fn refused(reason: String) -> Diagnostic {
+    Diagnostic::error("TPC0402", "output", reason).help("check that there is space on the disk")
+}
+
+fn cannot_write(e: &GgufError) -> Diagnostic {
+    let reason = match e.kind() {
+        GgufErrorKind::Io { source, .. } => source.to_string(),
+        _ => e.to_string(),
+    };
+    refused(reason)
+}

@@ -1,0 +1,369 @@
+//! Reading a specification from text, and checking it.
+
+use std::collections::BTreeMap;
+
+use super::presets::presets;
+use super::spec::{Contents, Experts, Head, Optionals, PerLayer, Spec};
+use super::types::Types;
+use tpc_diag::Diagnostic;
+use tpc_diag::suggest::{nearest, shorten};
+use tpc_gguf::{MetaArray, MetaValue};
+use tpc_models::description::{Experts as ExpertsOfArch, RecurrentLayers, Window};
+use tpc_models::{ARCHS, Arch, WeightForms};
+
+/// The keys of a specification.
+const KEYS: [&str; 18] = [
+    "layers",
+    "drafts",
+    "embd",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "ff",
+    "experts",
+    "experts_used",
+    "vocab",
+    "ctx",
+    "window",
+    "seed",
+    "type",
+    "biases",
+    "tied",
+    "fused",
+    "header",
+];
+
+/// More than any model has, and few enough that products of two sizes fit 63 bits.
+const MAX_SIZE: u64 = (1 << 31) - 1;
+
+/// The layers that a header may have.
+const MAX_LAYERS: u64 = 2048;
+
+/// The longest text that is read.
+const MAX_TEXT: usize = 1 << 16;
+
+fn wrong(entity: &str, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error("TPC0408", shorten(entity), message)
+}
+
+/// The values of the keys, the last one of each counting.
+#[derive(Default)]
+struct Values<'a> {
+    keys: BTreeMap<&'static str, &'a str>,
+    metadata: BTreeMap<&'a str, &'a str>,
+}
+
+impl Spec {
+    /// Reads `PRESET`, `ARCH:key=value,…`, or `PRESET:key=value,…`, which changes a preset.
+    ///
+    /// `heads`, `kv_heads` and `ff` take a number or a list of one per layer, `4/2/4`. A key that begins with the
+    /// architecture's name or `general.` sets the metadata key of that name: `llama.rope.freq_base=500000.0`.
+    ///
+    /// # Errors
+    /// TPC0408, with the key, what was found and what was expected.
+    pub fn parse(text: &str) -> Result<Spec, Diagnostic> {
+        if text.len() > MAX_TEXT {
+            let message = format!("has {} bytes", text.len());
+            return Err(wrong("specification", message).help(format!("at most {MAX_TEXT}")));
+        }
+        let (head, given) = match text.split_once(':') {
+            None => (text.trim(), None),
+            Some((head, given)) => (head.trim(), Some(given)),
+        };
+        let presets = presets();
+        let preset = presets.iter().find(|p| p.name == head);
+        let mut values = Values::default();
+        let arch = match preset.and_then(|p| p.spec.split_once(':')) {
+            Some((arch, own)) => {
+                let arch = architecture(arch)?;
+                values.read(arch, own, Repeated::Replaces)?;
+                arch
+            }
+            None if given.is_some() => architecture(head)?,
+            None => {
+                let names = presets.iter().map(|p| p.name.as_str());
+                return Err(not_a_preset(head, names));
+            }
+        };
+        values.read(arch, given.unwrap_or_default(), Repeated::IsWrong)?;
+        let name = match preset {
+            Some(preset) => preset.name.clone(),
+            None => format!("{head}-synth"),
+        };
+        values.spec(arch, name)
+    }
+}
+
+fn not_a_preset<'a>(found: &str, names: impl Iterator<Item = &'a str> + Clone) -> Diagnostic {
+    let help = if ARCHS.iter().any(|a| a.name == found) {
+        format!("`{found}-tiny`, or `{found}:key=value,…`")
+    } else if let Some(near) = nearest(found, names.clone()) {
+        format!("did you mean `{near}`?")
+    } else {
+        let names: Vec<&str> = names.collect();
+        format!("ARCH:key=value,…, or one of {}", names.join(", "))
+    };
+    wrong(found, format!("`{}` is not a preset", shorten(found))).help(help)
+}
+
+fn architecture(name: &str) -> Result<&'static Arch, Diagnostic> {
+    tpc_models::find(name).map_err(|_| {
+        let known: Vec<&str> = ARCHS.iter().map(|a| a.name).collect();
+        let message = format!(
+            "`{}` is neither an architecture nor a preset",
+            shorten(name)
+        );
+        let help = match nearest(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => known.join(", "),
+        };
+        wrong(name, message).help(help)
+    })
+}
+
+/// What a key given twice means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeated {
+    IsWrong,
+    Replaces,
+}
+
+impl<'a> Values<'a> {
+    /// Adds the pairs of `text`, which replace those that were read from another text before.
+    fn read(&mut self, arch: &Arch, text: &'a str, repeated: Repeated) -> Result<(), Diagnostic> {
+        let mut new = Values::default();
+        let pairs = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        for pair in pairs {
+            let Some((key, value)) = pair.split_once('=') else {
+                let message = format!("`{}` is not of the form key=value", shorten(pair));
+                return Err(wrong(pair, message).help("for example `layers=4,embd=512`"));
+            };
+            let (key, value) = (key.trim(), value.trim());
+            let prefix = key.split_once('.').map(|(prefix, _)| prefix);
+            let old = match KEYS.iter().find(|k| **k == key) {
+                Some(known) => new.keys.insert(known, value),
+                None if prefix.is_some_and(|p| p == arch.name || p == "general") => {
+                    new.metadata.insert(key, value)
+                }
+                None => {
+                    let help = match nearest(key, KEYS) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("{}, or a metadata key `{}.…`", KEYS.join(" "), arch.name),
+                    };
+                    return Err(wrong(key, format!("unknown key `{}`", shorten(key))).help(help));
+                }
+            };
+            if repeated == Repeated::IsWrong && old.is_some() {
+                return Err(wrong(key, format!("`{}` is given twice", shorten(key))));
+            }
+        }
+        self.keys.extend(new.keys);
+        self.metadata.extend(new.metadata);
+        Ok(())
+    }
+
+    fn spec(&self, arch: &'static Arch, name: String) -> Result<Spec, Diagnostic> {
+        let layers = self.size("layers", 1, MAX_LAYERS)?.unwrap_or(2);
+        let embd = self.size("embd", 1, MAX_SIZE)?.unwrap_or(256);
+        let heads = self
+            .per_layer("heads", layers, 1)?
+            .unwrap_or(PerLayer::Same(8));
+        // Layers without KV heads are recurrent, where the architecture has such.
+        let recurrent = arch.recurrent.map(|form| form.layers);
+        let least = u64::from(recurrent != Some(RecurrentLayers::WithoutKvHeads));
+        let kv_heads = match self.per_layer("kv_heads", layers, least)? {
+            Some(kv_heads) => kv_heads,
+            None => heads.clone(),
+        };
+        for layer in 0..layers {
+            let (h, kv) = (heads.at(layer), kv_heads.at(layer));
+            if kv > 0 && !h.is_multiple_of(kv) {
+                let message = format!("kv_heads={kv} with heads={h} in layer {layer}");
+                return Err(wrong("kv_heads", message).help("a divisor of heads"));
+            }
+        }
+        let head_dim = self.head_dim(arch, embd, &heads)?;
+        let window = self.size("window", 0, MAX_SIZE)?.filter(|&n| n > 0);
+        if let (Some(n), Window::None) = (window, arch.attention.window) {
+            let message = format!("window={n}, but {} has no sliding window", arch.name);
+            return Err(wrong("window", message).help("leave it out"));
+        }
+        let drafts = self.size("drafts", 0, MAX_LAYERS)?.unwrap_or(0);
+        if drafts > 0 && arch.drafts.is_none() {
+            let message = format!("drafts={drafts}, but {} has no such blocks", arch.name);
+            return Err(wrong("drafts", message).help("leave it out"));
+        }
+        Ok(Spec {
+            arch,
+            name,
+            layers,
+            drafts,
+            embd,
+            kv_heads,
+            head_dim,
+            ff: self
+                .per_layer("ff", layers, 1)?
+                .unwrap_or(PerLayer::Same(embd.saturating_mul(2).min(MAX_SIZE))),
+            heads,
+            experts: self.experts(arch)?,
+            vocab: self.size("vocab", 1, MAX_SIZE)?.unwrap_or(320),
+            ctx: self.size("ctx", 1, MAX_SIZE)?.unwrap_or(256),
+            window,
+            seed: self.size("seed", 0, u64::MAX)?.unwrap_or(0),
+            types: self.types()?,
+            optionals: self
+                .two("biases", Optionals::Without, Optionals::With)?
+                .unwrap_or(Optionals::Without),
+            head: self
+                .two("tied", Head::Own, Head::Tied)?
+                .unwrap_or(Head::Own),
+            forms: self
+                .two("fused", WeightForms::Separate, WeightForms::Fused)?
+                .unwrap_or(WeightForms::Usual),
+            contents: self
+                .two("header", Contents::Data, Contents::Header)?
+                .unwrap_or(Contents::Data),
+            metadata: self
+                .metadata
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), meta_value(v)))
+                .collect(),
+        })
+    }
+
+    fn size(&self, key: &'static str, min: u64, max: u64) -> Result<Option<u64>, Diagnostic> {
+        let Some(&text) = self.keys.get(key) else {
+            return Ok(None);
+        };
+        number(key, text, min, max).map(Some)
+    }
+
+    fn per_layer(
+        &self,
+        key: &'static str,
+        layers: u64,
+        least: u64,
+    ) -> Result<Option<PerLayer>, Diagnostic> {
+        let Some(&text) = self.keys.get(key) else {
+            return Ok(None);
+        };
+        if !text.contains('/') {
+            return number(key, text, least, MAX_SIZE).map(|n| Some(PerLayer::Same(n)));
+        }
+        let list: Vec<u64> = text
+            .split('/')
+            .map(|n| number(key, n.trim(), least, MAX_SIZE))
+            .collect::<Result<_, _>>()?;
+        if list.len() as u64 != layers {
+            let message = format!("{key} lists {} layers, layers={layers}", list.len());
+            return Err(wrong(key, message).help("one number for all layers, or one for each"));
+        }
+        Ok(Some(PerLayer::Each(list)))
+    }
+
+    fn head_dim(&self, arch: &Arch, embd: u64, heads: &PerLayer) -> Result<u64, Diagnostic> {
+        let head_dim = match self.size("head_dim", 1, MAX_SIZE)? {
+            Some(n) => n,
+            None if embd.is_multiple_of(heads.at(0)) => embd / heads.at(0),
+            None => {
+                let message = format!("embd={embd} with heads={}", heads.at(0));
+                return Err(wrong("embd", message).help("a multiple of heads, or give head_dim"));
+            }
+        };
+        if arch.attention.rope.is_some() && !head_dim.is_multiple_of(2) {
+            let message = format!("head_dim={head_dim}, but {} rotates pairs", arch.name);
+            return Err(wrong("head_dim", message).help("an even number"));
+        }
+        Ok(head_dim)
+    }
+
+    fn experts(&self, arch: &Arch) -> Result<Option<Experts>, Diagnostic> {
+        let count = self.size("experts", 0, MAX_SIZE)?.filter(|&n| n > 0);
+        let used = self.size("experts_used", 1, MAX_SIZE)?;
+        let (count, fallback) = match (&arch.ffn.experts, count) {
+            (ExpertsOfArch::Never, Some(n)) => {
+                let message = format!("experts={n}, but {} has none", arch.name);
+                return Err(wrong("experts", message).help("leave it out"));
+            }
+            (ExpertsOfArch::Always(_), None) => (4, 2),
+            (_, Some(n)) => (n, n.min(2)),
+            (_, None) => match used {
+                None => return Ok(None),
+                Some(n) => {
+                    let message = format!("experts_used={n} without experts");
+                    return Err(
+                        wrong("experts_used", message).help("give experts, or leave it out")
+                    );
+                }
+            },
+        };
+        let used = used.unwrap_or(fallback);
+        if used > count {
+            let message = format!("experts_used={used} with experts={count}");
+            return Err(wrong("experts_used", message).help("no more than there are"));
+        }
+        Ok(Some(Experts { count, used }))
+    }
+
+    fn types(&self) -> Result<Types, Diagnostic> {
+        let Some(&text) = self.keys.get("type") else {
+            return Ok(Types::Mixed);
+        };
+        Types::from_name(text).ok_or_else(|| {
+            let known: Vec<&str> = Types::allowed().map(tpc_ir::DType::name).collect();
+            let help = format!("{} mixed mxfp4_moe", known.join(" "));
+            wrong(
+                "type",
+                format!("type=`{}` is no type of weights", shorten(text)),
+            )
+            .help(help)
+        })
+    }
+
+    /// A key of two values.
+    fn two<T>(&self, key: &'static str, off: T, on: T) -> Result<Option<T>, Diagnostic> {
+        match self.keys.get(key) {
+            None => Ok(None),
+            Some(&"0") => Ok(Some(off)),
+            Some(&"1") => Ok(Some(on)),
+            Some(other) => Err(wrong(key, format!("{key}=`{}`", shorten(other))).help("0 or 1")),
+        }
+    }
+}
+
+fn number(key: &str, text: &str, min: u64, max: u64) -> Result<u64, Diagnostic> {
+    text.parse()
+        .ok()
+        .filter(|n| (min..=max).contains(n))
+        .ok_or_else(|| {
+            let message = format!("{key}=`{}` is not such a number", shorten(text));
+            wrong(key, message).help(format!("an integer from {min} to {max}"))
+        })
+}
+
+/// The value of a metadata key, of the narrowest usual type: u32, f32, bool, a list of one of these, or text.
+fn meta_value(text: &str) -> MetaValue {
+    fn list<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
+        text.split('/').map(|x| x.trim().parse().ok()).collect()
+    }
+    let several = text.contains('/');
+    if let Some(n) = list::<u32>(text) {
+        return match n[..] {
+            [one] if !several => MetaValue::U32(one),
+            _ => MetaValue::Array(MetaArray::U32(n)),
+        };
+    }
+    if let Some(x) = list::<f32>(text) {
+        return match x[..] {
+            [one] if !several => MetaValue::F32(one),
+            _ => MetaValue::Array(MetaArray::F32(x)),
+        };
+    }
+    if let Some(b) = list::<bool>(text) {
+        return match b[..] {
+            [one] if !several => MetaValue::Bool(one),
+            _ => MetaValue::Array(MetaArray::Bool(b)),
+        };
+    }
+    MetaValue::Str(text.to_owned())
+}

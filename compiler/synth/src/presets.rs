@@ -1,0 +1,143 @@
+//! Named specifications.
+
+use tpc_models::ARCHS;
+
+/// A named specification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// Its name.
+    pub name: String,
+    /// What it stands for.
+    pub spec: String,
+}
+
+/// What every tiny model has: K-quants in whole blocks, heads that two to eight devices share.
+const TINY: &str =
+    "layers=2,embd=256,heads=8,kv_heads=4,head_dim=32,ff=512,vocab=320,ctx=256,type=mixed";
+
+/// What the tiny models of some architectures have beyond that, as files of the family do.
+const TINY_OF: &[(&str, &str)] = &[
+    (
+        "bailingmoe2",
+        "bailingmoe2.leading_dense_block_count=1,bailingmoe2.expert_shared_count=1,bailingmoe2.expert_group_count=4,bailingmoe2.expert_group_used_count=2",
+    ),
+    ("bloom", "kv_heads=8"),
+    ("cohere2", "layers=4,window=16,tied=1"),
+    ("command-r", "tied=1,biases=1"),
+    ("dbrx", "dbrx.attention.clamp_kqv=8.0"),
+    (
+        "deepseek",
+        "deepseek.leading_dense_block_count=1,deepseek.expert_shared_count=2",
+    ),
+    (
+        "ernie4_5-moe",
+        "layers=3,ernie4_5-moe.leading_dense_block_count=1,ernie4_5-moe.interleave_moe_layer_step=2",
+    ),
+    (
+        "exaone-moe",
+        "layers=4,window=16,exaone-moe.leading_dense_block_count=1,exaone-moe.expert_weights_norm=true,\
+         exaone-moe.expert_weights_scale=2.5",
+    ),
+    ("gemma2", "window=16,tied=1"),
+    ("gemma3", "layers=6,window=16,tied=1"),
+    (
+        "gemma4",
+        "layers=8,window=16,tied=1,gemma4.attention.sliding_window_pattern=4,gemma4.attention.key_length_swa=16,\
+         gemma4.attention.value_length_swa=16,gemma4.attention.shared_kv_layers=2,\
+         gemma4.embedding_length_per_layer_input=32",
+    ),
+    (
+        "glm4moe",
+        "glm4moe.leading_dense_block_count=1,glm4moe.expert_shared_count=1,glm4moe.expert_weights_norm=true",
+    ),
+    ("gpt-oss", "window=16,type=mxfp4_moe"),
+    ("gpt2", "kv_heads=8,tied=1"),
+    ("lfm2", "kv_heads=4/0"),
+    ("phi3", "ctx=512"),
+    ("qwen35", "layers=4"),
+];
+
+/// Models of published sizes, as headers.
+const SIZES: &[(&str, &str)] = &[
+    (
+        "command-r-35b",
+        "command-r:layers=40,embd=8192,heads=64,ff=22528,vocab=256000,ctx=131072,tied=1",
+    ),
+    (
+        "gemma3-27b",
+        "gemma3:layers=62,embd=5376,heads=32,kv_heads=16,head_dim=128,ff=21504,vocab=262144,ctx=131072,window=1024,tied=1",
+    ),
+    (
+        "gpt-oss-120b",
+        "gpt-oss:layers=36,embd=2880,heads=64,kv_heads=8,head_dim=64,ff=2880,experts=128,experts_used=4,vocab=201088,ctx=131072,window=128,type=mxfp4_moe",
+    ),
+    (
+        "gpt-oss-20b",
+        "gpt-oss:layers=24,embd=2880,heads=64,kv_heads=8,head_dim=64,ff=2880,experts=32,experts_used=4,vocab=201088,ctx=131072,window=128,type=mxfp4_moe",
+    ),
+    (
+        "gpt2-xl",
+        "gpt2:layers=48,embd=1600,heads=25,ff=6400,vocab=50257,ctx=1024,tied=1,type=f16",
+    ),
+    (
+        "llama-405b",
+        "llama:layers=126,embd=16384,heads=128,kv_heads=8,ff=53248,vocab=128256,ctx=131072",
+    ),
+    (
+        "llama-70b",
+        "llama:layers=80,embd=8192,heads=64,kv_heads=8,ff=28672,vocab=128256,ctx=131072",
+    ),
+    (
+        "llama-8b",
+        "llama:layers=32,embd=4096,heads=32,kv_heads=8,ff=14336,vocab=128256,ctx=131072",
+    ),
+    (
+        "mixtral-8x7b",
+        "llama:layers=32,embd=4096,heads=32,kv_heads=8,ff=14336,experts=8,experts_used=2,vocab=32000,ctx=32768",
+    ),
+    (
+        "olmo2-13b",
+        "olmo2:layers=40,embd=5120,heads=40,ff=13824,vocab=100352,ctx=4096",
+    ),
+    (
+        "phi-4",
+        "phi3:layers=40,embd=5120,heads=40,kv_heads=10,ff=17920,vocab=100352,ctx=16384",
+    ),
+    (
+        "qwen2.5-72b",
+        "qwen2:layers=80,embd=8192,heads=64,kv_heads=8,ff=29568,vocab=152064,ctx=32768",
+    ),
+    (
+        "qwen2.5-7b",
+        "qwen2:layers=28,embd=3584,heads=28,kv_heads=4,ff=18944,vocab=152064,ctx=32768",
+    ),
+    (
+        "qwen3-235b-a22b",
+        "qwen3moe:layers=94,embd=4096,heads=64,kv_heads=4,head_dim=128,ff=1536,experts=128,experts_used=8,vocab=151936,ctx=40960",
+    ),
+    (
+        "qwen3-30b-a3b",
+        "qwen3moe:layers=48,embd=2048,heads=32,kv_heads=4,head_dim=128,ff=768,experts=128,experts_used=8,vocab=151936,ctx=40960",
+    ),
+    (
+        "qwen3-32b",
+        "qwen3:layers=64,embd=5120,heads=64,kv_heads=8,head_dim=128,ff=25600,vocab=151936,ctx=40960",
+    ),
+];
+
+/// Every preset: a tiny model of each architecture, then headers of published sizes.
+pub fn presets() -> Vec<Preset> {
+    let tiny = ARCHS.iter().map(|arch| {
+        let more = TINY_OF.iter().find(|(name, _)| *name == arch.name);
+        let more = more.map_or(String::new(), |(_, more)| format!(",{more}"));
+        Preset {
+            name: format!("{}-tiny", arch.name),
+            spec: format!("{}:{TINY}{more}", arch.name),
+        }
+    });
+    let sizes = SIZES.iter().map(|(name, spec)| Preset {
+        name: (*name).to_owned(),
+        spec: format!("{spec},header=1"),
+    });
+    tiny.chain(sizes).collect()
+}
