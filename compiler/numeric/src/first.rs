@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tpc_ir::{Graph, Pending, Place, RANK, Run, Sharding, Value};
+use tpc_ir::{Graph, Interval, Place, RANK, Sharding, Unreduced, Value};
 use tpc_runtime::{MemoryWeights, Tensor};
 
 use super::run::Feed;
@@ -65,7 +65,7 @@ pub(super) fn difference(
             let Some(rank) = rank(sharded, place, data.place) else {
                 continue;
             };
-            if sharding.pending != Pending::None {
+            if sharding.unreduced != Unreduced::None {
                 if inst.op.is_transfer() {
                     continue;
                 }
@@ -132,11 +132,11 @@ fn rank(graph: &Graph, of: Place, place: Place) -> Option<usize> {
 fn part(whole: &Tensor, sharding: &Sharding, graph: &Graph, rank: usize) -> Option<Vec<f64>> {
     let dims = whole.dims();
     let values = whole.reals().ok()?;
-    let mut runs: [Vec<Run>; RANK] = Default::default();
+    let mut runs: [Vec<Interval>; RANK] = Default::default();
     for (axis, runs) in runs.iter_mut().enumerate() {
         *runs = match &sharding.axes[axis] {
-            Some(tree) => tree.runs(&graph.classes, rank)?,
-            None => vec![Run {
+            Some(tree) => tree.intervals(&graph.classes, rank)?,
+            None => vec![Interval {
                 start: 0,
                 len: dims[axis] as u64,
             }],

@@ -6,7 +6,7 @@ use super::grouping::Grouping;
 use super::local::LocalCtx;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, f32_of, real};
-use crate::sharding::Run;
+use crate::interval::Interval;
 use crate::types::TensorType;
 
 /// `softmax(scale · x + mask)` over axis 0. Operands: `x: [n, …]` and optionally `mask: [n, rows]`.
@@ -50,7 +50,7 @@ impl OpDef for SoftMax {
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let rule = Rule::same_as_first().role(Role::Whole, opd(0, 0));
+        let rule = Rule::pointwise().role(Role::Whole, opd(0, 0));
         if operands.len() == 2 {
             rule.eq(opd(1, 0), opd(0, 0)).eq(opd(1, 1), opd(0, 1))
         } else {
@@ -63,7 +63,7 @@ impl OpDef for SoftMax {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadWindow {
     /// Which heads, in order.
-    pub heads: Vec<Run>,
+    pub heads: Vec<Interval>,
     /// How many heads the model has.
     pub total: u64,
 }
@@ -103,7 +103,7 @@ impl OpDef for FlashAttn {
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
-        let heads = match attrs.runs("heads")? {
+        let heads = match attrs.intervals("heads")? {
             Some(heads) => Some(HeadWindow {
                 heads,
                 total: required("of", attrs.int("of")?)?,
@@ -198,7 +198,7 @@ impl OpDef for FlashAttn {
         if self.max_bias > 0.0 && q.sharding.axes[2].is_some() {
             let total = q.ty.dims[2].as_const()?;
             op.heads = Some(HeadWindow {
-                heads: ctx.runs(Slot::Operand(0), 2)?,
+                heads: ctx.intervals(Slot::Operand(0), 2)?,
                 total,
             });
         }

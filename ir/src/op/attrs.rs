@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::dims::Dim;
-use crate::sharding::Run;
+use crate::interval::Interval;
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub enum Attr {
     /// A number with a fraction, `inf` or `nan`.
     Float(f32),
     /// A range of indices, `start:len`.
-    Run(Run),
+    Interval(Interval),
     /// A keyword.
     Word(String),
     /// Text in quotes.
@@ -48,7 +48,7 @@ impl fmt::Display for Attr {
             Attr::Negative(n) => n.fmt(f),
             Attr::Float(x) if x.is_nan() => f.write_str("nan"),
             Attr::Float(x) => write!(f, "{x:?}"),
-            Attr::Run(r) => write!(f, "{}:{}", r.start, r.len),
+            Attr::Interval(r) => write!(f, "{}:{}", r.start, r.len),
             Attr::Word(w) => f.write_str(w),
             Attr::Str(s) => f.write_str(&quoted(s)),
             Attr::List(l) => {
@@ -77,9 +77,9 @@ impl From<&Dim> for Attr {
     }
 }
 
-impl From<&[Run]> for Attr {
-    fn from(r: &[Run]) -> Attr {
-        Attr::List(r.iter().map(|&r| Attr::Run(r)).collect())
+impl From<&[Interval]> for Attr {
+    fn from(r: &[Interval]) -> Attr {
+        Attr::List(r.iter().map(|&r| Attr::Interval(r)).collect())
     }
 }
 
@@ -212,7 +212,7 @@ impl AttrReader {
     ///
     /// # Errors
     /// When the attribute is not `start:len`.
-    pub fn run(&mut self, name: &'static str) -> Result<Option<Run>, AttrError> {
+    pub fn run(&mut self, name: &'static str) -> Result<Option<Interval>, AttrError> {
         self.typed(name, "a range `start:len`", |a| run(&a))
     }
 
@@ -220,17 +220,20 @@ impl AttrReader {
     ///
     /// # Errors
     /// When the attribute is not such a list.
-    pub fn runs(&mut self, name: &'static str) -> Result<Option<Vec<Run>>, AttrError> {
-        self.typed(name, "a list of ranges `start:len`", runs)
+    pub fn intervals(&mut self, name: &'static str) -> Result<Option<Vec<Interval>>, AttrError> {
+        self.typed(name, "a list of ranges `start:len`", intervals)
     }
 
     /// A list of lists of ranges.
     ///
     /// # Errors
     /// When the attribute is not such a list.
-    pub fn run_lists(&mut self, name: &'static str) -> Result<Option<Vec<Vec<Run>>>, AttrError> {
+    pub fn interval_lists(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<Vec<Vec<Interval>>>, AttrError> {
         self.typed(name, "a list of lists of ranges `start:len`", |a| {
-            list(a)?.into_iter().map(runs).collect()
+            list(a)?.into_iter().map(intervals).collect()
         })
     }
 }
@@ -242,9 +245,9 @@ fn dim(a: Attr) -> Option<Dim> {
     }
 }
 
-fn run(a: &Attr) -> Option<Run> {
+fn run(a: &Attr) -> Option<Interval> {
     match a {
-        Attr::Run(r) => Some(*r),
+        Attr::Interval(r) => Some(*r),
         _ => None,
     }
 }
@@ -256,7 +259,7 @@ fn list(a: Attr) -> Option<Vec<Attr>> {
     }
 }
 
-fn runs(a: Attr) -> Option<Vec<Run>> {
+fn intervals(a: Attr) -> Option<Vec<Interval>> {
     list(a)?.iter().map(run).collect()
 }
 

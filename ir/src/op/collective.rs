@@ -28,7 +28,7 @@ impl OpDef for Copy {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        Rule::same_as_first()
+        Rule::pointwise()
     }
 }
 
@@ -76,7 +76,7 @@ impl OpDef for AllReduce {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        Rule::same_as_first().linear(Linearity::Joint)
+        Rule::pointwise().linear(Linearity::Joint)
     }
 }
 

@@ -37,7 +37,7 @@ impl OpDef for LeakyRelu {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        Rule::same_as_first().zero()
+        Rule::pointwise().zero()
     }
 }
 
@@ -82,7 +82,7 @@ impl OpDef for Xielu {
 
     /// With `eps` below 0 the function of 0 is not 0.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        Rule::same_as_first()
+        Rule::pointwise()
     }
 }
 
@@ -113,6 +113,6 @@ impl OpDef for Fill {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        Rule::same_as_first()
+        Rule::pointwise()
     }
 }

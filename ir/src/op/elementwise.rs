@@ -150,7 +150,7 @@ impl OpDef for Unary {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let rule = Rule::same_as_first();
+        let rule = Rule::pointwise();
         let rule = if self.kind.keeps_zero() {
             rule.zero()
         } else {
@@ -224,7 +224,7 @@ impl OpDef for Binary {
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let mut rule = Rule::same_as_first();
+        let mut rule = Rule::pointwise();
         for i in 0..RANK {
             rule = broadcast(rule, 1, i, &operands[1].dims[i], &operands[0].dims[i]);
         }
@@ -270,7 +270,7 @@ impl OpDef for Scale {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let rule = Rule::same_as_first();
+        let rule = Rule::pointwise();
         if self.bias == 0.0 {
             rule.linear(Linearity::Joint).zero()
         } else {
@@ -312,7 +312,7 @@ impl OpDef for Clamp {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let rule = Rule::same_as_first();
+        let rule = Rule::pointwise();
         if self.min <= 0.0 && self.max >= 0.0 {
             rule.zero()
         } else {
@@ -437,6 +437,6 @@ impl OpDef for Glu {
                 .same(0, &[1, 2, 3])
                 .zero();
         }
-        Rule::same_as_first().same(1, &[0, 1, 2, 3]).zero()
+        Rule::pointwise().same(1, &[0, 1, 2, 3]).zero()
     }
 }

@@ -5,12 +5,12 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs};
 use super::local::LocalCtx;
 use super::rule::{Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, integer, real};
-use crate::sharding::Run;
+use crate::interval::Interval;
 use crate::types::TensorType;
 
-fn window_attr(window: Option<Run>) -> Attrs {
+fn window_attr(window: Option<Interval>) -> Attrs {
     window
-        .map(|w| ("window", Attr::Run(w)))
+        .map(|w| ("window", Attr::Interval(w)))
         .into_iter()
         .collect()
 }
@@ -21,7 +21,7 @@ fn window_attr(window: Option<Run>) -> Attrs {
 pub struct MulMatId {
     /// The experts that `w` holds, where it does not hold all: ids count from its start, and rows of experts outside
     /// are zero.
-    pub window: Option<Run>,
+    pub window: Option<Interval>,
 }
 
 impl OpDef for MulMatId {
@@ -95,7 +95,7 @@ impl OpDef for MulMatId {
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddId {
     /// The experts that `bias` holds, where it does not hold all: nothing is added to rows of experts outside.
-    pub window: Option<Run>,
+    pub window: Option<Interval>,
 }
 
 impl OpDef for AddId {
@@ -130,7 +130,7 @@ impl OpDef for AddId {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        Rule::same_as_first()
+        Rule::pointwise()
             .eq(opd(1, 0), opd(0, 0))
             .eq(opd(2, 0), opd(0, 1))
             .eq(opd(2, 1), opd(0, 2))

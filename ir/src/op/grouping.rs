@@ -1,7 +1,7 @@
 //! Axes whose indices meet those of another operand in groups: query heads and KV heads, batches and matrices, heads
 //! and groups of a scan.
 
-use crate::sharding::Run;
+use crate::interval::Interval;
 
 /// Index `i` of the axis `many` meets index `i / (many's size / few's size)` of the axes `few`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +20,15 @@ pub struct Grouping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Local indices of the larger axis.
-    pub many: Run,
+    pub many: Interval,
     /// Local indices of the smaller axis.
-    pub few: Run,
+    pub few: Interval,
 }
 
 /// Cuts what a device holds into as few pieces as possible, in order; `None` when an index meets one that the device
 /// does not hold. `many` and `few` are the global indices that the device holds, `group` indices of `many` meet one of
 /// `few` in the whole.
-pub fn pieces(many: &[Run], few: &[Run], group: u64) -> Option<Vec<Piece>> {
+pub fn pieces(many: &[Interval], few: &[Interval], group: u64) -> Option<Vec<Piece>> {
     // The local index of a global one of `few`, and how many from it on are consecutive in both.
     let position = |global: u64| {
         let mut at = 0;
@@ -78,11 +78,11 @@ pub fn pieces(many: &[Run], few: &[Run], group: u64) -> Option<Vec<Piece>> {
 /// on; the first of them may go on with an index that the last piece ends with.
 fn met(out: &mut Vec<(Piece, u64)>, first: u64, at: u64, each: u64, count: u64) {
     let piece = |first, at, each, count| {
-        let many = Run {
+        let many = Interval {
             start: first,
             len: each * count,
         };
-        let few = Run {
+        let few = Interval {
             start: at,
             len: count,
         };
@@ -109,8 +109,8 @@ fn met(out: &mut Vec<(Piece, u64)>, first: u64, at: u64, each: u64, count: u64) 
 mod tests {
     use super::*;
 
-    fn run(start: u64, len: u64) -> Run {
-        Run { start, len }
+    fn run(start: u64, len: u64) -> Interval {
+        Interval { start, len }
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
     }
 
     /// The same, index by index.
-    fn walked(many: &[Run], few: &[Run], group: u64) -> Option<Vec<Piece>> {
+    fn walked(many: &[Interval], few: &[Interval], group: u64) -> Option<Vec<Piece>> {
         let held: Vec<u64> = few.iter().flat_map(|r| r.start..r.end()).collect();
         let mut met: Vec<(u64, u64)> = Vec::new();
         for global in many.iter().flat_map(|r| r.start..r.end()) {
@@ -179,7 +179,7 @@ mod tests {
         let mut found = 0;
         for _ in 0..20_000 {
             let group = 1 + below(5);
-            let mut runs = |size: u64| -> Vec<Run> {
+            let mut runs = |size: u64| -> Vec<Interval> {
                 let mut out = Vec::new();
                 let mut at = below(3);
                 while at < size && below(4) > 0 {

@@ -5,7 +5,7 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::local::LocalCtx;
 use super::rule::{Rule, Slot};
 use super::types::{Inferred, TypeError, exactly};
-use crate::sharding::Run;
+use crate::interval::Interval;
 use crate::types::TensorType;
 
 fn no_operands(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
@@ -15,14 +15,14 @@ fn no_operands(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
 
 /// The runs per axis that a device holds, when it does not hold the whole tensor. An axis whose size is known at run
 /// time only is whole and has no runs.
-fn local_parts(ctx: &LocalCtx<'_>) -> Option<Option<Vec<Vec<Run>>>> {
+fn local_parts(ctx: &LocalCtx<'_>) -> Option<Option<Vec<Vec<Interval>>>> {
     let t = ctx.results[0];
     if !t.sharding.is_split() {
         return Some(None);
     }
     let whole = |a: usize| t.sharding.axes[a].is_none() && t.ty.dims[a].as_const().is_none();
     (0..4)
-        .map(|a| match ctx.runs(Slot::Result(0), a) {
+        .map(|a| match ctx.intervals(Slot::Result(0), a) {
             None if whole(a) => Some(Vec::new()),
             runs => runs,
         })
@@ -30,7 +30,7 @@ fn local_parts(ctx: &LocalCtx<'_>) -> Option<Option<Vec<Vec<Run>>>> {
         .map(Some)
 }
 
-fn parts_attr(parts: Option<&[Vec<Run>]>) -> Option<(&'static str, Attr)> {
+fn parts_attr(parts: Option<&[Vec<Interval>]>) -> Option<(&'static str, Attr)> {
     parts.map(|p| {
         (
             "parts",
@@ -45,7 +45,7 @@ pub struct Weight {
     /// The tensor's name in the file.
     pub tensor: String,
     /// Per axis the runs of the tensor's indices that are stored; `None` for all of it.
-    pub parts: Option<Vec<Vec<Run>>>,
+    pub parts: Option<Vec<Vec<Interval>>>,
 }
 
 impl OpDef for Weight {
@@ -60,7 +60,7 @@ impl OpDef for Weight {
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Weight {
             tensor: required("tensor", attrs.str("tensor")?)?,
-            parts: attrs.run_lists("parts")?,
+            parts: attrs.interval_lists("parts")?,
         })
     }
 
@@ -239,7 +239,7 @@ pub struct State {
     pub name: String,
     /// Per axis the runs of indices that are stored; `None` for all of it. Axes whose size is known at run time only are
     /// whole and have no runs.
-    pub parts: Option<Vec<Vec<Run>>>,
+    pub parts: Option<Vec<Vec<Interval>>>,
 }
 
 impl OpDef for State {
@@ -254,7 +254,7 @@ impl OpDef for State {
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(State {
             name: required("name", attrs.str("name")?)?,
-            parts: attrs.run_lists("parts")?,
+            parts: attrs.interval_lists("parts")?,
         })
     }
 

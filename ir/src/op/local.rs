@@ -2,7 +2,8 @@
 
 use super::rule::Slot;
 use crate::dims::Dim;
-use crate::sharding::{ClassData, Run, Sharding};
+use crate::interval::Interval;
+use crate::sharding::{ClassData, Sharding};
 use crate::types::TensorType;
 
 /// A tensor of an instruction with its global type and sharding.
@@ -43,10 +44,10 @@ impl<'a> LocalCtx<'a> {
     }
 
     /// The global indices along an axis that this device holds; `None` where the size is symbolic.
-    pub fn runs(&self, slot: Slot, axis: usize) -> Option<Vec<Run>> {
+    pub fn intervals(&self, slot: Slot, axis: usize) -> Option<Vec<Interval>> {
         let t = self.tensor(slot);
         t.sharding
-            .runs(axis, &t.ty.dims[axis], self.classes, self.rank)
+            .intervals(axis, &t.ty.dims[axis], self.classes, self.rank)
     }
 
     /// How many indices below `bound` along an axis this device holds.
@@ -56,7 +57,7 @@ impl<'a> LocalCtx<'a> {
             return Some(bound.clone());
         }
         let bound = bound.as_const()?;
-        let runs = self.runs(slot, axis)?;
+        let runs = self.intervals(slot, axis)?;
         Some(Dim::constant(
             runs.iter()
                 .map(|r| r.end().min(bound).saturating_sub(r.start))
@@ -68,12 +69,12 @@ impl<'a> LocalCtx<'a> {
     /// split: what it answers for when an index selects along the axis.
     ///
     /// `Some(None)` where the axis is whole; `None` where the device's indices are not one range.
-    pub fn window(&self, slot: Slot, axis: usize) -> Option<Option<Run>> {
+    pub fn window(&self, slot: Slot, axis: usize) -> Option<Option<Interval>> {
         let Some(tree) = &self.tensor(slot).sharding.axes[axis] else {
             return Some(None);
         };
         match tree.owned_runs(self.classes, self.rank)?.as_slice() {
-            [] => Some(Some(Run { start: 0, len: 0 })),
+            [] => Some(Some(Interval { start: 0, len: 0 })),
             [one] => Some(Some(*one)),
             _ => None,
         }

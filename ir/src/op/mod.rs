@@ -18,7 +18,6 @@ mod local;
 mod matmul;
 mod norm;
 mod opaque;
-mod pending;
 mod pool;
 mod position;
 mod recurrent;
@@ -28,6 +27,7 @@ mod rows;
 mod rule;
 mod shape;
 mod types;
+mod unreduced;
 
 pub use attention::{FlashAttn, HeadWindow, SoftMax};
 pub use attrs::{Attr, AttrError, AttrReader, Attrs, quoted};
@@ -44,7 +44,6 @@ pub use local::{LocalCtx, Sharded};
 pub use matmul::MulMat;
 pub use norm::{Norm, NormApply, NormKind, NormStats};
 pub use opaque::Opaque;
-pub use pending::{ActiveRoles, OperandState, pending_result};
 pub use pool::{Pool2d, PoolKind};
 pub use position::{Cumsum, Diag, Side, Tri};
 pub use recurrent::{GatedDeltaNet, SsmConv, SsmScan};
@@ -54,6 +53,7 @@ pub use rows::{GetRows, SetRows, SetSlice};
 pub use rule::{Expr, Linearity, Role, Rule, Slot, opd, res, res_of};
 pub use shape::{Concat, Pad, Permute, Repeat, Reshape, Slice};
 pub use types::{Inferred, TypeError};
+pub use unreduced::{ActiveRoles, OperandState, unreduced_result};
 
 use crate::types::TensorType;
 

@@ -91,7 +91,7 @@ impl OpDef for Norm {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        Rule::same_as_first().role(Role::Norm, opd(0, 0))
+        Rule::pointwise().role(Role::Norm, opd(0, 0))
     }
 }
 
@@ -175,7 +175,7 @@ impl OpDef for NormApply {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let mut rule = Rule::same_as_first().role(Role::Whole, opd(1, 0));
+        let mut rule = Rule::pointwise().role(Role::Whole, opd(1, 0));
         for i in 1..4 {
             rule = rule.eq(opd(1, i), res(i));
         }

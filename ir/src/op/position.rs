@@ -25,7 +25,7 @@ impl OpDef for Cumsum {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        Rule::same_as_first()
+        Rule::pointwise()
             .role(Role::Whole, opd(0, 0))
             .linear(Linearity::Joint)
             .zero()
@@ -102,7 +102,7 @@ impl OpDef for Tri {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let rule = Rule::same_as_first()
+        let rule = Rule::pointwise()
             .role(Role::Whole, opd(0, 0))
             .role(Role::Whole, opd(0, 1));
         if self.fill == 0.0 {

@@ -194,7 +194,7 @@ impl OpDef for Rope {
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let mut rule = Rule::same_as_first()
+        let mut rule = Rule::pointwise()
             .role(Role::Whole, opd(0, 0))
             .linear(Linearity::Each(vec![0]));
         rule = match self.mode.sections() {

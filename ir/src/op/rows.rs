@@ -7,7 +7,7 @@ use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, axis, equal, exactly, f32_of, integer, real};
 use crate::dims::Dim;
 use crate::dtype::DType;
-use crate::sharding::Run;
+use crate::interval::Interval;
 use crate::types::{RANK, TensorType};
 
 /// `out[:, r, i, j] = data[:, index[r, i, j], i, j]`. Operands: `data: [n, rows, p, q]`, `index: [r, p, q]`; result
@@ -16,7 +16,7 @@ use crate::types::{RANK, TensorType};
 pub struct GetRows {
     /// The rows that `data` holds, where it does not hold all: indices count from its start, and rows outside are
     /// zero.
-    pub window: Option<Run>,
+    pub window: Option<Interval>,
 }
 
 impl OpDef for GetRows {
@@ -24,7 +24,7 @@ impl OpDef for GetRows {
 
     fn attrs(&self) -> Attrs {
         self.window
-            .map(|w| ("window", Attr::Run(w)))
+            .map(|w| ("window", Attr::Interval(w)))
             .into_iter()
             .collect()
     }
@@ -114,7 +114,7 @@ impl OpDef for SetRows {
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis(self.axis).unwrap_or(0);
-        let mut rule = Rule::same_as_first()
+        let mut rule = Rule::pointwise()
             .eq(opd(1, axis), opd(2, 0))
             .role(Role::Whole, opd(0, axis))
             .role(Role::Whole, opd(1, axis));
@@ -181,7 +181,7 @@ impl OpDef for SetSlice {
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis(self.axis).unwrap_or(0);
         let len = &operands[1].dims[axis];
-        let mut rule = Rule::same_as_first();
+        let mut rule = Rule::pointwise();
         let sizes = [&operands[0].dims[axis], len, &self.start];
         rule = if sizes.iter().all(|d| d.as_const().is_some()) {
             let part = Expr::Slice(Box::new(opd(0, axis)), self.start.clone(), len.clone());

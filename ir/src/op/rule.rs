@@ -97,7 +97,7 @@ impl Rule {
     }
 
     /// A rule by which the first result has the axes of operand 0.
-    pub fn same_as_first() -> Rule {
+    pub fn pointwise() -> Rule {
         Rule::opaque().same(0, &[0, 1, 2, 3])
     }
 

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::class::{ClassData, Range};
+use super::class::ClassData;
 use crate::dims::Dim;
 use crate::entity::Class;
+use crate::interval::Interval;
 
 /// A leaf's class, or the major part of a chain class: indices of the class divided by `div`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,22 +25,19 @@ impl fmt::Display for ClassRef {
     }
 }
 
-/// Consecutive indices of an axis.
-pub type Run = Range;
-
 /// Number of indices in a list of runs.
-pub fn runs_len(runs: &[Run]) -> u64 {
+pub fn total_len(runs: &[Interval]) -> u64 {
     runs.iter().map(|r| r.len).sum()
 }
 
 /// The runs widened to whole blocks of `block` indices, merged where they meet.
-pub fn cover_runs(runs: &[Run], block: u64) -> Vec<Run> {
-    let mut out: Vec<Run> = Vec::new();
+pub fn granule_intervals(runs: &[Interval], block: u64) -> Vec<Interval> {
+    let mut out: Vec<Interval> = Vec::new();
     for r in runs.iter().filter(|r| r.len > 0) {
-        let w = Range::from_bounds(r.start / block * block, r.end().div_ceil(block) * block);
+        let w = Interval::from_bounds(r.start / block * block, r.end().div_ceil(block) * block);
         match out.last_mut() {
             Some(last) if w.start <= last.end() => {
-                *last = Range::from_bounds(last.start, w.end().max(last.end()));
+                *last = Interval::from_bounds(last.start, w.end().max(last.end()));
             }
             _ => out.push(w),
         }
@@ -48,7 +46,7 @@ pub fn cover_runs(runs: &[Run], block: u64) -> Vec<Run> {
 }
 
 /// The most runs that a device's part of an axis may have: more than any model needs, few enough for hostile graphs.
-pub const MAX_RUNS: usize = 1 << 16;
+pub const MAX_INTERVALS: usize = 1 << 16;
 
 /// A dimension as a tree of factors.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -126,26 +124,26 @@ impl AxisTree {
     }
 
     /// The global indices on the device of rank `rank`, ascending; `None` where a size is symbolic, or where they are
-    /// more than [`MAX_RUNS`] runs.
-    pub fn runs(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Run>> {
+    /// more than [`MAX_INTERVALS`] runs.
+    pub fn intervals(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Interval>> {
         self.runs_by(&|c| classes.get(c.class.index())?.range(rank, c.div))
     }
 
     /// [`Self::runs`] of the indices whose primary owner is the device of rank `rank`.
-    pub fn owned_runs(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Run>> {
+    pub fn owned_runs(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Interval>> {
         self.runs_by(&|c| classes.get(c.class.index())?.owned(rank, c.div))
     }
 
-    fn runs_by(&self, range: &dyn Fn(ClassRef) -> Option<Range>) -> Option<Vec<Run>> {
-        let mut out: Vec<Run> = Vec::new();
+    fn runs_by(&self, range: &dyn Fn(ClassRef) -> Option<Interval>) -> Option<Vec<Interval>> {
+        let mut out: Vec<Interval> = Vec::new();
         let mut push = |start: u64, len: u64| -> Option<()> {
             let end = start.checked_add(len)?;
-            let full = out.len() >= MAX_RUNS;
+            let full = out.len() >= MAX_INTERVALS;
             match out.last_mut() {
                 _ if len == 0 => {}
-                Some(last) if last.end() == start => *last = Range::from_bounds(last.start, end),
+                Some(last) if last.end() == start => *last = Interval::from_bounds(last.start, end),
                 _ if full => return None,
-                _ => out.push(Range { start, len }),
+                _ => out.push(Interval { start, len }),
             }
             Some(())
         };
@@ -166,12 +164,12 @@ impl AxisTree {
             }
             AxisTree::Product(k) => {
                 let Some((last, major)) = k.split_last() else {
-                    return Some(vec![Range { start: 0, len: 1 }]);
+                    return Some(vec![Interval { start: 0, len: 1 }]);
                 };
                 let n = last.size()?.as_const()?;
                 let minor = last.runs_by(range)?;
                 let major = AxisTree::Product(major.to_vec()).runs_by(range)?;
-                if minor.as_slice() == [(Range { start: 0, len: n })] {
+                if minor.as_slice() == [(Interval { start: 0, len: n })] {
                     for r in major {
                         push(r.start.checked_mul(n)?, r.len.checked_mul(n)?)?;
                     }
@@ -304,7 +302,7 @@ mod tests {
             size,
             ranges: cuts
                 .iter()
-                .map(|&(a, b)| Range::from_bounds(a, b))
+                .map(|&(a, b)| Interval::from_bounds(a, b))
                 .collect(),
         }
     }
@@ -323,14 +321,14 @@ mod tests {
         let minor = AxisTree::Product(vec![AxisTree::whole(Dim::constant(2)), c]);
         let both = AxisTree::Sum(vec![major, minor]);
         let runs: Vec<_> = both
-            .runs(&classes, 0)
+            .intervals(&classes, 0)
             .expect("const")
             .iter()
             .map(|r| (r.start, r.len))
             .collect();
         assert_eq!(runs, [(0, 2), (8, 1), (12, 1)]);
         let runs: Vec<_> = both
-            .runs(&classes, 1)
+            .intervals(&classes, 1)
             .expect("const")
             .iter()
             .map(|r| (r.start, r.len))
@@ -341,9 +339,9 @@ mod tests {
     #[test]
     fn overlapping_projection_has_one_owner() {
         let c = class(8, &[(0, 3), (3, 4), (4, 8)]);
-        assert_eq!(c.range(1, 4), Some(Range { start: 0, len: 1 }));
+        assert_eq!(c.range(1, 4), Some(Interval { start: 0, len: 1 }));
         assert_eq!(c.owned(1, 4).map(|r| r.len), Some(0));
-        assert_eq!(c.owned(2, 4), Some(Range { start: 1, len: 1 }));
+        assert_eq!(c.owned(2, 4), Some(Interval { start: 1, len: 1 }));
         assert!(c.overlaps(4) && !c.overlaps(1));
     }
 }

@@ -9,22 +9,23 @@
 mod axis;
 mod class;
 
-pub use axis::{AxisTree, ClassRef, MAX_RUNS, Run, cover_runs, runs_len};
-pub use class::{ClassData, Range};
+pub use axis::{AxisTree, ClassRef, MAX_INTERVALS, granule_intervals, total_len};
+pub use class::ClassData;
 
 use crate::dims::Dim;
 use crate::entity::Class;
+use crate::interval::Interval;
 use crate::types::{RANK, TensorType};
 
 /// Whether what the devices hold must still be combined by a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Pending {
+pub enum Unreduced {
     /// Nothing is pending.
     None,
     /// The value is the sum over the group's devices.
     Partial,
-    /// [`Pending::Partial`], and each row is zero on every device but the one that owns its expert in the class.
-    Disjoint(Class),
+    /// [`Unreduced::Partial`], and each row is zero on every device but the one that owns its expert in the class.
+    OwnerMasked(Class),
 }
 
 /// How a value on a group of devices is divided. On the host or on one device it is always
@@ -34,10 +35,10 @@ pub struct Sharding {
     /// Per axis, the factor tree with its split leaves; `None` where no leaf of the axis is split.
     pub axes: [Option<Box<AxisTree>>; RANK],
     /// Whether a sum over the devices is pending. Never together with a split axis.
-    pub pending: Pending,
+    pub unreduced: Unreduced,
     /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range
     /// touches (a quantised tensor whose ranges do not end at blocks). 1 where ranges are stored as they are.
-    pub cover: u64,
+    pub granule: u64,
 }
 
 impl Default for Sharding {
@@ -51,17 +52,17 @@ impl Sharding {
     pub const fn mirrored() -> Sharding {
         Sharding {
             axes: [None, None, None, None],
-            pending: Pending::None,
-            cover: 1,
+            unreduced: Unreduced::None,
+            granule: 1,
         }
     }
 
     /// Unsplit, with a pending sum.
-    pub const fn pending(pending: Pending) -> Sharding {
+    pub const fn unreduced(unreduced: Unreduced) -> Sharding {
         Sharding {
             axes: [None, None, None, None],
-            pending,
-            cover: 1,
+            unreduced,
+            granule: 1,
         }
     }
 
@@ -69,8 +70,8 @@ impl Sharding {
     pub fn split(axes: [AxisTree; RANK]) -> Sharding {
         Sharding {
             axes: axes.map(|a| a.is_split().then(|| Box::new(a.simplified()))),
-            pending: Pending::None,
-            cover: 1,
+            unreduced: Unreduced::None,
+            granule: 1,
         }
     }
 
@@ -81,7 +82,7 @@ impl Sharding {
 
     /// Whether every device holds the whole value.
     pub fn is_mirrored(&self) -> bool {
-        !self.is_split() && self.pending == Pending::None
+        !self.is_split() && self.unreduced == Unreduced::None
     }
 
     /// The same sharding with other classes in place of its own.
@@ -91,11 +92,11 @@ impl Sharding {
         let [a, b, c, d] = &self.axes;
         Sharding {
             axes: [axis(a), axis(b), axis(c), axis(d)],
-            pending: match self.pending {
-                Pending::Disjoint(c) => Pending::Disjoint(name(c)),
+            unreduced: match self.unreduced {
+                Unreduced::OwnerMasked(c) => Unreduced::OwnerMasked(name(c)),
                 other => other,
             },
-            cover: self.cover,
+            granule: self.granule,
         }
     }
 
@@ -117,9 +118,9 @@ impl Sharding {
         let mut out = ty.clone();
         for (axis, tree) in self.axes.iter().enumerate() {
             let Some(tree) = tree else { continue };
-            out.dims[axis] = if axis == 0 && self.cover > 1 {
-                let runs = tree.runs(classes, rank)?;
-                Dim::constant(runs_len(&cover_runs(&runs, self.cover)))
+            out.dims[axis] = if axis == 0 && self.granule > 1 {
+                let runs = tree.intervals(classes, rank)?;
+                Dim::constant(total_len(&granule_intervals(&runs, self.granule)))
             } else {
                 tree.local_size(classes, rank)?
             };
@@ -128,23 +129,23 @@ impl Sharding {
     }
 
     /// The runs of global indices along `axis` (of that size) that the device of rank `rank` stores.
-    pub fn runs(
+    pub fn intervals(
         &self,
         axis: usize,
         size: &Dim,
         classes: &[ClassData],
         rank: usize,
-    ) -> Option<Vec<Run>> {
+    ) -> Option<Vec<Interval>> {
         match &self.axes[axis] {
             None => {
                 let len = size.as_const()?;
-                let whole = (len > 0).then_some(Run { start: 0, len });
+                let whole = (len > 0).then_some(Interval { start: 0, len });
                 Some(whole.into_iter().collect())
             }
             Some(tree) => {
-                let runs = tree.runs(classes, rank)?;
-                Some(if axis == 0 && self.cover > 1 {
-                    cover_runs(&runs, self.cover)
+                let runs = tree.intervals(classes, rank)?;
+                Some(if axis == 0 && self.granule > 1 {
+                    granule_intervals(&runs, self.granule)
                 } else {
                     runs
                 })

@@ -7,8 +7,8 @@ use super::lexer::{Token, unescape};
 use super::parser::{MAX_DEPTH, Parser};
 use super::spans::Span;
 use crate::dims::{Dim, Symbol};
+use crate::interval::Interval;
 use crate::op::Attr;
-use crate::sharding::Range;
 
 const NUMBER: &str = "an integer or a symbol such as `n_tokens`";
 
@@ -92,13 +92,13 @@ impl Parser<'_> {
     }
 
     /// A range `start:len`.
-    pub(super) fn range(&mut self) -> Result<Range, ParseError> {
+    pub(super) fn range(&mut self) -> Result<Interval, ParseError> {
         let (start, span) = self.int("a range `start:len`")?;
         self.range_from(start, span)
     }
 
     /// A range whose start has been taken.
-    fn range_from(&mut self, start: u64, span: Span) -> Result<Range, ParseError> {
+    fn range_from(&mut self, start: u64, span: Span) -> Result<Interval, ParseError> {
         self.expect(b':', "`:` and the number of indices")?;
         let (len, _) = self.int("the number of indices")?;
         if start.checked_add(len).is_none() {
@@ -107,7 +107,7 @@ impl Parser<'_> {
                 self.since(span),
             ));
         }
-        Ok(Range { start, len })
+        Ok(Interval { start, len })
     }
 
     /// Attributes, `{` taken.
@@ -133,7 +133,7 @@ impl Parser<'_> {
             Token::Int(n) => {
                 self.next()?;
                 if self.peek()?.0 == Token::Punct(b':') {
-                    return Ok(Attr::Run(self.range_from(n, start)?));
+                    return Ok(Attr::Interval(self.range_from(n, start)?));
                 }
                 self.number(Taken::Int(n), start)
             }

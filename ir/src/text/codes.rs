@@ -122,8 +122,8 @@ pub const CODES: &[CodeDoc] = &[
     code(
         "TPC0217",
         "bad sharding",
-        "A sharding names an axis beyond 3, or says something twice: `split`, an axis, `cover` or the pending sum. \
-         Example: `split(0: c0, 0: c1)`. Cure: give one tree per split axis, and at most one of `partial` and `disjoint(c0)`.",
+        "A sharding names an axis beyond 3, or says something twice: `split`, an axis, `granule` or the pending sum. \
+         Example: `split(0: c0, 0: c1)`. Cure: give one tree per split axis, and at most one of `partial` and `owner_masked(c0)`.",
     ),
     code(
         "TPC0218",

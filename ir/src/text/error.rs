@@ -197,7 +197,7 @@ impl ParseErrorKind {
                 "write the line `graph \"name\"` once, below `tpir 1`".to_owned()
             }
             ParseErrorKind::Sharding { .. } => {
-                "write `split(0: c0*128, 1: c1)`, `split(0: c0 cover 256)`, `partial` or `disjoint(c0)`".to_owned()
+                "write `split(0: c0*128, 1: c1)`, `split(0: c0 granule 256)`, `partial` or `owner_masked(c0)`".to_owned()
             }
             ParseErrorKind::Rank { .. } => "tensors have four axes; trailing sizes of 1 may be left out".to_owned(),
             ParseErrorKind::TooLong { .. } => "split the graph".to_owned(),

@@ -29,7 +29,7 @@
 //! | type | `f32[4096, n_tokens]`, sizes from axis 0 on, trailing ones left out |
 //! | size | a polynomial in the symbols of [`Symbol`](crate::Symbol): `32*n_tokens + 3` |
 //! | place | `@host`, `@dev0`, `@tp0` |
-//! | sharding | `split(0: tree, 1: tree)`, `split(0: tree cover 256)`, `partial`, `disjoint(c0)` |
+//! | sharding | `split(0: tree, 1: tree)`, `split(0: tree granule 256)`, `partial`, `owner_masked(c0)` |
 //! | tree | `c0*128 + 64`, `c0/4`, `(2 + c1)*8`, `[n_tokens]*c0`: classes, sizes and, in brackets, symbolic sizes |
 //! | operands | `v1, v2` |
 //! | attributes | `{axis = 1, eps = 1e-5, kind = rms, tensor = "name", parts = [[0:4, 8:4], []]}` |

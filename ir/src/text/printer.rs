@@ -7,7 +7,7 @@ use crate::entity::{Class, Device, Group, Value};
 use crate::graph::{Graph, InstData, Output};
 use crate::op::quoted;
 use crate::place::Place;
-use crate::sharding::{Pending, Sharding};
+use crate::sharding::{Sharding, Unreduced};
 
 /// The text of a graph and where its entities stand in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,8 +162,8 @@ impl Printer {
 
     fn sharding(&mut self, sharding: &Sharding) {
         let cover = |p: &mut Self, before: &str, after: &str| {
-            if sharding.cover != 1 {
-                p.put(format_args!("{before}{}{after}", sharding.cover));
+            if sharding.granule != 1 {
+                p.put(format_args!("{before}{}{after}", sharding.granule));
             }
         };
         let mut separator = " split(";
@@ -172,19 +172,19 @@ impl Printer {
             self.put(format_args!("{separator}{axis}: {tree}"));
             separator = ", ";
             if axis == 0 {
-                cover(self, " cover ", "");
+                cover(self, " granule ", "");
             }
         }
         if sharding.is_split() {
             self.text.push(')');
         }
         if sharding.axes[0].is_none() {
-            cover(self, " cover(", ")");
+            cover(self, " granule(", ")");
         }
-        match sharding.pending {
-            Pending::None => {}
-            Pending::Partial => self.text.push_str(" partial"),
-            Pending::Disjoint(class) => self.put(format_args!(" disjoint({class})")),
+        match sharding.unreduced {
+            Unreduced::None => {}
+            Unreduced::Partial => self.text.push_str(" partial"),
+            Unreduced::OwnerMasked(class) => self.put(format_args!(" owner_masked({class})")),
         }
     }
 

@@ -7,7 +7,7 @@ use super::parser::{MAX_DEPTH, Parser};
 use super::spans::Span;
 use crate::dims::Dim;
 use crate::entity::Class;
-use crate::sharding::{AxisTree, ClassRef, Pending, Sharding};
+use crate::sharding::{AxisTree, ClassRef, Sharding, Unreduced};
 use crate::types::RANK;
 
 /// Leaves of the largest axis tree that is read.
@@ -30,21 +30,21 @@ impl Parser<'_> {
                     }
                     self.split(&mut out)?;
                 }
-                "partial" | "disjoint" => {
+                "partial" | "owner_masked" => {
                     self.next()?;
-                    if out.pending != Pending::None {
+                    if out.unreduced != Unreduced::None {
                         return Err(error("a pending sum is given twice", span));
                     }
-                    out.pending = if word == "partial" {
-                        Pending::Partial
+                    out.unreduced = if word == "partial" {
+                        Unreduced::Partial
                     } else {
                         self.expect(b'(', "`(` and a class")?;
                         let class = Class::new(self.reference(Kind::Class)?);
                         self.expect(b')', "`)`")?;
-                        Pending::Disjoint(class)
+                        Unreduced::OwnerMasked(class)
                     };
                 }
-                "cover" => {
+                "granule" => {
                     self.next()?;
                     self.expect(b'(', "`(` and the granule")?;
                     self.cover(&mut out, span)?;
@@ -70,7 +70,7 @@ impl Parser<'_> {
             let tree = self.tree(0, &mut 0)?;
             out.axes[axis] = Some(Box::new(tree));
             let span = self.peek()?.1;
-            if axis == 0 && self.eat_word("cover")? {
+            if axis == 0 && self.eat_word("granule")? {
                 self.cover(out, span)?;
             }
             if self.eat(b')')? {
@@ -81,10 +81,10 @@ impl Parser<'_> {
     }
 
     fn cover(&mut self, out: &mut Sharding, span: Span) -> Result<(), ParseError> {
-        if out.cover != 1 {
-            return Err(error("`cover` is given twice", span));
+        if out.granule != 1 {
+            return Err(error("`granule` is given twice", span));
         }
-        out.cover = self.int("the granule in elements")?.0;
+        out.granule = self.int("the granule in elements")?.0;
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use crate::op::{
 };
 use crate::{
     AxisTree, Class, ClassData, ClassRef, DType, Device, DeviceData, Dim, Graph, Group, GroupData,
-    Output, Pending, Place, Range, Run, Sharding, Symbol, TensorType, Value,
+    Interval, Output, Place, Sharding, Symbol, TensorType, Unreduced, Value,
 };
 
 const SAMPLE: &str = r#"; a comment
@@ -30,8 +30,8 @@ v1: f32[1024, 2*n_kv*n_tokens + 3, 1, 7] @tp0 = weight {tensor = "x", parts = [[
 layer 0
 v2 "Qcur-0": f32[4096, n_tokens] @tp0 split(0: c0*512) = mul_mat v1, v1
 v4: f32[4096, n_tokens] @tp0 partial = scale v1 {scale = -1e-5, bias = inf}
-v5: f32[4096] @tp0 disjoint(c3) = clamp v1 {min = -inf, max = 0.1}
-v7: q6_k[14336, 4096] @tp0 split(0: c3/4*256 cover 256, 1: (2 + c0 + [n_kv])*8 + 64) = weight {tensor = "b"}
+v5: f32[4096] @tp0 owner_masked(c3) = clamp v1 {min = -inf, max = 0.1}
+v7: q6_k[14336, 4096] @tp0 split(0: c3/4*256 granule 256, 1: (2 + c0 + [n_kv])*8 + 64) = weight {tensor = "b"}
 v8: f32[16] @dev0, v9: f32[16] @dev1 = all_reduce v5, v5
 v10: f32[4096] @host = slice v8 {axis = 0, start = -n_kv + n_ctx, len = 3*n_seqs - 2}
 layer none
@@ -55,7 +55,7 @@ fn the_sample_round_trips_and_numbers_are_made_consecutive() {
     let lines: Vec<&str> = printed.text.lines().collect();
     assert!(
         lines.contains(
-            &"v5: q6_k[14336, 4096] @tp0 split(0: c1/4*256 cover 256, 1: (2 + c0 + [n_kv])*8 + 64) = weight {tensor = \"b\"}"
+            &"v5: q6_k[14336, 4096] @tp0 split(0: c1/4*256 granule 256, 1: (2 + c0 + [n_kv])*8 + 64) = weight {tensor = \"b\"}"
         ),
         "{}",
         printed.text
@@ -269,7 +269,7 @@ fn mutated_texts_do_not_panic() {
         "nan",
         "-",
         "\"",
-        "cover(3)",
+        "granule(3)",
         "split(1: c0)",
     ];
     let mut rng = Rng(0x9e37_79b9_7f4a_7c15);
@@ -344,8 +344,8 @@ fn any_type() -> impl Strategy<Value = TensorType> {
     (dtype, dims).prop_map(|(dtype, dims)| TensorType { dtype, dims })
 }
 
-fn any_run() -> impl Strategy<Value = Run> {
-    (any::<u64>(), any::<u64>()).prop_map(|(start, len)| Run {
+fn any_run() -> impl Strategy<Value = Interval> {
+    (any::<u64>(), any::<u64>()).prop_map(|(start, len)| Interval {
         start,
         len: len.min(u64::MAX - start),
     })
@@ -375,15 +375,15 @@ fn any_tree() -> impl Strategy<Value = AxisTree> {
 fn any_sharding() -> impl Strategy<Value = Sharding> {
     let axis = || proptest::option::weighted(0.3, any_tree().prop_map(Box::new));
     let pending = prop_oneof![
-        Just(Pending::None),
-        Just(Pending::Partial),
-        Just(Pending::Disjoint(Class::new(1)))
+        Just(Unreduced::None),
+        Just(Unreduced::Partial),
+        Just(Unreduced::OwnerMasked(Class::new(1)))
     ];
     let cover = prop_oneof![Just(1_u64), Just(256), Just(0)];
     ([axis(), axis(), axis(), axis()], pending, cover).prop_map(|(axes, pending, cover)| Sharding {
         axes,
-        pending,
-        cover,
+        unreduced: pending,
+        granule: cover,
     })
 }
 
@@ -577,7 +577,7 @@ fn any_graph() -> impl Strategy<Value = Graph> {
         g.groups = vec![GroupData {
             devices: vec![Device::new(2), Device::new(0)],
         }];
-        let range = Range { start: 3, len: 21 };
+        let range = Interval { start: 3, len: 21 };
         g.classes = vec![
             ClassData {
                 name: class,

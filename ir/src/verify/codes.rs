@@ -134,7 +134,7 @@ pub const CODES: &[CodeDoc] = &[
         "TPC0239",
         "rows are not whole blocks",
         "Quantised elements are stored in blocks along axis 0, and a row begins with a block. Example: `q4_k[300, 8]`, \
-         where blocks have 256 elements. Cure: cut at blocks only (a sharding's `cover` widens ranges to blocks), \
+         where blocks have 256 elements. Cure: cut at blocks only (a sharding's `granule` widens ranges to blocks), \
          or decode the tensor first.",
     ),
     code(
@@ -223,14 +223,14 @@ pub const CODES: &[CodeDoc] = &[
         "TPC0253",
         "blocks covered where they cannot be",
         "Only a weight that is split on axis 0 can store whole blocks around the ends of its range, and only \
-         blocks of its type. Example: `split(0: c0 cover 256)` on an activation. Cure: remove `cover`, or write \
+         blocks of its type. Example: `split(0: c0 granule 256)` on an activation. Cure: remove `granule`, or write \
          the block length of the weight's type.",
     ),
     code(
         "TPC0254",
         "a device holds parts of blocks",
         "A quantised tensor is stored in blocks along axis 0, which cannot be cut. Example: a `q4_k` weight with \
-         ranges of 128. Cure: end ranges at blocks, or let the weight cover them with `cover`.",
+         ranges of 128. Cure: end ranges at blocks, or let the weight cover them with `granule`.",
     ),
     code(
         "TPC0255",

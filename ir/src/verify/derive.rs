@@ -2,8 +2,8 @@
 
 use super::shardings::roles;
 use crate::factor::{Axes, Label, Space, Var, solve};
-use crate::op::{Op, OperandState, Rule, Sharded, pending_result};
-use crate::sharding::{AxisTree, ClassRef, Pending, Sharding};
+use crate::op::{Op, OperandState, Rule, Sharded, unreduced_result};
+use crate::sharding::{AxisTree, ClassRef, Sharding, Unreduced};
 use crate::types::{RANK, TensorType};
 
 /// The shardings of an op's results of these types, given its operands'; `None` where the op cannot run on them. The
@@ -23,10 +23,10 @@ pub fn derive(op: &Op, operands: &[Sharded<'_>], results: &[&TensorType]) -> Opt
     free.iter()
         .map(|axes| {
             let mut sharding = exported(&space, axes)?;
-            if pending != Pending::None && sharding.is_split() {
+            if pending != Unreduced::None && sharding.is_split() {
                 return None;
             }
-            sharding.pending = pending;
+            sharding.unreduced = pending;
             Some(sharding)
         })
         .collect()
@@ -75,7 +75,7 @@ fn pending(
     operands: &[Sharded<'_>],
     of_operands: &[Axes],
     of_results: &[Axes],
-) -> Option<Pending> {
+) -> Option<Unreduced> {
     let met = roles(space, rule, of_operands, of_results);
     if met.active.norm || met.whole.or(met.window).or(met.mixed).is_some() {
         return None;
@@ -83,11 +83,11 @@ fn pending(
     let states: Vec<OperandState> = operands
         .iter()
         .map(|o| OperandState {
-            pending: o.sharding.pending,
+            unreduced: o.sharding.unreduced,
             split: o.sharding.is_split(),
         })
         .collect();
-    pending_result(rule, &states, met.active).ok()
+    unreduced_result(rule, &states, met.active).ok()
 }
 
 fn exported(space: &Space, axes: &[Var; RANK]) -> Option<Sharding> {

@@ -6,9 +6,10 @@ use super::shardings::ShardingRule;
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::entity::{Class, Device, Group, Value};
+use crate::interval::Interval;
 use crate::op::TypeError;
 use crate::place::Place;
-use crate::sharding::{AxisTree, ClassRef, Range};
+use crate::sharding::{AxisTree, ClassRef};
 use crate::text::Entity;
 use crate::types::TensorType;
 
@@ -117,7 +118,7 @@ pub enum VerifyErrorKind {
     #[error("the range {}:{} of rank {rank} ends beyond the size {size}", .range.start, .range.len)]
     ClassRange {
         rank: usize,
-        range: Range,
+        range: Interval,
         size: u64,
     },
     #[error("the range of rank {rank} begins before that of a lower rank")]

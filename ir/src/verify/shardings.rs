@@ -7,9 +7,9 @@ use super::error::{VerifyError, VerifyErrorKind};
 use crate::entity::{Class, Inst, Value};
 use crate::factor::{Axes, Label, Space, Var, solve};
 use crate::graph::{Graph, InstData};
-use crate::op::{ActiveRoles, Op, OperandState, Role, Rule, pending_result};
+use crate::op::{ActiveRoles, Op, OperandState, Role, Rule, unreduced_result};
 use crate::place::Place;
-use crate::sharding::{AxisTree, ClassRef, Pending};
+use crate::sharding::{AxisTree, ClassRef, Unreduced};
 use crate::text::Entity;
 use crate::types::TensorType;
 
@@ -17,7 +17,7 @@ use crate::types::TensorType;
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     let mut sound = vec![true; graph.values().len()];
     for (v, data) in graph.values() {
-        if !data.sharding.is_mirrored() || data.sharding.cover != 1 {
+        if !data.sharding.is_mirrored() || data.sharding.granule != 1 {
             let before = errors.len();
             value(graph, v, errors);
             sound[v.index()] = errors.len() == before;
@@ -154,7 +154,7 @@ fn value(graph: &Graph, v: Value, errors: &mut Vec<VerifyError>) {
             return;
         }
     }
-    if s.is_split() && s.pending != Pending::None {
+    if s.is_split() && s.unreduced != Unreduced::None {
         let message = format!("{v} `{name}` is split and a pending sum at once");
         fault(
             errors,
@@ -163,7 +163,7 @@ fn value(graph: &Graph, v: Value, errors: &mut Vec<VerifyError>) {
             message,
         );
     }
-    if let Pending::Disjoint(c) = s.pending
+    if let Unreduced::OwnerMasked(c) = s.unreduced
         && c.index() >= graph.classes.len()
     {
         let message = format!("{v} `{name}` is disjoint by {c}, which does not exist");
@@ -180,8 +180,8 @@ fn value(graph: &Graph, v: Value, errors: &mut Vec<VerifyError>) {
     }
     let block = data.ty.dtype.block_len();
     let is_weight = matches!(graph.def_op(v), Op::Weight(_));
-    if s.cover != 1 && (!is_weight || s.axes[0].is_none() || s.cover != block) {
-        let message = format!("{v} `{name}` covers blocks of {}", s.cover);
+    if s.granule != 1 && (!is_weight || s.axes[0].is_none() || s.granule != block) {
+        let message = format!("{v} `{name}` covers blocks of {}", s.granule);
         fault(errors, ShardingRule::Cover, Entity::Value(v), message);
     }
     let ranks = graph.ranks(data.place);
@@ -199,10 +199,10 @@ fn value(graph: &Graph, v: Value, errors: &mut Vec<VerifyError>) {
             return;
         }
         if block > 1
-            && s.cover == 1
+            && s.granule == 1
             && let Some(tree) = &s.axes[0]
         {
-            let runs = tree.runs(&graph.classes, rank);
+            let runs = tree.intervals(&graph.classes, rank);
             if runs.is_none_or(|runs| {
                 runs.iter()
                     .any(|r| r.start % block != 0 || r.len % block != 0)
@@ -300,16 +300,16 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
         .first()
         .map_or("", |&v| graph.value(v).name.as_str());
     let op = data.op.name();
-    let state = |v: Value| graph.value(v).sharding.pending;
+    let state = |v: Value| graph.value(v).sharding.unreduced;
     let split = |v: Value| graph.value(v).sharding.is_split();
     let waiting = data
         .operands
         .iter()
         .copied()
-        .find(|&v| state(v) != Pending::None);
+        .find(|&v| state(v) != Unreduced::None);
     match &data.op {
         leaf if leaf.is_leaf() => {
-            if state(data.results[0]) != Pending::None {
+            if state(data.results[0]) != Unreduced::None {
                 let message = format!("{inst} `{op}` `{name}` is a leaf with a pending sum");
                 fault(errors, ShardingRule::Leaf, entity, message);
             }
@@ -320,7 +320,7 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
                 let message = format!("{inst} copies {v}, whose sum is pending");
                 fault(errors, ShardingRule::Transfer, entity, message);
             }
-            if state(data.results[0]) != Pending::None {
+            if state(data.results[0]) != Unreduced::None {
                 let message = format!("{inst} `{name}`: a copy has no pending sum");
                 fault(errors, ShardingRule::Transfer, entity, message);
             }
@@ -331,7 +331,7 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
                 || data
                     .results
                     .iter()
-                    .any(|&v| state(v) != Pending::None || split(v))
+                    .any(|&v| state(v) != Unreduced::None || split(v))
             {
                 let message =
                     format!("{inst} all_reduce `{name}` takes a pending sum to a mirrored value");
@@ -351,7 +351,7 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
             };
             let on_group = matches!(graph.value(data.operands[0]).place, Place::Group(_));
             let bad = scatters != waiting.is_some()
-                || data.results.iter().any(|&v| state(v) != Pending::None)
+                || data.results.iter().any(|&v| state(v) != Unreduced::None)
                 || on_group && !parts;
             if bad {
                 let message = format!(
@@ -364,7 +364,7 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
         _ => {}
     }
     let all = || data.operands.iter().chain(&data.results).copied();
-    if !all().any(|v| split(v) || state(v) != Pending::None) {
+    if !all().any(|v| split(v) || state(v) != Unreduced::None) {
         return;
     }
     let types = |vs: &[Value]| {
@@ -414,11 +414,11 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
         .operands
         .iter()
         .map(|&v| OperandState {
-            pending: state(v),
+            unreduced: state(v),
             split: split(v),
         })
         .collect();
-    match pending_result(&rule, &states, r.active) {
+    match unreduced_result(&rule, &states, r.active) {
         Err(bad) => {
             let which: Vec<String> = bad.iter().map(|&i| data.operands[i].to_string()).collect();
             let message = format!(
@@ -431,9 +431,9 @@ fn instruction(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<Veri
             for &v in &data.results {
                 if state(v) != expected {
                     let show = |p| match p {
-                        Pending::None => "whole".to_owned(),
-                        Pending::Partial => "a pending sum".to_owned(),
-                        Pending::Disjoint(c) => format!("disjoint by {c}"),
+                        Unreduced::None => "whole".to_owned(),
+                        Unreduced::Partial => "a pending sum".to_owned(),
+                        Unreduced::OwnerMasked(c) => format!("disjoint by {c}"),
                     };
                     let message = format!(
                         "{inst} `{op}` `{name}`: {v} is {}, the op makes it {}",

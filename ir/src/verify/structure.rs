@@ -8,7 +8,7 @@ use crate::entity::{Class, Group, Value};
 use crate::graph::{Graph, InstData, Output, ValueData};
 use crate::op::{AttrReader, Op};
 use crate::place::Place;
-use crate::sharding::{AxisTree, ClassData, ClassRef, Pending, Sharding};
+use crate::sharding::{AxisTree, ClassData, ClassRef, Sharding, Unreduced};
 use crate::text::Entity;
 
 /// TPC0220 to TPC0222: what every other check takes for granted.
@@ -64,9 +64,9 @@ fn classes(sharding: &Sharding) -> Vec<Class> {
         tree.classes(&mut refs);
     }
     let mut out: Vec<Class> = refs.iter().map(|r| r.class).collect();
-    match sharding.pending {
-        Pending::None | Pending::Partial => {}
-        Pending::Disjoint(class) => out.push(class),
+    match sharding.unreduced {
+        Unreduced::None | Unreduced::Partial => {}
+        Unreduced::OwnerMasked(class) => out.push(class),
     }
     out
 }

@@ -4,7 +4,7 @@ use super::{CODES, Entity, VerifyErrorKind, verify};
 use crate::op::{Clamp, Glu, GluKind, Input, InputKind, Scale, Unary, UnaryKind};
 use crate::{
     AxisTree, Class, ClassData, ClassRef, CodeDoc, DType, Device, DeviceData, Dim, Graph, Group,
-    GroupData, Inst, Op, Output, Pending, Place, Range, Sharding, TensorType, Value,
+    GroupData, Inst, Interval, Op, Output, Place, Sharding, TensorType, Unreduced, Value,
 };
 
 fn ty() -> TensorType {
@@ -21,7 +21,7 @@ fn graph() -> Graph {
     g.classes.push(ClassData {
         name: String::new(),
         size: 8,
-        ranges: vec![Range { start: 0, len: 8 }],
+        ranges: vec![Interval { start: 0, len: 8 }],
     });
     let kind = InputKind::Other("x".into());
     g.push(Input { kind }, vec![], vec![ty()], Place::Host, None);
@@ -71,8 +71,8 @@ fn every_dangling_handle_is_reported() {
     let tree = AxisTree::Sum(vec![AxisTree::Leaf { size, split }]);
     g.value_mut(Value::new(1)).sharding = Sharding {
         axes: [None, None, None, Some(Box::new(tree))],
-        pending: Pending::Disjoint(Class::new(4)),
-        cover: 0,
+        unreduced: Unreduced::OwnerMasked(Class::new(4)),
+        granule: 0,
     };
     let inst = g.push(relu(), vec![Value::new(40)], vec![ty()], Place::Host, None);
     g.outputs.push(Output::State {
@@ -94,7 +94,7 @@ fn every_dangling_handle_is_reported() {
     // Graphs that do not verify print all the same.
     assert!(
         g.to_string()
-            .contains("split(3: c3/0) cover(0) disjoint(c4)")
+            .contains("split(3: c3/0) granule(0) owner_masked(c4)")
     );
 }
 

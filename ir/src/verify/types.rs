@@ -5,9 +5,9 @@ use crate::dims::{Dim, Symbol};
 use crate::dtype::DType;
 use crate::entity::{Inst, Value};
 use crate::graph::{Graph, InstData};
+use crate::interval::Interval;
 use crate::op::{Inferred, InputKind, Op};
 use crate::place::Place;
-use crate::sharding::Run;
 use crate::text::Entity;
 use crate::types::{RANK, TensorType};
 
@@ -131,7 +131,7 @@ fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
     }
 }
 
-fn check_parts(parts: &[Vec<Run>], ty: &TensorType, place: Place) -> Result<(), PartsDefect> {
+fn check_parts(parts: &[Vec<Interval>], ty: &TensorType, place: Place) -> Result<(), PartsDefect> {
     if matches!(place, Place::Group(_)) {
         return Err(PartsDefect::OnGroup);
     }

@@ -4,7 +4,7 @@
 use tpc_ir::op::{Expr, LocalCtx, Pad, Role, Slot};
 use tpc_ir::{Inst, InstData, Op, Place, Value};
 
-use super::runs::{overlaps, within};
+use super::intervals::{overlaps, within};
 use super::{LowerError, Lowering};
 
 impl Lowering<'_> {
@@ -57,7 +57,7 @@ impl Lowering<'_> {
                     continue;
                 };
                 if overlaps(tree, ctx.classes) {
-                    let runs = tree.runs(ctx.classes, rank).ok_or_else(rebase)?;
+                    let runs = tree.intervals(ctx.classes, rank).ok_or_else(rebase)?;
                     let owned = tree.owned_runs(ctx.classes, rank).ok_or_else(rebase)?;
                     local[slot] = self.select(
                         data,
@@ -67,10 +67,10 @@ impl Lowering<'_> {
                         &within(&runs, &owned),
                         place,
                     )?;
-                } else if slot == 1 && ctx.operands[0].sharding.cover > 1 {
-                    let cover = ctx.operands[0].sharding.cover;
-                    let runs = tree.runs(ctx.classes, rank).ok_or_else(rebase)?;
-                    let blocks = tpc_ir::sharding::cover_runs(&runs, cover);
+                } else if slot == 1 && ctx.operands[0].sharding.granule > 1 {
+                    let cover = ctx.operands[0].sharding.granule;
+                    let runs = tree.intervals(ctx.classes, rank).ok_or_else(rebase)?;
+                    let blocks = tpc_ir::sharding::granule_intervals(&runs, cover);
                     if let ([run], [block]) = (runs.as_slice(), blocks.as_slice()) {
                         let (before, after) = (run.start - block.start, block.end() - run.end());
                         if before + after > 0 {

@@ -3,7 +3,7 @@
 use tpc_ir::op::{Concat, FlashAttn, LocalCtx, Slot, pieces};
 use tpc_ir::{InstData, Op, Place, Value};
 
-use super::runs::nth;
+use super::intervals::nth;
 use super::{LowerError, Lowering};
 
 impl Lowering<'_> {
@@ -31,7 +31,7 @@ impl Lowering<'_> {
             return Ok(None);
         };
         let size = |(o, a): (usize, usize)| ctx.operands[o].ty.dims[a].as_const();
-        let runs = |(o, a): (usize, usize)| ctx.runs(Slot::Operand(o), a);
+        let runs = |(o, a): (usize, usize)| ctx.intervals(Slot::Operand(o), a);
         // Axes whose sizes are known at run time only are never grouped.
         let (Some(many), Some(few)) = (size(grouping.many), size(grouping.few[0])) else {
             return Ok(None);
@@ -41,7 +41,7 @@ impl Lowering<'_> {
         };
         let group = many.checked_div(few).unwrap_or(1);
         let parts = pieces(&m, &f, group.max(1)).ok_or_else(rebase)?;
-        let held = tpc_ir::sharding::runs_len(&f);
+        let held = tpc_ir::sharding::total_len(&f);
         match parts.as_slice() {
             [] => return Ok(None),
             [one] if one.few.len == held => return Ok(None),

@@ -10,12 +10,14 @@
 
 mod contraction;
 mod groups;
-mod pending;
-mod runs;
+mod intervals;
 mod transfer;
+mod unreduced;
 
 use tpc_ir::op::{Concat, Inferred, LocalCtx, ReduceScatter, Sharded, Slice, Slot, TypeError};
-use tpc_ir::{Dim, Graph, Inst, InstData, Op, Output, Pending, Place, Run, TensorType, Value};
+use tpc_ir::{
+    Dim, Graph, Inst, InstData, Interval, Op, Output, Place, TensorType, Unreduced, Value,
+};
 
 /// Why a sharded graph has no programs. The verifier admits no such graph.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -259,8 +261,8 @@ impl Lowering<'_> {
         self.align_contraction(inst, data, &ctx, &mut local, place)?;
         if rank > 0
             && matches!(data.op, Op::AddId(_))
-            && from.value(data.results[0]).sharding.pending == Pending::Partial
-            && from.value(data.operands[0]).sharding.pending == Pending::None
+            && from.value(data.results[0]).sharding.unreduced == Unreduced::Partial
+            && from.value(data.operands[0]).sharding.unreduced == Unreduced::None
         {
             local[0] = self.zeros_like(data, rank, local[0], place)?;
         }
@@ -322,7 +324,7 @@ impl Lowering<'_> {
         rank: usize,
         v: Value,
         axis: usize,
-        runs: &[Run],
+        runs: &[Interval],
         place: Place,
     ) -> Result<Value, LowerError> {
         if let [one] = runs
@@ -333,7 +335,7 @@ impl Lowering<'_> {
         }
         let axis = axis as u64;
         let mut pieces = Vec::new();
-        let none = [Run { start: 0, len: 0 }];
+        let none = [Interval { start: 0, len: 0 }];
         for r in if runs.is_empty() {
             none.as_slice()
         } else {

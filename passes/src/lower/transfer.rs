@@ -2,9 +2,11 @@
 //! groups, each device puts the value together and keeps its part.
 
 use tpc_ir::op::{Concat, Copy, Reshape, Slice};
-use tpc_ir::{AxisTree, ClassRef, Dim, InstData, Place, RANK, Run, Sharding, TensorType, Value};
+use tpc_ir::{
+    AxisTree, ClassRef, Dim, InstData, Interval, Place, RANK, Sharding, TensorType, Value,
+};
 
-use super::runs::{within, without};
+use super::intervals::{within, without};
 use super::{LowerError, Lowering};
 
 impl Lowering<'_> {
@@ -181,7 +183,7 @@ impl Lowering<'_> {
             value: name.clone(),
             rank: 0,
         };
-        if let (AxisTree::Sum(segments), None) = (tree, tree.runs(classes, 0)) {
+        if let (AxisTree::Sum(segments), None) = (tree, tree.intervals(classes, 0)) {
             // Sizes known only at run time: segment by segment.
             let mut wholes = Vec::new();
             let mut at = vec![Dim::ZERO; parts.len()];
@@ -207,11 +209,11 @@ impl Lowering<'_> {
             }
             return self.push(data, 0, Copy.into(), vec![first], to);
         }
-        let mut pieces: Vec<(Run, Value)> = Vec::new();
+        let mut pieces: Vec<(Interval, Value)> = Vec::new();
         for (rank, &part) in parts.iter().enumerate() {
-            let runs = tree.runs(classes, rank).ok_or_else(rebase)?;
+            let runs = tree.intervals(classes, rank).ok_or_else(rebase)?;
             // Segments that are not split come from the first device.
-            let sent: Vec<Run> = pieces.iter().map(|(r, _)| *r).collect();
+            let sent: Vec<Interval> = pieces.iter().map(|(r, _)| *r).collect();
             let owned = without(&tree.owned_runs(classes, rank).ok_or_else(rebase)?, &sent);
             if owned.is_empty() {
                 continue;
@@ -225,7 +227,7 @@ impl Lowering<'_> {
             };
             let mut at = 0;
             for run in &owned {
-                let local = [Run {
+                let local = [Interval {
                     start: at,
                     len: run.len,
                 }];
@@ -255,7 +257,7 @@ impl Lowering<'_> {
         place: Place,
     ) -> Result<Value, LowerError> {
         let classes = &self.from.classes;
-        if let Some(runs) = tree.runs(classes, rank) {
+        if let Some(runs) = tree.intervals(classes, rank) {
             return self.select(data, rank, v, axis, &runs, place);
         }
         let name = self.name(data);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Graph, Group, Range, text};
+use tpc_ir::{Graph, Group, Interval, text};
 
 use super::choose::is_global;
 use super::options::{SplitOption, clash, options_for};
@@ -258,7 +258,7 @@ fn no_other_ranges_are_cheaper_where_devices_share_evenly() {
                 let size = o.ranges.iter().map(|r| r.end()).max().unwrap_or(0);
                 let step = (size / 8).max(1).next_multiple_of(o.granule.max(1));
                 let cuts = (0..=size).step_by(step as usize).map(|c| SplitOption {
-                    ranges: vec![Range::from_bounds(0, c), Range::from_bounds(c, size)],
+                    ranges: vec![Interval::from_bounds(0, c), Interval::from_bounds(c, size)],
                     ..o.clone()
                 });
                 let cuts: Vec<SplitOption> = cuts.collect();

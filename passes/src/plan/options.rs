@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::Role;
-use tpc_ir::{DType, Graph, Group, Inst, Op, Range, Value};
+use tpc_ir::{DType, Graph, Group, Inst, Interval, Op, Value};
 
 use super::ranges::{self, ChainCuts};
 use crate::factors::{Analysis, Factors};
@@ -19,7 +19,7 @@ pub struct SplitOption {
     /// The leaf; or the major and the minor leaf of a chain, split as one by flat ranges.
     pub leaves: Vec<Var>,
     /// What each device holds.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<Interval>,
     /// Ranges are multiples of this.
     pub granule: u64,
     /// Ranges may end inside quantisation blocks: each device stores the whole blocks that its range touches.
@@ -270,7 +270,7 @@ pub fn options_for(
     let add = |out: &mut Vec<SplitOption>,
                leaves: Vec<Var>,
                size: u64,
-               cut: &dyn Fn(u64) -> Option<Vec<Range>>| {
+               cut: &dyn Fn(u64) -> Option<Vec<Interval>>| {
         let g = granules(graph, factors, analysis, users, &leaves);
         let kind = kind_of(graph, analysis, &leaves);
         let mut push = |granule: u64, shares_blocks: bool| {

@@ -3,7 +3,7 @@
 use tpc_ir::factor::Var;
 use tpc_ir::op::Slot;
 use tpc_ir::{
-    Bindings, Class, Graph, Group, Inst, InstData, Op, Pending, Place, TensorType, Value,
+    Bindings, Class, Graph, Group, Inst, InstData, Op, Place, TensorType, Unreduced, Value,
 };
 
 use super::cost::{Draws, Work, Workload, all_reduce_us, element_bytes};
@@ -276,7 +276,7 @@ impl Pricer<'_> {
             let Op::Norm(norm) = &data.op else { continue };
             add(data.results[0], Some(norm.kind.stats()));
         }
-        debug_assert!(flow.defined.iter().all(|(_, p)| *p != Pending::None));
+        debug_assert!(flow.defined.iter().all(|(_, p)| *p != Unreduced::None));
         Some(Price {
             objective: busiest + collective.0,
             uncapped: busiest + collective.1,

@@ -1,9 +1,9 @@
 //! Dividing a factor into one range per device.
 
-use tpc_ir::Range;
+use tpc_ir::Interval;
 
 /// Cuts `size` indices into ranges in proportion to `shares`, at multiples of `granule`.
-pub fn proportional(size: u64, granule: u64, shares: &[f64]) -> Vec<Range> {
+pub fn proportional(size: u64, granule: u64, shares: &[f64]) -> Vec<Interval> {
     let units = size.div_ceil(granule);
     let total: f64 = shares.iter().sum();
     let mut sum = 0.0;
@@ -22,7 +22,7 @@ pub fn proportional(size: u64, granule: u64, shares: &[f64]) -> Vec<Range> {
         } else {
             unit.saturating_mul(granule).min(size).max(start)
         };
-        out.push(Range::from_bounds(start, end));
+        out.push(Interval::from_bounds(start, end));
         start = end;
     }
     out
@@ -47,7 +47,7 @@ pub fn chain(
     granule: u64,
     cuts_at: ChainCuts,
     shares: &[f64],
-) -> Option<Vec<Range>> {
+) -> Option<Vec<Interval>> {
     let size = major.checked_mul(minor)?;
     let cuts: Vec<u64> = (0..=size)
         .filter(|c| c % granule == 0 || *c == size)
@@ -80,7 +80,7 @@ fn lightest(
     limit: f64,
     legal: &impl Fn(u64, u64) -> bool,
     majors: &impl Fn(u64, u64) -> u64,
-) -> Option<Vec<Range>> {
+) -> Option<Vec<Interval>> {
     let total: f64 = shares.iter().sum();
     // best[c] = (heaviest load so far, major indices held so far) of the best way to place cuts up to cuts[c].
     let mut best: Vec<Option<(f64, u64)>> = vec![None; cuts.len()];
@@ -120,7 +120,7 @@ fn lightest(
     let mut at = cuts.len() - 1;
     let mut out = Vec::with_capacity(shares.len());
     for from in back.iter().rev() {
-        out.push(Range::from_bounds(cuts[from[at]], cuts[at]));
+        out.push(Interval::from_bounds(cuts[from[at]], cuts[at]));
         at = from[at];
     }
     out.reverse();
@@ -131,7 +131,7 @@ fn lightest(
 mod tests {
     use super::*;
 
-    fn lens(r: &[Range]) -> Vec<u64> {
+    fn lens(r: &[Interval]) -> Vec<u64> {
         r.iter().map(|r| r.len).collect()
     }
 

@@ -116,7 +116,9 @@ impl Search {
                 let operands = &programs.inst(inst).operands;
                 let pending = operands.iter().find(|o| self.pending.contains(o));
                 return match pending {
-                    Some(&operand) if !op.is_collective() => (inst, Unproven::Pending { operand }),
+                    Some(&operand) if !op.is_collective() => {
+                        (inst, Unproven::Unreduced { operand })
+                    }
                     _ => (inst, Unproven::Value),
                 };
             }
@@ -133,7 +135,7 @@ impl Search {
                 let reader = order.iter().find(|(i, u)| takes(*i, u));
                 match reader {
                     Some(&(i, _)) if !programs.inst(i).op.is_collective() => {
-                        return (i, Unproven::Pending { operand: v });
+                        return (i, Unproven::Unreduced { operand: v });
                     }
                     Some(_) => return (inst, Unproven::Term),
                     None if v == wanted => return (inst, Unproven::Term),

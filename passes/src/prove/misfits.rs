@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use tpc_ir::{Dim, Inst, Op, Place, RANK, Run, Value};
+use tpc_ir::{Dim, Inst, Interval, Op, Place, RANK, Value};
 
 use super::pick::on_axes;
 use super::region::Region;
@@ -157,7 +157,7 @@ fn in_order(region: &Region<'_>, inst: Inst) -> bool {
 /// What there is of a value of the model: per axis the indices, where not all and constant.
 struct Taken {
     of: Value,
-    axes: [Option<Vec<Run>>; RANK],
+    axes: [Option<Vec<Interval>>; RANK],
 }
 
 fn taken(region: &Region<'_>, v: Value) -> Vec<Taken> {
@@ -211,11 +211,12 @@ fn goes_together(region: &Region<'_>, inst: Inst) -> bool {
         let all = std::iter::once(&own).chain(&namesakes);
         let all: Vec<&Taken> = all.filter_map(|n| n.iter().find(|t| t.of == of)).collect();
         (0..RANK).all(|a| {
-            let runs: Option<Vec<&Vec<Run>>> = all.iter().map(|t| t.axes[a].as_ref()).collect();
+            let runs: Option<Vec<&Vec<Interval>>> =
+                all.iter().map(|t| t.axes[a].as_ref()).collect();
             let (Some(runs), Some(size)) = (runs, dims(of)[a].as_const()) else {
                 return true;
             };
-            let mut runs: Vec<Run> = runs.into_iter().flatten().copied().collect();
+            let mut runs: Vec<Interval> = runs.into_iter().flatten().copied().collect();
             runs.sort();
             runs.dedup();
             let end = runs

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use tpc_ir::{Graph, Inst, Op, Run};
+use tpc_ir::{Graph, Inst, Interval, Op};
 
 use super::{LeafName, Leaves};
 
@@ -54,7 +54,7 @@ pub(super) fn misfit(
 }
 
 /// Per axis, what is held.
-type Parts = Vec<Vec<Run>>;
+type Parts = Vec<Vec<Interval>>;
 
 fn parts(op: &Op) -> Option<&Parts> {
     match op {
@@ -84,7 +84,7 @@ fn odd_one(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> 
             .iter()
             .filter_map(|&(i, p)| Some((i, mine(p).first()?.start, mine(p).last()?.end())))
             .collect();
-        let mut runs: Vec<Run> = held.iter().flat_map(|(_, p)| mine(p)).collect();
+        let mut runs: Vec<Interval> = held.iter().flat_map(|(_, p)| mine(p)).collect();
         runs.sort_by_key(|r| r.start);
         let end = runs
             .iter()

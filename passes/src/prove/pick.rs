@@ -3,7 +3,7 @@
 //! A [`Pick`] speaks of a tensor's elements in their order in memory, so it survives every reshape. Sizes may be
 //! symbolic, the indices that are picked are constants.
 
-use tpc_ir::{Dim, RANK, Run};
+use tpc_ir::{Dim, Interval, RANK};
 
 use crate::gcd::gcd;
 
@@ -14,7 +14,7 @@ pub(super) struct Unrelated;
 pub(super) type Related<T> = Result<T, Unrelated>;
 
 /// Runs beyond which a pick is not worth the arithmetic.
-const MAX_RUNS: usize = 1 << 14;
+const MAX_INTERVALS: usize = 1 << 14;
 
 /// Of every `unit · size` consecutive elements, those whose index divided by `unit` lies in `runs`, in the order of
 /// the runs. Always in lowest terms ([`Pick::new`]), so that equal picks compare equal.
@@ -25,7 +25,7 @@ pub(super) struct Pick {
     /// Units after which the pattern starts over.
     pub(super) size: u64,
     /// The units that are picked.
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<Interval>,
 }
 
 impl Pick {
@@ -33,9 +33,9 @@ impl Pick {
     pub(super) fn new(
         unit: &Dim,
         size: u64,
-        runs: impl IntoIterator<Item = Run>,
+        runs: impl IntoIterator<Item = Interval>,
     ) -> Related<Option<Pick>> {
-        let mut merged: Vec<Run> = Vec::new();
+        let mut merged: Vec<Interval> = Vec::new();
         for r in runs {
             match merged.last_mut() {
                 _ if r.len == 0 => {}
@@ -43,7 +43,7 @@ impl Pick {
                 _ => merged.push(r),
             }
         }
-        if merged.len() > MAX_RUNS || merged.iter().any(|r| r.end() > size) {
+        if merged.len() > MAX_INTERVALS || merged.iter().any(|r| r.end() > size) {
             return Err(Unrelated);
         }
         let (mut size, mut runs) = (size, merged);
@@ -91,17 +91,17 @@ impl Pick {
     }
 
     /// The picked indices in units of `unit`, in a period of `period`.
-    pub(super) fn refined(&self, unit: &Dim, period: &Dim) -> Related<Vec<Run>> {
+    pub(super) fn refined(&self, unit: &Dim, period: &Dim) -> Related<Vec<Interval>> {
         let fine = constant(&self.unit, unit)?;
         let times = constant(period, &self.period()?)?;
-        if (times as usize).saturating_mul(self.runs.len()) > MAX_RUNS {
+        if (times as usize).saturating_mul(self.runs.len()) > MAX_INTERVALS {
             return Err(Unrelated);
         }
         let size = self.size.checked_mul(fine).ok_or(Unrelated)?;
         let mut out = Vec::with_capacity(self.runs.len() * times as usize);
         for t in 0..times {
             let base = t.checked_mul(size).ok_or(Unrelated)?;
-            out.extend(self.runs.iter().map(|r| Run {
+            out.extend(self.runs.iter().map(|r| Interval {
                 start: base + r.start * fine,
                 len: r.len * fine,
             }));
@@ -120,7 +120,7 @@ impl Pick {
 }
 
 /// The pattern as a repetition of a shorter one.
-fn shorter_period(size: u64, runs: &[Run]) -> Option<(u64, Vec<Run>)> {
+fn shorter_period(size: u64, runs: &[Interval]) -> Option<(u64, Vec<Interval>)> {
     let total: u64 = runs.iter().map(|r| r.len).sum();
     if total == 0 || runs.windows(2).any(|w| w[0].end() > w[1].start) {
         return None;
@@ -137,14 +137,14 @@ fn shorter_period(size: u64, runs: &[Run]) -> Option<(u64, Vec<Run>)> {
 }
 
 /// The runs within `len` indices from `start` on, counted from there.
-pub(super) fn clipped(runs: &[Run], start: u64, len: u64) -> Vec<Run> {
-    let mut out: Vec<Run> = Vec::new();
+pub(super) fn clipped(runs: &[Interval], start: u64, len: u64) -> Vec<Interval> {
+    let mut out: Vec<Interval> = Vec::new();
     for r in runs {
         let (from, to) = (r.start.max(start), r.end().min(start + len));
         if from < to {
             match out.last_mut() {
                 Some(last) if last.end() == from - start => last.len += to - from,
-                _ => out.push(Run {
+                _ => out.push(Interval {
                     start: from - start,
                     len: to - from,
                 }),
@@ -184,7 +184,7 @@ pub(super) fn common_period(a: &Dim, b: &Dim) -> Related<Dim> {
 }
 
 /// The indices at these positions of the list that `runs` make.
-fn at_positions(runs: &[Run], positions: &[Run]) -> Vec<Run> {
+fn at_positions(runs: &[Interval], positions: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     for p in positions {
         let mut at = 0;
@@ -192,7 +192,7 @@ fn at_positions(runs: &[Run], positions: &[Run]) -> Vec<Run> {
             let from = p.start.clamp(at, at + r.len);
             let to = p.end().clamp(at, at + r.len);
             if from < to {
-                out.push(Run {
+                out.push(Interval {
                     start: r.start + from - at,
                     len: to - from,
                 });
@@ -204,7 +204,7 @@ fn at_positions(runs: &[Run], positions: &[Run]) -> Vec<Run> {
 }
 
 /// Where the indices `inner` stand in the list that `outer` makes; each of them must be in it.
-fn positions(outer: &[Run], inner: &[Run]) -> Related<Vec<Run>> {
+fn positions(outer: &[Interval], inner: &[Interval]) -> Related<Vec<Interval>> {
     let mut out = Vec::new();
     for i in inner {
         let mut next = i.start;
@@ -219,7 +219,7 @@ fn positions(outer: &[Run], inner: &[Run]) -> Related<Vec<Run>> {
                 at += o.len;
             }
             let (start, len) = found.ok_or(Unrelated)?;
-            out.push(Run { start, len });
+            out.push(Interval { start, len });
             next += len;
         }
     }
@@ -265,13 +265,13 @@ fn product(minor: &Pick, major: &Pick) -> Related<Option<Pick>> {
     };
     let times = constant(&major.unit, &minor.unit)?;
     let size = constant(&major.period()?, &minor.unit)?;
-    if each.len() as u64 * major.len() > MAX_RUNS as u64 {
+    if each.len() as u64 * major.len() > MAX_INTERVALS as u64 {
         return Ok(None);
     }
     let mut runs = Vec::new();
     for r in &major.runs {
         for unit in r.start..r.end() {
-            runs.extend(each.iter().map(|e| Run {
+            runs.extend(each.iter().map(|e| Interval {
                 start: unit * times + e.start,
                 len: e.len,
             }));
@@ -286,7 +286,7 @@ fn divided(pick: &Pick, at: &Dim) -> Related<(Option<Pick>, Option<Pick>)> {
     let period = common_period(&pick.period()?, at)?;
     let runs = pick.refined(&unit, &period)?;
     let (len, size) = (constant(at, &unit)?, constant(&period, at)?);
-    let mut pattern: Option<Vec<Run>> = None;
+    let mut pattern: Option<Vec<Interval>> = None;
     let mut blocks = Vec::new();
     // The blocks that anything is picked of; in each the same must be.
     let mut next = 0;
@@ -300,7 +300,7 @@ fn divided(pick: &Pick, at: &Dim) -> Related<(Option<Pick>, Option<Pick>)> {
         if *pattern.get_or_insert_with(|| own.clone()) != own {
             return Err(Unrelated);
         }
-        blocks.push(Run {
+        blocks.push(Interval {
             start: block,
             len: 1,
         });
@@ -493,11 +493,11 @@ mod tests {
     use super::*;
     use tpc_ir::Symbol;
 
-    fn run(start: u64, len: u64) -> Run {
-        Run { start, len }
+    fn run(start: u64, len: u64) -> Interval {
+        Interval { start, len }
     }
 
-    fn pick(unit: u64, size: u64, runs: &[Run]) -> Pick {
+    fn pick(unit: u64, size: u64, runs: &[Interval]) -> Pick {
         let p = Pick::new(&unit.into(), size, runs.iter().copied());
         p.expect("within the size").expect("not everything")
     }

@@ -52,7 +52,7 @@ pub enum Unproven {
     #[error(
         "reads {operand}, which is only this device's term of a sum: the all-reduce is missing"
     )]
-    Pending {
+    Unreduced {
         /// The operand.
         operand: Value,
     },

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use egg::Id;
 use tpc_ir::op::{Concat, Copy, Inferred};
-use tpc_ir::{Graph, Inst, InstData, Op, Run, TensorType, Value};
+use tpc_ir::{Graph, Inst, InstData, Interval, Op, TensorType, Value};
 
 use super::Leaves;
 use super::blame;
@@ -420,7 +420,7 @@ impl<'a> Region<'a> {
         let mut start = 0;
         let mut out = Vec::new();
         for &len in counts {
-            let pick = Pick::new(&tpc_ir::Dim::ONE, size, [Run { start, len }])?;
+            let pick = Pick::new(&tpc_ir::Dim::ONE, size, [Interval { start, len }])?;
             out.push(self.terms.on_axis(whole, axis, pick)?);
             start += len;
         }
@@ -452,7 +452,7 @@ fn axis(axis: u64) -> Related<usize> {
 
 /// What is held of a leaf of that type, with the sizes that are left.
 pub(super) fn held(
-    parts: &[Vec<Run>],
+    parts: &[Vec<Interval>],
     ty: &TensorType,
 ) -> Related<(Picks, [tpc_ir::Dim; tpc_ir::RANK])> {
     let mut axes = [None, None, None, None];
@@ -462,7 +462,7 @@ pub(super) fn held(
             continue;
         };
         let block = ty.dtype.block_len();
-        let cut = |r: &Run| !r.start.is_multiple_of(block) || !r.len.is_multiple_of(block);
+        let cut = |r: &Interval| !r.start.is_multiple_of(block) || !r.len.is_multiple_of(block);
         if a == 0 && in_blocks(ty.dtype) && runs.iter().any(cut) {
             return Err(Unrelated);
         }

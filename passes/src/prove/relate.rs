@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use tpc_ir::op::{Expr, FlashAttn, HeadWindow, Inferred, Repeat, Role, Slot, pieces};
-use tpc_ir::{DType, Dim, Op, RANK, Run, TensorType};
+use tpc_ir::{DType, Dim, Interval, Op, RANK, TensorType};
 
 use super::pick::{
     Pick, Picks, Related, Unrelated, clipped, common_period, common_unit, from_axes, left_of,
@@ -67,7 +67,7 @@ impl Copies {
             let len = units(period, &fine)?;
             let runs = match p {
                 Some(p) => p.refined(&fine, period)?,
-                None => vec![Run { start: 0, len }],
+                None => vec![Interval { start: 0, len }],
             };
             if len > MAX_INDICES {
                 return Err(Unrelated);
@@ -240,27 +240,28 @@ fn on_wholes(
     axes: &[Axes],
     model: Option<&Op>,
 ) -> Related<(Op, Option<Window>)> {
-    let windowed = |run: Option<Run>, operand: usize, axis: usize| -> Related<Option<Window>> {
-        let total = parts[operand].ty.dims[axis].clone();
-        match (run, &axes[operand][axis]) {
-            (None, None) => Ok(None),
-            (Some(run), None) if run.start == 0 && total == run.len => Ok(None),
-            (Some(run), Some(pick)) => {
-                let total = total.as_const().ok_or(Unrelated)?;
-                let mut held = pick.refined(&Dim::ONE, &total.into())?;
-                held.retain(|r| r.len > 0);
-                let matches = match held.as_slice() {
-                    [] => run.len == 0,
-                    [one] => *one == run,
-                    _ => false,
-                };
-                matches
-                    .then_some(Some(Window { run, total }))
-                    .ok_or(Unrelated)
+    let windowed =
+        |run: Option<Interval>, operand: usize, axis: usize| -> Related<Option<Window>> {
+            let total = parts[operand].ty.dims[axis].clone();
+            match (run, &axes[operand][axis]) {
+                (None, None) => Ok(None),
+                (Some(run), None) if run.start == 0 && total == run.len => Ok(None),
+                (Some(run), Some(pick)) => {
+                    let total = total.as_const().ok_or(Unrelated)?;
+                    let mut held = pick.refined(&Dim::ONE, &total.into())?;
+                    held.retain(|r| r.len > 0);
+                    let matches = match held.as_slice() {
+                        [] => run.len == 0,
+                        [one] => *one == run,
+                        _ => false,
+                    };
+                    matches
+                        .then_some(Some(Window { run, total }))
+                        .ok_or(Unrelated)
+                }
+                _ => Err(Unrelated),
             }
-            _ => Err(Unrelated),
-        }
-    };
+        };
     let mut whole = op.clone();
     let mut window = None;
     match &mut whole {
@@ -278,7 +279,7 @@ fn on_wholes(
                 (Some(HeadWindow { heads, total }), pick) => {
                     let whole = &parts[0].ty.dims[2];
                     let all = || {
-                        vec![Run {
+                        vec![Interval {
                             start: 0,
                             len: total,
                         }]
@@ -341,7 +342,7 @@ fn meet_in_groups(
     let (m, f) = (size(many)?, size(few)?);
     let runs = |(o, a): (usize, usize), n: u64| match &axes[o][a] {
         Some(p) => p.refined(&Dim::ONE, &n.into()),
-        None => Ok(vec![Run { start: 0, len: n }]),
+        None => Ok(vec![Interval { start: 0, len: n }]),
     };
     let (held_many, held_few) = (runs(many, m)?, runs(few, f)?);
     let group = m.checked_div(f).ok_or(Unrelated)?;
@@ -596,9 +597,9 @@ fn one_after_another(picks: &[Option<Pick>], sizes: &[Dim]) -> Related<Option<Pi
         let len = units(size, &unit)?;
         let own = match p {
             Some(p) => p.refined(&unit, size)?,
-            None => vec![Run { start: 0, len }],
+            None => vec![Interval { start: 0, len }],
         };
-        runs.extend(own.iter().map(|r| Run {
+        runs.extend(own.iter().map(|r| Interval {
             start: at + r.start,
             len: r.len,
         }));

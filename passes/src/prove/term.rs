@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use egg::{Analysis, DidMerge, EGraph, Id, Language};
 use tpc_ir::op::Inferred;
-use tpc_ir::{Dim, Op, RANK, Run, TensorType};
+use tpc_ir::{Dim, Interval, Op, RANK, TensorType};
 
 use super::pick::Picks;
 
@@ -42,7 +42,7 @@ pub(super) enum Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Window {
     /// Which.
-    pub(super) run: Run,
+    pub(super) run: Interval,
     /// How many there are.
     pub(super) total: u64,
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
 use egg::{EGraph, Id};
-use tpc_ir::{Dim, Op, RANK, Run, TensorType};
+use tpc_ir::{Dim, Interval, Op, RANK, TensorType};
 
 use super::pick::{Picks, Related, Unrelated, compose, from_axes, left_of};
 use super::rules::zeros::is_empty;
@@ -306,7 +306,7 @@ impl Terms {
     }
 
     /// What the model makes of a value by setting a slice of it: that, the axis and where.
-    pub(super) fn model_sets(&self, of: Id) -> Vec<(Id, usize, Run)> {
+    pub(super) fn model_sets(&self, of: Id) -> Vec<(Id, usize, Interval)> {
         let of = self.graph.find(of);
         let sets = self.sets.iter().filter(|(x, _)| self.graph.find(*x) == of);
         let mut out = Vec::new();
@@ -321,7 +321,7 @@ impl Terms {
                     && let Some(len) = size(axis)
                     && self.graph.find(x) == of
                 {
-                    out.push((self.graph.find(set), axis, Run { start, len }));
+                    out.push((self.graph.find(set), axis, Interval { start, len }));
                 }
             }
         }

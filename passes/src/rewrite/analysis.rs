@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use egg::{Analysis, DidMerge, EGraph, Id};
 use tpc_ir::op::Sharded;
 use tpc_ir::verify::derive;
-use tpc_ir::{Class, ClassData, GroupData, Op, Pending, Place, Range, Sharding, TensorType};
+use tpc_ir::{Class, ClassData, GroupData, Interval, Op, Place, Sharding, TensorType, Unreduced};
 
 use super::language::{Head, Node, OpRef, OutRef};
 
@@ -128,7 +128,7 @@ impl Table {
             name: format!("rows of {size}"),
             size,
             ranges: (0..ranks)
-                .map(|r| Range::from_bounds(cut(r), cut(r + 1)))
+                .map(|r| Interval::from_bounds(cut(r), cut(r + 1)))
                 .collect(),
         };
         let known = self.classes.iter().position(|c| *c == class);
@@ -218,8 +218,8 @@ pub(crate) fn out_of(terms: &Terms, id: Id) -> &Out {
 }
 
 /// The pending sum of a class.
-pub(crate) fn pending_of(terms: &Terms, id: Id) -> Pending {
-    out_of(terms, id).sharding.pending
+pub(crate) fn pending_of(terms: &Terms, id: Id) -> Unreduced {
+    out_of(terms, id).sharding.unreduced
 }
 
 /// The class of a term that stands for `origin`.

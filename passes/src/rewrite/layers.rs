@@ -55,7 +55,7 @@ pub(super) struct Shape {
     /// Numbers of the values that are wanted outside.
     pub(super) roots: Vec<u32>,
     /// Size and ranges of its classes, in order of first appearance.
-    pub(super) classes: Vec<(u64, Vec<tpc_ir::Range>)>,
+    pub(super) classes: Vec<(u64, Vec<tpc_ir::Interval>)>,
 }
 
 /// A region of a graph.
@@ -217,7 +217,7 @@ impl Sketch<'_> {
 
 /// The classes of a region's shape, without names.
 pub(super) fn class_data(shape: &Shape) -> Vec<ClassData> {
-    let data = |(size, ranges): &(u64, Vec<tpc_ir::Range>)| ClassData {
+    let data = |(size, ranges): &(u64, Vec<tpc_ir::Interval>)| ClassData {
         name: String::new(),
         size: *size,
         ranges: ranges.clone(),

@@ -8,9 +8,9 @@ mod propagate;
 pub use propagate::{Clash, Flow, Selection, Users, active_roles, group_of, propagate};
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, pending_result};
+use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, unreduced_result};
 use tpc_ir::{
-    ClassData, ClassRef, Dim, Graph, Inst, Op, Output, Pending, Place, RANK, Sharding, Value,
+    ClassData, ClassRef, Dim, Graph, Inst, Op, Output, Place, RANK, Sharding, Unreduced, Value,
 };
 
 use crate::factors::{Analysis, Factors};
@@ -128,7 +128,7 @@ impl Lowering<'_> {
                 .iter()
                 .any(|c| self.choice.options[c.class.index()].shares_blocks)
             {
-                sharding.cover = data.ty.dtype.block_len();
+                sharding.granule = data.ty.dtype.block_len();
             }
         }
         sharding
@@ -161,7 +161,7 @@ impl Lowering<'_> {
                 place,
                 layer,
             )?;
-            self.set(stats, name, Sharding::pending(Pending::Partial));
+            self.set(stats, name, Sharding::unreduced(Unreduced::Partial));
             let sum = self
                 .out
                 .push_inferred(AllReduce, vec![stats], place, layer)?;
@@ -183,13 +183,13 @@ impl Lowering<'_> {
         let states: Vec<OperandState> = operands
             .iter()
             .map(|&v| OperandState {
-                pending: Pending::None,
+                unreduced: Unreduced::None,
                 split: self.out.value(v).sharding.is_split(),
             })
             .collect();
         // Operands are whole or split: an op that cannot take that does not exist.
         let rule = &self.factors.rules[inst.index()];
-        let pending = pending_result(rule, &states, active).unwrap_or(Pending::None);
+        let pending = unreduced_result(rule, &states, active).unwrap_or(Unreduced::None);
         let made = self
             .out
             .push(data.op.clone(), operands, types, place, layer);
@@ -197,7 +197,7 @@ impl Lowering<'_> {
         for (&v, &new) in data.results.iter().zip(&results) {
             let name = &self.from.value(v).name;
             let sharding = self.sharding(v);
-            if pending == Pending::None {
+            if pending == Unreduced::None {
                 self.set(new, name, sharding);
                 self.map[v.index()] = Some(new);
                 continue;
@@ -205,7 +205,7 @@ impl Lowering<'_> {
             if sharding.is_split() {
                 return Err(ShardError::Clash(Clash::PendingAndSplit(v)));
             }
-            self.set(new, name, Sharding::pending(pending));
+            self.set(new, name, Sharding::unreduced(pending));
             let sum = self.out.push_inferred(AllReduce, vec![new], place, layer)?;
             self.set(sum, name, Sharding::mirrored());
             self.map[v.index()] = Some(sum);

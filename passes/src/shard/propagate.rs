@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::{ActiveRoles, OperandState, Role, pending_result};
-use tpc_ir::{Class, Graph, Group, Inst, Op, Pending, Place, Value};
+use tpc_ir::op::{ActiveRoles, OperandState, Role, unreduced_result};
+use tpc_ir::{Class, Graph, Group, Inst, Op, Place, Unreduced, Value};
 
 use crate::factors::{Analysis, Factors};
 
@@ -26,9 +26,9 @@ pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
 /// What follows from a selection for a range of instructions.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    /// Per value (by index; values outside the range are [`Pending::None`]), the pending state of what the op
+    /// Per value (by index; values outside the range are [`Unreduced::None`]), the pending state of what the op
     /// defines, before any reduction.
-    pub defined: Vec<(Value, Pending)>,
+    pub defined: Vec<(Value, Unreduced)>,
     /// Values that are reduced right after their definition.
     pub reduced: Vec<Value>,
     /// Norms whose axis is split.
@@ -70,7 +70,7 @@ pub fn propagate(
     let candidates: Vec<Value> = flow
         .defined
         .iter()
-        .filter(|(v, p)| *p != Pending::None && users.of(*v).len() > 1 && !must.contains(v))
+        .filter(|(v, p)| *p != Unreduced::None && users.of(*v).len() > 1 && !must.contains(v))
         .map(|(v, _)| *v)
         .collect();
     for v in candidates {
@@ -175,7 +175,7 @@ fn run(
 ) -> Result<Flow, Clash> {
     let mut flow = Flow::default();
     // State of values defined in this range, after reduction; few are pending at a time.
-    let mut pending: Vec<(Value, Pending)> = Vec::new();
+    let mut pending: Vec<(Value, Unreduced)> = Vec::new();
     let inside = |inst: Inst| insts.binary_search(&inst).is_ok();
     let split = |v: Value| {
         let Place::Group(group) = graph.value(v).place else {
@@ -195,35 +195,35 @@ fn run(
             .operands
             .iter()
             .map(|&v| OperandState {
-                pending: pending
+                unreduced: pending
                     .iter()
                     .find(|(w, _)| *w == v)
-                    .map_or(Pending::None, |(_, p)| *p),
+                    .map_or(Unreduced::None, |(_, p)| *p),
                 split: split(v),
             })
             .collect();
-        let any_pending = states.iter().any(|s| s.pending != Pending::None);
-        let mut result = Pending::None;
+        let any_pending = states.iter().any(|s| s.unreduced != Unreduced::None);
+        let mut result = Unreduced::None;
         if active != ActiveRoles::default() || any_pending {
             let rule = &factors.rules[inst.index()];
             let all_waiting = || -> Vec<usize> {
                 (0..states.len())
-                    .filter(|&i| states[i].pending != Pending::None)
+                    .filter(|&i| states[i].unreduced != Unreduced::None)
                     .collect()
             };
             let lands_split = data.results.iter().any(|&v| split(v));
             result = match if active.norm {
                 let waiting = all_waiting();
                 if waiting.is_empty() {
-                    Ok(Pending::None)
+                    Ok(Unreduced::None)
                 } else {
                     Err(waiting)
                 }
             } else {
-                pending_result(rule, &states, active)
+                unreduced_result(rule, &states, active)
             } {
                 // A sum that is still pending cannot be split.
-                Ok(p) if p != Pending::None && lands_split && any_pending => {
+                Ok(p) if p != Unreduced::None && lands_split && any_pending => {
                     for i in all_waiting() {
                         must.insert(producer(graph, data.operands[i], &inside));
                     }
@@ -237,11 +237,11 @@ fn run(
                     let whole: Vec<OperandState> = states
                         .iter()
                         .map(|s| OperandState {
-                            pending: Pending::None,
+                            unreduced: Unreduced::None,
                             ..*s
                         })
                         .collect();
-                    pending_result(rule, &whole, active).unwrap_or(Pending::None)
+                    unreduced_result(rule, &whole, active).unwrap_or(Unreduced::None)
                 }
             };
             if active.norm {
@@ -249,7 +249,7 @@ fn run(
             }
         }
         for &v in &data.results {
-            if result != Pending::None {
+            if result != Unreduced::None {
                 if split(v) {
                     if any_pending {
                         // Told once more when the operands are whole.

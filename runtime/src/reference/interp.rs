@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tpc_ir::op::{InputKind, Op, State, Weight};
-use tpc_ir::{Bindings, Graph, Inst, InstData, Output, Place, Run, TensorType, Value};
+use tpc_ir::{Bindings, Graph, Inst, InstData, Interval, Output, Place, TensorType, Value};
 
 use super::error::ExecError;
 use super::ops::{OpContext, Options, eval, load_weight};
@@ -153,7 +153,7 @@ pub type Observer<'a> = dyn FnMut(Value, &Tensor) + 'a;
 pub type Inputs<'a> = dyn FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError> + 'a;
 
 /// A part of a weight on a place: tensors are loaded once per key.
-type PartKey<'a> = (Place, &'a str, Option<&'a [Vec<Run>]>);
+type PartKey<'a> = (Place, &'a str, Option<&'a [Vec<Interval>]>);
 
 /// Runs a graph whose values live on the host and on single devices.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use tpc_ir::{DType, RANK, Run};
+use tpc_ir::{DType, Interval, RANK};
 
 use super::error::ExecError;
 use super::quant::dequantise;
@@ -90,7 +90,7 @@ pub struct PackedWeight<'a> {
 pub fn pack<'a>(
     tensor: &str,
     data: WeightData<'a>,
-    parts: Option<&[Vec<Run>]>,
+    parts: Option<&[Vec<Interval>]>,
 ) -> Result<PackedWeight<'a>, ExecError> {
     let dtype = data.dtype;
     let mismatch = |expected: String, found: String| ExecError::WeightMismatch {
@@ -133,14 +133,14 @@ pub fn pack<'a>(
             ),
         });
     }
-    let mut runs: [Vec<Run>; RANK] = Default::default();
+    let mut runs: [Vec<Interval>; RANK] = Default::default();
     for (axis, (out, &size)) in runs.iter_mut().zip(&data.ne).enumerate() {
-        let whole = [Run {
+        let whole = [Interval {
             start: 0,
             len: size,
         }];
         let given = parts.get(axis).map_or(whole.as_slice(), Vec::as_slice);
-        for &Run { start, len } in given {
+        for &Interval { start, len } in given {
             if start.checked_add(len).is_none_or(|end| end > size) {
                 return Err(ExecError::PartRange {
                     tensor: tensor.to_owned(),
@@ -221,8 +221,8 @@ fn plain<const N: usize, T>(bytes: &[u8], decode: impl Fn([u8; N]) -> T) -> Vec<
 mod tests {
     use super::*;
 
-    fn run(start: u64, len: u64) -> Run {
-        Run { start, len }
+    fn run(start: u64, len: u64) -> Interval {
+        Interval { start, len }
     }
 
     /// q8_0 [64, 3, 2]: block b of row r of matrix m holds the bytes 100·m + 10·r + b.
@@ -238,7 +238,7 @@ mod tests {
         out
     }
 
-    fn packed(parts: &[Vec<Run>]) -> Result<(Vec<u8>, [usize; RANK]), ExecError> {
+    fn packed(parts: &[Vec<Interval>]) -> Result<(Vec<u8>, [usize; RANK]), ExecError> {
         let bytes = q8();
         let data = WeightData {
             dtype: DType::Q8_0,
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn parts_keep_whole_blocks_within_the_tensor() {
-        let code = |parts: &[Vec<Run>]| packed(parts).expect_err("bad part").code();
+        let code = |parts: &[Vec<Interval>]| packed(parts).expect_err("bad part").code();
         assert_eq!(code(&[vec![run(0, 48)]]), "TPC0509");
         assert_eq!(code(&[vec![run(16, 32)]]), "TPC0509");
         assert_eq!(code(&[vec![run(0, 64)], vec![run(2, 2)]]), "TPC0510");

@@ -46,7 +46,7 @@ fn planned(graph: &Graph, devices: usize) -> (BTreeMap<String, Split>, usize) {
                 let runs = |axis: usize, rank: usize| {
                     let runs = v
                         .sharding
-                        .runs(axis, &v.ty.dims[axis], &sharded.classes, rank);
+                        .intervals(axis, &v.ty.dims[axis], &sharded.classes, rank);
                     let runs = runs.expect("weights have constant sizes");
                     runs.iter().map(|r| (r.start, r.len)).collect()
                 };

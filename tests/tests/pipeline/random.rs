@@ -9,8 +9,8 @@ use tpc_ir::factor::Var;
 use tpc_ir::op::{Inferred, Input, InputKind, MulMat, Weight};
 use tpc_ir::verify::verify;
 use tpc_ir::{
-    AxisTree, Bindings, ClassRef, DType, Dim, Graph, Group, Op, Output, Pending, Place, Range,
-    Sharding, Symbol, TensorType, Value,
+    AxisTree, Bindings, ClassRef, DType, Dim, Graph, Group, Interval, Op, Output, Place, Sharding,
+    Symbol, TensorType, Unreduced, Value,
 };
 use tpc_passes::factors::{Analysis, Factors};
 use tpc_passes::lower::lower;
@@ -211,7 +211,7 @@ pub(crate) enum Fate {
 }
 
 /// Ranges that cover `size` indices: uneven, possibly empty, possibly overlapping.
-pub(crate) fn random_ranges(rng: &mut Rng, size: u64, devices: usize) -> Vec<Range> {
+pub(crate) fn random_ranges(rng: &mut Rng, size: u64, devices: usize) -> Vec<Interval> {
     let mut cuts: Vec<u64> = (1..devices).map(|_| rng.range(0, size)).collect();
     cuts.push(0);
     cuts.push(size);
@@ -229,12 +229,12 @@ pub(crate) fn random_ranges(rng: &mut Rng, size: u64, devices: usize) -> Vec<Ran
             } else {
                 w[0]
             };
-            Range::from_bounds(start.min(w[1]), w[1] + more)
+            Interval::from_bounds(start.min(w[1]), w[1] + more)
         })
         .scan(0, |at, r| {
             // Starts must not descend.
             *at = r.start.max(*at);
-            Some(Range::from_bounds(*at, r.end().max(*at)))
+            Some(Interval::from_bounds(*at, r.end().max(*at)))
         })
         .collect()
 }
@@ -301,7 +301,7 @@ pub(crate) fn random_choice(
             cuts.extend([0, total]);
             cuts.sort_unstable();
             cuts.windows(2)
-                .map(|w| Range::from_bounds(w[0], w[1]))
+                .map(|w| Interval::from_bounds(w[0], w[1]))
                 .collect()
         } else {
             random_ranges(rng, total, devices)
@@ -682,7 +682,7 @@ fn resharded(graph: &mut Graph, rng: &mut Rng) -> bool {
     let old = graph.value(v).sharding.clone();
     let new = match rng.range(0, 4) {
         0 => Sharding::mirrored(),
-        1 => Sharding::pending(Pending::Partial),
+        1 => Sharding::unreduced(Unreduced::Partial),
         2 => {
             let like = |w: &&Value| graph.value(**w).ty == graph.value(v).ty;
             let alike: Vec<&Value> = on_group.iter().filter(like).collect();

@@ -410,7 +410,7 @@ fn blocks_at_the_edge_are_held_by_both_neighbours() {
                 assert_close(&what, whole, &got, EXACT);
                 for stem in ["attn_output", "ffn_down"] {
                     let tensor = format!("blk.0.{stem}.weight");
-                    let cover = sharding(&compiled.sharded, &tensor).cover;
+                    let cover = sharding(&compiled.sharded, &tensor).granule;
                     shared.push((what.clone(), stem, cover));
                 }
             }

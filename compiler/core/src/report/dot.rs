@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
-use tpc_ir::{Graph, Inst, InstData, Op, Output, Pending, Place, Value};
+use tpc_ir::{Graph, Inst, InstData, Op, Output, Place, Unreduced, Value};
 
 use super::words::{name, op_name};
 use super::{place_name, sharding_report};
@@ -122,7 +122,7 @@ fn state(graph: &Graph, v: Value) -> Option<String> {
     if graph.ranks(data.place) < 2 {
         return None;
     }
-    if data.sharding.pending != Pending::None {
+    if data.sharding.unreduced != Unreduced::None {
         return Some("partial".to_owned());
     }
     let split = sharding_report(graph, v);

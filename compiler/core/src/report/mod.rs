@@ -278,7 +278,7 @@ fn mirrored(compiled: &Compiled) -> MirroredReport {
         let extra = held
             .get(w.tensor.as_str())
             .map_or(0, |h| h.saturating_sub(once));
-        let cause = match (data.sharding.is_split(), data.sharding.cover > 1) {
+        let cause = match (data.sharding.is_split(), data.sharding.granule > 1) {
             (false, _) => &mut out.whole_bytes,
             (true, true) => &mut out.edge_block_bytes,
             (true, false) => &mut out.shared_head_bytes,
@@ -366,7 +366,7 @@ pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
     let runs: Vec<Vec<[u64; 2]>> = (0..graph.ranks(data.place))
         .map(|rank| {
             let runs = sharding
-                .runs(axis, &data.ty.dims[axis], &graph.classes, rank)
+                .intervals(axis, &data.ty.dims[axis], &graph.classes, rank)
                 .unwrap_or_default();
             runs.iter().map(|r| [r.start, r.len]).collect()
         })

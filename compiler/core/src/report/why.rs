@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use tpc_ir::{Class, Dim, Place, RANK, Range, Value};
+use tpc_ir::{Class, Dim, Interval, Place, RANK, Value};
 use tpc_passes::factors::Term;
 use tpc_passes::plan::{Cost, FactorFacts, FactorWhy, Refusal, SplitOption, Verdict, why};
 use tpc_passes::shard::Selection;
@@ -154,7 +154,7 @@ pub fn explain(compiled: &Compiled, values: &[Value], tensors: &[TensorReport]) 
 
 /// What makes tensors of different layers alike: the layer's signature, the tensor's position in it, and the ranges of
 /// its factors.
-type Alike<'a> = (&'a str, usize, Vec<Option<&'a [Range]>>);
+type Alike<'a> = (&'a str, usize, Vec<Option<&'a [Interval]>>);
 
 fn alike(compiled: &Compiled, v: Value) -> Option<Alike<'_>> {
     let planned = &compiled.planned;

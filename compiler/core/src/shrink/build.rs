@@ -102,8 +102,8 @@ pub(super) fn sharded(
         });
         out.value_mut(v).sharding = Sharding {
             axes,
-            pending: data.sharding.pending,
-            cover: data.sharding.cover,
+            unreduced: data.sharding.unreduced,
+            granule: data.sharding.granule,
         };
     }
     out

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use tpc_ir::{AxisTree, Class, ClassRef, Graph, Inst, Pending, Sharding, Value};
+use tpc_ir::{AxisTree, Class, ClassRef, Graph, Inst, Sharding, Unreduced, Value};
 
 /// The instructions of every layer of a graph, by layer.
 pub(super) fn by_layer(graph: &Graph) -> BTreeMap<u32, Vec<Inst>> {
@@ -68,15 +68,15 @@ impl<'a> Sketch<'a> {
                 self.tree(tree);
             }
         }
-        match sharding.pending {
-            Pending::None => {}
-            Pending::Partial => self.text.push('+'),
-            Pending::Disjoint(class) => {
+        match sharding.unreduced {
+            Unreduced::None => {}
+            Unreduced::Partial => self.text.push('+'),
+            Unreduced::OwnerMasked(class) => {
                 self.text.push('+');
                 self.class(ClassRef { class, div: 1 });
             }
         }
-        let _ = write!(self.text, "~{} ", sharding.cover);
+        let _ = write!(self.text, "~{} ", sharding.granule);
     }
 
     fn tree(&mut self, tree: &AxisTree) {

@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use tpc_ir::{Class, Graph, Output, Pending, Sharding, Value};
+use tpc_ir::{Class, Graph, Output, Sharding, Unreduced, Value};
 
 use super::kinds::{Sketch, by_layer, wanted};
 
@@ -241,7 +241,7 @@ fn classes_of(sharding: &Sharding, see: &mut dyn FnMut(Class)) {
         tree.classes(&mut refs);
     }
     refs.iter().for_each(|r| see(r.class));
-    if let Pending::Disjoint(c) = sharding.pending {
+    if let Unreduced::OwnerMasked(c) = sharding.unreduced {
         see(c);
     }
 }

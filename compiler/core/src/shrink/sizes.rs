@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::Inferred;
-use tpc_ir::{Class, Dim, Graph, Inst, RANK, Range, TensorType, Value};
+use tpc_ir::{Class, Dim, Graph, Inst, Interval, RANK, TensorType, Value};
 
 use super::demands::Demands;
 use super::joint::Joint;
@@ -151,14 +151,14 @@ impl<'a> SmallSizes<'a> {
     }
 
     /// The new size and ranges of a class.
-    pub(super) fn class(&self, class: Class, sharded: &Graph) -> (u64, Vec<Range>) {
+    pub(super) fn class(&self, class: Class, sharded: &Graph) -> (u64, Vec<Interval>) {
         let data = sharded.class(class);
         let found = self.split[class.index()].and_then(|(v, minor)| {
             let small = self.small.get(&v)?;
             let times = small.minor / minor;
             let at = |b: u64| Some(small.bounds.get(&(b * times))? / times);
-            let range = |r: &Range| Some(Range::from_bounds(at(r.start)?, at(r.end())?));
-            let ranges: Option<Vec<Range>> = data.ranges.iter().map(range).collect();
+            let range = |r: &Interval| Some(Interval::from_bounds(at(r.start)?, at(r.end())?));
+            let ranges: Option<Vec<Interval>> = data.ranges.iter().map(range).collect();
             Some((at(data.size)?, ranges?))
         });
         found.unwrap_or_else(|| (data.size, data.ranges.clone()))

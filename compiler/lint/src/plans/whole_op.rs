@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::{CodeDoc, Inst, Pending, Place, Value};
+use tpc_ir::{CodeDoc, Inst, Place, Unreduced, Value};
 use tpc_passes::plan::timeline;
 
 use super::{Check, Lint, Names, Plan};
@@ -43,7 +43,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let whole = |v: &Value| {
         let data = graph.value(*v);
         let shared = matches!(data.place, Place::Group(g) if graph.group(g).devices.len() > 1);
-        shared && !data.sharding.is_split() && data.sharding.pending == Pending::None
+        shared && !data.sharding.is_split() && data.sharding.unreduced == Unreduced::None
     };
     let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
     for event in timeline(graph, &compiled.request, &compiled.decode_batch()) {

@@ -2,7 +2,7 @@
 
 use egg::Id;
 use tpc_ir::op::{Norm, NormKind};
-use tpc_ir::{Dim, Op, Run};
+use tpc_ir::{Dim, Interval, Op};
 
 use super::Rule;
 use crate::prove::pick::{Pick, Related, Unrelated, from_axes, left_of, locate, on_axes};
@@ -74,7 +74,7 @@ fn repetition(terms: &Terms, id: Id, local: &Repeated, of: &ModelRepeat) -> Rela
         let factor = Pick {
             unit: inner.checked_mul(&below.into()).ok_or(Unrelated)?,
             size: times,
-            runs: vec![Run { start: 0, len: 1 }],
+            runs: vec![Interval { start: 0, len: 1 }],
         };
         let (a, Pick { unit, .. }) = locate(&factor, &whole.dims)?;
         once[a] = once[a].checked_div(&times.into()).ok_or(Unrelated)?;

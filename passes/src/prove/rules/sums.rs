@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use egg::Id;
 use tpc_ir::op::{AddId, Binary, BinaryKind, Inferred, Linearity, Repeat, Scale};
-use tpc_ir::{DType, Op, Run, TensorType};
+use tpc_ir::{DType, Interval, Op, TensorType};
 
 use super::Rule;
 use super::parts::{is_whole, related, ways};
@@ -194,7 +194,7 @@ fn is_partition(picks: &[&Pick]) -> bool {
 }
 
 /// Whether runs cover `size` indices, each once.
-fn tiles(mut runs: Vec<Run>, size: u64) -> bool {
+fn tiles(mut runs: Vec<Interval>, size: u64) -> bool {
     runs.retain(|r| r.len > 0);
     runs.sort_by_key(|r| r.start);
     let end = runs

@@ -1,7 +1,7 @@
 //! Views: reshapes, slices and what is put together from picks of one value.
 
 use egg::Id;
-use tpc_ir::{Dim, Op, RANK, Run};
+use tpc_ir::{Dim, Interval, Op, RANK};
 
 use super::Rule;
 use crate::prove::pick::{
@@ -57,7 +57,7 @@ fn range(size: &Dim, start: &Dim, len: &Dim) -> Related<Option<Pick>> {
         let n = d.checked_div(&unit).and_then(|d| d.as_const());
         n.ok_or(Unrelated)
     };
-    let run = Run {
+    let run = Interval {
         start: units(start)?,
         len: units(len)?,
     };

@@ -1,7 +1,7 @@
 //! Zeros, padding, and other terms that say nothing.
 
 use tpc_ir::op::{Expr, Role, Slot};
-use tpc_ir::{Dim, Op, Run, TensorType};
+use tpc_ir::{Dim, Interval, Op, TensorType};
 
 use super::Rule;
 use crate::prove::pick::Pick;
@@ -66,7 +66,7 @@ pub(super) const PADDED_CONTRACTION: Rule = Rule {
             let (0, Some(held), Some(used)) = (pad.axis, size(w), size(*x)) else {
                 continue;
             };
-            let run = Run {
+            let run = Interval {
                 start: pad.before,
                 len: used,
             };

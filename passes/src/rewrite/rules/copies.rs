@@ -102,7 +102,9 @@ fn moves(terms: &Terms, out: &Out) -> bool {
     let ranks = 0..terms.analysis.ranks(out.place);
     match (split.next(), split.next()) {
         (None, _) => true,
-        (Some(tree), None) => ranks.into_iter().all(|r| tree.runs(classes, r).is_some()),
+        (Some(tree), None) => ranks
+            .into_iter()
+            .all(|r| tree.intervals(classes, r).is_some()),
         _ => false,
     }
 }

@@ -12,7 +12,7 @@ mod sums;
 
 use egg::{Applier, Id, Language, PatternAst, SearchMatches, Searcher, Subst, Symbol, Var};
 use tpc_ir::op::AllReduce;
-use tpc_ir::{Op, Pending};
+use tpc_ir::{Op, Unreduced};
 
 use super::analysis::{Table, Terms, insert, out_of, pending_of};
 use super::language::{Head, Node, OpRef, OutRef};
@@ -160,8 +160,8 @@ fn delay(
         let Some(made) = terms.analysis.derive(op, outs, out) else {
             continue;
         };
-        let pending = terms.analysis.out(made).sharding.pending;
-        if pending == Pending::None {
+        let pending = terms.analysis.out(made).sharding.unreduced;
+        if pending == Unreduced::None {
             continue;
         }
         let origin = terms[class].data.origin;
@@ -173,10 +173,10 @@ fn delay(
         }
         let whole = terms.analysis.whole(out);
         let sum = all_reduce(terms, id, whole, origin);
-        if pending_of(terms, class) == Pending::None {
+        if pending_of(terms, class) == Unreduced::None {
             equal.push((class, sum));
         } else {
-            // Pending in another way: the sums are equal.
+            // Unreduced in another way: the sums are equal.
             let other = all_reduce(terms, class, whole, origin);
             equal.push((other, sum));
         }

@@ -2,7 +2,7 @@
 
 use egg::Id;
 use tpc_ir::op::{AllGather, AllReduce, Copy, Norm, NormApply, NormStats, ReduceScatter};
-use tpc_ir::{AxisTree, ClassRef, DType, Op, Pending, Place, Sharding, TensorType};
+use tpc_ir::{AxisTree, ClassRef, DType, Op, Place, Sharding, TensorType, Unreduced};
 
 use super::{Rule, all_reduce, local_op};
 use crate::rewrite::analysis::{Out, Terms, insert, out_of};
@@ -21,7 +21,7 @@ pub(super) const SCATTERED_SUM: Rule = Rule {
             return;
         }
         let whole = terms.analysis.out(out).clone();
-        let partial = out_of(terms, node.operands[0]).sharding.pending == Pending::Partial;
+        let partial = out_of(terms, node.operands[0]).sharding.unreduced == Unreduced::Partial;
         if !partial || whole.ty.dtype != DType::F32 {
             return;
         }
@@ -103,7 +103,7 @@ pub(super) const NORM_OF_PARTS: Rule = Rule {
         let stats = Out {
             ty: TensorType::with_dim(&to.ty, 0, kind.stats().into()),
             place: to.place,
-            sharding: Sharding::pending(Pending::Partial),
+            sharding: Sharding::unreduced(Unreduced::Partial),
         };
         let stats_ref = terms.analysis.out_ref(vec![stats.clone()]);
         let whole = terms.analysis.whole(stats_ref);

@@ -2,7 +2,7 @@
 
 use egg::Id;
 use tpc_ir::op::{Concat, Slice};
-use tpc_ir::{Dim, Op, Pending, Sharding, TensorType};
+use tpc_ir::{Dim, Op, Sharding, TensorType, Unreduced};
 
 use super::{Rule, all_reduce, sums_of};
 use crate::rewrite::analysis::{Out, Terms, insert, out_of};
@@ -55,15 +55,17 @@ fn together(terms: &mut Terms, parts: [(Id, Id); 2], equal: &mut super::Equal) {
     let Some(len) = lens[0].checked_add(&lens[1]) else {
         return;
     };
-    let value = |len: &Dim, pending: Pending| -> Out {
+    let value = |len: &Dim, unreduced: Unreduced| -> Out {
         Out {
             ty: TensorType::with_dim(&first.ty, 0, len.clone()),
             place: first.place,
-            sharding: Sharding::pending(pending),
+            sharding: Sharding::unreduced(unreduced),
         }
     };
     let op = terms.analysis.op_ref(&Concat { axis: 0 }.into());
-    let out = terms.analysis.out_ref(vec![value(&len, Pending::Partial)]);
+    let out = terms
+        .analysis
+        .out_ref(vec![value(&len, Unreduced::Partial)]);
     let whole = terms.analysis.whole(out);
     let head = Head::Op(op, out);
     let operands = parts.map(|(_, sum)| sum).to_vec();
@@ -77,7 +79,7 @@ fn together(terms: &mut Terms, parts: [(Id, Id); 2], equal: &mut super::Equal) {
             len: len.clone(),
         };
         let op = terms.analysis.op_ref(&slice.into());
-        let out = terms.analysis.out_ref(vec![value(&len, Pending::None)]);
+        let out = terms.analysis.out_ref(vec![value(&len, Unreduced::None)]);
         let origin = terms[class].data.origin;
         let head = Head::Op(op, out);
         let operands = vec![summed];

@@ -22,11 +22,11 @@ fn per_token(n: u64) -> TensorType {
     TensorType::new(DType::F32, [n.into(), Symbol::NTokens.into()])
 }
 
-fn run_of(start: u64, len: u64) -> Run {
-    Run { start, len }
+fn run_of(start: u64, len: u64) -> Interval {
+    Interval { start, len }
 }
 
-fn weight(tensor: &str, parts: Option<Vec<Vec<Run>>>) -> Weight {
+fn weight(tensor: &str, parts: Option<Vec<Vec<Interval>>>) -> Weight {
     Weight {
         tensor: tensor.into(),
         parts,

@@ -77,7 +77,7 @@ fn slopes(op: &FlashAttn, local: usize) -> Result<Vec<f64>, ExecError> {
     let (heads, total): (Vec<u64>, u64) = match &op.heads {
         Some(w) => {
             let in_range =
-                |r: &tpc_ir::Run| r.start.checked_add(r.len).is_some_and(|end| end <= w.total);
+                |r: &tpc_ir::Interval| r.start.checked_add(r.len).is_some_and(|end| end <= w.total);
             let named = w.heads.iter().try_fold(0, |n: u64, r| n.checked_add(r.len));
             if !w.heads.iter().all(in_range) || named != Some(local as u64) {
                 return Err(ExecError::Parameter {
@@ -174,7 +174,7 @@ pub(super) fn flash_attn(op: &FlashAttn, operands: &[&Tensor]) -> Result<Tensor,
 mod tests {
     use super::super::testing::{close, code, noise, real, run};
     use super::*;
-    use tpc_ir::Run;
+    use tpc_ir::Interval;
     use tpc_ir::op::HeadWindow;
 
     const INF: f64 = f64::INFINITY;
@@ -328,7 +328,7 @@ mod tests {
         let whole = run(op.clone(), &[&q, &k, &v, &mask], &[3, 6, 2]);
         for (start, len) in [(0, 2), (2, 3), (5, 1), (6, 0)] {
             let window = HeadWindow {
-                heads: vec![Run {
+                heads: vec![Interval {
                     start: start as u64,
                     len: len as u64,
                 }],
@@ -348,7 +348,7 @@ mod tests {
     fn a_head_window_must_be_the_heads() {
         let heads = |start, len, total| FlashAttn {
             heads: Some(HeadWindow {
-                heads: vec![Run { start, len }],
+                heads: vec![Interval { start, len }],
                 total,
             }),
             ..PLAIN

@@ -60,7 +60,7 @@ pub(super) fn add_id(op: &AddId, operands: &[&Tensor]) -> Result<Tensor, ExecErr
 mod tests {
     use super::super::testing::{close, code, ints, noise, real, run};
     use super::*;
-    use tpc_ir::Run;
+    use tpc_ir::Interval;
 
     const ALL: MulMatId = MulMatId { window: None };
 
@@ -91,7 +91,7 @@ mod tests {
         let whole = run(AddId { window: None }, &[&whole, &bias, &ids], &[4, 2, 3]);
         let mut sum = vec![0.0; 24];
         for (start, len) in [(0, 2), (2, 3), (5, 0)] {
-            let window = Some(Run { start, len });
+            let window = Some(Interval { start, len });
             let (s, n) = (start as usize, len as usize);
             let w = w.slice(2, s, n).expect("ok");
             let bias = bias.slice(1, s, n).expect("ok");

@@ -26,7 +26,7 @@ mod testing;
 mod tests;
 
 use tpc_ir::op::{Inferred, Op};
-use tpc_ir::{Bindings, RANK, Run, TensorType};
+use tpc_ir::{Bindings, Interval, RANK, TensorType};
 
 pub(super) use leaf::load_weight;
 
@@ -174,7 +174,7 @@ fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecErro
 fn windowed(
     what: &'static str,
     value: i64,
-    window: Option<Run>,
+    window: Option<Interval>,
     bound: usize,
 ) -> Result<Option<usize>, ExecError> {
     let Some(window) = window else {

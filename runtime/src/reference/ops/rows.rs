@@ -110,7 +110,7 @@ mod tests {
     use super::super::testing::{close, code, ints, noise, pad, real, results, run};
     use super::*;
     use crate::reference::tensor::Shape;
-    use tpc_ir::{Dim, Run};
+    use tpc_ir::{Dim, Interval};
 
     const ALL: GetRows = GetRows { window: None };
 
@@ -137,7 +137,7 @@ mod tests {
         let out = results(ALL, &[&data, &ints(&[1], &[2])], &[shape]).expect("ok");
         assert_eq!(out, [ints(&[2, 1], &[20, 21])]);
         let op = GetRows {
-            window: Some(Run { start: 5, len: 3 }),
+            window: Some(Interval { start: 5, len: 3 }),
         };
         let out = results(op, &[&data, &ints(&[1], &[2])], &[shape]).expect("ok");
         assert_eq!(out, [ints(&[2, 1], &[0, 0])]);
@@ -147,7 +147,7 @@ mod tests {
     fn rows_outside_the_window_are_zero() {
         let data = real(&[1, 2], &[7.0, 8.0]);
         let op = GetRows {
-            window: Some(Run { start: 3, len: 2 }),
+            window: Some(Interval { start: 3, len: 2 }),
         };
         let index = ints(&[4], &[2, 3, 4, 5]);
         close(
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(code(op, &[&data, &ints(&[1], &[-1])], &[1, 1]), "TPC0506");
         let none = real(&[1, 0], &[]);
         let op = GetRows {
-            window: Some(Run { start: 3, len: 0 }),
+            window: Some(Interval { start: 3, len: 0 }),
         };
         close(&run(op, &[&none, &index], &[1, 4]), &[0.0; 4]);
     }

@@ -8,7 +8,7 @@ use tpc_ir::{DType, Dim};
 use super::*;
 
 fn ops() -> Vec<Op> {
-    let window = Some(Run { start: 1, len: 2 });
+    let window = Some(Interval { start: 1, len: 2 });
     let dims = |d: [u64; RANK]| d.map(Dim::constant);
     let mut out: Vec<Op> = Vec::new();
     out.extend(UnaryKind::ALL.iter().map(|&kind| Unary { kind }.into()));
@@ -61,7 +61,7 @@ fn ops() -> Vec<Op> {
         softcap: 1.0,
         heads: None,
     };
-    let heads = vec![Run { start: 1, len: 2 }];
+    let heads = vec![Interval { start: 1, len: 2 }];
     let heads = Some(HeadWindow { heads, total: 3 });
     let (min, max) = (1.0, -1.0);
     out.extend([

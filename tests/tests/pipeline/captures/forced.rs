@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{Binary, BinaryKind, FlashAttn, MulMat, Permute, Reshape, Role};
-use tpc_ir::{Group, InstData, Op, Range, Value};
+use tpc_ir::{Group, InstData, Interval, Op, Value};
 use tpc_passes::factors::Analysis;
 use tpc_passes::plan::{ChainCuts, Choice, Planned, SplitOption, chain, options_for, proportional};
 use tpc_passes::prove::prove;
@@ -119,7 +119,7 @@ fn attention(b: &mut Builder, kv: u64, g: u64) -> (Value, Value, Value) {
 }
 
 /// Ways to divide heads: the number of leaves, and the ranges of so many heads of keys and groups.
-type Way = fn(kv: u64, g: u64, shares: &[f64]) -> Option<(Form, Vec<Range>)>;
+type Way = fn(kv: u64, g: u64, shares: &[f64]) -> Option<(Form, Vec<Interval>)>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {

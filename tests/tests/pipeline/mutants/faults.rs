@@ -1,7 +1,7 @@
 //! Faults that lowering, a rewrite or a memory planner could make.
 
 use tpc_ir::op::{Binary, BinaryKind, Copy, Glu, Mean, Pad, Scale, Slice, Sum, Weight};
-use tpc_ir::{Dim, Graph, Op, Output, Place, Run};
+use tpc_ir::{Dim, Graph, Interval, Op, Output, Place};
 
 use super::super::random::Rng;
 use super::draft::Draft;
@@ -335,7 +335,7 @@ fn split_weight(d: &Draft, rng: &mut Rng, model: &Graph) -> Option<(usize, usize
     Some((at, axis, whole.dims[axis].as_const()?))
 }
 
-fn parts_of(op: &mut Op) -> Option<&mut Vec<Vec<Run>>> {
+fn parts_of(op: &mut Op) -> Option<&mut Vec<Vec<Interval>>> {
     match op {
         Op::Weight(w) => w.parts.as_mut(),
         Op::State(s) => s.parts.as_mut(),
@@ -537,7 +537,7 @@ fn another_window(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
         let heads = matches!(&d.lines[i].op, Op::FlashAttn(f) if f.heads.is_some());
         heads || window(&d.lines[i].op).is_some_and(|w| w.len > 0)
     })?;
-    let moved = |w: &mut Run| w.start = if w.start > 0 { w.start - 1 } else { 1 };
+    let moved = |w: &mut Interval| w.start = if w.start > 0 { w.start - 1 } else { 1 };
     match &mut d.lines[at].op {
         Op::GetRows(o) => o.window.as_mut().map(moved),
         Op::MulMatId(o) => o.window.as_mut().map(moved),

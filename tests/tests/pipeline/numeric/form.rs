@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_core::pipeline::Compiled;
 use tpc_core::shrink::Shrunk;
-use tpc_ir::{Class, ClassData, Graph, Op, Pending, RANK, Value};
+use tpc_ir::{Class, ClassData, Graph, Op, RANK, Unreduced, Value};
 use tpc_numeric::{Feed, compare, shrink};
 use tpc_tests::headers;
 
@@ -14,7 +14,7 @@ use super::{planned, small, stem, tensors};
 /// tensor mentions them.
 fn splits(graph: &Graph, v: Value) -> String {
     let data = graph.value(v);
-    let mut out = format!("{} {}", data.place, data.sharding.cover);
+    let mut out = format!("{} {}", data.place, data.sharding.granule);
     let mut seen: Vec<Class> = Vec::new();
     for tree in &data.sharding.axes {
         let mut refs = Vec::new();
@@ -29,10 +29,10 @@ fn splits(graph: &Graph, v: Value) -> String {
         }
         out += "]";
     }
-    out + match data.sharding.pending {
-        Pending::None => "",
-        Pending::Partial => " partial",
-        Pending::Disjoint(_) => " disjoint",
+    out + match data.sharding.unreduced {
+        Unreduced::None => "",
+        Unreduced::Partial => " partial",
+        Unreduced::OwnerMasked(_) => " disjoint",
     }
 }
 

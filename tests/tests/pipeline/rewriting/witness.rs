@@ -70,7 +70,7 @@ impl Writer {
         let w = self.weight(&format!("f32[{rows}, 16, 4] @tp0 split(2: c1)"));
         let op = format!("mul_mat_id {w}, {x}, {ids}");
         let ty = "f32[16, 2, n_tokens] @tp0";
-        let own = self.def(&format!("{ty} disjoint(c1)"), &op);
+        let own = self.def(&format!("{ty} owner_masked(c1)"), &op);
         self.def(ty, &format!("all_reduce {own}"))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tpc_ir::{Graph, Inst, Op, Pending};
+use tpc_ir::{Graph, Inst, Op, Unreduced};
 use tpc_passes::plan::{Event, is_copy_of_input, timeline};
 
 use super::data::Tables;
@@ -128,7 +128,7 @@ fn step(graph: &Graph, inst: Inst, batches: &[Option<Event>; 2], tables: &mut Ta
         from: matches!(data.op, Op::Copy(_))
             .then(|| tables.place(graph, graph.value(data.operands[0]).place)),
         shape: sizes(&value.ty.dims),
-        partial: value.sharding.pending != Pending::None,
+        partial: value.sharding.unreduced != Unreduced::None,
         axis: sharding.axis,
         ranges: tables.ranges.number(&sharding.ranges),
         us: std::array::from_fn(|i| short(times(&batches[i]))),

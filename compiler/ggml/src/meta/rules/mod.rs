@@ -1,6 +1,6 @@
 //! Which states of its sources each op takes, and what state it makes of them: a table, one entry per family of ops.
 //!
-//! A rule sees a call as the engine does: the op, sizes and strides, and its sources with their states. Pending sums
+//! A rule sees a call as the engine does: the op, sizes and strides, and its sources with their states. Unreduced sums
 //! are reduced before they are read, so a rule sees them mirrored unless it asks.
 
 mod attention;

@@ -1,7 +1,7 @@
 //! Mirrored operands of pending sums: they count on the first device only.
 
 use tpc_ir::op::{Binary, BinaryKind, Pad, Repeat, Scale, Slice};
-use tpc_ir::{Dim, InstData, Op, Pending, Place, Value};
+use tpc_ir::{Dim, InstData, Op, Place, Unreduced, Value};
 
 use super::{LowerError, Lowering};
 
@@ -14,7 +14,7 @@ impl Lowering<'_> {
         rank: usize,
         place: Place,
     ) -> Result<Option<Value>, LowerError> {
-        let pending = |v: Value| self.from.value(v).sharding.pending != Pending::None;
+        let pending = |v: Value| self.from.value(v).sharding.unreduced != Unreduced::None;
         if rank == 0 || !pending(data.results[0]) {
             return Ok(None);
         }

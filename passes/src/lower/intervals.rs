@@ -1,6 +1,6 @@
 //! Arithmetic on runs of indices.
 
-use tpc_ir::{AxisTree, ClassData, Run};
+use tpc_ir::{AxisTree, ClassData, Interval};
 
 pub(super) fn overlaps(tree: &AxisTree, classes: &[ClassData]) -> bool {
     let mut refs = Vec::new();
@@ -10,16 +10,16 @@ pub(super) fn overlaps(tree: &AxisTree, classes: &[ClassData]) -> bool {
 }
 
 /// The indices of `runs` that are not among `taken`.
-pub(super) fn without(runs: &[Run], taken: &[Run]) -> Vec<Run> {
+pub(super) fn without(runs: &[Interval], taken: &[Interval]) -> Vec<Interval> {
     let mut left = runs.to_vec();
     for t in taken {
         left = left
             .iter()
             .flat_map(|r| {
-                let before = Run::from_bounds(r.start, r.end().min(t.start));
-                let after = Run::from_bounds(r.start.max(t.end()), r.end());
+                let before = Interval::from_bounds(r.start, r.end().min(t.start));
+                let after = Interval::from_bounds(r.start.max(t.end()), r.end());
                 if t.end() <= r.start || t.start >= r.end() {
-                    [*r, Run::default()]
+                    [*r, Interval::default()]
                 } else {
                     [before, after]
                 }
@@ -31,14 +31,14 @@ pub(super) fn without(runs: &[Run], taken: &[Run]) -> Vec<Run> {
 }
 
 /// The indices at these positions of the list that `runs` make.
-pub(super) fn nth(runs: &[Run], positions: Run) -> Vec<Run> {
+pub(super) fn nth(runs: &[Interval], positions: Interval) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut at = 0;
     for r in runs {
         let from = positions.start.clamp(at, at + r.len);
         let to = positions.end().clamp(at, at + r.len);
         if from < to {
-            out.push(Run {
+            out.push(Interval {
                 start: r.start + from - at,
                 len: to - from,
             });
@@ -49,7 +49,7 @@ pub(super) fn nth(runs: &[Run], positions: Run) -> Vec<Run> {
 }
 
 /// Where the indices `inner` stand among the packed indices `outer`, which hold them all.
-pub(super) fn within(outer: &[Run], inner: &[Run]) -> Vec<Run> {
+pub(super) fn within(outer: &[Interval], inner: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut at = 0;
     for o in outer {
@@ -57,7 +57,7 @@ pub(super) fn within(outer: &[Run], inner: &[Run]) -> Vec<Run> {
             .iter()
             .filter(|i| i.start >= o.start && i.end() <= o.end() && i.len > 0)
         {
-            out.push(Run {
+            out.push(Interval {
                 start: at + i.start - o.start,
                 len: i.len,
             });

@@ -2,13 +2,13 @@
 
 use super::rule::{Linearity, Rule};
 use crate::entity::Class;
-use crate::sharding::Pending;
+use crate::sharding::Unreduced;
 
 /// What the law needs to know of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperandState {
     /// Its pending sum.
-    pub pending: Pending,
+    pub unreduced: Unreduced,
     /// Whether any of its axes is split.
     pub split: bool,
 }
@@ -30,56 +30,56 @@ pub struct ActiveRoles {
 ///
 /// # Errors
 /// The positions of the operands whose pending sum this op cannot take.
-pub fn pending_result(
+pub fn unreduced_result(
     rule: &Rule,
     operands: &[OperandState],
     active: ActiveRoles,
-) -> Result<Pending, Vec<usize>> {
+) -> Result<Unreduced, Vec<usize>> {
     let waiting: Vec<usize> = (0..operands.len())
-        .filter(|&i| operands[i].pending != Pending::None)
+        .filter(|&i| operands[i].unreduced != Unreduced::None)
         .collect();
     let any_split = operands.iter().any(|o| o.split);
     if let Some(e) = active.expert {
         // Rows of foreign experts are not computed: they must be zero already or come from a whole value.
         let data = &operands[..operands.len() - 1];
-        let fits = |p: Pending| p == Pending::None || p == Pending::Disjoint(e);
+        let fits = |p: Unreduced| p == Unreduced::None || p == Unreduced::OwnerMasked(e);
         let bad: Vec<usize> = waiting
             .iter()
             .copied()
-            .filter(|&i| i + 1 == operands.len() || !fits(data[i].pending))
+            .filter(|&i| i + 1 == operands.len() || !fits(data[i].unreduced))
             .collect();
         // Each device adds the rows of its own experts, to a pending sum or to a whole value that counts once.
         if rule.linearity == Linearity::AdditiveFirst {
-            match data[0].pending {
-                Pending::Partial if bad == [0] => return Ok(Pending::Partial),
-                Pending::None if bad.is_empty() => return Ok(Pending::Partial),
+            match data[0].unreduced {
+                Unreduced::Partial if bad == [0] => return Ok(Unreduced::Partial),
+                Unreduced::None if bad.is_empty() => return Ok(Unreduced::Partial),
                 _ => {}
             }
         }
         return if bad.is_empty() {
-            Ok(Pending::Disjoint(e))
+            Ok(Unreduced::OwnerMasked(e))
         } else {
             Err(bad)
         };
     }
     if active.reduce || active.gather {
         return if waiting.is_empty() {
-            Ok(Pending::Partial)
+            Ok(Unreduced::Partial)
         } else {
             Err(waiting)
         };
     }
     if waiting.is_empty() {
-        return Ok(Pending::None);
+        return Ok(Unreduced::None);
     }
-    let disjoint = operands[waiting[0]].pending;
-    let all_disjoint = matches!(disjoint, Pending::Disjoint(_))
-        && waiting.iter().all(|&i| operands[i].pending == disjoint);
+    let disjoint = operands[waiting[0]].unreduced;
+    let all_disjoint = matches!(disjoint, Unreduced::OwnerMasked(_))
+        && waiting.iter().all(|&i| operands[i].unreduced == disjoint);
     let kept = |stays: bool| {
         if stays && all_disjoint {
             disjoint
         } else {
-            Pending::Partial
+            Unreduced::Partial
         }
     };
     let all = waiting.len() == operands.len();
@@ -92,7 +92,7 @@ pub fn pending_result(
         Linearity::Joint => Err(waiting),
         Linearity::Additive if any_split => Err(waiting),
         Linearity::Additive => Ok(kept(all)),
-        Linearity::AdditiveFirst if waiting == [0] && !any_split => Ok(Pending::Partial),
+        Linearity::AdditiveFirst if waiting == [0] && !any_split => Ok(Unreduced::Partial),
         Linearity::AdditiveFirst => Err(waiting),
         Linearity::Each(linear) => match waiting.as_slice() {
             [one] if linear.contains(one) && !any_split => Ok(kept(rule.keeps_zero)),

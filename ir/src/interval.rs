@@ -1,0 +1,41 @@
+//! Intervals of indices.
+
+/// `len` consecutive indices from `start` on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Interval {
+    /// First index.
+    pub start: u64,
+    /// Number of indices; may be 0.
+    pub len: u64,
+}
+
+impl Interval {
+    /// The range `[start, end)`; empty when `end` is not beyond `start`.
+    pub const fn from_bounds(start: u64, end: u64) -> Interval {
+        Interval {
+            start,
+            len: end.saturating_sub(start),
+        }
+    }
+
+    /// One past the last index.
+    pub const fn end(self) -> u64 {
+        self.start + self.len
+    }
+
+    /// The smallest range of quotients by `div` that holds every index of this range.
+    #[must_use]
+    pub const fn project(self, div: u64) -> Interval {
+        if self.len == 0 {
+            return Interval {
+                start: self.start / div,
+                len: 0,
+            };
+        }
+        let start = self.start / div;
+        Interval {
+            start,
+            len: self.end().div_ceil(div) - start,
+        }
+    }
+}
