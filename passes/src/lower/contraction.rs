@@ -2,41 +2,31 @@
 //! index.
 
 use tpc_ir::op::{Expr, LocalCtx, Pad, Role, Slot};
-use tpc_ir::{Inst, InstData, Op, Place, Value};
+use tpc_ir::{AxisTree, Op, Value};
 
-use super::intervals::{overlaps, within};
-use super::{LowerError, Lowering};
+use super::intervals::{overlaps, positions};
+use super::{LowerError, Lowering, Site};
 
 impl Lowering<'_> {
     /// Makes the operands of a contraction meet index by index, each index on one device only.
     pub(super) fn align_contraction(
         &mut self,
-        inst: Inst,
-        data: &InstData,
+        site: Site<'_>,
         ctx: &LocalCtx<'_>,
         local: &mut [Value],
-        place: Place,
     ) -> Result<(), LowerError> {
+        let data = site.data;
+        let split = |&v: &Value| self.from.value(v).sharding.is_split();
+        if !data.operands.iter().any(split) {
+            return Ok(());
+        }
         let types = |vs: &[Value]| {
             vs.iter()
                 .map(|&v| &self.from.value(v).ty)
                 .collect::<Vec<_>>()
         };
-        if !data
-            .operands
-            .iter()
-            .any(|&v| self.from.value(v).sharding.is_split())
-        {
-            return Ok(());
-        }
         let rule = data.op.rule(&types(&data.operands), &types(&data.results));
         let product = matches!(data.op, Op::MulMat(_) | Op::MulMatId(_));
-        let rank = ctx.rank;
-        let rebase = || LowerError::Rebase {
-            op: data.op.name(),
-            value: format!("{inst}"),
-            rank,
-        };
         for (role, expr) in &rule.roles {
             let (
                 Role::Reduce | Role::Gather | Role::Expert,
@@ -52,42 +42,62 @@ impl Lowering<'_> {
                 *first..*first + 1
             };
             for slot in slots {
-                let operand = ctx.operands[slot];
-                let Some(tree) = &operand.sharding.axes[*axis] else {
+                let Some(tree) = &ctx.operands[slot].sharding.axes[*axis] else {
                     continue;
                 };
                 if overlaps(tree, ctx.classes) {
-                    let runs = tree.intervals(ctx.classes, rank).ok_or_else(rebase)?;
-                    let owned = tree.owned_runs(ctx.classes, rank).ok_or_else(rebase)?;
-                    local[slot] = self.select(
-                        data,
-                        rank,
-                        local[slot],
-                        *axis,
-                        &within(&runs, &owned),
-                        place,
-                    )?;
-                } else if slot == 1 && ctx.operands[0].sharding.granule > 1 {
-                    let cover = ctx.operands[0].sharding.granule;
-                    let runs = tree.intervals(ctx.classes, rank).ok_or_else(rebase)?;
-                    let blocks = tpc_ir::sharding::granule_intervals(&runs, cover);
-                    if let ([run], [block]) = (runs.as_slice(), blocks.as_slice()) {
-                        let (before, after) = (run.start - block.start, block.end() - run.end());
-                        if before + after > 0 {
-                            let pad = Pad {
-                                axis: *axis as u64,
-                                before,
-                                after,
-                            };
-                            local[slot] =
-                                self.push(data, rank, pad.into(), vec![local[slot]], place)?;
-                        }
-                    } else if !runs.is_empty() {
-                        return Err(rebase());
-                    }
+                    local[slot] = self.select_owned(site, local[slot], *axis, tree)?;
+                } else if slot == 1 {
+                    let granule = ctx.operands[0].sharding.granule;
+                    local[1] = self.pad_to_granules(site, local[1], *axis, tree, granule)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// The indices of a device's part that the device is the primary owner of.
+    fn select_owned(
+        &mut self,
+        site: Site<'_>,
+        part: Value,
+        axis: usize,
+        tree: &AxisTree,
+    ) -> Result<Value, LowerError> {
+        let classes = &self.from.classes;
+        let held = tree.intervals(classes, site.rank);
+        let owned = tree.owned_runs(classes, site.rank);
+        let (held, owned) = held.zip(owned).ok_or_else(|| self.rebase(site))?;
+        self.select(site, part, axis, &positions(&held, &owned))
+    }
+
+    /// A device's part with zeros around it, up to the ends of the storage granules that a weight holds whole.
+    fn pad_to_granules(
+        &mut self,
+        site: Site<'_>,
+        part: Value,
+        axis: usize,
+        tree: &AxisTree,
+        granule: u64,
+    ) -> Result<Value, LowerError> {
+        if granule <= 1 {
+            return Ok(part);
+        }
+        let held = tree.intervals(&self.from.classes, site.rank);
+        let held = held.ok_or_else(|| self.rebase(site))?;
+        let stored = tpc_ir::sharding::granule_intervals(&held, granule);
+        match (held.as_slice(), stored.as_slice()) {
+            ([], _) => Ok(part),
+            ([held], [stored]) if held == stored => Ok(part),
+            ([held], [stored]) => {
+                let pad = Pad {
+                    axis: axis as u64,
+                    before: held.start - stored.start,
+                    after: stored.end() - held.end(),
+                };
+                self.push(site, pad, vec![part])
+            }
+            _ => Err(self.rebase(site)),
+        }
     }
 }

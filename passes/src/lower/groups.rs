@@ -1,27 +1,22 @@
-//! Heads that meet KV heads, or groups of a scan, in unequal numbers on a device.
+//! Head groups: query heads that meet KV heads, or channels that meet groups of a scan, in unequal numbers on a device.
 
-use tpc_ir::op::{Concat, FlashAttn, LocalCtx, Slot, pieces};
-use tpc_ir::{InstData, Op, Place, Value};
+use tpc_ir::op::{FlashAttn, LocalCtx, Slot, pieces};
+use tpc_ir::{Op, Value};
 
-use super::intervals::nth;
-use super::{LowerError, Lowering};
+use super::intervals::at_positions;
+use super::{LowerError, Lowering, Site};
 
 impl Lowering<'_> {
-    /// An op whose indices meet in groups that are not alike on this device runs once per kind of group.
-    pub(super) fn by_pieces(
+    /// Runs an op once per kind of head group, where the groups of this device are of several sizes.
+    ///
+    /// Returns the op's results, or `None` where one run serves all groups.
+    pub(super) fn by_groups(
         &mut self,
-        data: &InstData,
+        site: Site<'_>,
         ctx: &LocalCtx<'_>,
         op: &Op,
         local: &[Value],
-        place: Place,
     ) -> Result<Option<Vec<Value>>, LowerError> {
-        let rank = ctx.rank;
-        let rebase = || LowerError::Rebase {
-            op: op.name(),
-            value: String::new(),
-            rank,
-        };
         let is_split = |(o, a): (usize, usize)| ctx.operands[o].sharding.axes[a].is_some();
         let found = op
             .groupings()
@@ -31,52 +26,46 @@ impl Lowering<'_> {
             return Ok(None);
         };
         let size = |(o, a): (usize, usize)| ctx.operands[o].ty.dims[a].as_const();
-        let runs = |(o, a): (usize, usize)| ctx.intervals(Slot::Operand(o), a);
+        let held = |(o, a): (usize, usize)| ctx.intervals(Slot::Operand(o), a);
         // Axes whose sizes are known at run time only are never grouped.
         let (Some(many), Some(few)) = (size(grouping.many), size(grouping.few[0])) else {
             return Ok(None);
         };
-        let (Some(m), Some(f)) = (runs(grouping.many), runs(grouping.few[0])) else {
+        let (Some(held_many), Some(held_few)) = (held(grouping.many), held(grouping.few[0])) else {
             return Ok(None);
         };
         let group = many.checked_div(few).unwrap_or(1);
-        let parts = pieces(&m, &f, group.max(1)).ok_or_else(rebase)?;
-        let held = tpc_ir::sharding::total_len(&f);
-        match parts.as_slice() {
+        let groups = pieces(&held_many, &held_few, group.max(1));
+        let groups = groups.ok_or_else(|| self.rebase(site))?;
+        match groups.as_slice() {
             [] => return Ok(None),
-            [one] if one.few.len == held => return Ok(None),
+            [one] if one.few.len == tpc_ir::sharding::total_len(&held_few) => return Ok(None),
             _ => {}
         }
-        // Per result of the op, those of the pieces.
-        let mut made: Vec<Vec<Value>> = vec![Vec::new(); grouping.results.len()];
-        for piece in parts {
+        // Per result of the op, its values by group.
+        let mut results: Vec<Vec<Value>> = vec![Vec::new(); grouping.results.len()];
+        for group in groups {
             let mut operands = local.to_vec();
-            let wanted = [(grouping.many, piece.many)]
-                .into_iter()
-                .chain(grouping.few.iter().map(|&at| (at, piece.few)))
-                .chain(grouping.along.iter().map(|&at| (at, piece.many)));
-            for ((o, a), run) in wanted {
+            let of_group = std::iter::once((grouping.many, group.many))
+                .chain(grouping.few.iter().map(|&at| (at, group.few)))
+                .chain(grouping.along.iter().map(|&at| (at, group.many)));
+            for ((o, a), interval) in of_group {
                 if o < operands.len() {
-                    operands[o] = self.select(data, rank, operands[o], a, &[run], place)?;
+                    operands[o] = self.select(site, operands[o], a, &[interval])?;
                 }
             }
             let mut op = op.clone();
             if let Op::FlashAttn(FlashAttn { heads: Some(w), .. }) = &mut op {
-                w.heads = nth(&w.heads, piece.many);
+                w.heads = at_positions(&w.heads, group.many);
             }
-            let results = self.push_all(data, rank, op, operands, place)?;
-            for (of_result, v) in made.iter_mut().zip(results) {
-                of_result.push(v);
+            let types = self.infer(site, &op, &operands)?.unwrap_or_default();
+            let of_group = self.push_typed(site, op, operands, types);
+            for (result, v) in results.iter_mut().zip(of_group) {
+                result.push(v);
             }
         }
-        let joined = made.into_iter().zip(grouping.results);
-        let joined = joined.map(|(of_result, &axis)| match of_result.as_slice() {
-            [one] => Ok(*one),
-            _ => {
-                let axis = axis as u64;
-                self.push(data, rank, Concat { axis }.into(), of_result, place)
-            }
-        });
+        let joined = results.into_iter().zip(grouping.results);
+        let joined = joined.map(|(values, &axis)| self.joined(site, axis, values));
         joined.collect::<Result<_, _>>().map(Some)
     }
 }

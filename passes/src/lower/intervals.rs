@@ -1,7 +1,11 @@
-//! Arithmetic on runs of indices.
+//! Arithmetic on intervals of indices.
+//!
+//! The proof has the same arithmetic in `prove/index_set/`, on purpose: it checks what is lowered here, and an error in
+//! shared code would be an error of both. Neither may call the other.
 
 use tpc_ir::{AxisTree, ClassData, Interval};
 
+/// Whether devices share indices of a class that splits the axis.
 pub(super) fn overlaps(tree: &AxisTree, classes: &[ClassData]) -> bool {
     let mut refs = Vec::new();
     tree.classes(&mut refs);
@@ -9,9 +13,9 @@ pub(super) fn overlaps(tree: &AxisTree, classes: &[ClassData]) -> bool {
         .any(|c| classes[c.class.index()].overlaps(c.div))
 }
 
-/// The indices of `runs` that are not among `taken`.
-pub(super) fn without(runs: &[Interval], taken: &[Interval]) -> Vec<Interval> {
-    let mut left = runs.to_vec();
+/// The indices of `intervals` that are not among `taken`.
+pub(super) fn without(intervals: &[Interval], taken: &[Interval]) -> Vec<Interval> {
+    let mut left = intervals.to_vec();
     for t in taken {
         left = left
             .iter()
@@ -30,11 +34,11 @@ pub(super) fn without(runs: &[Interval], taken: &[Interval]) -> Vec<Interval> {
     left
 }
 
-/// The indices at these positions of the list that `runs` make.
-pub(super) fn nth(runs: &[Interval], positions: Interval) -> Vec<Interval> {
+/// The indices at these positions of the list that `intervals` spell out.
+pub(super) fn at_positions(intervals: &[Interval], positions: Interval) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut at = 0;
-    for r in runs {
+    for r in intervals {
         let from = positions.start.clamp(at, at + r.len);
         let to = positions.end().clamp(at, at + r.len);
         if from < to {
@@ -48,8 +52,8 @@ pub(super) fn nth(runs: &[Interval], positions: Interval) -> Vec<Interval> {
     out
 }
 
-/// Where the indices `inner` stand among the packed indices `outer`, which hold them all.
-pub(super) fn within(outer: &[Interval], inner: &[Interval]) -> Vec<Interval> {
+/// The positions of the indices `inner` in the list that `outer` spells out, which holds them all.
+pub(super) fn positions(outer: &[Interval], inner: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut at = 0;
     for o in outer {

@@ -1,12 +1,12 @@
 //! From the sharded graph to the devices' programs: each value on one device with its local sizes, each op with
-//! parameters re-based to the part that its device holds.
+//! its parameters re-based to the part that its device holds.
 //!
-//! What the laws of shardings leave implicit becomes ops here:
-//! - a mirrored operand of a pending sum counts on the first device only;
-//! - a contraction over ranges that overlap uses the indices that a device is the primary owner of;
-//! - a contraction against shared edge blocks pads the activation with zeros to whole blocks;
-//! - heads that meet KV heads (or groups of a scan) in unequal numbers on a device take an op per kind of group;
-//! - a split value gathered on the host is put together there, piece by piece.
+//! Lowering makes explicit what the laws of shardings imply:
+//! - a whole operand of an unreduced sum counts on the first device only (`unreduced.rs`);
+//! - a contraction over ranges that overlap uses the indices that a device is the primary owner of, and one against shared
+//!   edge blocks pads the activation with zeros to whole storage granules (`contraction.rs`);
+//! - an op over head groups of several sizes runs once per size (`groups.rs`);
+//! - a split value that is copied to another place is gathered there, and cut for those who hold parts (`transfer.rs`).
 
 mod contraction;
 mod groups;
@@ -15,11 +15,9 @@ mod transfer;
 mod unreduced;
 
 use tpc_ir::op::{Concat, Inferred, LocalCtx, ReduceScatter, Sharded, Slice, Slot, TypeError};
-use tpc_ir::{
-    Dim, Graph, Inst, InstData, Interval, Op, Output, Place, TensorType, Unreduced, Value,
-};
+use tpc_ir::{Dim, Graph, Group, InstData, Interval, Op, Output, Place, TensorType, Value};
 
-/// Why a sharded graph has no programs. The verifier admits no such graph.
+/// The reason that a sharded graph has no programs. The verifier admits no such graph.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LowerError {
     /// An op's parameters cannot be re-based to a device's part.
@@ -27,7 +25,7 @@ pub enum LowerError {
     Rebase {
         /// The op.
         op: &'static str,
-        /// What it defines.
+        /// Its first result.
         value: String,
         /// The device's rank.
         rank: usize,
@@ -37,11 +35,11 @@ pub enum LowerError {
     Type {
         /// The op.
         op: &'static str,
-        /// What it defines.
+        /// Its first result.
         value: String,
         /// The device's rank.
         rank: usize,
-        /// Why.
+        /// The op's complaint.
         source: TypeError,
     },
     /// A local op's result is not the part that the sharding promises.
@@ -49,13 +47,13 @@ pub enum LowerError {
     Part {
         /// The op.
         op: &'static str,
-        /// What it defines.
+        /// Its first result.
         value: String,
         /// The device's rank.
         rank: usize,
-        /// What the sharding says.
+        /// The type by the sharding.
         expected: String,
-        /// What the op gives.
+        /// The type by the op.
         found: String,
     },
 }
@@ -72,8 +70,8 @@ pub fn lower(sharded: &Graph) -> Result<Graph, LowerError> {
         out,
         map: vec![Vec::new(); sharded.values().len()],
     };
-    for (inst, data) in sharded.insts() {
-        lowering.inst(inst, data)?;
+    for (_, data) in sharded.insts() {
+        lowering.inst(data)?;
     }
     for output in &sharded.outputs {
         match output {
@@ -105,105 +103,152 @@ struct Lowering<'a> {
     map: Vec<Vec<Value>>,
 }
 
-impl Lowering<'_> {
+/// The point at which local ops are appended: an instruction of the sharded graph, as one device runs it.
+///
+/// The instruction lends the new ops its layer and its name, and names the culprit of errors.
+#[derive(Clone, Copy)]
+struct Site<'a> {
+    data: &'a InstData,
+    /// The device's rank in its group; 0 on the host and on a single device.
+    rank: usize,
+    /// The place that runs the ops.
+    place: Place,
+}
+
+impl<'a> Site<'a> {
+    /// The same instruction and rank on another place.
+    const fn on(self, place: Place) -> Site<'a> {
+        Site { place, ..self }
+    }
+}
+
+impl<'a> Lowering<'a> {
     fn name(&self, data: &InstData) -> String {
         data.results
             .first()
             .map_or_else(String::new, |&v| self.from.value(v).name.clone())
     }
 
-    fn error(&self, data: &InstData, rank: usize, source: TypeError) -> LowerError {
+    /// The error that the instruction's parameters cannot be re-based to the part of this device.
+    fn rebase(&self, site: Site<'_>) -> LowerError {
+        LowerError::Rebase {
+            op: site.data.op.name(),
+            value: self.name(site.data),
+            rank: site.rank,
+        }
+    }
+
+    /// The types of an op's results on these operands; none where the op declares them.
+    fn infer(
+        &self,
+        site: Site<'_>,
+        op: &Op,
+        operands: &[Value],
+    ) -> Result<Option<Vec<TensorType>>, LowerError> {
+        let types: Vec<&TensorType> = operands.iter().map(|&v| &self.out.value(v).ty).collect();
+        match op.infer(&types) {
+            Ok(Inferred::Types(types)) => Ok(Some(types)),
+            Ok(Inferred::Declared) => Ok(None),
+            Err(source) => Err(self.mistyped(site, source)),
+        }
+    }
+
+    fn mistyped(&self, site: Site<'_>, source: TypeError) -> LowerError {
         LowerError::Type {
-            op: data.op.name(),
-            value: self.name(data),
-            rank,
+            op: site.data.op.name(),
+            value: self.name(site.data),
+            rank: site.rank,
             source,
         }
     }
 
-    /// Appends an op with one result on `place`.
+    /// Appends an op with one result.
     fn push(
         &mut self,
-        data: &InstData,
-        rank: usize,
-        op: Op,
+        site: Site<'_>,
+        op: impl Into<Op>,
         operands: Vec<Value>,
-        place: Place,
     ) -> Result<Value, LowerError> {
         let v = self
             .out
-            .push_inferred(op, operands, place, data.layer)
-            .map_err(|e| self.error(data, rank, e))?;
-        let name = self.name(data);
+            .push_inferred(op.into(), operands, site.place, site.data.layer)
+            .map_err(|e| self.mistyped(site, e))?;
+        let name = self.name(site.data);
         self.out.value_mut(v).name = name;
         Ok(v)
     }
 
-    /// Appends an op with the results that follow from its operands on `place`, named as those of `data`.
-    fn push_all(
+    /// Appends an op whose results have these types and the names of the instruction's results.
+    fn push_typed(
         &mut self,
-        data: &InstData,
-        rank: usize,
+        site: Site<'_>,
         op: Op,
         operands: Vec<Value>,
-        place: Place,
-    ) -> Result<Vec<Value>, LowerError> {
-        let types: Vec<&TensorType> = operands.iter().map(|&v| &self.out.value(v).ty).collect();
-        let types = match op.infer(&types).map_err(|e| self.error(data, rank, e))? {
-            Inferred::Types(t) => t,
-            Inferred::Declared => Vec::new(),
-        };
-        let made = self.out.push(op, operands, types, place, data.layer);
-        let made = self.out.inst(made).results.clone();
-        for (&v, &new) in data.results.iter().zip(&made) {
-            let name = self.from.value(v).name.clone();
-            self.out.value_mut(new).name = name;
-        }
-        Ok(made)
+        types: Vec<TensorType>,
+    ) -> Vec<Value> {
+        let new = self
+            .out
+            .push(op, operands, types, site.place, site.data.layer);
+        let new = self.out.inst(new).results.clone();
+        self.give_names(site.data, &new);
+        new
     }
 
-    fn inst(&mut self, inst: Inst, data: &InstData) -> Result<(), LowerError> {
+    /// Gives values the names of an instruction's results.
+    fn give_names(&mut self, data: &InstData, new: &[Value]) {
+        for (&v, &new) in data.results.iter().zip(new) {
+            let name = &self.from.value(v).name;
+            self.out.value_mut(new).name.clone_from(name);
+        }
+    }
+
+    fn inst(&mut self, data: &InstData) -> Result<(), LowerError> {
         let result = self.from.value(data.results[0]);
         match (&data.op, result.place) {
             (Op::Copy(_), to) => self.copy(data, to),
-            (op, Place::Group(group)) if op.is_collective() => {
-                let places: Vec<Place> = self
-                    .from
-                    .group(group)
-                    .devices
-                    .iter()
-                    .map(|&d| Place::Device(d))
-                    .collect();
-                let operands = self.map[data.operands[0].index()].clone();
-                let types: Vec<&TensorType> =
-                    operands.iter().map(|&v| &self.out.value(v).ty).collect();
-                let op = self.collective(data, op)?;
-                let types = match op.infer(&types).map_err(|e| self.error(data, 0, e))? {
-                    Inferred::Types(t) => t,
-                    Inferred::Declared => Vec::new(),
-                };
-                let made = self.out.push_at(op, operands, types, &places, data.layer);
-                let results = self.out.inst(made).results.clone();
-                for &v in &results {
-                    self.out.value_mut(v).name.clone_from(&result.name);
-                }
-                self.map[data.results[0].index()] = results;
-                Ok(())
-            }
+            (op, Place::Group(group)) if op.is_collective() => self.collective(data, group),
             (_, Place::Group(group)) => {
                 for (rank, &device) in self.from.group(group).devices.iter().enumerate() {
-                    self.local(inst, data, rank, Place::Device(device))?;
+                    let place = Place::Device(device);
+                    self.local(Site { data, rank, place })?;
                 }
                 Ok(())
             }
-            (_, place) => self.local(inst, data, 0, place),
+            (_, place) => self.local(Site {
+                data,
+                rank: 0,
+                place,
+            }),
         }
     }
 
-    /// The form of a collective that all devices run: what is scattered says how much each keeps.
-    fn collective(&self, data: &InstData, op: &Op) -> Result<Op, LowerError> {
-        let Op::ReduceScatter(scatter) = op else {
-            return Ok(op.clone());
+    /// The one instruction by which all devices of a group take part in a collective.
+    fn collective(&mut self, data: &InstData, group: Group) -> Result<(), LowerError> {
+        let devices = &self.from.group(group).devices;
+        let places: Vec<Place> = devices.iter().map(|&d| Place::Device(d)).collect();
+        let operands = self.map[data.operands[0].index()].clone();
+        let op = self.with_counts(data)?;
+        let site = Site {
+            data,
+            rank: 0,
+            place: places[0],
+        };
+        let types = self.infer(site, &op, &operands)?.unwrap_or_default();
+        let new = self.out.push_at(op, operands, types, &places, data.layer);
+        let results = self.out.inst(new).results.clone();
+        let result = data.results[0];
+        for &v in &results {
+            let name = &self.from.value(result).name;
+            self.out.value_mut(v).name.clone_from(name);
+        }
+        self.map[result.index()] = results;
+        Ok(())
+    }
+
+    /// The form of a collective that all devices run: a reduce-scatter states how many indices each device keeps.
+    fn with_counts(&self, data: &InstData) -> Result<Op, LowerError> {
+        let Op::ReduceScatter(scatter) = &data.op else {
+            return Ok(data.op.clone());
         };
         let result = self.from.value(data.results[0]);
         let counts = (0..self.from.ranks(result.place))
@@ -212,10 +257,12 @@ impl Lowering<'_> {
                     .sharding
                     .local_type(&result.ty, &self.from.classes, rank);
                 let kept = local.and_then(|t| t.dims.get(scatter.axis as usize)?.as_const());
-                kept.ok_or_else(|| LowerError::Rebase {
-                    op: op.name(),
-                    value: self.name(data),
-                    rank,
+                kept.ok_or_else(|| {
+                    self.rebase(Site {
+                        data,
+                        rank,
+                        place: result.place,
+                    })
                 })
             })
             .collect::<Result<_, _>>()?;
@@ -227,64 +274,62 @@ impl Lowering<'_> {
     }
 
     /// One device's form of an instruction.
-    fn local(
-        &mut self,
-        inst: Inst,
-        data: &InstData,
-        rank: usize,
-        place: Place,
-    ) -> Result<(), LowerError> {
-        let from = self.from;
-        let sharded = |vs: &[Value]| -> Vec<Sharded<'_>> {
-            vs.iter()
-                .map(|&v| {
-                    let d = from.value(v);
-                    Sharded {
-                        ty: &d.ty,
-                        sharding: &d.sharding,
-                    }
-                })
-                .collect()
-        };
-        let (operands, results) = (sharded(&data.operands), sharded(&data.results));
+    fn local(&mut self, site: Site<'_>) -> Result<(), LowerError> {
+        let data = site.data;
+        let (operands, results) = (self.sharded(&data.operands), self.sharded(&data.results));
         let ctx = LocalCtx {
             operands: &operands,
             results: &results,
-            classes: &from.classes,
-            rank,
+            classes: &self.from.classes,
+            rank: site.rank,
         };
-        let mut local: Vec<Value> = data.operands.iter().map(|v| self.part(*v, rank)).collect();
-        if let Some(v) = self.counted_elsewhere(data, &local, rank, place)? {
+        let parts = data.operands.iter().map(|&v| self.part(v, site.rank));
+        let mut local: Vec<Value> = parts.collect();
+        if let Some(v) = self.counted_elsewhere(site, &local)? {
             self.map[data.results[0].index()].push(v);
             return Ok(());
         }
-        self.align_contraction(inst, data, &ctx, &mut local, place)?;
-        if rank > 0
-            && matches!(data.op, Op::AddId(_))
-            && from.value(data.results[0]).sharding.unreduced == Unreduced::Partial
-            && from.value(data.operands[0]).sharding.unreduced == Unreduced::None
-        {
-            local[0] = self.zeros_like(data, rank, local[0], place)?;
-        }
-        let name = self.name(data);
-        let rebase = || LowerError::Rebase {
-            op: data.op.name(),
-            value: name.clone(),
-            rank,
+        self.align_contraction(site, &ctx, &mut local)?;
+        self.count_once(site, &mut local)?;
+        let op = data.op.localise(&ctx).ok_or_else(|| self.rebase(site))?;
+        let new = match self.by_groups(site, &ctx, &op, &local)? {
+            Some(new) => new,
+            None => self.as_sharded(site, &ctx, op, local)?,
         };
-        let op = data.op.localise(&ctx).ok_or_else(rebase)?;
-        if let Some(made) = self.by_pieces(data, &ctx, &op, &local, place)? {
-            for (&v, new) in data.results.iter().zip(made) {
-                self.out.value_mut(new).name.clone_from(&from.value(v).name);
-                self.map[v.index()].push(new);
-            }
-            return Ok(());
+        self.give_names(data, &new);
+        for (&v, new) in data.results.iter().zip(new) {
+            self.map[v.index()].push(new);
         }
-        let expected: Vec<TensorType> = (0..data.results.len())
-            .map(|i| ctx.local_type(Slot::Result(i)).ok_or_else(rebase))
+        Ok(())
+    }
+
+    fn sharded(&self, values: &[Value]) -> Vec<Sharded<'a>> {
+        let from = self.from;
+        let sharded = values.iter().map(|&v| {
+            let d = from.value(v);
+            Sharded {
+                ty: &d.ty,
+                sharding: &d.sharding,
+            }
+        });
+        sharded.collect()
+    }
+
+    /// Appends an op whose results must be the parts that their shardings say.
+    fn as_sharded(
+        &mut self,
+        site: Site<'_>,
+        ctx: &LocalCtx<'_>,
+        op: Op,
+        operands: Vec<Value>,
+    ) -> Result<Vec<Value>, LowerError> {
+        let expected: Vec<TensorType> = (0..site.data.results.len())
+            .map(|i| {
+                let part = ctx.local_type(Slot::Result(i));
+                part.ok_or_else(|| self.rebase(site))
+            })
             .collect::<Result<_, _>>()?;
-        let types: Vec<&TensorType> = local.iter().map(|&v| &self.out.value(v).ty).collect();
-        if let Inferred::Types(found) = op.infer(&types).map_err(|e| self.error(data, rank, e))?
+        if let Some(found) = self.infer(site, &op, &operands)?
             && found != expected
         {
             let show = |t: &[TensorType]| {
@@ -293,22 +338,15 @@ impl Lowering<'_> {
                     .collect::<Vec<_>>()
                     .join(", ")
             };
-            let (expected, found) = (show(&expected), show(&found));
             return Err(LowerError::Part {
-                op: data.op.name(),
-                value: self.name(data),
-                rank,
-                expected,
-                found,
+                op: site.data.op.name(),
+                value: self.name(site.data),
+                rank: site.rank,
+                expected: show(&expected),
+                found: show(&found),
             });
         }
-        let made = self.out.push(op, local, expected, place, data.layer);
-        let made = self.out.inst(made).results.clone();
-        for (&v, new) in data.results.iter().zip(made) {
-            self.out.value_mut(new).name.clone_from(&from.value(v).name);
-            self.map[v.index()].push(new);
-        }
-        Ok(())
+        Ok(self.push_typed(site, op, operands, expected))
     }
 
     /// The part of a value that the device of rank `rank` holds.
@@ -317,40 +355,48 @@ impl Lowering<'_> {
         parts[rank.min(parts.len() - 1)]
     }
 
-    /// The given runs of local indices along `axis`, one after another.
+    /// The given intervals of local indices along `axis`, one after another.
     fn select(
         &mut self,
-        data: &InstData,
-        rank: usize,
+        site: Site<'_>,
         v: Value,
         axis: usize,
-        runs: &[Interval],
-        place: Place,
+        intervals: &[Interval],
     ) -> Result<Value, LowerError> {
-        if let [one] = runs
+        if let [one] = intervals
             && one.start == 0
             && self.out.value(v).ty.dims[axis] == one.len
         {
             return Ok(v);
         }
         let axis = axis as u64;
-        let mut pieces = Vec::new();
-        let none = [Interval { start: 0, len: 0 }];
-        for r in if runs.is_empty() {
-            none.as_slice()
-        } else {
-            runs
-        } {
+        let empty = [Interval::default()];
+        let intervals = match intervals {
+            [] => &empty,
+            some => some,
+        };
+        let mut slices = Vec::with_capacity(intervals.len());
+        for i in intervals {
             let slice = Slice {
                 axis,
-                start: Dim::constant(r.start),
-                len: Dim::constant(r.len),
+                start: Dim::constant(i.start),
+                len: Dim::constant(i.len),
             };
-            pieces.push(self.push(data, rank, slice.into(), vec![v], place)?);
+            slices.push(self.push(site, slice, vec![v])?);
         }
-        match pieces.as_slice() {
+        self.joined(site, axis as usize, slices)
+    }
+
+    /// Values one after another along `axis`; a single one as it is.
+    fn joined(
+        &mut self,
+        site: Site<'_>,
+        axis: usize,
+        values: Vec<Value>,
+    ) -> Result<Value, LowerError> {
+        match values.as_slice() {
             [one] => Ok(*one),
-            _ => self.push(data, rank, Concat { axis }.into(), pieces, place),
+            _ => self.push(site, Concat { axis: axis as u64 }, values),
         }
     }
 }

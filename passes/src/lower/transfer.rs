@@ -4,10 +4,11 @@
 use tpc_ir::op::{Concat, Copy, Reshape, Slice};
 use tpc_ir::{
     AxisTree, ClassRef, Dim, InstData, Interval, Place, RANK, Sharding, TensorType, Value,
+    ValueData,
 };
 
-use super::intervals::{within, without};
-use super::{LowerError, Lowering};
+use super::intervals::{positions, without};
+use super::{LowerError, Lowering, Site};
 
 impl Lowering<'_> {
     pub(super) fn copy(&mut self, data: &InstData, to: Place) -> Result<(), LowerError> {
@@ -18,282 +19,223 @@ impl Lowering<'_> {
         match (src.place, to) {
             (Place::Group(_), Place::Group(group)) => {
                 for (rank, &device) in from.group(group).devices.iter().enumerate() {
-                    let to = Place::Device(device);
-                    let whole = self.gather(data, &src.sharding, &src.ty, rank, to)?;
-                    parts.push(self.cut(data, rank, whole, &dst.sharding, &dst.ty, to)?);
+                    let place = Place::Device(device);
+                    let site = Site { data, rank, place };
+                    let whole = self.gather(site, src)?;
+                    parts.push(self.cut(site, whole, dst)?);
                 }
             }
-            (Place::Group(_), _) => {
-                parts.push(self.gather(data, &src.sharding, &src.ty, 0, to)?);
+            (Place::Group(_), place) => {
+                let rank = 0;
+                parts.push(self.gather(Site { data, rank, place }, src)?);
             }
-            (_, Place::Group(group)) => {
+            (place, Place::Group(group)) => {
                 for (rank, &device) in from.group(group).devices.iter().enumerate() {
-                    let v = self.part(source, 0);
-                    let v = self.cut(data, rank, v, &dst.sharding, &dst.ty, src.place)?;
-                    parts.push(self.push(
-                        data,
-                        rank,
-                        Copy.into(),
-                        vec![v],
-                        Place::Device(device),
-                    )?);
+                    let site = Site { data, rank, place };
+                    let part = self.cut(site, self.part(source, 0), dst)?;
+                    let there = site.on(Place::Device(device));
+                    parts.push(self.push(there, Copy, vec![part])?);
                 }
             }
-            _ => {
-                let v = self.part(source, 0);
-                parts.push(self.push(data, 0, Copy.into(), vec![v], to)?);
+            (_, place) => {
+                let rank = 0;
+                let whole = self.part(source, 0);
+                parts.push(self.push(Site { data, rank, place }, Copy, vec![whole])?);
             }
         }
         self.map[result.index()] = parts;
         Ok(())
     }
 
-    /// Cuts the part of rank `rank` out of a whole value on `place`.
+    /// Cuts the part of the site's rank out of a whole value, as `target` is divided.
     fn cut(
         &mut self,
-        data: &InstData,
-        rank: usize,
-        mut v: Value,
-        sharding: &Sharding,
-        ty: &TensorType,
-        place: Place,
+        site: Site<'_>,
+        mut whole: Value,
+        target: &ValueData,
     ) -> Result<Value, LowerError> {
         let classes = &self.from.classes;
-        let name = self.name(data);
-        let rebase = || LowerError::Rebase {
-            op: data.op.name(),
-            value: name.clone(),
-            rank,
-        };
-        if let Some(at) = Isolated::of(sharding, ty) {
-            let range = classes[at.class.class.index()]
-                .range(rank, at.class.div)
-                .ok_or_else(rebase)?;
-            let local = sharding.local_type(ty, classes, rank).ok_or_else(rebase)?;
-            v = self.push(
-                data,
-                rank,
-                Reshape {
-                    dims: at.dims(at.size.clone()),
-                }
-                .into(),
-                vec![v],
-                place,
-            )?;
-            v = self.select(data, rank, v, 1, &[range], place)?;
-            return self.push(
-                data,
-                rank,
-                Reshape { dims: local.dims }.into(),
-                vec![v],
-                place,
-            );
+        let (sharding, ty) = (&target.sharding, &target.ty);
+        if let Some(at) = Isolated::new(sharding, ty) {
+            let range = classes[at.class.class.index()].range(site.rank, at.class.div);
+            let local = sharding.local_type(ty, classes, site.rank);
+            let (range, local) = range.zip(local).ok_or_else(|| self.rebase(site))?;
+            let dims = at.dims(at.size.clone());
+            let isolated = self.push(site, Reshape { dims }, vec![whole])?;
+            let part = self.select(site, isolated, 1, &[range])?;
+            return self.push(site, Reshape { dims: local.dims }, vec![part]);
         }
         for axis in 0..RANK {
             if sharding.axes[axis].is_some() {
                 let tree = sharding.tree(axis, &ty.dims[axis]);
-                v = self.cut_axis(data, rank, axis, &tree, v, place)?;
+                whole = self.cut_axis(site, axis, &tree, whole)?;
             }
-        }
-        Ok(v)
-    }
-
-    /// Brings a group's value together on `to`, which is of rank `rank` there: each device sends the indices that it is
-    /// the primary owner of. Of devices that all hold the value, `to` asks itself first, then those in turn.
-    fn gather(
-        &mut self,
-        data: &InstData,
-        sharding: &Sharding,
-        ty: &TensorType,
-        rank: usize,
-        to: Place,
-    ) -> Result<Value, LowerError> {
-        let from = self.from;
-        let source = data.operands[0];
-        let split: Vec<usize> = (0..RANK).filter(|&a| sharding.axes[a].is_some()).collect();
-        let name = self.name(data);
-        let rebase = || LowerError::Rebase {
-            op: "copy",
-            value: name.clone(),
-            rank: 0,
-        };
-        let axis = match split.as_slice() {
-            [] => {
-                let parts = &self.map[source.index()];
-                let own = parts.iter().find(|&&v| self.out.value(v).place == to);
-                if let Some(&v) = own {
-                    return Ok(v);
-                }
-                let v = parts[rank % parts.len()];
-                return self.push(data, 0, Copy.into(), vec![v], to);
-            }
-            [one] => *one,
-            _ => return Err(rebase()),
-        };
-        let isolated = Isolated::of(sharding, ty);
-        let tree = sharding.tree(axis, &ty.dims[axis]);
-        let (axis, tree) = match &isolated {
-            Some(at) => (
-                1,
-                AxisTree::Leaf {
-                    size: at.size.clone(),
-                    split: Some(at.class),
-                },
-            ),
-            None => (axis, tree),
-        };
-        let mut parts = self.map[source.index()].clone();
-        if let Some(at) = &isolated {
-            for (rank, part) in parts.iter_mut().enumerate() {
-                let local = tree.local_size(&from.classes, rank).ok_or_else(rebase)?;
-                let dims = at.dims(local);
-                let place = self.out.value(*part).place;
-                *part = self.push(data, rank, Reshape { dims }.into(), vec![*part], place)?;
-            }
-        }
-        let whole = self.gather_axis(data, axis, &tree, &parts, to)?;
-        if isolated.is_some() {
-            return self.push(
-                data,
-                0,
-                Reshape {
-                    dims: ty.dims.clone(),
-                }
-                .into(),
-                vec![whole],
-                to,
-            );
         }
         Ok(whole)
     }
 
-    /// Brings an axis together on `to` of which each device holds its part.
-    fn gather_axis(
-        &mut self,
-        data: &InstData,
-        axis: usize,
-        tree: &AxisTree,
-        parts: &[Value],
-        to: Place,
-    ) -> Result<Value, LowerError> {
-        let classes = &self.from.classes;
-        let name = self.name(data);
-        let rebase = || LowerError::Rebase {
-            op: "copy",
-            value: name.clone(),
-            rank: 0,
+    /// Brings a group's value together on the site: each device sends the indices that it is the primary owner of. Of
+    /// devices that all hold the value, the site asks itself first, then those in turn.
+    fn gather(&mut self, site: Site<'_>, source: &ValueData) -> Result<Value, LowerError> {
+        let from = self.from;
+        let (sharding, ty) = (&source.sharding, &source.ty);
+        let mut parts = self.map[site.data.operands[0].index()].clone();
+        let split: Vec<usize> = (0..RANK).filter(|&a| sharding.axes[a].is_some()).collect();
+        let axis = match split.as_slice() {
+            [] => {
+                let own = parts
+                    .iter()
+                    .find(|&&v| self.out.value(v).place == site.place);
+                return match own {
+                    Some(&v) => Ok(v),
+                    None => self.push(site, Copy, vec![parts[site.rank % parts.len()]]),
+                };
+            }
+            [one] => *one,
+            _ => return Err(self.rebase(site)),
         };
-        if let (AxisTree::Sum(segments), None) = (tree, tree.intervals(classes, 0)) {
-            // Sizes known only at run time: segment by segment.
-            let mut wholes = Vec::new();
-            let mut at = vec![Dim::ZERO; parts.len()];
-            for segment in segments {
-                let mut local = Vec::new();
-                for (rank, &part) in parts.iter().enumerate() {
-                    let len = segment.local_size(classes, rank).ok_or_else(rebase)?;
-                    let next = at[rank].checked_add(&len).ok_or_else(rebase)?;
-                    let start = std::mem::replace(&mut at[rank], next);
-                    let axis = axis as u64;
-                    let place = self.out.value(part).place;
-                    let slice = Slice { axis, start, len };
-                    local.push(self.push(data, rank, slice.into(), vec![part], place)?);
-                }
-                wholes.push(self.gather_axis(data, axis, segment, &local, to)?);
-            }
-            return self.push(data, 0, Concat { axis: axis as u64 }.into(), wholes, to);
+        let Some(at) = Isolated::new(sharding, ty) else {
+            let tree = sharding.tree(axis, &ty.dims[axis]);
+            return self.gather_axis(site, axis, &tree, &parts);
+        };
+        let tree = AxisTree::Leaf {
+            size: at.size.clone(),
+            split: Some(at.class),
+        };
+        for (rank, part) in parts.iter_mut().enumerate() {
+            let local = tree.local_size(&from.classes, rank);
+            let dims = at.dims(local.ok_or_else(|| self.rebase(site))?);
+            let there = self.sender(site, rank, *part);
+            *part = self.push(there, Reshape { dims }, vec![*part])?;
         }
-        if !tree.is_split() {
-            let first = parts[0];
-            if self.out.value(first).place == to {
-                return Ok(first);
-            }
-            return self.push(data, 0, Copy.into(), vec![first], to);
-        }
-        let mut pieces: Vec<(Interval, Value)> = Vec::new();
-        for (rank, &part) in parts.iter().enumerate() {
-            let runs = tree.intervals(classes, rank).ok_or_else(rebase)?;
-            // Segments that are not split come from the first device.
-            let sent: Vec<Interval> = pieces.iter().map(|(r, _)| *r).collect();
-            let owned = without(&tree.owned_runs(classes, rank).ok_or_else(rebase)?, &sent);
-            if owned.is_empty() {
-                continue;
-            }
-            let place = self.out.value(part).place;
-            let sent = self.select(data, rank, part, axis, &within(&runs, &owned), place)?;
-            let arrived = if place == to {
-                sent
-            } else {
-                self.push(data, rank, Copy.into(), vec![sent], to)?
-            };
-            let mut at = 0;
-            for run in &owned {
-                let local = [Interval {
-                    start: at,
-                    len: run.len,
-                }];
-                pieces.push((*run, self.select(data, rank, arrived, axis, &local, to)?));
-                at += run.len;
-            }
-        }
-        // The pieces are put in order.
-        pieces.sort_by_key(|(r, _)| r.start);
-        match pieces.as_slice() {
-            [(_, one)] => Ok(*one),
-            _ => {
-                let pieces = pieces.into_iter().map(|(_, v)| v).collect();
-                self.push(data, 0, Concat { axis: axis as u64 }.into(), pieces, to)
-            }
+        let whole = self.gather_axis(site, 1, &tree, &parts)?;
+        let dims = ty.dims.clone();
+        self.push(site, Reshape { dims }, vec![whole])
+    }
+
+    /// The site of the device that holds a part.
+    fn sender<'s>(&self, site: Site<'s>, rank: usize, part: Value) -> Site<'s> {
+        Site {
+            rank,
+            ..site.on(self.out.value(part).place)
         }
     }
 
-    /// Cuts the part of rank `rank` out of an axis of a whole value on `place`.
-    fn cut_axis(
+    /// Brings an axis together on the site, of which each device holds its part.
+    fn gather_axis(
         &mut self,
-        data: &InstData,
-        rank: usize,
+        site: Site<'_>,
         axis: usize,
         tree: &AxisTree,
-        v: Value,
-        place: Place,
+        parts: &[Value],
+    ) -> Result<Value, LowerError> {
+        if let (AxisTree::Sum(segments), None) = (tree, tree.intervals(&self.from.classes, 0)) {
+            return self.gather_segments(site, axis, segments, parts);
+        }
+        if !tree.is_split() {
+            let first = parts[0];
+            if self.out.value(first).place == site.place {
+                return Ok(first);
+            }
+            return self.push(site, Copy, vec![first]);
+        }
+        let classes = &self.from.classes;
+        let mut received: Vec<(Interval, Value)> = Vec::new();
+        for (rank, &part) in parts.iter().enumerate() {
+            let there = self.sender(site, rank, part);
+            let held = tree.intervals(classes, rank);
+            let owned = tree.owned_runs(classes, rank);
+            let (held, owned) = held.zip(owned).ok_or_else(|| self.rebase(there))?;
+            // Segments that are not split come from the first device.
+            let sent: Vec<Interval> = received.iter().map(|(i, _)| *i).collect();
+            let owned = without(&owned, &sent);
+            if owned.is_empty() {
+                continue;
+            }
+            let sent = self.select(there, part, axis, &positions(&held, &owned))?;
+            let here = Site { rank, ..site };
+            let arrived = if there.place == site.place {
+                sent
+            } else {
+                self.push(here, Copy, vec![sent])?
+            };
+            let mut start = 0;
+            for &interval in &owned {
+                let len = interval.len;
+                let local = [Interval { start, len }];
+                received.push((interval, self.select(here, arrived, axis, &local)?));
+                start += len;
+            }
+        }
+        received.sort_by_key(|(i, _)| i.start);
+        let in_order = received.into_iter().map(|(_, v)| v).collect();
+        self.joined(site, axis, in_order)
+    }
+
+    /// Brings an axis together segment by segment, where sizes are known at run time only.
+    fn gather_segments(
+        &mut self,
+        site: Site<'_>,
+        axis: usize,
+        segments: &[AxisTree],
+        parts: &[Value],
     ) -> Result<Value, LowerError> {
         let classes = &self.from.classes;
-        if let Some(runs) = tree.intervals(classes, rank) {
-            return self.select(data, rank, v, axis, &runs, place);
+        let mut wholes = Vec::new();
+        let mut starts = vec![Dim::ZERO; parts.len()];
+        for segment in segments {
+            let mut local = Vec::new();
+            for (rank, &part) in parts.iter().enumerate() {
+                let there = self.sender(site, rank, part);
+                let len = segment.local_size(classes, rank);
+                let len = len.ok_or_else(|| self.rebase(there))?;
+                let slice = next_slice(axis, &mut starts[rank], len);
+                let slice = slice.ok_or_else(|| self.rebase(there))?;
+                local.push(self.push(there, slice, vec![part])?);
+            }
+            wholes.push(self.gather_axis(site, axis, segment, &local)?);
         }
-        let name = self.name(data);
-        let rebase = || LowerError::Rebase {
-            op: data.op.name(),
-            value: name.clone(),
-            rank,
-        };
+        self.push(site, Concat { axis: axis as u64 }, wholes)
+    }
+
+    /// Cuts the part of the site's rank out of an axis of a whole value.
+    fn cut_axis(
+        &mut self,
+        site: Site<'_>,
+        axis: usize,
+        tree: &AxisTree,
+        whole: Value,
+    ) -> Result<Value, LowerError> {
+        if let Some(held) = tree.intervals(&self.from.classes, site.rank) {
+            return self.select(site, whole, axis, &held);
+        }
         let AxisTree::Sum(segments) = tree else {
             return if tree.is_split() {
-                Err(rebase())
+                Err(self.rebase(site))
             } else {
-                Ok(v)
+                Ok(whole)
             };
         };
         let mut parts = Vec::new();
         let mut start = Dim::ZERO;
         for segment in segments {
-            let len = segment.size().ok_or_else(rebase)?;
-            let next = start.checked_add(&len).ok_or_else(rebase)?;
-            let slice = Slice {
-                axis: axis as u64,
-                start: std::mem::replace(&mut start, next),
-                len,
-            };
-            let whole = self.push(data, rank, slice.into(), vec![v], place)?;
-            parts.push(self.cut_axis(data, rank, axis, segment, whole, place)?);
+            let len = segment.size().ok_or_else(|| self.rebase(site))?;
+            let slice = next_slice(axis, &mut start, len).ok_or_else(|| self.rebase(site))?;
+            let slice = self.push(site, slice, vec![whole])?;
+            parts.push(self.cut_axis(site, axis, segment, slice)?);
         }
-        self.push(
-            data,
-            rank,
-            Concat { axis: axis as u64 }.into(),
-            parts,
-            place,
-        )
+        self.push(site, Concat { axis: axis as u64 }, parts)
     }
+}
+
+/// The slice of `len` indices from `start` on, which moves to its end; `None` on overflow.
+fn next_slice(axis: usize, start: &mut Dim, len: Dim) -> Option<Slice> {
+    let next = start.checked_add(&len)?;
+    Some(Slice {
+        axis: axis as u64,
+        start: std::mem::replace(start, next),
+        len,
+    })
 }
 
 /// A split factor of a value as an axis of its own: the value's elements as `[inner, factor, outer]`, whatever the
@@ -306,8 +248,9 @@ struct Isolated {
 }
 
 impl Isolated {
-    /// The one split leaf of a value that is no sum and is not the whole of an axis.
-    fn of(sharding: &Sharding, ty: &TensorType) -> Option<Isolated> {
+    /// The only split leaf of a value; `None` where there are several, where it lies in a sum, and where each axis is a
+    /// single leaf.
+    fn new(sharding: &Sharding, ty: &TensorType) -> Option<Isolated> {
         let mut out: Option<Isolated> = None;
         let mut inner = Dim::ONE;
         for axis in 0..RANK {

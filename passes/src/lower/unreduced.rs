@@ -1,56 +1,45 @@
-//! Mirrored operands of pending sums: they count on the first device only.
+//! Whole operands of unreduced sums: they count on the first device only.
 
 use tpc_ir::op::{Binary, BinaryKind, Pad, Repeat, Scale, Slice};
-use tpc_ir::{Dim, InstData, Op, Place, Unreduced, Value};
+use tpc_ir::{Dim, Op, Unreduced, Value};
 
-use super::{LowerError, Lowering};
+use super::{LowerError, Lowering, Site};
 
 impl Lowering<'_> {
-    /// On all devices but the first, a sum with a mirrored operand is its pending operand alone.
+    /// The local form of a sum with a whole operand, on all devices but the first: the unreduced operand alone.
     pub(super) fn counted_elsewhere(
         &mut self,
-        data: &InstData,
+        site: Site<'_>,
         local: &[Value],
-        rank: usize,
-        place: Place,
     ) -> Result<Option<Value>, LowerError> {
-        let pending = |v: Value| self.from.value(v).sharding.unreduced != Unreduced::None;
-        if rank == 0 || !pending(data.results[0]) {
+        let data = site.data;
+        if site.rank == 0 || !self.is_unreduced(data.results[0]) {
             return Ok(None);
         }
-        let subtract = match &data.op {
+        let kind = match &data.op {
             Op::Binary(Binary {
-                kind: BinaryKind::Add,
-            }) => false,
-            Op::Binary(Binary {
-                kind: BinaryKind::Sub,
-            }) => true,
+                kind: kind @ (BinaryKind::Add | BinaryKind::Sub),
+            }) => *kind,
             // The bias counts once, unless each device adds the rows of its own experts.
             Op::AddId(_) if !self.from.value(data.operands[1]).sharding.is_split() => {
                 return Ok(Some(local[0]));
             }
             _ => return Ok(None),
         };
-        match (pending(data.operands[0]), pending(data.operands[1])) {
-            (true, false) => Ok(Some(local[0])),
-            (false, true) => {
+        match [0, 1].map(|k| self.is_unreduced(data.operands[k])) {
+            [true, false] => Ok(Some(local[0])),
+            [false, true] => {
                 let dims = self.from.value(data.results[0]).ty.dims.clone();
                 let mut v = local[1];
                 if self.out.value(v).ty.dims != dims {
-                    v = self.push(data, rank, Repeat { dims }.into(), vec![v], place)?;
+                    v = self.push(site, Repeat { dims }, vec![v])?;
                 }
-                if subtract {
-                    v = self.push(
-                        data,
-                        rank,
-                        Scale {
-                            scale: -1.0,
-                            bias: 0.0,
-                        }
-                        .into(),
-                        vec![v],
-                        place,
-                    )?;
+                if kind == BinaryKind::Sub {
+                    let negated = Scale {
+                        scale: -1.0,
+                        bias: 0.0,
+                    };
+                    v = self.push(site, negated, vec![v])?;
                 }
                 Ok(Some(v))
             }
@@ -58,37 +47,44 @@ impl Lowering<'_> {
         }
     }
 
-    /// Zeros in the shape of `v`, whose axis 0 is constant.
-    pub(super) fn zeros_like(
+    /// Replaces a whole operand by zeros, on all devices but the first, where each device adds the biases of its own
+    /// experts to it.
+    pub(super) fn count_once(
         &mut self,
-        data: &InstData,
-        rank: usize,
-        v: Value,
-        place: Place,
-    ) -> Result<Value, LowerError> {
+        site: Site<'_>,
+        local: &mut [Value],
+    ) -> Result<(), LowerError> {
+        let data = site.data;
+        let result = &self.from.value(data.results[0]).sharding;
+        if site.rank > 0
+            && matches!(data.op, Op::AddId(_))
+            && result.unreduced == Unreduced::Partial
+            && !self.is_unreduced(data.operands[0])
+        {
+            local[0] = self.zeros_like(site, local[0])?;
+        }
+        Ok(())
+    }
+
+    fn is_unreduced(&self, v: Value) -> bool {
+        self.from.value(v).sharding.unreduced != Unreduced::None
+    }
+
+    /// Zeros in the shape of `v`, whose axis 0 is constant.
+    fn zeros_like(&mut self, site: Site<'_>, v: Value) -> Result<Value, LowerError> {
         let n = self.out.value(v).ty.dims[0].as_const();
-        let after = n.ok_or_else(|| LowerError::Rebase {
-            op: data.op.name(),
-            value: self.name(data),
-            rank,
-        })?;
+        let after = n.ok_or_else(|| self.rebase(site))?;
         let none = Slice {
             axis: 0,
             start: Dim::ZERO,
             len: Dim::ZERO,
         };
-        let empty = self.push(data, rank, none.into(), vec![v], place)?;
-        self.push(
-            data,
-            rank,
-            Pad {
-                axis: 0,
-                before: 0,
-                after,
-            }
-            .into(),
-            vec![empty],
-            place,
-        )
+        let empty = self.push(site, none, vec![v])?;
+        let zeros = Pad {
+            axis: 0,
+            before: 0,
+            after,
+        };
+        self.push(site, zeros, vec![empty])
     }
 }
