@@ -12,13 +12,17 @@
 //! found.
 
 pub mod factors;
+pub mod footprint;
 mod gcd;
+pub mod layers;
 pub mod lower;
-pub mod memory;
+pub mod machine;
 pub mod place;
 pub mod plan;
 pub mod prove;
 pub mod rewrite;
 pub mod shard;
+mod users;
 
 pub use gcd::gcd;
+pub use users::Users;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser};
-use tpc_passes::plan::Topology;
+use tpc_passes::machine::Topology;
 
 use super::output::Failure;
 use tpc_core::placement::{

@@ -1,7 +1,7 @@
 //! What would make a plan fit that does not: each cure is planned before it is named.
 
 use tpc_ir::{Bindings, DType, Op, Place};
-use tpc_passes::memory::footprints;
+use tpc_passes::footprint::footprints;
 
 use crate::pipeline::Compiled;
 use crate::placement::{Placement, SplitMode};

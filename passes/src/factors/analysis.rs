@@ -7,7 +7,7 @@ use tpc_ir::op::{Role, Rule};
 use tpc_ir::{Dim, Graph, Inst, Op, Place, RANK, Value};
 
 use super::Factors;
-use crate::shard::group_of;
+use crate::place::group_of;
 use tpc_ir::factor::Axes;
 
 /// One summand of a tensor: the leaves of each axis, major first. A tensor without sums has one term.

@@ -5,10 +5,12 @@
 
 mod analysis;
 mod cut;
+mod propagate;
 mod report;
 
 pub use analysis::{Analysis, InstFacts, RoleUse, Term};
 pub use cut::{CutReshape, cut_reshape};
+pub use propagate::{Clash, Flow, Selection, active_roles, propagate};
 pub use report::{Through, activations, through};
 
 use std::collections::BTreeMap;

@@ -3,8 +3,9 @@
 use tpc_ir::{Graph, Group, Inst, InstData, Op, Output, Place, Value};
 
 use super::cut::{Side, Transfers, cheapest_cut};
-use super::{Ends, Home, Homes, Pin};
-use crate::plan::{Topology, Workload};
+use super::{Home, Homes, Pin};
+use crate::layers::Prologue;
+use crate::machine::{Topology, Workload};
 
 /// The place of each instruction, by index. Weights that are not pinned have that of their home; they are stored
 /// wherever they are used.
@@ -54,8 +55,8 @@ struct Fixed {
 
 impl Fixed {
     fn of(graph: &Graph, homes: &Homes) -> Fixed {
-        let ends = Ends::of(graph);
-        let home_of = |(i, d): (Inst, &InstData)| homes.home(d.layer, ends.precedes(i));
+        let prologue = Prologue::of_graph(graph);
+        let home_of = |(i, d): (Inst, &InstData)| homes.home(d.layer, prologue.contains(i));
         let layer_homes: Vec<Home> = graph.insts().map(home_of).collect();
         let mut out = Fixed {
             homes: layer_homes.iter().map(|&h| Homes::place_of(h)).collect(),

@@ -11,7 +11,7 @@ use petgraph::visit::EdgeRef;
 use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Symbol, Value};
 
 use super::Homes;
-use crate::plan::{Link, Topology, Workload};
+use crate::machine::{Link, Topology, Workload};
 
 /// Where an instruction may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,15 +14,12 @@
 mod assign;
 mod copies;
 mod cut;
-mod ends;
 
 use std::collections::BTreeMap;
 
-use tpc_ir::{DeviceData, Graph, Group, GroupData, Place, Value};
+use tpc_ir::{DeviceData, Graph, Group, GroupData, Inst, Place, Value};
 
-use crate::plan::{Topology, Workload};
-
-pub use ends::Ends;
+use crate::machine::{Topology, Workload};
 
 /// Where the parts of a model live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +115,15 @@ pub fn place(
     };
     out.groups = homes.stages.iter().map(group).collect();
     copies::insert(graph, homes, &places, out)
+}
+
+/// The group that an instruction runs on; `None` on the host and on single devices, where every value is whole.
+pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
+    let result = graph.inst(inst).results.first()?;
+    match graph.value(*result).place {
+        Place::Group(g) => Some(g),
+        Place::Host | Place::Device(_) => None,
+    }
 }
 
 /// The graph with everything on one group of these devices.

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use tpc_ir::factor::Var;
 use tpc_ir::{Bindings, Class, Dim, Group, Op, Value};
 
-use super::cost::{Draws, all_reduce_us};
 use super::options::{SplitOption, clash, options_for};
 use super::price::Pricer;
 use super::region::Region;
 use super::search::search;
 use super::{Choice, PlanRequest, Planned, collective_cap};
-use crate::shard::propagate;
+use crate::factors::propagate;
+use crate::machine::{ExpertLoad, all_reduce_us};
 
 /// Times and bytes of a set of options for the regions concerned.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -101,7 +101,7 @@ impl<'a> Alternatives<'a> {
                 shares,
                 memory_price: request.memory_price,
                 collective_cap: collective_cap(&planned.graph, request.topology.device(devices[0])),
-                draws: Draws::default(),
+                expert_load: ExpertLoad::default(),
             },
         }
     }

@@ -9,7 +9,7 @@ use super::options::{SplitOption, clash, options_for};
 use super::price::{Price, Pricer};
 use super::region::Region;
 use super::search::{independent_sets, search};
-use crate::shard::Selection;
+use crate::factors::Selection;
 
 /// The chosen options.
 #[derive(Clone, Debug, Default)]

@@ -2,11 +2,11 @@
 
 use tpc_ir::{Bindings, Graph, Inst, Op, Place, Value};
 
-use super::cost::{Draws, Workload};
 use super::price::Pricer;
 use super::timeline::transfer;
 use super::{PlanRequest, Planned, SplitOption};
-use crate::shard::group_of;
+use crate::machine::{ExpertLoad, Workload};
+use crate::place::group_of;
 
 /// Estimated times, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -52,7 +52,7 @@ fn pricer<'a>(
         shares,
         memory_price: 0.0,
         collective_cap: f64::INFINITY,
-        draws: Draws::default(),
+        expert_load: ExpertLoad::default(),
     }
 }
 

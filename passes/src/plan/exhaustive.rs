@@ -127,7 +127,7 @@ impl<'a> Space<'a> {
                 shares,
                 memory_price: request.memory_price,
                 collective_cap: collective_cap(graph, request.topology.device(devices[0])),
-                draws: Draws::default(),
+                expert_load: ExpertLoad::default(),
             },
         }
     }

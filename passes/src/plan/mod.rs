@@ -2,7 +2,6 @@
 
 mod alternative;
 mod choose;
-mod cost;
 mod estimate;
 #[cfg(test)]
 mod exhaustive;
@@ -14,30 +13,24 @@ mod region;
 mod search;
 mod shares;
 mod timeline;
-mod topology;
 mod why;
-mod work;
 
 pub use alternative::Cost;
 pub use choose::{Choice, choose};
-pub use cost::{
-    Draws, Work, Workload, all_reduce_us, collective_us, copy_us, element_bytes, expected_max,
-};
 pub use estimate::{Estimate, collectives_us, estimate};
 pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
 pub use ranges::{ChainCuts, chain, proportional};
 pub use region::{Region, regions};
 pub use timeline::{Event, is_copy_of_input, timeline};
-pub use topology::{DeviceProfile, Link, PairLink, Topology, TopologyError};
 pub use why::{FactorFacts, FactorWhy, Forbidden, Verdict, Why, facts, why};
-pub(crate) use work::{Parts, work};
 
 use tpc_ir::{Graph, Group, Op};
 
 use crate::factors::{Analysis, Factors};
+use crate::machine::{DeviceProfile, ExpertLoad, Topology, Workload, element_bytes};
 use crate::place::{Homes, Placed, place};
-use crate::shard::Users;
+use crate::users::Users;
 
 /// What a plan is asked for.
 #[derive(Clone, Debug)]
@@ -140,7 +133,7 @@ pub fn plan(model: &Graph, request: &PlanRequest) -> Planned {
             shares: &shares,
             memory_price: request.memory_price,
             collective_cap: collective_cap(&graph, topology.device(devices[0])),
-            draws: Draws::default(),
+            expert_load: ExpertLoad::default(),
         };
         let own: Vec<Region> = regions
             .iter()

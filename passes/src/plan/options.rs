@@ -9,7 +9,7 @@ use tpc_ir::{DType, Graph, Group, Inst, Interval, Op, Value};
 use super::ranges::{self, ChainCuts};
 use crate::factors::{Analysis, Factors};
 use crate::gcd::gcd;
-use crate::shard::Users;
+use crate::users::Users;
 
 /// One way to split one factor, or a chain of two.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,13 +6,14 @@ use tpc_ir::{
     Bindings, Class, Graph, Group, Inst, InstData, Op, Place, TensorType, Unreduced, Value,
 };
 
-use super::cost::{Draws, Work, Workload, all_reduce_us, element_bytes};
 use super::options::SplitOption;
 use super::region::Region;
-use super::topology::{DeviceProfile, Topology};
-use super::work::{Parts, work};
 use crate::factors::{Analysis, Factors, Term};
-use crate::shard::{Selection, Users, propagate};
+use crate::factors::{Selection, propagate};
+use crate::machine::{DeviceProfile, Topology};
+use crate::machine::{ExpertLoad, Work, Workload, all_reduce_us, element_bytes};
+use crate::machine::{Parts, work};
+use crate::users::Users;
 
 /// A set of options under trial.
 struct Trial<'a>(&'a [&'a SplitOption]);
@@ -49,7 +50,7 @@ pub struct Pricer<'a> {
     /// Cap on the price of a collective, in µs: who asks for a tensor split gets one, however small the model.
     pub collective_cap: f64,
     /// How unevenly experts are drawn.
-    pub draws: Draws,
+    pub expert_load: ExpertLoad,
 }
 
 /// The price of a set of options for one region.
@@ -157,7 +158,7 @@ impl Pricer<'_> {
             rank,
             batch: b,
         };
-        work(&data.op, &parts, b, &self.draws)
+        work(&data.op, &parts, b, &self.expert_load)
     }
 
     fn graph_rows(&self, v: Value, b: &Bindings) -> f64 {

@@ -7,7 +7,7 @@ use tpc_ir::factor::Var;
 use tpc_ir::{Graph, Group, Inst, Op, Place, Value};
 
 use crate::factors::{Analysis, Term};
-use crate::place::Ends;
+use crate::layers::Prologue;
 
 /// The instructions of one layer on one group of devices, or those before the first or after the last.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ fn planned_by(graph: &Graph, inst: Inst) -> Option<Group> {
 /// Cuts what a placed graph does on groups into regions, in program order of each group.
 pub fn regions(graph: &Graph, analysis: &Analysis) -> Vec<Region> {
     // What belongs to no layer precedes the layers or follows them, wherever it stands among them.
-    let ends = Ends::of(graph);
+    let prologue = Prologue::of_graph(graph);
     let mut by_place: BTreeMap<(Group, u8, u32), Region> = BTreeMap::new();
     for (inst, data) in graph.insts() {
         let Some(group) = planned_by(graph, inst) else {
@@ -49,7 +49,7 @@ pub fn regions(graph: &Graph, analysis: &Analysis) -> Vec<Region> {
         };
         let key = match data.layer {
             Some(l) => (group, 1, l),
-            None if ends.precedes(inst) => (group, 0, 0),
+            None if prologue.contains(inst) => (group, 0, 0),
             None => (group, 2, 0),
         };
         let region = by_place.entry(key).or_insert_with(|| Region {

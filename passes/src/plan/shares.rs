@@ -3,7 +3,8 @@
 use tpc_ir::{Bindings, Graph, Op};
 
 use super::PlanRequest;
-use crate::place::{Ends, Home, Homes, Pin};
+use crate::layers::Prologue;
+use crate::place::{Home, Homes, Pin};
 
 /// The part of a device's memory that weights and states may take: the rest is left for what is computed.
 const FOR_STORAGE: f64 = 0.95;
@@ -93,14 +94,14 @@ impl Held {
             divided: vec![0.0; homes.stages.len()],
             whole: vec![0.0; devices],
         };
-        let ends = Ends::of(model);
+        let prologue = Prologue::of_graph(model);
         for (inst, data) in model.insts() {
             if !matches!(data.op, Op::Weight(_) | Op::State(_)) {
                 continue;
             }
             let v = data.results[0];
             let bytes = model.value(v).ty.bytes(batch).unwrap_or(u64::MAX) as f64;
-            let home = homes.home(data.layer, ends.precedes(inst));
+            let home = homes.home(data.layer, prologue.contains(inst));
             match (homes.pins.get(&v), home) {
                 (Some(Pin::Device(d)), _) => out.whole[*d] += bytes,
                 (Some(Pin::Mirrored), home) => {
@@ -154,7 +155,7 @@ fn within(shares: &[f64], room: &[f64]) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{DeviceProfile, Topology, Workload};
+    use crate::machine::{DeviceProfile, Topology, Workload};
 
     fn close(found: Option<Vec<f64>>, expected: &[f64]) {
         let found = found.expect("shares change");

@@ -4,9 +4,9 @@ use tpc_ir::op::Slot;
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
 
 use super::PlanRequest;
-use super::cost::{Draws, collective_us, copy_us, element_bytes};
-use super::work::{Parts, work};
-use crate::shard::group_of;
+use crate::machine::{ExpertLoad, collective_us, copy_us, element_bytes};
+use crate::machine::{Parts, work};
+use crate::place::group_of;
 
 /// An instruction of a sharded graph that takes time.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub(super) struct Transfer {
 /// The work is that of the ops' parts as the graph divides them, so that devices wait for each other at every
 /// collective; the estimate counts the busiest device over the whole batch instead.
 pub fn timeline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec<Event> {
-    let draws = Draws::default();
+    let expert_load = ExpertLoad::default();
     let mut latency = Some(request.topology.host_link.latency_us);
     let mut out = Vec::new();
     for (inst, data) in sharded.insts() {
@@ -51,7 +51,7 @@ pub fn timeline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec
             }
             None => Event {
                 inst,
-                us: work_us(sharded, request, data, batch, &draws),
+                us: work_us(sharded, request, data, batch, &expert_load),
                 bytes: Vec::new(),
             },
         };
@@ -72,7 +72,7 @@ fn work_us(
     request: &PlanRequest,
     data: &InstData,
     batch: &Bindings,
-    draws: &Draws,
+    expert_load: &ExpertLoad,
 ) -> Vec<f64> {
     let Some(&result) = data.results.first() else {
         return Vec::new();
@@ -85,7 +85,7 @@ fn work_us(
             rank,
             batch,
         };
-        work(&data.op, &held, batch, draws).time_us(profile)
+        work(&data.op, &held, batch, expert_load).time_us(profile)
     };
     match sharded.value(result).place {
         Place::Host => vec![on(0, &topology.host)],

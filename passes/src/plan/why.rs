@@ -12,8 +12,8 @@ use tpc_ir::{Class, Dim, Group, Inst, Place, Value};
 use super::alternative::{Alternatives, Cost, Instead};
 use super::options::{Granules, Refusal, SplitOption, granules, kind_of, refusal};
 use super::{PlanRequest, Planned};
+use crate::factors::Selection;
 use crate::factors::{Term, Through, through};
-use crate::shard::Selection;
 
 /// What a factor is, whatever is chosen.
 #[derive(Clone, Debug)]

@@ -69,7 +69,7 @@ pub(super) const fn is_told(op: &Op) -> bool {
     op.is_layout() || matches!(op, Op::Slice(_) | Op::Repeat(_) | Op::Copy(_))
 }
 
-/// Ends one part of a signature and begins the next.
+/// Prologue one part of a signature and begins the next.
 const PART: u32 = u32::MAX;
 /// What follows speaks of a value from outside.
 const GIVEN: u32 = u32::MAX - 1;

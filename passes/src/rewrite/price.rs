@@ -4,7 +4,9 @@ use tpc_ir::op::Slot;
 use tpc_ir::{Bindings, Op, Place, TensorType};
 
 use super::analysis::{Out, Table};
-use crate::plan::{Draws, Parts, Topology, Workload, collective_us, copy_us, element_bytes, work};
+use crate::machine::{
+    ExpertLoad, Parts, Topology, Workload, collective_us, copy_us, element_bytes, work,
+};
 
 /// The machine and the batches that terms are priced for.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +21,7 @@ pub struct Machine<'a> {
 pub(crate) struct Prices<'a> {
     machine: Machine<'a>,
     table: &'a Table,
-    draws: Draws,
+    expert_load: ExpertLoad,
 }
 
 /// An op with what it reads and gives.
@@ -36,7 +38,7 @@ impl<'a> Prices<'a> {
         Prices {
             machine,
             table,
-            draws: Draws::default(),
+            expert_load: ExpertLoad::default(),
         }
     }
 
@@ -89,7 +91,7 @@ impl<'a> Prices<'a> {
                         rank,
                         batch,
                     };
-                    work(op, &parts, batch, &self.draws).time_us(profile)
+                    work(op, &parts, batch, &self.expert_load).time_us(profile)
                 })
                 .fold(0.0, f64::max),
         }

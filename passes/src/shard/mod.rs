@@ -3,17 +3,13 @@
 //!
 //! A pending sum is done where it arises. Where it is best done is for [`rewrite`](crate::rewrite) to find.
 
-mod propagate;
-
-pub use propagate::{Clash, Flow, Selection, Users, active_roles, group_of, propagate};
-
 use tpc_ir::factor::Var;
 use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, unreduced_result};
 use tpc_ir::{
     ClassData, ClassRef, Dim, Graph, Inst, Op, Output, Place, RANK, Sharding, Unreduced, Value,
 };
 
-use crate::factors::{Analysis, Factors};
+use crate::factors::{Analysis, Clash, Factors, Selection, active_roles};
 use crate::plan::Choice;
 
 /// Why a choice could not be turned into a sharded graph. Both are faults of the planner, not of its input.

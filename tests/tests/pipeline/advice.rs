@@ -6,7 +6,7 @@ use tpc_core::placement::{
     Placement, SplitMode, parse_cache_type, parse_devices, parse_tensor_split,
 };
 use tpc_gguf::GgufFile;
-use tpc_passes::plan::{DeviceProfile, Topology};
+use tpc_passes::machine::{DeviceProfile, Topology};
 use tpc_tests::headers;
 
 /// Devices with so many GB of memory, alike otherwise.

@@ -2,7 +2,8 @@
 
 use tpc_ir::verify::verify;
 use tpc_ir::{Op, text};
-use tpc_passes::plan::{Link, PlanRequest, Topology, Workload, plan};
+use tpc_passes::machine::{Link, Topology, Workload};
+use tpc_passes::plan::{PlanRequest, plan};
 use tpc_passes::shard::shard;
 
 /// Two layers of one form; nothing between them can be split. After them the inside of one is needed whole.

@@ -13,7 +13,8 @@ use tpc_gguf::GgufFile;
 use tpc_ir::{CodeDoc, Graph, Op, text, verify};
 use tpc_lint::TOPICS;
 use tpc_lint::plan_report;
-use tpc_passes::plan::{PlanRequest, Planned, Topology, Workload, plan};
+use tpc_passes::machine::{Topology, Workload};
+use tpc_passes::plan::{PlanRequest, Planned, plan};
 use tpc_passes::{lower::lower, shard::shard};
 
 /// The sections of the catalogue page: the first code of each, its heading, and what it is about.

@@ -3,7 +3,7 @@
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::{Placement, SplitMode, parse_devices};
 use tpc_ir::{Bindings, Graph, InstData, Op, Place, Value};
-use tpc_passes::memory::traffic;
+use tpc_passes::footprint::traffic;
 use tpc_tests::{goldens, headers};
 
 use super::support::{placement, plan};

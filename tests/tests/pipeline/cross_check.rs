@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use tpc_ggml::capture;
 use tpc_ir::{DType, Graph, Op, RANK};
-use tpc_passes::plan::{PlanRequest, Topology, Workload, plan};
+use tpc_passes::machine::{Topology, Workload};
+use tpc_passes::plan::{PlanRequest, plan};
 use tpc_passes::shard::shard;
 use tpc_tests::{captures, goldens};
 

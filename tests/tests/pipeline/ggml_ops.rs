@@ -9,7 +9,8 @@ use tpc_ir::op::{InputKind, Op};
 use tpc_ir::verify::verify;
 use tpc_ir::{Bindings, Graph, Symbol, TensorType};
 use tpc_passes::lower::lower;
-use tpc_passes::plan::{Link, PlanRequest, Planned, Topology, Workload, plan};
+use tpc_passes::machine::{Link, Topology, Workload};
+use tpc_passes::plan::{PlanRequest, Planned, plan};
 use tpc_passes::shard::shard;
 use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 

@@ -14,10 +14,9 @@ use tpc_ir::{
 };
 use tpc_passes::factors::{Analysis, Factors};
 use tpc_passes::lower::lower;
+use tpc_passes::machine::{Link, Topology, Workload};
 use tpc_passes::place::on_group;
-use tpc_passes::plan::{
-    Choice, Link, PlanRequest, Planned, Refusal, SplitOption, Topology, Workload, plan, refusal,
-};
+use tpc_passes::plan::{Choice, PlanRequest, Planned, Refusal, SplitOption, plan, refusal};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, Rule, rewrite};
 use tpc_passes::shard::{ShardError, shard};
 use tpc_runtime::ExecError;

@@ -2,10 +2,11 @@
 
 use tpc_ir::verify::verify;
 use tpc_ir::{Graph, Group, Op, text};
+use tpc_passes::Users;
 use tpc_passes::factors::{Analysis, Factors};
 use tpc_passes::place::on_group;
 use tpc_passes::plan::{Choice, Refusal, options_for, refusal};
-use tpc_passes::shard::{Users, shard};
+use tpc_passes::shard::shard;
 
 fn graph(body: &str) -> Graph {
     let text = format!("tpir 1\ngraph \"g\"\n{body}");

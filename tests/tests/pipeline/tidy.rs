@@ -196,3 +196,97 @@ fn the_page_on_architectures_shows_code_that_is_there() {
         );
     }
 }
+
+/// The folders of `passes/src` (files at its root included), each with those that it may import: none above itself.
+const PASSES: [(&str, &[&str]); 12] = [
+    ("gcd", &[]),
+    ("users", &[]),
+    ("layers", &[]),
+    ("machine", &[]),
+    ("footprint", &[]),
+    ("place", &["layers", "machine"]),
+    ("factors", &["gcd", "place", "users"]),
+    (
+        "plan",
+        &["factors", "gcd", "layers", "machine", "place", "users"],
+    ),
+    ("shard", &["factors", "plan"]),
+    ("rewrite", &["layers", "machine"]),
+    ("lower", &[]),
+    ("prove", &["gcd"]),
+];
+
+/// The modules that a file names as `crate::MODULE`, tests included, comments not.
+fn imported(text: &str) -> Vec<String> {
+    let code = text.lines().filter(|l| !l.trim_start().starts_with("//"));
+    let code = code.collect::<Vec<_>>().join("\n");
+    let paths = code.split("crate::").skip(1);
+    let names = paths.map(|p| p.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+    names.flatten().map(str::to_owned).collect()
+}
+
+#[test]
+fn passes_import_one_way() {
+    let src = root().join("passes/src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let mut arrows = 0;
+    for f in files {
+        let path = f.strip_prefix(&src).expect("a file of passes");
+        let first = path.iter().next().expect("a name").to_string_lossy();
+        let module = first.trim_end_matches(".rs");
+        if module == "lib" {
+            continue;
+        }
+        let at = PASSES.iter().position(|(m, _)| *m == module);
+        let at = at.unwrap_or_else(|| panic!("passes/src/{module} is not in the table of arrows"));
+        let text = std::fs::read_to_string(&f).expect("a source file");
+        for name in imported(&text).iter().filter(|n| *n != module) {
+            let (allowed, below) = (PASSES[at].1, &PASSES[..at]);
+            assert!(
+                allowed.contains(&name.as_str()) && below.iter().any(|(m, _)| m == name),
+                "{} imports crate::{name}, which passes/src/{module} must not know",
+                path.display()
+            );
+            arrows += 1;
+        }
+    }
+    assert!(arrows > 20, "the arrows of {arrows} imports were checked");
+}
+
+#[test]
+fn passes_never_decide_by_a_name() {
+    let mut files = Vec::new();
+    sources(&root().join("passes/src"), &mut files);
+    let questions = [
+        ".tensor ==",
+        ".tensor !=",
+        ".name ==",
+        ".name !=",
+        "name.contains(",
+        "name.starts_with(",
+        "name.ends_with(",
+        "name.split",
+        "name.strip_",
+        "tensor.contains(",
+        "tensor.starts_with(",
+        "tensor.ends_with(",
+        "tensor.split",
+        "tensor.strip_",
+        "name.cmp(",
+        "match name",
+    ];
+    for f in files {
+        let text = std::fs::read_to_string(&f).expect("a source file");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (n, line) in code.lines().enumerate() {
+            let asks = questions.iter().find(|q| line.contains(*q));
+            assert!(
+                asks.is_none() || line.trim_start().starts_with("//"),
+                "{}:{} asks for a name: {line}",
+                f.display(),
+                n + 1
+            );
+        }
+    }
+}

@@ -8,9 +8,10 @@ pub use size::{CacheSizes, ModelSize};
 
 use tpc_ir::verify::VerifyError;
 use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
+use tpc_passes::footprint::{Footprint, footprints};
 use tpc_passes::lower::lower;
-use tpc_passes::memory::{Footprint, footprints};
-use tpc_passes::plan::{Choice, PlanRequest, Planned, Workload, estimate, plan};
+use tpc_passes::machine::Workload;
+use tpc_passes::plan::{Choice, PlanRequest, Planned, estimate, plan};
 use tpc_passes::prove::{Proof, Refutation, prove};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewritten, rewrite};
 use tpc_passes::shard::shard;

@@ -4,7 +4,8 @@
 //! decoded token, prompts weighted in, and the price of memory.
 
 use tpc_ir::{Bindings, Graph, Op, Place};
-use tpc_passes::plan::{Estimate, PlanRequest, Workload, estimate};
+use tpc_passes::machine::Workload;
+use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
 use super::{CacheSizes, memory_batch, sharded};
 use crate::placement::{Placement, Settled, SplitMode, settle};

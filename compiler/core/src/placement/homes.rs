@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Value};
-use tpc_passes::place::{Ends, Home, Homes, Pin};
+use tpc_passes::layers::Prologue;
+use tpc_passes::place::{Home, Homes, Pin};
 
 use super::{Override, Placement, Target, Unit, by_layers};
 use tpc_diag::Diagnostic;
@@ -136,14 +137,14 @@ fn units(
     batch: &Bindings,
 ) -> Vec<Unit> {
     let mut out = vec![Unit::default(); n_layer + 2];
-    let ends = Ends::of(graph);
+    let prologue = Prologue::of_graph(graph);
     for (inst, data) in graph.insts() {
         if !matches!(data.op, Op::Weight(_) | Op::State(_)) || pins.contains_key(&data.results[0]) {
             continue;
         }
         let unit = match data.layer {
             Some(l) => (l as usize).min(n_layer.saturating_sub(1)) + 1,
-            None if ends.precedes(inst) => 0,
+            None if prologue.contains(inst) => 0,
             None => n_layer + 1,
         };
         let bytes = graph.value(data.results[0]).ty.bytes(batch).unwrap_or(0);

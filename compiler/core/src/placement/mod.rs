@@ -11,7 +11,7 @@ pub use overrides::{Override, Target, parse_overrides};
 pub use stages::{Unit, by_layers};
 
 use tpc_ir::DType;
-use tpc_passes::plan::Topology;
+use tpc_passes::machine::Topology;
 
 use tpc_diag::Diagnostic;
 use tpc_models::{CACHE_TYPES, Drafting};

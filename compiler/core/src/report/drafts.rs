@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tpc_ir::op::InputKind;
 use tpc_ir::{Device, InstData, Op, Place};
-use tpc_passes::memory::traffic_of;
+use tpc_passes::footprint::traffic_of;
 
 use super::Collectives;
 use crate::pipeline::Compiled;

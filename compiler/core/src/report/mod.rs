@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use tpc_ir::{Bindings, Graph, Op, Place, RANK, Sharding, Value};
-use tpc_passes::memory::{Footprint, Traffic, footprints, traffic};
+use tpc_passes::footprint::{Footprint, Traffic, footprints, traffic};
 
 use crate::pipeline::{Compiled, Considered};
 use crate::placement::{DeviceKind, Placement};

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use tpc_ir::{Class, Dim, Interval, Place, RANK, Value};
+use tpc_passes::factors::Selection;
 use tpc_passes::factors::Term;
 use tpc_passes::plan::{Cost, FactorFacts, FactorWhy, Refusal, SplitOption, Verdict, why};
-use tpc_passes::shard::Selection;
 
 use super::table::{lens, span};
 use super::{TensorReport, kinds, words};

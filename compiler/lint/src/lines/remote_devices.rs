@@ -1,7 +1,7 @@
 //! Devices of other machines.
 
 use tpc_ir::CodeDoc;
-use tpc_passes::plan::Topology;
+use tpc_passes::machine::Topology;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tpc_ir::{Bindings, CodeDoc, Inst, Op, Place, Value};
+use tpc_passes::factors::Selection;
 use tpc_passes::factors::Term;
-use tpc_passes::shard::Selection;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::pipeline::Compiled;

@@ -1,8 +1,8 @@
 //! Matrices that stay whole, one finding per kind of layer tensor.
 
 use tpc_ir::{Bindings, CodeDoc, Op, Place};
+use tpc_passes::factors::Selection;
 use tpc_passes::plan::{Refusal, refusal};
-use tpc_passes::shard::Selection;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::report::{bytes as shown_bytes, suffix, words};

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use tpc_ggml::capture::{self, Captured};
-use tpc_passes::plan::{PlanRequest, Topology, Workload, plan};
+use tpc_passes::machine::{Topology, Workload};
+use tpc_passes::plan::{PlanRequest, plan};
 
 use super::{carry_out, stem, text};
 

@@ -23,7 +23,8 @@ use tpc_ir::verify::verify;
 use tpc_ir::{Bindings, DType, Dim, Graph, Symbol, TensorType};
 use tpc_passes::factors::Factors;
 use tpc_passes::lower::lower;
-use tpc_passes::plan::{PlanRequest, Planned, Topology, Workload, plan};
+use tpc_passes::machine::{Topology, Workload};
+use tpc_passes::plan::{PlanRequest, Planned, plan};
 use tpc_passes::shard::shard;
 use tpc_runtime::reference::{Interpreter, MemoryWeights, Options, Tensor};
 

@@ -2,7 +2,7 @@
 
 use tpc_ir::op::Op;
 use tpc_ir::{DType, Graph};
-use tpc_passes::plan::{Link, Topology};
+use tpc_passes::machine::{Link, Topology};
 
 use super::writer::{Tensor, Writer};
 use super::{Divided, Whole, divide_on, read};

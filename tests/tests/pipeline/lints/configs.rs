@@ -3,7 +3,7 @@
 use tpc_core::placement::{Placement, SplitMode};
 use tpc_diag::Diagnostic;
 use tpc_ir::DType;
-use tpc_passes::plan::{DeviceProfile, Link, Topology};
+use tpc_passes::machine::{DeviceProfile, Link, Topology};
 
 use super::Case;
 use super::plans::{findings, memory, override_with};

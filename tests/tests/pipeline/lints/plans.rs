@@ -7,7 +7,7 @@ use tpc_core::placement::{
 use tpc_diag::Diagnostic;
 use tpc_ggml::capture::Captured;
 use tpc_lint::plan_report;
-use tpc_passes::plan::{DeviceProfile, Topology};
+use tpc_passes::machine::{DeviceProfile, Topology};
 use tpc_passes::rewrite::{Limits, Machine, RULES, rewrite};
 use tpc_tests::headers;
 

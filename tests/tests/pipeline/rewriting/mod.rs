@@ -12,7 +12,8 @@ use tpc_ir::op::{Binary, BinaryKind, Concat, InputKind, MulMat, Norm, NormKind, 
 use tpc_ir::verify::verify;
 use tpc_ir::{Bindings, DType, Graph, Op, Symbol, TensorType, Value};
 use tpc_passes::lower::lower;
-use tpc_passes::plan::{Link, PlanRequest, Topology, Workload, timeline};
+use tpc_passes::machine::{Link, Topology, Workload};
+use tpc_passes::plan::{PlanRequest, timeline};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, Rule, rewrite};
 use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tpc_ir::{Bindings, DType, Graph, Place, RANK, Symbol};
-use tpc_passes::plan::{DeviceProfile, Link, Topology};
+use tpc_passes::machine::{DeviceProfile, Link, Topology};
 
 use super::names::Name;
 use super::number_of;

@@ -6,21 +6,14 @@ use tpc_ir::factor::Var;
 use tpc_ir::op::{ActiveRoles, OperandState, Role, unreduced_result};
 use tpc_ir::{Class, Graph, Group, Inst, Op, Place, Unreduced, Value};
 
-use crate::factors::{Analysis, Factors};
+use super::{Analysis, Factors};
+use crate::place::group_of;
+use crate::users::Users;
 
 /// Says which class splits a leaf.
 pub trait Selection {
     /// The class that splits `leaf` among the devices of `group`, alone or in a chain.
     fn class_of(&self, group: Group, leaf: Var) -> Option<Class>;
-}
-
-/// The group that an instruction runs on: whole values of the host and of single devices are none of a plan's concern.
-pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
-    let result = graph.inst(inst).results.first()?;
-    match graph.value(*result).place {
-        Place::Group(g) => Some(g),
-        Place::Host | Place::Device(_) => None,
-    }
 }
 
 /// What follows from a selection for a range of instructions.
@@ -83,45 +76,6 @@ pub fn propagate(
         }
     }
     Ok(flow)
-}
-
-/// Who uses each value.
-#[derive(Clone, Debug)]
-pub struct Users {
-    users: Vec<Vec<Inst>>,
-    output: Vec<bool>,
-}
-
-impl Users {
-    /// The users of every value of `graph`.
-    pub fn of_graph(graph: &Graph) -> Users {
-        let n = graph.values().len();
-        let mut out = Users {
-            users: vec![Vec::new(); n],
-            output: vec![false; n],
-        };
-        for (inst, data) in graph.insts() {
-            for v in &data.operands {
-                if out.users[v.index()].last() != Some(&inst) {
-                    out.users[v.index()].push(inst);
-                }
-            }
-        }
-        for o in &graph.outputs {
-            out.output[o.value().index()] = true;
-        }
-        out
-    }
-
-    /// The instructions that read `v`.
-    pub fn of(&self, v: Value) -> &[Inst] {
-        &self.users[v.index()]
-    }
-
-    /// Whether `v` is a named output or the new content of a state.
-    pub fn is_output(&self, v: Value) -> bool {
-        self.output[v.index()]
-    }
 }
 
 /// The roles of `inst` that meet a selected leaf.

@@ -3,7 +3,7 @@
 use tpc_ir::op::Slot;
 use tpc_ir::{Bindings, Op, TensorType};
 
-use super::cost::{Draws, Work, element_bytes};
+use super::{ExpertLoad, Work, element_bytes};
 
 /// What one device holds of an instruction's operands and results.
 pub(crate) trait Parts {
@@ -20,7 +20,7 @@ pub(crate) trait Parts {
 }
 
 /// The work of an op with at least one result.
-pub(crate) fn work(op: &Op, parts: &impl Parts, b: &Bindings, draws: &Draws) -> Work {
+pub(crate) fn work(op: &Op, parts: &impl Parts, b: &Bindings, expert_load: &ExpertLoad) -> Work {
     let operand = |i: usize| parts.elements(Slot::Operand(i));
     let result = |i: usize| parts.elements(Slot::Result(i));
     let size = |slot: Slot, axis: usize, otherwise: u64| {
@@ -46,7 +46,7 @@ pub(crate) fn work(op: &Op, parts: &impl Parts, b: &Bindings, draws: &Draws) -> 
             // Distinct experts read, and products computed, on this device, of how many that it holds.
             let (touched, products, held) = match parts.experts() {
                 Some((lens, own)) => {
-                    let busiest = draws.busiest(drawn as u64, lens);
+                    let busiest = expert_load.busiest(drawn as u64, lens);
                     (busiest.min(own as f64), busiest, (own as f64).max(1.0))
                 }
                 None => (drawn.min(experts), drawn, experts),

@@ -1,15 +1,18 @@
-//! What stands outside all layers: it precedes them or follows them.
+//! The prologue: what precedes the layers. What is outside all layers and not in it is the epilogue.
 
 use tpc_ir::{Graph, Inst, InstData};
 
-/// Where what follows the layers begins: at the first op outside them that reads what one of them makes, or else after
-/// the last. The output of a model may stand before blocks that need it not, such as those that guess tokens ahead.
+/// The ops before the layers of a graph.
+///
+/// It ends at the first op outside the layers that reads what one of them makes, or else after the last layer's last op.
+/// So the output of a model belongs to the epilogue even where blocks follow that do not need it, such as those that
+/// guess tokens ahead. Without layers it is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends(Option<Inst>);
+pub struct Prologue(Option<Inst>);
 
-impl Ends {
-    /// Those of a graph.
-    pub fn of(graph: &Graph) -> Ends {
+impl Prologue {
+    /// The prologue of a graph.
+    pub fn of_graph(graph: &Graph) -> Prologue {
         let made_by_layer = |d: &InstData| {
             d.operands.iter().any(|&v| {
                 let def = graph.inst(graph.value(v).def.0);
@@ -22,11 +25,11 @@ impl Ends {
             .map(|(i, _)| i);
         let layered = graph.insts().filter(|(_, d)| d.layer.is_some());
         let last = layered.map(|(i, _)| i).next_back();
-        Ends(last.map(|last| reads.next().map_or(last, |first| first.min(last))))
+        Prologue(last.map(|last| reads.next().map_or(last, |first| first.min(last))))
     }
 
-    /// Whether an op outside all layers precedes them. Without layers none does.
-    pub fn precedes(self, inst: Inst) -> bool {
+    /// Whether an op outside all layers precedes them.
+    pub fn contains(self, inst: Inst) -> bool {
         Some(inst) < self.0
     }
 }
@@ -55,8 +58,8 @@ output "draft" = v5
 "#;
         let graph = tpc_ir::text::parse(text).map_err(|e| e[0].to_string());
         let graph = graph.expect("it parses").graph;
-        let ends = Ends::of(&graph);
-        let preceding = graph.insts().map(|(i, _)| ends.precedes(i));
+        let prologue = Prologue::of_graph(&graph);
+        let preceding = graph.insts().map(|(i, _)| prologue.contains(i));
         assert_eq!(
             preceding.collect::<Vec<_>>(),
             [true, true, true, false, false, false, false]
@@ -64,6 +67,9 @@ output "draft" = v5
         let flat = text.lines().filter(|l| !l.starts_with("layer"));
         let flat = tpc_ir::text::parse(&flat.collect::<Vec<_>>().join("\n"));
         let flat = flat.map_err(|e| e[0].to_string()).expect("it parses").graph;
-        assert!(flat.insts().all(|(i, _)| !Ends::of(&flat).precedes(i)));
+        assert!(
+            flat.insts()
+                .all(|(i, _)| !Prologue::of_graph(&flat).contains(i))
+        );
     }
 }

@@ -1,0 +1,14 @@
+//! The machine and its cost model: device and link profiles, the batches that a plan is priced for, and the time of work
+//! and transfers. The same numbers price candidates, finished plans, placements and rewrites.
+
+mod cost;
+mod expert_load;
+mod topology;
+mod work;
+mod workload;
+
+pub use cost::{Work, all_reduce_us, collective_us, copy_us, element_bytes};
+pub use expert_load::{ExpertLoad, expected_max};
+pub use topology::{DeviceProfile, Link, PairLink, Topology, TopologyError};
+pub(crate) use work::{Parts, work};
+pub use workload::Workload;

@@ -1,0 +1,46 @@
+//! The batches that a plan is priced for, and their weights.
+
+use tpc_ir::{Bindings, Symbol};
+
+/// The batches that a plan is priced for, and how they are weighed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Workload {
+    /// One token after a long prompt.
+    pub decode: Bindings,
+    /// One largest batch of a prompt.
+    pub prefill: Bindings,
+}
+
+impl Workload {
+    /// Cells of context that a decoded token attends to, at most.
+    pub const DECODE_DEPTH: u64 = 4096;
+    /// Prompt tokens per generated token.
+    pub const PROMPT_WEIGHT: f64 = 4.0;
+    /// Price of a byte that a device holds, in reads of a byte.
+    pub const MEMORY_PRICE: f64 = 0.5;
+    /// Prices tried one after another while a plan does not fit the devices' memory.
+    pub const SCARCE_MEMORY: [f64; 2] = [8.0, 128.0];
+
+    /// The batches for a context of `n_ctx` cells (`n_ctx_swa` in layers with a window) and batches of `ubatch`.
+    pub fn new(n_ctx: u64, n_ctx_swa: u64, ubatch: u64, parallel: u64) -> Workload {
+        let depth = n_ctx.min(Self::DECODE_DEPTH);
+        let base = Bindings::default()
+            .with(Symbol::NCtx, n_ctx)
+            .with(Symbol::NCtxSwa, n_ctx_swa)
+            .with(Symbol::NSeqMax, parallel)
+            .with(Symbol::NKv, depth)
+            .with(Symbol::NKvSwa, depth.min(n_ctx_swa));
+        let prefill = base
+            .with(Symbol::NTokens, ubatch)
+            .with(Symbol::NSeqTokens, ubatch);
+        Workload {
+            decode: base,
+            prefill,
+        }
+    }
+
+    /// Tokens of the prefill batch.
+    pub fn ubatch(&self) -> f64 {
+        self.prefill.get(Symbol::NTokens) as f64
+    }
+}
