@@ -10,6 +10,7 @@ use super::choose::is_global;
 use super::options::{SplitOption, clash, options_for};
 use super::search::independent_sets;
 use super::*;
+use crate::machine::Link;
 
 /// A model of attention and feed-forward layers.
 struct Model {
