@@ -2,6 +2,7 @@
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::bits::eq_by_bits;
 use super::grouping::Grouping;
 use super::local::LocalCtx;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
@@ -10,11 +11,13 @@ use crate::interval::Interval;
 use crate::types::TensorType;
 
 /// `softmax(scale · x + mask)` over axis 0. Operands: `x: [n, …]` and optionally `mask: [n, rows]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct SoftMax {
     /// Factor on `x`.
     pub scale: f32,
 }
+
+eq_by_bits!(SoftMax { scale });
 
 impl OpDef for SoftMax {
     const NAMES: &'static [&'static str] = &["soft_max"];
@@ -60,7 +63,7 @@ impl OpDef for SoftMax {
 }
 
 /// The heads of the model that an op sees, for parameters that depend on a head's index among all.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HeadWindow {
     /// Which heads, in order.
     pub heads: Vec<Interval>,
@@ -72,7 +75,7 @@ pub struct HeadWindow {
 ///
 /// Operands: `q: [dk, n_tokens, H]`, `k: [dk, n_kv, Hk]`, `v: [dv, n_kv, Hk]`, `mask: [n_kv, n_tokens]`, and
 /// optionally `sinks: [H]` (a logit per head that takes weight but adds nothing); result `[dv, H, n_tokens]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct FlashAttn {
     /// Factor on the dot products.
     pub scale: f32,
@@ -84,15 +87,17 @@ pub struct FlashAttn {
     pub heads: Option<HeadWindow>,
 }
 
+eq_by_bits!(FlashAttn { scale, max_bias, softcap; heads });
+
 impl OpDef for FlashAttn {
     const NAMES: &'static [&'static str] = &["flash_attn"];
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("scale", Attr::Float(self.scale))];
-        if self.max_bias != 0.0 {
+        if self.max_bias.to_bits() != 0 {
             out.push(("max_bias", Attr::Float(self.max_bias)));
         }
-        if self.softcap != 0.0 {
+        if self.softcap.to_bits() != 0 {
             out.push(("softcap", Attr::Float(self.softcap)));
         }
         if let Some(h) = &self.heads {

@@ -12,7 +12,7 @@ use crate::types::{RANK, TensorType};
 
 /// Moves a value to the place of the result. Operand: `x`. From the host to a group the result may be mirrored or
 /// split (each device fetches only its part); a split value lands whole on the host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Copy;
 
 impl OpDef for Copy {
@@ -58,7 +58,7 @@ fn alike(operands: &[&TensorType], except: Option<usize>) -> Result<(), TypeErro
 }
 
 /// The sum over the participants, in rank order, on each of them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllReduce;
 
 impl OpDef for AllReduce {
@@ -81,7 +81,7 @@ impl OpDef for AllReduce {
 }
 
 /// The participants' parts one after another along `axis`, on each of them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllGather {
     /// The axis.
     pub axis: u64,
@@ -153,7 +153,7 @@ fn cut(operands: &[&TensorType], axis: usize, counts: &[u64]) -> Result<(), Type
 }
 
 /// The sum over the participants, cut along `axis`: each keeps its count of indices.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReduceScatter {
     /// The axis.
     pub axis: u64,
@@ -204,7 +204,7 @@ impl OpDef for ReduceScatter {
 
 /// Participant `p` cuts its operand along `cut` into counts and gets the `p`-th piece of every participant, one after
 /// another along `join`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllToAll {
     /// The axis that becomes split.
     pub cut: u64,

@@ -2,6 +2,7 @@
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::bits::eq_by_bits;
 use super::rule::{Role, Rule, res};
 use super::types::{Inferred, TypeError, exactly, f32_of};
 use crate::dims::Dim;
@@ -9,7 +10,7 @@ use crate::types::TensorType;
 
 /// The normalised Walsh–Hadamard matrix of order `n` (Sylvester's, rows in natural order), `f32[n, n]`: symmetric,
 /// orthogonal, and so its own inverse. Element `(i, j)` is `(−1)^(number of ones in i & j) / √n`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hadamard {
     /// The order, a power of two.
     pub n: u64,
@@ -53,7 +54,7 @@ impl OpDef for Hadamard {
 }
 
 /// `start + i · step` for `i` from 0 to `n − 1`: `f32[n]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Arange {
     /// The first.
     pub start: f32,
@@ -62,6 +63,8 @@ pub struct Arange {
     /// How many.
     pub n: Dim,
 }
+
+eq_by_bits!(Arange { start, step; n });
 
 impl OpDef for Arange {
     const NAMES: &'static [&'static str] = &["arange"];

@@ -2,6 +2,7 @@
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::bits::eq_by_bits;
 use super::rule::Rule;
 use super::types::{Inferred, TypeError, exactly, f32_of, real};
 use crate::types::TensorType;
@@ -13,11 +14,13 @@ fn curve(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
 }
 
 /// `max(x, 0) + slope · min(x, 0)`. Operand: `x`, any shape.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct LeakyRelu {
     /// Slope below 0.
     pub slope: f32,
 }
+
+eq_by_bits!(LeakyRelu { slope });
 
 impl OpDef for LeakyRelu {
     const NAMES: &'static [&'static str] = &["leaky_relu"];
@@ -43,7 +46,7 @@ impl OpDef for LeakyRelu {
 
 /// The expanded integral of ELU (arXiv 2411.13010): `alpha_p · x² + beta · x` above 0, and
 /// `alpha_n · (e^min(x, eps) − 1 − x) + beta · x` up to 0. Operand: `x`, any shape.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Xielu {
     /// Factor of the lower branch.
     pub alpha_n: f32,
@@ -54,6 +57,13 @@ pub struct Xielu {
     /// Bound of the exponent.
     pub eps: f32,
 }
+
+eq_by_bits!(Xielu {
+    alpha_n,
+    alpha_p,
+    beta,
+    eps
+});
 
 impl OpDef for Xielu {
     const NAMES: &'static [&'static str] = &["xielu"];
@@ -87,11 +97,13 @@ impl OpDef for Xielu {
 }
 
 /// One number in every place. Operand: `x`, any shape, of which nothing but the shape and the element type counts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Fill {
     /// The number.
     pub value: f32,
 }
+
+eq_by_bits!(Fill { value });
 
 impl OpDef for Fill {
     const NAMES: &'static [&'static str] = &["fill"];

@@ -2,6 +2,7 @@
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::bits::eq_by_bits;
 use super::rule::{Expr, Linearity, Rule, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, real};
 use crate::dims::Dim;
@@ -124,7 +125,7 @@ impl UnaryKind {
 }
 
 /// `f` of every element. Operand: `x`, any shape.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unary {
     /// The function.
     pub kind: UnaryKind,
@@ -180,7 +181,7 @@ kinds! {
 
 /// Arithmetic on every element. Operands: `a`, and `b` whose sizes divide those of `a` and which is repeated over it
 /// (element `i` of an axis meets element `i mod n` of `b`).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Binary {
     /// The function.
     pub kind: BinaryKind,
@@ -237,7 +238,7 @@ impl OpDef for Binary {
 }
 
 /// `scale · x + bias`. Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Scale {
     /// Factor.
     pub scale: f32,
@@ -245,12 +246,14 @@ pub struct Scale {
     pub bias: f32,
 }
 
+eq_by_bits!(Scale { scale, bias });
+
 impl OpDef for Scale {
     const NAMES: &'static [&'static str] = &["scale"];
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("scale", Attr::Float(self.scale))];
-        if self.bias != 0.0 {
+        if self.bias.to_bits() != 0 {
             out.push(("bias", Attr::Float(self.bias)));
         }
         out
@@ -280,13 +283,15 @@ impl OpDef for Scale {
 }
 
 /// `min(max(x, min), max)`. Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Clamp {
     /// Lower bound.
     pub min: f32,
     /// Upper bound.
     pub max: f32,
 }
+
+eq_by_bits!(Clamp { min, max });
 
 impl OpDef for Clamp {
     const NAMES: &'static [&'static str] = &["clamp"];
@@ -354,7 +359,7 @@ impl GluKind {
 }
 
 /// A gated activation. Operands: `gate` and `up` of one shape; or one operand whose axis 0 is `gate` then `up`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Glu {
     /// The activation.
     pub kind: GluKind,
@@ -363,6 +368,8 @@ pub struct Glu {
     /// Bound of `swiglu_oai` and `swiglu_clamp`; unused by the others.
     pub limit: f32,
 }
+
+eq_by_bits!(Glu { alpha, limit; kind });
 
 impl Glu {
     /// A gated activation without parameters.

@@ -17,7 +17,7 @@ fn window_attr(window: Option<Interval>) -> Attrs {
 
 /// `out[:, u, t] = w[:, :, ids[u, t]] · x[:, u, t]`. Operands: `w: [k, m, n_expert]`, `x: [k, n_used or 1, n_tokens]`,
 /// `ids: [n_used, n_tokens]`; result `[m, n_used, n_tokens]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MulMatId {
     /// The experts that `w` holds, where it does not hold all: ids count from its start, and rows of experts outside
     /// are zero.
@@ -92,7 +92,7 @@ impl OpDef for MulMatId {
 
 /// `out[:, u, t] = x[:, u, t] + bias[:, ids[u, t]]`. Operands: `x: [m, n_used, n_tokens]`, `bias: [m, n_expert]`,
 /// `ids: [n_used, n_tokens]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddId {
     /// The experts that `bias` holds, where it does not hold all: nothing is added to rows of experts outside.
     pub window: Option<Interval>,

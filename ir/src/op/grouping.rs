@@ -4,7 +4,7 @@
 use crate::interval::Interval;
 
 /// Index `i` of the axis `many` meets index `i / (many's size / few's size)` of the axes `few`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grouping {
     /// Operand and axis of the larger number.
     pub many: (usize, usize),
@@ -17,7 +17,7 @@ pub struct Grouping {
 }
 
 /// Parts of a device's indices that meet in equal groups: `many` consecutive local indices meet `few` consecutive ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Piece {
     /// Local indices of the larger axis.
     pub many: Interval,

@@ -2,6 +2,7 @@
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::bits::eq_by_bits;
 use super::rule::{Role, Rule, opd, res};
 use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
 use crate::dims::Dim;
@@ -12,13 +13,15 @@ use crate::types::TensorType;
 /// and `iterations − 1` times rows and columns, are divided by `eps` more than their sums. Operands:
 /// `mixes: [(2 + hc)·hc, tokens]`, `scale: [3 or more]`, `base: [(2 + hc)·hc]`; result `[hc, hc, tokens]`, destinations
 /// along axis 0.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct HcComb {
     /// Added to what is divided by.
     pub eps: f32,
     /// How often columns are normalised, at least once.
     pub iterations: u64,
 }
+
+eq_by_bits!(HcComb { eps; iterations });
 
 /// The number of streams whose mixes take `n` numbers.
 fn streams(n: u64) -> Option<u64> {

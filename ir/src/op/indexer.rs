@@ -9,7 +9,7 @@ use crate::types::TensorType;
 
 /// `score[c, t] = Σ_h w[h, t] · max(0, q[:, h, t] · k[:, c])` per stream. Operands: `q: [d, heads, tokens, streams]`,
 /// `k: [d, 1, cells, streams]`, `w: [heads, tokens, 1, streams]`; result `[cells, tokens, 1, streams]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LightningIndexer;
 
 impl OpDef for LightningIndexer {

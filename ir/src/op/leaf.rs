@@ -2,6 +2,7 @@
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::bits::eq_by_bits;
 use super::local::LocalCtx;
 use super::rule::{Rule, Slot};
 use super::types::{Inferred, TypeError, exactly};
@@ -40,7 +41,7 @@ fn parts_attr(parts: Option<&[Vec<Interval>]>) -> Option<(&'static str, Attr)> {
 }
 
 /// A tensor of the model file, or the part of it that a device stores: the runs of indices per axis, packed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Weight {
     /// The tensor's name in the file.
     pub tensor: String,
@@ -82,7 +83,7 @@ impl OpDef for Weight {
 
 /// A factor on queries that grows with the position: `1 + scale · ln(1 + ⌊position / length⌋)`, with the position
 /// moved by an offset first.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Temperature {
     /// How much it grows.
     pub scale: f32,
@@ -91,6 +92,8 @@ pub struct Temperature {
     /// Added to the position.
     pub offset: f32,
 }
+
+eq_by_bits!(Temperature { scale, offset; length });
 
 impl Temperature {
     /// The factor at a position.
@@ -101,7 +104,7 @@ impl Temperature {
 }
 
 /// What an input of the graph holds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum InputKind {
     /// Token ids, `i32[n_tokens]`.
     Tokens,
@@ -155,7 +158,7 @@ const TEMPERATURE: &str = "temperature";
 const NEXT_TOKENS: &str = "next_tokens";
 
 /// A value that the caller gives with every batch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Input {
     /// What it holds.
     pub kind: InputKind,
@@ -233,7 +236,7 @@ impl OpDef for Input {
 }
 
 /// A value kept from batch to batch (a KV cache, a recurrent state), zero at first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// Its name, unique in the graph (`cache_k_l0`).
     pub name: String,

@@ -5,6 +5,7 @@
 
 mod attention;
 mod attrs;
+mod bits;
 mod collective;
 mod constant;
 mod curve;
@@ -55,10 +56,12 @@ pub use shape::{Concat, Pad, Permute, Repeat, Reshape, Slice};
 pub use types::{Inferred, TypeError};
 pub use unreduced::{ActiveRoles, OperandState, unreduced_result};
 
+use std::hash::Hash;
+
 use crate::types::TensorType;
 
 /// What every op states about itself.
-pub trait OpDef: Clone + Sized {
+pub trait OpDef: Clone + Eq + Hash + Sized {
     /// Every name under which text may spell this op.
     const NAMES: &'static [&'static str];
 
@@ -101,7 +104,7 @@ pub trait OpDef: Clone + Sized {
 macro_rules! ops {
     ($($variant:ident,)*) => {
         /// An op with its attributes.
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "each variant's struct is documented")]
         pub enum Op { $($variant($variant),)* }
 

@@ -2,6 +2,7 @@
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::bits::eq_by_bits;
 use super::rule::{Role, Rule, opd, res};
 use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
 use crate::dims::Dim;
@@ -49,13 +50,15 @@ impl NormKind {
 }
 
 /// Normalises every row (axis 0). Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Norm {
     /// The statistic.
     pub kind: NormKind,
     /// Added under the root.
     pub eps: f32,
 }
+
+eq_by_bits!(Norm { eps; kind });
 
 impl OpDef for Norm {
     const NAMES: &'static [&'static str] = &["rms_norm", "norm", "l2_norm"];
@@ -96,7 +99,7 @@ impl OpDef for Norm {
 }
 
 /// The statistic of every row: `[1 or 2, …]`, a pending sum where axis 0 is split. Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NormStats {
     /// Which statistic.
     pub kind: NormKind,
@@ -131,7 +134,7 @@ impl OpDef for NormStats {
 
 /// Normalises rows, or parts of them, by a statistic of the whole rows. Operands: `x`; the statistic of
 /// [`NormStats`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct NormApply {
     /// Which statistic.
     pub kind: NormKind,
@@ -140,6 +143,8 @@ pub struct NormApply {
     /// Elements of a whole row.
     pub n: u64,
 }
+
+eq_by_bits!(NormApply { eps; kind, n });
 
 impl OpDef for NormApply {
     const NAMES: &'static [&'static str] = &["norm_apply"];

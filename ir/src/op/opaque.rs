@@ -8,7 +8,7 @@ use crate::types::{RANK, TensorType};
 
 /// An op of which nothing is known but its operands, any number of any type, and the type of its result, which is
 /// declared. Everything that it reads and makes stays whole; it can be planned around, not executed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Opaque {
     /// What it is called where it comes from.
     pub name: String,

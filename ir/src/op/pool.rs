@@ -31,7 +31,7 @@ impl PoolKind {
 /// Windows of axes 0 and 1 pooled to one element each; sizes, steps and padding per axis. Windows reach `pad` elements
 /// beyond both ends, where there is nothing. Operand: `x: [w, h, channels, n]`; result
 /// `[(w + 2 pad − window) / stride + 1, …]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pool2d {
     /// The function.
     pub kind: PoolKind,

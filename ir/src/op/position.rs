@@ -2,13 +2,14 @@
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::bits::eq_by_bits;
 use super::rule::{Linearity, Role, Rule, opd, res};
 use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
 /// The sums of the first 1, 2, … elements of every row. Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cumsum;
 
 impl OpDef for Cumsum {
@@ -61,7 +62,7 @@ impl Side {
 
 /// The matrix of axes 0 and 1 with one side of a diagonal kept and all else replaced: the diagonal is where the index
 /// along axis 0 is `offset` more than that along axis 1. Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Tri {
     /// What is kept.
     pub keep: Side,
@@ -70,6 +71,8 @@ pub struct Tri {
     /// What replaces the rest.
     pub fill: f32,
 }
+
+eq_by_bits!(Tri { fill; keep, offset });
 
 impl OpDef for Tri {
     const NAMES: &'static [&'static str] = &["tri"];
@@ -115,7 +118,7 @@ impl OpDef for Tri {
 
 /// Matrices with the rows of the operand on their diagonals, and 0 elsewhere. Operand: `x: [n, 1, p, q]`; result
 /// `[n, n, p, q]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Diag;
 
 impl OpDef for Diag {

@@ -16,7 +16,7 @@ use crate::types::TensorType;
 ///
 /// Operands: `x: [d_conv − 1 + n_t, channels, n_s]` (the last steps of the tokens before, then those of the batch) and
 /// `taps: [d_conv, channels]`; result `[channels, n_t, n_s]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SsmConv;
 
 impl OpDef for SsmConv {
@@ -67,7 +67,7 @@ impl OpDef for SsmConv {
 /// starts from; without ids there is a cell per sequence, in order. Results: `y` as `x`, and `[d_state, head_dim, heads, n_s]`.
 ///
 /// Mamba-1 has a head of one element per channel, Mamba-2 an `A` of one number per head.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SsmScan;
 
 impl OpDef for SsmScan {
@@ -189,7 +189,7 @@ impl OpDef for SsmScan {
 ///
 /// Operands: `q` and `k: [dk, key_heads, n_t, n_s]`, `v: [dv, heads, n_t, n_s]`, `g: [1 or dk, heads, n_t, n_s]`,
 /// `beta: [1, heads, n_t, n_s]`, `state: [dk, dv, heads, n_s]`. Results: `y` as `v`, and the state after the last token.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GatedDeltaNet;
 
 impl OpDef for GatedDeltaNet {

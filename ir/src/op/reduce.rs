@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::types::{RANK, TensorType};
 
 /// The sum along `axis`, whose size becomes 1. Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sum {
     /// The axis summed over.
     pub axis: u64,
@@ -47,7 +47,7 @@ impl OpDef for Sum {
 }
 
 /// The sum of every row divided by `n`, the number of elements of a whole row. Operand: `x`; result `[1, …]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mean {
     /// Elements of a whole row.
     pub n: Dim,
@@ -77,7 +77,7 @@ impl OpDef for Mean {
 
 /// The indices of the `k` largest of every row, largest first (equal elements: lowest index first). Operand:
 /// `x: [n, …]`; result `i32[k, …]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TopK {
     /// How many.
     pub k: u64,
@@ -145,7 +145,7 @@ impl SortOrder {
 }
 
 /// The indices that sort every row (equal elements: lowest index first). Operand: `x`; result `i32` of the same sizes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ArgSort {
     /// Which way.
     pub order: SortOrder,

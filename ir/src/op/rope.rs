@@ -2,6 +2,7 @@
 
 use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::bits::eq_by_bits;
 use super::rule::{Linearity, Role, Rule, opd};
 use super::types::{Inferred, TypeError, equal, f32_of, integer, real};
 use crate::dims::Dim;
@@ -89,7 +90,7 @@ fn sections(attrs: &mut AttrReader) -> Result<[u64; 4], AttrError> {
 /// Operands: `x: [d, heads, n_tokens]`, `positions: [n_tokens]` (with sections `[4 · n_tokens]`: those of time of all
 /// tokens, then those of height, and so on), and optionally `factors: [n_dims / 2]`, by which the frequencies are
 /// divided.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Rope {
     /// Pairing.
     pub mode: RopeMode,
@@ -110,6 +111,8 @@ pub struct Rope {
     /// Lower corner of YaRN's ramp, in rotations.
     pub beta_slow: f32,
 }
+
+eq_by_bits!(Rope { freq_base, freq_scale, ext_factor, attn_factor, beta_fast, beta_slow; mode, n_dims, n_ctx_orig });
 
 impl OpDef for Rope {
     const NAMES: &'static [&'static str] = &["rope"];

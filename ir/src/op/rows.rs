@@ -12,7 +12,7 @@ use crate::types::{RANK, TensorType};
 
 /// `out[:, r, i, j] = data[:, index[r, i, j], i, j]`. Operands: `data: [n, rows, p, q]`, `index: [r, p, q]`; result
 /// `[n, r, p, q]`, f32 (i32 for integer data).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetRows {
     /// The rows that `data` holds, where it does not hold all: indices count from its start, and rows outside are
     /// zero.
@@ -76,7 +76,7 @@ impl OpDef for GetRows {
 
 /// The destination with slices along `axis` replaced: `dst[…, index[i], …] = rows[…, i, …]`, converted to its element
 /// type. Operands: `dst`; `rows`, of the same sizes but along `axis`; `index`, one entry per slice of `rows`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetRows {
     /// The axis along which slices are replaced.
     pub axis: u64,
@@ -127,7 +127,7 @@ impl OpDef for SetRows {
 
 /// The destination with the slice from `start` on along `axis` replaced, converted to its element type. Operands: `dst`;
 /// `src`, of the same sizes but along `axis`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetSlice {
     /// The axis along which the slice lies.
     pub axis: u64,

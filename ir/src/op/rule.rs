@@ -58,7 +58,7 @@ pub enum Role {
 }
 
 /// How a pending sum among the operands passes through an op.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Linearity {
     /// It does not: the sum must be done first.
     Opaque,

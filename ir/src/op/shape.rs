@@ -32,7 +32,7 @@ fn parse_dims(attrs: &mut AttrReader) -> Result<[Dim; RANK], AttrError> {
 }
 
 /// The same elements in the same order under other sizes. Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reshape {
     /// The new sizes.
     pub dims: [Dim; RANK],
@@ -78,7 +78,7 @@ impl OpDef for Reshape {
 }
 
 /// Axis `i` of the operand becomes axis `axes[i]` of the result. Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Permute {
     /// Where each axis goes.
     pub axes: [u64; RANK],
@@ -133,7 +133,7 @@ impl OpDef for Permute {
 }
 
 /// `len` indices along `axis` from `start` on. Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
     /// The axis.
     pub axis: u64,
@@ -215,7 +215,7 @@ impl OpDef for Slice {
 }
 
 /// The operands one after another along `axis`. Operands: two or more, alike but along `axis`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concat {
     /// The axis.
     pub axis: u64,
@@ -277,7 +277,7 @@ impl OpDef for Concat {
 }
 
 /// The operand repeated as a whole along each axis up to these sizes. Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Repeat {
     /// The new sizes, multiples of the old.
     pub dims: [Dim; RANK],
@@ -330,7 +330,7 @@ impl OpDef for Repeat {
 }
 
 /// Zeros before and after along `axis`. Operand: `x`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pad {
     /// The axis.
     pub axis: u64,

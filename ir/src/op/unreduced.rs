@@ -5,7 +5,7 @@ use crate::entity::Class;
 use crate::sharding::Unreduced;
 
 /// What the law needs to know of an operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OperandState {
     /// Its pending sum.
     pub unreduced: Unreduced,
@@ -14,7 +14,7 @@ pub struct OperandState {
 }
 
 /// Which roles of the op meet a split factor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ActiveRoles {
     /// A contracted factor is split.
     pub reduce: bool,

@@ -6,7 +6,7 @@ use super::error::{VerifyError, VerifyErrorKind as Kind};
 use crate::dims::Dim;
 use crate::entity::{Class, Group, Value};
 use crate::graph::{Graph, InstData, Output, ValueData};
-use crate::op::{AttrReader, Op};
+use crate::op::{Attr, AttrReader, Op};
 use crate::place::Place;
 use crate::sharding::{AxisTree, ClassData, ClassRef, Sharding, Unreduced};
 use crate::text::Entity;
@@ -281,9 +281,16 @@ fn leaves(tree: &AxisTree, f: &mut dyn FnMut(ClassRef, &Dim)) {
     }
 }
 
+/// Whether the op's text form parses to the op and all its numbers are numbers.
 fn survives_text(inst: &InstData) -> bool {
-    let attrs = inst.op.attrs().into_iter();
-    let attrs = attrs.map(|(name, value)| (name.to_owned(), value));
+    let attrs = inst.op.attrs();
+    let is_nan = |(_, value): &(_, Attr)| matches!(value, Attr::Float(x) if x.is_nan());
+    if attrs.iter().any(is_nan) {
+        return false;
+    }
+    let attrs = attrs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
     let again = Op::parse(inst.op.name(), AttrReader::new(attrs.collect()));
     again.is_some_and(|op| op.is_ok_and(|op| op == inst.op))
 }

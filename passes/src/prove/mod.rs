@@ -37,6 +37,7 @@ mod words;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
+use tpc_ir::op::InputKind;
 use tpc_ir::{Graph, Inst, Op, Output, Value};
 
 pub use refutation::{Refutation, Unproven};
@@ -152,7 +153,7 @@ struct Leaves<'a> {
 enum LeafName<'a> {
     Weight(&'a str),
     State(&'a str),
-    Input(String),
+    Input(&'a InputKind),
 }
 
 /// What a leaf is called; `None` for other ops, and for leaves that every place makes for itself.
@@ -160,7 +161,7 @@ fn leaf_name(op: &Op) -> Option<LeafName<'_>> {
     match op {
         Op::Weight(w) => Some(LeafName::Weight(&w.tensor)),
         Op::State(s) => Some(LeafName::State(&s.name)),
-        Op::Input(i) => Some(LeafName::Input(format!("{i:?}"))),
+        Op::Input(i) => Some(LeafName::Input(&i.kind)),
         _ => None,
     }
 }

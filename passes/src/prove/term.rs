@@ -1,8 +1,7 @@
 //! Terms: the language of the e-graph, and what is known of a class of equal terms.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::Hash;
 
 use egg::{Analysis, DidMerge, EGraph, Id, Language};
 use tpc_ir::op::Inferred;
@@ -83,46 +82,31 @@ impl Language for Term {
     }
 }
 
-/// Things numbered by first occurrence.
+/// Dense numbers for distinct items, in order of first use.
 #[derive(Debug)]
 pub(super) struct Numbered<T> {
     items: Vec<T>,
-    by_hash: HashMap<u64, Vec<u32>>,
+    numbers: HashMap<T, u32>,
 }
 
 impl<T> Default for Numbered<T> {
     fn default() -> Self {
         Numbered {
             items: Vec::new(),
-            by_hash: HashMap::new(),
+            numbers: HashMap::new(),
         }
     }
 }
 
-/// Feeds what is written to a hash.
-struct Hashed(DefaultHasher);
-
-impl std::fmt::Write for Hashed {
-    fn write_str(&mut self, s: &str) -> std::fmt::Result {
-        self.0.write(s.as_bytes());
-        Ok(())
-    }
-}
-
-impl<T: PartialEq + std::fmt::Debug + Clone> Numbered<T> {
-    /// The number of an item. Items are told apart by equality; their text only finds them.
+impl<T: Eq + Hash + Clone> Numbered<T> {
+    /// The number of an item.
     pub(super) fn number(&mut self, item: &T) -> u32 {
-        let mut hash = Hashed(DefaultHasher::new());
-        // Writing to a hash does not fail.
-        let _ = write!(hash, "{item:?}");
-        let bucket = self.by_hash.entry(hash.0.finish()).or_default();
-        let known = bucket.iter().find(|&&n| self.items[n as usize] == *item);
-        if let Some(&n) = known {
+        if let Some(&n) = self.numbers.get(item) {
             return n;
         }
         let n = self.items.len() as u32;
         self.items.push(item.clone());
-        bucket.push(n);
+        self.numbers.insert(item.clone(), n);
         n
     }
 }

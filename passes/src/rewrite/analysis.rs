@@ -32,7 +32,7 @@ type Application = (OpRef, Vec<OutRef>, OutRef);
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     ops: Vec<Op>,
-    op_by_text: HashMap<String, OpRef>,
+    op_by_value: HashMap<Op, OpRef>,
     outs: Vec<Vec<Out>>,
     out_by_value: HashMap<Vec<Out>, OutRef>,
     /// What each leaf is.
@@ -53,22 +53,12 @@ pub(crate) struct Fact {
     pub(crate) origin: Option<u32>,
 }
 
-/// The text that tells ops apart.
-pub(crate) fn op_text(op: &Op) -> String {
-    use std::fmt::Write;
-    let mut text = op.name().to_owned();
-    for (name, attr) in op.attrs() {
-        let _ = write!(text, " {name}={attr}");
-    }
-    text
-}
-
 impl Table {
     /// A table of its own for a region, in which all handles so far are good.
     pub(crate) fn fork(&self) -> Table {
         Table {
             ops: self.ops.clone(),
-            op_by_text: self.op_by_text.clone(),
+            op_by_value: self.op_by_value.clone(),
             outs: self.outs.clone(),
             out_by_value: self.out_by_value.clone(),
             ..Table::default()
@@ -77,13 +67,12 @@ impl Table {
 
     /// The handle of an op.
     pub(crate) fn op_ref(&mut self, op: &Op) -> OpRef {
-        let text = op_text(op);
-        if let Some(&known) = self.op_by_text.get(&text) {
+        if let Some(&known) = self.op_by_value.get(op) {
             return known;
         }
         let new = OpRef(u32::try_from(self.ops.len()).expect("invariant: regions are small"));
         self.ops.push(op.clone());
-        self.op_by_text.insert(text, new);
+        self.op_by_value.insert(op.clone(), new);
         new
     }
 

@@ -35,14 +35,14 @@ pub(super) struct Joint {
 impl Joint {
     pub(super) fn new(model: &Graph, sharded: &Graph) -> Joint {
         let mut graph = model.clone();
-        let mut leaves: HashMap<String, Value> = HashMap::new();
+        let mut leaves: HashMap<&Op, Value> = HashMap::new();
         for (_, data) in model.insts().filter(|(_, d)| named(&d.op)) {
-            leaves.insert(format!("{:?}", data.op), data.results[0]);
+            leaves.insert(&data.op, data.results[0]);
         }
         let mut map: Vec<Value> = Vec::with_capacity(sharded.values().len());
         let mut passed: Vec<(Value, Value)> = Vec::new();
         for (_, data) in sharded.insts() {
-            let known = named(&data.op).then(|| leaves.get(&format!("{:?}", data.op)));
+            let known = named(&data.op).then(|| leaves.get(&data.op));
             if let Some(&v) = known.flatten() {
                 map.push(v);
                 continue;

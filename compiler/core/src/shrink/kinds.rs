@@ -1,9 +1,8 @@
 //! Kinds of layers: those that are the same but for names.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 
-use tpc_ir::{AxisTree, Class, ClassRef, Graph, Inst, Sharding, Unreduced, Value};
+use tpc_ir::{Class, Graph, Inst, Interval, Op, Place, Sharding, TensorType, Value};
 
 /// The instructions of every layer of a graph, by layer.
 pub(super) fn by_layer(graph: &Graph) -> BTreeMap<u32, Vec<Inst>> {
@@ -16,103 +15,85 @@ pub(super) fn by_layer(graph: &Graph) -> BTreeMap<u32, Vec<Inst>> {
     out
 }
 
-/// A layer of a graph without names, and the classes that it mentions in the order in which it does.
-pub(super) struct Sketch<'a> {
-    graph: &'a Graph,
-    pub(super) text: String,
-    pub(super) classes: Vec<Class>,
+/// A value, with the classes of its sharding numbered in the order in which the layer mentions them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shape {
+    ty: TensorType,
+    place: Place,
+    sharding: Sharding,
 }
 
-impl<'a> Sketch<'a> {
-    /// The sketch of these instructions, where values are `wanted` outside or not.
-    pub(super) fn of(graph: &'a Graph, insts: &[Inst], wanted: &[bool]) -> Sketch<'a> {
-        let mut out = Sketch {
-            graph,
-            text: String::new(),
-            classes: Vec::new(),
-        };
-        let mut inside: HashMap<Value, usize> = HashMap::new();
-        for &inst in insts {
-            let data = graph.inst(inst);
-            let _ = write!(out.text, "{:?}(", data.op.nameless());
-            for v in &data.operands {
-                match inside.get(v) {
-                    Some(n) => {
-                        let _ = write!(out.text, "{n} ");
-                    }
-                    None => out.value(*v),
-                }
-            }
-            out.text.push_str(")=");
-            for &v in &data.results {
-                let n = inside.len();
-                inside.insert(v, n);
-                out.value(v);
-                let _ = write!(out.text, "{}", u8::from(wanted[v.index()]));
-            }
-            out.text.push('\n');
-        }
-        out
-    }
+/// An operand of a layer's instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Operand {
+    /// A result of the layer, by number.
+    Inside(usize),
+    /// A value of another layer.
+    Outside(Shape),
+}
 
-    fn value(&mut self, v: Value) {
-        let data = self.graph.value(v);
-        let _ = write!(self.text, "{}@{}", data.ty, data.place);
-        self.sharding(&data.sharding);
-    }
+/// An instruction of a layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Step {
+    /// The op without the name of what it reads.
+    op: Op,
+    operands: Vec<Operand>,
+    /// The results, each with whether it is used outside of the layer.
+    results: Vec<(Shape, bool)>,
+}
 
-    fn sharding(&mut self, sharding: &Sharding) {
-        for axis in &sharding.axes {
-            self.text.push('/');
-            if let Some(tree) = axis {
-                self.tree(tree);
-            }
-        }
-        match sharding.unreduced {
-            Unreduced::None => {}
-            Unreduced::Partial => self.text.push('+'),
-            Unreduced::OwnerMasked(class) => {
-                self.text.push('+');
-                self.class(ClassRef { class, div: 1 });
-            }
-        }
-        let _ = write!(self.text, "~{} ", sharding.granule);
-    }
+/// The kind of a layer: its instructions without names. Layers that are the same but for names have equal kinds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kind {
+    steps: Vec<Step>,
+    /// The sizes and ranges of its classes, by number.
+    classes: Vec<(u64, Vec<Interval>)>,
+}
 
-    fn tree(&mut self, tree: &AxisTree) {
-        match tree {
-            AxisTree::Leaf { size, split } => {
-                let _ = write!(self.text, "{size}");
-                if let Some(class) = split {
-                    self.class(*class);
-                }
-            }
-            AxisTree::Product(k) | AxisTree::Sum(k) => {
-                let open = if matches!(tree, AxisTree::Sum(_)) {
-                    "s["
-                } else {
-                    "p["
-                };
-                self.text.push_str(open);
-                for t in k {
-                    self.tree(t);
-                    self.text.push(',');
-                }
-                self.text.push(']');
-            }
-        }
-    }
-
-    fn class(&mut self, of: ClassRef) {
-        let known = self.classes.iter().position(|&c| c == of.class);
-        let number = known.unwrap_or_else(|| {
-            let data = self.graph.class(of.class);
-            let _ = write!(self.text, "{}{:?}", data.size, data.ranges);
-            self.classes.push(of.class);
-            self.classes.len() - 1
+/// The kind of the layer of these instructions, and its classes by number; `wanted` says of each value whether it is
+/// used outside.
+pub(super) fn kind_of(graph: &Graph, insts: &[Inst], wanted: &[bool]) -> (Kind, Vec<Class>) {
+    let mut classes: Vec<Class> = Vec::new();
+    let mut shape = |v: Value| {
+        let data = graph.value(v);
+        let sharding = data.sharding.renamed(&mut |c| {
+            let known = classes.iter().position(|&k| k == c);
+            Class::new(known.unwrap_or_else(|| {
+                classes.push(c);
+                classes.len() - 1
+            }))
         });
-        let _ = write!(self.text, "c{number}:{}", of.div);
+        Shape {
+            ty: data.ty.clone(),
+            place: data.place,
+            sharding,
+        }
+    };
+    let mut inside: HashMap<Value, usize> = HashMap::new();
+    let mut steps = Vec::with_capacity(insts.len());
+    for &inst in insts {
+        let data = graph.inst(inst);
+        let operand = |v: &Value| match inside.get(v) {
+            Some(&n) => Operand::Inside(n),
+            None => Operand::Outside(shape(*v)),
+        };
+        let operands = data.operands.iter().map(operand).collect();
+        let mut result = |&v: &Value| {
+            inside.insert(v, inside.len());
+            (shape(v), wanted[v.index()])
+        };
+        steps.push(Step {
+            op: data.op.nameless(),
+            operands,
+            results: data.results.iter().map(&mut result).collect(),
+        });
     }
+    let ranges = |&c: &Class| (graph.class(c).size, graph.class(c).ranges.clone());
+    let kind = Kind {
+        steps,
+        classes: classes.iter().map(ranges).collect(),
+    };
+    (kind, classes)
 }
 
 /// Whether each value is used outside of its layer.

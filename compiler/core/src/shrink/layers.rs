@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tpc_ir::{Class, Graph, Output, Sharding, Unreduced, Value};
 
-use super::kinds::{Sketch, by_layer, wanted};
+use super::kinds::{Kind, by_layer, kind_of, wanted};
 
 /// Which layers stay.
 #[derive(Clone, Debug)]
@@ -35,20 +35,25 @@ impl Layers {
 
 /// Chooses the layers that stay. Of several layers at least two do, so that one reads what another makes.
 pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
-    let mut texts: BTreeMap<u32, String> = BTreeMap::new();
+    let mut in_graphs: BTreeMap<u32, Vec<Kind>> = BTreeMap::new();
     for graph in graphs {
         let wanted = wanted(graph);
         for (layer, insts) in by_layer(graph) {
-            let sketch = Sketch::of(graph, &insts, &wanted);
-            let text = texts.entry(layer).or_default();
-            text.push_str(&sketch.text);
-            text.push_str("--\n");
+            let (kind, _) = kind_of(graph, &insts, &wanted);
+            in_graphs.entry(layer).or_default().push(kind);
         }
     }
-    let mut kept: Vec<(&str, u32)> = texts
-        .iter()
-        .map(|(&layer, text)| (text.as_str(), layer))
-        .collect();
+    let mut distinct: Vec<&Vec<Kind>> = Vec::new();
+    let mut kinds: BTreeMap<u32, usize> = BTreeMap::new();
+    for (&layer, kind) in &in_graphs {
+        let known = distinct.iter().position(|&k| k == kind);
+        let number = known.unwrap_or_else(|| {
+            distinct.push(kind);
+            distinct.len() - 1
+        });
+        kinds.insert(layer, number);
+    }
+    let mut kept: Vec<(usize, u32)> = kinds.iter().map(|(&layer, &kind)| (kind, layer)).collect();
     let mut instead: BTreeMap<u32, u32> = BTreeMap::new();
     let mut passed: BTreeSet<u32> = BTreeSet::new();
     while let Some((start, period)) = repetition(&kept) {
@@ -78,8 +83,8 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
             instead.insert(from, to);
         }
     }
-    let all = |&(kind, layer): &(&str, u32)| {
-        let alike = texts.iter().filter(|(_, text)| text.as_str() == kind);
+    let all = |&(kind, layer): &(usize, u32)| {
+        let alike = kinds.iter().filter(|(_, k)| **k == kind);
         let of_kind = kept.iter().filter(|(k, _)| *k == kind).map(|(_, l)| *l);
         // The last one of the kind before it, or else the first.
         let stand_in = |l: u32| {
@@ -99,7 +104,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
 }
 
 /// The first of the shortest runs that are followed by the same once more.
-fn repetition(kinds: &[(&str, u32)]) -> Option<(usize, usize)> {
+fn repetition(kinds: &[(usize, u32)]) -> Option<(usize, usize)> {
     let n = kinds.len();
     let same = |a: usize, b: usize| kinds[a].0 == kinds[b].0;
     let periods = 1..=(n / 2).min(n.saturating_sub(2));
@@ -109,12 +114,12 @@ fn repetition(kinds: &[(&str, u32)]) -> Option<(usize, usize)> {
 }
 
 /// The longest way from a layer to one of its kind that nothing is lost without.
-fn detour(kinds: &[(&str, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, usize)> {
+fn detour(kinds: &[(usize, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, usize)> {
     let n = kinds.len();
     let found_elsewhere = |i: usize, j: usize| {
         let mut outside = kinds[..=i].iter().chain(&kinds[j + 1..]).map(|k| k.0);
-        let outside: HashSet<&str> = outside.by_ref().collect();
-        kinds[i + 1..=j].iter().all(|k| outside.contains(k.0))
+        let outside: HashSet<usize> = outside.by_ref().collect();
+        kinds[i + 1..=j].iter().all(|k| outside.contains(&k.0))
     };
     let unread = |i: usize, j: usize| {
         let within = kinds[i + 1..j].iter().map(|k| k.1);
@@ -176,7 +181,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
             let (a, b) = (graph.inst(a), graph.inst(b));
             stand_in.extend(b.results.iter().copied().zip(a.results.iter().copied()));
         }
-        let classes = |insts| Sketch::of(graph, insts, &wanted).classes;
+        let classes = |insts| kind_of(graph, insts, &wanted).1;
         class_of.extend(classes(others).into_iter().zip(classes(own)));
     }
     // A class of a layer that stays is its own.
