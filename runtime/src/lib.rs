@@ -1,29 +1,41 @@
 //! # Executing tpc programs
 //!
-//! [`mod@reference`] is the meaning of the ops in code: slow, f64, obvious. Whatever runs programs faster is measured
-//! against it, and every sharding rule is proved by running the sharded program beside the unsharded one.
+//! A program is a [`tpc_ir::Graph`] whose values live on the host or on single devices. An [`Executor`] runs it batch by
+//! batch; a [`Session`] makes a language model of it: tokens in, logits out.
 //!
-//! A program is a [`tpc_ir::Graph`] whose values live on the host or on single devices. The
-//! [`Interpreter`] gives each of these places a memory of its own; an op reads from the memory of its own place and
-//! from no other, and only copies and collectives carry tensors across. So a per-device program that gets the right
-//! answer here is known to need nothing that its device does not hold.
-//!
-//! The layers, each usable alone:
+//! [`mod@reference`] is the meaning of the ops in code: slow, f64, obvious. Faster executors are measured against it,
+//! and every sharding rule is tested by running the sharded program beside the unsharded one. Its [`Interpreter`] gives
+//! each place a memory of its own; an op reads from the memory of its own place and from no other, and only copies and
+//! collectives carry tensors across. So a device program that gets the right answer here needs nothing that its device
+//! does not hold.
 //!
 //! | type              | what it does                                                                         |
 //! |-------------------|--------------------------------------------------------------------------------------|
+//! | [`Executor`]      | runs the phases of a batch; keeps the states                                         |
+//! | [`Host`]          | supplies the inputs of a phase                                                       |
+//! | [`Session`]       | cells of the caches, sequences, masks: from a [`Batch`] of tokens to logits          |
+//! | [`WeightSource`]  | supplies packed weights; [`pack`] cuts a device's shard out of their bytes           |
+//! | [`quant`]         | every block format, to f32 and back                                                  |
+//! | [`Interpreter`]   | the reference executor                                                               |
 //! | [`eval`]          | one op on whole tensors                                                              |
-//! | [`WeightSource`]  | where packed weights come from; [`pack`] cuts a device's shard out of their bytes     |
-//! | [`Interpreter`]   | a graph: places, weights, states, one run per batch                                  |
-//! | [`KvCells`]       | which cell of the KV cache a token is stored in, and which cells it may see          |
-//! | [`Session`]       | a language model: an interpreter with cells, from a [`Batch`] of tokens to logits    |
 //!
-//! The crate knows nothing of files: weights come as bytes in their GGUF types, from whoever maps the file.
+//! The crate knows nothing of files: weights come as bytes in their GGUF types, from whoever maps the file. A session
+//! names no executor but for the shorthand [`Session::new`].
 
+mod error;
+mod executor;
+pub mod quant;
 pub mod reference;
+mod session;
+mod tensor;
+mod weights;
 
+pub use error::{CODES, ExecError};
+pub use executor::{Executor, Host, Interface, MaskValues, Outputs};
 pub use reference::{
-    Batch, CODES, Data, ExecError, Gelu, Inputs, Interpreter, KvCells, MaskValues, MemoryWeights,
-    Observer, OpContext, Options, PackedWeight, PlaceStats, Session, SessionConfig, Shape, Tensor,
-    TokenPos, Traffic, Transfers, WeightData, WeightSource, eval, pack,
+    BatchRun, Gelu, Inputs, Interpreter, Observer, OpContext, Options, PlaceStats, Traffic,
+    Transfers, eval,
 };
+pub use session::{Batch, KvCells, ReferenceSession, Session, SessionConfig, TokenPos};
+pub use tensor::{Data, Shape, Tensor};
+pub use weights::{MemoryWeights, PackedWeight, WeightData, WeightSource, pack};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use tpc_ir::DType;
-use tpc_runtime::reference::quant;
+use tpc_runtime::quant;
 
 use super::output::Failure;
 use tpc_diag::Diagnostic;

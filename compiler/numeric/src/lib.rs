@@ -9,7 +9,7 @@ pub use run::Feed;
 
 use serde::Serialize;
 use tpc_ir::Graph;
-use tpc_runtime::reference::quant::can_quantise;
+use tpc_runtime::quant::can_quantise;
 use tpc_runtime::{ExecError, MemoryWeights};
 
 use run::Answer;

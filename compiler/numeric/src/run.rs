@@ -2,7 +2,7 @@
 
 use tpc_ir::op::InputKind;
 use tpc_ir::{Bindings, Dim, Graph, Op, Output, Symbol, TensorType, Window};
-use tpc_runtime::reference::Observer;
+use tpc_runtime::Observer;
 use tpc_runtime::{
     Batch, ExecError, Interpreter, MemoryWeights, Options, Session, SessionConfig, Tensor,
 };
@@ -151,7 +151,7 @@ fn captured(
                 Tensor::reals_of(dims, (0..n).map(|_| next(&mut rng)).collect())
             }
         };
-        let made = interpreter.run_observed(&bindings, &mut inputs, Some(observe))?;
+        let made = interpreter.run_observed(&bindings, &mut inputs, observe)?;
         for (name, tensor) in made {
             out.push(Answer {
                 name: format!("{name} of batch {}", number + 1),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use tpc_ir::{DType, Graph, Op, RANK, Value};
-use tpc_runtime::reference::quant::quantise;
+use tpc_runtime::quant::quantise;
 use tpc_runtime::{ExecError, MemoryWeights};
 
 use tpc_synth::Rng;

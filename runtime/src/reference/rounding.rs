@@ -2,8 +2,8 @@
 
 use tpc_ir::DType;
 
-use super::error::ExecError;
-use super::quant::{QuantError, dequantise, quantise};
+use crate::error::ExecError;
+use crate::quant::{QuantError, dequantise, quantise};
 
 /// Rounds rows of `row` elements each through `dtype`: to f32, into blocks along the row, and back. f32 and f64 keep
 /// what they are given, so that states do not blur the comparison of programs.

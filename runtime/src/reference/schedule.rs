@@ -8,7 +8,7 @@
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Inst, Output, Place, Value};
 
-use super::error::ExecError;
+use crate::error::ExecError;
 
 /// An instruction to run.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ impl Schedule {
     /// # Errors
     /// [`ExecError::NotLowered`] when a value lives on a group; [`ExecError::Malformed`] when values are used before they
     /// are defined.
-    pub(super) fn of(graph: &Graph) -> Result<Schedule, ExecError> {
+    pub(super) fn new(graph: &Graph) -> Result<Schedule, ExecError> {
         check(graph)?;
         let ahead = tokens_ahead(graph);
         let mut order: Vec<Inst> = graph.insts().map(|(inst, _)| inst).collect();
@@ -81,7 +81,7 @@ impl Schedule {
     }
 
     /// How many tokens ahead must be known for a phase; `None` where there are no more.
-    pub(super) fn ahead(&self, phase: usize) -> Option<u32> {
+    pub(super) fn lookahead(&self, phase: usize) -> Option<u32> {
         self.phases.get(phase).map(|p| p.ahead)
     }
 
@@ -92,7 +92,7 @@ impl Schedule {
 
     /// Whether a value is computed in a phase.
     pub(super) fn computes(&self, phase: usize, graph: &Graph, value: Value) -> bool {
-        self.ahead(phase) == Some(self.ahead[graph.value(value).def.0.index()])
+        self.lookahead(phase) == Some(self.ahead[graph.value(value).def.0.index()])
     }
 }
 
@@ -203,9 +203,9 @@ output state v0 = v7
 "#;
         let graph = tpc_ir::text::parse(text).map_err(|e| e[0].to_string());
         let graph = graph.expect("it parses").graph;
-        let schedule = Schedule::of(&graph).expect("well-formed");
+        let schedule = Schedule::new(&graph).expect("well-formed");
         assert_eq!(
-            [0, 1, 2].map(|p| schedule.ahead(p)),
+            [0, 1, 2].map(|p| schedule.lookahead(p)),
             [Some(0), Some(2), None]
         );
         let steps = |phase| -> Vec<(usize, Vec<usize>)> {

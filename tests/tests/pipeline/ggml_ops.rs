@@ -12,7 +12,7 @@ use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
 use tpc_passes::plan::{PlanRequest, Planned, plan};
 use tpc_passes::shard::shard;
-use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
+use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::random::Rng;
 

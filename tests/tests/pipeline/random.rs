@@ -20,7 +20,7 @@ use tpc_passes::plan::{Choice, PlanRequest, Planned, Refusal, SplitOption, plan,
 use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, Rule, rewrite};
 use tpc_passes::shard::{ShardError, shard};
 use tpc_runtime::ExecError;
-use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
+use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 /// A small deterministic generator of random numbers.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use tpc_core::pipeline::Compiled;
 use tpc_gguf::GgufFile;
 use tpc_ir::Op;
 use tpc_ir::op::InputKind;
-use tpc_runtime::{Batch, ExecError, Session, SessionConfig};
+use tpc_runtime::{Batch, ExecError, ReferenceSession, Session, SessionConfig};
 use tpc_tests::goldens;
 
 use super::support::{FileWeights, golden, placement, plan};
@@ -43,7 +43,7 @@ fn models(devices: usize) -> Vec<Model> {
 }
 
 impl Model {
-    fn session(&self, sequences: usize) -> Session<'_> {
+    fn session(&self, sequences: usize) -> ReferenceSession<'_> {
         // Room for another sequence, which recurrent states have not.
         let cells = self.tokens.len() * (sequences + 1);
         let mut config = SessionConfig::new(cells).with_sequences(sequences);
@@ -54,7 +54,7 @@ impl Model {
             .unwrap_or_else(|e| panic!("{}: {e}", self.name))
     }
 
-    fn decode(&self, session: &mut Session<'_>, batch: &Batch) -> Vec<f64> {
+    fn decode(&self, session: &mut ReferenceSession<'_>, batch: &Batch) -> Vec<f64> {
         let out = session.decode(batch);
         let out = out.unwrap_or_else(|e| panic!("{}: {e}", self.name));
         out.reals().expect("logits are real").to_vec()
@@ -184,7 +184,7 @@ fn a_cell_is_clean_for_the_next_sequence() {
         let rest = Batch::sequence(&model.tokens[7..], 7, 3);
         let got = model.decode(&mut session, &rest);
         model.compare("after a failure", &whole[whole.len() - got.len()..], got);
-        session.forget(3);
+        session.remove_sequence(3);
         let got = model.decode(&mut session, &second);
         model.compare("after another sequence", &whole, got);
     }

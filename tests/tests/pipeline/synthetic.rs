@@ -17,8 +17,8 @@ use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology};
 use tpc_passes::plan::{Choice, SplitOption, options_for};
 use tpc_passes::shard::shard;
-use tpc_runtime::reference::quant::quantise;
-use tpc_runtime::{Batch, Session, SessionConfig};
+use tpc_runtime::quant::quantise;
+use tpc_runtime::{Batch, ReferenceSession, Session, SessionConfig};
 use tpc_synth::{Model, Spec};
 
 use super::random::Rng;
@@ -99,7 +99,7 @@ fn session<'g>(
     compiled: &Compiled,
     n_ctx: usize,
     n_ctx_swa: usize,
-) -> Session<'g> {
+) -> ReferenceSession<'g> {
     let mut config = SessionConfig::new(n_ctx);
     if let Some(window) = compiled.model.summary.window {
         config = config.with_window(window, n_ctx_swa);
@@ -107,7 +107,7 @@ fn session<'g>(
     Session::new(graph, &FileWeights(file), config).unwrap_or_else(|e| panic!("{e}\n{graph}"))
 }
 
-fn decode(session: &mut Session<'_>, batch: &Batch) -> Vec<f64> {
+fn decode(session: &mut ReferenceSession<'_>, batch: &Batch) -> Vec<f64> {
     let out = session.decode(batch).unwrap_or_else(|e| panic!("{e}"));
     out.reals().expect("logits are real").to_vec()
 }

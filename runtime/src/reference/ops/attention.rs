@@ -4,8 +4,8 @@ use tpc_ir::op::{FlashAttn, SoftMax};
 
 use super::matmul::dot;
 use super::rank_at_most;
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Tensor, buffer, count};
+use crate::error::ExecError;
+use crate::tensor::{Tensor, buffer, count};
 
 /// `e^(x − max)` of every logit in place, and the sum of these; all zeros when every logit is −∞.
 fn exponentials(logits: &mut [f64], max: f64) -> f64 {

@@ -4,8 +4,8 @@ use tpc_ir::op::{AllGather, AllToAll, ReduceScatter};
 
 use super::axis;
 use super::shape::concat;
-use crate::reference::error::ExecError;
-use crate::reference::tensor::Tensor;
+use crate::error::ExecError;
+use crate::tensor::Tensor;
 
 /// The sum of the operands in rank order.
 fn total(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
@@ -69,7 +69,7 @@ pub(super) fn all_to_all(op: &AllToAll, operands: &[&Tensor]) -> Result<Vec<Tens
 mod tests {
     use super::super::testing::{noise, pad, real, results};
     use super::*;
-    use crate::reference::tensor::Shape;
+    use crate::tensor::Shape;
     use tpc_ir::DType;
     use tpc_ir::op::{AllReduce, Op};
 

@@ -3,8 +3,8 @@
 use tpc_ir::op::{Fill, LeakyRelu, Xielu};
 
 use super::elementwise::map;
-use crate::reference::error::ExecError;
-use crate::reference::tensor::Tensor;
+use crate::error::ExecError;
+use crate::tensor::Tensor;
 
 pub(super) fn leaky_relu(op: &LeakyRelu, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let slope = f64::from(op.slope);

@@ -6,8 +6,8 @@ use half::f16;
 use tpc_ir::op::{Binary, BinaryKind, Clamp, Glu, GluKind, Scale, Unary, UnaryKind};
 
 use super::{Gelu, Options};
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Tensor, buffer};
+use crate::error::ExecError;
+use crate::tensor::{Tensor, buffer};
 
 /// The error function, by the series `2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!`, whose terms have one sign.
 fn erf(x: f64) -> f64 {

@@ -4,8 +4,8 @@ use tpc_ir::op::{AddId, MulMatId};
 
 use super::matmul::Reals;
 use super::{rank_at_most, windowed};
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Tensor, buffer, count};
+use crate::error::ExecError;
+use crate::tensor::{Tensor, buffer, count};
 
 pub(super) fn mul_mat_id(op: &MulMatId, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let (w, x) = (operands[0], operands[1]);

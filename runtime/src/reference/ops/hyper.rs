@@ -2,8 +2,8 @@
 
 use tpc_ir::op::HcComb;
 
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Tensor, buffer};
+use crate::error::ExecError;
+use crate::tensor::{Tensor, buffer};
 
 /// Divides every group of the matrix by `eps` more than its sum.
 fn normalise(matrix: &mut [f64], hc: usize, eps: f64, at: impl Fn(usize, usize) -> usize) {

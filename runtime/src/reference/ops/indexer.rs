@@ -1,7 +1,7 @@
 //! Scores of a sparse attention's indexer.
 
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Tensor, buffer};
+use crate::error::ExecError;
+use crate::tensor::{Tensor, buffer};
 
 pub(super) fn lightning_indexer(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let [d, heads, tokens, streams] = operands[0].dims();

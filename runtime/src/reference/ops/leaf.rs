@@ -3,9 +3,9 @@
 use tpc_ir::op::{Arange, Hadamard, Op, Weight};
 use tpc_ir::{Bindings, TensorType};
 
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Shape, Tensor, buffer};
-use crate::reference::weights::{WeightSource, pack};
+use crate::error::ExecError;
+use crate::tensor::{Shape, Tensor, buffer};
+use crate::weights::{WeightSource, pack};
 
 /// A leaf as an op: an error.
 pub(super) fn eval(op: &Op) -> Result<Vec<Tensor>, ExecError> {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Data, Tensor, buffer, count};
+use crate::error::ExecError;
+use crate::tensor::{Data, Tensor, buffer, count};
 
 /// Real elements in the precision they are kept in.
 pub(super) enum Reals<'a> {

@@ -30,8 +30,8 @@ use tpc_ir::{Bindings, Interval, RANK, TensorType};
 
 pub(super) use leaf::load_weight;
 
-use super::error::ExecError;
-use super::tensor::{Shape, Tensor};
+use crate::error::ExecError;
+use crate::tensor::{Shape, Tensor};
 
 /// How GELU in its tanh form, and GELU-quick, are evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
 
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Tensor, buffer};
+use crate::error::ExecError;
+use crate::tensor::{Tensor, buffer};
 
 /// The function `x ↦ (x − shift) · factor` of a row.
 struct Affine {

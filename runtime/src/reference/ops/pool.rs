@@ -2,8 +2,8 @@
 
 use tpc_ir::op::{Pool2d, PoolKind};
 
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Tensor, buffer};
+use crate::error::ExecError;
+use crate::tensor::{Tensor, buffer};
 
 /// The indices of a window that starts `pad` before index 0 of an axis of `n`, cut to the axis.
 fn window(op: &Pool2d, axis: usize, at: usize, n: usize) -> std::ops::Range<usize> {

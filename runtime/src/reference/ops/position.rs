@@ -2,8 +2,8 @@
 
 use tpc_ir::op::{Side, Tri};
 
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Tensor, buffer};
+use crate::error::ExecError;
+use crate::tensor::{Tensor, buffer};
 
 pub(super) fn cumsum(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let x = operands[0];

@@ -3,8 +3,8 @@
 use super::elementwise::softplus;
 use super::index;
 use super::matmul::dot;
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Tensor, buffer, count};
+use crate::error::ExecError;
+use crate::tensor::{Tensor, buffer, count};
 
 fn zeros(dims: [usize; 4]) -> Result<Vec<f64>, ExecError> {
     let mut out = buffer(dims)?;
@@ -123,7 +123,7 @@ pub(super) fn gated_delta_net(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecE
 mod tests {
     use super::super::testing::{close, code, ints, noise, pad, real, results, run};
     use super::*;
-    use crate::reference::tensor::Shape;
+    use crate::tensor::Shape;
     use tpc_ir::DType;
     use tpc_ir::op::{GatedDeltaNet, Op, SsmConv, SsmScan};
 

@@ -4,8 +4,8 @@ use tpc_ir::op::{ArgSort, Mean, SortOrder, Sum, TopK};
 
 use super::elementwise::map;
 use super::{around, axis};
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Tensor, buffer, count};
+use crate::error::ExecError;
+use crate::tensor::{Tensor, buffer, count};
 
 pub(super) fn sum(op: &Sum, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let x = operands[0];
@@ -79,7 +79,7 @@ pub(super) fn arg_sort(op: &ArgSort, operands: &[&Tensor]) -> Result<Tensor, Exe
 mod tests {
     use super::super::testing::{close, code, ints, pad, real, results, run};
     use super::*;
-    use crate::reference::tensor::Shape;
+    use crate::tensor::Shape;
     use tpc_ir::DType;
 
     fn top(k: u64, x: &Tensor, dims: &[usize]) -> Tensor {

@@ -5,8 +5,8 @@ use std::f64::consts::TAU;
 use tpc_ir::op::{Rope, RopeMode};
 
 use super::rank_at_most;
-use crate::reference::error::ExecError;
-use crate::reference::tensor::Tensor;
+use crate::error::ExecError;
+use crate::tensor::Tensor;
 
 /// The pair index at which a wave turns `rotations` times over the context of training.
 fn corner(op: &Rope, rotations: f64) -> f64 {

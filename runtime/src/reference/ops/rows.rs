@@ -5,9 +5,9 @@ use tpc_ir::{Bindings, DType};
 
 use super::matmul::Reals;
 use super::{around, axis, index, rank_at_most, windowed};
-use crate::reference::error::ExecError;
+use crate::error::ExecError;
 use crate::reference::rounding::round_rows;
-use crate::reference::tensor::{Data, Tensor, buffer, size_of};
+use crate::tensor::{Data, Tensor, buffer, size_of};
 
 pub(super) fn get_rows(op: &GetRows, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let data = operands[0];
@@ -109,7 +109,7 @@ fn rounded(x: &Tensor, axis: usize, dtype: DType) -> Result<Vec<f64>, ExecError>
 mod tests {
     use super::super::testing::{close, code, ints, noise, pad, real, results, run};
     use super::*;
-    use crate::reference::tensor::Shape;
+    use crate::tensor::Shape;
     use tpc_ir::{Dim, Interval};
 
     const ALL: GetRows = GetRows { window: None };

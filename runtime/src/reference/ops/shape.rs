@@ -6,8 +6,8 @@ use tpc_ir::op::{Arange, Mean, Op, Pad, Permute, Repeat, Reshape, SetSlice, Slic
 use tpc_ir::{Bindings, Dim, RANK};
 
 use super::{around, axis};
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Data, Tensor, buffer, size_of};
+use crate::error::ExecError;
+use crate::tensor::{Data, Tensor, buffer, size_of};
 
 /// The op with the sizes in its attributes bound.
 pub(super) fn concrete<'a>(op: &'a Op, bindings: &Bindings) -> Result<Cow<'a, Op>, ExecError> {
@@ -142,7 +142,7 @@ pub(super) fn pad(op: &Pad, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
 
 fn zeros_like(x: &Tensor, dims: [usize; RANK]) -> Result<Tensor, ExecError> {
     let dtype = x.constant_type().dtype;
-    Tensor::zeros(crate::reference::tensor::Shape { dtype, dims })
+    Tensor::zeros(crate::tensor::Shape { dtype, dims })
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
     use super::super::testing::{close, code, ints, noise, pad as pad_dims, real, results, run};
     use super::super::{OpContext, Options, eval};
     use super::*;
-    use crate::reference::tensor::Shape;
+    use crate::tensor::Shape;
     use tpc_ir::op::Concat;
     use tpc_ir::{DType, Symbol};
 

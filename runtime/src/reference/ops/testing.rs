@@ -4,8 +4,8 @@ use tpc_ir::op::Op;
 use tpc_ir::{Bindings, DType, RANK};
 
 use super::{OpContext, Options, eval};
-use crate::reference::error::ExecError;
-use crate::reference::tensor::{Shape, Tensor};
+use crate::error::ExecError;
+use crate::tensor::{Shape, Tensor};
 
 /// A real tensor; missing sizes are 1.
 pub(super) fn real(dims: &[usize], data: &[f64]) -> Tensor {

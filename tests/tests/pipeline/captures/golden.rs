@@ -8,7 +8,7 @@ use tpc_core::golden::{Golden, distance};
 use tpc_gguf::GgufFile;
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Bindings, DType, Graph, Symbol, TensorType};
-use tpc_runtime::reference::{Interpreter, Options, Tensor};
+use tpc_runtime::{Interpreter, Options, Tensor};
 use tpc_runtime::{ExecError, WeightData, WeightSource};
 
 use super::super::support;

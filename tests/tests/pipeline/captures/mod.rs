@@ -26,7 +26,7 @@ use tpc_passes::lower::lower;
 use tpc_passes::machine::{Topology, Workload};
 use tpc_passes::plan::{PlanRequest, Planned, plan};
 use tpc_passes::shard::shard;
-use tpc_runtime::reference::{Interpreter, MemoryWeights, Options, Tensor};
+use tpc_runtime::{Interpreter, MemoryWeights, Options, Tensor};
 
 /// The numbers of devices that every capture is planned for.
 const DEVICES: [usize; 5] = [2, 3, 4, 5, 8];

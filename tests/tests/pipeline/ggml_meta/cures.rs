@@ -7,7 +7,7 @@ use tpc_ggml::meta::repair::{Cured, EQUATIONS, Equation, Limits, Stop, cure, wit
 use tpc_ggml::meta::{self, Outcome, Setup};
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Bindings, Graph, Symbol, TensorType};
-use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
+use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::forms::{FORMS, Form};
 use crate::random::Rng;

@@ -15,7 +15,7 @@ use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
 use tpc_passes::plan::{PlanRequest, timeline};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, Rule, rewrite};
-use tpc_runtime::reference::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
+use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::random::{Builder, Rng, d, rewrite_and_run};
 use super::rules::{CASES, Case};

@@ -1,115 +1,13 @@
-//! Batches of tokens, and the cells of the KV cache that they are stored in.
+//! The cells of a KV cache, and the masks over them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tpc_ir::Window;
 
-use super::error::ExecError;
-use super::tensor::Tensor;
-
-/// Where a token stands: its position in its sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenPos {
-    /// Position, from 0 on.
-    pub pos: u32,
-    /// The sequence.
-    pub seq: u32,
-}
-
-/// Tokens to decode together. The lists but the last have one entry per token.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Batch {
-    /// Token ids.
-    pub tokens: Vec<u32>,
-    /// Positions; within a sequence they rise, in this batch and from batch to batch.
-    pub positions: Vec<u32>,
-    /// Sequences.
-    pub seq_ids: Vec<u32>,
-    /// The tokens whose logits are wanted, as indices into the lists above.
-    pub output_rows: Vec<u32>,
-}
-
-impl Batch {
-    /// Consecutive tokens of one sequence, from position `first` on, with the logits of all.
-    pub fn sequence(tokens: &[u32], first: u32, seq: u32) -> Batch {
-        let n = tokens.len() as u32;
-        Batch {
-            tokens: tokens.to_vec(),
-            positions: (0..n).map(|i| first.saturating_add(i)).collect(),
-            seq_ids: vec![seq; tokens.len()],
-            output_rows: (0..n).collect(),
-        }
-    }
-
-    /// The same batch with the logits of its last token only.
-    #[must_use]
-    pub fn last_only(mut self) -> Batch {
-        self.output_rows = (self.tokens.len() as u32)
-            .checked_sub(1)
-            .into_iter()
-            .collect();
-        self
-    }
-
-    /// Where each token stands.
-    ///
-    /// # Errors
-    /// [`ExecError::BadBatch`] when the lists disagree in length or an output row names no token.
-    pub fn keys(&self) -> Result<Vec<TokenPos>, ExecError> {
-        let n = self.tokens.len();
-        for (what, len) in [
-            ("positions", self.positions.len()),
-            ("seq_ids", self.seq_ids.len()),
-        ] {
-            if len != n {
-                return Err(ExecError::BadBatch {
-                    what: format!("{len} {what} for {n} tokens"),
-                });
-            }
-        }
-        if let Some(row) = self.output_rows.iter().find(|&&r| r as usize >= n) {
-            return Err(ExecError::BadBatch {
-                what: format!("output row {row} of {n} tokens"),
-            });
-        }
-        let keys = self.positions.iter().zip(&self.seq_ids);
-        Ok(keys.map(|(&pos, &seq)| TokenPos { pos, seq }).collect())
-    }
-
-    /// The batch of some of its tokens, and which of its output rows each of theirs is.
-    pub(super) fn part(&self, tokens: &[usize]) -> (Batch, Vec<usize>) {
-        let mut out = Batch::default();
-        let mut rows = Vec::new();
-        for (i, &token) in tokens.iter().enumerate() {
-            out.tokens.push(self.tokens[token]);
-            out.positions.push(self.positions[token]);
-            out.seq_ids.push(self.seq_ids[token]);
-            let wanted = self.output_rows.iter().enumerate();
-            for (row, _) in wanted.filter(|&(_, &t)| t as usize == token) {
-                out.output_rows.push(i as u32);
-                rows.push(row);
-            }
-        }
-        (out, rows)
-    }
-
-    /// The sequences that it has tokens of, in the order of their first ones.
-    pub fn seqs(&self) -> Vec<u32> {
-        let mut seen = BTreeSet::new();
-        let ids = self.seq_ids.iter().copied();
-        ids.filter(|&seq| seen.insert(seq)).collect()
-    }
-}
-
-/// What a mask holds where a token does attend to a cell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MaskValues {
-    /// 0.
-    #[default]
-    Zero,
-    /// Minus the distance between the positions, which ALiBi multiplies by each head's slope.
-    Distance,
-}
+use super::batch::TokenPos;
+use crate::error::ExecError;
+use crate::executor::MaskValues;
+use crate::tensor::{self, Tensor};
 
 /// The cells of a KV cache: which token each holds.
 ///
@@ -220,7 +118,7 @@ impl KvCells {
     /// [`ExecError::Size`] when it does not fit memory.
     pub fn mask(&self, tokens: &[TokenPos], values: MaskValues) -> Result<Tensor, ExecError> {
         let dims = [self.n_kv(), tokens.len(), 1, 1];
-        let mut out = super::tensor::buffer(dims)?;
+        let mut out = tensor::buffer(dims)?;
         for &q in tokens {
             out.extend(
                 self.cells[..dims[0]]
@@ -236,7 +134,7 @@ impl KvCells {
     }
 
     /// Frees the cells of a sequence, which may start again at position 0.
-    pub fn forget(&mut self, seq: u32) {
+    pub fn remove_sequence(&mut self, seq: u32) {
         for cell in &mut self.cells {
             if cell.is_some_and(|c| c.seq == seq) {
                 *cell = None;
@@ -293,11 +191,11 @@ mod tests {
         let both = [keys(0, 0..2), keys(7, 0..2)].concat();
         assert_eq!(cells.place(&both), Ok(vec![0, 1, 2, 3]));
         assert_eq!(picture(&cells, &both), [".---", "..--", "--.-", "--.."]);
-        cells.forget(0);
+        cells.remove_sequence(0);
         assert_eq!(cells.place(&keys(3, 0..1)), Ok(vec![0]));
         assert_eq!(cells.place(&keys(7, 2..3)), Ok(vec![1]));
         assert_eq!(picture(&cells, &keys(7, 2..3)), ["-..."]);
-        cells.forget(7);
+        cells.remove_sequence(7);
         assert_eq!(cells.n_kv(), 1);
     }
 
@@ -381,19 +279,5 @@ mod tests {
             *mask.reals().expect("real"),
             [-1.0, 0.0, none, -2.0, -1.0, 0.0]
         );
-    }
-
-    #[test]
-    fn the_lists_of_a_batch_must_agree() {
-        let good = Batch::sequence(&[5, 6, 7], 4, 1);
-        assert_eq!(good.keys(), Ok(keys(1, 4..7)));
-        assert_eq!(good.seqs(), [1]);
-        assert_eq!(good.clone().last_only().output_rows, [2]);
-        let mut bad = good.clone();
-        bad.positions.pop();
-        assert_eq!(bad.keys().expect_err("short").code(), "TPC0515");
-        let mut bad = good;
-        bad.output_rows.push(3);
-        assert_eq!(bad.keys().expect_err("no such token").code(), "TPC0515");
     }
 }

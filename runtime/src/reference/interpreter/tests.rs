@@ -1,7 +1,8 @@
 //! Whole graphs: places, states, lifetimes, and a program of two devices against the unsharded one.
 
 use super::*;
-use crate::reference::weights::MemoryWeights;
+use crate::reference::Traffic;
+use crate::weights::MemoryWeights;
 use tpc_ir::op::{
     AllReduce, Binary, BinaryKind, Copy, Input, MulMat, Reshape, SetRows, Slice, Unary, UnaryKind,
 };
@@ -77,8 +78,7 @@ fn wave(n: usize, k: f32) -> Vec<f32> {
 fn ffn_weights() -> MemoryWeights {
     let mut w = MemoryWeights::new();
     let mut bytes = Vec::new();
-    crate::reference::quant::quantise(DType::Q8_0, &wave(32 * 96, 0.37), &mut bytes)
-        .expect("whole blocks");
+    crate::quant::quantise(DType::Q8_0, &wave(32 * 96, 0.37), &mut bytes).expect("whole blocks");
     w.insert("up", DType::Q8_0, [32, 96, 1, 1], bytes);
     w.insert_f32("down", [96, 5, 1, 1], &wave(96 * 5, 0.73));
     w
@@ -396,7 +396,7 @@ fn an_observer_sees_every_value_once() {
     let mut seen = Vec::new();
     let mut observe = |v: Value, t: &Tensor| seen.push((v.index(), t.dims()[0]));
     let mut inputs = |_: &InputKind, _: &TensorType| Tensor::reals_of([32, 1, 1, 1], vec![1.0; 32]);
-    i.run_observed(&Bindings::default(), &mut inputs, Some(&mut observe))
+    i.run_observed(&Bindings::default(), &mut inputs, &mut observe)
         .expect("runs");
     assert_eq!(seen, [(0, 32), (1, 32), (2, 96), (3, 96), (4, 96), (5, 5)]);
 }
@@ -404,7 +404,7 @@ fn an_observer_sees_every_value_once() {
 #[test]
 fn values_die_after_their_last_use_unless_they_are_wanted() {
     let g = whole_ffn();
-    let schedule = Schedule::of(&g).expect("well-formed");
+    let schedule = Schedule::new(&g).expect("well-formed");
     let steps = schedule.steps(0).iter();
     let dead: Vec<Vec<usize>> = steps
         .map(|s| s.dead.iter().map(|v| v.index()).collect())

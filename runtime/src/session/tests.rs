@@ -1,7 +1,10 @@
 //! A one-layer model, decoded in every way that must not matter.
 
 use super::*;
-use crate::reference::weights::MemoryWeights;
+use crate::weights::MemoryWeights;
+use tpc_ir::Output;
+use tpc_ir::Window;
+use tpc_ir::op::Op;
 use tpc_ir::op::{
     Binary, BinaryKind, FlashAttn, GetRows, Input, MulMat, Permute, Reshape, Rope, RopeMode,
     SetRows, Slice, State, Weight,
@@ -143,14 +146,14 @@ fn weights() -> MemoryWeights {
     w
 }
 
-fn session(graph: &Graph, config: SessionConfig) -> Session<'_> {
+fn session(graph: &Graph, config: SessionConfig) -> ReferenceSession<'_> {
     Session::new(graph, &weights(), config).expect("loads")
 }
 
 const TEXT: [u32; 9] = [3, 1, 4, 1, 5, 0, 2, 5, 3];
 
 /// Logits of `TEXT`, decoded in batches of these sizes.
-fn in_batches(s: &mut Session<'_>, seq: u32, sizes: &[usize]) -> Vec<Tensor> {
+fn in_batches(s: &mut ReferenceSession<'_>, seq: u32, sizes: &[usize]) -> Vec<Tensor> {
     let mut at = 0;
     let mut out = Vec::new();
     for &n in sizes {
@@ -227,7 +230,7 @@ fn a_window_needs_no_more_cells_than_it_sees() {
 fn a_batch_that_fails_leaves_the_session() {
     let g = model(DType::F32, 0.0, false);
     let mut s = session(&g, SessionConfig::new(9));
-    let code = |s: &mut Session<'_>, b: &Batch| s.decode(b).expect_err("must fail").code();
+    let code = |s: &mut ReferenceSession<'_>, b: &Batch| s.decode(b).expect_err("must fail").code();
     let expected = in_batches(&mut s, 0, &[9]);
     s.clear();
     let first = in_batches(&mut s, 0, &[1]);
@@ -239,7 +242,7 @@ fn a_batch_that_fails_leaves_the_session() {
         .expect("decodes");
     assert_eq!(first[0], expected[0]);
     assert_eq!(rest.slice(1, 7, 1), Ok(expected[8].clone()));
-    s.forget(0);
+    s.remove_sequence(0);
     assert_eq!(in_batches(&mut s, 3, &[2])[1], expected[1]);
 }
 

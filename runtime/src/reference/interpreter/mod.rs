@@ -1,12 +1,12 @@
 //! The interpreter: a graph of per-place programs, run batch by batch.
 //!
-//! What it keeps true:
+//! Invariants:
 //!
 //! - each place has a memory of its own; an op reads from the memory of the place it runs on, and its results land
 //!   there. `copy` reads from its operand's place; participant `i` of a collective is the place of result `i`;
 //! - every tensor has the sizes that the graph declares for its value under the batch's bindings;
-//! - states change only after a phase of a batch has run (see `schedule.rs`): one that fails leaves them as they were;
-//! - a value's memory is given back after its last use.
+//! - states change only after a phase of a batch has run (see `schedule.rs`), and last only when committed;
+//! - a value's memory is freed after its last use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +14,17 @@ use std::sync::Arc;
 use tpc_ir::op::{InputKind, Op, State, Weight};
 use tpc_ir::{Bindings, Graph, Inst, InstData, Interval, Output, Place, TensorType, Value};
 
-use super::error::ExecError;
+use super::memories::Memories;
 use super::ops::{OpContext, Options, eval, load_weight};
 use super::rounding::round_rows;
 use super::schedule::{Schedule, Step};
-use super::tensor::{Data, Shape, Tensor};
-use super::weights::WeightSource;
+use super::transfers::Transfers;
+use crate::error::ExecError;
+use crate::executor::{Executor, Host, Interface, Outputs};
+use crate::tensor::{Data, Shape, Tensor};
+use crate::weights::WeightSource;
 
-/// What a place stores for good.
+/// The bytes that a place stores from batch to batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceStats {
     /// Bytes of its parts of weights, packed in the file's types.
@@ -30,127 +33,41 @@ pub struct PlaceStats {
     pub state_bytes: u64,
 }
 
-/// How often a kind of transfer ran, and what it carried.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Number of ops.
-    pub count: u64,
-    /// Bytes of all operands, over all participants, in the types that the graph declares.
-    pub bytes: u64,
-}
-
-/// The transfers of one batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Transfers {
-    /// `copy`.
-    pub copy: Traffic,
-    /// `all_reduce`.
-    pub all_reduce: Traffic,
-    /// `all_gather`.
-    pub all_gather: Traffic,
-    /// `reduce_scatter`.
-    pub reduce_scatter: Traffic,
-    /// `all_to_all`.
-    pub all_to_all: Traffic,
-}
-
-impl Transfers {
-    fn of(&mut self, op: &Op) -> Option<&mut Traffic> {
-        match op {
-            Op::Copy(_) => Some(&mut self.copy),
-            Op::AllReduce(_) => Some(&mut self.all_reduce),
-            Op::AllGather(_) => Some(&mut self.all_gather),
-            Op::ReduceScatter(_) => Some(&mut self.reduce_scatter),
-            Op::AllToAll(_) => Some(&mut self.all_to_all),
-            Op::Weight(_)
-            | Op::Input(_)
-            | Op::State(_)
-            | Op::Hadamard(_)
-            | Op::Arange(_)
-            | Op::LeakyRelu(_)
-            | Op::Xielu(_)
-            | Op::Fill(_)
-            | Op::LightningIndexer(_)
-            | Op::HcComb(_)
-            | Op::Mean(_)
-            | Op::Cumsum(_)
-            | Op::Tri(_)
-            | Op::Diag(_)
-            | Op::Pool2d(_)
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Scale(_)
-            | Op::Clamp(_)
-            | Op::Glu(_)
-            | Op::Norm(_)
-            | Op::NormStats(_)
-            | Op::NormApply(_)
-            | Op::MulMat(_)
-            | Op::MulMatId(_)
-            | Op::AddId(_)
-            | Op::GetRows(_)
-            | Op::SetRows(_)
-            | Op::SetSlice(_)
-            | Op::Rope(_)
-            | Op::SoftMax(_)
-            | Op::FlashAttn(_)
-            | Op::SsmConv(_)
-            | Op::SsmScan(_)
-            | Op::GatedDeltaNet(_)
-            | Op::Sum(_)
-            | Op::TopK(_)
-            | Op::ArgSort(_)
-            | Op::Reshape(_)
-            | Op::Permute(_)
-            | Op::Slice(_)
-            | Op::Concat(_)
-            | Op::Repeat(_)
-            | Op::Pad(_)
-            | Op::Opaque(_) => None,
-        }
-    }
-}
-
-/// The memories of all places.
-#[derive(Clone, Debug, Default)]
-struct Memories(BTreeMap<Place, BTreeMap<Value, Arc<Tensor>>>);
-
-impl Memories {
-    fn store(&mut self, place: Place, value: Value, tensor: Arc<Tensor>) {
-        self.0.entry(place).or_default().insert(value, tensor);
-    }
-
-    /// The value as the memory of `place` has it.
-    fn read(&self, graph: &Graph, place: Place, value: Value) -> Result<Arc<Tensor>, ExecError> {
-        let found = self.0.get(&place).and_then(|m| m.get(&value));
-        found.cloned().ok_or_else(|| ExecError::WrongPlace {
-            value,
-            home: graph.value(value).place,
-            place,
-        })
-    }
-
-    fn free(&mut self, graph: &Graph, value: Value) {
-        if let Some(m) = self.0.get_mut(&graph.value(value).place) {
-            m.remove(&value);
-        }
-    }
-}
-
-/// A batch of which some phases have run, and what these have left in memory.
+/// A batch of which some phases have run, with the values that these left in memory.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub struct BatchRun {
     bindings: Bindings,
     memories: Memories,
     transfers: Transfers,
     phase: usize,
 }
 
+/// States by the value that defines them.
+type States = BTreeMap<Value, Arc<Tensor>>;
+
 /// Sees every tensor as it is produced.
 pub type Observer<'a> = dyn FnMut(Value, &Tensor) + 'a;
 
 /// Supplies the inputs of a batch: the tensor for an input of this kind and declared type.
 pub type Inputs<'a> = dyn FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError> + 'a;
+
+/// A host that supplies inputs and sees every tensor.
+struct ObservedHost<'a, 'b, 'c> {
+    /// The inputs.
+    inputs: &'a mut Inputs<'b>,
+    /// The observer.
+    observer: &'a mut Observer<'c>,
+}
+
+impl Host for ObservedHost<'_, '_, '_> {
+    fn input(&mut self, kind: &InputKind, ty: &TensorType) -> Result<Tensor, ExecError> {
+        (self.inputs)(kind, ty)
+    }
+
+    fn produced(&mut self, value: Value, tensor: &Tensor) {
+        (self.observer)(value, tensor);
+    }
+}
 
 /// A part of a weight on a place: tensors are loaded once per key.
 type PartKey<'a> = (Place, &'a str, Option<&'a [Vec<Interval>]>);
@@ -161,7 +78,10 @@ pub struct Interpreter<'g> {
     graph: &'g Graph,
     options: Options,
     weights: BTreeMap<Value, Arc<Tensor>>,
-    states: BTreeMap<Value, Arc<Tensor>>,
+    states: States,
+    /// States written since the last commit.
+    staged: States,
+    interface: Interface,
     schedule: Schedule,
     places: BTreeMap<Place, PlaceStats>,
     transfers: Transfers,
@@ -178,12 +98,14 @@ impl<'g> Interpreter<'g> {
         weights: &dyn WeightSource,
         options: Options,
     ) -> Result<Interpreter<'g>, ExecError> {
-        let schedule = Schedule::of(graph)?;
+        let schedule = Schedule::new(graph)?;
         let mut out = Interpreter {
             graph,
             options,
             weights: BTreeMap::new(),
-            states: BTreeMap::new(),
+            states: States::new(),
+            staged: States::new(),
+            interface: Interface::from_graph(graph),
             schedule,
             places: BTreeMap::new(),
             transfers: Transfers::default(),
@@ -230,15 +152,7 @@ impl<'g> Interpreter<'g> {
         self.states.get(&value).map(|t| &**t)
     }
 
-    /// Forgets the content of all states: they are zero again, and may have other sizes.
-    pub fn reset_states(&mut self) {
-        self.states.clear();
-        for place in self.places.values_mut() {
-            place.state_bytes = 0;
-        }
-    }
-
-    /// Runs one batch and returns the named outputs.
+    /// Runs all phases of one batch, commits its states, and returns the named outputs.
     ///
     /// # Errors
     /// When an input is not what the graph declares, an op reads from another place, or an index is out of range;
@@ -247,11 +161,11 @@ impl<'g> Interpreter<'g> {
         &mut self,
         bindings: &Bindings,
         inputs: &mut Inputs<'_>,
-    ) -> Result<BTreeMap<String, Tensor>, ExecError> {
-        self.run_observed(bindings, inputs, None)
+    ) -> Result<Outputs, ExecError> {
+        self.run_observed(bindings, inputs, &mut |_, _| {})
     }
 
-    /// [`Self::run`], showing every tensor to `observe` as it is produced.
+    /// [`Self::run`], showing every tensor to `observer` as it is produced.
     ///
     /// # Errors
     /// The same.
@@ -259,108 +173,56 @@ impl<'g> Interpreter<'g> {
         &mut self,
         bindings: &Bindings,
         inputs: &mut Inputs<'_>,
-        mut observe: Option<&mut Observer<'_>>,
-    ) -> Result<BTreeMap<String, Tensor>, ExecError> {
-        let before = self.states.clone();
+        observer: &mut Observer<'_>,
+    ) -> Result<Outputs, ExecError> {
+        let mut host = ObservedHost { inputs, observer };
         let mut run = self.begin(bindings);
-        let mut named = BTreeMap::new();
-        while self.ahead(&run).is_some() {
-            match self.advance(&mut run, inputs, observe.as_deref_mut()) {
+        let mut named = Outputs::new();
+        while self.lookahead(&run).is_some() {
+            match self.run_phase(&mut run, &mut host) {
                 Ok(outputs) => named.extend(outputs),
                 Err(e) => {
-                    self.states = before;
+                    self.discard();
                     return Err(e);
                 }
             }
         }
+        self.commit();
         Ok(named)
     }
 
-    /// A batch of which nothing has run.
-    pub fn begin(&self, bindings: &Bindings) -> Progress {
-        Progress {
-            bindings: *bindings,
-            memories: Memories::default(),
-            transfers: Transfers::default(),
-            phase: 0,
-        }
-    }
-
-    /// How many tokens ahead must be known for the next phase of a batch, none for the first; `None` when all have run.
-    pub fn ahead(&self, run: &Progress) -> Option<u32> {
-        self.schedule.ahead(run.phase)
-    }
-
-    /// Runs the next phase of a batch, if there is one, and returns its named outputs. The first phase asks for all
-    /// inputs but [`InputKind::NextTokens`], a later one for those of its number.
-    ///
-    /// # Errors
-    /// As [`Self::run`]. The batch cannot go on then.
-    pub fn advance(
-        &mut self,
-        run: &mut Progress,
-        inputs: &mut Inputs<'_>,
-        mut observe: Option<&mut Observer<'_>>,
-    ) -> Result<BTreeMap<String, Tensor>, ExecError> {
-        let mut named = BTreeMap::new();
-        if self.ahead(run).is_none() {
-            return Ok(named);
-        }
+    /// Runs the instructions of a phase into the memories of the run.
+    fn run_steps(&self, run: &mut BatchRun, host: &mut dyn Host) -> Result<(), ExecError> {
         let graph = self.graph;
-        let Progress {
-            bindings,
-            memories,
-            transfers,
-            phase,
-        } = run;
-        for Step { inst, dead } in self.schedule.steps(*phase) {
+        for Step { inst, dead } in self.schedule.steps(run.phase) {
             let data = graph.inst(*inst);
             let produced = self
-                .step(data, bindings, inputs, memories, transfers)
+                .step(data, run, host)
                 .map_err(|e| e.at(|| describe(graph, *inst)))?;
             for (&value, tensor) in data.results.iter().zip(produced) {
-                if let Some(see) = observe.as_deref_mut() {
-                    see(value, &tensor);
-                }
-                memories.store(graph.value(value).place, value, tensor);
+                host.produced(value, &tensor);
+                run.memories.store(graph.value(value).place, value, tensor);
             }
             for &value in dead {
-                memories.free(graph, value);
+                run.memories.free(graph, value);
             }
         }
-        let mut updates = Vec::new();
-        for output in &graph.outputs {
-            if !self.schedule.computes(*phase, graph, output.value()) {
-                continue;
-            }
-            match output {
-                Output::Named(name, value) => {
-                    let t = memories.read(graph, graph.value(*value).place, *value)?;
-                    named.insert(name.clone(), Tensor::clone(&t));
-                }
-                Output::State { state, value } => {
-                    let updated = self.updated_state(*state, *value, bindings, memories);
-                    let named = |e: ExecError| e.at(|| describe(graph, graph.value(*state).def.0));
-                    updates.push((*state, updated.map_err(named)?));
-                }
-            }
-        }
-        self.states.extend(updates);
-        self.count_states(bindings)?;
-        self.transfers = *transfers;
-        *phase += 1;
-        Ok(named)
+        Ok(())
     }
 
     fn step(
         &self,
         data: &InstData,
-        bindings: &Bindings,
-        inputs: &mut Inputs<'_>,
-        memories: &Memories,
-        transfers: &mut Transfers,
+        run: &mut BatchRun,
+        host: &mut dyn Host,
     ) -> Result<Vec<Arc<Tensor>>, ExecError> {
         let graph = self.graph;
+        let BatchRun {
+            bindings,
+            memories,
+            transfers,
+            ..
+        } = run;
         let shapes: Result<Vec<Shape>, ExecError> = data
             .results
             .iter()
@@ -375,7 +237,7 @@ impl<'g> Interpreter<'g> {
             }
             Op::Input(op) => {
                 let value = only_result(data)?;
-                let tensor = inputs(&op.kind, &graph.value(value).ty)?;
+                let tensor = host.input(&op.kind, &graph.value(value).ty)?;
                 tensor.expect("the input", &shapes[0])?;
                 Ok(vec![Arc::new(tensor)])
             }
@@ -391,7 +253,7 @@ impl<'g> Interpreter<'g> {
                 let operands: Vec<&Tensor> = operands.iter().map(|t| &**t).collect();
                 let options = self.options;
                 let results = eval(op, &operands, &shapes, &OpContext { bindings, options })?;
-                if let Some(traffic) = transfers.of(op) {
+                if let Some(traffic) = transfers.counter(op) {
                     traffic.count += 1;
                     for &v in &data.operands {
                         traffic.bytes += Shape::of(&graph.value(v).ty, bindings)?.bytes();
@@ -403,7 +265,7 @@ impl<'g> Interpreter<'g> {
     }
 
     fn read_state(&self, op: &State, value: Value, shape: Shape) -> Result<Arc<Tensor>, ExecError> {
-        match self.states.get(&value) {
+        match self.staged.get(&value).or_else(|| self.states.get(&value)) {
             None => Tensor::zeros(shape).map(Arc::new),
             Some(t) if t.dims() == shape.dims => Ok(Arc::clone(t)),
             Some(t) => Err(ExecError::StateResized {
@@ -447,6 +309,76 @@ impl<'g> Interpreter<'g> {
             self.places.entry(place).or_default().state_bytes = n;
         }
         Ok(())
+    }
+}
+
+impl Executor for Interpreter<'_> {
+    type Run = BatchRun;
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn begin(&self, sizes: &Bindings) -> BatchRun {
+        BatchRun {
+            bindings: *sizes,
+            memories: Memories::default(),
+            transfers: Transfers::default(),
+            phase: 0,
+        }
+    }
+
+    fn lookahead(&self, run: &BatchRun) -> Option<u32> {
+        self.schedule.lookahead(run.phase)
+    }
+
+    fn run_phase(&mut self, run: &mut BatchRun, host: &mut dyn Host) -> Result<Outputs, ExecError> {
+        let mut named = Outputs::new();
+        if self.lookahead(run).is_none() {
+            return Ok(named);
+        }
+        let graph = self.graph;
+        self.run_steps(run, host)?;
+        let mut updates = Vec::new();
+        for output in &graph.outputs {
+            if !self.schedule.computes(run.phase, graph, output.value()) {
+                continue;
+            }
+            match output {
+                Output::Named(name, value) => {
+                    let t = run
+                        .memories
+                        .read(graph, graph.value(*value).place, *value)?;
+                    named.insert(name.clone(), Tensor::clone(&t));
+                }
+                Output::State { state, value } => {
+                    let updated = self.updated_state(*state, *value, &run.bindings, &run.memories);
+                    let named = |e: ExecError| e.at(|| describe(graph, graph.value(*state).def.0));
+                    updates.push((*state, updated.map_err(named)?));
+                }
+            }
+        }
+        self.staged.extend(updates);
+        self.count_states(&run.bindings)?;
+        self.transfers = run.transfers;
+        run.phase += 1;
+        Ok(named)
+    }
+
+    fn commit(&mut self) {
+        self.states.append(&mut self.staged);
+    }
+
+    fn discard(&mut self) {
+        self.staged.clear();
+    }
+
+    fn reset_states(&mut self) {
+        self.states.clear();
+        self.staged.clear();
+        for place in self.places.values_mut() {
+            place.state_bytes = 0;
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use tpc_ir::op::TypeError;
 use tpc_ir::{CodeDoc, DType, Place, Value};
 
-use super::quant::QuantError;
+use crate::quant::QuantError;
 
 /// Why a program could not be loaded or run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tpc_ir::{Bindings, DType, Dim, RANK, TensorType};
 
-use super::error::ExecError;
+use crate::error::ExecError;
 
 /// The elements of a tensor, axis 0 fastest.
 #[derive(Clone, Debug, PartialEq)]

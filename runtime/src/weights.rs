@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use tpc_ir::{DType, Interval, RANK};
 
-use super::error::ExecError;
-use super::quant::dequantise;
-use super::tensor::{Data, Tensor, buffer, count};
+use crate::error::ExecError;
+use crate::quant::dequantise;
+use crate::tensor::{Data, Tensor, buffer, count};
 
 /// A whole tensor of the model, packed in its GGUF type.
 #[derive(Clone, Copy, Debug)]
@@ -281,7 +281,7 @@ mod tests {
     fn a_packed_part_decodes_to_the_same_elements() {
         let mut bytes = Vec::new();
         let values: Vec<f32> = (0..128).map(|i| i as f32 / 7.0 - 9.0).collect();
-        super::super::quant::quantise(DType::Q4_1, &values, &mut bytes).expect("whole blocks");
+        crate::quant::quantise(DType::Q4_1, &values, &mut bytes).expect("whole blocks");
         let data = WeightData {
             dtype: DType::Q4_1,
             ne: [64, 2, 1, 1],

@@ -1,7 +1,7 @@
 //! Sequences of a batch for recurrent layers: parts whose sequences have equally many tokens, and the cells of the
 //! states that sequences have.
 
-use super::error::ExecError;
+use crate::error::ExecError;
 
 /// Tokens of a batch that recurrent layers read together: equally many of each of some sequences, all of the first
 /// sequence first.
@@ -76,7 +76,7 @@ impl StateCells {
         Ok(out)
     }
 
-    pub(super) fn forget(&mut self, seq: u32) {
+    pub(super) fn remove_sequence(&mut self, seq: u32) {
         for cell in self.0.iter_mut().filter(|c| **c == Some(seq)) {
             *cell = None;
         }
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(both, [cell(1, true), cell(0, false)]);
         let full = cells.place(&[5, 3]).expect_err("no third");
         assert_eq!(full.code(), "TPC0520");
-        cells.forget(5);
+        cells.remove_sequence(5);
         let next = cells.place(&[3, 8]).expect("a cell is free");
         assert_eq!(next, [cell(0, true), cell(1, false)]);
         cells.clear();

@@ -1,0 +1,119 @@
+//! Batches of tokens.
+
+use std::collections::BTreeSet;
+
+use crate::error::ExecError;
+
+/// Where a token stands: its position in its sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenPos {
+    /// Position, from 0 on.
+    pub pos: u32,
+    /// The sequence.
+    pub seq: u32,
+}
+
+/// Tokens to decode together. The lists but the last have one entry per token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Token ids.
+    pub tokens: Vec<u32>,
+    /// Positions; within a sequence they rise, in this batch and from batch to batch.
+    pub positions: Vec<u32>,
+    /// Sequences.
+    pub seq_ids: Vec<u32>,
+    /// The tokens whose logits are requested, as indices into the lists above.
+    pub output_rows: Vec<u32>,
+}
+
+impl Batch {
+    /// Consecutive tokens of one sequence, from position `first` on, with the logits of all.
+    pub fn sequence(tokens: &[u32], first: u32, seq: u32) -> Batch {
+        let n = tokens.len() as u32;
+        Batch {
+            tokens: tokens.to_vec(),
+            positions: (0..n).map(|i| first.saturating_add(i)).collect(),
+            seq_ids: vec![seq; tokens.len()],
+            output_rows: (0..n).collect(),
+        }
+    }
+
+    /// The same batch with the logits of its last token only.
+    #[must_use]
+    pub fn last_only(mut self) -> Batch {
+        self.output_rows = (self.tokens.len() as u32)
+            .checked_sub(1)
+            .into_iter()
+            .collect();
+        self
+    }
+
+    /// Where each token stands.
+    ///
+    /// # Errors
+    /// [`ExecError::BadBatch`] when the lists disagree in length or an output row names no token.
+    pub fn keys(&self) -> Result<Vec<TokenPos>, ExecError> {
+        let n = self.tokens.len();
+        for (what, len) in [
+            ("positions", self.positions.len()),
+            ("seq_ids", self.seq_ids.len()),
+        ] {
+            if len != n {
+                return Err(ExecError::BadBatch {
+                    what: format!("{len} {what} for {n} tokens"),
+                });
+            }
+        }
+        if let Some(row) = self.output_rows.iter().find(|&&r| r as usize >= n) {
+            return Err(ExecError::BadBatch {
+                what: format!("output row {row} of {n} tokens"),
+            });
+        }
+        let keys = self.positions.iter().zip(&self.seq_ids);
+        Ok(keys.map(|(&pos, &seq)| TokenPos { pos, seq }).collect())
+    }
+
+    /// The batch of some of its tokens, and which of its output rows each of theirs is.
+    pub(super) fn part(&self, tokens: &[usize]) -> (Batch, Vec<usize>) {
+        let mut out = Batch::default();
+        let mut rows = Vec::new();
+        for (i, &token) in tokens.iter().enumerate() {
+            out.tokens.push(self.tokens[token]);
+            out.positions.push(self.positions[token]);
+            out.seq_ids.push(self.seq_ids[token]);
+            let requested = self.output_rows.iter().enumerate();
+            for (row, _) in requested.filter(|&(_, &t)| t as usize == token) {
+                out.output_rows.push(i as u32);
+                rows.push(row);
+            }
+        }
+        (out, rows)
+    }
+
+    /// The sequences that it has tokens of, in the order of their first ones.
+    pub fn seqs(&self) -> Vec<u32> {
+        let mut seen = BTreeSet::new();
+        let ids = self.seq_ids.iter().copied();
+        ids.filter(|&seq| seen.insert(seq)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_of_a_batch_must_agree() {
+        let expected: Vec<TokenPos> = (4..7).map(|pos| TokenPos { pos, seq: 1 }).collect();
+        let good = Batch::sequence(&[5, 6, 7], 4, 1);
+        assert_eq!(good.keys(), Ok(expected));
+        assert_eq!(good.seqs(), [1]);
+        assert_eq!(good.clone().last_only().output_rows, [2]);
+        let mut bad = good.clone();
+        bad.positions.pop();
+        assert_eq!(bad.keys().expect_err("short").code(), "TPC0515");
+        let mut bad = good;
+        bad.output_rows.push(3);
+        assert_eq!(bad.keys().expect_err("no such token").code(), "TPC0515");
+    }
+}

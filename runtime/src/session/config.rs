@@ -1,0 +1,42 @@
+//! The configuration of a session.
+
+use tpc_ir::Window;
+
+/// The configuration of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// Cells of the KV cache.
+    pub n_ctx: usize,
+    /// Cells of the KV cache of layers with a sliding window; about window + tokens of a batch per sequence.
+    pub n_ctx_swa: usize,
+    /// The window of these layers; `None` when there are none.
+    pub window: Option<Window>,
+    /// Number of sequences, each with a cell in recurrent states.
+    pub n_seq_max: usize,
+}
+
+impl SessionConfig {
+    /// `n_ctx` cells, no sliding window, and recurrent states for one sequence.
+    pub fn new(n_ctx: usize) -> SessionConfig {
+        SessionConfig {
+            n_ctx,
+            n_ctx_swa: 0,
+            window: None,
+            n_seq_max: 1,
+        }
+    }
+
+    /// The same with layers that have this window and a cache of `n_ctx_swa` cells.
+    #[must_use]
+    pub const fn with_window(mut self, window: Window, n_ctx_swa: usize) -> SessionConfig {
+        (self.window, self.n_ctx_swa) = (Some(window), n_ctx_swa);
+        self
+    }
+
+    /// The same with recurrent states for `n_seq_max` sequences.
+    #[must_use]
+    pub const fn with_sequences(mut self, n_seq_max: usize) -> SessionConfig {
+        self.n_seq_max = n_seq_max;
+        self
+    }
+}
