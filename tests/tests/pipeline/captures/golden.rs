@@ -8,8 +8,8 @@ use tpc_core::golden::{Golden, distance};
 use tpc_gguf::GgufFile;
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Bindings, DType, Graph, Symbol, TensorType};
-use tpc_runtime::{Interpreter, Options, Tensor};
 use tpc_runtime::{ExecError, WeightData, WeightSource};
+use tpc_runtime::{Interpreter, Options, Tensor};
 
 use super::super::support;
 use super::{DEVICES, divide, exact, infer, named, read, sizes, stem, text};
