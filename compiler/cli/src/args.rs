@@ -1,17 +1,19 @@
 //! The placement options, the same for every subcommand.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
+use tpc_ir::DType;
 use tpc_passes::machine::Topology;
 
 use super::output::Failure;
+use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
-    Placement, SplitMode, parse_cache_type, parse_devices, parse_gpu_layers, parse_overrides,
-    parse_spec_type, parse_tensor_split,
+    DeviceSpec, HostExperts, Override, OverridePattern, Placement, SplitMode, TensorSplit,
 };
 use tpc_diag::Diagnostic;
+use tpc_models::Drafting;
 
 /// llama.cpp's short forms of several letters, and the options that they mean.
 const SHORT: [(&str, &str); 12] = [
@@ -48,22 +50,28 @@ pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString>
 
 /// How the model is divided.
 #[derive(Clone, Debug, PartialEq, Args)]
+#[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
     /// A count, or a list such as `cpu,cpu` or `cuda:0,cuda:1` [default: 1].
-    #[arg(long, value_name = "SPEC")]
-    devices: Option<String>,
+    #[arg(long, value_name = "SPEC", value_parser = values::devices())]
+    devices: Option<Parsed<DeviceLists>>,
     /// Device and link profiles.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
-    /// auto, none, layer or tensor [-sm; default auto, for captured graphs tensor].
-    #[arg(long, value_name = "MODE")]
-    split_mode: Option<String>,
+    /// How devices share the model [-sm; default: auto, for captured graphs tensor].
+    #[arg(long, value_name = "MODE", value_parser = values::split_mode())]
+    split_mode: Option<Parsed<SplitMode>>,
     /// Proportions of the devices, such as `3,1` [-ts].
-    #[arg(long, value_name = "N,…", allow_hyphen_values = true)]
-    tensor_split: Option<String>,
-    /// Place matching tensors on the host, a device, or mirrored [-ot].
-    #[arg(long, value_name = "REGEX=PLACE")]
-    override_tensor: Vec<String>,
+    #[arg(
+        long,
+        value_name = "N,…",
+        allow_hyphen_values = true,
+        value_parser = values::tensor_split()
+    )]
+    tensor_split: Option<Parsed<TensorSplit>>,
+    /// Place matching tensors on the host, a device, or mirrored; repeatable [-ot].
+    #[arg(long, value_name = "REGEX=PLACE", value_parser = values::overrides())]
+    override_tensor: Vec<Parsed<Vec<OverridePattern>>>,
     /// Experts of the first N layers stay on the host [-ncmoe].
     #[arg(long, value_name = "N")]
     n_cpu_moe: Option<u64>,
@@ -73,20 +81,21 @@ pub(super) struct PlacementArgs {
     /// The KV cache stays on the host [-nkvo].
     #[arg(long)]
     no_kv_offload: bool,
-    /// Layers beyond the last N stay on the host; the output counts as one. `all` and `auto` keep none there [-ngl].
+    /// Layers beyond the last N stay on the host, the output counted as one; `all` and `auto` keep none there [-ngl].
     #[arg(
         long,
         alias = "gpu-layers",
         value_name = "N",
-        allow_hyphen_values = true
+        allow_hyphen_values = true,
+        value_parser = values::gpu_layers()
     )]
-    n_gpu_layers: Option<String>,
-    /// Type of the K cache: f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl [-ctk; default f16].
-    #[arg(long, value_name = "TYPE")]
-    cache_type_k: Option<String>,
-    /// Type of the V cache [-ctv; default f16].
-    #[arg(long, value_name = "TYPE")]
-    cache_type_v: Option<String>,
+    n_gpu_layers: Option<Parsed<GpuLayers>>,
+    /// Type of the K cache [-ctk; default: f16, for eval f32].
+    #[arg(long, value_name = "TYPE", value_parser = values::cache_type_k())]
+    cache_type_k: Option<Parsed<DType>>,
+    /// Type of the V cache [-ctv; default: f16, for eval f32].
+    #[arg(long, value_name = "TYPE", value_parser = values::cache_type_v())]
+    cache_type_v: Option<Parsed<DType>>,
     /// Cells of the KV cache [default: the model's context].
     #[arg(long, short = 'c', value_name = "N")]
     ctx_size: Option<u64>,
@@ -96,9 +105,9 @@ pub(super) struct PlacementArgs {
     /// Number of sequences [-np].
     #[arg(long, default_value_t = 1, value_name = "N")]
     parallel: u64,
-    /// What guesses tokens ahead: `draft-mtp` plans the blocks that the file has for it, `none` leaves them out.
-    #[arg(long, value_name = "TYPE", default_value = "none")]
-    spec_type: String,
+    /// Drafting of further tokens: `draft-mtp` plans the blocks that the file has for it.
+    #[arg(long, value_name = "TYPE", default_value = "none", value_parser = values::spec_type())]
+    spec_type: Parsed<Drafting>,
     /// Accepted and without effect: attention is always fused [-fa].
     #[arg(long, value_name = "on|off|auto", num_args = 0..=1, default_missing_value = "on")]
     flash_attn: Option<String>,
@@ -107,16 +116,30 @@ pub(super) struct PlacementArgs {
 /// The placement options by themselves.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
-struct Only {
+struct PlacementOnly {
     #[command(flatten)]
     placement: PlacementArgs,
 }
 
+/// The values of the options that depend on what is planned, and by what command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Defaults {
+    /// Element type of the caches.
+    pub(super) cache: DType,
+    pub(super) split_mode: SplitMode,
+}
+
+/// The value of an option that was given, or a refusal.
+fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
+    option.clone().transpose().map_err(Failure::usage)
+}
+
 impl PlacementArgs {
-    /// The options that these words are.
+    /// Reads placement options from the words of a command line.
     pub(super) fn read(words: &[String]) -> Result<PlacementArgs, Failure> {
         let words = normalise(words.iter().map(OsString::from));
-        let read = Only::try_parse_from(words).map_err(|e| Failure::usage(super::usage(&e)))?;
+        let read = PlacementOnly::try_parse_from(words);
+        let read = read.map_err(|e| Failure::usage(super::usage(&e)))?;
         Ok(read.placement)
     }
 
@@ -129,94 +152,86 @@ impl PlacementArgs {
         }
     }
 
-    /// Whether `--devices` is given.
-    pub(super) fn says_devices(&self) -> bool {
-        self.devices.is_some()
+    /// The value of `--devices`, if it is given.
+    pub(super) fn devices(&self) -> Option<Parsed<DeviceLists>> {
+        self.devices.clone()
     }
 
-    /// What `--devices` says.
-    pub(super) fn devices(&self) -> &str {
-        self.devices.as_deref().unwrap_or("1")
+    /// The types of the K and the V cache, where the options say them.
+    pub(super) fn cache_types(&self) -> Result<[Option<DType>; 2], Failure> {
+        Ok([given(&self.cache_type_k)?, given(&self.cache_type_v)?])
     }
 
-    /// The placement, with caches of type `cache` and in this split mode where the options say nothing.
-    pub(super) fn placement(
-        &self,
-        cache: tpc_ir::DType,
-        mode: SplitMode,
-    ) -> Result<Placement, Failure> {
-        self.placement_on(self.devices(), cache, mode)
+    /// The placement.
+    pub(super) fn placement(&self, defaults: Defaults) -> Result<Placement, Failure> {
+        let lists = match self.devices() {
+            Some(lists) => lists,
+            None => DeviceLists::count(1),
+        };
+        let lists = lists.map_err(Failure::usage)?;
+        self.placement_on(lists.only().map_err(Failure::usage)?, defaults)
     }
 
     /// The same on other devices than `--devices` says.
     pub(super) fn placement_on(
         &self,
-        devices: &str,
-        cache: tpc_ir::DType,
-        mode: SplitMode,
+        devices: &[DeviceSpec],
+        defaults: Defaults,
     ) -> Result<Placement, Failure> {
-        let devices = parse_devices(devices).map_err(Failure::usage)?;
-        let split_mode = match self.split_mode.as_deref().unwrap_or(mode.name()) {
-            "auto" => SplitMode::Auto,
-            "none" => SplitMode::None,
-            "tensor" | "row" => SplitMode::Tensor,
-            "layer" => SplitMode::Layer,
-            other => {
-                let d = Diagnostic::error(
-                    "TPC0400",
-                    "--split-mode",
-                    format!("`{other}` is not a split mode"),
-                );
-                return Err(Failure::usage(d.help("auto, none, layer or tensor")));
-            }
-        };
-        let tensor_split = match &self.tensor_split {
-            Some(t) => Some(parse_tensor_split(t, devices.len()).map_err(Failure::usage)?),
-            None => None,
-        };
+        let split_mode = given(&self.split_mode)?.unwrap_or(defaults.split_mode);
+        let tensor_split = given(&self.tensor_split)?
+            .map(|split| split.among(devices.len()))
+            .transpose()
+            .map_err(Failure::usage)?;
         let topology = match &self.topology {
+            Some(path) => read_topology(path)?,
             None => Topology::default(),
-            Some(path) => {
-                let name = path.display().to_string();
-                let unusable = |message: String| {
-                    let d = Diagnostic::error("TPC0403", &name, message);
-                    Failure::usage(d.help("`tpc explain TPC0403` shows one"))
-                };
-                let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
-                let text = std::str::from_utf8(&bytes)
-                    .map_err(|e| unusable(format!("byte {} is no text", e.valid_up_to())))?;
-                Topology::from_ron(text).map_err(|e| unusable(e.to_string()))?
-            }
         };
-        let kind = |option: &str, given: &Option<String>| match given {
-            Some(t) => parse_cache_type(option, t).map_err(Failure::usage),
-            None => Ok(cache),
-        };
-        let overrides = parse_overrides(&self.override_tensor, &devices).map_err(Failure::usage)?;
+        let [k, v] = self.cache_types()?;
+        let GpuLayers(n_gpu_layers) = given(&self.n_gpu_layers)?.unwrap_or(GpuLayers(None));
         Ok(Placement {
-            devices,
-            overrides,
-            n_cpu_moe: if self.cpu_moe {
-                u64::MAX
-            } else {
-                self.n_cpu_moe.unwrap_or(0)
+            devices: devices.to_vec(),
+            overrides: self.overrides(devices)?,
+            host_experts: match (self.cpu_moe, self.n_cpu_moe) {
+                (true, _) => HostExperts::All,
+                (false, Some(n)) => HostExperts::First(n),
+                (false, None) => HostExperts::NONE,
             },
             kv_on_host: self.no_kv_offload,
-            n_gpu_layers: match &self.n_gpu_layers {
-                Some(n) => parse_gpu_layers(n).map_err(Failure::usage)?,
-                None => None,
-            },
+            n_gpu_layers,
             topology,
             split_mode,
             tensor_split,
-            cache_type_k: kind("--cache-type-k", &self.cache_type_k)?,
-            cache_type_v: kind("--cache-type-v", &self.cache_type_v)?,
+            cache_type_k: k.unwrap_or(defaults.cache),
+            cache_type_v: v.unwrap_or(defaults.cache),
             ctx_size: self.ctx_size,
             ubatch_size: self.ubatch_size,
             parallel: self.parallel,
-            drafting: parse_spec_type(&self.spec_type).map_err(Failure::usage)?,
+            drafting: self.spec_type.clone().map_err(Failure::usage)?,
         })
     }
+
+    fn overrides(&self, devices: &[DeviceSpec]) -> Result<Vec<Override>, Failure> {
+        let mut out = Vec::new();
+        for list in &self.override_tensor {
+            for pattern in list.clone().map_err(Failure::usage)? {
+                out.push(pattern.among(devices).map_err(Failure::usage)?);
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn read_topology(path: &Path) -> Result<Topology, Failure> {
+    let name = path.display().to_string();
+    let unusable = |message: String| {
+        let d = Diagnostic::error("TPC0403", &name, message);
+        Failure::usage(d.help("`tpc explain TPC0403` shows one"))
+    };
+    let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|e| unusable(format!("byte {} is not UTF-8 text", e.valid_up_to())))?;
+    Topology::from_ron(text).map_err(|e| unusable(e.to_string()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use tpc_ir::{DType, Graph};
+use tpc_ir::Graph;
 
 use super::args::PlacementArgs;
 use super::output::{self, Failure};
@@ -97,9 +97,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let message = "the text form is of whole graphs".to_owned();
         return Err(wrong("--layers", message, "--format dot with it"));
     }
-    let placement = args
-        .placement
-        .placement(DType::F16, args.source.split_mode())?;
+    let placement = args.placement.placement(args.source.defaults())?;
     let Source { compiled, .. } = args.source.compile(&placement)?;
     let Some(graph) = args.stage.graph(&compiled) else {
         return output::result(&render_factors(&compiled));

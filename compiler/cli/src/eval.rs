@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use tpc_ir::DType;
 use tpc_runtime::{Batch, ExecError, Session, SessionConfig, WeightData, WeightSource};
 
-use super::args::PlacementArgs;
+use super::args::{Defaults, PlacementArgs};
 use super::output::{self, Failure};
 use tpc_core::golden::{Golden, distance};
 use tpc_core::pipeline::{Compiled, compile};
@@ -90,7 +90,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::usage(d.help("a number from 0 on, such as 1e-3")));
     }
     // The reference is exact, so its caches are too unless asked otherwise.
-    let placement = args.placement.placement(DType::F32, SplitMode::Auto)?;
+    let placement = args.placement.placement(Defaults {
+        cache: DType::F32,
+        split_mode: SplitMode::Auto,
+    })?;
     let golden = match &args.golden {
         None => None,
         Some(path) => {

@@ -9,9 +9,9 @@ mod inspect;
 mod lint;
 mod output;
 mod plan;
-mod ported;
 mod source;
 mod synth;
+mod values;
 mod verify;
 
 use std::ffi::OsString;

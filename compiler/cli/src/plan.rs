@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use tpc_ir::DType;
 
 use super::args::PlacementArgs;
 use super::output::{self, Failure};
@@ -95,9 +94,7 @@ fn remedies(args: &Args, placement: &Placement, compiled: &Compiled) -> String {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let path = args.source.path();
     let planned = || -> Result<_, Failure> {
-        let placement = args
-            .placement
-            .placement(DType::F16, args.source.split_mode())?;
+        let placement = args.placement.placement(args.source.defaults())?;
         let source = args.source.compile(&placement)?;
         let source = source.proved(args.allow_unproved)?;
         let mut asked = Vec::new();

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tpc_ir::Symbol;
+use tpc_ir::{DType, Symbol};
 
+use super::args::Defaults;
 use super::output::Failure;
 use tpc_core::pipeline::{Compiled, compile, compile_capture};
 use tpc_core::placement::{Placement, SplitMode};
@@ -89,12 +90,15 @@ impl SourceArgs {
             .unwrap_or_default()
     }
 
-    /// How the source is divided when nobody says: a capture, which is often that of a small test model, to show what
-    /// could be split.
-    pub(super) fn split_mode(&self) -> SplitMode {
-        match self.graph {
-            Some(_) => SplitMode::Tensor,
-            None => SplitMode::Auto,
+    /// The values of options that are not given. The default split mode of a capture is `tensor`: captures are often of
+    /// small test models, which `auto` would leave whole.
+    pub(super) fn defaults(&self) -> Defaults {
+        Defaults {
+            cache: DType::F16,
+            split_mode: match self.graph {
+                Some(_) => SplitMode::Tensor,
+                None => SplitMode::Auto,
+            },
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use tpc_ir::{DType, Op, Place};
+use tpc_ir::{Op, Place};
 use tpc_passes::prove::{self, Proof};
 
 use super::args::PlacementArgs;
@@ -152,7 +152,7 @@ fn check(source: &Source, found: &mut Vec<Diagnostic>) -> Option<Checked> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let planned = args
         .placement
-        .placement(DType::F16, args.source.split_mode())
+        .placement(args.source.defaults())
         .and_then(|placement| Ok((args.source.compile(&placement)?, placement)));
     let path = args.source.path();
     let (source, placement) = match planned {

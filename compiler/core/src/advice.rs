@@ -4,7 +4,7 @@ use tpc_ir::{Bindings, DType, Op, Place};
 use tpc_passes::footprint::footprints;
 
 use crate::pipeline::Compiled;
-use crate::placement::{Placement, SplitMode};
+use crate::placement::{HostExperts, Placement, SplitMode};
 use tpc_diag::Diagnostic;
 
 /// Plans a model under another placement.
@@ -42,10 +42,12 @@ pub fn cures(placement: &Placement, compiled: &Compiled, plan: &Planner<'_>) -> 
     }
     let n_layer = compiled.model.summary.n_block();
     let experts = |(_, i): (tpc_ir::Inst, &tpc_ir::InstData)| matches!(i.op, Op::MulMatId(_));
-    if compiled.model.graph.insts().any(experts) && base.n_cpu_moe < n_layer {
+    let on_host = base.host_experts.count(n_layer);
+    if compiled.model.graph.insts().any(experts) && on_host < n_layer {
         // One more than the layers whose experts stay on the devices: with none left, all are on the host.
-        let kept = |n: u64| with(&base, |p| p.n_cpu_moe = n_layer + 1 - n);
-        if let Some(n) = largest(n_layer - base.n_cpu_moe, &|n| fitting(&kept(n))) {
+        let first = |n: u64| HostExperts::First(n_layer + 1 - n);
+        let kept = |n: u64| with(&base, |p| p.host_experts = first(n));
+        if let Some(n) = largest(n_layer - on_host, &|n| fitting(&kept(n))) {
             out.push(format!("-ncmoe {}", n_layer + 1 - n));
         }
     }
@@ -55,7 +57,9 @@ pub fn cures(placement: &Placement, compiled: &Compiled, plan: &Planner<'_>) -> 
         let shown: Vec<String> = shares.iter().map(|s| format!("{s:.0}")).collect();
         out.push(format!("-ts {}", shown.join(",")));
     }
-    let all = base.n_gpu_layers.unwrap_or(u64::MAX).min(n_layer + 1);
+    let all = base
+        .n_gpu_layers
+        .map_or(n_layer + 1, |n| n.min(n_layer + 1));
     let layers = |n: u64| with(&base, |p| p.n_gpu_layers = Some(n));
     if let Some(n) = largest(all.saturating_sub(1), &|n| fitting(&layers(n))).filter(|n| *n > 0) {
         out.push(format!("-ngl {n}"));

@@ -3,7 +3,7 @@
 use tpc_core::advice::{cures, fits};
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::{
-    Placement, SplitMode, parse_cache_type, parse_devices, parse_tensor_split,
+    HostExperts, Placement, SplitMode, parse_cache_type, parse_devices, parse_tensor_split,
 };
 use tpc_gguf::GgufFile;
 use tpc_passes::machine::{DeviceProfile, Topology};
@@ -73,8 +73,8 @@ fn applied(base: &Placement, n_ctx: u64, cure: &str) -> (Placement, Option<Place
             )
         }
         "-ncmoe" => (
-            with(&|p| p.n_cpu_moe = number()),
-            Some(with(&|p| p.n_cpu_moe = number() - 1)),
+            with(&|p| p.host_experts = HostExperts::First(number())),
+            Some(with(&|p| p.host_experts = HostExperts::First(number() - 1))),
         ),
         "-ngl" => (
             with(&|p| p.n_gpu_layers = Some(number())),

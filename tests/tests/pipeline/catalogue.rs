@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tpc_core::pipeline::compile;
-use tpc_core::placement::{Placement, parse_devices};
+use tpc_core::placement::{HostExperts, Placement, parse_devices};
 use tpc_core::report::{explain, render, values};
 use tpc_gguf::GgufFile;
 use tpc_ir::{CodeDoc, Graph, Op, text, verify};
@@ -430,7 +430,9 @@ const SHOWN_PLANS: [ShownPlan; 4] = [
         model: "tests/data/headers/qwen3-30b-a3b-q4_k_m.header.gguf",
         devices: "2",
         ctx_size: Some(8192),
-        options: (" -sm tensor --cpu-moe", |p| p.n_cpu_moe = u64::MAX),
+        options: (" -sm tensor --cpu-moe", |p| {
+            p.host_experts = HostExperts::All
+        }),
         why: None,
     },
 ];

@@ -1,7 +1,7 @@
 //! What crosses the links per token: no more than must.
 
 use tpc_core::pipeline::Compiled;
-use tpc_core::placement::{Placement, SplitMode, parse_devices};
+use tpc_core::placement::{HostExperts, Placement, SplitMode, parse_devices};
 use tpc_ir::{Bindings, Graph, InstData, Op, Place, Value};
 use tpc_passes::footprint::traffic;
 use tpc_tests::{goldens, headers};
@@ -90,7 +90,7 @@ const MODELS: [(&str, Sizes); 3] = [
 fn experts_on_the_host_cost_two_copies_there_and_one_back() {
     let mut seen = 0;
     for (name, s) in MODELS {
-        let Some(plans) = plans(name, |p| p.n_cpu_moe = u64::MAX) else {
+        let Some(plans) = plans(name, |p| p.host_experts = HostExperts::All) else {
             continue;
         };
         let (copies, bytes) = beyond(&plans);

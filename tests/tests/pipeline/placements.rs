@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tpc_core::golden::distance;
-use tpc_core::placement::{Placement, SplitMode, parse_overrides, parse_tensor_split};
+use tpc_core::placement::{HostExperts, Placement, SplitMode, parse_overrides, parse_tensor_split};
 use tpc_ir::verify::verify;
 use tpc_ir::{DType, Graph, Op, Place};
 use tpc_passes::place::{Home, Homes, Pin};
@@ -96,7 +96,11 @@ pub(crate) fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -
         out.push(overridden(&random_pattern(rng, n_layer), place));
     }
     if experts {
-        out.extend((0..=n_layer).map(|n| way(format!("-ncmoe {n}"), move |p| p.n_cpu_moe = n)));
+        out.extend((0..=n_layer).map(|n| {
+            way(format!("-ncmoe {n}"), move |p| {
+                p.host_experts = HostExperts::First(n)
+            })
+        }));
     }
     out.extend(
         (0..=n_layer + 1).map(|n| way(format!("-ngl {n}"), move |p| p.n_gpu_layers = Some(n))),
@@ -111,7 +115,7 @@ pub(crate) fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -
     }
     // Several at once.
     out.push(way("-nkvo -ncmoe 1 -ngl 2", |p| {
-        (p.kv_on_host, p.n_cpu_moe, p.n_gpu_layers) = (true, 1, Some(2));
+        (p.kv_on_host, p.host_experts, p.n_gpu_layers) = (true, HostExperts::First(1), Some(2));
     }));
     out.push(way("-nkvo -sm layer", |p| {
         (p.kv_on_host, p.split_mode) = (true, SplitMode::Layer);

@@ -1,4 +1,4 @@
-//! The devices and their shares.
+//! `--devices`: the devices that a model is divided among.
 
 use tpc_diag::Diagnostic;
 
@@ -76,43 +76,6 @@ pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
     Ok(out)
 }
 
-/// Reads `3,1`.
-///
-/// # Errors
-/// [`Diagnostic`] TPC0400 when an entry is no non-negative number, all are zero, or there are more than `devices`.
-pub fn parse_tensor_split(text: &str, devices: usize) -> Result<Vec<f64>, Diagnostic> {
-    let wrong = |what: String| {
-        Diagnostic::error("TPC0400", "--tensor-split", what)
-            .help("non-negative proportions, one per device, such as `3,1`; missing ones are 0")
-    };
-    let shares: Vec<f64> = text
-        .split([',', '/'])
-        .map(|p| {
-            p.trim()
-                .parse::<f64>()
-                .ok()
-                .filter(|x| x.is_finite() && *x >= 0.0)
-        })
-        .collect::<Option<_>>()
-        .ok_or_else(|| wrong(format!("`{text}` is not a list of proportions")))?;
-    if shares.len() > devices {
-        return Err(wrong(format!(
-            "{} proportions for {devices} devices",
-            shares.len()
-        )));
-    }
-    let sum: f64 = shares.iter().sum();
-    if !sum.is_finite() {
-        return Err(wrong("the sum of the proportions is too large".to_owned()));
-    }
-    if sum <= 0.0 {
-        return Err(wrong("every proportion is 0".to_owned()));
-    }
-    let mut shares = shares;
-    shares.resize(devices, 0.0);
-    Ok(shares)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,23 +97,6 @@ mod tests {
             "99999999999999999999",
         ] {
             assert_eq!(parse_devices(bad).expect_err(bad).code, "TPC0400");
-        }
-    }
-
-    #[test]
-    fn proportions() {
-        assert_eq!(parse_tensor_split("3,1", 3), Ok(vec![3.0, 1.0, 0.0]));
-        for bad in [
-            "",
-            "1,x",
-            "-1,2",
-            "0,0",
-            "1,1,1",
-            "nan,1",
-            "inf,1",
-            "1e308,1e308",
-        ] {
-            assert_eq!(parse_tensor_split(bad, 2).expect_err(bad).code, "TPC0400");
         }
     }
 }

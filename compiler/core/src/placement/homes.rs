@@ -6,7 +6,7 @@ use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Value};
 use tpc_passes::layers::Prologue;
 use tpc_passes::place::{Home, Homes, Pin};
 
-use super::{Override, Placement, Target, Unit, by_layers};
+use super::{HostExperts, Override, Placement, Target, Unit, by_layers};
 use tpc_diag::Diagnostic;
 
 /// Homes, and what came of the overrides.
@@ -70,7 +70,7 @@ fn pins(
     out: &mut Settled,
 ) -> Result<BTreeMap<Value, Pin>, Diagnostic> {
     let mut pins = BTreeMap::new();
-    let experts = experts(graph, placement.n_cpu_moe);
+    let experts = experts(graph, placement.host_experts);
     for (_, data) in graph.insts() {
         let Some(&v) = data.results.first() else {
             continue;
@@ -112,10 +112,10 @@ fn first_match<'a>(
     Ok(None)
 }
 
-/// The weights that experts of the first `layers` layers are made of: whatever is selected by expert.
-fn experts(graph: &Graph, layers: u64) -> Vec<Value> {
+/// The weights that the experts of these layers are made of: whatever is selected by expert.
+fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
     let selected = |(_, d): (Inst, &InstData)| match d.op {
-        _ if d.layer.is_none_or(|l| u64::from(l) >= layers) => None,
+        _ if d.layer.is_none_or(|l| !layers.contains(u64::from(l))) => None,
         Op::MulMatId(_) => Some(d.operands[0]),
         Op::AddId(_) => Some(d.operands[1]),
         _ => None,

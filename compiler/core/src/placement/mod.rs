@@ -1,13 +1,17 @@
 //! What the user asks for: devices, shares, where tensors live, cache types, batch sizes.
 
 mod devices;
+mod experts;
 mod homes;
 mod overrides;
+mod shares;
 mod stages;
 
-pub use devices::{DeviceKind, DeviceSpec, MAX_DEVICES, parse_devices, parse_tensor_split};
+pub use devices::{DeviceKind, DeviceSpec, MAX_DEVICES, parse_devices};
+pub use experts::HostExperts;
 pub use homes::{Settled, settle};
-pub use overrides::{Override, Target, parse_overrides};
+pub use overrides::{Override, OverridePattern, Target, parse_overrides};
+pub use shares::{TensorSplit, parse_tensor_split};
 pub use stages::{Unit, by_layers};
 
 use tpc_ir::DType;
@@ -63,8 +67,8 @@ pub struct Placement {
     pub tensor_split: Option<Vec<f64>>,
     /// Tensors with a place of their own; the first that matches counts.
     pub overrides: Vec<Override>,
-    /// The experts of this many layers, from the first on, stay on the host.
-    pub n_cpu_moe: u64,
+    /// The layers whose experts stay on the host.
+    pub host_experts: HostExperts,
     /// The KV caches stay on the host.
     pub kv_on_host: bool,
     /// The last layers, the output counted as one, that run on the devices; `None` for all.
@@ -95,7 +99,7 @@ impl Placement {
             split_mode: SplitMode::Tensor,
             tensor_split: None,
             overrides: Vec::new(),
-            n_cpu_moe: 0,
+            host_experts: HostExperts::NONE,
             kv_on_host: false,
             n_gpu_layers: None,
             cache_type_k: DType::F16,
@@ -104,6 +108,24 @@ impl Placement {
             ubatch_size: Placement::UBATCH,
             parallel: 1,
             drafting: Drafting::None,
+        }
+    }
+}
+
+/// Reads a split mode: `auto`, `none`, `layer` or `tensor`, which llama.cpp also calls `row`.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for anything else.
+pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
+    match text {
+        "auto" => Ok(SplitMode::Auto),
+        "none" => Ok(SplitMode::None),
+        "layer" => Ok(SplitMode::Layer),
+        "tensor" | "row" => Ok(SplitMode::Tensor),
+        _ => {
+            let message = format!("`{text}` is not a split mode");
+            let d = Diagnostic::error("TPC0400", "--split-mode", message);
+            Err(d.help("auto, none, layer or tensor"))
         }
     }
 }

@@ -40,18 +40,30 @@ impl Override {
     }
 }
 
-/// Reads `REGEX=PLACE,…`, as often as given. A comma inside a regex is no separator unless a `=` follows before the
-/// next one.
-///
-/// # Errors
-/// [`Diagnostic`] TPC0410 for what is no such list.
-pub fn parse_overrides(
-    given: &[String],
-    devices: &[DeviceSpec],
-) -> Result<Vec<Override>, Diagnostic> {
-    let wrong = |message: String| Diagnostic::error("TPC0410", "--override-tensor", message);
-    let mut out = Vec::new();
-    for text in given {
+/// One `REGEX=PLACE` of which the place is not resolved: which places there are depends on the devices.
+#[derive(Clone, Debug)]
+pub struct OverridePattern {
+    pattern: String,
+    regex: Regex,
+    place: String,
+}
+
+impl PartialEq for OverridePattern {
+    fn eq(&self, other: &OverridePattern) -> bool {
+        (&self.pattern, &self.place) == (&other.pattern, &other.place)
+    }
+}
+
+fn wrong(message: String) -> Diagnostic {
+    Diagnostic::error("TPC0410", "--override-tensor", message)
+}
+
+impl OverridePattern {
+    /// Reads `REGEX=PLACE,…`. A comma inside a regex is no separator unless a `=` follows before the next one.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0410 for what is no such list.
+    pub fn parse_list(text: &str) -> Result<Vec<OverridePattern>, Diagnostic> {
         let mut parts: Vec<String> = Vec::new();
         let mut open = String::new();
         for part in text.split(',') {
@@ -69,30 +81,61 @@ pub fn parse_overrides(
                 "REGEX=PLACE, where PLACE is host, CPU, mirrored or a device: `-ot '\\.ffn_.*_exps\\.=CPU'`",
             ));
         }
-        for part in parts {
-            let Some((pattern, place)) = part.rsplit_once('=') else {
-                continue;
-            };
-            let target = target(place, devices).ok_or_else(|| {
-                let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
-                wrong(format!("`{place}` is no place")).help(format!(
-                    "host, CPU, mirrored or a device: {}",
-                    names.join(", ")
-                ))
-            })?;
-            if pattern.is_empty() {
-                return Err(wrong(format!("`{part}` has no regex"))
-                    .help(format!("`.*={place}` places every tensor")));
-            }
-            let regex = Regex::new(pattern).map_err(|e| {
-                wrong(format!("`{pattern}` is no regular expression: {e}"))
-                    .help("a regex such as `blk\\.(1|2)\\.ffn_.*`")
-            })?;
-            out.push(Override {
-                pattern: pattern.to_owned(),
-                regex,
-                target,
-            });
+        parts
+            .iter()
+            .map(|part| OverridePattern::parse(part))
+            .collect()
+    }
+
+    fn parse(part: &str) -> Result<OverridePattern, Diagnostic> {
+        let (pattern, place) = part.rsplit_once('=').unwrap_or((part, ""));
+        if pattern.is_empty() {
+            let help = format!("`.*={place}` places every tensor");
+            return Err(wrong(format!("`{part}` has no regex")).help(help));
+        }
+        let regex = Regex::new(pattern).map_err(|e| {
+            wrong(format!("`{pattern}` is not a regular expression: {e}"))
+                .help("a regex such as `blk\\.(1|2)\\.ffn_.*`")
+        })?;
+        Ok(OverridePattern {
+            pattern: pattern.to_owned(),
+            regex,
+            place: place.to_owned(),
+        })
+    }
+
+    /// The override, its place being one of these devices, the host, or all devices.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0410 when there is no such place.
+    pub fn among(&self, devices: &[DeviceSpec]) -> Result<Override, Diagnostic> {
+        let target = target(&self.place, devices).ok_or_else(|| {
+            let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
+            wrong(format!("there is no place `{}`", self.place)).help(format!(
+                "host, CPU, mirrored or a device: {}",
+                names.join(", ")
+            ))
+        })?;
+        Ok(Override {
+            pattern: self.pattern.clone(),
+            regex: self.regex.clone(),
+            target,
+        })
+    }
+}
+
+/// Reads lists of `REGEX=PLACE` for these devices.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0410 as [`OverridePattern::parse_list`] and [`OverridePattern::among`] say.
+pub fn parse_overrides(
+    given: &[String],
+    devices: &[DeviceSpec],
+) -> Result<Vec<Override>, Diagnostic> {
+    let mut out = Vec::new();
+    for text in given {
+        for pattern in OverridePattern::parse_list(text)? {
+            out.push(pattern.among(devices)?);
         }
     }
     Ok(out)

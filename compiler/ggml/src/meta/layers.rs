@@ -43,9 +43,10 @@ pub(super) fn cache(name: &str) -> Option<(&str, usize)> {
     Some((kind, number.parse().ok()?))
 }
 
-/// Whether a weight belongs to the experts of one of the first layers, so many of them.
-pub fn is_expert_of(name: &str, layers: u64) -> bool {
-    block(name).is_some_and(|(n, rest)| (n as u64) < layers && rest.contains("_exps"))
+/// The layer of a weight of experts, by its name; `None` for any other weight.
+pub fn expert_layer(name: &str) -> Option<u64> {
+    let (n, rest) = block(name)?;
+    rest.contains("_exps").then_some(n as u64)
 }
 
 /// The heads of each layer.

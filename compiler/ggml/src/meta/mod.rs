@@ -23,7 +23,7 @@ mod states;
 mod weights;
 
 pub use infer::{Finding, Inference, MAX_DEVICES, REFUSED, Setup, infer};
-pub use layers::is_expert_of;
+pub use layers::expert_layer;
 pub use refusal::{CODES, Class, Outcome};
 pub use report::diagnose;
 pub use rules::{RULES, Rule};

@@ -25,7 +25,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let p = plan.placement;
     let options = [
         ("--n-gpu-layers", p.n_gpu_layers.is_some()),
-        ("--n-cpu-moe", p.n_cpu_moe > 0),
+        ("--n-cpu-moe", !p.host_experts.is_none()),
         ("--no-kv-offload", p.kv_on_host),
         (
             "--override-tensor",

@@ -3,6 +3,7 @@
 use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Plan};
+use tpc_core::placement::HostExperts;
 use tpc_diag::Diagnostic;
 
 /// The lint.
@@ -20,12 +21,11 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
-    let (asked, layers) = (
-        plan.placement.n_cpu_moe,
-        plan.compiled.model.summary.n_layer,
-    );
-    // `--cpu-moe` is the largest number.
-    if asked > layers && asked != u64::MAX && plan.compiled.settled.experts > 0 {
+    let HostExperts::First(asked) = plan.placement.host_experts else {
+        return;
+    };
+    let layers = plan.compiled.model.summary.n_layer;
+    if asked > layers && plan.compiled.settled.experts > 0 {
         let message = format!("{asked} layers of {layers}: all experts are on the host");
         let help = format!("--cpu-moe, or fewer than {layers}");
         out.push(Diagnostic::note("TPC0808", "--n-cpu-moe", message).help(help));

@@ -60,7 +60,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         };
         out.push(d);
     }
-    if placement.n_cpu_moe > 0 && plan.compiled.settled.experts == 0 {
+    if !placement.host_experts.is_none() && plan.compiled.settled.experts == 0 {
         let d = Diagnostic::warning(
             "TPC0311",
             "--n-cpu-moe",

@@ -27,7 +27,7 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let devices = line.placement.devices.len();
-    let experts = line.placement.n_cpu_moe > 0;
+    let experts = !line.placement.host_experts.is_none();
     let tried = [
         (m.two, devices >= 2, "on two devices"),
         (m.three, devices >= 3, "on three devices"),

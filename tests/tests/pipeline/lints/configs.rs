@@ -1,6 +1,6 @@
 //! Lints of configurations, on headers of real models.
 
-use tpc_core::placement::{Placement, SplitMode};
+use tpc_core::placement::{HostExperts, Placement, SplitMode};
 use tpc_diag::Diagnostic;
 use tpc_ir::DType;
 use tpc_passes::machine::{DeviceProfile, Link, Topology};
@@ -142,8 +142,8 @@ pub(super) fn cases() -> Vec<Case> {
             "TPC0808",
             "qwen3-30b",
             "2",
-            |p| p.n_cpu_moe = 99,
-            |p| p.n_cpu_moe = u64::MAX,
+            |p| p.host_experts = HostExperts::First(99),
+            |p| p.host_experts = HostExperts::All,
         ),
         pair(
             "TPC0809",

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use tpc_core::placement::{Placement, parse_cache_type, parse_devices, parse_overrides};
+use tpc_core::placement::{
+    HostExperts, Placement, parse_cache_type, parse_devices, parse_overrides,
+};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::CommandLine;
 use tpc_ggml::llama_cpp::{Meaning, devices_named};
@@ -43,7 +45,10 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     };
     placement.cache_type_k = kind(Meaning::CacheK);
     placement.cache_type_v = kind(Meaning::CacheV);
-    placement.n_cpu_moe = u64::from(command.last(Meaning::CpuMoe).is_some()) * u64::MAX;
+    placement.host_experts = match command.last(Meaning::CpuMoe) {
+        Some(_) => HostExperts::All,
+        None => HostExperts::NONE,
+    };
     of_line(&Line {
         command: &command,
         file: File {

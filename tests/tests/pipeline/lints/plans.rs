@@ -2,7 +2,7 @@
 
 use tpc_core::pipeline::compile_capture;
 use tpc_core::placement::{
-    Placement, SplitMode, parse_devices, parse_overrides, parse_tensor_split,
+    HostExperts, Placement, SplitMode, parse_devices, parse_overrides, parse_tensor_split,
 };
 use tpc_diag::Diagnostic;
 use tpc_ggml::capture::Captured;
@@ -103,7 +103,10 @@ fn lints_fire() {
     let shadowed = override_with("ffn=CPU,ffn_down=dev0");
     let shadowed = of(findings(small, "2", shadowed), "TPC0311");
     assert!(shadowed.message.contains("earlier"), "{}", shadowed.message);
-    of(findings(small, "1", |p| p.n_cpu_moe = 3), "TPC0311");
+    of(
+        findings(small, "1", |p| p.host_experts = HostExperts::First(3)),
+        "TPC0311",
+    );
     of(
         findings(small, "1", |p| p.ctx_size = Some(1 << 20)),
         "TPC0312",

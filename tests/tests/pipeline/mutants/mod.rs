@@ -11,7 +11,7 @@ use std::path::Path;
 
 use tpc_core::golden::distance;
 use tpc_core::pipeline::Compiled;
-use tpc_core::placement::{Placement, parse_overrides, parse_tensor_split};
+use tpc_core::placement::{HostExperts, Placement, parse_overrides, parse_tensor_split};
 use tpc_gguf::GgufFile;
 use tpc_ir::{DType, Graph};
 use tpc_passes::prove::prove;
@@ -57,7 +57,10 @@ fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
     vec![
         ("tensor", with(&|_| {})),
         ("-nkvo", with(&|p| p.kv_on_host = true)),
-        ("-ncmoe 1", with(&|p| p.n_cpu_moe = 1)),
+        (
+            "-ncmoe 1",
+            with(&|p| p.host_experts = HostExperts::First(1)),
+        ),
         ("-ot attn=CPU", overridden(r"blk\.0\.attn.*=CPU")),
         ("-ot ffn_down=CPU", overridden(".*ffn_down.*=CPU")),
         (

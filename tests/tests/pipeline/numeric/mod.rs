@@ -7,7 +7,8 @@ use std::path::Path;
 
 use tpc_core::pipeline::{Compiled, compile_capture};
 use tpc_core::placement::{
-    Placement, SplitMode, parse_devices, parse_overrides, parse_spec_type, parse_tensor_split,
+    HostExperts, Placement, SplitMode, parse_devices, parse_overrides, parse_spec_type,
+    parse_tensor_split,
 };
 use tpc_core::shrink::Shrunk;
 use tpc_ggml::capture;
@@ -97,7 +98,10 @@ fn placements_are_carried_over() {
     };
     let ways: Vec<(&str, Set)> = vec![
         ("-nkvo", Box::new(|p| p.kv_on_host = true)),
-        ("-ncmoe 2", Box::new(|p| p.n_cpu_moe = 2)),
+        (
+            "-ncmoe 2",
+            Box::new(|p| p.host_experts = HostExperts::First(2)),
+        ),
         ("-ngl 3", Box::new(|p| p.n_gpu_layers = Some(3))),
         ("-sm layer", Box::new(|p| p.split_mode = SplitMode::Layer)),
         ("-sm none", Box::new(|p| p.split_mode = SplitMode::None)),

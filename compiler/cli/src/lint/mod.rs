@@ -1,18 +1,20 @@
-//! `tpc lint`.
+//! `tpc lint`: findings in a model, a capture, a command line of llama.cpp, and the plans that follow.
+
+mod meta;
+mod subject;
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use tpc_ir::{DType, text};
+use tpc_ir::text;
 
-use super::args::PlacementArgs;
-use super::explain::catalogue;
-use super::output::{self, Failure};
-use super::ported;
-use super::source::{SourceArgs, read_capture};
-use tpc_core::placement::{MAX_DEVICES, Placement};
+use crate::args::PlacementArgs;
+use crate::explain::catalogue;
+use crate::output::{self, Failure};
+use crate::source::read_capture;
+use subject::Subject;
+use tpc_core::placement::Placement;
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::{CommandLine, Equivalent, devices_named};
 use tpc_gguf::GgufFile;
 use tpc_lint::format::{LintReport, Summary, github, sarif};
 use tpc_lint::plan_report;
@@ -64,95 +66,11 @@ pub(super) struct Args {
     command: Vec<String>,
 }
 
-/// What is linted.
-struct Subject {
-    source: SourceArgs,
-    placement: PlacementArgs,
-    /// What `--devices` says, or the line.
-    devices: String,
-    line: Option<Engine>,
-}
-
-/// A command line of llama.cpp.
-struct Engine {
-    command: CommandLine,
-    /// The command that plans it.
-    equivalent: String,
-    /// Whether nothing says how many devices there are.
-    assumed: bool,
-}
-
-impl Subject {
-    fn of(args: &Args) -> Result<Subject, Failure> {
-        if args.command.is_empty() {
-            return Ok(Subject {
-                source: SourceArgs::new(args.model.clone(), args.graph.clone()),
-                placement: args.placement.clone(),
-                devices: args.placement.devices().to_owned(),
-                line: None,
-            });
-        }
-        if PlacementArgs::read(&[])?.on_machine_of(&args.placement) != args.placement {
-            let message = "placement options stand in the command line behind `--`";
-            let d = Diagnostic::error("TPC0400", "command line", message);
-            return Err(Failure::usage(
-                d.help("only --devices and --topology may stand before it"),
-            ));
-        }
-        let command = CommandLine::parse(&args.command).map_err(Failure::usage)?;
-        let named = args.model.as_ref().map(|m| m.display().to_string());
-        let Some(same) = Equivalent::of(&command, named) else {
-            let d = Diagnostic::error("TPC0400", "-m", "the line names no model file");
-            return Err(Failure::usage(d.help(
-                "-m MODEL.gguf; of a model that is fetched, the file: tpc lint MODEL.gguf -- llama-server -hf …",
-            )));
-        };
-        let placement = PlacementArgs::read(&same.options)?.on_machine_of(&args.placement);
-        let counted = devices_named(&command);
-        let assumed = !args.placement.says_devices() && counted.is_none();
-        let devices = if args.placement.says_devices() {
-            args.placement.devices().to_owned()
-        } else {
-            counted.unwrap_or(2).to_string()
-        };
-        Ok(Subject {
-            source: SourceArgs::new(Some(PathBuf::from(&same.model)), None),
-            placement,
-            line: Some(Engine {
-                equivalent: same.command(&devices),
-                command,
-                assumed,
-            }),
-            devices,
-        })
-    }
-}
-
-/// What was found, and for which numbers of devices.
+/// The findings of all plans, and their numbers of devices.
 #[derive(Default)]
-struct Found {
+struct Findings {
     findings: Vec<Finding>,
     devices: Vec<usize>,
-}
-
-/// The lists of devices that `--devices` asks for: `2..8` are the counts from 2 to 8.
-fn device_lists(text: &str) -> Result<Vec<String>, Failure> {
-    let Some((first, last)) = text.split_once("..") else {
-        return Ok(vec![text.to_owned()]);
-    };
-    let count = |t: &str| t.trim().trim_start_matches('=').parse::<usize>().ok();
-    match (count(first), count(last)) {
-        (Some(a), Some(b)) if (1..=b).contains(&a) && b <= MAX_DEVICES => {
-            Ok((a..=b).map(|n| n.to_string()).collect())
-        }
-        _ => {
-            let message = format!("`{text}` is no range of counts");
-            let d = Diagnostic::error("TPC0400", "--devices", message);
-            Err(Failure::usage(d.help(format!(
-                "two counts from 1 to {MAX_DEVICES}, the smaller first, such as `2..8`"
-            ))))
-        }
-    }
 }
 
 /// A model's file, and its graph if it has one.
@@ -176,12 +94,12 @@ fn open(subject: &Subject) -> Result<Option<Opened>, Failure> {
         return Ok(None);
     };
     let file = GgufFile::open(path).map_err(|e| Failure::of(vec![e.into()]))?;
-    // Why there is none, the plan says.
+    // Planning tells why there is no graph.
     let model = graph_of(&file);
     Ok(Some(Opened { file, model }))
 }
 
-/// What a capture has, whatever the devices.
+/// The findings in a capture that do not depend on the devices.
 fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
     let Some(path) = subject.source.graph() else {
         return Ok(Vec::new());
@@ -201,7 +119,7 @@ fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
     Ok(out)
 }
 
-fn lint(args: &Args, subject: &Subject, found: &mut Found) -> Result<(), Failure> {
+fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Failure> {
     // Another engine's rules take the place of tpc's.
     let opened = match args.target {
         Some(Target::GgmlMeta) => None,
@@ -212,14 +130,15 @@ fn lint(args: &Args, subject: &Subject, found: &mut Found) -> Result<(), Failure
         of_source.extend(opened.iter().flat_map(|o| of_file(&o.view())));
         found.findings = merged(of_source);
     }
-    for devices in device_lists(&subject.devices)? {
-        let mode = subject.source.split_mode();
-        let placement = subject.placement.placement_on(&devices, DType::F16, mode)?;
+    let defaults = subject.source.defaults();
+    for devices in subject.devices.clone().map_err(Failure::usage)?.lists {
+        let placement = subject.placement.placement_on(&devices, defaults)?;
         found.devices.push(placement.devices.len());
         let here = match args.target {
             Some(Target::GgmlMeta) => {
+                let caches = subject.placement.cache_types()?;
                 let architecture = args.architecture.as_deref();
-                ported::findings(subject.source.graph(), architecture, &placement)?
+                meta::findings(subject.source.graph(), architecture, &placement, caches)?
             }
             None => merged(on_devices(subject, opened.as_ref(), &placement)?),
         };
@@ -233,7 +152,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Found) -> Result<(), Failure
     Ok(())
 }
 
-/// What a placement has, and what the other engine would do with it.
+/// The findings in a plan, and in what llama.cpp would do in its place.
 fn on_devices(
     subject: &Subject,
     opened: Option<&Opened>,
@@ -262,9 +181,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let codes = catalogue();
     let known: Vec<&str> = codes.iter().map(|c| c.code).collect();
     let policy = Policy::parse(&args.deny, &args.allow, &known).map_err(Failure::usage)?;
-    let subject = Subject::of(args)?;
+    let subject = Subject::from_args(args)?;
     let path = subject.source.path();
-    let mut found = Found::default();
+    let mut found = Findings::default();
     let failed = lint(args, &subject, &mut found).err();
     let mut findings = policy.apply(found.findings);
     let status = failed.as_ref().map(|f| f.status);

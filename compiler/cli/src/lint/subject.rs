@@ -1,0 +1,82 @@
+//! The subject of `tpc lint`: a model, a captured graph, or a command line of llama.cpp.
+
+use std::path::PathBuf;
+
+use super::Args;
+use crate::args::PlacementArgs;
+use crate::output::Failure;
+use crate::source::SourceArgs;
+use crate::values::{DeviceLists, Parsed};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::{CommandLine, Equivalent, devices_named};
+
+/// The number of devices where neither `--devices` nor a command line of llama.cpp says it.
+const ASSUMED_DEVICES: usize = 2;
+
+/// The model or capture, with the options that apply to it.
+pub(super) struct Subject {
+    pub(super) source: SourceArgs,
+    pub(super) placement: PlacementArgs,
+    /// The devices that `--devices` names, or else the command line of llama.cpp, or the default. A refusal is reported
+    /// with the findings.
+    pub(super) devices: Parsed<DeviceLists>,
+    pub(super) line: Option<EngineLine>,
+}
+
+/// A command line of llama.cpp.
+pub(super) struct EngineLine {
+    pub(super) command: CommandLine,
+    /// The `tpc plan` command that asks for the same.
+    pub(super) equivalent: String,
+    /// Whether the number of devices is an assumption, since nothing says it.
+    pub(super) assumed: bool,
+}
+
+impl Subject {
+    /// Reads the subject from the arguments of `tpc lint`.
+    pub(super) fn from_args(args: &Args) -> Result<Subject, Failure> {
+        if args.command.is_empty() {
+            return Ok(Subject {
+                source: SourceArgs::new(args.model.clone(), args.graph.clone()),
+                placement: args.placement.clone(),
+                devices: args
+                    .placement
+                    .devices()
+                    .unwrap_or_else(|| DeviceLists::count(1)),
+                line: None,
+            });
+        }
+        if PlacementArgs::read(&[])?.on_machine_of(&args.placement) != args.placement {
+            let message = "placement options stand in the command line behind `--`";
+            let d = Diagnostic::error("TPC0400", "command line", message);
+            return Err(Failure::usage(
+                d.help("only --devices and --topology may stand before it"),
+            ));
+        }
+        let command = CommandLine::parse(&args.command).map_err(Failure::usage)?;
+        let named = args.model.as_ref().map(|m| m.display().to_string());
+        let Some(same) = Equivalent::of(&command, named) else {
+            let d = Diagnostic::error("TPC0400", "-m", "the line names no model file");
+            return Err(Failure::usage(d.help(
+                "-m MODEL.gguf; of a model that is fetched, the file: tpc lint MODEL.gguf -- llama-server -hf …",
+            )));
+        };
+        let placement = PlacementArgs::read(&same.options)?.on_machine_of(&args.placement);
+        let counted = devices_named(&command);
+        let given = args.placement.devices();
+        let assumed = given.is_none() && counted.is_none();
+        let devices =
+            given.unwrap_or_else(|| DeviceLists::count(counted.unwrap_or(ASSUMED_DEVICES)));
+        let shown = devices.as_ref().map_or("…", |lists| lists.text.as_str());
+        Ok(Subject {
+            source: SourceArgs::new(Some(PathBuf::from(&same.model)), None),
+            placement,
+            line: Some(EngineLine {
+                equivalent: same.command(shown),
+                command,
+                assumed,
+            }),
+            devices,
+        })
+    }
+}

@@ -1,0 +1,170 @@
+//! The values of the placement options, read where the arguments are parsed.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use tpc_ir::DType;
+
+use tpc_core::placement::{
+    DeviceSpec, MAX_DEVICES, OverridePattern, SplitMode, TensorSplit, parse_cache_type,
+    parse_devices, parse_gpu_layers, parse_spec_type, parse_split_mode,
+};
+use tpc_diag::Diagnostic;
+use tpc_models::{CACHE_TYPES, Drafting};
+
+/// An option's value, or why the text is none. The parser of arguments passes refusals on, since with `--format json` a
+/// refusal is a result, and only the command knows where it goes.
+pub(super) type Parsed<T> = Result<T, Diagnostic>;
+
+/// Reads an option's value with a function that refuses by a diagnostic.
+#[derive(Clone)]
+pub(super) struct Reader<T> {
+    parse: fn(&str) -> Parsed<T>,
+    /// The values that completion offers and the manual lists; none where there are too many.
+    values: Vec<&'static str>,
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Reader<T> {
+    type Value = Parsed<T>;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Parsed<T>, clap::Error> {
+        let text = value.to_str();
+        let text =
+            text.ok_or_else(|| clap::Error::new(ErrorKind::InvalidUtf8).with_cmd(command))?;
+        Ok((self.parse)(text))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values = self.values.iter().map(PossibleValue::new);
+        (!self.values.is_empty()).then(|| Box::new(values) as Box<_>)
+    }
+}
+
+/// The devices to plan for: one list, or, as `tpc lint` takes them, one per count of a range.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct DeviceLists {
+    /// The option's value as given.
+    pub(super) text: String,
+    /// The lists, in order; at least one.
+    pub(super) lists: Vec<Vec<DeviceSpec>>,
+}
+
+impl DeviceLists {
+    /// So many devices of no kind.
+    ///
+    /// # Errors
+    /// TPC0400 for none, and for more than [`MAX_DEVICES`].
+    pub(super) fn count(n: usize) -> Parsed<DeviceLists> {
+        DeviceLists::parse(&n.to_string())
+    }
+
+    /// Reads a count, a list such as `cpu,cpu`, or a range of counts such as `2..8`.
+    fn parse(text: &str) -> Parsed<DeviceLists> {
+        let lists = match text.split_once("..") {
+            None => vec![parse_devices(text)?],
+            Some((first, last)) => counts(text, first, last)?
+                .map(|n| parse_devices(&n.to_string()))
+                .collect::<Result<_, _>>()?,
+        };
+        let text = text.to_owned();
+        Ok(DeviceLists { text, lists })
+    }
+
+    /// The only list.
+    ///
+    /// # Errors
+    /// TPC0400 for a range of counts.
+    pub(super) fn only(&self) -> Parsed<&[DeviceSpec]> {
+        if self.text.contains("..") {
+            let message = format!("`{}` is a range of counts", self.text);
+            let d = Diagnostic::error("TPC0400", "--devices", message);
+            return Err(d.help("one count, such as 2; `tpc lint` plans for each count of a range"));
+        }
+        Ok(&self.lists[0])
+    }
+}
+
+/// The counts from `first` to `last`, both included.
+fn counts(text: &str, first: &str, last: &str) -> Parsed<std::ops::RangeInclusive<usize>> {
+    let count = |t: &str| t.trim().trim_start_matches('=').parse::<usize>().ok();
+    match (count(first), count(last)) {
+        (Some(a), Some(b)) if (1..=b).contains(&a) && b <= MAX_DEVICES => Ok(a..=b),
+        _ => {
+            let message = format!("`{text}` is not a range of counts");
+            let d = Diagnostic::error("TPC0400", "--devices", message);
+            Err(d.help(format!(
+                "two counts from 1 to {MAX_DEVICES}, the smaller first, such as `2..8`"
+            )))
+        }
+    }
+}
+
+pub(super) fn devices() -> Reader<DeviceLists> {
+    Reader {
+        parse: DeviceLists::parse,
+        values: Vec::new(),
+    }
+}
+
+pub(super) fn split_mode() -> Reader<SplitMode> {
+    Reader {
+        parse: parse_split_mode,
+        values: vec!["auto", "none", "layer", "tensor"],
+    }
+}
+
+pub(super) fn tensor_split() -> Reader<TensorSplit> {
+    Reader {
+        parse: TensorSplit::parse,
+        values: Vec::new(),
+    }
+}
+
+pub(super) fn overrides() -> Reader<Vec<OverridePattern>> {
+    Reader {
+        parse: OverridePattern::parse_list,
+        values: Vec::new(),
+    }
+}
+
+/// Layers on the devices; `None` for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GpuLayers(pub(super) Option<u64>);
+
+pub(super) fn gpu_layers() -> Reader<GpuLayers> {
+    Reader {
+        parse: |text| parse_gpu_layers(text).map(GpuLayers),
+        values: Vec::new(),
+    }
+}
+
+fn cache_types() -> Vec<&'static str> {
+    CACHE_TYPES.iter().map(|t| t.name()).collect()
+}
+
+pub(super) fn cache_type_k() -> Reader<DType> {
+    Reader {
+        parse: |text| parse_cache_type("--cache-type-k", text),
+        values: cache_types(),
+    }
+}
+
+pub(super) fn cache_type_v() -> Reader<DType> {
+    Reader {
+        parse: |text| parse_cache_type("--cache-type-v", text),
+        values: cache_types(),
+    }
+}
+
+pub(super) fn spec_type() -> Reader<Drafting> {
+    Reader {
+        parse: parse_spec_type,
+        values: vec!["none", "draft-mtp"],
+    }
+}

@@ -1,0 +1,36 @@
+//! `--n-cpu-moe` and `--cpu-moe`: the layers whose experts stay on the host.
+
+/// The layers whose experts stay on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostExperts {
+    /// The first layers, so many of them.
+    First(u64),
+    /// All layers.
+    All,
+}
+
+impl HostExperts {
+    /// No layer: all experts are on the devices.
+    pub const NONE: HostExperts = HostExperts::First(0);
+
+    /// Whether the experts of this layer, counted from 0, stay on the host.
+    pub const fn contains(self, layer: u64) -> bool {
+        match self {
+            HostExperts::First(n) => layer < n,
+            HostExperts::All => true,
+        }
+    }
+
+    /// How many of `n_layer` layers these are.
+    pub fn count(self, n_layer: u64) -> u64 {
+        match self {
+            HostExperts::First(n) => n.min(n_layer),
+            HostExperts::All => n_layer,
+        }
+    }
+
+    /// Whether there is no such layer.
+    pub fn is_none(self) -> bool {
+        self == HostExperts::NONE
+    }
+}

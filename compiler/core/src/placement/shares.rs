@@ -1,0 +1,81 @@
+//! `--tensor-split`: the devices' shares.
+
+use tpc_diag::Diagnostic;
+
+/// Proportions as the user gives them: at least one of them, finite, not negative, not all zero.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorSplit(Vec<f64>);
+
+fn wrong(message: String) -> Diagnostic {
+    Diagnostic::error("TPC0400", "--tensor-split", message)
+        .help("non-negative proportions, one per device, such as `3,1`; missing ones are 0")
+}
+
+impl TensorSplit {
+    /// Reads `3,1` or `3/1`.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0400 when an entry is no non-negative number, or all are zero.
+    pub fn parse(text: &str) -> Result<TensorSplit, Diagnostic> {
+        let share = |p: &str| {
+            let share = p.trim().parse::<f64>().ok();
+            share.filter(|x| x.is_finite() && *x >= 0.0)
+        };
+        let shares: Option<Vec<f64>> = text.split([',', '/']).map(share).collect();
+        let Some(shares) = shares else {
+            return Err(wrong(format!("`{text}` is not a list of proportions")));
+        };
+        let sum: f64 = shares.iter().sum();
+        if !sum.is_finite() {
+            return Err(wrong("the sum of the proportions is too large".to_owned()));
+        }
+        if sum <= 0.0 {
+            return Err(wrong("every proportion is 0".to_owned()));
+        }
+        Ok(TensorSplit(shares))
+    }
+
+    /// A share per device; devices without a proportion get 0.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0400 when there are more proportions than devices.
+    pub fn among(&self, devices: usize) -> Result<Vec<f64>, Diagnostic> {
+        if self.0.len() > devices {
+            let n = self.0.len();
+            return Err(wrong(format!("{n} proportions for {devices} devices")));
+        }
+        let mut shares = self.0.clone();
+        shares.resize(devices, 0.0);
+        Ok(shares)
+    }
+}
+
+/// Reads `3,1` as the shares of `devices` devices.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 as [`TensorSplit::parse`] and [`TensorSplit::among`] say.
+pub fn parse_tensor_split(text: &str, devices: usize) -> Result<Vec<f64>, Diagnostic> {
+    TensorSplit::parse(text)?.among(devices)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proportions() {
+        assert_eq!(parse_tensor_split("3,1", 3), Ok(vec![3.0, 1.0, 0.0]));
+        for bad in [
+            "",
+            "1,x",
+            "-1,2",
+            "0,0",
+            "1,1,1",
+            "nan,1",
+            "inf,1",
+            "1e308,1e308",
+        ] {
+            assert_eq!(parse_tensor_split(bad, 2).expect_err(bad).code, "TPC0400");
+        }
+    }
+}
