@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use super::output::{self, Failure};
-use tpc_core::report::bytes;
+use tpc_core::format::bytes;
 use tpc_gguf::{Endianness, GgufFile, TensorInfo};
 
 #[derive(Debug, clap::Args)]

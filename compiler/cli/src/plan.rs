@@ -12,7 +12,7 @@ use super::source::SourceArgs;
 use tpc_core::advice::{cures, fits};
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
-use tpc_core::report::{explain, page, refusal_page, render, values};
+use tpc_core::report::{Detail, explain, page, refusal_page, render, values};
 use tpc_diag::{Diagnostic, Severity};
 use tpc_lint::plan_report;
 
@@ -144,7 +144,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         output::replace(file, html.as_bytes())?;
     }
     let text = match args.format {
-        Format::Table => render(&report, output::width(), args.verbose),
+        Format::Table => {
+            let detail = if args.verbose {
+                Detail::Full
+            } else {
+                Detail::Brief
+            };
+            render(&report, output::width(), detail)
+        }
         format => structured(format, &report)?,
     };
     output::result(&text)?;

@@ -5,9 +5,11 @@
 //! - [`advice`]: configurations that fit where the one asked for does not.
 //! - [`shrink`]: the same model with small sizes, to be run.
 //! - [`report`]: plans as tables, JSON and pages.
+//! - [`format`]: bytes, counts and layers as people read them.
 //! - [`golden`]: files of known logits.
 
 pub mod advice;
+pub mod format;
 pub mod golden;
 pub mod pipeline;
 pub mod placement;

@@ -23,7 +23,7 @@ pub use view::{File, Line, Plan, Port, graph_of};
 
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
-use tpc_core::report::{PlanReport, report};
+use tpc_core::report::PlanReport;
 use tpc_diag::Diagnostic;
 
 /// What the findings of a lint name, as their entity.
@@ -170,14 +170,11 @@ pub fn of_line(line: &Line<'_>) -> Vec<Diagnostic> {
 
 /// The report of a plan with what the lints find in it, and their verdict.
 pub fn plan_report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
-    let mut report = report(path, placement, compiled);
-    report.diagnostics = of_plan(&Plan {
+    let report = PlanReport::new(path, placement, compiled);
+    let findings = of_plan(&Plan {
         placement,
         compiled,
         report: &report,
     });
-    if report.has_errors() {
-        report.verdict = "error";
-    }
-    report
+    report.with_findings(findings)
 }

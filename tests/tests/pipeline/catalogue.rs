@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tpc_core::pipeline::compile;
 use tpc_core::placement::{HostExperts, Placement, parse_devices};
-use tpc_core::report::{explain, render, values};
+use tpc_core::report::{Detail, explain, render, values};
 use tpc_gguf::GgufFile;
 use tpc_ir::{CodeDoc, Graph, Op, text, verify};
 use tpc_lint::TOPICS;
@@ -471,14 +471,14 @@ fn the_plans_shown_are_up_to_date() {
         set(&mut placement);
         let compiled = compile(&file, &placement).expect("the model is planned");
         let mut report = plan_report(model, &placement, &compiled);
-        let plain = render(&report, 100, false);
+        let plain = render(&report, 100, Detail::Brief);
         let mut expected = plain.clone();
         if let Some(why) = shown.why {
             let graph = &compiled.planned.graph;
             let asked = values(graph, &compiled.model.graph, &[], why);
             let asked = asked.expect("the model has such tensors");
             report.why = explain(&compiled, &asked, &report.tensors);
-            let rendered = render(&report, 100, false);
+            let rendered = render(&report, 100, Detail::Brief);
             let added = rendered
                 .strip_prefix(&plain)
                 .expect("it adds to the tables");

@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 
 use tpc_ir::{Graph, Inst, InstData, Op, Output, Place, Unreduced, Value};
 
-use super::words::{name, op_name};
-use super::{place_name, sharding_report};
+use super::describe::{name, op_name};
+use super::sharding::{place_name, sharding_report};
 
 /// The layers to draw, first and last.
 pub type LayerRange = (u32, u32);

@@ -5,7 +5,7 @@ use tpc_ir::op::InputKind;
 use tpc_ir::{Device, InstData, Op, Place};
 use tpc_passes::footprint::traffic_of;
 
-use super::Collectives;
+use super::plan::Collectives;
 use crate::pipeline::Compiled;
 use crate::placement::Placement;
 

@@ -7,8 +7,8 @@ use tpc_ir::{Graph, Op, RANK, Value};
 use tpc_passes::factors::{Through, activations};
 use tpc_passes::plan::{FactorFacts, Region, facts};
 
-use super::table::span;
-use super::words;
+use super::describe;
+use crate::format::span;
 use crate::pipeline::Compiled;
 
 /// Activations that are named.
@@ -57,16 +57,17 @@ fn layer(compiled: &Compiled, graph: &Graph, region: &Region, out: &mut String) 
     let _ = writeln!(out, "  tensors");
     let wide = tensors
         .iter()
-        .map(|&v| words::name(graph, v).chars().count())
+        .map(|&v| describe::name(graph, v).chars().count())
         .max();
     let wide = wide.unwrap_or(0);
     for &v in &tensors {
         let ty = &graph.value(v).ty;
-        let name = words::name(graph, v);
+        let name = describe::name(graph, v);
         let axes: Vec<String> = (0..RANK)
             .filter(|&a| !ty.dims[a].is_one())
             .map(|a| {
-                let factors = words::axis(&planned.factors, &planned.analysis.terms[v.index()], a);
+                let factors =
+                    describe::axis(&planned.factors, &planned.analysis.terms[v.index()], a);
                 match factors.contains(['·', '+']) {
                     true => format!("axis {a}: {} = {factors}", ty.dims[a]),
                     false => format!("axis {a}: {factors}"),
@@ -110,8 +111,8 @@ fn factor(compiled: &Compiled, graph: &Graph, f: &FactorFacts, here: &[Value], o
     let kind = f.kind.map_or_else(String::new, |k| format!(" ({k})"));
     let _ = write!(out, "    f{}: {}{kind}", f.leaf.index(), f.size);
     let _ = match &f.forbidden {
-        None => writeln!(out, "; {}", words::granule(&f.granules)),
-        Some(why) => writeln!(out, "; {}", words::forbidden(graph, f, why)),
+        None => writeln!(out, "; {}", describe::granule(&f.granules)),
+        Some(why) => writeln!(out, "; {}", describe::forbidden(graph, f, why)),
     };
     let (near, far): (Vec<&Through>, Vec<&Through>) =
         f.through.iter().partition(|t| here.contains(&t.value));
@@ -119,8 +120,8 @@ fn factor(compiled: &Compiled, graph: &Graph, f: &FactorFacts, here: &[Value], o
         let _ = writeln!(
             out,
             "        {} {}",
-            words::name(graph, t.value),
-            words::place(t)
+            describe::name(graph, t.value),
+            describe::place(t)
         );
     }
     if !far.is_empty() {
@@ -139,7 +140,7 @@ fn passes(compiled: &Compiled, graph: &Graph, leaf: Var) -> String {
     let all = activations(graph, &compiled.planned.analysis, leaf);
     let mut names: Vec<String> = Vec::new();
     for &v in &all {
-        let name = words::name(graph, v);
+        let name = describe::name(graph, v);
         if !names.contains(&name) {
             names.push(name);
         }

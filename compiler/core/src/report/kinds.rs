@@ -1,6 +1,6 @@
 //! Layers that look alike, told once.
 
-use super::{PlanReport, TensorReport};
+use super::plan::{PlanReport, TensorReport};
 
 /// A tensor's name without the layer's number: `blk.3.attn_q.weight` → `attn_q.weight`.
 pub fn suffix(name: &str) -> String {

@@ -3,7 +3,7 @@
 use fancy_regex::Regex;
 use tpc_ir::{Graph, Op, Value};
 
-use super::words;
+use super::describe;
 use tpc_diag::Diagnostic;
 use tpc_diag::suggest::{nearest, shorten};
 
@@ -20,7 +20,7 @@ pub fn values(
     lines: &[usize],
     asked: &str,
 ) -> Result<Vec<Value>, Diagnostic> {
-    let named = |v: &Value| words::name(graph, *v) == asked;
+    let named = |v: &Value| describe::name(graph, *v) == asked;
     let all = || graph.values().map(|(v, _)| v);
     let stored = |v: &Value| matches!(graph.def_op(*v), Op::Weight(_) | Op::State(_));
     let exact: Vec<Value> = all().filter(stored).filter(named).collect();
@@ -51,7 +51,7 @@ pub fn values(
     if let Ok(pattern) = Regex::new(asked) {
         let found: Vec<Value> = all()
             .filter(stored)
-            .filter(|&v| pattern.is_match(&words::name(graph, v)).unwrap_or(false))
+            .filter(|&v| pattern.is_match(&describe::name(graph, v)).unwrap_or(false))
             .collect();
         if !found.is_empty() {
             return Ok(found);
@@ -59,7 +59,7 @@ pub fn values(
     }
     let names: Vec<String> = all()
         .filter(stored)
-        .map(|v| words::name(graph, v))
+        .map(|v| describe::name(graph, v))
         .collect();
     let meant = nearest(asked, names.iter().map(String::as_str));
     let help = meant.map_or_else(

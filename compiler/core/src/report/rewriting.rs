@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use tpc_passes::rewrite::{Counts, RegionReport, Report};
 
-use super::RewritingReport;
+use super::plan::RewritingReport;
+use crate::format::span;
 use crate::pipeline::Compiled;
 
 pub(super) fn rewriting(report: &Report) -> RewritingReport {
@@ -79,22 +80,7 @@ fn layers(region: &RegionReport) -> String {
     if numbers.is_empty() {
         return "before the first layer".to_owned();
     }
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for n in numbers {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == n => *last = n,
-            _ => runs.push((n, n)),
-        }
-    }
-    let run = |&(a, b): &(u32, u32)| {
-        if a == b {
-            a.to_string()
-        } else {
-            format!("{a}-{b}")
-        }
-    };
-    let runs: Vec<String> = runs.iter().map(run).collect();
-    format!("layers {}", runs.join(", "))
+    format!("layers {}", span(&numbers))
 }
 
 /// `4 all-reduces, 2 copies`.

@@ -3,8 +3,8 @@
 use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Plan};
+use tpc_core::format::bytes;
 use tpc_core::placement::Placement;
-use tpc_core::report::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.

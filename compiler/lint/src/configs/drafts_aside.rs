@@ -3,7 +3,7 @@
 use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Plan};
-use tpc_core::report::bytes;
+use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 use tpc_models::ARCHS;
 

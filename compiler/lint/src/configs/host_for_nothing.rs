@@ -3,8 +3,9 @@
 use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Plan};
+use tpc_core::format::bytes;
 use tpc_core::placement::Target;
-use tpc_core::report::{DeviceReport, bytes};
+use tpc_core::report::DeviceReport;
 use tpc_diag::Diagnostic;
 
 /// The lint.

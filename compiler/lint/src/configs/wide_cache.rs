@@ -4,7 +4,8 @@ use tpc_ir::CodeDoc;
 use tpc_ir::DType;
 
 use super::{Check, Lint, Names, Plan};
-use tpc_core::report::{DeviceReport, bytes};
+use tpc_core::format::bytes;
+use tpc_core::report::DeviceReport;
 use tpc_diag::Diagnostic;
 
 /// The lint.

@@ -6,7 +6,7 @@ use tpc_ir::CodeDoc;
 use tpc_ir::DType;
 
 use super::{Check, File, Lint, Names};
-use tpc_core::report::bytes;
+use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.

@@ -3,7 +3,7 @@
 use tpc_ir::CodeDoc;
 
 use super::{Check, File, Lint, Names};
-use tpc_core::report::bytes;
+use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.

@@ -4,7 +4,7 @@ use tpc_ir::{CodeDoc, Inst, text};
 use tpc_passes::factors::{cut_reshape, through};
 
 use super::{Check, Lint, Names, Plan};
-use tpc_core::report::words;
+use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Excerpt};
 
 /// The lint.
@@ -34,7 +34,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         let name = data
             .results
             .first()
-            .map_or_else(String::new, |&v| words::name(graph, v));
+            .map_or_else(String::new, |&v| describe::name(graph, v));
         let Some(found) = cut_reshape(graph, factors, *inst) else {
             let message = format!("`{}` {cut}", data.op.name());
             let warning = Diagnostic::warning("TPC0304", name, message);
@@ -43,12 +43,16 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         };
         let at = through(&planned.analysis, found.factor);
         let at = at.first().map_or_else(String::new, |t| {
-            format!(" ({} of {})", words::place(t), words::name(graph, t.value))
+            format!(
+                " ({} of {})",
+                describe::place(t),
+                describe::name(graph, t.value)
+            )
         });
         let message = format!(
             "`reshape` of {} to {} cuts a factor of {}{at} at {}, so both stay whole on every device",
-            words::name(graph, data.operands[0]),
-            words::sizes(&graph.value(data.results[0]).ty.dims),
+            describe::name(graph, data.operands[0]),
+            describe::sizes(&graph.value(data.results[0]).ty.dims),
             factors.space.size(found.factor),
             found.at,
         );
@@ -59,7 +63,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             Some(dims) => {
                 let dtype = graph.value(data.results[0]).ty.dtype;
                 let (result, operand) = (data.results[0], data.operands[0]);
-                let sizes = words::sizes(dims);
+                let sizes = describe::sizes(dims);
                 warning.help(format!(
                     "reshape to {sizes}: its axes end where the factors do\n{result}: {}{sizes} = reshape {operand} {{dims = {sizes}}}",
                     dtype.name()

@@ -7,8 +7,9 @@ use tpc_passes::factors::Selection;
 use tpc_passes::factors::Term;
 
 use super::{Check, Lint, Names, Plan};
+use tpc_core::format::bytes as shown_bytes;
 use tpc_core::pipeline::Compiled;
-use tpc_core::report::{bytes as shown_bytes, words};
+use tpc_core::report::describe;
 use tpc_diag::Diagnostic;
 
 /// The lint.
@@ -85,14 +86,14 @@ fn note(compiled: &Compiled, kind: &Kind) -> Diagnostic {
     kept.sort_by_key(|&v| std::cmp::Reverse(bytes(v)));
     let whole: Vec<Value> = kept.iter().copied().filter(|&v| !split(v)).collect();
     let names = |all: &[Value]| {
-        let shown = all.iter().take(SHOWN).map(|&v| words::name(graph, v));
+        let shown = all.iter().take(SHOWN).map(|&v| describe::name(graph, v));
         let shown = shown.collect::<Vec<_>>().join(", ");
         match all.len().saturating_sub(SHOWN) {
             0 => shown,
             more => format!("{shown} and {more} more"),
         }
     };
-    let first = words::inst(graph, kind.insts[0]);
+    let first = describe::inst(graph, kind.insts[0]);
     let times = match kind.insts.len() {
         1 => String::new(),
         n => format!(" and {} more", n - 1),

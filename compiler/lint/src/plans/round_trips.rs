@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tpc_ir::{CodeDoc, Op, Output, Place, Value};
 
 use super::{Check, Lint, Names, Plan};
-use tpc_core::report::bytes;
+use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.

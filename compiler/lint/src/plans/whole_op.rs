@@ -6,7 +6,7 @@ use tpc_ir::{CodeDoc, Inst, Place, Unreduced, Value};
 use tpc_passes::plan::timeline;
 
 use super::{Check, Lint, Names, Plan};
-use tpc_core::report::words;
+use tpc_core::report::describe;
 use tpc_diag::Diagnostic;
 
 /// Share of a token's time that may be spent so without a word.
@@ -54,7 +54,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         }
         let us = event.us.iter().copied().fold(0.0, f64::max);
-        let kind = kinds.entry(words::op_name(&data.op)).or_insert(Kind {
+        let kind = kinds.entry(describe::op_name(&data.op)).or_insert(Kind {
             us: 0.0,
             count: 0,
             longest: (0.0, event.inst),
@@ -72,7 +72,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             kind.count,
             kind.us / 1e3,
             total / 1e3,
-            words::inst(graph, kind.longest.1)
+            describe::inst(graph, kind.longest.1)
         );
         out.push(
             Diagnostic::note("TPC0340", *op, message)

@@ -5,7 +5,8 @@ use tpc_passes::factors::Selection;
 use tpc_passes::plan::{Refusal, refusal};
 
 use super::{Check, Lint, Names, Plan};
-use tpc_core::report::{bytes as shown_bytes, suffix, words};
+use tpc_core::format::bytes as shown_bytes;
+use tpc_core::report::{describe, suffix};
 use tpc_diag::Diagnostic;
 
 /// The lint.
@@ -56,7 +57,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                             .results
                             .first()
                             .map_or("", |&v| model.value(v).name.as_str());
-                        format!("`{}` of {name} needs it whole", words::op_name(&op.op))
+                        format!("`{}` of {name} needs it whole", describe::op_name(&op.op))
                     }
                     Some(Refusal::Kept(_)) => "an override wants it whole".to_owned(),
                     Some(Refusal::Twice(_)) => "it meets itself in one value".to_owned(),

@@ -6,7 +6,7 @@ use tpc_ir::CodeDoc;
 use tpc_ir::Inst;
 
 use super::{Check, Lint, Names, Port};
-use tpc_core::report::words;
+use tpc_core::report::describe;
 use tpc_diag::Diagnostic;
 use tpc_diag::Excerpt;
 
@@ -55,7 +55,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let value = graph.inst(inst).results.first();
-    let name = value.map_or_else(String::new, |&v| words::name(graph, v));
+    let name = value.map_or_else(String::new, |&v| describe::name(graph, v));
     let has = |kind: &[&'static str]| kind.get(at).copied().unwrap_or("nothing more");
     let message = format!(
         "layer {layer} has {} ops, the other {} inner layers {}: from {name} on, `{}` instead of `{}`",

@@ -465,8 +465,11 @@ fn plan(path: &Path, placement: &Placement) -> &'static str {
         Err(e) => return e.code(),
     };
     let planned = compile(&file, placement).and_then(|compiled| {
-        let _ =
-            tpc_core::report::render(&tpc_lint::plan_report("x", placement, &compiled), 100, true);
+        let _ = tpc_core::report::render(
+            &tpc_lint::plan_report("x", placement, &compiled),
+            100,
+            tpc_core::report::Detail::Full,
+        );
         compiled.unproved().map_or(Ok(()), |d| Err(vec![d]))
     });
     code_of(planned)

@@ -13,7 +13,9 @@ use super::steps::{Step, Stretch, steps};
 use crate::pipeline::Compiled;
 use crate::placement::Placement;
 use crate::report::kinds::by_layer;
-use crate::report::{PlanReport, TensorReport, devices_at, place_name, why};
+use crate::report::plan::{PlanReport, TensorReport};
+use crate::report::sharding::{devices_at, place_name};
+use crate::report::why;
 
 /// What many tensors and steps have in common.
 #[derive(Debug, Default)]

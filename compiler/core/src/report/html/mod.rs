@@ -13,7 +13,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::{PlanReport, render};
+use super::plan::PlanReport;
+use super::table::{Detail, render};
 use crate::pipeline::Compiled;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
@@ -44,7 +45,7 @@ pub fn page(
     placement: &Placement,
     compiled: &Compiled,
 ) -> Result<String, serde_json::Error> {
-    let text = render(report, TEXT_WIDTH, false);
+    let text = render(report, TEXT_WIDTH, Detail::Brief);
     let data = data::PageData::new(report, placement, compiled)?;
     filled(&report.model.name, &text, &data)
 }

@@ -1,7 +1,7 @@
 //! Ranges as the page has them: each distinct set once, and evenly spaced ranges as one.
 
 use super::number_of;
-use crate::report::Ranges;
+use crate::report::plan::Ranges;
 
 /// `[start, len]`, or `[start, len, stride, count]` for `count` ranges of `len` that begin `stride` apart.
 type Runs = Vec<Vec<u64>>;

@@ -10,8 +10,8 @@ use super::data::Tables;
 use super::names::Name;
 use super::number_of;
 use crate::pipeline::Compiled;
-use crate::report::sharding_report;
-use crate::report::words::{op_name, sizes};
+use crate::report::describe::{op_name, sizes};
+use crate::report::sharding::sharding_report;
 
 /// A number per device, or the one number that all have.
 #[derive(Clone, Debug, PartialEq, Serialize)]

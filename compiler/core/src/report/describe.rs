@@ -1,4 +1,4 @@
-//! What factors are and what forbids splitting them, in words.
+//! Values, instructions, factors and costs as people read them.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use tpc_ir::{Dim, Graph, Inst, Op, RANK, Value};
 use tpc_passes::factors::{Factors, Term, Through};
 use tpc_passes::plan::{Cost, FactorFacts, Forbidden, Granules, Refusal};
 
-use super::table::{bytes, span};
+use crate::format::{bytes, equal, span};
 
 /// The name of a weight or state; of another value its own, or its number where it has none.
 pub fn name(graph: &Graph, v: Value) -> String {
@@ -173,11 +173,8 @@ pub fn layers(all: &[Option<u32>]) -> String {
 /// Bytes per device: each of a few, or the least and the most.
 fn per_device(all: &[f64]) -> String {
     let each: Vec<String> = all.iter().map(|&b| bytes(b as u64)).collect();
-    if each.len() > 1 && each.iter().all(|b| *b == each[0]) {
-        return format!("{} × {}", each.len(), each[0]);
-    }
-    if each.len() <= 4 {
-        return each.join(" · ");
+    if each.len() <= 4 || each.iter().all(|b| *b == each[0]) {
+        return equal(&each);
     }
     let least = all.iter().copied().fold(f64::INFINITY, f64::min);
     let most = all.iter().copied().fold(0.0, f64::max);
@@ -193,29 +190,4 @@ pub fn cost(c: &Cost) -> String {
         per_device(&c.bytes),
         c.price_us
     )
-}
-
-/// `text` in lines of at most `width` columns; all but the first are indented by `indent`.
-pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
-    let mut out = String::new();
-    for line in text.lines() {
-        let own = line.len() - line.trim_start().len();
-        let mut column = own;
-        out.push_str(&line[..own]);
-        for (i, word) in line.trim_start().split(' ').enumerate() {
-            let len = word.chars().count();
-            if i > 0 && column + 1 + len > width {
-                out.push('\n');
-                out.push_str(&" ".repeat(own.max(indent)));
-                column = own.max(indent);
-            } else if i > 0 {
-                out.push(' ');
-                column += 1;
-            }
-            out.push_str(word);
-            column += len;
-        }
-        out.push('\n');
-    }
-    out
 }

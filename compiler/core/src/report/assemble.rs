@@ -1,0 +1,204 @@
+//! The report of a plan, put together from what the pipeline made.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tpc_ir::{Bindings, Device, Op, Place, Value};
+use tpc_passes::footprint::{Footprint, footprints, traffic};
+
+use super::plan::{
+    Collectives, DeviceReport, EstimateReport, MirroredReport, ModelReport, PlanReport,
+    SearchReport, TensorReport,
+};
+use super::sharding::{devices_at, place_name, sharding_report};
+use super::{drafts, rewriting};
+use crate::pipeline::Compiled;
+use crate::placement::{DeviceKind, Placement};
+
+impl PlanReport {
+    /// The report of a plan for the model at `path`, without findings.
+    pub fn new(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
+        let (devices, host) = places(placement, compiled);
+        let mirrored = mirrored(compiled);
+        let choice = compiled.choice();
+        PlanReport {
+            tpc: 1,
+            model: model(path, compiled),
+            verdict: "ok",
+            split_mode: compiled.mode.name(),
+            devices,
+            host,
+            tensors: tensors(compiled),
+            collectives: Collectives {
+                decode: traffic(&compiled.programs, &compiled.decode_batch()).into(),
+                prefill: traffic(&compiled.programs, &compiled.request.workload.prefill).into(),
+            },
+            drafts: drafts::drafts(placement, compiled),
+            estimate: EstimateReport {
+                decode_us: compiled.estimate.decode_us,
+                prefill_us: compiled.estimate.prefill_us,
+                baseline_single_us: compiled.estimate.baseline_single_us,
+            },
+            mirrored_bytes: mirrored.total(),
+            mirrored,
+            search: SearchReport {
+                distinct: choice.distinct,
+                priced: choice.priced,
+                optimal: choice.optimal,
+                at_most_above: choice.excess(),
+            },
+            rewriting: rewriting::rewriting(&compiled.rewriting),
+            why: Vec::new(),
+            considered: compiled.considered.iter().map(Into::into).collect(),
+            diagnostics: Vec::new(),
+        }
+    }
+}
+
+fn model(path: &str, compiled: &Compiled) -> ModelReport {
+    let summary = &compiled.model.summary;
+    ModelReport {
+        path: path.to_owned(),
+        arch: summary.arch.to_owned(),
+        name: summary.name.clone(),
+        n_layer: summary.n_layer,
+        n_params: compiled.size.params,
+        bytes: compiled.size.bytes,
+        n_ctx: compiled.caches.n_ctx,
+        unused_bytes: compiled.size.bytes.saturating_sub(used_bytes(compiled)),
+    }
+}
+
+/// Bytes of the weights that the model uses. A weight that several stages store counts once.
+fn used_bytes(compiled: &Compiled) -> u64 {
+    let batch = compiled.memory_batch();
+    let weight = |v: Value| match compiled.sharded.def_op(v) {
+        Op::Weight(w) => Some((w.tensor.as_str(), v)),
+        _ => None,
+    };
+    let weights: BTreeMap<&str, Value> =
+        compiled.weights().filter_map(|(_, v)| weight(v)).collect();
+    weights
+        .into_values()
+        .map(|v| compiled.sharded.value(v).ty.bytes(&batch).unwrap_or(0))
+        .fold(0, u64::saturating_add)
+}
+
+/// The bytes of every device, and of the host.
+fn places(placement: &Placement, compiled: &Compiled) -> (Vec<DeviceReport>, DeviceReport) {
+    let prints = footprints(&compiled.programs, &compiled.memory_batch());
+    let print = |place: Place| prints.get(&place).copied().unwrap_or_default();
+    let topology = &placement.topology;
+    let devices = placement.devices.iter().enumerate().map(|(i, d)| {
+        let kind = match d.kind {
+            DeviceKind::Generic => "generic",
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Cuda(_) => "cuda",
+        };
+        let print = print(Place::Device(Device::new(i)));
+        place_report(&d.name, kind, print, topology.device(i).memory)
+    });
+    let host = place_report("host", "host", print(Place::Host), topology.host.memory);
+    (devices.collect(), host)
+}
+
+fn place_report(
+    name: &str,
+    kind: &'static str,
+    print: Footprint,
+    capacity: Option<f64>,
+) -> DeviceReport {
+    let Footprint {
+        weights,
+        kv,
+        state,
+        compute,
+        staging,
+    } = print;
+    DeviceReport {
+        name: name.to_owned(),
+        kind,
+        weights_bytes: weights,
+        kv_bytes: kv,
+        state_bytes: state,
+        compute_bytes: compute,
+        staging_bytes: staging,
+        total_bytes: print.total(),
+        capacity_bytes: capacity.map(|c| c as u64),
+    }
+}
+
+/// Every weight of the sharded graph, then every state.
+fn tensors(compiled: &Compiled) -> Vec<TensorReport> {
+    let mut weights = Vec::new();
+    let mut states = Vec::new();
+    for (_, i) in compiled.sharded.insts() {
+        let v = i.results[0];
+        match &i.op {
+            Op::Weight(w) => weights.push(tensor(compiled, "weight", &w.tensor, i.layer, v)),
+            Op::State(s) => states.push(tensor(compiled, "state", &s.name, i.layer, v)),
+            _ => {}
+        }
+    }
+    weights.extend(states);
+    weights
+}
+
+fn tensor(
+    compiled: &Compiled,
+    kind: &'static str,
+    name: &str,
+    layer: Option<u32>,
+    v: Value,
+) -> TensorReport {
+    let graph = &compiled.sharded;
+    let batch = compiled.memory_batch();
+    let data = graph.value(v);
+    let bytes = |rank| {
+        let local = data.sharding.local_type(&data.ty, &graph.classes, rank);
+        local.and_then(|t| t.bytes(&batch)).unwrap_or(0)
+    };
+    TensorReport {
+        name: name.to_owned(),
+        dtype: data.ty.dtype.name(),
+        ne: std::array::from_fn(|i| data.ty.dims[i].eval(&batch).unwrap_or(0)),
+        place: place_name(graph, data.place),
+        sharding: sharding_report(graph, v),
+        devices: devices_at(graph, data.place),
+        bytes: (0..graph.ranks(data.place)).map(bytes).collect(),
+        kind,
+        layer,
+    }
+}
+
+/// Bytes of weights that devices hold beyond the first copy, by cause.
+fn mirrored(compiled: &Compiled) -> MirroredReport {
+    let batch = Bindings::default();
+    let mut held: BTreeMap<&str, u64> = BTreeMap::new();
+    for (_, inst) in compiled.programs.insts() {
+        if let Op::Weight(w) = &inst.op {
+            let value = compiled.programs.value(inst.results[0]);
+            *held.entry(&w.tensor).or_default() += value.ty.bytes(&batch).unwrap_or(0);
+        }
+    }
+    let mut out = MirroredReport::default();
+    let mut seen = BTreeSet::new();
+    for (_, v) in compiled.weights() {
+        let data = compiled.sharded.value(v);
+        let Op::Weight(w) = compiled.sharded.def_op(v) else {
+            continue;
+        };
+        // A weight that several stages store counts once.
+        if !seen.insert(w.tensor.as_str()) {
+            continue;
+        }
+        let once = data.ty.bytes(&batch).unwrap_or(0);
+        let held = held.get(w.tensor.as_str()).copied().unwrap_or(0);
+        let cause = match (data.sharding.is_split(), data.sharding.granule > 1) {
+            (false, _) => &mut out.whole_bytes,
+            (true, true) => &mut out.edge_block_bytes,
+            (true, false) => &mut out.shared_head_bytes,
+        };
+        *cause += held.saturating_sub(once);
+    }
+    out
+}

@@ -1,0 +1,310 @@
+//! The report of a plan: the object that `tpc plan --format json` prints.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tpc_ir::RANK;
+use tpc_passes::footprint::Traffic;
+
+use super::drafts::DraftsReport;
+use super::why::WhyReport;
+use crate::pipeline::Considered;
+use tpc_diag::{Diagnostic, Severity};
+
+/// The object that `plan --format json` prints. Keys may be added, never changed.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlanReport {
+    /// Version of this format.
+    pub tpc: u32,
+    /// The model.
+    pub model: ModelReport,
+    /// `ok` or `error`.
+    pub verdict: &'static str,
+    /// How the model is divided.
+    pub split_mode: &'static str,
+    /// Bytes per device.
+    pub devices: Vec<DeviceReport>,
+    /// Bytes on the host.
+    pub host: DeviceReport,
+    /// Every tensor of the file that the model uses, then every cache.
+    pub tensors: Vec<TensorReport>,
+    /// Transfers per batch.
+    pub collectives: Collectives,
+    /// What blocks that guess further tokens ahead add to all this; none where they are not planned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drafts: Option<DraftsReport>,
+    /// Estimated times.
+    pub estimate: EstimateReport,
+    /// Bytes of weights held more than once, beyond the first copy.
+    pub mirrored_bytes: u64,
+    /// The same by cause.
+    pub mirrored: MirroredReport,
+    /// The search behind the choice.
+    pub search: SearchReport,
+    /// What became of its collectives and copies.
+    pub rewriting: RewritingReport,
+    /// Why the tensors asked about are split as they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<WhyReport>,
+    /// The ways to divide the model that `auto` compared; empty for any other mode.
+    pub considered: Vec<ConsideredReport>,
+    /// Findings.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// The model.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelReport {
+    /// The file.
+    pub path: String,
+    /// Architecture.
+    pub arch: String,
+    /// Name.
+    pub name: String,
+    /// Layers.
+    pub n_layer: u64,
+    /// Elements of all tensors of the file.
+    pub n_params: u64,
+    /// Bytes of all tensors of the file.
+    pub bytes: u64,
+    /// Cells of the KV cache.
+    pub n_ctx: u64,
+    /// Bytes of tensors of the file that the model does not use.
+    pub unused_bytes: u64,
+}
+
+/// Bytes at one place.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceReport {
+    /// Name.
+    pub name: String,
+    /// `cpu`, `cuda`, `generic` or `host`.
+    pub kind: &'static str,
+    /// Weights.
+    pub weights_bytes: u64,
+    /// KV caches.
+    pub kv_bytes: u64,
+    /// Other states.
+    pub state_bytes: u64,
+    /// Intermediate values of the largest batch at their peak.
+    pub compute_bytes: u64,
+    /// Of these, what copies and collectives have brought, at its own peak.
+    pub staging_bytes: u64,
+    /// All of it.
+    pub total_bytes: u64,
+    /// The device's memory, where the topology says it.
+    pub capacity_bytes: Option<u64>,
+}
+
+/// One tensor.
+#[derive(Clone, Debug, Serialize)]
+pub struct TensorReport {
+    /// Name in the file; for a cache, the state's name.
+    pub name: String,
+    /// Element type.
+    pub dtype: &'static str,
+    /// Sizes, axis 0 first.
+    pub ne: [u64; RANK],
+    /// Where it lives.
+    pub place: String,
+    /// How it is divided.
+    pub sharding: ShardingReport,
+    /// The positions of the devices that hold it or a part of it; none for a tensor on the host.
+    #[serde(skip)]
+    pub devices: Vec<usize>,
+    /// Bytes on each of these devices, or on the host.
+    #[serde(skip)]
+    pub bytes: Vec<u64>,
+    /// `weight` or `state`.
+    pub kind: &'static str,
+    /// The layer it belongs to.
+    pub layer: Option<u32>,
+}
+
+/// How a tensor is divided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShardingReport {
+    /// `mirrored` or `split`.
+    pub kind: &'static str,
+    /// The split axis.
+    pub axis: Option<usize>,
+    /// `[start, len]` per device, or per device a list of segments; empty where nothing is split.
+    pub ranges: Ranges,
+}
+
+/// Ranges of indices along the split axis.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Ranges {
+    /// One range per device; none where nothing is split.
+    Single(Vec<[u64; 2]>),
+    /// Several segments per device.
+    Segments(Vec<Vec<[u64; 2]>>),
+}
+
+impl Ranges {
+    /// Number of indices per device.
+    pub fn lens(&self) -> Vec<u64> {
+        match self {
+            Ranges::Single(r) => r.iter().map(|r| r[1]).collect(),
+            Ranges::Segments(s) => s.iter().map(|s| s.iter().map(|r| r[1]).sum()).collect(),
+        }
+    }
+}
+
+/// Transfers per batch.
+#[derive(Clone, Debug, Serialize)]
+pub struct Collectives {
+    /// One token.
+    pub decode: TrafficReport,
+    /// One largest batch.
+    pub prefill: TrafficReport,
+}
+
+/// Transfers of one batch.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrafficReport {
+    /// All-reduces.
+    pub all_reduce: u64,
+    /// All-gathers.
+    pub all_gather: u64,
+    /// Reduce-scatters.
+    pub reduce_scatter: u64,
+    /// All-to-alls.
+    pub all_to_all: u64,
+    /// Copies between the host and devices.
+    pub copies: u64,
+    /// Bytes that enter them, one participant's operand each.
+    pub bytes: u64,
+}
+
+impl From<Traffic> for TrafficReport {
+    fn from(t: Traffic) -> TrafficReport {
+        let Traffic {
+            all_reduce,
+            all_gather,
+            reduce_scatter,
+            all_to_all,
+            copies,
+            bytes,
+        } = t;
+        TrafficReport {
+            all_reduce,
+            all_gather,
+            reduce_scatter,
+            all_to_all,
+            copies,
+            bytes,
+        }
+    }
+}
+
+/// Estimated times, in microseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct EstimateReport {
+    /// One token.
+    pub decode_us: f64,
+    /// One largest batch.
+    pub prefill_us: f64,
+    /// One token on a single device.
+    pub baseline_single_us: f64,
+}
+
+/// Bytes of weights held more than once, beyond the first copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MirroredReport {
+    /// Tensors that are whole on every device.
+    pub whole_bytes: u64,
+    /// Quantisation blocks in which the ranges of two devices meet: both hold the block.
+    pub edge_block_bytes: u64,
+    /// Rows of KV heads that devices share.
+    pub shared_head_bytes: u64,
+}
+
+impl MirroredReport {
+    /// All of it.
+    pub const fn total(&self) -> u64 {
+        self.whole_bytes + self.edge_block_bytes + self.shared_head_bytes
+    }
+}
+
+/// A way to divide the model that `auto` compared with others.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConsideredReport {
+    /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
+    pub name: String,
+    /// One token.
+    pub decode_us: f64,
+    /// One largest batch.
+    pub prefill_us: f64,
+    /// Bytes of weights, caches and states on the fullest device.
+    pub fullest_bytes: u64,
+    /// Whether that fits, as far as the topology says what there is.
+    pub fits: bool,
+    /// Microseconds per decoded token, prompts and memory weighted in: what was compared.
+    pub cost_us: f64,
+    /// Whether this is the one.
+    pub chosen: bool,
+}
+
+impl From<&Considered> for ConsideredReport {
+    fn from(c: &Considered) -> ConsideredReport {
+        ConsideredReport {
+            name: c.name.clone(),
+            decode_us: c.estimate.decode_us,
+            prefill_us: c.estimate.prefill_us,
+            fullest_bytes: c.fullest,
+            fits: c.fits,
+            cost_us: c.cost,
+            chosen: c.chosen,
+        }
+    }
+}
+
+/// The search behind the choice.
+#[derive(Clone, Debug, Serialize)]
+pub struct SearchReport {
+    /// Distinct layers (and ends) that were planned.
+    pub distinct: usize,
+    /// Sets of splits priced.
+    pub priced: u64,
+    /// Whether all were.
+    pub optimal: bool,
+    /// By how much of the cheapest set's cost the chosen one may cost more, at most; 0 where it is the cheapest.
+    pub at_most_above: f64,
+}
+
+/// What rewriting did to the transfers of the sharded graph.
+#[derive(Clone, Debug, Serialize)]
+pub struct RewritingReport {
+    /// Collectives before.
+    pub collectives_before: usize,
+    /// Collectives after.
+    pub collectives_after: usize,
+    /// Copies between places before.
+    pub copies_before: usize,
+    /// Copies between places after.
+    pub copies_after: usize,
+    /// Whether the rules had nothing more to say in any region.
+    pub saturated: bool,
+    /// Per rule that found something in a distinct region, how often.
+    pub rules: BTreeMap<&'static str, usize>,
+}
+
+impl PlanReport {
+    /// The report with these findings, and the verdict that follows from them.
+    pub fn with_findings(mut self, findings: Vec<Diagnostic>) -> PlanReport {
+        self.diagnostics = findings;
+        if self.has_errors() {
+            self.verdict = "error";
+        }
+        self
+    }
+
+    /// Whether a finding is an error.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics
+            .iter()
+            .any(|d| d.severity == Severity::Error)
+    }
+}

@@ -1,0 +1,223 @@
+//! One factor of a tensor: the verdict on it as data and in words.
+
+use tpc_ir::{Class, Inst};
+use tpc_passes::plan::{Cost, FactorFacts, FactorWhy, Forbidden, Refusal, SplitOption, Verdict};
+
+use super::report::{FactorReport, ThroughReport};
+use crate::format::lens;
+use crate::pipeline::Compiled;
+use crate::report::describe;
+
+/// The report of a factor.
+pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
+    let graph = &compiled.planned.graph;
+    let FactorFacts {
+        leaf,
+        size,
+        kind,
+        granules,
+        through,
+        ..
+    } = &f.facts;
+    let through = through.iter().map(|t| ThroughReport {
+        tensor: describe::name(graph, t.value),
+        axis: t.axis,
+        position: t.position,
+        factors: t.factors,
+        segment: t.segment,
+        text: describe::place(t),
+    });
+    let mut out = FactorReport {
+        factor: format!("f{}", leaf.index()),
+        size: size.into(),
+        kind: *kind,
+        granule: granules.hard,
+        shares_blocks: granules.soft && granules.hard != Some(1),
+        through: through.collect(),
+        verdict: "",
+        class: None,
+        ranges: Vec::new(),
+        reason: None,
+        op: None,
+        op_result: None,
+        op_layer: None,
+        instead_of: Vec::new(),
+        chosen: None,
+        alternative: None,
+        text: String::new(),
+    };
+    match &f.verdict {
+        Verdict::Split {
+            class,
+            layers,
+            chosen,
+            whole,
+        } => {
+            let option = &compiled.choice().options[class.index()];
+            out.verdict = "split";
+            out.class = Some(class.to_string());
+            out.ranges = ranges(option);
+            out.chosen = Some(chosen.into());
+            out.alternative = whole.as_ref().map(Into::into);
+            out.text = split(compiled, &f.facts, *class, option);
+            if let Some(whole) = whole {
+                out.text += &left_whole(layers, chosen, whole);
+            }
+        }
+        Verdict::Elsewhere => {
+            out.verdict = "elsewhere";
+            out.text = "whole: the tensor is at one place".to_owned();
+        }
+        Verdict::OneDevice => {
+            out.verdict = "one device";
+            let granule = describe::granule(granules);
+            out.text = format!("whole: there is one device; {granule}");
+        }
+        Verdict::Forbidden(why) => forbidden(compiled, &f.facts, why, &mut out),
+        Verdict::Contradiction { option } => {
+            out.verdict = "contradiction";
+            out.ranges = ranges(option);
+            out.text = format!(
+                "whole: {} would be possible by size, but no set of splits with it can be carried out",
+                shown(option)
+            );
+        }
+        Verdict::Possible {
+            option,
+            instead_of,
+            layers,
+            chosen,
+            alternative,
+        } => {
+            out.verdict = "possible";
+            out.ranges = ranges(option);
+            out.instead_of = instead_of.iter().map(ToString::to_string).collect();
+            out.chosen = Some(chosen.into());
+            out.alternative = Some(alternative.into());
+            let excluded = excluded(compiled, instead_of);
+            out.text = possible(option, &excluded, layers, chosen, alternative);
+        }
+    }
+    out
+}
+
+/// The ranges of an option, `[start, len]` per device.
+fn ranges(o: &SplitOption) -> Vec<[u64; 2]> {
+    o.ranges.iter().map(|r| [r.start, r.len]).collect()
+}
+
+/// The lengths of an option's ranges: `8 × 512`.
+fn shown(o: &SplitOption) -> String {
+    lens(&o.ranges.iter().map(|r| r.len).collect::<Vec<_>>())
+}
+
+fn class_name(compiled: &Compiled, c: Class) -> String {
+    format!("{c} `{}`", compiled.sharded.class(c).name)
+}
+
+/// A split factor: the class, its ranges, the factor's part of a chain, and where ranges end.
+fn split(compiled: &Compiled, facts: &FactorFacts, class: Class, option: &SplitOption) -> String {
+    let at = option.leaves.iter().position(|l| *l == facts.leaf);
+    let part = match at.filter(|_| option.leaves.len() > 1) {
+        None => String::new(),
+        Some(0) => " of the chain that it is the major part of".to_owned(),
+        Some(_) => " of the chain that it is the minor part of".to_owned(),
+    };
+    format!(
+        "split by {}, {}{part}; {}",
+        class_name(compiled, class),
+        shown(option),
+        ends(option)
+    )
+}
+
+/// The cost of leaving a split factor whole.
+fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
+    format!(
+        "; to leave it whole {}, {}:\n      as planned  {}\n      whole       {}",
+        compared(chosen, whole),
+        describe::layers(layers),
+        describe::cost(chosen),
+        describe::cost(whole)
+    )
+}
+
+/// The reason why a factor must be whole, and the op that it comes from.
+fn forbidden(compiled: &Compiled, facts: &FactorFacts, why: &Forbidden, out: &mut FactorReport) {
+    let graph = &compiled.planned.graph;
+    let reason = describe::forbidden(graph, facts, why);
+    out.verdict = "forbidden";
+    out.text = format!("whole: {reason}");
+    out.reason = Some(reason);
+    if let Some(inst) = forbidding_op(&why.reason) {
+        let data = graph.inst(inst);
+        out.op = Some(data.op.name());
+        out.op_result = data.results.first().map(|&v| describe::name(graph, v));
+        out.op_layer = data.layer;
+    }
+}
+
+fn forbidding_op(reason: &Refusal) -> Option<Inst> {
+    match reason {
+        Refusal::Whole(i) | Refusal::Indexed(i) => Some(*i),
+        _ => None,
+    }
+}
+
+/// The classes that an option excludes, the first three by name.
+fn excluded(compiled: &Compiled, classes: &[Class]) -> String {
+    const SHOWN: usize = 3;
+    let names = classes.iter().take(SHOWN).map(|&c| class_name(compiled, c));
+    let names: Vec<String> = names.collect();
+    match classes.len() {
+        0 => String::new(),
+        n if n > SHOWN => {
+            let more = n - SHOWN;
+            format!(" instead of {} and {more} more classes", names.join(", "))
+        }
+        _ => format!(" instead of {}", names.join(" and ")),
+    }
+}
+
+/// A whole factor that could be split: how, instead of what, and at what cost.
+fn possible(
+    option: &SplitOption,
+    excluded: &str,
+    layers: &[Option<u32>],
+    chosen: &Cost,
+    alternative: &Cost,
+) -> String {
+    format!(
+        "whole: it could be split, {}{excluded}; {}; that {}, {}:\n      as planned  {}\n      split       {}",
+        shown(option),
+        ends(option),
+        compared(chosen, alternative),
+        describe::layers(layers),
+        describe::cost(chosen),
+        describe::cost(alternative)
+    )
+}
+
+/// The cost of an alternative against that of the choice.
+fn compared(chosen: &Cost, alternative: &Cost) -> &'static str {
+    let loss = alternative.price_us - chosen.price_us;
+    if loss.abs() <= 1e-9 * chosen.price_us.abs() {
+        "costs the same"
+    } else if loss > 0.0 {
+        "costs more"
+    } else {
+        "costs less, which the search did not find"
+    }
+}
+
+/// Where the ranges of an option end.
+fn ends(o: &SplitOption) -> String {
+    if o.shares_blocks {
+        return "ranges may end inside quantisation blocks, which both devices then hold"
+            .to_owned();
+    }
+    match o.granule {
+        1 => "ranges may end anywhere".to_owned(),
+        n => format!("ranges end at multiples of {n}"),
+    }
+}

@@ -1,0 +1,74 @@
+//! The explanations as text: what `tpc plan --why` prints after the tables.
+
+use std::fmt::Write;
+
+use super::report::{Size, ThroughReport, WhyReport};
+use crate::format::{span, wrapped};
+use crate::report::kinds;
+
+/// The explanations as text.
+pub(crate) fn render(all: &[WhyReport], width: u16) -> String {
+    let mut out = String::new();
+    for w in all {
+        let size = |s: &Size| match s {
+            Size::Number(n) => n.to_string(),
+            Size::Symbolic(s) => format!("[{s}]"),
+        };
+        let shape: Vec<String> = w.ne.iter().map(size).collect();
+        let _ = writeln!(
+            out,
+            "\nwhy {} ({} {}): {}",
+            w.tensor,
+            w.dtype,
+            shape.join("×"),
+            w.headline
+        );
+        if w.layers.len() > 1 {
+            let _ = writeln!(out, "  the same in layers {}", span(&w.layers));
+        }
+        for (a, factors) in w.axes.iter().enumerate().filter(|(_, f)| !f.is_empty()) {
+            let _ = writeln!(out, "  axis {a} = {factors}");
+        }
+        for f in &w.factors {
+            let kind = f.kind.map_or_else(String::new, |k| format!(" ({k})"));
+            let text = format!(
+                "  {}: {}{kind}, {}\n      {}",
+                f.factor,
+                size(&f.size),
+                f.text,
+                through(&f.through, w)
+            );
+            out.push_str(&wrapped(&text, width.into(), 6));
+        }
+    }
+    out
+}
+
+/// The other tensors that a factor runs through: those of the same layer, and how many there are elsewhere.
+fn through(all: &[ThroughReport], of: &WhyReport) -> String {
+    const SHOWN: usize = 8;
+    let others: Vec<&ThroughReport> = all.iter().filter(|t| t.tensor != of.tensor).collect();
+    if others.is_empty() {
+        return "in no other weight or state".to_owned();
+    }
+    // The nearest first: tensors of the same layer have the same words before the last ones of their names.
+    let head = of
+        .tensor
+        .strip_suffix(&kinds::suffix(&of.tensor))
+        .unwrap_or_default();
+    let (near, far): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|t| t.tensor.starts_with(head));
+    let shown: Vec<String> = near
+        .iter()
+        .chain(&far)
+        .take(SHOWN)
+        .map(|t| format!("{} {}", t.tensor, t.text))
+        .collect();
+    let more = near.len() + far.len() - shown.len();
+    let more = if more > 0 {
+        format!(", and {more} more")
+    } else {
+        String::new()
+    };
+    format!("also in {}{more}", shown.join(", "))
+}
