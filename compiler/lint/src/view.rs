@@ -11,6 +11,7 @@ use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Excerpt};
 use tpc_ggml::capture::{Captured, Record};
 use tpc_ggml::llama_cpp::CommandLine;
+use tpc_ggml::op::{Family, GgmlOp, OpKind};
 use tpc_gguf::{GgufFile, Header, MetaValue, TensorInfo};
 use tpc_models::{Drafting, LowerOptions, Lowered};
 
@@ -125,15 +126,15 @@ impl Port<'_> {
     /// The owners of memory that attention takes as masks.
     pub fn masks(&self) -> BTreeSet<usize> {
         let mask = |r: &Record| {
-            let operand = match r.op.as_str() {
-                "SOFT_MAX" => 1,
-                "FLASH_ATTN_EXT" => 3,
+            let operand = match r.op {
+                GgmlOp::SoftMax(_) => 1,
+                GgmlOp::FlashAttnExt(_) => 3,
                 _ => return None,
             };
             let mask = &self.records[r.src.get(operand).copied().flatten()?];
             // Behind a cast, too.
             let owner = &self.records[mask.root];
-            let cast = matches!(owner.op.as_str(), "CPY" | "CONT" | "DUP");
+            let cast = owner.op.family() == Family::Copy;
             let source = owner.src.first().copied().flatten().filter(|_| cast);
             Some(source.map_or(mask.root, |s| self.records[s].root))
         };
@@ -141,12 +142,12 @@ impl Port<'_> {
     }
 
     /// What the first operand of a record comes from, behind views and these ops.
-    pub fn behind<'b>(&'b self, record: &'b Record, ops: &[&str]) -> Option<&'b Record> {
+    pub fn behind<'b>(&'b self, record: &'b Record, ops: &[OpKind]) -> Option<&'b Record> {
         let mut at = record;
         loop {
             let source = &self.records[at.src.first().copied().flatten()?];
             at = &self.records[source.root];
-            if !ops.contains(&at.op.as_str()) {
+            if !at.op.kind().is_some_and(|op| ops.contains(&op)) {
                 return Some(at);
             }
         }

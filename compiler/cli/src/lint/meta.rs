@@ -38,7 +38,7 @@ fn setup(records: &[Record], placement: &Placement) -> Result<Setup, Failure> {
     let mut setup = Setup::new(placement.devices.len());
     setup.proportions = placement.tensor_split.clone().unwrap_or_default();
     setup.caches_on_host = placement.kv_on_host;
-    for t in records.iter().filter(|t| t.op == "NONE") {
+    for t in records.iter().filter(|t| t.is_leaf()) {
         let mut to_host =
             meta::expert_layer(&t.name).is_some_and(|layer| placement.host_experts.contains(layer));
         for o in &placement.overrides {

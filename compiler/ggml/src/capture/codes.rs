@@ -93,6 +93,6 @@ pub const CODES: &[CodeDoc] = &[
         title: "op that is none of ggml's",
         doc: "No op of ggml is known by the name that the capture gives. It is planned around: what it reads and what it \
               makes stays whole on every device. Example: an op of a fork, or of a newer ggml. Cure: check the \
-              name; a new op is a line in the table of the capture module (see the book).",
+              name; a new op is a line in the table of `ggml::op` (see the book).",
     },
 ];

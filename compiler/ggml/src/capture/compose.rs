@@ -4,17 +4,13 @@ use tpc_ir::op::{
     Binary, BinaryKind, Concat, LightningIndexer, Mean, MulMat, Norm, NormKind, Pad, Permute,
     Pool2d, PoolKind, Repeat, Slice, Sum, TopK,
 };
-use tpc_ir::{Dim, Op, RANK, Value};
+use tpc_ir::{Dim, RANK, Value};
 
+use super::append::{Misfit, exactly, fits, form, push};
+use super::lowering::Operands;
 use super::memory::{Memory, dims};
-use super::ops::{Misfit, fits, form, push};
-use super::record::{Layout, Tensor};
-
-/// As many operands as the op has.
-fn exactly<const N: usize>(values: &[Value]) -> Result<[Value; N], Misfit> {
-    let other = || Misfit::Form(format!("{} operands, not {N}", values.len()));
-    values.try_into().map_err(|_| other())
-}
+use super::record::{Layout, Record};
+use crate::op;
 
 /// The sizes of a value, all of them constants.
 fn sizes(m: &Memory<'_>, v: Value) -> [u64; RANK] {
@@ -31,12 +27,7 @@ const MUL: Binary = Binary {
 const SWAPPED: Permute = Permute { axes: [1, 0, 2, 3] };
 
 /// A copy is the same elements in the order of the result.
-pub(super) fn copy(
-    m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
-    values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+pub(super) fn copy(m: &mut Memory<'_>, t: &Record, values: &[Value]) -> Result<Vec<Value>, Misfit> {
     let [x, ..] = values else {
         return Err(form("no operand"));
     };
@@ -48,25 +39,19 @@ pub(super) fn copy(
 
 pub(super) fn concat(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
+    p: &op::Concat,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
-    let axis = u64::try_from(t.int(0)).map_err(|_| form("a negative axis"))?;
     if let [part] = values {
         // The others are empty.
         return fits(m, t, *part);
     }
-    push(m, t, Concat { axis }.into(), values.to_vec())
+    push(m, t, Concat { axis: p.axis }.into(), values.to_vec())
 }
 
 /// The sum of all elements.
-pub(super) fn sum(
-    m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
-    values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+pub(super) fn sum(m: &mut Memory<'_>, t: &Record, values: &[Value]) -> Result<Vec<Value>, Misfit> {
     let [mut x] = exactly(values)?;
     for (axis, n) in (0..).zip(sizes(m, x)) {
         if n != 1 || axis == 0 {
@@ -76,12 +61,7 @@ pub(super) fn sum(
     fits(m, t, x)
 }
 
-pub(super) fn mean(
-    m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
-    values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+pub(super) fn mean(m: &mut Memory<'_>, t: &Record, values: &[Value]) -> Result<Vec<Value>, Misfit> {
     let [x] = exactly(values)?;
     let n = m.graph.value(x).ty.dims[0].clone();
     push(m, t, Mean { n }.into(), vec![x])
@@ -90,8 +70,7 @@ pub(super) fn mean(
 /// The index of the largest element of every row, one number each.
 pub(super) fn argmax(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
     let [x] = exactly(values)?;
@@ -103,8 +82,7 @@ pub(super) fn argmax(
 /// The sum over what a repetition repeats: along each axis the sum of as many parts as fit.
 pub(super) fn repeat_back(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
     let [mut x] = exactly(values)?;
@@ -131,12 +109,12 @@ pub(super) fn repeat_back(
 /// A norm over groups of channels, which are along axis 2.
 pub(super) fn group_norm(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
+    p: &op::GroupNorm,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
     let [x] = exactly(values)?;
-    let groups = u64::try_from(t.int(0)).unwrap_or(0);
+    let groups = p.groups;
     let [w, h, channels, n] = sizes(m, x);
     if groups == 0 || !channels.is_multiple_of(groups) {
         return Err(form("groups of unequal size"));
@@ -144,7 +122,7 @@ pub(super) fn group_norm(
     let rows = m.reshape(x, [w * h * (channels / groups), groups, n, 1], &t.name)?;
     let norm = Norm {
         kind: NormKind::Layer,
-        eps: t.float(1),
+        eps: p.eps,
     };
     let normed = m.push(norm, vec![rows], &t.name)?;
     let x = m.reshape(normed, t.ne(), &t.name)?;
@@ -154,8 +132,7 @@ pub(super) fn group_norm(
 /// `out[i, j] = Σ_k a[i, k] · b[j, k]`: the product of the transposed operands.
 pub(super) fn out_prod(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
     let [a, b] = exactly(values)?;
@@ -175,41 +152,41 @@ pub(super) fn out_prod(
 /// The first operand with a view of it replaced by the second.
 pub(super) fn set(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    operands: &[usize],
-    values: &[Value],
+    t: &Record,
+    p: &op::SetView,
+    operands: Operands<'_>,
 ) -> Result<Vec<Value>, Misfit> {
-    replaced(m, t, operands, values, |_, _, new| Ok(new))
+    replaced(m, t, p, operands, |_, _, new| Ok(new))
 }
 
 /// The first operand with the second added to a view of it.
 pub(super) fn accumulate(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    operands: &[usize],
-    values: &[Value],
+    t: &Record,
+    p: &op::SetView,
+    operands: Operands<'_>,
 ) -> Result<Vec<Value>, Misfit> {
-    replaced(m, t, operands, values, |m, old, new| {
+    replaced(m, t, p, operands, |m, old, new| {
         Ok(m.push(ADD, vec![old, new], &t.name)?)
     })
 }
 
 fn replaced(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    operands: &[usize],
-    values: &[Value],
+    t: &Record,
+    p: &op::SetView,
+    operands: Operands<'_>,
     with: impl FnOnce(&mut Memory<'_>, Value, Value) -> Result<Value, Misfit>,
 ) -> Result<Vec<Value>, Misfit> {
-    let ([a, b], &[_, part]) = (exactly(values)?, operands) else {
+    let ([a, b], &[_, part]) = (exactly(operands.values)?, operands.records) else {
         return Err(form("other than two operands"));
     };
-    let bytes = |i| u64::try_from(t.int(i)).map_err(|_| form("a negative stride or offset"));
+    let [nb1, nb2, nb3] = p.nb;
     let part = &m.tensors[part];
     let layout = Layout {
         ne: part.ne(),
-        nb: [part.dtype.block_bytes(), bytes(0)?, bytes(1)?, bytes(2)?],
-        offset: bytes(3)?,
+        nb: [part.dtype.block_bytes(), nb1, nb2, nb3],
+        offset: p.offset,
     };
     if m.graph.value(a).ty.dtype != part.dtype {
         return Err(form("operands of different element types"));
@@ -221,41 +198,31 @@ fn replaced(
     fits(m, t, v)
 }
 
-pub(super) fn pool_2d(t: &Tensor) -> Result<Op, Misfit> {
-    let size = |i| u64::try_from(t.int(i)).map_err(|_| form("a negative size"));
-    let pair = |i| Ok::<_, Misfit>([size(i)?, size(i + 1)?]);
-    let kind = match t.int(0) {
-        0 => PoolKind::Max,
-        1 => PoolKind::Avg,
-        _ => return Err(form("a pooling that is neither maximum nor average")),
-    };
-    let (window, stride, pad) = (pair(1)?, pair(3)?, pair(5)?);
-    if window.contains(&0) || stride.contains(&0) {
-        return Err(form("an empty window or step"));
+pub(super) fn pool_2d(p: &op::Pool2d) -> Pool2d {
+    Pool2d {
+        kind: match p.kind {
+            op::PoolKind::Max => PoolKind::Max,
+            op::PoolKind::Avg => PoolKind::Avg,
+        },
+        window: p.window,
+        stride: p.stride,
+        pad: p.pad,
     }
-    Ok(Pool2d {
-        kind,
-        window,
-        stride,
-        pad,
-    }
-    .into())
 }
 
 /// Zeros before and after along each axis.
 pub(super) fn pad(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
+    p: &op::Pad,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
     let [mut x] = exactly(values)?;
-    if t.int(8) != 0 {
+    if p.circular {
         return Err(form("circular padding"));
     }
-    let size = |i| u64::try_from(t.int(i)).map_err(|_| form("a negative size"));
     for axis in 0..RANK {
-        let (before, after) = (size(2 * axis)?, size(2 * axis + 1)?);
+        let (before, after) = (p.before[axis], p.after[axis]);
         if before > 0 || after > 0 {
             let axis = axis as u64;
             let pad = Pad {
@@ -272,14 +239,14 @@ pub(super) fn pad(
 /// Each axis turned by as many indices as its parameter says: what leaves at the end comes in at the start.
 pub(super) fn roll(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
+    p: &op::Roll,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
     let [mut x] = exactly(values)?;
     for (axis, n) in sizes(m, x).into_iter().enumerate() {
         let size = i64::try_from(n).map_err(|_| form("an axis of more than 2^63 indices"))?;
-        let shift = i64::from(t.int(axis))
+        let shift = i64::from(p.shifts[axis])
             .rem_euclid(size.max(1))
             .unsigned_abs();
         if shift == 0 {
@@ -299,8 +266,7 @@ pub(super) fn roll(
 /// The scores, and the mask on them.
 pub(super) fn lightning_indexer(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
     let [q, k, w, mask] = exactly(values)?;
@@ -311,8 +277,7 @@ pub(super) fn lightning_indexer(
 /// The sum of the streams `x: [n, hc, tokens]`, weighed by `w: [hc, tokens]`.
 pub(super) fn hc_pre(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
     let [x, w] = exactly(values)?;
@@ -328,8 +293,7 @@ pub(super) fn hc_pre(
 /// `x: [n, tokens]` added to each as `post: [hc, tokens]` weighs it.
 pub(super) fn hc_post(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
     let [x, residual, post, comb] = exactly(values)?;

@@ -1,21 +1,32 @@
 //! Ops of ggml whose operands or parameters are arranged otherwise in the IR.
 
-use tpc_ir::op::{Concat, FlashAttn, Glu, Permute, Rope, RopeMode, SetRows, Slice, SoftMax};
+use tpc_ir::op::{
+    Concat, FlashAttn, Glu, GluKind, Permute, Rope, RopeMode, SetRows, Slice, SoftMax,
+};
 use tpc_ir::{Dim, Value};
 
+use super::append::{Misfit, form, push};
+use super::lowering::Operands;
 use super::memory::Memory;
-use super::ops::{Misfit, form, push};
-use super::record::Tensor;
+use super::record::Record;
+use crate::op;
 
 /// A gated activation of two operands, or of one that holds both halves.
 pub(super) fn gated(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    op: Glu,
-    all: Vec<Value>,
+    t: &Record,
+    kind: GluKind,
+    p: &op::Glu,
+    values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
-    let swapped = t.int(1) != 0;
-    if let ([both], true) = (all.as_slice(), swapped) {
+    let mut op = Glu::new(kind);
+    if kind.takes_alpha() {
+        op.alpha = p.alpha;
+    }
+    if kind.takes_limit() {
+        op.limit = p.limit;
+    }
+    if let ([both], true) = (values, p.swapped) {
         let half = t.ne()[0];
         let mut part = |start| {
             let slice = Slice {
@@ -28,20 +39,19 @@ pub(super) fn gated(
         let (up, gate) = (part(0)?, part(half)?);
         return push(m, t, op.into(), vec![gate, up]);
     }
-    if swapped {
+    if p.swapped {
         return Err(form("two operands in the other order"));
     }
-    push(m, t, op.into(), all)
+    push(m, t, op.into(), values.to_vec())
 }
 
 /// Rows written by index: along axis 1 in ggml. The memory that they go to becomes a new value.
 pub(super) fn set_rows(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    operands: &[usize],
-    values: &[Value],
+    t: &Record,
+    operands: Operands<'_>,
 ) -> Result<Vec<Value>, Misfit> {
-    let (&[rows, index, old], &[_, _, target]) = (values, operands) else {
+    let (&[rows, index, old], &[_, _, target]) = (operands.values, operands.records) else {
         return Err(form("other than three operands"));
     };
     if m.tensors[target].layout != t.layout || m.tensors[target].root != t.root {
@@ -57,7 +67,7 @@ pub(super) fn set_rows(
 /// token are those of its cell in every channel in order, so that the first is the cell.
 fn set_columns(
     m: &mut Memory<'_>,
-    t: &Tensor,
+    t: &Record,
     rows: Value,
     index: Value,
 ) -> Result<Vec<Value>, Misfit> {
@@ -80,64 +90,60 @@ fn set_columns(
     Ok(vec![written])
 }
 
-/// The rotation that the parameters say.
-fn rotation(t: &Tensor) -> Result<Rope, Misfit> {
-    let size = |i| u64::try_from(t.int(i)).map_err(|_| form("a negative size"));
-    let sections =
-        || -> Result<[u64; 4], Misfit> { Ok([size(11)?, size(12)?, size(13)?, size(14)?]) };
-    // ggml's bits: 2 halves, 8 sections, 32 sections in turn.
-    let mode = match t.int(2) {
-        0 => RopeMode::Norm,
-        2 => RopeMode::Neox,
-        8 => RopeMode::Mrope {
-            sections: sections()?,
-        },
-        40 => RopeMode::Imrope {
-            sections: sections()?,
-        },
-        _ => return Err(form("a mode of rotation that the IR does not have")),
+/// The rotation as the IR has it.
+fn rotation(p: &op::Rope) -> Result<Rope, Misfit> {
+    let sections = p.sections;
+    let mode = match p.mode {
+        op::RopeMode::Norm => RopeMode::Norm,
+        op::RopeMode::Neox => RopeMode::Neox,
+        op::RopeMode::Mrope => RopeMode::Mrope { sections },
+        op::RopeMode::Imrope => RopeMode::Imrope { sections },
+        op::RopeMode::Vision => return Err(form("the rotation of images")),
     };
     Ok(Rope {
         mode,
-        n_dims: size(1)?,
-        n_ctx_orig: size(4)?,
-        freq_base: t.float(5),
-        freq_scale: t.float(6),
-        ext_factor: t.float(7),
-        attn_factor: t.float(8),
-        beta_fast: t.float(9),
-        beta_slow: t.float(10),
+        n_dims: p.n_dims,
+        n_ctx_orig: p.n_ctx_orig,
+        freq_base: p.freq_base,
+        freq_scale: p.freq_scale,
+        ext_factor: p.ext_factor,
+        attn_factor: p.attn_factor,
+        beta_fast: p.beta_fast,
+        beta_slow: p.beta_slow,
     })
 }
 
 pub(super) fn rope(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
+    p: &op::Rope,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
-    rotate(m, t, rotation(t)?, values.to_vec())
+    rotate(m, t, rotation(p)?, p.offset, values.to_vec())
 }
 
 /// A rotation the other way: by the negative of every angle.
 pub(super) fn rope_back(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
+    p: &op::Rope,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
-    let op = rotation(t)?;
+    let op = rotation(p)?;
     if op.ext_factor != 0.0 {
         return Err(form("a rotation back with extrapolated frequencies"));
     }
     let freq_scale = -op.freq_scale;
-    rotate(m, t, Rope { freq_scale, ..op }, values.to_vec())
+    let back = Rope { freq_scale, ..op };
+    rotate(m, t, back, p.offset, values.to_vec())
 }
 
+/// Rotates rows from the index `offset` on; what is before it stays.
 fn rotate(
     m: &mut Memory<'_>,
-    t: &Tensor,
+    t: &Record,
     op: Rope,
+    offset: u64,
     mut all: Vec<Value>,
 ) -> Result<Vec<Value>, Misfit> {
     if all.is_empty() {
@@ -158,8 +164,6 @@ fn rotate(
             *factors = m.push(slice, vec![*factors], &t.name)?;
         }
     }
-    // Rows may be rotated from an offset on; before it they stay.
-    let offset = u64::try_from(t.int(15)).map_err(|_| form("a negative offset"))?;
     if offset == 0 {
         return push(m, t, op.into(), all);
     }
@@ -186,7 +190,7 @@ fn rotate(
 }
 
 /// A mask without the rows that ggml pads it with.
-fn unpadded(m: &mut Memory<'_>, t: &Tensor, mask: Value, rows: u64) -> Result<Value, Misfit> {
+fn unpadded(m: &mut Memory<'_>, t: &Record, mask: Value, rows: u64) -> Result<Value, Misfit> {
     if m.graph.value(mask).ty.dims[1]
         .as_const()
         .is_none_or(|n| n <= rows)
@@ -203,12 +207,12 @@ fn unpadded(m: &mut Memory<'_>, t: &Tensor, mask: Value, rows: u64) -> Result<Va
 
 pub(super) fn soft_max(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
+    p: &op::SoftMax,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
     let mut all = values.to_vec();
-    if t.float(1) != 0.0 {
+    if p.max_bias != 0.0 {
         return Err(form("ALiBi"));
     }
     if all.len() > 2 {
@@ -217,13 +221,13 @@ pub(super) fn soft_max(
     if let Some(mask) = all.get(1).copied() {
         all[1] = unpadded(m, t, mask, t.ne()[1])?;
     }
-    push(m, t, SoftMax { scale: t.float(0) }.into(), all)
+    push(m, t, SoftMax { scale: p.scale }.into(), all)
 }
 
 pub(super) fn flash_attn(
     m: &mut Memory<'_>,
-    t: &Tensor,
-    _: &[usize],
+    t: &Record,
+    p: &op::FlashAttnExt,
     values: &[Value],
 ) -> Result<Vec<Value>, Misfit> {
     let mut all = values.to_vec();
@@ -233,9 +237,9 @@ pub(super) fn flash_attn(
     // The result is [dv, heads, tokens].
     all[3] = unpadded(m, t, all[3], t.ne()[2])?;
     let op = FlashAttn {
-        scale: t.float(0),
-        max_bias: t.float(1),
-        softcap: t.float(2),
+        scale: p.scale,
+        max_bias: p.max_bias,
+        softcap: p.softcap,
         heads: None,
     };
     push(m, t, op.into(), all)

@@ -6,7 +6,8 @@ use tpc_ir::op::{Input, InputKind, State, Weight};
 use tpc_ir::{Op, RANK, TensorType, Value};
 
 use super::memory::{Memory, dims, type_of};
-use super::record::Tensor;
+use super::record::Record;
+use crate::op::OpKind;
 
 /// What a leaf is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub(super) struct Leaves {
 }
 
 /// The tensor's name, or that name and its line where others have the name or it is empty.
-pub(super) fn unique(taken: &mut BTreeSet<String>, t: &Tensor) -> String {
+pub(super) fn unique(taken: &mut BTreeSet<String>, t: &Record) -> String {
     let mut name = t.name.clone();
     while name.is_empty() || !taken.insert(name.clone()) {
         name = format!("{name}#{}", t.line);
@@ -37,7 +38,7 @@ pub(super) fn unique(taken: &mut BTreeSet<String>, t: &Tensor) -> String {
 
 impl Leaves {
     /// The leaves among `tensors`.
-    pub(super) fn of(tensors: &[Tensor]) -> Leaves {
+    pub(super) fn of(tensors: &[Record]) -> Leaves {
         let mut written = BTreeSet::new();
         let mut masks = BTreeSet::new();
         let mut tables = BTreeSet::new();
@@ -46,15 +47,17 @@ impl Leaves {
             if t.writes() && !t.is_empty() {
                 written.insert(t.root);
             }
-            if t.is_pure_view() || t.op == "NONE" {
+            if t.is_pure_view() || t.is_leaf() {
                 continue;
             }
             for (i, source) in t.src.iter().enumerate() {
                 let Some(source) = source else { continue };
                 let root = tensors[*source].root;
-                match (t.op.as_str(), i) {
-                    ("SOFT_MAX", 1) | ("FLASH_ATTN_EXT", 3) => masks.insert(root),
-                    ("GET_ROWS", 0) => tables.insert(root),
+                match (t.op.kind(), i) {
+                    (Some(OpKind::SoftMax), 1) | (Some(OpKind::FlashAttnExt), 3) => {
+                        masks.insert(root)
+                    }
+                    (Some(OpKind::GetRows), 0) => tables.insert(root),
                     _ => other_uses.insert(root),
                 };
             }
@@ -62,7 +65,7 @@ impl Leaves {
         let mut taken: [BTreeSet<String>; 3] = Default::default();
         let mut roles = BTreeMap::new();
         for (i, t) in tensors.iter().enumerate() {
-            if t.op != "NONE" || t.is_view {
+            if !t.is_leaf() || t.is_view {
                 continue;
             }
             let table = tables.contains(&i) && !other_uses.contains(&i);
@@ -131,19 +134,19 @@ impl Leaves {
 
 /// The sizes of a cache that has the cells of a channel side by side, [cells, channels], where `owner` is one: it is
 /// written as rows of one element each, for as many channels as its own rows are long.
-fn columns(tensors: &[Tensor], owner: usize) -> Option<[u64; RANK]> {
+fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     let t = &tensors[owner];
     let [channels, cells, 1, 1] = t.ne() else {
         return None;
     };
-    let by_element = |w: &Tensor| {
+    let by_element = |w: &Record| {
         let rows = w
             .src
             .first()
             .copied()
             .flatten()
             .map(|s| tensors[s].elements());
-        w.op == "SET_ROWS"
+        w.is(OpKind::SetRows)
             && w.root == owner
             && w.ne() == [1, t.elements(), 1, 1]
             && rows.is_some_and(|n| n > 0 && n.is_multiple_of(channels))
@@ -157,7 +160,7 @@ fn columns(tensors: &[Tensor], owner: usize) -> Option<[u64; RANK]> {
 }
 
 /// What the graph is computed for: tensors marked so, and those that nothing reads.
-pub(super) fn results(tensors: &[Tensor]) -> Vec<usize> {
+pub(super) fn results(tensors: &[Record]) -> Vec<usize> {
     let mut read = vec![false; tensors.len()];
     for t in tensors.iter().filter(|t| !t.is_pure_view()) {
         for &source in t.src.iter().flatten() {
@@ -166,7 +169,7 @@ pub(super) fn results(tensors: &[Tensor]) -> Vec<usize> {
     }
     let of = |i: usize| {
         let t = &tensors[i];
-        let computed = t.op != "NONE" && !t.is_empty();
+        let computed = !t.is_leaf() && !t.is_empty();
         let wanted = t.is_output || (!t.is_view && !read[i]);
         computed && wanted && !t.writes()
     };

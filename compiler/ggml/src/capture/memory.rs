@@ -13,7 +13,7 @@ use tpc_ir::{Dim, Graph, Op, Place, RANK, TensorType, Value};
 
 use super::codes;
 use super::layout::{Digit, Selection, select};
-use super::record::{Layout, Tensor};
+use super::record::{Layout, Record};
 use tpc_diag::Diagnostic;
 
 /// What an owner of memory holds.
@@ -29,7 +29,7 @@ enum Content {
 
 /// The graph so far, and what memory holds.
 pub(super) struct Memory<'t> {
-    pub(super) tensors: &'t [Tensor],
+    pub(super) tensors: &'t [Record],
     pub(super) graph: Graph,
     contents: Vec<Content>,
     /// The sizes in which each owner's elements are held: its own, or others that say better what it is.
@@ -50,7 +50,7 @@ pub(super) fn dims(ne: [u64; RANK]) -> [Dim; RANK] {
 }
 
 /// The type of a tensor of the capture.
-pub(super) fn type_of(t: &Tensor) -> TensorType {
+pub(super) fn type_of(t: &Record) -> TensorType {
     TensorType {
         dtype: t.dtype,
         dims: dims(t.ne()),
@@ -73,12 +73,12 @@ fn merged(digits: &[Digit]) -> Vec<Digit> {
 }
 
 impl<'t> Memory<'t> {
-    pub(super) fn new(tensors: &'t [Tensor], name: &str) -> Memory<'t> {
+    pub(super) fn new(tensors: &'t [Record], name: &str) -> Memory<'t> {
         Memory {
             tensors,
             graph: Graph::new(name),
             contents: vec![Content::Nothing; tensors.len()],
-            held: tensors.iter().map(Tensor::ne).collect(),
+            held: tensors.iter().map(Record::ne).collect(),
             versions: vec![0; tensors.len()],
             views: BTreeMap::new(),
             notes: Vec::new(),
@@ -93,7 +93,7 @@ impl<'t> Memory<'t> {
     }
 
     /// Says something of a tensor.
-    pub(super) fn note(&mut self, code: &'static str, t: &Tensor, message: &str, help: &str) {
+    pub(super) fn note(&mut self, code: &'static str, t: &Record, message: &str, help: &str) {
         let message = format!("line {}: {} of {:?}: {message}", t.line, t.op, t.name);
         self.notes.push(
             Diagnostic::note(code, &t.name, message)
@@ -103,7 +103,7 @@ impl<'t> Memory<'t> {
     }
 
     /// Warns of a tensor.
-    pub(super) fn warn(&mut self, code: &'static str, t: &Tensor, message: &str, help: &str) {
+    pub(super) fn warn(&mut self, code: &'static str, t: &Record, message: &str, help: &str) {
         let message = format!("line {}: {} of {:?}: {message}", t.line, t.op, t.name);
         self.notes.push(
             Diagnostic::warning(code, &t.name, message)
@@ -162,7 +162,7 @@ impl<'t> Memory<'t> {
     }
 
     /// An op of which nothing is known but what it reads and makes.
-    pub(super) fn opaque(&mut self, name: &str, operands: Vec<Value>, t: &Tensor) -> Value {
+    pub(super) fn opaque(&mut self, name: &str, operands: Vec<Value>, t: &Record) -> Value {
         let op = Opaque {
             name: name.to_lowercase(),
         };
@@ -269,7 +269,7 @@ impl<'t> Memory<'t> {
         Ok(v)
     }
 
-    fn view(&mut self, t: &Tensor, owner: &Tensor) -> Result<Value, TypeError> {
+    fn view(&mut self, t: &Record, owner: &Record) -> Result<Value, TypeError> {
         let bytes = t.dtype.block_bytes();
         if t.dtype == owner.dtype {
             // A view of one of several results looks into that one.
@@ -300,7 +300,7 @@ impl<'t> Memory<'t> {
     }
 
     /// The digits that a layout takes of a value.
-    fn selection(&self, v: Value, t: &Tensor, layout: &Layout) -> Option<Selection> {
+    fn selection(&self, v: Value, t: &Record, layout: &Layout) -> Option<Selection> {
         let ne = self.sizes(v);
         let (len, bytes) = (t.dtype.block_len(), t.dtype.block_bytes());
         if ne.contains(&0) {
@@ -388,7 +388,7 @@ impl<'t> Memory<'t> {
     pub(super) fn look(
         &mut self,
         v: Value,
-        t: &Tensor,
+        t: &Record,
         layout: &Layout,
     ) -> Result<Option<Value>, TypeError> {
         match self.selection(v, t, layout) {
@@ -401,7 +401,7 @@ impl<'t> Memory<'t> {
     pub(super) fn update(
         &mut self,
         old: Value,
-        t: &Tensor,
+        t: &Record,
         layout: &Layout,
         new: Value,
     ) -> Result<Option<Value>, TypeError> {
@@ -476,13 +476,13 @@ impl<'t> Memory<'t> {
         self.push(set, vec![old, new], name)
     }
 
-    /// Forgets what an owner of memory held; something unknown is in it now.
-    pub(super) fn spoil(&mut self, tensor: usize, operands: Vec<Value>) -> Result<(), TypeError> {
+    /// Fills the owner of a view's memory with an unknown value, which depends on the old one and on these operands.
+    pub(super) fn clobber(&mut self, tensor: usize, operands: Vec<Value>) -> Result<(), TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
         let mut all = vec![self.whole(t.root)?];
         all.extend(operands);
-        let v = self.opaque(&t.op, all, owner);
+        let v = self.opaque(t.op.name(), all, owner);
         self.define(t.root, v);
         Ok(())
     }

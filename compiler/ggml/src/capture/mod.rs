@@ -7,22 +7,23 @@
 //! 1. `record` parses the lines and checks everything that later steps rely on;
 //! 2. `leaves` tells weights, inputs and states apart, by what is done with them;
 //! 3. `memory` and `ops` follow the program: a view is taken out of the value that its memory holds when it is read
-//!    (`layout`), a write makes a new value, and every op of ggml becomes what the table `known_ops` says: its
-//!    counterpart in the IR, or several ops (`forms`, `compose`). What has none becomes an
-//!    [`Opaque`](tpc_ir::op::Opaque) op, and a note says so;
+//!    (`layout`), a write makes a new value, and every op of ggml has an entry in `lowering`: its counterpart in the IR,
+//!    or several ops (`forms`, `compose`). An op without either becomes an [`Opaque`](tpc_ir::op::Opaque) op, and a note
+//!    says so;
 //! 4. `symbols` finds out which sizes are those of the batch and makes them symbols again, `layers` where one layer
 //!    ends and the next begins.
 //!
 //! Names are for people: no name of a tensor decides anything.
 
+mod append;
 mod codes;
 mod compose;
 mod error;
 mod forms;
-mod known_ops;
 mod layers;
 mod layout;
 mod leaves;
+mod lowering;
 mod memory;
 mod ops;
 mod rebuild;
@@ -32,7 +33,7 @@ mod write;
 
 pub use codes::CODES;
 pub use error::CaptureError;
-pub use record::{Layout, Tensor as Record, packed, parse as records};
+pub use record::{Layout, Record, packed, parse as records};
 pub use write::write;
 
 use std::collections::BTreeSet;
@@ -41,7 +42,6 @@ use tpc_ir::verify::verify;
 use tpc_ir::{Graph, Output, Symbol};
 
 use memory::Memory;
-use record::Tensor;
 use tpc_diag::Diagnostic;
 
 /// A captured graph.
@@ -92,11 +92,11 @@ fn misfit(e: &dyn std::fmt::Display) -> CaptureError {
 }
 
 /// The graph with the sizes of the capture.
-fn lower<'t>(tensors: &'t [Tensor], name: &str) -> Result<Memory<'t>, CaptureError> {
+fn lower<'t>(tensors: &'t [Record], name: &str) -> Result<Memory<'t>, CaptureError> {
     let mut leaves = leaves::Leaves::of(tensors);
     let mut m = Memory::new(tensors, name);
     for (i, t) in tensors.iter().enumerate() {
-        if t.op == "NONE" {
+        if t.is_leaf() {
             continue;
         }
         for source in t.src.iter().flatten().chain(std::iter::once(&i)) {

@@ -6,8 +6,9 @@ use serde::Deserialize;
 use tpc_ir::{DType, RANK};
 
 use super::error::CaptureError;
+use crate::op::{Family, GgmlOp, OpKind};
 
-/// A tensor as the file has it. Keys that are not listed are ignored.
+/// A line of the file. Keys that are not listed are ignored.
 #[derive(Deserialize)]
 struct Line {
     id: i64,
@@ -24,7 +25,7 @@ struct Line {
     flags: u64,
 }
 
-/// Bytes between neighbours of a view, and where it starts.
+/// The memory of a tensor: sizes, strides and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Layout {
     /// Sizes.
@@ -37,19 +38,19 @@ pub struct Layout {
 
 /// A tensor of the capture. References are positions in the list of all.
 #[derive(Clone, Debug)]
-pub struct Tensor {
+pub struct Record {
     /// Line in the file, from 1.
     pub line: usize,
     /// For people.
     pub name: String,
-    /// ggml's name of the op; `NONE` for leaves.
-    pub op: String,
+    /// The op, with its parameters; [`GgmlOp::None`] for leaves.
+    pub op: GgmlOp,
     /// Element type.
     pub dtype: DType,
     /// Sizes, strides and offset.
     pub layout: Layout,
-    /// ggml's `op_params`, trailing zeros left out.
-    pub(crate) params: Vec<i32>,
+    /// ggml's `op_params` as they were captured, trailing zeros left out; `op` has those that are decoded.
+    pub words: Vec<i32>,
     /// What it is computed from.
     pub src: Vec<Option<usize>>,
     /// The tensor that owns the memory; itself when it is no view.
@@ -62,7 +63,7 @@ pub struct Tensor {
     pub is_output: bool,
 }
 
-impl Tensor {
+impl Record {
     /// Sizes.
     pub const fn ne(&self) -> [u64; RANK] {
         self.layout.ne
@@ -78,33 +79,24 @@ impl Tensor {
         self.layout.ne.contains(&0)
     }
 
-    /// Whether it defines nothing but another look at memory.
+    /// Whether the op is this one.
+    pub fn is(&self, kind: OpKind) -> bool {
+        self.op.is(kind)
+    }
+
+    /// Whether nothing computes it: a weight, an input, a state, or a view of one that has no op of its own.
+    pub fn is_leaf(&self) -> bool {
+        self.is(OpKind::None)
+    }
+
+    /// Whether it only looks at memory, and nothing is computed.
     pub fn is_pure_view(&self) -> bool {
-        self.is_view
-            && matches!(
-                self.op.as_str(),
-                "VIEW" | "RESHAPE" | "PERMUTE" | "TRANSPOSE"
-            )
+        self.is_view && self.op.family() == Family::View
     }
 
     /// Whether it changes the memory of the tensor that it is a view of.
     pub fn writes(&self) -> bool {
-        self.is_view && !self.is_pure_view() && self.op != "NONE"
-    }
-
-    /// ggml's `op_params`, trailing zeros left out.
-    pub fn params(&self) -> &[i32] {
-        &self.params
-    }
-
-    /// A parameter as an integer.
-    pub fn int(&self, i: usize) -> i32 {
-        self.params.get(i).copied().unwrap_or(0)
-    }
-
-    /// A parameter as a number.
-    pub fn float(&self, i: usize) -> f32 {
-        f32::from_bits(self.int(i).cast_unsigned())
+        self.is_view && !self.is_pure_view() && !self.is_leaf()
     }
 }
 
@@ -126,8 +118,8 @@ pub fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
 ///
 /// # Errors
 /// When a line is no record; the error has the line.
-pub fn parse(text: &str) -> Result<Vec<Tensor>, CaptureError> {
-    let mut out: Vec<Tensor> = Vec::new();
+pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
+    let mut out: Vec<Record> = Vec::new();
     let mut ids: BTreeMap<i64, usize> = BTreeMap::new();
     for (i, text) in text.lines().enumerate() {
         if text.trim().is_empty() {
@@ -150,7 +142,7 @@ pub fn parse(text: &str) -> Result<Vec<Tensor>, CaptureError> {
         }
         out.push(tensor);
     }
-    if out.iter().all(|t| t.op == "NONE") {
+    if out.iter().all(Record::is_leaf) {
         return Err(CaptureError::Empty { records: out.len() });
     }
     Ok(out)
@@ -160,8 +152,8 @@ fn tensor(
     line: usize,
     read: Line,
     ids: &BTreeMap<i64, usize>,
-    before: &[Tensor],
-) -> Result<Tensor, CaptureError> {
+    before: &[Record],
+) -> Result<Record, CaptureError> {
     let name = read.name;
     let dtype = DType::from_name(&read.dtype).ok_or_else(|| CaptureError::ElementType {
         line,
@@ -225,23 +217,23 @@ fn tensor(
             }
         }
     }
-    let params = read.params.iter().map(|&p| {
+    let words = read.params.iter().map(|&p| {
         // Words of 32 bits, signed or not.
         u32::try_from(p).map_or_else(|_| i32::try_from(p).ok(), |u| Some(u.cast_signed()))
     });
-    let params = params
+    let words = words
         .collect::<Option<Vec<i32>>>()
         .ok_or_else(|| CaptureError::Record {
             line,
             message: "a parameter is no word of 32 bits".to_owned(),
         })?;
-    Ok(Tensor {
+    Ok(Record {
         line,
         name,
-        op: read.op,
+        op: GgmlOp::parse(&read.op, &words),
         dtype,
         layout,
-        params,
+        words,
         src,
         root: root.unwrap_or(before.len()),
         is_view: root.is_some(),
@@ -256,7 +248,7 @@ fn inside(
     name: &str,
     dtype: DType,
     layout: &Layout,
-    root: &Tensor,
+    root: &Record,
 ) -> Result<(), CaptureError> {
     if layout.ne.contains(&0) {
         return Ok(());

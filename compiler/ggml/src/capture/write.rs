@@ -2,18 +2,18 @@
 
 use std::fmt::Write;
 
-use super::record::Tensor;
+use super::record::Record;
 
 /// The capture of these records, one JSON object per line. Ids are positions.
-pub fn write(records: &[Tensor]) -> String {
+pub fn write(records: &[Record]) -> String {
     let mut out = String::new();
     for (id, t) in records.iter().enumerate() {
         let src: Vec<i64> = t.src.iter().map(|s| s.map_or(-1, |s| s as i64)).collect();
         let view = if t.is_view { t.root as i64 } else { -1 };
         let flags = u8::from(t.is_input) + 2 * u8::from(t.is_output);
         let name = serde_json::Value::from(t.name.as_str());
-        let op = serde_json::Value::from(t.op.as_str());
-        let (ne, nb, params) = (t.layout.ne, t.layout.nb, t.params());
+        let op = serde_json::Value::from(t.op.name());
+        let (ne, nb, params) = (t.layout.ne, t.layout.nb, &t.words);
         let (dtype, offset) = (t.dtype, t.layout.offset);
         let _ = writeln!(
             out,

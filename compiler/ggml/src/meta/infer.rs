@@ -10,6 +10,7 @@ use super::silent;
 use super::states::State;
 use super::weights::{Proportions, Weights};
 use crate::capture::Record;
+use crate::op::{GgmlOp, OpKind};
 
 /// Architectures that the engine refuses by name.
 pub const REFUSED: [&str; 30] = [
@@ -139,8 +140,8 @@ fn beforehand(records: &[Record], setup: &Setup) -> Option<Finding> {
         return Some(of_graph(Class::Devices, why));
     }
     let has = |f: &dyn Fn(&Record) -> bool| records.iter().any(f);
-    let cached = has(&|t| is_kv(&t.name) && t.op == "NONE");
-    (cached && !has(&|t| t.op == "FLASH_ATTN_EXT")).then(|| {
+    let cached = has(&|t| is_kv(&t.name) && t.is_leaf());
+    (cached && !has(&|t| t.is(OpKind::FlashAttnExt))).then(|| {
         let why = "keys and values are cached, and attention is not one op".to_owned();
         of_graph(Class::NoFlash, why)
     })
@@ -167,7 +168,7 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
     for i in 0..records.len() {
         let host = on_host(records, setup, &out.on_host, i);
         out.on_host.push(host);
-        if is_leaf(&records[i]) {
+        if owns_memory(&records[i]) {
             let state = if host {
                 State::Mirrored
             } else {
@@ -212,8 +213,8 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
     out
 }
 
-fn is_leaf(t: &Record) -> bool {
-    t.op == "NONE" && !t.is_view
+fn owns_memory(t: &Record) -> bool {
+    t.is_leaf() && !t.is_view
 }
 
 fn op(records: &[Record], so_far: &Inference, i: usize) -> rules::Outcome {
@@ -240,7 +241,6 @@ pub(super) fn call<'a>(records: &'a [Record], states: &'a [State], i: usize) -> 
         ne: t.ne(),
         nb: t.layout.nb,
         dtype: t.dtype,
-        params: t.params(),
         offset: t.src.first().copied().flatten().map_or(0, |s| {
             let from = records[s].layout.offset;
             t.layout.offset.saturating_sub(from)
@@ -255,13 +255,13 @@ fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool
     if t.is_view && t.root != i {
         return so_far[t.root];
     }
-    if t.op == "NONE" {
+    if t.is_leaf() {
         let cache = setup.caches_on_host && is_kv(&t.name);
         return cache || setup.on_host.contains(&t.name);
     }
     let held = |&s: &usize| {
         let t = &records[s];
-        is_leaf(t) && setup.on_host.contains(&t.name)
+        owns_memory(t) && setup.on_host.contains(&t.name)
     };
     t.src.iter().flatten().any(held)
 }
@@ -274,11 +274,10 @@ fn blocks(t: &Record, state: &State, setup: &Setup) -> Result<(), rules::Rejecti
         _ => t.dtype,
     };
     let call = Call {
-        op: "NONE",
+        op: &GgmlOp::None,
         ne: t.ne(),
         nb: t.layout.nb,
         dtype,
-        params: &[],
         offset: 0,
         src: Vec::new(),
     };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::capture::Record;
+use crate::op::GgmlOp;
 
 /// The heads of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +61,9 @@ impl Layers {
         let mut of: Vec<Option<usize>> = Vec::with_capacity(records.len());
         for t in records {
             let own = block(&t.name).or_else(|| cache(&t.name).map(|(_, n)| (n, "")));
-            let layer = match t.op.as_str() {
-                "NONE" => own.map(|(n, _)| n),
-                _ => t.src.iter().flatten().filter_map(|&s| of[s]).max(),
+            let layer = match t.is_leaf() {
+                true => own.map(|(n, _)| n),
+                false => t.src.iter().flatten().filter_map(|&s| of[s]).max(),
             };
             of.push(layer);
         }
@@ -71,8 +72,8 @@ impl Layers {
             let ne = |k: usize| t.src.get(k).copied().flatten().map(|s| records[s].ne());
             // Queries come from the layer's own projection; caches may be another layer's.
             let from = |k: usize| t.src.get(k).copied().flatten().and_then(|s| of[s]);
-            let (found, layer) = match t.op.as_str() {
-                "FLASH_ATTN_EXT" => match (ne(0), ne(1), ne(2)) {
+            let (found, layer) = match t.op {
+                GgmlOp::FlashAttnExt(_) => match (ne(0), ne(1), ne(2)) {
                     (Some(q), Some(k), Some(v)) => (
                         Heads::Attention {
                             q: q[2],
@@ -84,7 +85,7 @@ impl Layers {
                     ),
                     _ => continue,
                 },
-                "GATED_DELTA_NET" => match (ne(1), ne(2)) {
+                GgmlOp::GatedDeltaNet(_) => match (ne(1), ne(2)) {
                     (Some(k), Some(v)) => (
                         Heads::Recurrent {
                             k: k[1],

@@ -3,15 +3,16 @@
 use super::refusal::Class;
 use super::rules::Call;
 use super::states::Split;
+use crate::op::{Family, GgmlOp, OpKind};
 
 /// What is silently wrong about a call that the rules take.
 pub(super) fn findings(t: &Call<'_>) -> Vec<(Class, String)> {
     let state = |k: usize| t.seen(k).split();
     let mut out = Vec::new();
     match t.op {
-        "FLASH_ATTN_EXT" => {
+        GgmlOp::FlashAttnExt(p) => {
             let Some(q) = state(0) else { return out };
-            if t.float(1) > 0.0 {
+            if p.max_bias > 0.0 {
                 out.push((
                     Class::Slopes,
                     format!("the slopes of ALiBi are those of each device's own heads ({q})"),
@@ -25,18 +26,22 @@ pub(super) fn findings(t: &Call<'_>) -> Vec<(Class, String)> {
                 ));
             }
         }
-        "VIEW" => out.extend(state(0).and_then(|s| cut(t, s))),
-        "ROPE" | "ROPE_BACK" if state(0).is_some_and(|s| s.axis == 0) => out.push((
+        GgmlOp::View => out.extend(state(0).and_then(|s| cut(t, s))),
+        op if is_rotation(op) && state(0).is_some_and(|s| s.axis == 0) => out.push((
             Class::Order,
             "each device rotates its part of a row as if it were a row".to_owned(),
         )),
-        "REPEAT" => out.extend(state(0).and_then(|s| repeated(t, s))),
-        op if super::rules::is_gated(op) && t.src.iter().flatten().count() == 1 => {
+        GgmlOp::Repeat => out.extend(state(0).and_then(|s| repeated(t, s))),
+        op if op.family() == Family::Gated && t.src.iter().flatten().count() == 1 => {
             out.extend(state(0).and_then(halves));
         }
         _ => {}
     }
     out
+}
+
+fn is_rotation(op: &GgmlOp) -> bool {
+    op.is(OpKind::Rope) || op.is(OpKind::RopeBack)
 }
 
 /// A view of a part of the split axis that does not begin and end where segments do.

@@ -186,9 +186,7 @@ impl<'r> Weights<'r> {
     /// The leaf of that name in a layer.
     fn find(&self, layer: usize, rest: &str) -> Option<&'r Record> {
         let name = format!("blk.{layer}.{rest}");
-        self.records
-            .iter()
-            .find(|t| t.op == "NONE" && t.name == name)
+        self.records.iter().find(|t| t.is_leaf() && t.name == name)
     }
 
     fn has(&self, layer: usize, rest: &str) -> bool {

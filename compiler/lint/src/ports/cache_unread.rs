@@ -26,7 +26,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     let mut told = BTreeSet::new();
     for r in port.records.iter().filter(|r| r.writes() && !r.is_empty()) {
         let owner = &port.records[r.root];
-        if owner.op != "NONE" || read.contains(&r.root) || !told.insert(r.root) {
+        if !owner.is_leaf() || read.contains(&r.root) || !told.insert(r.root) {
             continue;
         }
         let name = port.name(owner);

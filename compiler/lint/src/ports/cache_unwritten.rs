@@ -6,6 +6,7 @@ use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
+use tpc_ggml::op::OpKind;
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -23,14 +24,14 @@ pub(crate) const LINT: Lint = Lint {
 
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     let written: BTreeSet<usize> = port.written();
-    for r in port.records.iter().filter(|r| r.op == "FLASH_ATTN_EXT") {
+    for r in port.records.iter().filter(|r| r.is(OpKind::FlashAttnExt)) {
         for (operand, what) in [(1, "keys"), (2, "values")] {
             let Some(source) = r.src.get(operand).copied().flatten() else {
                 continue;
             };
             let root = port.records[source].root;
             let owner = &port.records[root];
-            if owner.op == "NONE" && !owner.is_input && !written.contains(&root) {
+            if owner.is_leaf() && !owner.is_input && !written.contains(&root) {
                 let name = port.name(owner);
                 let message = format!(
                     "the {what} of {} are {name}, which nothing writes",

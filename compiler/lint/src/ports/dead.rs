@@ -27,7 +27,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         .records
         .iter()
         .enumerate()
-        .filter(|(i, r)| r.op != "NONE" && !r.is_empty() && !r.is_view && !read.contains(i))
+        .filter(|(i, r)| !r.is_leaf() && !r.is_empty() && !r.is_view && !read.contains(i))
         .map(|(_, r)| r)
         .collect();
     // The last one is what the graph is computed for.

@@ -23,16 +23,16 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
-    let mut found: BTreeMap<(&str, &str), BTreeMap<i32, Vec<&Record>>> = BTreeMap::new();
+    let mut found: BTreeMap<(&str, &str), BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
     for r in port.records {
         // The layer stands behind the last dash.
         let stem = r
             .name
             .rsplit_once('-')
             .filter(|(_, l)| l.parse::<u32>().is_ok());
-        if let ("NORM" | "RMS_NORM" | "L2_NORM", Some((stem, _))) = (r.op.as_str(), stem) {
-            let same = found.entry((&r.op, stem)).or_default();
-            same.entry(r.int(0)).or_default().push(r);
+        if let (Some(p), Some((stem, _))) = (r.op.norm(), stem) {
+            let same = found.entry((r.op.name(), stem)).or_default();
+            same.entry(p.eps.to_bits()).or_default().push(r);
         }
     }
     for ((op, stem), by) in found {
@@ -47,8 +47,8 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         };
         let shown: Vec<String> = by
-            .values()
-            .map(|all| format!("{} in {} layers", all[0].float(0), all.len()))
+            .iter()
+            .map(|(&eps, all)| format!("{} in {} layers", f32::from_bits(eps), all.len()))
             .collect();
         let message = format!("{op} of {stem}: the epsilon is {}", shown.join(", "));
         let d = Diagnostic::warning("TPC0648", port.name(odd), message);

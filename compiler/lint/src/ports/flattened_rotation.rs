@@ -4,6 +4,7 @@ use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
+use tpc_ggml::op::OpKind;
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -22,14 +23,14 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
-    for r in port.records.iter().filter(|r| r.op == "MUL_MAT") {
+    for r in port.records.iter().filter(|r| r.is(OpKind::MulMat)) {
         let operand = |i: usize| r.src.get(i).copied().flatten().map(|s| &port.records[s]);
         let (Some(matrix), Some(flat)) = (operand(0), operand(1)) else {
             continue;
         };
         let [n, m, 1, 1] = matrix.ne() else { continue };
-        let square = n == m && port.records[matrix.root].op == "NONE";
-        if !square || flat.op != "RESHAPE" || flat.ne()[2..] != [1, 1] {
+        let square = n == m && port.records[matrix.root].is_leaf();
+        if !square || !flat.is(OpKind::Reshape) || flat.ne()[2..] != [1, 1] {
             continue;
         }
         let Some(heads) = flat

@@ -4,6 +4,7 @@ use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
+use tpc_ggml::op::OpKind;
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -20,7 +21,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
-    for r in port.records.iter().filter(|r| r.op == "FLASH_ATTN_EXT") {
+    for r in port.records.iter().filter(|r| r.is(OpKind::FlashAttnExt)) {
         let heads = |i: usize| {
             let s = r.src.get(i).copied().flatten()?;
             Some(port.records[s].ne()[2])

@@ -5,6 +5,7 @@ use tpc_ir::DType;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
+use tpc_ggml::op::{Family, GgmlOp};
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -21,15 +22,25 @@ pub(crate) const LINT: Lint = Lint {
     check: Check::Port(check),
 };
 
-const ARITHMETIC: [&str; 14] = [
-    "ADD", "ADD1", "SUB", "MUL", "DIV", "SCALE", "SUM", "SUM_ROWS", "MEAN", "NORM", "RMS_NORM",
-    "L2_NORM", "SOFT_MAX", "MUL_MAT",
-];
+/// Whether the op adds, multiplies or normalises.
+fn is_arithmetic(op: &GgmlOp) -> bool {
+    matches!(op.family(), Family::Binary | Family::Norm)
+        || matches!(
+            op,
+            GgmlOp::Add1
+                | GgmlOp::Scale(_)
+                | GgmlOp::Sum
+                | GgmlOp::SumRows
+                | GgmlOp::Mean
+                | GgmlOp::SoftMax(_)
+                | GgmlOp::MulMat(_)
+        )
+}
 
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     for r in port.records {
         let half = matches!(r.dtype, DType::F16 | DType::Bf16);
-        if half && ARITHMETIC.contains(&r.op.as_str()) {
+        if half && is_arithmetic(&r.op) {
             let message = format!("{} ({}) computes in {}", r.op, port.name(r), r.dtype.name());
             let d = Diagnostic::warning("TPC0651", port.name(r), message);
             let d = d.help("compute in f32, and cast what is stored");

@@ -5,6 +5,7 @@ use tpc_ir::DType;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
+use tpc_ggml::op::GgmlOp;
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -22,9 +23,9 @@ pub(crate) const LINT: Lint = Lint {
 
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     for r in port.records {
-        let (operand, fine): (usize, &[DType]) = match r.op.as_str() {
-            "FLASH_ATTN_EXT" => (3, &[DType::F16]),
-            "SOFT_MAX" => (1, &[DType::F16, DType::F32]),
+        let (operand, fine): (usize, &[DType]) = match r.op {
+            GgmlOp::FlashAttnExt(_) => (3, &[DType::F16]),
+            GgmlOp::SoftMax(_) => (1, &[DType::F16, DType::F32]),
             _ => continue,
         };
         let mask = r.src.get(operand).copied().flatten();

@@ -4,6 +4,7 @@ use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
+use tpc_ggml::op::Family;
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -22,7 +23,7 @@ pub(crate) const LINT: Lint = Lint {
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     for r in port.records {
         let source = r.src.first().copied().flatten();
-        let copies = matches!(r.op.as_str(), "CONT" | "CPY" | "DUP") && !r.is_view;
+        let copies = r.op.family() == Family::Copy && !r.is_view;
         let Some(source) = source.filter(|_| copies).map(|s| &port.records[s]) else {
             continue;
         };

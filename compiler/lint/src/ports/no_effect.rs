@@ -4,6 +4,7 @@ use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
+use tpc_ggml::op::GgmlOp;
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -21,9 +22,9 @@ pub(crate) const LINT: Lint = Lint {
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     for r in port.records.iter().filter(|r| !r.writes() && !r.is_empty()) {
         let source = r.src.first().copied().flatten().map(|s| &port.records[s]);
-        let idle = match r.op.as_str() {
-            "SCALE" => r.float(0) == 1.0 && r.float(1) == 0.0,
-            "REPEAT" => source.is_some_and(|s| s.ne() == r.ne()),
+        let idle = match &r.op {
+            GgmlOp::Scale(p) => p.scale == 1.0 && p.bias == 0.0,
+            GgmlOp::Repeat => source.is_some_and(|s| s.ne() == r.ne()),
             _ => false,
         };
         if idle {

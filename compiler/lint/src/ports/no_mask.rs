@@ -4,6 +4,7 @@ use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
+use tpc_ggml::op::OpKind;
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -21,7 +22,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     let written = port.written();
-    for r in port.records.iter().filter(|r| r.op == "FLASH_ATTN_EXT") {
+    for r in port.records.iter().filter(|r| r.is(OpKind::FlashAttnExt)) {
         let operand = |i: usize| r.src.get(i).copied().flatten().map(|s| &port.records[s]);
         let cached = operand(1).is_some_and(|k| written.contains(&k.root));
         if cached && operand(3).is_none() {

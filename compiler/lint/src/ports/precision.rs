@@ -6,6 +6,7 @@ use tpc_ir::DType;
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_ggml::capture::Record;
+use tpc_ggml::op::{GgmlOp, OpKind, Precision};
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -22,9 +23,6 @@ pub(crate) const LINT: Lint = Lint {
     check: Check::Port(check),
 };
 
-/// ggml's number for f32 accumulation.
-const F32: i32 = 10;
-
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     let mut tell = |r: &Record, call: &str| {
         let message = format!("{} ({}) may be accumulated in f16", r.op, port.name(r));
@@ -34,14 +32,16 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     };
     let written = port.written();
     for r in port.records {
-        if r.op == "FLASH_ATTN_EXT" && r.int(3) != F32 {
+        if let GgmlOp::FlashAttnExt(p) = &r.op
+            && p.precision != Precision::F32
+        {
             tell(r, "ggml_flash_attn_ext_set_prec");
         }
-        if r.op != "SOFT_MAX" {
+        if !r.is(OpKind::SoftMax) {
             continue;
         }
         // The logits, behind scales and masks that were added.
-        let Some(logits) = port.behind(r, &["SCALE", "ADD", "SOFTCAP", "UNARY"]) else {
+        let Some(logits) = port.behind(r, &[OpKind::Scale, OpKind::Add]) else {
             continue;
         };
         let keys = logits
@@ -51,7 +51,10 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             .flatten()
             .map(|s| &port.records[s]);
         let coarse = keys.is_some_and(|k| k.dtype != DType::F32 && written.contains(&k.root));
-        if logits.op == "MUL_MAT" && coarse && logits.int(0) != F32 {
+        if let GgmlOp::MulMat(p) = &logits.op
+            && coarse
+            && p.precision != Precision::F32
+        {
             tell(logits, "ggml_mul_mat_set_prec");
         }
     }

@@ -31,7 +31,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             *versions.entry(r.root).or_default() += 1;
             continue;
         }
-        if r.op == "NONE" || r.is_pure_view() || r.is_empty() {
+        if r.is_leaf() || r.is_pure_view() || r.is_empty() {
             continue;
         }
         let operand = |s: &usize| {
@@ -39,7 +39,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             (s.root, versions.get(&s.root).copied(), s.layout, s.dtype)
         };
         let operands: Vec<_> = r.src.iter().map(|s| s.as_ref().map(operand)).collect();
-        let key = (&r.op, r.dtype, r.ne(), r.params(), operands);
+        let key = (r.op.name(), r.dtype, r.ne(), &r.words, operands);
         let Some(&first) = seen.get(&key) else {
             seen.insert(key, i);
             continue;

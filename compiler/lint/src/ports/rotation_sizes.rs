@@ -5,6 +5,7 @@ use tpc_ir::DType;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
+use tpc_ggml::op::{GgmlOp, OpKind, Rope};
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -21,21 +22,31 @@ pub(crate) const LINT: Lint = Lint {
     check: Check::Port(check),
 };
 
+/// The fault of a rotation of rows of `len` elements.
+fn parameters(p: &Rope, len: u64) -> Option<String> {
+    let (rotated, base) = (p.n_dims, p.freq_base);
+    if rotated == 0 || rotated % 2 != 0 {
+        return Some(format!(
+            "{rotated} elements are rotated: an even number above 0 can be"
+        ));
+    }
+    if rotated > len {
+        return Some(format!("{rotated} elements are rotated of heads of {len}"));
+    }
+    (base.is_nan() || base <= 0.0).then(|| format!("the base is {base}"))
+}
+
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
-    for r in port.records.iter().filter(|r| r.op == "ROPE") {
+    for r in port.records.iter().filter(|r| r.is(OpKind::Rope)) {
         let positions = r.src.get(1).copied().flatten().map(|s| &port.records[s]);
-        let (rotated, base) = (r.int(1), r.float(5));
-        let fault = match positions {
-            Some(p) if p.dtype != DType::I32 => {
-                format!("positions are {}, not i32", p.dtype.name())
-            }
-            _ if rotated <= 0 || rotated % 2 != 0 => {
-                format!("{rotated} elements are rotated: an even number above 0 can be")
-            }
-            _ if u64::from(rotated.unsigned_abs()) > r.ne()[0] => {
-                format!("{rotated} elements are rotated of heads of {}", r.ne()[0])
-            }
-            _ if base.is_nan() || base <= 0.0 => format!("the base is {base}"),
+        let positions = positions.map(|p| p.dtype).filter(|&t| t != DType::I32);
+        let fault = match (&r.op, positions) {
+            (_, Some(dtype)) => format!("positions are {}, not i32", dtype.name()),
+            (GgmlOp::Rope(p), _) => match parameters(p, r.ne()[0]) {
+                Some(fault) => fault,
+                None => continue,
+            },
+            (GgmlOp::Malformed(_, error), _) => error.to_string(),
             _ => continue,
         };
         let message = format!("{}: {fault}", port.name(r));

@@ -7,6 +7,7 @@ use tpc_ir::CodeDoc;
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_ggml::capture::Record;
+use tpc_ggml::op::GgmlOp;
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -23,30 +24,36 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
-    let mut found: BTreeMap<u64, BTreeMap<i32, Vec<&Record>>> = BTreeMap::new();
-    for r in port.records.iter().filter(|r| r.op == "FLASH_ATTN_EXT") {
+    let mut found: BTreeMap<u64, BTreeMap<u32, Vec<(&Record, f32)>>> = BTreeMap::new();
+    for r in port.records {
+        let GgmlOp::FlashAttnExt(p) = &r.op else {
+            continue;
+        };
         let Some(q) = r.src.first().copied().flatten() else {
             continue;
         };
         let heads = found.entry(port.records[q].ne()[0]).or_default();
-        heads.entry(r.int(0)).or_default().push(r);
+        let alike = heads.entry(p.scale.to_bits()).or_default();
+        alike.push((r, p.scale));
     }
     for (size, scales) in found.iter().filter(|(_, s)| s.len() == 2) {
         let total: usize = scales.values().map(Vec::len).sum();
         let odd = scales.values().find(|all| all.len() == 1);
         let usual = scales.values().find(|all| all.len() > 1);
-        let (Some(odd), Some(usual)) = (odd, usual) else {
+        let (Some(&[(odd, scale)]), Some(&[(_, usual), ..])) =
+            (odd.map(Vec::as_slice), usual.map(Vec::as_slice))
+        else {
             continue;
         };
         let message = format!(
             "{} has the scale {}, {} others with heads of {size} have {}",
-            port.name(odd[0]),
-            odd[0].float(0),
+            port.name(odd),
+            scale,
             total - 1,
-            usual[0].float(0)
+            usual
         );
-        let d = Diagnostic::warning("TPC0657", port.name(odd[0]), message);
-        let d = d.help(format!("{}, as in the other layers", usual[0].float(0)));
-        out.push(port.at(odd[0], "with another scale", d));
+        let d = Diagnostic::warning("TPC0657", port.name(odd), message);
+        let d = d.help(format!("{}, as in the other layers", usual));
+        out.push(port.at(odd, "with another scale", d));
     }
 }

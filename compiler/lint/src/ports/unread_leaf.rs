@@ -23,7 +23,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     let read = port.read();
     let written = port.written();
     for (i, r) in port.records.iter().enumerate() {
-        let leaf = r.op == "NONE" && !r.is_view && !r.is_empty();
+        let leaf = r.is_leaf() && !r.is_view && !r.is_empty();
         if leaf && !read.contains(&i) && !written.contains(&i) {
             let name = port.name(r);
             let message = format!("no op reads {name}");

@@ -5,6 +5,7 @@ use tpc_ir::CodeDoc;
 use super::{Check, Lint, Names, Port};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
+use tpc_ggml::op::Family;
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -23,13 +24,13 @@ pub(crate) const LINT: Lint = Lint {
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     let written = port.written();
     for r in port.records {
-        let copies = matches!(r.op.as_str(), "CONT" | "CPY" | "DUP") && !r.is_view;
+        let copies = r.op.family() == Family::Copy && !r.is_view;
         let Some(source) = r.src.first().copied().flatten().filter(|_| copies) else {
             continue;
         };
         let root = port.records[source].root;
         let weight = &port.records[root];
-        let constant = weight.op == "NONE" && !weight.is_input && !weight.dtype.is_integer();
+        let constant = weight.is_leaf() && !weight.is_input && !weight.dtype.is_integer();
         if constant
             && !written.contains(&root)
             && weight.ne()[1] > 1

@@ -4,6 +4,7 @@ use tpc_ir::CodeDoc;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
+use tpc_ggml::op::GgmlOp;
 
 /// The lint.
 pub(crate) const LINT: Lint = Lint {
@@ -21,9 +22,9 @@ pub(crate) const LINT: Lint = Lint {
 
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     for r in port.records {
-        let epsilon = match r.op.as_str() {
-            "NORM" | "RMS_NORM" | "L2_NORM" => r.float(0),
-            "GROUP_NORM" => r.float(1),
+        let epsilon = match (&r.op, r.op.norm()) {
+            (_, Some(p)) => p.eps,
+            (GgmlOp::GroupNorm(p), _) => p.eps,
             _ => continue,
         };
         if epsilon > 0.0 {

@@ -14,7 +14,7 @@ use super::verdicts::{DIFFERENT, agreement};
 fn rules() -> String {
     let mut out = String::from("| ops | takes → makes |\n|---|---|\n");
     for r in RULES {
-        let ops: Vec<String> = r.ops.iter().map(|o| format!("`{o}`")).collect();
+        let ops: Vec<String> = r.ops().map(|op| format!("`{op}`")).collect();
         let _ = writeln!(out, "| {} | {} |", ops.join(" "), r.says);
     }
     let _ = writeln!(out, "| any other | the process aborts |");

@@ -37,7 +37,7 @@ fn setup(column: &str, name: &str, records: &[Record]) -> Setup {
     s.cache_type_v = types.map(|t| t.1);
     s.caches_on_host = column == "nkvo";
     let held = |f: &dyn Fn(&str) -> bool| -> Vec<String> {
-        let names = records.iter().filter(|t| t.op == "NONE" && f(&t.name));
+        let names = records.iter().filter(|t| t.is_leaf() && f(&t.name));
         names.map(|t| t.name.clone()).collect()
     };
     match column {
@@ -201,7 +201,7 @@ fn refused(name: &str) -> Option<(String, Class)> {
     let records = named(name)?;
     let found = meta::infer(&records, &Setup::new(2));
     let f = found.refused()?;
-    Some((records[f.record?].op.clone(), f.class))
+    Some((records[f.record?].op.to_string(), f.class))
 }
 
 #[test]

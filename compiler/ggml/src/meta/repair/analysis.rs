@@ -11,6 +11,7 @@ use crate::meta::refusal::Class;
 use crate::meta::rules::{self, Call, Source};
 use crate::meta::silent;
 use crate::meta::states::State;
+use crate::op::{Family, GgmlOp, Permute};
 
 /// A way to hold a tensor: by state and strides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,33 +83,32 @@ impl Engine {
         let facts = |i: usize| &egraph[node.children[i]].data;
         let is_packed = |i: usize| children[i].nb == packed(facts(i).dtype, facts(i).ne);
         let tight = packed(dtype, ne);
-        let mut params: Vec<i32> = Vec::new();
         let mut from = 0;
+        let permute;
         let (op, nb) = match &node.op {
             Op::Leaf { .. } => return None,
-            Op::Reshape(_) => ("RESHAPE", is_packed(0).then_some(tight)?),
+            Op::Reshape(_) => (&GgmlOp::Reshape, is_packed(0).then_some(tight)?),
             Op::Permute(axes) => {
-                params.extend(axes.iter().map(|&a| a as i32));
-                ("PERMUTE", moved(axes, children[0].nb))
+                permute = GgmlOp::Permute(Permute { axes: *axes });
+                (&permute, moved(axes, children[0].nb))
             }
             Op::Slice { axis, start, .. } => {
                 from = start * children[0].nb[*axis];
-                ("VIEW", children[0].nb)
+                (&GgmlOp::View, children[0].nb)
             }
             Op::View { nb, offset, .. } => {
                 from = *offset;
-                ("VIEW", is_packed(0).then_some(*nb)?)
+                (&GgmlOp::View, is_packed(0).then_some(*nb)?)
             }
-            Op::Cont(_) => ("CONT", tight),
+            Op::Cont(_) => (&GgmlOp::Cont, tight),
             Op::Compute(c) | Op::Effect { compute: c, .. } => {
                 // Kernels read rows without gaps, and those of one number tensors without gaps.
                 let by_rows = |i: usize| children[i].nb[0] == facts(i).dtype.block_bytes();
-                let all = super::equations::is_elementwise(&c.op);
+                let all = c.op.family() == Family::Elementwise;
                 if !(0..children.len()).all(|i| by_rows(i) && (!all || is_packed(i))) {
                     return None;
                 }
-                params.clone_from(&c.params);
-                (c.op.as_str(), tight)
+                (&c.op, tight)
             }
         };
         let mut sources = (0..children.len()).map(|i| Source {
@@ -129,7 +129,6 @@ impl Engine {
             ne,
             nb,
             dtype,
-            params: &params,
             offset: from,
             src,
         };

@@ -40,9 +40,9 @@ fn line(t: &Record, number: &str, all: &[Record], source: impl Fn(usize) -> Stri
         .src
         .iter()
         .flatten()
-        .map(|&s| match all[s].op.as_str() {
-            "NONE" => all[s].name.clone(),
-            _ => source(s),
+        .map(|&s| match all[s].is_leaf() {
+            true => all[s].name.clone(),
+            false => source(s),
         })
         .collect();
     let mut ne: Vec<String> = t.ne().iter().map(u64::to_string).collect();

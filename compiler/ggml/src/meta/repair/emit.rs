@@ -11,6 +11,7 @@ use super::language::{Four, Node, Op};
 use super::window::{Window, is_kept};
 use crate::capture::{Layout, Record, packed};
 use crate::meta::rules::{self, Call, Source};
+use crate::op::{GgmlOp, Permute};
 
 /// A graph with a stretch replaced.
 pub(super) struct Spliced {
@@ -172,7 +173,7 @@ impl Emit<'_> {
                 if let Some(i) = origin {
                     // Views keep the names of their ops: some are other words for the same.
                     t.op.clone_from(&self.old[i].op);
-                    t.params.clone_from(&self.old[i].params);
+                    t.words.clone_from(&self.old[i].words);
                     t.is_output = self.old[i].is_output;
                 }
                 let at = self.push(t, number);
@@ -251,7 +252,6 @@ impl Emit<'_> {
                 ne: t.ne(),
                 nb: t.layout.nb,
                 dtype: t.dtype,
-                params: t.params(),
                 offset: t.layout.offset.saturating_sub(from.layout.offset),
                 src: vec![Some(Source {
                     ne: from.ne(),
@@ -284,7 +284,7 @@ impl Emit<'_> {
         let same = || {
             let op = &node.compute()?.op;
             let alike = |n: &Node| {
-                n.compute().is_some_and(|c| c.op == *op)
+                n.compute().is_some_and(|c| c.op.kind() == op.kind())
                     && n.children.first() == node.children.first()
             };
             let found = self.originals.iter().find(|(n, _)| alike(n));
@@ -305,17 +305,17 @@ struct Shape {
 
 /// The record that a term becomes, of sources among `made`. A write still needs to be told its memory.
 fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> Option<Record> {
-    let computed = |op: &str, params: &[i32], src: Vec<Option<usize>>| Record {
+    let computed = |op: &GgmlOp, words: Vec<i32>, src: Vec<Option<usize>>| Record {
         line: 0,
         name: name.to_owned(),
-        op: op.to_owned(),
+        op: op.clone(),
         dtype: shape.dtype,
         layout: Layout {
             ne: shape.ne,
             nb: packed(shape.dtype, shape.ne),
             offset: 0,
         },
-        params: params.to_vec(),
+        words,
         src,
         root: 0,
         is_view: false,
@@ -323,7 +323,7 @@ fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> 
         is_output: false,
     };
     let first = vec![src.first().copied()];
-    let view = |op: &str, params: &[i32], offset: u64| {
+    let view = |op: &GgmlOp, words: Vec<i32>, offset: u64| {
         let x = &made[*src.first()?];
         Some(Record {
             layout: Layout {
@@ -333,21 +333,24 @@ fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> 
             },
             root: x.root,
             is_view: true,
-            ..computed(op, params, first.clone())
+            ..computed(op, words, first.clone())
         })
     };
     match op {
         Op::Leaf { .. } => None,
-        Op::Reshape(_) => view("RESHAPE", &[], 0),
-        Op::Permute(axes) => view("PERMUTE", &axes.map(|a| a as i32), 0),
-        Op::Slice { axis, start, .. } => view("VIEW", &[], start * shape.nb[*axis]),
-        Op::View { offset, .. } => view("VIEW", &[], *offset),
-        Op::Cont(_) => Some(computed("CONT", &[], first)),
+        Op::Reshape(_) => view(&GgmlOp::Reshape, Vec::new(), 0),
+        Op::Permute(axes) => {
+            let p = Permute { axes: *axes };
+            view(&GgmlOp::Permute(p), p.words(), 0)
+        }
+        Op::Slice { axis, start, .. } => view(&GgmlOp::View, Vec::new(), start * shape.nb[*axis]),
+        Op::View { offset, .. } => view(&GgmlOp::View, Vec::new(), *offset),
+        Op::Cont(_) => Some(computed(&GgmlOp::Cont, Vec::new(), first)),
         Op::Compute(c) | Op::Effect { compute: c, .. } => {
             let mut sources = src.iter().copied();
             let of = |&there: &bool| there.then(|| sources.next()).flatten();
             let src = c.present.iter().map(of).collect();
-            Some(computed(&c.op, &c.params, src))
+            Some(computed(&c.op, c.words.clone(), src))
         }
     }
 }

@@ -8,6 +8,7 @@ use super::analysis::{Engine, Form, Terms};
 use super::language::{Node, Op};
 use super::saturate::in_order;
 use crate::meta::states::State;
+use crate::op::GgmlOp;
 
 /// A class, held so.
 pub(super) type Held = (Id, Form);
@@ -40,8 +41,10 @@ fn price(terms: &Terms, node: &Node, form: &Form, is_new: bool) -> u64 {
         Op::Reshape(_) | Op::Permute(_) | Op::Slice { .. } | Op::View { .. } => 1,
         Op::Cont(ne) => work(*ne),
         Op::Effect { compute: c, .. } => work(c.ne),
-        Op::Compute(c) => match (c.op.as_str(), node.children.first()) {
-            ("MUL_MAT" | "MUL_MAT_ID", Some(&w)) => work(c.ne) * (1 + facts(w).ne[0]),
+        Op::Compute(c) => match (&c.op, node.children.first()) {
+            (GgmlOp::MulMat(_) | GgmlOp::MulMatId(_), Some(&w)) => {
+                work(c.ne) * (1 + facts(w).ne[0])
+            }
             _ => work(c.ne),
         },
     };

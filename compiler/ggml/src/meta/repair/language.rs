@@ -1,18 +1,23 @@
 //! Terms: ops of ggml on whole tensors, by value. Where memory is, and who shares it, is decided when a term is chosen.
 
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
 use egg::{Id, Language};
 use tpc_ir::{DType, RANK};
+
+use crate::op::GgmlOp;
 
 /// Sizes or strides.
 pub(super) type Four = [u64; RANK];
 
 /// An op that computes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug)]
 pub(super) struct Compute {
-    /// ggml's name.
-    pub(super) op: String,
-    /// ggml's `op_params`.
-    pub(super) params: Vec<i32>,
+    /// The op.
+    pub(super) op: GgmlOp,
+    /// The words of its parameters.
+    pub(super) words: Vec<i32>,
     /// Sizes of the result.
     pub(super) ne: Four,
     /// Element type of the result.
@@ -27,9 +32,36 @@ impl Compute {
         Compute { ne, ..self.clone() }
     }
 
-    /// A parameter as a number.
-    pub(super) fn float(&self, i: usize) -> f32 {
-        f32::from_bits(self.params.get(i).copied().unwrap_or(0).cast_unsigned())
+    /// The fields that tell two apart. The op's parameters follow from the words.
+    fn key(&self) -> (&str, &[i32], Four, DType, &[bool]) {
+        let (words, present) = (self.words.as_slice(), self.present.as_slice());
+        (self.op.name(), words, self.ne, self.dtype, present)
+    }
+}
+
+impl PartialEq for Compute {
+    fn eq(&self, other: &Compute) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Compute {}
+
+impl PartialOrd for Compute {
+    fn partial_cmp(&self, other: &Compute) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Compute {
+    fn cmp(&self, other: &Compute) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl Hash for Compute {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
     }
 }
 
@@ -62,7 +94,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// The op that computes, where it is one of this name.
+    /// The op, when it computes something.
     pub(super) fn compute(&self) -> Option<&Compute> {
         match &self.op {
             Op::Compute(c) => Some(c),

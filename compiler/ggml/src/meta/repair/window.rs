@@ -10,6 +10,7 @@ use super::language::{Compute, Node, Op};
 use crate::capture::{Record, packed};
 use crate::meta::infer::Inference;
 use crate::meta::states::State;
+use crate::op::GgmlOp;
 
 /// A stretch of records as terms.
 pub(super) struct Window {
@@ -31,7 +32,7 @@ type Versions = BTreeMap<usize, u32>;
 
 /// Whether the window has the record as it is.
 pub(super) fn is_kept(t: &Record) -> bool {
-    t.op == "NONE" || t.is_empty()
+    t.is_leaf() || t.is_empty()
 }
 
 impl Window {
@@ -105,16 +106,16 @@ impl Window {
             .map(|&s| self.source(records, inference, versions, s))
             .collect();
         let first = there.first().map(|&s| &records[s]);
-        let op = match (t.op.as_str(), first) {
+        let op = match (&t.op, first) {
             _ if t.writes() => Op::Effect {
                 record: i,
                 compute: compute(t),
             },
-            ("RESHAPE", Some(_)) => Op::Reshape(t.ne()),
-            ("PERMUTE", Some(_)) => Op::Permute([0, 1, 2, 3].map(|a| t.int(a) as usize % 4)),
-            ("TRANSPOSE", Some(_)) => Op::Permute([1, 0, 2, 3]),
-            ("CONT", Some(_)) => Op::Cont(t.ne()),
-            ("VIEW", Some(from)) => return self.view(t, from, children[0], i),
+            (GgmlOp::Reshape, Some(_)) => Op::Reshape(t.ne()),
+            (GgmlOp::Permute(p), Some(_)) => Op::Permute(p.axes),
+            (GgmlOp::Transpose, Some(_)) => Op::Permute([1, 0, 2, 3]),
+            (GgmlOp::Cont, Some(_)) => Op::Cont(t.ne()),
+            (GgmlOp::View, Some(from)) => return self.view(t, from, children[0], i),
             _ => Op::Compute(compute(t)),
         };
         // Only the first source of a view is looked at.
@@ -191,7 +192,7 @@ impl Window {
 fn compute(t: &Record) -> Compute {
     Compute {
         op: t.op.clone(),
-        params: t.params().to_vec(),
+        words: t.words.clone(),
         ne: t.ne(),
         dtype: t.dtype,
         present: t.src.iter().map(Option::is_some).collect(),

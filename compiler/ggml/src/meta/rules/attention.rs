@@ -3,22 +3,23 @@
 use super::{Call, Outcome, Rule, reject};
 use crate::meta::refusal::Class;
 use crate::meta::states::{Split, State};
+use crate::op::OpKind;
 
 pub(super) const FLASH: Rule = Rule {
-    ops: &["FLASH_ATTN_EXT"],
+    takes: |op| matches!(op, OpKind::FlashAttnExt),
     says: "queries on axis 2, keys and values both on axis 2 or both mirrored, a mirrored mask, sinks on axis 0 → axis 1; or \
            all mirrored",
     apply: flash,
 };
 
 pub(super) const CONVOLUTION: Rule = Rule {
-    ops: &["SSM_CONV"],
+    takes: |op| matches!(op, OpKind::SsmConv),
     says: "both on axis 1 → axis 0; both on axis 0 → axis 1; or all mirrored",
     apply: convolution,
 };
 
 pub(super) const DELTA_NET: Rule = Rule {
-    ops: &["GATED_DELTA_NET"],
+    takes: |op| matches!(op, OpKind::GatedDeltaNet),
     says: "queries, keys, values, gates and rates on axis 1, the state on axis 0, 1 or 2 → axis 0; or all mirrored",
     apply: delta_net,
 };

@@ -3,82 +3,44 @@
 use super::{Call, Outcome, Rule, reject};
 use crate::meta::refusal::Class;
 use crate::meta::states::{Split, State};
+use crate::op::{Family, GgmlOp, OpKind};
 
 pub(super) const BINARY: Rule = Rule {
-    ops: &["ADD", "SUB", "MUL", "DIV"],
+    takes: |op| op.family() == Family::Binary,
     says: "equal states → that state; a split first source, and a mirrored second one of size 1 on that axis → the first's; \
            pending sums pass products with mirrored values and sums with one another",
     apply: binary,
 };
 
 pub(super) const ADD_ID: Rule = Rule {
-    ops: &["ADD_ID"],
+    takes: |op| matches!(op, OpKind::AddId),
     says: "as ADD, with mirrored indices of experts; a partial bias is added to a pending sum",
     apply: add_id,
 };
 
 pub(super) const SAME: Rule = Rule {
-    ops: &[
-        "SOFT_MAX",
-        "SCALE",
-        "CLAMP",
-        "SQR",
-        "SQRT",
-        "LOG",
-        "SIN",
-        "COS",
-        "REPEAT",
-        "FILL",
-        "LEAKY_RELU",
-        "ABS",
-        "SGN",
-        "NEG",
-        "STEP",
-        "TANH",
-        "ELU",
-        "RELU",
-        "SIGMOID",
-        "GELU",
-        "GELU_QUICK",
-        "SILU",
-        "HARDSWISH",
-        "HARDSIGMOID",
-        "EXP",
-        "EXPM1",
-        "SOFTPLUS",
-        "GELU_ERF",
-        "XIELU",
-        "FLOOR",
-        "CEIL",
-        "ROUND",
-        "TRUNC",
-    ],
+    takes: |op| {
+        op.family() == Family::Elementwise
+            || matches!(op, OpKind::SoftMax | OpKind::Repeat | OpKind::Fill)
+    },
     says: "all sources in one state → that state",
     apply: same,
 };
 
 pub(super) const GATED: Rule = Rule {
-    ops: &[
-        "REGLU",
-        "GEGLU",
-        "SWIGLU",
-        "SWIGLU_OAI",
-        "GEGLU_ERF",
-        "GEGLU_QUICK",
-        "SWIGLU_CLAMP",
-    ],
+    takes: |op| op.family() == Family::Gated,
     says: "all sources in one state → that state, halved where one source holds both halves",
     apply: gated,
 };
 
 fn binary(call: &Call<'_>) -> Outcome {
     let (a, b) = (call.source(0)?, call.source(1)?);
-    let multiplies = matches!(call.op, "MUL" | "DIV");
+    let multiplies = matches!(call.op, GgmlOp::Mul | GgmlOp::Div);
     match (a.state, b.state) {
         // Reductions are put off.
         (State::Partial, State::Partial) if !multiplies => Ok(State::Partial),
         (State::Partial, State::Mirrored) if multiplies => Ok(State::Partial),
-        (State::Mirrored, State::Partial) if call.op == "MUL" => Ok(State::Partial),
+        (State::Mirrored, State::Partial) if call.op.is(OpKind::Mul) => Ok(State::Partial),
         _ => beside(call),
     }
 }

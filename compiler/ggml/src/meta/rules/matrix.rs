@@ -3,19 +3,20 @@
 use super::{Call, Outcome, Rejection, Rule, Source, reject};
 use crate::meta::refusal::Class;
 use crate::meta::states::{Split, State};
+use crate::op::OpKind;
 
 const TAKES: &str = "it takes rows of the weight, or rows of the activations, or matching parts of what is contracted, or \
                      matching batches";
 
 pub(super) const PRODUCT: Rule = Rule {
-    ops: &["MUL_MAT"],
+    takes: |op| matches!(op, OpKind::MulMat),
     says: "mirrored · mirrored → mirrored; axis 1 · mirrored → axis 0; mirrored · axis 1, 2 or 3 → that axis; axis 0 · \
            axis 0 of equal parts → partial; axis 2 or 3 on both → that axis; axis 2 or 3 · mirrored → that axis",
     apply: product,
 };
 
 pub(super) const EXPERTS: Rule = Rule {
-    ops: &["MUL_MAT_ID"],
+    takes: |op| matches!(op, OpKind::MulMatId),
     says: "as MUL_MAT, with mirrored indices of experts",
     apply: experts,
 };

@@ -15,6 +15,7 @@ use tpc_ir::{DType, RANK};
 
 use super::refusal::Class;
 use super::states::{MAX_SEGMENTS, Split, State};
+use crate::op::{GgmlOp, OpKind};
 
 /// What a rule sees of a source.
 #[derive(Clone, Copy, Debug)]
@@ -32,16 +33,14 @@ pub(super) struct Source<'a> {
 /// What a rule sees of an op.
 #[derive(Clone, Debug)]
 pub(super) struct Call<'a> {
-    /// ggml's name of the op.
-    pub(in crate::meta) op: &'a str,
+    /// The op, with its parameters.
+    pub(in crate::meta) op: &'a GgmlOp,
     /// Sizes of the result.
     pub(in crate::meta) ne: [u64; RANK],
     /// Strides of the result in bytes.
     pub(in crate::meta) nb: [u64; RANK],
     /// Element type of the result.
     pub(in crate::meta) dtype: DType,
-    /// ggml's `op_params`.
-    pub(in crate::meta) params: &'a [i32],
     /// Of a view, bytes from where its source starts.
     pub(in crate::meta) offset: u64,
     /// Sources by position.
@@ -62,11 +61,18 @@ pub(super) type Outcome = Result<State, Rejection>;
 
 /// One entry of the table.
 pub struct Rule {
-    /// The ops, by ggml's names.
-    pub ops: &'static [&'static str],
-    /// What it takes and makes, for people.
+    /// Whether the rule is the op's.
+    takes: fn(OpKind) -> bool,
+    /// The states that it takes and the state that it makes, in words.
     pub says: &'static str,
     apply: fn(&Call<'_>) -> Outcome,
+}
+
+impl Rule {
+    /// The ops of the rule, in ggml's order.
+    pub fn ops(&self) -> impl Iterator<Item = OpKind> {
+        OpKind::ALL.iter().copied().filter(|&op| (self.takes)(op))
+    }
 }
 
 /// The table. An op that no entry names is not computed at all.
@@ -94,8 +100,9 @@ pub const RULES: &[&Rule] = &[
 ];
 
 /// The entry for an op.
-pub(super) fn rule(op: &str) -> Option<&'static Rule> {
-    RULES.iter().copied().find(|r| r.ops.contains(&op))
+fn rule(op: &GgmlOp) -> Option<&'static Rule> {
+    let kind = op.kind()?;
+    RULES.iter().copied().find(|r| (r.takes)(kind))
 }
 
 /// What becomes of a call.
@@ -163,16 +170,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A parameter as a number.
-    pub(super) fn float(&self, i: usize) -> f32 {
-        f32::from_bits(self.int(i).cast_unsigned())
-    }
-
-    /// A parameter as an integer.
-    pub(super) fn int(&self, i: usize) -> i32 {
-        self.params.get(i).copied().unwrap_or(0)
-    }
-
     /// Whether all sources from the position on are whole.
     fn whole_from(&self, first: usize) -> bool {
         (first..self.src.len()).all(|i| self.seen(i).is_whole())
@@ -190,21 +187,17 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether an op is a gated activation.
-pub(super) fn is_gated(op: &str) -> bool {
-    elementwise::GATED.ops.contains(&op)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::op::Family;
 
     #[test]
-    fn every_op_has_one_rule_at_most() {
-        let mut ops: Vec<&str> = RULES.iter().flat_map(|r| r.ops).copied().collect();
-        let all = ops.len();
-        ops.sort_unstable();
-        ops.dedup();
-        assert_eq!(ops.len(), all);
+    fn every_op_but_leaves_and_generic_names_has_one_rule() {
+        for &op in OpKind::ALL {
+            let rules = RULES.iter().filter(|r| (r.takes)(op)).count();
+            let none = matches!(op.family(), Family::Leaf | Family::Generic);
+            assert_eq!(rules, usize::from(!none), "{op}");
+        }
     }
 }

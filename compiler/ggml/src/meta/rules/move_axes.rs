@@ -3,21 +3,22 @@
 use super::{Call, Outcome, Rule, reject};
 use crate::meta::refusal::Class;
 use crate::meta::states::State;
+use crate::op::{GgmlOp, OpKind};
 
 pub(super) const CONCAT: Rule = Rule {
-    ops: &["CONCAT"],
+    takes: |op| matches!(op, OpKind::Concat),
     says: "equal states, or one mirrored and the other split, on an axis that is not the concatenated one → the split state",
     apply: concat,
 };
 
 pub(super) const PAD: Rule = Rule {
-    ops: &["PAD"],
+    takes: |op| matches!(op, OpKind::Pad),
     says: "not along the split axis → the same",
     apply: pad,
 };
 
 pub(super) const PERMUTE: Rule = Rule {
-    ops: &["PERMUTE", "TRANSPOSE"],
+    takes: |op| matches!(op, OpKind::Permute | OpKind::Transpose),
     says: "the axis moves; several segments must not repeat",
     apply: permute,
 };
@@ -63,12 +64,9 @@ fn permute(call: &Call<'_>) -> Outcome {
     if s.segments.len() > 1 && s.segments.iter().any(|g| g.repeat > 1) {
         return call.refused(Class::Shape, "segments that repeat do not move");
     }
-    let to = match call.op {
-        "TRANSPOSE" => [1, 0, 2, 3][s.axis],
-        _ => call.int(s.axis),
-    };
-    match usize::try_from(to) {
-        Ok(axis) if axis < call.ne.len() => Ok(s.along(axis).into()),
-        _ => reject(Class::Shape, format!("{s} is no axis of the result")),
+    match call.op {
+        GgmlOp::Transpose => Ok(s.along([1, 0, 2, 3][s.axis]).into()),
+        GgmlOp::Permute(p) => Ok(s.along(p.axes[s.axis]).into()),
+        _ => reject(Class::Shape, format!("{s} is not an axis of the result")),
     }
 }

@@ -6,22 +6,23 @@ use super::{Call, Outcome, Rejection, Rule, Source, reject};
 use crate::capture::packed;
 use crate::meta::refusal::Class;
 use crate::meta::states::{Split, State};
+use crate::op::OpKind;
 
 pub(super) const RESHAPE: Rule = Rule {
-    ops: &["RESHAPE", "CONT"],
+    takes: |op| matches!(op, OpKind::Reshape | OpKind::Cont),
     says: "a split axis, with all below, must be a product of leading sizes of the result too; all segments must divide",
     apply: reshape,
 };
 
 pub(super) const VIEW: Rule = Rule {
-    ops: &["VIEW"],
+    takes: |op| matches!(op, OpKind::View),
     says: "without gaps as RESHAPE; with the strides of its source → the same axis; else, of a source that is not permuted, \
            the axis below the stride that stood above the split one; of a pending sum → pending",
     apply: view,
 };
 
 pub(super) const COPY: Rule = Rule {
-    ops: &["CPY"],
+    takes: |op| matches!(op, OpKind::Cpy),
     says: "as RESHAPE, and the result must be in the state of what it is written to",
     apply: copy,
 };

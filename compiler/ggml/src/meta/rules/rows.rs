@@ -3,38 +3,42 @@
 use super::{Call, Outcome, Rule};
 use crate::meta::refusal::Class;
 use crate::meta::states::State;
+use crate::op::OpKind;
 
 pub(super) const WHOLE_ROWS: Rule = Rule {
-    ops: &[
-        "RMS_NORM",
-        "NORM",
-        "L2_NORM",
-        "GROUP_NORM",
-        "ARGSORT",
-        "TOP_K",
-        "SUM_ROWS",
-        "CUMSUM",
-        "MEAN",
-        "ARGMAX",
-    ],
+    takes: |op| {
+        matches!(
+            op,
+            OpKind::RmsNorm
+                | OpKind::Norm
+                | OpKind::L2Norm
+                | OpKind::GroupNorm
+                | OpKind::Argsort
+                | OpKind::TopK
+                | OpKind::SumRows
+                | OpKind::Cumsum
+                | OpKind::Mean
+                | OpKind::Argmax
+        )
+    },
     says: "anything but axis 0 → the same",
     apply: whole_rows,
 };
 
 pub(super) const ROPE: Rule = Rule {
-    ops: &["ROPE", "ROPE_BACK"],
+    takes: |op| matches!(op, OpKind::Rope | OpKind::RopeBack),
     says: "mirrored positions and factors → the first source's state",
     apply: rope,
 };
 
 pub(super) const GET: Rule = Rule {
-    ops: &["GET_ROWS"],
+    takes: |op| matches!(op, OpKind::GetRows),
     says: "axis 0 with mirrored indices → axis 0; else all mirrored",
     apply: get,
 };
 
 pub(super) const SET: Rule = Rule {
-    ops: &["SET_ROWS"],
+    takes: |op| matches!(op, OpKind::SetRows),
     says: "rows in the destination's state, which is not axis 1, and mirrored indices → the destination's state",
     apply: set,
 };

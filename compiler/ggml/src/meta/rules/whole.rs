@@ -3,65 +3,69 @@
 use super::{Call, Outcome, Rule};
 use crate::meta::refusal::Class;
 use crate::meta::states::State;
+use crate::op::OpKind;
 
 pub(super) const WHOLE: Rule = Rule {
-    ops: &[
-        "DUP",
-        "ADD1",
-        "ACC",
-        "SUM",
-        "COUNT_EQUAL",
-        "REPEAT_BACK",
-        "SILU_BACK",
-        "RMS_NORM_BACK",
-        "OUT_PROD",
-        "SET",
-        "DIAG",
-        "DIAG_MASK_INF",
-        "DIAG_MASK_ZERO",
-        "SOFT_MAX_BACK",
-        "GET_ROWS_BACK",
-        "CONV_TRANSPOSE_1D",
-        "IM2COL",
-        "IM2COL_BACK",
-        "IM2COL_3D",
-        "COL2IM_1D",
-        "CONV_2D",
-        "CONV_3D",
-        "CONV_2D_DW",
-        "CONV_TRANSPOSE_2D",
-        "POOL_1D",
-        "POOL_2D",
-        "POOL_2D_BACK",
-        "UPSCALE",
-        "PAD_REFLECT_1D",
-        "ROLL",
-        "ARANGE",
-        "TIMESTEP_EMBEDDING",
-        "TRI",
-        "FLASH_ATTN_BACK",
-        "SSM_SCAN",
-        "WIN_PART",
-        "WIN_UNPART",
-        "GET_REL_POS",
-        "ADD_REL_POS",
-        "RWKV_WKV6",
-        "RWKV_WKV7",
-        "GATED_LINEAR_ATTN",
-        "SOLVE_TRI",
-        "LIGHTNING_INDEXER",
-        "DSV4_HC_COMB",
-        "DSV4_HC_PRE",
-        "DSV4_HC_POST",
-        "MAP_CUSTOM1",
-        "MAP_CUSTOM2",
-        "MAP_CUSTOM3",
-        "CUSTOM",
-        "CROSS_ENTROPY_LOSS",
-        "CROSS_ENTROPY_LOSS_BACK",
-        "OPT_STEP_ADAMW",
-        "OPT_STEP_SGD",
-    ],
+    takes: |op| {
+        matches!(
+            op,
+            OpKind::Dup
+                | OpKind::Add1
+                | OpKind::Acc
+                | OpKind::Sum
+                | OpKind::CountEqual
+                | OpKind::RepeatBack
+                | OpKind::SiluBack
+                | OpKind::RmsNormBack
+                | OpKind::OutProd
+                | OpKind::Set
+                | OpKind::Diag
+                | OpKind::DiagMaskInf
+                | OpKind::DiagMaskZero
+                | OpKind::SoftMaxBack
+                | OpKind::GetRowsBack
+                | OpKind::ConvTranspose1d
+                | OpKind::Im2col
+                | OpKind::Im2colBack
+                | OpKind::Im2col3d
+                | OpKind::Col2im1d
+                | OpKind::Conv2d
+                | OpKind::Conv3d
+                | OpKind::Conv2dDw
+                | OpKind::ConvTranspose2d
+                | OpKind::Pool1d
+                | OpKind::Pool2d
+                | OpKind::Pool2dBack
+                | OpKind::Upscale
+                | OpKind::PadReflect1d
+                | OpKind::Roll
+                | OpKind::Arange
+                | OpKind::TimestepEmbedding
+                | OpKind::Tri
+                | OpKind::FlashAttnBack
+                | OpKind::SsmScan
+                | OpKind::WinPart
+                | OpKind::WinUnpart
+                | OpKind::GetRelPos
+                | OpKind::AddRelPos
+                | OpKind::RwkvWkv6
+                | OpKind::RwkvWkv7
+                | OpKind::GatedLinearAttn
+                | OpKind::SolveTri
+                | OpKind::LightningIndexer
+                | OpKind::Dsv4HcComb
+                | OpKind::Dsv4HcPre
+                | OpKind::Dsv4HcPost
+                | OpKind::MapCustom1
+                | OpKind::MapCustom2
+                | OpKind::MapCustom3
+                | OpKind::Custom
+                | OpKind::CrossEntropyLoss
+                | OpKind::CrossEntropyLossBack
+                | OpKind::OptStepAdamw
+                | OpKind::OptStepSgd
+        )
+    },
     says: "all sources mirrored → mirrored",
     apply: whole,
 };

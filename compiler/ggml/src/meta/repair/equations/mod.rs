@@ -9,6 +9,7 @@ use egg::Id;
 
 use super::analysis::{Facts, Terms};
 use super::language::{Four, Node, Op};
+use crate::op::{Family, GgmlOp, OpKind};
 
 /// A term that a rule makes of classes that are there.
 #[derive(Clone, Debug)]
@@ -82,47 +83,9 @@ pub const EQUATIONS: &[&Equation] = &[
     &operands::MASK,
 ];
 
-/// Ops on one number each.
-pub(super) fn is_elementwise(op: &str) -> bool {
-    const ALL: [&str; 26] = [
-        "SCALE",
-        "CLAMP",
-        "SQR",
-        "SQRT",
-        "LOG",
-        "SIN",
-        "COS",
-        "LEAKY_RELU",
-        "ABS",
-        "SGN",
-        "NEG",
-        "STEP",
-        "TANH",
-        "ELU",
-        "RELU",
-        "SIGMOID",
-        "GELU",
-        "GELU_QUICK",
-        "SILU",
-        "HARDSWISH",
-        "HARDSIGMOID",
-        "EXP",
-        "EXPM1",
-        "SOFTPLUS",
-        "GELU_ERF",
-        "XIELU",
-    ];
-    ALL.contains(&op)
-}
-
-/// Ops on rows of axis 0, each on its own, that keep their length.
-fn is_rowwise(op: &str) -> bool {
-    matches!(op, "RMS_NORM" | "NORM" | "L2_NORM" | "SOFT_MAX")
-}
-
-/// Ops on two numbers each.
-fn is_binary(op: &str) -> bool {
-    matches!(op, "ADD" | "SUB" | "MUL" | "DIV")
+/// Whether the op is a function of each row (axis 0) that keeps its length.
+fn is_rowwise(op: &GgmlOp) -> bool {
+    op.family() == Family::Norm || op.is(OpKind::SoftMax)
 }
 
 fn facts(terms: &Terms, id: Id) -> &Facts {

@@ -2,9 +2,10 @@
 
 use tpc_ir::DType;
 
-use super::{Equation, Tree, facts, is_binary, of};
+use super::{Equation, Tree, facts, of};
 use crate::meta::repair::analysis::Terms;
 use crate::meta::repair::language::{Compute, Node, Op};
+use crate::op::{Family, GgmlOp, OpKind};
 
 pub(super) const REPEATED: Equation = Equation {
     name: "repeat-operand",
@@ -19,11 +20,11 @@ pub(super) const MASK: Equation = Equation {
 };
 
 fn repeated(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
-    let Some(c) = node.compute().filter(|c| is_binary(&c.op)) else {
+    let Some(c) = node.compute().filter(|c| c.op.family() == Family::Binary) else {
         return;
     };
     for n in of(terms, node.children[1]) {
-        if n.compute().is_some_and(|r| r.op == "REPEAT") {
+        if n.compute().is_some_and(|r| r.op.is(OpKind::Repeat)) {
             let children = vec![Tree::Is(node.children[0]), Tree::Is(n.children[0])];
             out.push(Tree::Term(Op::Compute(c.clone()), children));
         }
@@ -31,9 +32,8 @@ fn repeated(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
 }
 
 fn mask(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
-    let Some(c) = node.compute().filter(|c| c.op == "SOFT_MAX") else {
-        return;
-    };
+    let Some(c) = node.compute() else { return };
+    let GgmlOp::SoftMax(p) = &c.op else { return };
     let &[x, mask] = node.children.as_slice() else {
         return;
     };
@@ -41,26 +41,26 @@ fn mask(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let ne = facts(terms, x).ne;
     // The sum repeats the mask as the op does, but has no slopes and drops no rows.
     let repeats = (0..4).all(|i| ne[i].is_multiple_of(m.ne[i].max(1)));
-    if c.float(1) != 0.0 || m.dtype != DType::F32 || m.ne[..2] != ne[..2] || !repeats {
+    if p.max_bias != 0.0 || m.dtype != DType::F32 || m.ne[..2] != ne[..2] || !repeats {
         return;
     }
-    let of = |op: &str, params: Vec<i32>, sources: usize| {
+    let of = |op: OpKind, words: Vec<i32>, sources: usize| {
         Op::Compute(Compute {
-            op: op.to_owned(),
-            params,
+            op: GgmlOp::parse(op.name(), &words),
+            words,
             ne,
             dtype: c.dtype,
             present: vec![true; sources],
         })
     };
     let one = 1.0_f32.to_bits().cast_signed();
-    let scaled = match c.float(0) {
+    let scaled = match p.scale {
         1.0 => Tree::Is(x),
         scale => Tree::one(
-            of("SCALE", vec![scale.to_bits().cast_signed()], 1),
+            of(OpKind::Scale, vec![scale.to_bits().cast_signed()], 1),
             Tree::Is(x),
         ),
     };
-    let sum = Tree::Term(of("ADD", Vec::new(), 2), vec![scaled, Tree::Is(mask)]);
-    out.push(Tree::one(of("SOFT_MAX", vec![one], 1), sum));
+    let sum = Tree::Term(of(OpKind::Add, Vec::new(), 2), vec![scaled, Tree::Is(mask)]);
+    out.push(Tree::one(of(OpKind::SoftMax, vec![one], 1), sum));
 }

@@ -1,8 +1,9 @@
 //! Permutations and copies.
 
-use super::{Equation, Tree, facts, is_elementwise, is_flat_from, is_rowwise, of};
+use super::{Equation, Tree, facts, is_flat_from, is_rowwise, of};
 use crate::meta::repair::analysis::Terms;
 use crate::meta::repair::language::{Node, Op};
+use crate::op::{Family, OpKind};
 
 pub(super) const TWICE: Equation = Equation {
     name: "permute-permute",
@@ -54,9 +55,9 @@ fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Some(&x) = node.children.last() else {
         return;
     };
-    let by_number = is_elementwise(&c.op);
+    let by_number = c.op.family() == Family::Elementwise;
     let by_row = is_rowwise(&c.op) && node.children.len() == 1;
-    let matrix = c.op == "MUL_MAT" && is_flat_from(facts(terms, node.children[0]).ne, 2);
+    let matrix = c.op.is(OpKind::MulMat) && is_flat_from(facts(terms, node.children[0]).ne, 2);
     if !(by_number || by_row || matrix) {
         return;
     }

@@ -1,8 +1,9 @@
 //! Tensors taken apart and put together.
 
-use super::{Equation, Tree, facts, is_elementwise, is_rowwise, of};
+use super::{Equation, Tree, facts, is_rowwise, of};
 use crate::meta::repair::analysis::Terms;
 use crate::meta::repair::language::{Compute, Four, Node, Op};
+use crate::op::{Family, OpKind};
 
 pub(super) const NEIGHBOURS: Equation = Equation {
     name: "concat-slices",
@@ -31,7 +32,7 @@ pub(super) const GATE: Equation = Equation {
 
 /// The axis along which the parts stand, and the parts' lengths.
 fn parts(terms: &Terms, node: &Node) -> Option<(usize, Compute)> {
-    let c = node.compute().filter(|c| c.op == "CONCAT")?;
+    let c = node.compute().filter(|c| c.op.is(OpKind::Concat))?;
     let a = facts(terms, *node.children.first()?).ne;
     let axis = (0..4).find(|&i| a[i] != c.ne[i])?;
     (node.children.len() == 2).then(|| (axis, c.clone()))
@@ -81,13 +82,15 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     for a in of(terms, node.children[0]) {
         let Some(f) = a.compute() else { continue };
         // Which child is taken apart; the others are the same.
-        let i = usize::from(f.op == "MUL_MAT");
-        let apart = match f.op.as_str() {
-            op if is_elementwise(op) => true,
-            op if is_rowwise(op) => axis > 0 && a.children.len() == 1,
-            "MUL_MAT" => axis == 1 && super::is_flat_from(facts(terms, a.children[0]).ne, 2),
+        let i = usize::from(f.op.is(OpKind::MulMat));
+        let apart = match f.op.kind() {
+            Some(op) if op.family() == Family::Elementwise => true,
+            Some(_) if is_rowwise(&f.op) => axis > 0 && a.children.len() == 1,
+            Some(OpKind::MulMat) => {
+                axis == 1 && super::is_flat_from(facts(terms, a.children[0]).ne, 2)
+            }
             // Positions belong to axis 2.
-            "ROPE" => axis == 1,
+            Some(OpKind::Rope) => axis == 1,
             _ => false,
         };
         if !apart {
@@ -139,8 +142,8 @@ fn piece(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
 
 fn gate(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Some(c) = node.compute() else { return };
-    let swapped = c.params.get(1).is_some_and(|&p| p != 0);
-    if !crate::meta::rules::is_gated(&c.op) || node.children.len() != 1 || swapped {
+    let is_plain = c.op.glu().is_some_and(|p| !p.swapped);
+    if !is_plain || node.children.len() != 1 {
         return;
     }
     for n in of(terms, node.children[0]) {

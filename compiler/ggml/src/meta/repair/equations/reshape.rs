@@ -1,8 +1,9 @@
 //! Reshapes, and what may be done on either side of them.
 
-use super::{Equation, Tree, facts, is_binary, is_elementwise, is_flat_from, is_rowwise, of};
+use super::{Equation, Tree, facts, is_flat_from, is_rowwise, of};
 use crate::meta::repair::analysis::Terms;
 use crate::meta::repair::language::{Four, Node, Op};
+use crate::op::{Family, OpKind};
 
 pub(super) const TWICE: Equation = Equation {
     name: "reshape-reshape",
@@ -107,7 +108,7 @@ fn by_parts(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
 
 fn elementwise(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Some(c) = node.compute() else { return };
-    if !is_elementwise(&c.op) {
+    if c.op.family() != Family::Elementwise {
         return;
     }
     for (x, from) in reshaped(terms, node.children[0]) {
@@ -118,7 +119,7 @@ fn elementwise(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
 
 fn binary(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Some(c) = node.compute() else { return };
-    if !is_binary(&c.op) {
+    if c.op.family() != Family::Binary {
         return;
     }
     let y = node.children[1];
@@ -156,7 +157,7 @@ fn rows(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
 
 fn product(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Some(c) = node.compute() else { return };
-    if c.op != "MUL_MAT" || !is_flat_from(facts(terms, node.children[0]).ne, 2) {
+    if !c.op.is(OpKind::MulMat) || !is_flat_from(facts(terms, node.children[0]).ne, 2) {
         return;
     }
     let k = facts(terms, node.children[1]).ne[0];

@@ -1,0 +1,82 @@
+//! Appending the ops of a record to the graph, and the reasons why that fails.
+
+use tpc_ir::op::{Attr, Inferred, TypeError};
+use tpc_ir::{Op, TensorType, Value};
+
+use super::memory::{Memory, dims};
+use super::record::Record;
+
+/// Why a record becomes an opaque op.
+pub(super) enum Misfit {
+    /// ggml has no op of this name.
+    Unknown,
+    /// The op has no rule, for this reason: it needs its operands whole.
+    Whole(&'static str),
+    /// The IR has the op, but not in this form.
+    Form(String),
+}
+
+impl From<TypeError> for Misfit {
+    fn from(e: TypeError) -> Misfit {
+        Misfit::Form(e.to_string())
+    }
+}
+
+/// A form that the IR does not have.
+pub(super) fn form(what: &str) -> Misfit {
+    Misfit::Form(what.to_owned())
+}
+
+/// The operands, when there are `N`.
+pub(super) fn exactly<const N: usize>(values: &[Value]) -> Result<[Value; N], Misfit> {
+    let other = || Misfit::Form(format!("{} operands, not {N}", values.len()));
+    values.try_into().map_err(|_| other())
+}
+
+/// Appends an op with one result, of the sizes that the capture says.
+pub(super) fn push(
+    m: &mut Memory<'_>,
+    t: &Record,
+    op: Op,
+    operands: Vec<Value>,
+) -> Result<Vec<Value>, Misfit> {
+    let unknown = |(_, a): (_, Attr)| matches!(a, Attr::Float(x) if x.is_nan());
+    if op.attrs().into_iter().any(unknown) {
+        return Err(form("a parameter that is not a number"));
+    }
+    let v = m.push(op, operands, &t.name)?;
+    fits(m, t, v)
+}
+
+/// Appends an op with several results, which ggml packs into one tensor one after another.
+pub(super) fn push_packed(
+    m: &mut Memory<'_>,
+    t: &Record,
+    op: Op,
+    operands: Vec<Value>,
+) -> Result<Vec<Value>, Misfit> {
+    m.readable(&op, &operands)?;
+    let types: Vec<_> = operands.iter().map(|&v| &m.graph.value(v).ty).collect();
+    let Inferred::Types(types) = op.infer(&types)? else {
+        return Err(Misfit::Unknown);
+    };
+    let elements = |ty: &TensorType| ty.elements().and_then(|d| d.as_const());
+    let total: Option<u64> = types.iter().map(elements).sum();
+    if total != Some(t.elements()) {
+        return Err(form("the results are not packed one after another"));
+    }
+    Ok(m.declare(op, operands, types, &t.name))
+}
+
+/// The value, when it has the sizes that the capture says.
+pub(super) fn fits(m: &Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value>, Misfit> {
+    let found = &m.graph.value(v).ty;
+    if found.dims == dims(t.ne()) {
+        Ok(vec![v])
+    } else {
+        Err(Misfit::Form(format!(
+            "the operands make {found}, the capture says {:?}",
+            t.ne()
+        )))
+    }
+}

@@ -1,0 +1,23 @@
+//! The ops of ggml, typed: parsed once from a capture's `op` name and `op_params` words.
+//!
+//! - `table` lists every op of `ggml.h`, one line each: [`OpKind`] is the op's identity, [`GgmlOp`] the op of a record
+//!   with its parameters. Adding an op is one line there; the compiler then names the matches to fill.
+//! - `params` decodes the words of an op's `op_params` into typed fields.
+//!
+//! No other module compares the names of ops. The names are those of `ggml_op_desc`: a kind of `UNARY` or `GLU` stands
+//! for itself (`SILU`, `SWIGLU`), not for the op that it is a kind of. A name that ggml does not have is kept as
+//! [`GgmlOp::Unknown`], and words that an op cannot have as [`GgmlOp::Malformed`]: either is planned around, not an error.
+//! The words themselves stay in the record, also for ops whose parameters are not decoded.
+
+mod params;
+mod table;
+
+pub use params::{
+    Arange, ArgSort, Clamp, Concat, DiagMask, Fill, FlashAttnExt, Glu, GroupNorm, HcComb,
+    LeakyRelu, MulMat, Norm, Pad, ParamError, Permute, Pool2d, PoolKind, Precision, Recurrence,
+    Roll, Rope, RopeMode, Scale, SetView, SoftMax, SortOrder, Tri, TriKind, Xielu,
+};
+pub use table::{Family, GgmlOp, OpKind};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,575 @@
+//! The parameters of ops: ggml's `op_params` words, decoded.
+//!
+//! A word is 32 bits, an integer or the bits of an f32. The positions are those of the constructors in `ggml.c`.
+
+use tpc_ir::RANK;
+
+/// A word of `op_params` that its op cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("op_params[{index}] is {word}, expected {expected}")]
+pub struct ParamError {
+    /// Position among the words.
+    pub index: usize,
+    /// The word as an integer.
+    pub word: i32,
+    /// The values that it may have.
+    pub expected: &'static str,
+}
+
+/// The words of a record; those that it leaves out are 0.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'a>(pub(super) &'a [i32]);
+
+impl Words<'_> {
+    fn int(self, index: usize) -> i32 {
+        self.0.get(index).copied().unwrap_or(0)
+    }
+
+    fn float(self, index: usize) -> f32 {
+        f32::from_bits(self.int(index).cast_unsigned())
+    }
+
+    /// A word that is not negative.
+    fn size(self, index: usize) -> Result<u64, ParamError> {
+        u64::try_from(self.int(index)).map_err(|_| self.wrong(index, "0 or more"))
+    }
+
+    fn sizes<const N: usize>(self, first: usize) -> Result<[u64; N], ParamError> {
+        let mut out = [0; N];
+        for (i, n) in out.iter_mut().enumerate() {
+            *n = self.size(first + i)?;
+        }
+        Ok(out)
+    }
+
+    fn wrong(self, index: usize, expected: &'static str) -> ParamError {
+        ParamError {
+            index,
+            word: self.int(index),
+            expected,
+        }
+    }
+}
+
+/// Parameters that are decoded from words.
+pub(super) trait Decode: Sized {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError>;
+}
+
+/// Declares parameters that are one number per word from the first on.
+macro_rules! floats {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident = $index:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: f32,)*
+        }
+
+        impl Decode for $name {
+            fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+                Ok($name { $($field: words.float($index)),* })
+            }
+        }
+    };
+}
+
+floats! {
+    /// Of `NORM`, `RMS_NORM` and `L2_NORM`.
+    Norm {
+        /// Added to the mean of the squares.
+        eps = 0,
+    }
+}
+
+floats! {
+    /// Of `SCALE`: `scale · x + bias`.
+    Scale {
+        /// The factor.
+        scale = 0,
+        /// The summand.
+        bias = 1,
+    }
+}
+
+floats! {
+    /// Of `CLAMP`.
+    Clamp {
+        /// The smallest result.
+        min = 0,
+        /// The largest result.
+        max = 1,
+    }
+}
+
+floats! {
+    /// Of `ARANGE`: `start + i · step` below `stop`.
+    Arange {
+        /// The first number.
+        start = 0,
+        /// The bound, which is not reached.
+        stop = 1,
+        /// The difference of neighbours.
+        step = 2,
+    }
+}
+
+floats! {
+    /// Of `LEAKY_RELU`.
+    LeakyRelu {
+        /// The factor below 0.
+        slope = 0,
+    }
+}
+
+floats! {
+    /// Of `FILL`.
+    Fill {
+        /// Every element of the result.
+        value = 0,
+    }
+}
+
+floats! {
+    /// Of `SOFT_MAX`: softmax of `scale · x + mask`.
+    SoftMax {
+        /// The factor of the logits.
+        scale = 0,
+        /// The largest slope of ALiBi; 0 without it.
+        max_bias = 1,
+    }
+}
+
+floats! {
+    /// Of `XIELU`. The first word is the kind of `UNARY`.
+    Xielu {
+        /// The factor below 0.
+        alpha_n = 1,
+        /// The factor above 0.
+        alpha_p = 2,
+        /// The slope at 0.
+        beta = 3,
+        /// The bound of the exponent below 0.
+        eps = 4,
+    }
+}
+
+/// Of `GROUP_NORM`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GroupNorm {
+    /// Groups of channels (axis 2).
+    pub groups: u64,
+    /// Added to the variance.
+    pub eps: f32,
+}
+
+impl Decode for GroupNorm {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        Ok(GroupNorm {
+            groups: words.size(0)?,
+            eps: words.float(1),
+        })
+    }
+}
+
+/// Of gated activations. The first word is the kind of `GLU`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Glu {
+    /// Of one operand: the second half is the gate, not the first.
+    pub swapped: bool,
+    /// The factor in the sigmoid of `SWIGLU_OAI`.
+    pub alpha: f32,
+    /// The bound of `SWIGLU_OAI` and `SWIGLU_CLAMP`.
+    pub limit: f32,
+}
+
+impl Decode for Glu {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        Ok(Glu {
+            swapped: words.int(1) != 0,
+            alpha: words.float(2),
+            limit: words.float(3),
+        })
+    }
+}
+
+/// Of `ACC` and `SET`: the view of the first operand that the second is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetView {
+    /// Strides of axes 1 to 3 in bytes.
+    pub nb: [u64; RANK - 1],
+    /// Bytes from the start of the first operand.
+    pub offset: u64,
+}
+
+impl Decode for SetView {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        Ok(SetView {
+            nb: words.sizes(0)?,
+            offset: words.size(3)?,
+        })
+    }
+}
+
+/// Of `CONCAT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Concat {
+    /// The axis along which the operands stand.
+    pub axis: u64,
+}
+
+impl Decode for Concat {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        Ok(Concat {
+            axis: words.size(0)?,
+        })
+    }
+}
+
+/// Of `PERMUTE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permute {
+    /// The axis of the result that each axis of the source becomes.
+    pub axes: [usize; RANK],
+}
+
+impl Permute {
+    /// The words that say this.
+    pub fn words(self) -> Vec<i32> {
+        self.axes.map(|a| a as i32).to_vec()
+    }
+}
+
+impl Decode for Permute {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        let mut axes = [0; RANK];
+        for (i, axis) in axes.iter_mut().enumerate() {
+            let known = usize::try_from(words.int(i)).ok().filter(|&a| a < RANK);
+            *axis = known.ok_or_else(|| words.wrong(i, "an axis, 0 to 3"))?;
+        }
+        let twice = (1..RANK).find(|&i| axes[..i].contains(&axes[i]));
+        match twice {
+            Some(i) => Err(words.wrong(i, "an axis that no other axis becomes")),
+            None => Ok(Permute { axes }),
+        }
+    }
+}
+
+/// Of `DIAG_MASK_INF` and `DIAG_MASK_ZERO`: row `i` keeps its first `n_past + i + 1` columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiagMask {
+    /// Tokens before the first row.
+    pub n_past: u64,
+}
+
+impl Decode for DiagMask {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        Ok(DiagMask {
+            n_past: words.size(0)?,
+        })
+    }
+}
+
+/// The precision of a product's sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// That of the back end, which may be f16.
+    Default,
+    /// f32 (`GGML_PREC_F32`).
+    F32,
+}
+
+impl Precision {
+    /// As in ggml, any word but 10 is the default.
+    const fn of_word(word: i32) -> Precision {
+        match word {
+            10 => Precision::F32,
+            _ => Precision::Default,
+        }
+    }
+}
+
+/// Of `MUL_MAT` and `MUL_MAT_ID`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MulMat {
+    /// The precision of the sums.
+    pub precision: Precision,
+}
+
+impl Decode for MulMat {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        Ok(MulMat {
+            precision: Precision::of_word(words.int(0)),
+        })
+    }
+}
+
+/// Of `FLASH_ATTN_EXT`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlashAttnExt {
+    /// The factor of the dot products.
+    pub scale: f32,
+    /// The largest slope of ALiBi; 0 without it.
+    pub max_bias: f32,
+    /// The bound of the logits, which `tanh` approaches; 0 without it.
+    pub softcap: f32,
+    /// The precision of the sums.
+    pub precision: Precision,
+}
+
+impl Decode for FlashAttnExt {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        Ok(FlashAttnExt {
+            scale: words.float(0),
+            max_bias: words.float(1),
+            softcap: words.float(2),
+            precision: Precision::of_word(words.int(3)),
+        })
+    }
+}
+
+/// Which elements of a row are rotated together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RopeMode {
+    /// Neighbours (0).
+    Norm,
+    /// Elements half a rotation apart (2).
+    Neox,
+    /// As NeoX, with sections of the row by different positions (8).
+    Mrope,
+    /// As `Mrope`, for images (24).
+    Vision,
+    /// As `Mrope`, with the sections taken in turn (40).
+    Imrope,
+}
+
+/// Of `ROPE` and `ROPE_BACK`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rope {
+    /// Elements of a row that are rotated.
+    pub n_dims: u64,
+    /// Which of them belong together.
+    pub mode: RopeMode,
+    /// The context of the training, for YaRN.
+    pub n_ctx_orig: u64,
+    /// The base of the frequencies.
+    pub freq_base: f32,
+    /// The factor of the positions.
+    pub freq_scale: f32,
+    /// The mix of extrapolation and interpolation of YaRN; 0 without it.
+    pub ext_factor: f32,
+    /// The factor of the result.
+    pub attn_factor: f32,
+    /// The number of rotations above which YaRN extrapolates.
+    pub beta_fast: f32,
+    /// The number of rotations below which YaRN interpolates.
+    pub beta_slow: f32,
+    /// Pairs per section, of the modes that have sections.
+    pub sections: [u64; 4],
+    /// The first element of a row that is rotated.
+    pub offset: u64,
+}
+
+impl Decode for Rope {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        let mode = match words.int(2) {
+            0 => RopeMode::Norm,
+            2 => RopeMode::Neox,
+            8 => RopeMode::Mrope,
+            24 => RopeMode::Vision,
+            40 => RopeMode::Imrope,
+            _ => return Err(words.wrong(2, "a mode of rotation: 0, 2, 8, 24 or 40")),
+        };
+        let sections = match mode {
+            RopeMode::Norm | RopeMode::Neox => [0; 4],
+            RopeMode::Mrope | RopeMode::Vision | RopeMode::Imrope => words.sizes(11)?,
+        };
+        Ok(Rope {
+            n_dims: words.size(1)?,
+            mode,
+            n_ctx_orig: words.size(4)?,
+            freq_base: words.float(5),
+            freq_scale: words.float(6),
+            ext_factor: words.float(7),
+            attn_factor: words.float(8),
+            beta_fast: words.float(9),
+            beta_slow: words.float(10),
+            sections,
+            offset: words.size(15)?,
+        })
+    }
+}
+
+/// The number that a window of pooling becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolKind {
+    /// Its largest element.
+    Max,
+    /// The mean of its elements.
+    Avg,
+}
+
+/// Of `POOL_2D`; sizes are along axes 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool2d {
+    /// The number that a window becomes.
+    pub kind: PoolKind,
+    /// Sizes of a window.
+    pub window: [u64; 2],
+    /// Steps between windows.
+    pub stride: [u64; 2],
+    /// Elements before and after each axis that count as padding.
+    pub pad: [u64; 2],
+}
+
+impl Decode for Pool2d {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        let kind = match words.int(0) {
+            0 => PoolKind::Max,
+            1 => PoolKind::Avg,
+            _ => return Err(words.wrong(0, "0 (maximum) or 1 (average)")),
+        };
+        if let Some(index) = (1..5).find(|&i| words.int(i) == 0) {
+            return Err(words.wrong(index, "a window or step of 1 or more"));
+        }
+        Ok(Pool2d {
+            kind,
+            window: words.sizes(1)?,
+            stride: words.sizes(3)?,
+            pad: words.sizes(5)?,
+        })
+    }
+}
+
+/// Of `PAD`: elements added along each axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pad {
+    /// Elements before the first.
+    pub before: [u64; RANK],
+    /// Elements after the last.
+    pub after: [u64; RANK],
+    /// The elements are those of the other end, not zeros.
+    pub circular: bool,
+}
+
+impl Decode for Pad {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        let [mut before, mut after] = [[0; RANK]; 2];
+        for axis in 0..RANK {
+            before[axis] = words.size(2 * axis)?;
+            after[axis] = words.size(2 * axis + 1)?;
+        }
+        Ok(Pad {
+            before,
+            after,
+            circular: words.int(8) != 0,
+        })
+    }
+}
+
+/// Of `ROLL`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roll {
+    /// Indices by which each axis is turned.
+    pub shifts: [i32; RANK],
+}
+
+impl Decode for Roll {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        Ok(Roll {
+            shifts: std::array::from_fn(|axis| words.int(axis)),
+        })
+    }
+}
+
+/// The order of a sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortOrder {
+    /// The smallest first.
+    Ascending,
+    /// The largest first.
+    Descending,
+}
+
+/// Of `ARGSORT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArgSort {
+    /// The order of the indices.
+    pub order: SortOrder,
+}
+
+impl Decode for ArgSort {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        let order = match words.int(0) {
+            0 => SortOrder::Ascending,
+            1 => SortOrder::Descending,
+            _ => return Err(words.wrong(0, "0 (ascending) or 1 (descending)")),
+        };
+        Ok(ArgSort { order })
+    }
+}
+
+/// The triangle of a matrix that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TriKind {
+    /// Above the diagonal, and it.
+    UpperDiag,
+    /// Above the diagonal.
+    Upper,
+    /// Below the diagonal, and it.
+    LowerDiag,
+    /// Below the diagonal.
+    Lower,
+}
+
+/// Of `TRI`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tri {
+    /// The triangle that is kept; the rest is 0.
+    pub kind: TriKind,
+}
+
+impl Decode for Tri {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        let kind = match words.int(0) {
+            0 => TriKind::UpperDiag,
+            1 => TriKind::Upper,
+            2 => TriKind::LowerDiag,
+            3 => TriKind::Lower,
+            _ => return Err(words.wrong(0, "one of four triangles, 0 to 3")),
+        };
+        Ok(Tri { kind })
+    }
+}
+
+/// Of `SSM_SCAN` and `GATED_DELTA_NET`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recurrence {
+    /// States that the result holds, of the last tokens; 0 and 1 both stand for one.
+    pub n_states: u64,
+}
+
+impl Decode for Recurrence {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        Ok(Recurrence {
+            n_states: words.size(0)?,
+        })
+    }
+}
+
+/// Of `DSV4_HC_COMB`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HcComb {
+    /// Added to the sums that are divided by.
+    pub eps: f32,
+    /// Rounds of normalising rows and columns.
+    pub iterations: u64,
+}
+
+impl Decode for HcComb {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        Ok(HcComb {
+            eps: words.float(0),
+            iterations: words.size(1)?,
+        })
+    }
+}
