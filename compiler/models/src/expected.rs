@@ -1,22 +1,25 @@
-//! Which tensors a model of given hyper-parameters consists of.
+//! The tensors of a model with given hyper-parameters.
 
-use super::blocks::hparams::HParams;
 use super::error::ArchError;
+use super::families::find;
+use super::hparams::HParams;
+use super::lowering::assemble;
+use super::options::LowerOptions;
 use super::source::{ExpectedTensor, Recorder, WeightForms};
-use super::{LowerOptions, find, lowering};
 use tpc_gguf::Metadata;
 
-/// The tensors of a model with these metadata, in the order in which it uses them.
+/// The tensors of a model with these metadata, in the order of use.
 ///
-/// Of optional tensors those are listed of which `keep` says so: keep none for the fewest tensors that make a model
-/// (`output` is then tied to the token embedding), all for the most. Where files hold weights in one of several forms
-/// (queries, keys and values fused or not), the architecture's usual form is listed.
+/// The list holds the optional tensors for which `keep` returns true: none give the smallest model (`output` is then
+/// tied to the token embedding), all the largest. Where files hold weights in one of several forms (queries, keys and
+/// values fused or separate), it holds the architecture's usual form.
 ///
-/// The metadata need what [`lower`](super::lower) needs, and a vocabulary size: `vocab_size` or a token list.
+/// The metadata need the keys that [`lower`](super::lower) needs, and the size of the vocabulary: `vocab_size` or a
+/// token list.
 ///
 /// # Errors
 ///
-/// As [`lower`](super::lower), but for tensors.
+/// As [`lower`](super::lower), except for errors about tensors.
 pub fn expected_tensors(
     metadata: &Metadata,
     options: &LowerOptions,
@@ -25,9 +28,9 @@ pub fn expected_tensors(
     expected_tensors_in(metadata, options, WeightForms::Usual, keep)
 }
 
-/// [`expected_tensors`], with weights in the given form of the several in which files may hold them.
+/// [`expected_tensors`] with weights in the given form.
 ///
-/// Where there is one form only, as for most weights, it is listed whatever `forms` says.
+/// Most weights have one form only, which is listed whatever `forms` is.
 ///
 /// # Errors
 ///
@@ -41,6 +44,6 @@ pub fn expected_tensors_in(
     let arch = find(metadata.require_str("general.architecture")?)?;
     let hparams = HParams::read(arch, metadata, None, options.drafting)?;
     let mut recorder = Recorder::new(forms, &keep);
-    lowering::build(arch, &hparams, options, &mut recorder)?;
+    assemble(arch, &hparams, options, &mut recorder)?;
     Ok(recorder.into_tensors())
 }

@@ -71,7 +71,7 @@ fn headers_plan_for_one_to_eight_devices() {
                 "{name} on {devices}"
             );
             let by_tensor = bytes_by_tensor(&compiled);
-            let aside = &compiled.model.summary.aside;
+            let aside = &compiled.model.summary.ignored;
             for t in file.header().tensors() {
                 if aside.contains(&t.name) {
                     continue;

@@ -132,13 +132,13 @@ pub fn compile_capture(
         name: graph.name.clone(),
         n_layer: u64::from(captured.n_layer),
         n_draft: 0,
-        drafts_aside: None,
+        ignored_drafts: None,
         n_embd: 0,
         n_vocab: 0,
         n_ctx_train: n_ctx,
         window: None,
         unused: Vec::new(),
-        aside: Vec::new(),
+        ignored: Vec::new(),
     };
     let caches = CacheSizes::new(n_ctx, None, placement.ubatch_size, placement.parallel);
     compile_graph(Lowered { graph, summary }, caches, size, placement)

@@ -23,7 +23,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let summary = &plan.compiled.model.summary;
-    let Some(aside) = summary.drafts_aside else {
+    let Some(aside) = summary.ignored_drafts else {
         return;
     };
     let many = if aside.blocks == 1 { "" } else { "s" };

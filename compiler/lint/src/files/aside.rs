@@ -26,7 +26,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         super::block(n).is_some_and(|(layer, _)| u64::from(layer) >= model.summary.n_layer)
     };
     // Blocks that draft tokens are a matter of the options.
-    let aside = model.summary.aside.iter().filter(|n| !drafts(n));
+    let aside = model.summary.ignored.iter().filter(|n| !drafts(n));
     let aside: Vec<&String> = aside.collect();
     let Some(first) = aside.first() else { return };
     let sizes = aside.iter().filter_map(|n| file.header().tensor(n));

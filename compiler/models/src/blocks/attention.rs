@@ -3,16 +3,19 @@
 use tpc_ir::op::{Clamp, FlashAttn, InputKind, Unary, UnaryKind};
 use tpc_ir::{Dim, Value};
 
-use super::LayerContext;
 use super::builder::Builder;
-use super::hparams::{HeadElements, Rotated};
-use super::kv_cache::{self, Kind, Span};
+use super::context::LayerContext;
+use super::kv_cache::{self, CacheInputs, CacheKind};
 use super::norm;
 use super::qk_norm::{Heads, heads};
 use super::rotation::Rotation;
-use crate::description::{OutGate, Presence, QkvForm, ScaleOn, TemperatureForm, ValueNorm, Values};
+use crate::description::{
+    OutGate, Presence, QkvForm, ScaleOn, TemperatureForm, ValueNorm, ValueSource,
+};
 use crate::error::ArchError;
-use crate::source::{Form, Size, TensorRole};
+use crate::hparams::{HeadElements, RopeUse};
+use crate::size::Size;
+use crate::source::{Form, TensorRole};
 
 /// Projections of the block's input: `[heads · head size, n_tokens]` each.
 struct Qkv {
@@ -51,7 +54,7 @@ pub(crate) fn attention(
     if form.scale_on == ScaleOn::Queries {
         q = b.scale(q, layer.attention_scale, "Qcur_scaled")?;
     }
-    q = tempered(b, cx, q)?;
+    q = temperature_scaled(b, cx, q)?;
     let new = match qkv.kv {
         Some([k, v]) => Some([heads(b, cx, k, &keys)?, values(b, cx, v)?]),
         None => None,
@@ -91,7 +94,7 @@ fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
 }
 
 /// Queries that grow with their position, where the model says so.
-pub(super) fn tempered(
+pub(super) fn temperature_scaled(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     q: Value,
@@ -99,7 +102,7 @@ pub(super) fn tempered(
     let form = cx.model.arch.attention.temperature;
     let of_unrotated = matches!(form, TemperatureForm::Unrotated { .. });
     let temperature = cx.model.hparams.temperature;
-    let temperature = temperature.filter(|_| !of_unrotated || cx.layer.rotated == Rotated::No);
+    let temperature = temperature.filter(|_| !of_unrotated || cx.layer.rope == RopeUse::Unrotated);
     let Some(temperature) = temperature else {
         return Ok(q);
     };
@@ -131,8 +134,8 @@ pub(super) fn attend_to_new(
             if let Some(rotation) = value_rotation {
                 v = rotation.apply(b, v, "Vcur_rot")?;
             }
-            let k = kv_cache::store(b, cx, Kind::Keys, k)?;
-            let v = kv_cache::store(b, cx, Kind::Values, v)?;
+            let k = kv_cache::store(b, cx, CacheKind::Keys, k)?;
+            let v = kv_cache::store(b, cx, CacheKind::Values, v)?;
             b.note_caches(cx.layer.index, [k, v]);
             [k, v]
         }
@@ -154,7 +157,7 @@ pub(super) fn attend(
 ) -> Result<Value, ArchError> {
     let (hp, layer) = (cx.model.hparams, cx.layer);
     let q = b.swap_heads(q, "q")?;
-    let mask = b.input(Span::of(layer.windowed).mask);
+    let mask = b.input(CacheInputs::new(layer.reach).mask);
     let mut operands = vec![q, k, v, mask];
     let sinks = b.tensor_name("attn_sinks", "weight");
     let n_head = Size {
@@ -244,9 +247,9 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
 /// Whether a layer projects values, and does not take keys instead: it must where the two differ in size.
 fn has_values(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Result<bool, ArchError> {
     let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
-    let presence = match cx.model.arch.attention.values {
-        Values::ProjectedOrKeys if layer.k_width.n == layer.v_width.n => Presence::Optional,
-        Values::ProjectedOrKeys | Values::Projected => Presence::Required,
+    let presence = match cx.model.arch.attention.value_source {
+        ValueSource::ProjectedOrKeys if layer.k_width.n == layer.v_width.n => Presence::Optional,
+        ValueSource::ProjectedOrKeys | ValueSource::Projected => Presence::Required,
     };
     let name = b.tensor_name("attn_v", "weight");
     let sizes = [embd, layer.v_width];

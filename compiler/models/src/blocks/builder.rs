@@ -8,10 +8,11 @@ use tpc_ir::op::{
 };
 use tpc_ir::{DType, Dim, Graph, Op, Output, Place, RANK, Symbol, TensorType, Value};
 
-use super::hparams::LayerHParams;
 use crate::description::Presence;
 use crate::error::ArchError;
-use crate::source::{ExpectedTensor, Form, Request, Size, TensorRole, TensorSource};
+use crate::hparams::LayerHParams;
+use crate::size::Size;
+use crate::source::{ExpectedTensor, Form, Request, TensorRole, TensorSource};
 
 /// A tensor that the source has.
 #[derive(Clone)]
@@ -68,8 +69,8 @@ impl<'a> Builder<'a> {
         made
     }
 
-    /// Wants a value of the graph, by name.
-    pub(crate) fn want(&mut self, name: impl Into<String>, value: Value) {
+    /// Makes a value an output of the graph, by name.
+    pub(crate) fn output(&mut self, name: impl Into<String>, value: Value) {
         let output = Output::Named(name.into(), value);
         self.graph.outputs.push(output);
     }
@@ -101,9 +102,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Notes that a tensor, if the file has it, is known and not used.
-    pub(crate) fn leave_aside(&mut self, name: &str) {
-        self.source.leave_aside(name);
+    /// Notes that the block knows the tensor of that name and does not use it.
+    pub(crate) fn ignore(&mut self, name: &str) {
+        self.source.ignore(name);
     }
 
     /// Whether to ask for a tensor that belongs to one of several forms.
@@ -119,7 +120,7 @@ impl<'a> Builder<'a> {
         role: TensorRole,
         presence: Presence,
     ) -> Result<Option<Found>, ArchError> {
-        if presence == Presence::Absent {
+        if presence == Presence::Never {
             return Ok(None);
         }
         if let Some(known) = self.found.get(name) {

@@ -4,10 +4,12 @@ use tpc_ir::Value;
 use tpc_ir::op::{GetRows, InputKind};
 
 use super::builder::Builder;
-use super::{Context, norm};
+use super::context::Context;
+use super::norm;
 use crate::description::Presence;
 use crate::error::ArchError;
-use crate::source::{Size, TensorRole};
+use crate::size::Size;
+use crate::source::TensorRole;
 
 /// The token embedding, `[n_embd, n_vocab]`.
 pub(super) fn table(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, ArchError> {
@@ -38,7 +40,7 @@ pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, 
     if norm::exists(b, "token_embd_norm", &[cx.hparams.embd()], form.norm)? {
         x = norm::stream(b, cx, "token_embd_norm", x, "inp_norm")?;
     }
-    if form.positions == Presence::Absent {
+    if form.positions == Presence::Never {
         return Ok(x);
     }
     let n_positions = Size {

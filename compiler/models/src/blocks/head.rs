@@ -4,8 +4,9 @@ use tpc_ir::Value;
 use tpc_ir::op::{GetRows, InputKind, Unary, UnaryKind};
 
 use super::builder::Builder;
+use super::context::Context;
 use super::embedding::{table, vocabulary};
-use super::{Context, norm};
+use super::norm;
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::source::TensorRole;

@@ -4,10 +4,10 @@
 use tpc_ir::op::{InputKind, SetRows};
 use tpc_ir::{DType, Dim, Symbol, TensorType, Value};
 
-use super::LayerContext;
 use super::builder::Builder;
-use super::hparams::Windowed;
+use super::context::LayerContext;
 use crate::error::ArchError;
+use crate::hparams::Reach;
 
 /// Types that a cache can be written in at run time.
 pub const CACHE_TYPES: [DType; 9] = [
@@ -22,31 +22,31 @@ pub const CACHE_TYPES: [DType; 9] = [
     DType::Iq4Nl,
 ];
 
-/// Which of the two caches.
+/// One of a layer's two caches.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CacheKind {
     Keys,
     Values,
 }
 
-/// The sizes and inputs that caches of a layer use.
-pub(super) struct Span {
+/// The sizes and graph inputs of a layer's caches, which depend on its reach.
+pub(super) struct CacheInputs {
     cells: Symbol,
     used: Symbol,
     rows: InputKind,
     pub(super) mask: InputKind,
 }
 
-impl Span {
-    pub(super) fn of(windowed: Windowed) -> Span {
-        match windowed {
-            Windowed::No => Span {
+impl CacheInputs {
+    pub(super) fn new(reach: Reach) -> CacheInputs {
+        match reach {
+            Reach::Full => CacheInputs {
                 cells: Symbol::NCtx,
                 used: Symbol::NKv,
                 rows: InputKind::CacheRows,
                 mask: InputKind::Mask,
             },
-            Windowed::Yes => Span {
+            Reach::Window => CacheInputs {
                 cells: Symbol::NCtxSwa,
                 used: Symbol::NKvSwa,
                 rows: InputKind::CacheRowsSwa,
@@ -60,23 +60,23 @@ impl Span {
 pub(super) fn store(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    kind: Kind,
+    kind: CacheKind,
     new: Value,
 ) -> Result<Value, ArchError> {
     let options = cx.model.options;
     let (stem, dtype) = match kind {
-        Kind::Keys => ("cache_k", options.cache_type_k),
-        Kind::Values => ("cache_v", options.cache_type_v),
+        CacheKind::Keys => ("cache_k", options.cache_type_k),
+        CacheKind::Values => ("cache_v", options.cache_type_v),
     };
     let [d, heads, ..] = b.dims(new).clone();
     check(dtype, kind, head_size(&d), cx.layer.index)?;
-    let span = Span::of(cx.layer.windowed);
-    let ty = TensorType::new(dtype, [d, heads, Dim::symbol(span.cells)]);
+    let inputs = CacheInputs::new(cx.layer.reach);
+    let ty = TensorType::new(dtype, [d, heads, Dim::symbol(inputs.cells)]);
     let cache = b.state(&format!("{stem}_l{}", cx.layer.index), ty);
-    let rows = b.input(span.rows);
+    let rows = b.input(inputs.rows);
     let stored = b.push(SetRows { axis: 2 }, vec![cache, new, rows], stem)?;
     b.update(cache, stored);
-    let used = b.slice(stored, 2, 0, Dim::symbol(span.used), stem)?;
+    let used = b.slice(stored, 2, 0, Dim::symbol(inputs.used), stem)?;
     b.swap_heads(used, stem)
 }
 
@@ -86,7 +86,7 @@ pub(super) fn head_size(d: &Dim) -> u64 {
         .expect("invariant: metadata give the size of heads")
 }
 
-fn check(dtype: DType, kind: Kind, size: u64, layer: u32) -> Result<(), ArchError> {
+fn check(dtype: DType, kind: CacheKind, size: u64, layer: u32) -> Result<(), ArchError> {
     let reason = if !CACHE_TYPES.contains(&dtype) {
         "it cannot be written at run time"
     } else if !size.is_multiple_of(dtype.block_len()) {
@@ -95,8 +95,8 @@ fn check(dtype: DType, kind: Kind, size: u64, layer: u32) -> Result<(), ArchErro
         return Ok(());
     };
     let (option, what) = match kind {
-        Kind::Keys => ("--cache-type-k", "key heads"),
-        Kind::Values => ("--cache-type-v", "value heads"),
+        CacheKind::Keys => ("--cache-type-k", "key heads"),
+        CacheKind::Values => ("--cache-type-v", "value heads"),
     };
     Err(ArchError::CacheType {
         option,

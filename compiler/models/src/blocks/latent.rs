@@ -5,84 +5,18 @@
 //! vector instead: every head then attends to the same cached row, whose first part is its value too. Where they hold
 //! one projection (`attn_kv_b`), keys and values are made and cached as for any other attention.
 
-use tpc_ir::op::{Concat, Repeat, Rope};
+use tpc_ir::op::{Concat, Repeat};
 use tpc_ir::{DType, Dim, TensorType, Value};
 
 use super::builder::Builder;
-use super::hparams::{HeadElements, width};
-use super::keys::Keys;
-use super::kv_cache::{self, Kind};
-use super::{LayerContext, attention, norm, rope};
+use super::context::LayerContext;
+use super::kv_cache::{self, CacheKind};
+use super::{attention, norm, rope};
 use crate::description::{LatentForm, Presence};
 use crate::error::ArchError;
-use crate::source::{Form, Size, TensorRole};
-
-/// Its sizes.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LatentHParams {
-    form: LatentForm,
-    /// Elements of the vector that queries are made of, if they are not projected from the input at once.
-    q_rank: Option<Size>,
-    /// Elements of the vector that keys and values are made of.
-    rank: Size,
-    /// Elements of that and of the shared part of keys.
-    cached: Size,
-    /// Elements of a query or key: those that are not rotated come first.
-    dk: u64,
-    plain: Size,
-    rotated: u64,
-    /// Elements of a value.
-    dv: Size,
-    /// Factor on the dot products.
-    scale: f32,
-}
-
-const RANK: &str = "attention.kv_lora_rank";
-
-/// Reads its sizes, given the rotation.
-pub(super) fn read(
-    keys: &Keys<'_>,
-    form: LatentForm,
-    rope: &Rope,
-    yarn: f32,
-) -> Result<LatentHParams, ArchError> {
-    let count = |from| width(1, keys.require_count(from)?, from);
-    let size = |own, shared| match keys.count(own)? {
-        Some(n) => width(1, n, own),
-        None => count(shared),
-    };
-    let dk = size("attention.key_length_mla", "attention.key_length")?;
-    let dv = size("attention.value_length_mla", "attention.value_length")?;
-    let rotated = rope.n_dims;
-    let plain =
-        dk.n.checked_sub(rotated)
-            .ok_or_else(|| ArchError::Contradiction {
-                key: keys.name("rope.dimension_count"),
-                found: rotated.to_string(),
-                with: format!("{} = {}", keys.name(dk.from), dk.n),
-                expected: "no more than that".into(),
-            })?;
-    let rank = count(RANK)?;
-    const Q_RANK: &str = "attention.q_lora_rank";
-    Ok(LatentHParams {
-        form,
-        q_rank: keys
-            .count(Q_RANK)?
-            .map(|n| width(1, n, Q_RANK))
-            .transpose()?,
-        cached: width(
-            1,
-            rank.n + rotated,
-            "attention.kv_lora_rank + rope.dimension_count",
-        )?,
-        plain: width(1, plain, "the key length without rope.dimension_count")?,
-        scale: yarn * yarn / (dk.n as f32).sqrt(),
-        rank,
-        dk: dk.n,
-        rotated,
-        dv,
-    })
-}
+use crate::hparams::{HeadElements, LatentHParams};
+use crate::size::Size;
+use crate::source::{Form, TensorRole};
 
 /// What attention adds to the residual stream: `[n_embd, n_tokens]`.
 pub(crate) fn latent(
@@ -105,7 +39,7 @@ pub(crate) fn latent(
     } else {
         expanded_heads(b, cx, hp, &queries, &shared)?
     };
-    let out = width(
+    let out = Size::product(
         cx.layer.n_head,
         hp.dv.n,
         "attention.head_count × the value length",
@@ -147,12 +81,12 @@ fn queries(
     x: Value,
 ) -> Result<Queries, ArchError> {
     let embd = cx.model.hparams.embd();
-    let all = width(
+    let all = Size::product(
         cx.layer.n_head,
         hp.dk,
         "attention.head_count × the key length",
     )?;
-    let (bias, role) = (Presence::Absent, TensorRole::Matrix);
+    let (bias, role) = (Presence::Never, TensorRole::Matrix);
     let q = match hp.q_rank {
         Some(rank) => {
             let q = b.linear("attn_q_a", x, [embd, rank], bias, role, "q_a")?;
@@ -181,7 +115,7 @@ fn shared(
     x: Value,
 ) -> Result<Shared, ArchError> {
     let sizes = [cx.model.hparams.embd(), hp.cached];
-    let (bias, role) = (Presence::Absent, TensorRole::Matrix);
+    let (bias, role) = (Presence::Never, TensorRole::Matrix);
     let both = b.linear("attn_kv_a_mqa", x, sizes, bias, role, "kv_cmpr_pe")?;
     let latent = b.slice(both, 0, 0, hp.rank.n.into(), "kv_cmpr")?;
     let latent = norm::weighted(
@@ -233,11 +167,11 @@ fn absorbed_heads(
         }
     };
     let q = b.push(Concat { axis: 0 }, vec![q, queries.rotated], "Qcur")?;
-    let q = attention::tempered(b, cx, q)?;
+    let q = attention::temperature_scaled(b, cx, q)?;
     let latent = [hp.rank.n.into(), Dim::ONE, b.n_tokens()];
     let latent = b.reshape(shared.latent, latent, "kv_cmpr")?;
     let k = b.push(Concat { axis: 0 }, vec![latent, shared.rotated], "Kcur")?;
-    let k = kv_cache::store(b, cx, Kind::Keys, k)?;
+    let k = kv_cache::store(b, cx, CacheKind::Keys, k)?;
     // The latent vector is the value.
     let v = b.slice(k, 0, 0, hp.rank.n.into(), "cache_v")?;
     let y = attention::attend(b, cx, [q, k, v], hp.scale)?;
@@ -254,12 +188,12 @@ fn expanded_heads(
 ) -> Result<Value, ArchError> {
     let n_head = cx.layer.n_head;
     let each = hp.plain.n + hp.dv.n;
-    let all = width(
+    let all = Size::product(
         n_head,
         each,
         "attention.head_count × the value length and what of the key length is not rotated",
     )?;
-    let (sizes, bias) = ([hp.rank, all], Presence::Absent);
+    let (sizes, bias) = ([hp.rank, all], Presence::Never);
     let kv = b.linear(
         "attn_kv_b",
         shared.latent,
@@ -281,7 +215,7 @@ fn expanded_heads(
             (q, b.push(Concat { axis: 0 }, vec![k, rotated], "Kcur")?, v)
         }
     };
-    let q = attention::tempered(b, cx, q)?;
+    let q = attention::temperature_scaled(b, cx, q)?;
     let sizes = HeadElements {
         dk: hp.dk,
         dv: hp.dv.n,

@@ -3,14 +3,15 @@
 use tpc_ir::op::{AddId, Glu, MulMatId, Repeat, Sum, UnaryKind};
 use tpc_ir::{DType, Dim, TensorType, Value};
 
-use super::LayerContext;
 use super::builder::Builder;
-use super::ffn::{self, SHARED};
-use super::hparams::{ExpertHParams, ExpertWidths, FfnWidth};
+use super::context::LayerContext;
+use super::network::{self, SHARED};
 use super::router::{self, Choice};
-use crate::description::{Activation, ExpertForm, Presence, SharedForm, Weighed};
+use crate::description::{Activation, ExpertForm, Presence, SharedForm, WeightedSide};
 use crate::error::ArchError;
-use crate::source::{Form, Size, TensorRole};
+use crate::hparams::{ExpertHParams, ExpertWidths, FfnWidth};
+use crate::size::Size;
+use crate::source::{Form, TensorRole};
 
 /// What the experts add to the residual stream: `[n_embd, n_tokens]`.
 pub(super) fn moe(
@@ -47,7 +48,7 @@ fn chosen(
         bias: form.bias,
     };
     let mut x = b.reshape(x, [embd.n.into(), Dim::ONE, b.n_tokens()], "ffn_moe_in")?;
-    if form.weighed == Weighed::Inputs {
+    if form.weighted == WeightedSide::Inputs {
         let each: [Dim; 3] = [embd.n.into(), hp.used.into(), b.n_tokens()];
         let dims = TensorType::new(DType::F32, each).dims;
         x = b.push(Repeat { dims }, vec![x], "ffn_moe_in")?;
@@ -63,7 +64,7 @@ fn chosen(
         }
     };
     let mut y = experts.apply(b, "ffn_down_exps", [width.n, embd], y, "ffn_moe_down")?;
-    if form.weighed == Weighed::Outputs {
+    if form.weighted == WeightedSide::Outputs {
         y = b.mul(y, choice.weights, "ffn_moe_weighted")?;
     }
     let y = b.push(Sum { axis: 1 }, vec![y], "ffn_moe_sum")?;
@@ -99,7 +100,7 @@ fn shared(
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let y = ffn::network(b, cx, &SHARED, width, x)?;
+    let y = network::network(b, cx, &SHARED, width, x)?;
     let gate = b.tensor_name("ffn_gate_inp_shexp", "weight");
     let embd = cx.model.hparams.embd();
     let Some(gate) = b.optional(&gate, &[embd], TensorRole::Router, form.gate)? else {

@@ -17,11 +17,12 @@ use tpc_ir::Value;
 use tpc_ir::op::{Concat, GetRows, InputKind};
 
 use super::builder::Builder;
+use super::context::LayerContext;
 use super::embedding::{table, vocabulary};
-use super::hparams::width;
-use super::{LayerContext, head, norm};
-use crate::description::{DraftForm, Hidden, Presence};
+use super::{head, norm};
+use crate::description::{DraftForm, DraftInput, Presence};
 use crate::error::ArchError;
+use crate::size::Size;
 use crate::source::TensorRole;
 
 /// What such a block makes.
@@ -39,12 +40,12 @@ pub(crate) fn first_hidden(
     form: &DraftForm,
     x: Value,
 ) -> Result<Value, ArchError> {
-    match form.hidden {
-        Hidden::Normed => b.of_the_model(|b| {
+    match form.input {
+        DraftInput::Normed => b.of_the_model(|b| {
             let stem = cx.model.arch.head.norm;
             norm::stream(b, &cx.model, stem, x, "h_nextn")
         }),
-        Hidden::Residual => Ok(x),
+        DraftInput::Residual => Ok(x),
     }
 }
 
@@ -72,8 +73,8 @@ pub(crate) fn input(
     b.linear(
         "nextn.eh_proj",
         both,
-        [width(2, embd.n, "2 × embedding_length")?, embd],
-        Presence::Absent,
+        [Size::product(2, embd.n, "2 × embedding_length")?, embd],
+        Presence::Never,
         TensorRole::Matrix,
         "mtp_eh_proj",
     )
@@ -86,12 +87,12 @@ pub(crate) fn output(
     form: &DraftForm,
     x: Value,
 ) -> Result<Draft, ArchError> {
-    let (hidden, x) = match form.hidden {
-        Hidden::Normed => {
+    let (hidden, x) = match form.input {
+        DraftInput::Normed => {
             let x = normed(b, cx, form, x, "h_nextn")?;
             (x, head::wanted(b, x, "mtp_rows")?)
         }
-        Hidden::Residual => {
+        DraftInput::Residual => {
             let rows = head::wanted(b, x, "mtp_rows")?;
             (x, normed(b, cx, form, rows, "mtp_shared_head_norm")?)
         }

@@ -3,11 +3,12 @@
 use tpc_ir::Value;
 use tpc_ir::op::Norm;
 
-use super::Context;
 use super::builder::Builder;
+use super::context::Context;
 use crate::description::Presence;
 use crate::error::ArchError;
-use crate::source::{Form, Size, TensorRole};
+use crate::size::Size;
+use crate::source::{Form, TensorRole};
 
 /// The normalised residual stream `[n_embd, n]`, times the weight of that stem, plus its bias.
 pub(crate) fn stream(

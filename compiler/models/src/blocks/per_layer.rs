@@ -5,10 +5,12 @@ use tpc_ir::op::{GetRows, InputKind, UnaryKind};
 use tpc_ir::{Dim, Value};
 
 use super::builder::Builder;
-use super::{Context, LayerContext, norm};
+use super::context::{Context, LayerContext};
+use super::norm;
 use crate::description::Presence;
 use crate::error::ArchError;
-use crate::source::{Size, TensorRole};
+use crate::size::Size;
+use crate::source::TensorRole;
 
 /// The embeddings of all layers, `[width, layers, n_tokens]`, where `x: [n_embd, n_tokens]` enters the first block.
 pub(crate) fn inputs(
@@ -34,7 +36,7 @@ pub(crate) fn inputs(
         "per_layer_model_proj",
         x,
         [hp.embd(), all],
-        Presence::Absent,
+        Presence::Never,
         TensorRole::Matrix,
         "per_layer_proj",
     )?;
@@ -48,7 +50,7 @@ pub(crate) fn inputs(
 }
 
 /// What leaves a block, with the layer's own embedding of `all` let in.
-pub(crate) fn admit(
+pub(crate) fn add(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     all: Value,
@@ -59,7 +61,7 @@ pub(crate) fn admit(
         return Ok(x);
     };
     let matrix = |b: &mut Builder<'_>, stem: &str, x: Value, sizes: [Size; 2], name: &str| {
-        b.linear(stem, x, sizes, Presence::Absent, TensorRole::Matrix, name)
+        b.linear(stem, x, sizes, Presence::Never, TensorRole::Matrix, name)
     };
     let gate = matrix(b, "inp_gate", x, [hp.embd(), width], "per_layer_gate")?;
     let gate = b.unary(&[UnaryKind::Gelu], gate, "per_layer_gate_act")?;

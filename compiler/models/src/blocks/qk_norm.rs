@@ -2,13 +2,13 @@
 
 use tpc_ir::Value;
 
-use super::LayerContext;
 use super::builder::Builder;
-use super::hparams::Rotated;
+use super::context::LayerContext;
 use super::{norm, rope};
 use crate::description::{Presence, QkNorm, QkNormOrder};
 use crate::error::ArchError;
-use crate::source::Size;
+use crate::hparams::RopeUse;
+use crate::size::Size;
 
 /// Queries or keys, as far as the two are treated alike.
 pub(super) struct Heads<'a> {
@@ -57,7 +57,7 @@ fn over_all(
         | QkNorm::OptionalHead
         | QkNorm::OptionalHeads
         | QkNorm::UnweightedUnlessExperts(_) => return Ok(x),
-        QkNorm::All => Presence::Absent,
+        QkNorm::All => Presence::Never,
         QkNorm::OptionalAll => {
             let queries = &[cx.layer.q_width];
             if !norm::exists(b, "attn_q_norm", queries, Presence::Optional)? {
@@ -91,7 +91,7 @@ fn per_head(
         QkNorm::Head => return norm::weighted(b, &cx.model, which.norm, &[dk], x, &normed),
         QkNorm::UnweightedUnlessExperts(n) => {
             let experts = cx.model.hparams.experts.map(|e| e.count);
-            return if cx.layer.rotated == Rotated::No || experts == Some(n) {
+            return if cx.layer.rope == RopeUse::Unrotated || experts == Some(n) {
                 Ok(x)
             } else {
                 norm::plain(b, &cx.model, x, &normed)

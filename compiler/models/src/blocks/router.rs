@@ -3,12 +3,13 @@
 use tpc_ir::op::{Binary, BinaryKind, Clamp, GetRows, SoftMax, Sum, TopK, UnaryKind};
 use tpc_ir::{Dim, Value};
 
-use super::LayerContext;
 use super::builder::Builder;
-use super::hparams::{ExpertHParams, Groups};
+use super::context::LayerContext;
 use crate::description::{ExpertForm, Gating};
 use crate::error::ArchError;
-use crate::source::{Size, TensorRole};
+use crate::hparams::{ExpertHParams, Groups};
+use crate::size::Size;
+use crate::source::TensorRole;
 
 /// The least that a sum of weights is taken for, 2⁻¹⁴: the least normal number of f16.
 const LEAST_SUM: f32 = 6.103_515_6e-5;

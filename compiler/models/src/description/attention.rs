@@ -1,8 +1,8 @@
 //! The attention half of a block.
 
 use super::models::Models;
+use super::presence::{KeyUse, Presence};
 use super::rope::RopeForm;
-use super::{KeyUse, Presence};
 
 /// The attention half of a block.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,8 +13,8 @@ pub struct AttentionForm {
     pub qkv_bias: Presence,
     /// Whether `attention.clamp_kqv` bounds the elements of what is projected.
     pub clamp: KeyUse,
-    /// What is attended to.
-    pub values: Values,
+    /// The source of values.
+    pub value_source: ValueSource,
     /// Normalisation of values.
     pub value_norm: ValueNorm,
     /// Whether the last `attention.shared_kv_layers` layers attend to what the last layer of their kind before them
@@ -114,9 +114,9 @@ pub enum QkNormOrder {
     RotationFirst,
 }
 
-/// What is attended to.
+/// The source of a layer's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Values {
+pub enum ValueSource {
     /// A projection of its own.
     Projected,
     /// In layers without `attn_v`, what is projected to keys, before it is normalised or rotated.

@@ -6,7 +6,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DraftForm {
     /// What they make of what the model, or the block before, hands on.
-    pub hidden: Hidden,
+    pub input: DraftInput,
     /// Stems of the norm of what leaves such a block, of which the first that the file has counts; the model's own where
     /// it has none.
     pub norms: &'static [&'static str],
@@ -15,14 +15,14 @@ pub struct DraftForm {
 impl DraftForm {
     /// The choices of most: the hidden state that is projected to logits, and a norm of each block's own.
     pub const CLASSIC: DraftForm = DraftForm {
-        hidden: Hidden::Normed,
+        input: DraftInput::Normed,
         norms: &["nextn.shared_head_norm"],
     };
 }
 
 /// The hidden state that is handed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hidden {
+pub enum DraftInput {
     /// After the norm: what is projected to logits.
     Normed,
     /// Before it: the residual stream.

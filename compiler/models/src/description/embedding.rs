@@ -1,6 +1,6 @@
 //! What enters the first block.
 
-use super::{KeyUse, Presence};
+use super::presence::{KeyUse, Presence};
 
 /// What enters the first block.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,22 +1,22 @@
 //! Mixtures of experts.
 
-use super::{KeyUse, Presence};
+use super::presence::{KeyUse, Presence};
 
-/// Whether layers have experts.
+/// Whether an architecture has experts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Experts {
-    /// No layer has.
+    /// No model has.
     Never,
-    /// No layer has; a file that counts experts is of a kind that is not described.
+    /// Models with experts exist and are not described: a file with `expert_count` is refused.
     Refused,
-    /// Files with `expert_count` have, in the layers that the form names.
+    /// Files with `expert_count` have.
     IfCounted(ExpertForm),
-    /// Every file has, in the layers that the form names.
+    /// Every file has.
     Always(ExpertForm),
 }
 
 impl Experts {
-    /// The form of the experts, where there may be some.
+    /// The form of the experts, if some model has them.
     pub const fn form(&self) -> Option<&ExpertForm> {
         match self {
             Experts::Never | Experts::Refused => None,
@@ -25,64 +25,78 @@ impl Experts {
     }
 }
 
-/// A mixture of experts. `expert_count` and `expert_used_count` hold how many there are and how many a token goes to,
-/// `expert_feed_forward_length` or else `feed_forward_length` the width of one. Where `expert_group_count` is above 1,
-/// tokens go to experts of `expert_group_used_count` groups only: those whose two best experts together score highest.
+/// A mixture of experts.
+///
+/// `expert_count` holds the number of experts, `expert_used_count` the number per token, and
+/// `expert_feed_forward_length` or else `feed_forward_length` the width of each. If `expert_group_count` is above 1, a
+/// token uses experts of `expert_group_used_count` groups only: those whose two best experts have the highest sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpertForm {
-    /// Which layers have experts.
+    /// The layers with experts.
     pub layers: ExpertLayers,
-    /// What makes weights of the router's logits.
+    /// The function from the router's logits to weights.
     pub gating: Gating,
-    /// Whether `expert_gating_func` overrides that: 1 for a softmax, 2 for a sigmoid, 3 for a softmax of those selected.
+    /// Whether `expert_gating_func` overrides it: 1 for a softmax, 2 for a sigmoid, 3 for a softmax of the selected.
     pub gating_key: KeyUse,
     /// Bias of the router.
     pub router_bias: Presence,
     /// `exp_probs_b`, added to the weights for the selection alone.
     pub selection_bias: Presence,
-    /// Whether the weights of a token are divided by their sum.
-    pub weights: Weights,
+    /// The weights of a token's experts.
+    pub weights: ExpertWeights,
     /// Whether `expert_weights_scale` multiplies the weights.
     pub weights_scale: KeyUse,
-    /// What is multiplied by the weights.
-    pub weighed: Weighed,
+    /// The side of the experts that is multiplied by their weights.
+    pub weighted: WeightedSide,
     /// Biases of the experts.
     pub bias: Presence,
-    /// The expert that every token goes to.
+    /// The shared expert.
     pub shared: Option<SharedForm>,
 }
 
 impl ExpertForm {
-    /// The choices of Mixtral: experts in every layer, weighed by a softmax over all and divided by the sum of those
+    /// The choices of Mixtral: experts in every layer, weighted by a softmax over all, divided by the sum of those
     /// selected.
     pub const CLASSIC: ExpertForm = ExpertForm {
         layers: ExpertLayers::All,
         gating: Gating::Softmax,
         gating_key: KeyUse::Ignored,
-        router_bias: Presence::Absent,
-        selection_bias: Presence::Absent,
-        weights: Weights::Normalised,
+        router_bias: Presence::Never,
+        selection_bias: Presence::Never,
+        weights: ExpertWeights::SumToOne,
         weights_scale: KeyUse::Ignored,
-        weighed: Weighed::Outputs,
-        bias: Presence::Absent,
+        weighted: WeightedSide::Outputs,
+        bias: Presence::Never,
         shared: None,
+    };
+
+    /// The choices of DeepSeek 2 and 3, which later models took over: dense layers first, then experts beside shared
+    /// ones, whose gating and weights the keys decide.
+    pub const DEEPSEEK: ExpertForm = ExpertForm {
+        layers: ExpertLayers::AfterLeading,
+        gating_key: KeyUse::Read,
+        selection_bias: Presence::Optional,
+        weights: ExpertWeights::ByKey,
+        weights_scale: KeyUse::Read,
+        shared: Some(SharedForm::plain(SharedWidth::Counted)),
+        ..ExpertForm::CLASSIC
     };
 }
 
-/// Which layers have experts; the others have one dense network.
+/// The layers with experts; the others have one dense network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertLayers {
     /// All.
     All,
     /// All but the first `leading_dense_block_count`.
     AfterLeading,
-    /// Of those after the first `leading_dense_block_count`, the last of every `interleave_moe_layer_step`.
+    /// After the first `leading_dense_block_count`, the last of every `interleave_moe_layer_step`.
     Interleaved,
-    /// Those of which the file has a router.
+    /// Those for which the file has a router.
     WithRouter,
 }
 
-/// What makes weights of the router's logits.
+/// The function from the router's logits to weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gating {
     /// Softmax over all experts.
@@ -93,34 +107,52 @@ pub enum Gating {
     Sigmoid,
 }
 
-/// Whether the weights of a token are divided by their sum.
+/// The weights of a token's experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weights {
-    /// They stay as they are.
-    Kept,
-    /// They are.
-    Normalised,
-    /// Where `expert_weights_norm` is true.
-    Keyed,
+pub enum ExpertWeights {
+    /// Those of the gating.
+    AsGiven,
+    /// Those of the gating, divided by their sum.
+    SumToOne,
+    /// [`Self::SumToOne`] if `expert_weights_norm` is true, else [`Self::AsGiven`].
+    ByKey,
 }
 
-/// What is multiplied by the weights.
+/// The side of the experts that is multiplied by their weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weighed {
-    /// What experts say.
+pub enum WeightedSide {
+    /// Their outputs.
     Outputs,
-    /// What experts read.
+    /// Their inputs.
     Inputs,
 }
 
-/// The shared expert, one network for every token: `ffn_gate_shexp`, `ffn_up_shexp` and `ffn_down_shexp`. What it says is
-/// added to what the chosen experts say.
+/// The shared expert, one network for every token: `ffn_gate_shexp`, `ffn_up_shexp` and `ffn_down_shexp`. Its output is
+/// added to that of the selected experts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedForm {
     /// Its width.
     pub width: SharedWidth,
-    /// `ffn_gate_inp_shexp`, whose product with the input decides by its sigmoid how much of the output counts.
+    /// `ffn_gate_inp_shexp`: the sigmoid of its product with the input multiplies the output.
     pub gate: Presence,
+}
+
+impl SharedForm {
+    /// A shared expert without a gate.
+    pub const fn plain(width: SharedWidth) -> SharedForm {
+        SharedForm {
+            width,
+            gate: Presence::Never,
+        }
+    }
+
+    /// A shared expert behind a gate.
+    pub const fn gated(width: SharedWidth) -> SharedForm {
+        SharedForm {
+            width,
+            gate: Presence::Required,
+        }
+    }
 }
 
 /// The width of the shared expert.
@@ -135,6 +167,6 @@ pub enum SharedWidth {
     /// `expert_shared_count` times `expert_shared_feed_forward_length` or else the width of an expert; models without
     /// a count have no shared expert.
     Counted,
-    /// That of an expert.
+    /// The width of an expert.
     AsExpert,
 }

@@ -2,8 +2,8 @@
 
 use tpc_ir::op::{Glu, UnaryKind};
 
-use super::Presence;
 use super::experts::Experts;
+use super::presence::Presence;
 
 /// The feed-forward half of a block.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! What leaves the last block.
 
-use super::{KeyUse, Presence};
+use super::presence::{KeyUse, Presence};
 
 /// What leaves the last block.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,37 +1,45 @@
-//! Norms: their kind, where a block has them, and how its halves join the residual stream.
+//! Norms: their kind, their places in a layer, and how sublayers join the residual stream.
 
 use tpc_ir::op::NormKind;
 
-use super::Presence;
+use super::presence::Presence;
 
 /// A normalisation with learned weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NormForm {
-    /// The statistic; it also decides which key holds epsilon.
+    /// The statistic. It also decides which key holds epsilon.
     pub kind: NormKind,
     /// A bias after the weight.
     pub bias: Presence,
 }
 
-/// Where a block normalises: the tensor's stem (`attn_norm`) at each place that it does.
+impl NormForm {
+    /// Layer norms with a bias.
+    pub const LAYER: NormForm = NormForm {
+        kind: NormKind::Layer,
+        bias: Presence::Required,
+    };
+}
+
+/// The norms of a layer, each by the name of its tensor within the layer (`attn_norm`); `None` where there is none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockNorms {
-    /// The input of what mixes tokens, and of the only half of blocks that have one.
+    /// On the input of the token mixer, or of the only sublayer.
     pub pre_attention: Option<&'static str>,
-    /// The input of attention in layers that have this tensor too; the former is then that of the feed-forward half
-    /// alone. For halves side by side.
+    /// On the input of attention in layers that have this tensor too; [`Self::pre_attention`] is then on the input of
+    /// the feed-forward sublayer alone. For [`Residual::Parallel`].
     pub own_attention: Option<&'static str>,
-    /// The output of attention, before it joins the residual stream.
+    /// On the output of attention, before it joins the residual stream.
     pub post_attention: Option<&'static str>,
-    /// The input of the feed-forward half. Without one it reads the residual stream, or with [`Residual::Parallel`]
-    /// what attention reads.
+    /// On the input of the feed-forward sublayer. Without it that sublayer reads the residual stream, or with
+    /// [`Residual::Parallel`] the input of attention.
     pub pre_ffn: Option<&'static str>,
-    /// The output of the feed-forward half, before it joins the residual stream.
+    /// On the output of the feed-forward sublayer, before it joins the residual stream.
     pub post_ffn: Option<&'static str>,
 }
 
 impl BlockNorms {
-    /// Both halves normalise their input.
+    /// A norm on the input of both sublayers.
     pub const PRE: BlockNorms = BlockNorms {
         pre_attention: Some("attn_norm"),
         own_attention: None,
@@ -39,7 +47,12 @@ impl BlockNorms {
         pre_ffn: Some("ffn_norm"),
         post_ffn: None,
     };
-    /// Both halves normalise their output.
+    /// As [`Self::PRE`], in files that call the norm on the input of the feed-forward sublayer one after attention.
+    pub const PRE_AS_POST: BlockNorms = BlockNorms {
+        pre_ffn: Some("post_attention_norm"),
+        ..BlockNorms::PRE
+    };
+    /// A norm on the output of both sublayers.
     pub const POST: BlockNorms = BlockNorms {
         pre_attention: None,
         own_attention: None,
@@ -47,39 +60,39 @@ impl BlockNorms {
         pre_ffn: None,
         post_ffn: Some("post_ffw_norm"),
     };
-    /// Both halves normalise input and output.
+    /// Norms on input and output of both sublayers.
     pub const SANDWICH: BlockNorms = BlockNorms {
         post_attention: BlockNorms::POST.post_attention,
         post_ffn: BlockNorms::POST.post_ffn,
         ..BlockNorms::PRE
     };
-    /// One normalised input for both halves, side by side.
+    /// One norm on the common input of both sublayers, for [`Residual::Parallel`].
     pub const SHARED: BlockNorms = BlockNorms {
         pre_ffn: None,
         ..BlockNorms::PRE
     };
 }
 
-/// Factor on what joins the residual stream.
+/// Factor on the output of a sublayer, before it joins the residual stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ResidualScale {
     /// None.
     One,
-    /// `residual_scale`, where present and not 0.
+    /// `residual_scale`, if present and not 0.
     Key,
-    /// This divided by the root of `block_count`.
+    /// This number divided by the root of `block_count`.
     OverRootOfDepth(f32),
 }
 
-/// How a block's two halves join the residual stream.
+/// How the two sublayers of a layer join the residual stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residual {
-    /// The feed-forward half reads the sum of the block's input and attention.
+    /// The feed-forward sublayer reads the sum of the layer's input and attention's output.
     Sequential,
-    /// Both halves read the block's input, and their outputs are added to it together.
+    /// Both sublayers read the layer's input, and both outputs are added to it.
     Parallel,
-    /// As `use_parallel_residual` says.
+    /// [`Self::Parallel`] if `use_parallel_residual` is true, else [`Self::Sequential`].
     ByKey,
-    /// [`Self::Sequential`] in layers that have a norm before the feed-forward half, else [`Self::Parallel`].
+    /// [`Self::Sequential`] in layers with a norm on the input of the feed-forward sublayer, else [`Self::Parallel`].
     ByFfnNorm,
 }

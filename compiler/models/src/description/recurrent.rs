@@ -63,7 +63,7 @@ pub enum RecurrentLayers {
 
 /// Which halves a block has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Halves {
+pub enum Sublayers {
     /// What mixes tokens, and a feed-forward network.
     Both,
     /// What mixes tokens.

@@ -12,7 +12,7 @@ pub struct RopeForm {
     /// Whether tokens may have more positions than one.
     pub sections: Sections,
     /// Which layers rotate.
-    pub layers: RotatedLayers,
+    pub layers: RopeLayers,
     /// Tensors of factors by which frequencies are divided, always optional.
     pub factors: RopeFactors,
     /// The rotation in layers with a sliding window.
@@ -43,7 +43,7 @@ pub enum Sections {
 
 /// Which layers rotate their queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RotatedLayers {
+pub enum RopeLayers {
     /// All.
     All,
     /// All in these models, none in others.

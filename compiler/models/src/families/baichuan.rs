@@ -2,7 +2,7 @@
 
 use tpc_ir::op::RopeMode;
 
-use crate::description::{Alibi, Arch, AttentionForm, Models, RopeForm, RotatedLayers};
+use crate::description::{Alibi, Arch, AttentionForm, Models, RopeForm, RopeLayers};
 
 /// `baichuan`: a model of 32 layers (7B) rotates, one of 40 (13B) has ALiBi instead.
 pub(crate) const BAICHUAN: Arch = Arch {
@@ -10,7 +10,7 @@ pub(crate) const BAICHUAN: Arch = Arch {
     attention: AttentionForm {
         rope: Some(RopeForm {
             mode: RopeMode::Norm,
-            layers: RotatedLayers::AllIn(Models::WithLayers(32)),
+            layers: RopeLayers::AllIn(Models::WithLayers(32)),
             ..Arch::CLASSIC_ROPE
         }),
         alibi: Alibi::In(Models::WithLayers(40), 8.0),

@@ -3,8 +3,8 @@
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, DraftForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, KeyUse,
-    Presence, QkNorm, QkvForm, RopeFactors, RopeForm, SharedForm, SharedWidth, Weights,
+    Arch, AttentionForm, DraftForm, ExpertForm, ExpertWeights, Experts, FfnForm, Gating, KeyUse,
+    QkNorm, QkvForm, RopeFactors, RopeForm, SharedForm, SharedWidth,
 };
 
 /// `bailingmoe`: experts beside shared ones in every layer.
@@ -20,12 +20,9 @@ pub(crate) const BAILINGMOE: Arch = Arch {
     },
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
-            weights: Weights::Keyed,
-            weights_scale: KeyUse::Obeyed,
-            shared: Some(SharedForm {
-                width: SharedWidth::Counted,
-                gate: Presence::Absent,
-            }),
+            weights: ExpertWeights::ByKey,
+            weights_scale: KeyUse::Read,
+            shared: Some(SharedForm::plain(SharedWidth::Counted)),
             ..ExpertForm::CLASSIC
         }),
         ..Arch::CLASSIC.ffn
@@ -44,17 +41,8 @@ pub(crate) const BAILINGMOE2: Arch = Arch {
     },
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
-            layers: ExpertLayers::AfterLeading,
             gating: Gating::Sigmoid,
-            gating_key: KeyUse::Obeyed,
-            selection_bias: Presence::Optional,
-            weights: Weights::Keyed,
-            weights_scale: KeyUse::Obeyed,
-            shared: Some(SharedForm {
-                width: SharedWidth::Counted,
-                gate: Presence::Absent,
-            }),
-            ..ExpertForm::CLASSIC
+            ..ExpertForm::DEEPSEEK
         }),
         ..Arch::CLASSIC.ffn
     },

@@ -1,6 +1,6 @@
 //! BLOOM.
 
-use tpc_ir::op::{NormKind, UnaryKind};
+use tpc_ir::op::UnaryKind;
 
 use crate::description::{
     Activation, Alibi, Arch, AttentionForm, EmbeddingForm, FfnForm, Models, NormForm, Presence,
@@ -14,10 +14,7 @@ pub(crate) const BLOOM: Arch = Arch {
         norm: Presence::Required,
         ..Arch::CLASSIC.embedding
     },
-    norm: NormForm {
-        kind: NormKind::Layer,
-        bias: Presence::Required,
-    },
+    norm: NormForm::LAYER,
     attention: AttentionForm {
         qkv: QkvForm::Fused,
         qkv_bias: Presence::Required,

@@ -4,7 +4,7 @@ use tpc_ir::op::{NormKind, RopeMode};
 
 use crate::description::{
     Arch, AttentionForm, BlockNorms, HeadForm, LogitScale, NormForm, Presence, QkNorm, Residual,
-    RopeForm, RotatedLayers, Window,
+    RopeForm, RopeLayers, Window,
 };
 
 /// `command-r`: one layer norm without bias for both halves, side by side; R+ normalises queries and keys, each head
@@ -13,7 +13,7 @@ pub(crate) const COMMAND_R: Arch = Arch {
     name: "command-r",
     norm: NormForm {
         kind: NormKind::Layer,
-        bias: Presence::Absent,
+        bias: Presence::Never,
     },
     norms: BlockNorms::SHARED,
     residual: Residual::Parallel,
@@ -38,14 +38,14 @@ pub(crate) const COHERE2: Arch = Arch {
     attention: AttentionForm {
         rope: Some(RopeForm {
             mode: RopeMode::Norm,
-            layers: RotatedLayers::Windowed,
+            layers: RopeLayers::Windowed,
             ..Arch::CLASSIC_ROPE
         }),
         window: Window::AllButEvery(4),
         ..Arch::CLASSIC.attention
     },
     head: HeadForm {
-        output: Presence::Absent,
+        output: Presence::Never,
         ..COMMAND_R.head
     },
     ..COMMAND_R

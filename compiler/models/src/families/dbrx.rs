@@ -20,7 +20,7 @@ pub(crate) const DBRX: Arch = Arch {
     },
     attention: AttentionForm {
         qkv: QkvForm::Fused,
-        clamp: KeyUse::Obeyed,
+        clamp: KeyUse::Read,
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {

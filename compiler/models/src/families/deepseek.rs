@@ -3,8 +3,7 @@
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, KeyUse, Presence, RopeForm,
-    SharedForm, SharedWidth, Weights,
+    Arch, AttentionForm, ExpertForm, ExpertWeights, Experts, FfnForm, KeyUse, Presence, RopeForm,
 };
 
 /// `deepseek`: dense layers first, then experts beside shared ones, by weights that do not add up to 1.
@@ -19,14 +18,10 @@ pub(crate) const DEEPSEEK: Arch = Arch {
     },
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
-            layers: ExpertLayers::AfterLeading,
-            weights: Weights::Kept,
-            weights_scale: KeyUse::Obeyed,
-            shared: Some(SharedForm {
-                width: SharedWidth::Counted,
-                gate: Presence::Absent,
-            }),
-            ..ExpertForm::CLASSIC
+            gating_key: KeyUse::Ignored,
+            selection_bias: Presence::Never,
+            weights: ExpertWeights::AsGiven,
+            ..ExpertForm::DEEPSEEK
         }),
         ..Arch::CLASSIC.ffn
     },

@@ -3,8 +3,8 @@
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, DraftForm, ExpertForm, ExpertLayers, Experts, FfnForm, KeyUse, LatentForm,
-    Presence, RopeForm, SharedForm, SharedWidth, TemperatureForm, Weights, YarnFactor,
+    Arch, AttentionForm, DraftForm, ExpertForm, Experts, FfnForm, LatentForm, RopeForm,
+    TemperatureForm, YarnFactor,
 };
 
 /// `deepseek2`: keys and values from a latent vector, dense layers first, then experts in groups beside shared ones.
@@ -21,18 +21,7 @@ pub(crate) const DEEPSEEK2: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {
-        experts: Experts::IfCounted(ExpertForm {
-            layers: ExpertLayers::AfterLeading,
-            gating_key: KeyUse::Obeyed,
-            selection_bias: Presence::Optional,
-            weights: Weights::Keyed,
-            weights_scale: KeyUse::Obeyed,
-            shared: Some(SharedForm {
-                width: SharedWidth::Counted,
-                gate: Presence::Absent,
-            }),
-            ..ExpertForm::CLASSIC
-        }),
+        experts: Experts::IfCounted(ExpertForm::DEEPSEEK),
         ..Arch::CLASSIC.ffn
     },
     drafts: Some(DraftForm::CLASSIC),

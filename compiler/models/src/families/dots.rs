@@ -1,9 +1,6 @@
 //! dots.llm1.
 
-use crate::description::{
-    Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, KeyUse, Presence, QkNorm,
-    SharedForm, SharedWidth, Weights,
-};
+use crate::description::{Arch, AttentionForm, ExpertForm, Experts, FfnForm, QkNorm};
 
 /// `dots1`: norms on the heads of queries and keys, dense layers first, then experts beside shared ones, by biased
 /// sigmoids where the file says so.
@@ -14,18 +11,7 @@ pub(crate) const DOTS1: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {
-        experts: Experts::Always(ExpertForm {
-            layers: ExpertLayers::AfterLeading,
-            gating_key: KeyUse::Obeyed,
-            selection_bias: Presence::Optional,
-            weights: Weights::Keyed,
-            weights_scale: KeyUse::Obeyed,
-            shared: Some(SharedForm {
-                width: SharedWidth::Counted,
-                gate: Presence::Absent,
-            }),
-            ..ExpertForm::CLASSIC
-        }),
+        experts: Experts::Always(ExpertForm::DEEPSEEK),
         ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC

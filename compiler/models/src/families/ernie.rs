@@ -27,10 +27,7 @@ pub(crate) const ERNIE4_5_MOE: Arch = Arch {
         experts: Experts::Always(ExpertForm {
             layers: ExpertLayers::Interleaved,
             selection_bias: Presence::Optional,
-            shared: Some(SharedForm {
-                width: SharedWidth::Given,
-                gate: Presence::Absent,
-            }),
+            shared: Some(SharedForm::plain(SharedWidth::Given)),
             ..ExpertForm::CLASSIC
         }),
         ..Arch::CLASSIC.ffn

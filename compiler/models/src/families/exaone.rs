@@ -1,9 +1,8 @@
 //! EXAONE 3 and 4, and K-EXAONE.
 
 use crate::description::{
-    Arch, AttentionForm, BlockNorms, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, HeadForm,
-    KeyUse, Models, Presence, QkNorm, RopeFactors, RopeForm, RotatedLayers, SharedForm,
-    SharedWidth, Weights, Window,
+    Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, Gating, HeadForm, Models,
+    Presence, QkNorm, RopeFactors, RopeForm, RopeLayers, SharedForm, SharedWidth, Window,
 };
 
 /// `exaone`
@@ -28,7 +27,7 @@ pub(crate) const EXAONE4: Arch = Arch {
         qk_norm: QkNorm::Head,
         rope: Some(RopeForm {
             factors: RopeFactors::One,
-            layers: RotatedLayers::Windowed,
+            layers: RopeLayers::Windowed,
             ..Arch::CLASSIC_ROPE
         }),
         window: Window::AllButEvery(4),
@@ -50,17 +49,9 @@ pub(crate) const EXAONE_MOE: Arch = Arch {
     },
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
-            layers: ExpertLayers::AfterLeading,
             gating: Gating::Sigmoid,
-            gating_key: KeyUse::Obeyed,
-            selection_bias: Presence::Optional,
-            weights: Weights::Keyed,
-            weights_scale: KeyUse::Obeyed,
-            shared: Some(SharedForm {
-                width: SharedWidth::GivenOrExpert,
-                gate: Presence::Absent,
-            }),
-            ..ExpertForm::CLASSIC
+            shared: Some(SharedForm::plain(SharedWidth::GivenOrExpert)),
+            ..ExpertForm::DEEPSEEK
         }),
         ..Arch::CLASSIC.ffn
     },

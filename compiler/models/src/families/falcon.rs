@@ -1,6 +1,6 @@
 //! Falcon 7B, 40B and 180B.
 
-use tpc_ir::op::{NormKind, UnaryKind};
+use tpc_ir::op::UnaryKind;
 
 use crate::description::{
     Activation, Arch, AttentionForm, BlockNorms, FfnForm, NormForm, Presence, QkvForm, Residual,
@@ -9,10 +9,7 @@ use crate::description::{
 /// `falcon`: halves side by side; the 7B model has one norm for both, larger ones have one for each.
 pub(crate) const FALCON: Arch = Arch {
     name: "falcon",
-    norm: NormForm {
-        kind: NormKind::Layer,
-        bias: Presence::Required,
-    },
+    norm: NormForm::LAYER,
     norms: BlockNorms {
         own_attention: Some("attn_norm_2"),
         ..BlockNorms::SHARED
@@ -20,7 +17,7 @@ pub(crate) const FALCON: Arch = Arch {
     residual: Residual::Parallel,
     attention: AttentionForm {
         qkv: QkvForm::Fused,
-        qkv_bias: Presence::Absent,
+        qkv_bias: Presence::Never,
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {

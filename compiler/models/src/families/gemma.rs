@@ -5,7 +5,7 @@ use tpc_ir::op::{Glu, GluKind};
 use crate::description::{
     Activation, Arch, AttentionForm, BlockNorms, EmbeddingForm, EmbeddingScale, Experts, FfnForm,
     HeadForm, HeadSizes, KeyUse, Models, Presence, QkNorm, RopeFactors, RopeForm, ScaleOn,
-    ScaleRule, ValueNorm, Values, Window, WindowedRope,
+    ScaleRule, ValueNorm, ValueSource, Window, WindowedRope,
 };
 
 /// `gemma`: scaled embeddings, GeGLU, and an output projection tied to the token embedding. Norm weights in files of
@@ -25,7 +25,7 @@ pub(crate) const GEMMA: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     head: HeadForm {
-        output: Presence::Absent,
+        output: Presence::Never,
         ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC
@@ -39,13 +39,13 @@ pub(crate) const GEMMA2: Arch = Arch {
     attention: AttentionForm {
         scale: ScaleRule::WidthIn(Models::WithLayers(46)),
         scale_on: ScaleOn::Queries,
-        softcap: KeyUse::OrElse(50.0),
+        softcap: KeyUse::ReadOr(50.0),
         window: Window::AllButEvery(2),
         window_default: Some(4096),
         ..Arch::CLASSIC.attention
     },
     head: HeadForm {
-        softcap: KeyUse::OrElse(30.0),
+        softcap: KeyUse::ReadOr(30.0),
         ..GEMMA.head
     },
     ..GEMMA
@@ -68,7 +68,7 @@ pub(crate) const GEMMA3: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     head: HeadForm {
-        softcap: KeyUse::Obeyed,
+        softcap: KeyUse::Read,
         ..Arch::CLASSIC.head
     },
     ..GEMMA
@@ -80,15 +80,15 @@ pub(crate) const GEMMA3: Arch = Arch {
 pub(crate) const GEMMA4: Arch = Arch {
     name: "gemma4",
     embedding: EmbeddingForm {
-        per_layer: KeyUse::Obeyed,
+        per_layer: KeyUse::Read,
         ..GEMMA.embedding
     },
     norms: BlockNorms::SANDWICH,
     layer_scale: Presence::Optional,
     attention: AttentionForm {
-        values: Values::ProjectedOrKeys,
+        value_source: ValueSource::ProjectedOrKeys,
         value_norm: ValueNorm::Head,
-        shared_kv: KeyUse::Obeyed,
+        shared_kv: KeyUse::Read,
         head_sizes: HeadSizes::WindowedOwn,
         qk_norm: QkNorm::Head,
         rope: Some(RopeForm {
@@ -105,7 +105,7 @@ pub(crate) const GEMMA4: Arch = Arch {
         ..GEMMA.ffn
     },
     head: HeadForm {
-        softcap: KeyUse::Obeyed,
+        softcap: KeyUse::Read,
         ..Arch::CLASSIC.head
     },
     ..GEMMA

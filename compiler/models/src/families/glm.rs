@@ -3,9 +3,8 @@
 use tpc_ir::op::{Glu, GluKind, RopeMode};
 
 use crate::description::{
-    Activation, Arch, AttentionForm, BlockNorms, DraftForm, ExpertForm, ExpertLayers, Experts,
-    FfnForm, Gating, KeyUse, Presence, QkNorm, QkvForm, RopeForm, Sections, SharedForm,
-    SharedWidth, Weights,
+    Activation, Arch, AttentionForm, BlockNorms, DraftForm, ExpertForm, Experts, FfnForm, Gating,
+    Presence, QkNorm, QkvForm, RopeForm, Sections,
 };
 
 /// `chatglm`: fused projections, half of each head rotated. Also GLM 4 9B and Edge, as converted at first.
@@ -49,11 +48,7 @@ pub(crate) const GLM4: Arch = Arch {
 /// normalises heads, the small one does not.
 pub(crate) const GLM4MOE: Arch = Arch {
     name: "glm4moe",
-    norms: BlockNorms {
-        // What the files call a norm after attention is in truth the one before the feed-forward half.
-        pre_ffn: Some("post_attention_norm"),
-        ..BlockNorms::PRE
-    },
+    norms: BlockNorms::PRE_AS_POST,
     attention: AttentionForm {
         qk_norm: QkNorm::OptionalHead,
         rope: Some(RopeForm {
@@ -64,17 +59,9 @@ pub(crate) const GLM4MOE: Arch = Arch {
     },
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
-            layers: ExpertLayers::AfterLeading,
             gating: Gating::Sigmoid,
-            gating_key: KeyUse::Obeyed,
             selection_bias: Presence::Required,
-            weights: Weights::Keyed,
-            weights_scale: KeyUse::Obeyed,
-            shared: Some(SharedForm {
-                width: SharedWidth::Counted,
-                gate: Presence::Absent,
-            }),
-            ..ExpertForm::CLASSIC
+            ..ExpertForm::DEEPSEEK
         }),
         ..Arch::CLASSIC.ffn
     },

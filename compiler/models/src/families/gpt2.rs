@@ -1,6 +1,6 @@
 //! GPT-2.
 
-use tpc_ir::op::{NormKind, UnaryKind};
+use tpc_ir::op::UnaryKind;
 
 use crate::description::{
     Activation, Arch, AttentionForm, EmbeddingForm, FfnForm, NormForm, Presence, QkvForm,
@@ -13,10 +13,7 @@ pub(crate) const GPT2: Arch = Arch {
         positions: Presence::Required,
         ..Arch::CLASSIC.embedding
     },
-    norm: NormForm {
-        kind: NormKind::Layer,
-        bias: Presence::Required,
-    },
+    norm: NormForm::LAYER,
     attention: AttentionForm {
         qkv: QkvForm::Fused,
         qkv_bias: Presence::Required,

@@ -3,19 +3,15 @@
 use tpc_ir::op::{Glu, GluKind};
 
 use crate::description::{
-    Activation, Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, Gating, Presence,
-    Weights, Window,
+    Activation, Arch, AttentionForm, BlockNorms, ExpertForm, ExpertWeights, Experts, FfnForm,
+    Gating, Presence, Window,
 };
 
 /// `gpt-oss`: attention sinks, a window in every other layer, biases on everything, experts weighted by a softmax over
 /// those selected.
 pub(crate) const GPT_OSS: Arch = Arch {
     name: "gpt-oss",
-    norms: BlockNorms {
-        // What the files call a norm after attention is in truth the one before the feed-forward half.
-        pre_ffn: Some("post_attention_norm"),
-        ..BlockNorms::PRE
-    },
+    norms: BlockNorms::PRE_AS_POST,
     attention: AttentionForm {
         qkv_bias: Presence::Required,
         out_bias: Presence::Required,
@@ -32,7 +28,7 @@ pub(crate) const GPT_OSS: Arch = Arch {
         experts: Experts::Always(ExpertForm {
             gating: Gating::SoftmaxOfSelected,
             router_bias: Presence::Required,
-            weights: Weights::Kept,
+            weights: ExpertWeights::AsGiven,
             bias: Presence::Required,
             ..ExpertForm::CLASSIC
         }),

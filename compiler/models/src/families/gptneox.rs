@@ -1,6 +1,6 @@
 //! GPT-NeoX, Pythia, and others of that code.
 
-use tpc_ir::op::{NormKind, UnaryKind};
+use tpc_ir::op::UnaryKind;
 
 use crate::description::{
     Activation, Arch, AttentionForm, FfnForm, NormForm, Presence, QkvForm, Residual,
@@ -9,10 +9,7 @@ use crate::description::{
 /// `gptneox`: layer norms, biases everywhere, no gate; halves one after another or side by side.
 pub(crate) const GPTNEOX: Arch = Arch {
     name: "gptneox",
-    norm: NormForm {
-        kind: NormKind::Layer,
-        bias: Presence::Required,
-    },
+    norm: NormForm::LAYER,
     residual: Residual::ByKey,
     attention: AttentionForm {
         qkv: QkvForm::Fused,

@@ -5,7 +5,7 @@ use tpc_ir::op::RopeMode;
 use crate::description::{
     Arch, AttentionForm, EmbeddingForm, EmbeddingScale, ExpertForm, Experts, FfnForm, HeadForm,
     LogitScale, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ResidualScale,
-    RopeFactors, RopeForm, RotatedLayers, SharedForm, SharedWidth,
+    RopeFactors, RopeForm, RopeLayers, SharedForm, SharedWidth,
 };
 
 /// `granite`: multipliers on embeddings, attention, residuals and logits. Models trained without rotation say so.
@@ -20,7 +20,7 @@ pub(crate) const GRANITE: Arch = Arch {
         out_bias: Presence::Optional,
         rope: Some(RopeForm {
             mode: RopeMode::Norm,
-            layers: RotatedLayers::AllIfFinetuned,
+            layers: RopeLayers::AllIfFinetuned,
             factors: RopeFactors::One,
             ..Arch::CLASSIC_ROPE
         }),
@@ -42,10 +42,7 @@ pub(crate) const GRANITEMOE: Arch = Arch {
     name: "granitemoe",
     ffn: FfnForm {
         experts: Experts::IfCounted(ExpertForm {
-            shared: Some(SharedForm {
-                width: SharedWidth::Given,
-                gate: Presence::Absent,
-            }),
+            shared: Some(SharedForm::plain(SharedWidth::Given)),
             ..ExpertForm::CLASSIC
         }),
         ..GRANITE.ffn

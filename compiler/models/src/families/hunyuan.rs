@@ -1,8 +1,7 @@
 //! Hunyuan, dense and A13B.
 
 use crate::description::{
-    Arch, AttentionForm, ExpertForm, Experts, FfnForm, Presence, QkNorm, QkNormOrder, SharedForm,
-    SharedWidth,
+    Arch, AttentionForm, ExpertForm, Experts, FfnForm, QkNorm, QkNormOrder, SharedForm, SharedWidth,
 };
 
 /// `hunyuan-dense`: queries and keys are normalised after their rotation.
@@ -21,10 +20,7 @@ pub(crate) const HUNYUAN_MOE: Arch = Arch {
     name: "hunyuan-moe",
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
-            shared: Some(SharedForm {
-                width: SharedWidth::GivenOrDense,
-                gate: Presence::Absent,
-            }),
+            shared: Some(SharedForm::plain(SharedWidth::GivenOrDense)),
             ..ExpertForm::CLASSIC
         }),
         ..Arch::CLASSIC.ffn

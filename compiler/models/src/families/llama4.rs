@@ -3,9 +3,9 @@
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, Presence, QkNorm,
-    QkNormOrder, RopeFactors, RopeForm, RotatedLayers, SharedForm, SharedWidth, TemperatureForm,
-    Weighed, Weights, Window, WindowKind,
+    Arch, AttentionForm, ExpertForm, ExpertLayers, ExpertWeights, Experts, FfnForm, Gating, QkNorm,
+    QkNormOrder, RopeFactors, RopeForm, RopeLayers, SharedForm, SharedWidth, TemperatureForm,
+    WeightedSide, Window, WindowKind,
 };
 
 /// Tokens of a chunk, which no key holds.
@@ -22,7 +22,7 @@ pub(crate) const LLAMA4: Arch = Arch {
         rope: Some(RopeForm {
             mode: RopeMode::Norm,
             factors: RopeFactors::One,
-            layers: RotatedLayers::AllButEveryIfWindowed(4),
+            layers: RopeLayers::AllButEveryIfWindowed(4),
             ..Arch::CLASSIC_ROPE
         }),
         temperature: TemperatureForm::Unrotated {
@@ -37,12 +37,9 @@ pub(crate) const LLAMA4: Arch = Arch {
         experts: Experts::Always(ExpertForm {
             layers: ExpertLayers::Interleaved,
             gating: Gating::Sigmoid,
-            weights: Weights::Kept,
-            weighed: Weighed::Inputs,
-            shared: Some(SharedForm {
-                width: SharedWidth::AsExpert,
-                gate: Presence::Absent,
-            }),
+            weights: ExpertWeights::AsGiven,
+            weighted: WeightedSide::Inputs,
+            shared: Some(SharedForm::plain(SharedWidth::AsExpert)),
             ..ExpertForm::CLASSIC
         }),
         ..Arch::CLASSIC.ffn

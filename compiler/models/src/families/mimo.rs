@@ -1,7 +1,7 @@
 //! MiMo V2.
 
 use crate::description::{
-    Arch, AttentionForm, DraftForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, Hidden,
+    Arch, AttentionForm, DraftForm, DraftInput, ExpertForm, ExpertLayers, Experts, FfnForm, Gating,
     KeyUse, Presence, RopeForm, Window, WindowedRope,
 };
 
@@ -10,8 +10,8 @@ use crate::description::{
 pub(crate) const MIMO2: Arch = Arch {
     name: "mimo2",
     attention: AttentionForm {
-        qkv_bias: Presence::Absent,
-        value_scale: KeyUse::Obeyed,
+        qkv_bias: Presence::Never,
+        value_scale: KeyUse::Read,
         rope: Some(RopeForm {
             windowed: WindowedRope::Local(10_000.0),
             ..Arch::CLASSIC_ROPE
@@ -30,7 +30,7 @@ pub(crate) const MIMO2: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     drafts: Some(DraftForm {
-        hidden: Hidden::Residual,
+        input: DraftInput::Residual,
         norms: &["nextn.shared_head_norm", "layer_output_norm"],
     }),
     ..Arch::CLASSIC

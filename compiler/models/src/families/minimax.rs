@@ -14,7 +14,7 @@ pub(crate) const MINIMAX_M2: Arch = Arch {
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
             gating: Gating::Sigmoid,
-            gating_key: KeyUse::Obeyed,
+            gating_key: KeyUse::Read,
             selection_bias: Presence::Required,
             ..ExpertForm::CLASSIC
         }),

@@ -45,6 +45,7 @@ mod starcoder;
 mod xverse;
 
 use crate::description::Arch;
+use crate::error::ArchError;
 
 /// Every supported architecture, by name.
 pub const ARCHS: &[&Arch] = &[
@@ -121,3 +122,19 @@ pub const ARCHS: &[&Arch] = &[
     &starcoder::STARCODER2,
     &xverse::XVERSE,
 ];
+
+/// The architecture of that name.
+///
+/// # Errors
+///
+/// [`ArchError::Unsupported`], with the nearest name that is supported.
+pub fn find(name: &str) -> Result<&'static Arch, ArchError> {
+    ARCHS
+        .iter()
+        .copied()
+        .find(|a| a.name == name)
+        .ok_or_else(|| ArchError::Unsupported {
+            found: tpc_diag::suggest::shorten(name),
+            nearest: tpc_diag::suggest::nearest(name, ARCHS.iter().map(|a| a.name)),
+        })
+}

@@ -20,7 +20,7 @@ pub(crate) const MPT: Arch = Arch {
     },
     attention: AttentionForm {
         qkv: QkvForm::Fused,
-        clamp: KeyUse::Obeyed,
+        clamp: KeyUse::Read,
         out_bias: Presence::Optional,
         qk_norm: QkNorm::OptionalAll,
         rope: None,

@@ -1,21 +1,18 @@
 //! Nemotron 3 and 4, Minitron.
 
-use tpc_ir::op::{NormKind, UnaryKind};
+use tpc_ir::op::UnaryKind;
 
 use crate::description::{
-    Activation, Arch, AttentionForm, ExpertForm, Experts, FfnForm, Gating, Halves, KeyUse,
+    Activation, Arch, AttentionForm, ExpertForm, ExpertWeights, Experts, FfnForm, Gating, KeyUse,
     NormForm, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, SharedForm, SharedWidth,
-    Weights,
+    Sublayers,
 };
 
 /// `nemotron`: layer norms, squared ReLU without a gate. Norm weights in files already include the 1 that the model
 /// adds.
 pub(crate) const NEMOTRON: Arch = Arch {
     name: "nemotron",
-    norm: NormForm {
-        kind: NormKind::Layer,
-        bias: Presence::Required,
-    },
+    norm: NormForm::LAYER,
     attention: AttentionForm {
         out_bias: Presence::Optional,
         ..Arch::CLASSIC.attention
@@ -32,7 +29,7 @@ pub(crate) const NEMOTRON: Arch = Arch {
 pub(crate) const NEMOTRON_H_MOE: Arch = Arch {
     name: "nemotron_h_moe",
     norm: Arch::CLASSIC.norm,
-    halves: Halves::Either,
+    sublayers: Sublayers::Either,
     attention: AttentionForm {
         rope: None,
         ..NEMOTRON.attention
@@ -45,12 +42,9 @@ pub(crate) const NEMOTRON_H_MOE: Arch = Arch {
         experts: Experts::IfCounted(ExpertForm {
             gating: Gating::Sigmoid,
             selection_bias: Presence::Optional,
-            weights: Weights::Keyed,
-            weights_scale: KeyUse::Obeyed,
-            shared: Some(SharedForm {
-                width: SharedWidth::Given,
-                gate: Presence::Absent,
-            }),
+            weights: ExpertWeights::ByKey,
+            weights_scale: KeyUse::Read,
+            shared: Some(SharedForm::plain(SharedWidth::Given)),
             ..ExpertForm::CLASSIC
         }),
         ..NEMOTRON.ffn

@@ -1,7 +1,7 @@
 //! OLMo 2 and 3, and OLMoE.
 
 use crate::description::{
-    Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, QkNorm, RopeForm, Weights,
+    Arch, AttentionForm, BlockNorms, ExpertForm, ExpertWeights, Experts, FfnForm, QkNorm, RopeForm,
     Window, WindowedRope,
 };
 
@@ -31,7 +31,7 @@ pub(crate) const OLMOE: Arch = Arch {
     },
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
-            weights: Weights::Kept,
+            weights: ExpertWeights::AsGiven,
             ..ExpertForm::CLASSIC
         }),
         ..Arch::CLASSIC.ffn

@@ -1,15 +1,10 @@
 //! Orion.
 
-use tpc_ir::op::NormKind;
-
-use crate::description::{Arch, NormForm, Presence};
+use crate::description::{Arch, NormForm};
 
 /// `orion`: layer norms.
 pub(crate) const ORION: Arch = Arch {
     name: "orion",
-    norm: NormForm {
-        kind: NormKind::Layer,
-        bias: Presence::Required,
-    },
+    norm: NormForm::LAYER,
     ..Arch::CLASSIC
 };

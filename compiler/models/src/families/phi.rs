@@ -1,6 +1,6 @@
 //! Phi 1 to 4, and Phi 3.5's mixture of experts.
 
-use tpc_ir::op::{Glu, GluKind, NormKind, UnaryKind};
+use tpc_ir::op::{Glu, GluKind, UnaryKind};
 
 use crate::description::{
     Activation, Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, HeadForm, NormForm,
@@ -10,10 +10,7 @@ use crate::description::{
 /// `phi2`: one layer norm for both halves, side by side; biases everywhere, no gate. Also Phi 1 and 1.5.
 pub(crate) const PHI2: Arch = Arch {
     name: "phi2",
-    norm: NormForm {
-        kind: NormKind::Layer,
-        bias: Presence::Required,
-    },
+    norm: NormForm::LAYER,
     norms: BlockNorms::SHARED,
     residual: Residual::Parallel,
     attention: AttentionForm {

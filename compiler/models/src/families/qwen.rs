@@ -1,8 +1,8 @@
 //! Qwen 2 and 2.5, Qwen 3, their mixtures of experts, and the text parts of those that see.
 
 use crate::description::{
-    Arch, AttentionForm, ExpertForm, Experts, FfnForm, HeadForm, Presence, QkNorm, RopeForm,
-    Sections, SharedForm, SharedWidth, Weights,
+    Arch, AttentionForm, ExpertForm, ExpertWeights, Experts, FfnForm, HeadForm, Presence, QkNorm,
+    RopeForm, Sections, SharedForm, SharedWidth,
 };
 
 /// `qwen2`: biases on queries, keys and values.
@@ -24,11 +24,8 @@ pub(crate) const QWEN2MOE: Arch = Arch {
     name: "qwen2moe",
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
-            weights: Weights::Kept,
-            shared: Some(SharedForm {
-                width: SharedWidth::GivenOrDense,
-                gate: Presence::Required,
-            }),
+            weights: ExpertWeights::AsGiven,
+            shared: Some(SharedForm::gated(SharedWidth::GivenOrDense)),
             ..ExpertForm::CLASSIC
         }),
         ..Arch::CLASSIC.ffn

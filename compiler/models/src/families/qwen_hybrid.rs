@@ -4,18 +4,14 @@ use tpc_ir::op::RopeMode;
 
 use crate::description::{
     Arch, AttentionForm, BlockNorms, DeltaNetForm, DraftForm, ExpertForm, Experts, FfnForm,
-    GateForm, KeyHeads, OutGate, Presence, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer,
-    RopeForm, Sections, SharedForm, SharedWidth,
+    GateForm, KeyHeads, OutGate, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer, RopeForm,
+    Sections, SharedForm, SharedWidth,
 };
 
 /// `qwen35`. Text turns by one position, but the frequencies are dealt out as for images.
 pub(crate) const QWEN35: Arch = Arch {
     name: "qwen35",
-    norms: BlockNorms {
-        // What the files call a norm after attention is in truth the one before the feed-forward half.
-        pre_ffn: Some("post_attention_norm"),
-        ..BlockNorms::PRE
-    },
+    norms: BlockNorms::PRE_AS_POST,
     attention: AttentionForm {
         qk_norm: QkNorm::Head,
         rope: Some(RopeForm {
@@ -42,10 +38,7 @@ pub(crate) const QWEN35MOE: Arch = Arch {
     name: "qwen35moe",
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
-            shared: Some(SharedForm {
-                width: SharedWidth::GivenOrDense,
-                gate: Presence::Required,
-            }),
+            shared: Some(SharedForm::gated(SharedWidth::GivenOrDense)),
             ..ExpertForm::CLASSIC
         }),
         ..Arch::CLASSIC.ffn

@@ -2,7 +2,7 @@
 
 use tpc_ir::op::RopeMode;
 
-use crate::description::{Arch, AttentionForm, RopeForm, RotatedLayers};
+use crate::description::{Arch, AttentionForm, RopeForm, RopeLayers};
 
 /// `smollm3`: every fourth layer does not rotate.
 pub(crate) const SMOLLM3: Arch = Arch {
@@ -10,7 +10,7 @@ pub(crate) const SMOLLM3: Arch = Arch {
     attention: AttentionForm {
         rope: Some(RopeForm {
             mode: RopeMode::Norm,
-            layers: RotatedLayers::AllButEvery(4),
+            layers: RopeLayers::AllButEvery(4),
             ..Arch::CLASSIC_ROPE
         }),
         ..Arch::CLASSIC.attention

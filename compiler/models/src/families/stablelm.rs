@@ -1,17 +1,12 @@
 //! StableLM 1 and 2.
 
-use tpc_ir::op::NormKind;
-
-use crate::description::{Arch, AttentionForm, NormForm, Presence, QkNorm, Residual};
+use crate::description::{Arch, AttentionForm, NormForm, QkNorm, Residual};
 
 /// `stablelm`: layer norms. The 12B model normalises heads, each with its own weights, and has its halves side by side,
 /// with one norm for both.
 pub(crate) const STABLELM: Arch = Arch {
     name: "stablelm",
-    norm: NormForm {
-        kind: NormKind::Layer,
-        bias: Presence::Required,
-    },
+    norm: NormForm::LAYER,
     residual: Residual::ByFfnNorm,
     attention: AttentionForm {
         qk_norm: QkNorm::OptionalHeads,

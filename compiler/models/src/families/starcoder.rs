@@ -1,6 +1,6 @@
 //! StarCoder 1 and 2.
 
-use tpc_ir::op::{NormKind, UnaryKind};
+use tpc_ir::op::UnaryKind;
 
 use super::gpt2::GPT2;
 use crate::description::{Activation, Arch, AttentionForm, FfnForm, NormForm, Presence};
@@ -14,10 +14,7 @@ pub(crate) const STARCODER: Arch = Arch {
 /// `starcoder2`: layer norms, biases, no gate. The window that its authors define is not in the files.
 pub(crate) const STARCODER2: Arch = Arch {
     name: "starcoder2",
-    norm: NormForm {
-        kind: NormKind::Layer,
-        bias: Presence::Required,
-    },
+    norm: NormForm::LAYER,
     attention: AttentionForm {
         out_bias: Presence::Optional,
         ..Arch::CLASSIC.attention

@@ -37,7 +37,7 @@ fn goldens_consist_of_the_tensors_expected() {
         };
         let found = header.tensors().iter().map(|t| (full(&t.name), t.ne));
         let mut found: BTreeMap<_, _> = found.collect();
-        let aside = lower(&header, &options(&header)).unwrap().summary.aside;
+        let aside = lower(&header, &options(&header)).unwrap().summary.ignored;
         found.retain(|tensor, _| !unused(&name).contains(&tensor.as_str()));
         found.retain(|tensor, _| !aside.contains(tensor));
         // The projections of some are apart, but those of gate and up together.

@@ -4,7 +4,7 @@ use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Output, Value};
 
 use super::*;
-use crate::description::{DraftForm, Hidden};
+use crate::description::{DraftForm, DraftInput};
 use crate::{ArchError, ExpectedTensor, expected_tensors};
 use tpc_gguf::Metadata;
 
@@ -103,12 +103,12 @@ fn the_model_comes_first_and_stays_as_it_is() {
             let (alone, both) = (alone.summary, both.summary);
             assert_eq!((alone.n_layer, alone.n_draft), (2, 0));
             assert_eq!((both.n_layer, both.n_draft), (2, 2));
-            assert_eq!((both.n_block(), both.drafts_aside), (4, None));
-            assert!(both.aside.is_empty() && both.unused.is_empty(), "{arch}");
-            let aside = alone.drafts_aside.unwrap();
+            assert_eq!((both.n_block(), both.ignored_drafts), (4, None));
+            assert!(both.ignored.is_empty() && both.unused.is_empty(), "{arch}");
+            let aside = alone.ignored_drafts.unwrap();
             assert_eq!(aside.blocks, 2);
             let bytes = |name: &String| header.tensor(name).unwrap().bytes;
-            assert_eq!(aside.bytes, alone.aside.iter().map(bytes).sum::<u64>());
+            assert_eq!(aside.bytes, alone.ignored.iter().map(bytes).sum::<u64>());
         }
     }
 }
@@ -131,7 +131,7 @@ fn blocks_are_wired_in_a_chain() {
             // From the norm of the hidden state back to the layer before.
             let normed = operands(&graph, of("mtp_hnorm"))[0];
             let mut hidden = operands(&graph, normed)[0];
-            if form.hidden == Hidden::Normed {
+            if form.input == DraftInput::Normed {
                 assert!(graph.value(hidden).name.starts_with("h_nextn-"), "{arch}");
                 let norm = match ahead {
                     1 => "output_norm.weight",
@@ -156,9 +156,9 @@ fn what_a_block_has_not_is_the_models() {
         assert_eq!(graph.value(embedding).name, "token_embd.weight");
         let logits = named(&graph, "result_output-2");
         assert_eq!(weight(&graph, logits), "output.weight");
-        let norm = match form.hidden {
-            Hidden::Normed => operands(&graph, operands(&graph, logits)[1])[0],
-            Hidden::Residual => operands(&graph, logits)[1],
+        let norm = match form.input {
+            DraftInput::Normed => operands(&graph, operands(&graph, logits)[1])[0],
+            DraftInput::Residual => operands(&graph, logits)[1],
         };
         assert_eq!(weight(&graph, norm), "output_norm.weight", "{arch}");
         for stem in form.norms {

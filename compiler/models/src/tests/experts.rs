@@ -192,7 +192,7 @@ fn blocks_that_guess_tokens_ahead_are_left_aside() {
     let guesses = |name: &&String| name.starts_with("blk.2.");
     let expected: Vec<&String> = tensors.iter().map(|t| &t.0).filter(guesses).collect();
     assert!(expected.len() > 10);
-    assert_eq!(lowered.summary.aside.iter().collect::<Vec<_>>(), expected);
+    assert_eq!(lowered.summary.ignored.iter().collect::<Vec<_>>(), expected);
     set(&mut pairs, "glm4moe.nextn_predict_layers", 3u32);
     assert_eq!(code(&pairs), "TPC0152");
 }

@@ -4,37 +4,15 @@
 use tpc_ir::op::{Concat, GatedDeltaNet, Norm, NormKind, Repeat, Unary, UnaryKind};
 use tpc_ir::{DType, Dim, TensorType, Value};
 
-use super::conv::{self, Conv};
+use super::conv;
 use super::state;
 use crate::blocks::builder::Builder;
-use crate::blocks::hparams::width;
-use crate::blocks::keys::Keys;
-use crate::blocks::{LayerContext, norm};
-use crate::description::{DeltaNetForm, GateForm, KeyHeads, Presence};
+use crate::blocks::context::LayerContext;
+use crate::blocks::norm;
+use crate::description::{GateForm, KeyHeads, Presence};
 use crate::error::ArchError;
-use crate::source::{Form, Size, TensorRole};
-
-/// Its sizes.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DeltaNetHParams {
-    form: DeltaNetForm,
-    conv: Conv,
-    /// Elements of a query or key head, and heads.
-    key_dim: u64,
-    key_heads: u64,
-    /// Elements of a value head, and heads.
-    value_dim: Size,
-    value_heads: Size,
-    /// Width of all keys, and of all values.
-    key_width: u64,
-    value_width: Size,
-    /// Width of queries, keys, values and gates of the output together.
-    with_gate: Size,
-    /// Decays and corrections of all value heads.
-    both_gates: Size,
-    /// Numbers that a sequence keeps.
-    state: Size,
-}
+use crate::hparams::DeltaNetHParams;
+use crate::source::{Form, TensorRole};
 
 /// Queries, keys and values before the convolution, `[channels, n_tokens]`, and the gate of the output,
 /// `[value_width, n_tokens]`.
@@ -50,50 +28,6 @@ struct Gates {
     correction: Value,
 }
 
-const INNER: &str = "ssm.inner_size";
-const HEADS: &str = "ssm.time_step_rank";
-const KEY_HEADS: &str = "ssm.group_count";
-const KEY_DIM: &str = "ssm.state_size";
-
-/// Reads its sizes.
-pub(super) fn read(keys: &Keys<'_>, form: DeltaNetForm) -> Result<DeltaNetHParams, ArchError> {
-    let count = |from| width(1, keys.require_count(from)?, from);
-    let (inner, heads) = (count(INNER)?, count(HEADS)?);
-    let (key_heads, key_dim) = (count(KEY_HEADS)?, count(KEY_DIM)?);
-    keys.require_divisor(HEADS, heads.n, INNER, inner.n)?;
-    keys.require_divisor(KEY_HEADS, key_heads.n, HEADS, heads.n)?;
-    let key_width = width(key_heads.n, key_dim.n, "ssm.group_count × ssm.state_size")?.n;
-    // Sums of a few widths do not overflow.
-    let convolved = inner.n + 2 * key_width;
-    let value_dim = width(1, inner.n / heads.n, "ssm.inner_size / ssm.time_step_rank")?;
-    Ok(DeltaNetHParams {
-        form,
-        conv: Conv {
-            stem: "ssm_conv1d",
-            taps: conv::taps(keys, "ssm.conv_kernel")?,
-            channels: width(
-                1,
-                convolved,
-                "ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
-            )?,
-            bias: Presence::Absent,
-        },
-        key_dim: key_dim.n,
-        key_heads: key_heads.n,
-        value_dim,
-        value_heads: heads,
-        key_width,
-        value_width: inner,
-        with_gate: width(
-            1,
-            convolved + inner.n,
-            "2 × ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
-        )?,
-        both_gates: width(2, heads.n, "2 × ssm.time_step_rank")?,
-        state: width(inner.n, key_dim.n, "ssm.inner_size × ssm.state_size")?,
-    })
-}
-
 /// What the layer adds to the residual stream: `[n_embd, n_tokens]`.
 pub(super) fn delta_net(
     b: &mut Builder<'_>,
@@ -103,7 +37,7 @@ pub(super) fn delta_net(
 ) -> Result<Value, ArchError> {
     let projected = project(b, cx, hp, x)?;
     let gates = gates(b, cx, hp, x)?;
-    let qkv = hp.conv.apply(b, cx, projected.qkv)?;
+    let qkv = conv::apply(b, cx, &hp.conv, projected.qkv)?;
     let kind = UnaryKind::Silu;
     let qkv = b.push(Unary { kind }, vec![qkv], "conv_output_silu")?;
     let q = key_heads(b, cx, hp, qkv, 0, "q_conv")?;
@@ -125,7 +59,7 @@ pub(super) fn delta_net(
     let y = b.mul(y, z, "attn_out_gated")?;
     let y = b.reshape(y, [hp.value_width.n.into(), b.n_tokens()], "final_output")?;
     let sizes = [hp.value_width, cx.model.hparams.embd()];
-    let (absent, role) = (Presence::Absent, TensorRole::Matrix);
+    let (absent, role) = (Presence::Never, TensorRole::Matrix);
     b.linear("ssm_out", y, sizes, absent, role, "linear_attn_out")
 }
 
@@ -138,14 +72,14 @@ fn project(
     const FUSED: &str = "ssm_in";
     let embd = cx.model.hparams.embd();
     let one = |b: &mut Builder<'_>, stem, columns, name| {
-        let (absent, role) = (Presence::Absent, TensorRole::Matrix);
+        let (absent, role) = (Presence::Never, TensorRole::Matrix);
         b.linear(stem, x, [embd, columns], absent, role, name)
     };
     let has_qkv = b.offers(&b.tensor_name("attn_qkv", "weight"), Form::Usual);
     let fused = b.tensor_name(FUSED, "weight");
     if has_qkv || !b.offers(&fused, Form::Unusual) {
         // Some files have the older form as well.
-        b.leave_aside(&fused);
+        b.ignore(&fused);
         return Ok(Projected {
             qkv: one(b, "attn_qkv", hp.conv.channels, "qkv_mixed")?,
             gate: one(b, "attn_gate", hp.value_width, "z")?,
@@ -178,7 +112,7 @@ fn gates(
     const FUSED: &str = "ssm_ba";
     let embd = cx.model.hparams.embd();
     let one = |b: &mut Builder<'_>, stem, columns, name| {
-        let (absent, role) = (Presence::Absent, TensorRole::Matrix);
+        let (absent, role) = (Presence::Never, TensorRole::Matrix);
         b.linear(stem, x, [embd, columns], absent, role, name)
     };
     let (fused, separate) = match hp.form.gates {

@@ -2,35 +2,13 @@
 
 use tpc_ir::Value;
 
-use super::conv::{self, Conv};
-use crate::blocks::LayerContext;
+use super::conv;
 use crate::blocks::builder::Builder;
-use crate::blocks::hparams::width;
-use crate::blocks::keys::Keys;
+use crate::blocks::context::LayerContext;
 use crate::description::Presence;
 use crate::error::ArchError;
-use crate::source::{Size, TensorRole};
-
-/// Its sizes.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ShortConvHParams {
-    conv: Conv,
-    /// Width of the gate of what is convolved, that of the result, and what is convolved, together.
-    projected: Size,
-}
-
-/// Reads its sizes.
-pub(super) fn read(keys: &Keys<'_>, embd: Size) -> Result<ShortConvHParams, ArchError> {
-    Ok(ShortConvHParams {
-        conv: Conv {
-            stem: "shortconv.conv",
-            taps: conv::taps(keys, "shortconv.l_cache")?,
-            channels: embd,
-            bias: Presence::Absent,
-        },
-        projected: width(3, embd.n, "3 × embedding_length")?,
-    })
-}
+use crate::hparams::ShortConvHParams;
+use crate::source::TensorRole;
 
 /// What the layer adds to the residual stream: `[n_embd, n_tokens]`.
 pub(super) fn short_conv(
@@ -40,7 +18,7 @@ pub(super) fn short_conv(
     x: Value,
 ) -> Result<Value, ArchError> {
     let linear = |b: &mut Builder<'_>, stem, x, sizes, name| {
-        b.linear(stem, x, sizes, Presence::Absent, TensorRole::Matrix, name)
+        b.linear(stem, x, sizes, Presence::Never, TensorRole::Matrix, name)
     };
     let embd = hp.conv.channels;
     let sizes = [embd, hp.projected];
@@ -50,7 +28,7 @@ pub(super) fn short_conv(
     let out_gate = part(b, 1, "conv_out_gate")?;
     let x = part(b, 2, "conv_x")?;
     let x = b.mul(gate, x, "conv_gated")?;
-    let y = hp.conv.apply(b, cx, x)?;
+    let y = conv::apply(b, cx, &hp.conv, x)?;
     let y = b.mul(out_gate, y, "conv_out_gated")?;
     linear(b, "shortconv.out_proj", y, [embd, embd], "conv_out")
 }

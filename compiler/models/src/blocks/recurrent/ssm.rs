@@ -3,82 +3,16 @@
 use tpc_ir::op::{Glu, GluKind, SsmScan, Unary, UnaryKind};
 use tpc_ir::{Dim, Value};
 
-use super::conv::{self, Conv};
+use super::conv;
 use super::state;
 use crate::blocks::builder::Builder;
-use crate::blocks::hparams::width;
-use crate::blocks::keys::Keys;
-use crate::blocks::{LayerContext, norm};
+use crate::blocks::context::LayerContext;
+use crate::blocks::norm;
 use crate::description::Presence;
 use crate::error::ArchError;
-use crate::source::{Size, TensorRole};
-
-/// Its sizes.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SsmHParams {
-    conv: Conv,
-    /// Width of all heads together.
-    inner: Size,
-    heads: Size,
-    /// Elements of a head.
-    head_dim: u64,
-    /// Groups of heads that share what they take in and read.
-    groups: Size,
-    d_state: u64,
-    /// Width of what all groups take in, and of what they read.
-    group_width: Size,
-    /// Width of the gate, of what is convolved, and of the time steps, together.
-    projected: Size,
-    /// Width of the heads of a group.
-    normed: Size,
-    /// Numbers that a sequence keeps.
-    state: Size,
-}
-
-const INNER: &str = "ssm.inner_size";
-const HEADS: &str = "ssm.time_step_rank";
-const GROUPS: &str = "ssm.group_count";
-const STATE: &str = "ssm.state_size";
-
-/// Reads its sizes.
-pub(super) fn read(keys: &Keys<'_>) -> Result<SsmHParams, ArchError> {
-    let count = |from| {
-        let n = keys.require_count(from)?;
-        width(1, n, from)
-    };
-    let (inner, heads, groups) = (count(INNER)?, count(HEADS)?, count(GROUPS)?);
-    let d_state = count(STATE)?;
-    keys.require_divisor(HEADS, heads.n, INNER, inner.n)?;
-    keys.require_divisor(GROUPS, groups.n, HEADS, heads.n)?;
-    let group_width = width(groups.n, d_state.n, "ssm.group_count × ssm.state_size")?;
-    // Sums of a few widths do not overflow.
-    let convolved = inner.n + 2 * group_width.n;
-    Ok(SsmHParams {
-        conv: Conv {
-            stem: "ssm_conv1d",
-            taps: conv::taps(keys, "ssm.conv_kernel")?,
-            channels: width(
-                1,
-                convolved,
-                "ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
-            )?,
-            bias: Presence::Optional,
-        },
-        head_dim: inner.n / heads.n,
-        d_state: d_state.n,
-        projected: width(
-            1,
-            inner.n + convolved + heads.n,
-            "2 × ssm.inner_size + 2 × ssm.group_count × ssm.state_size + ssm.time_step_rank",
-        )?,
-        normed: width(1, inner.n / groups.n, "ssm.inner_size / ssm.group_count")?,
-        state: width(inner.n, d_state.n, "ssm.inner_size × ssm.state_size")?,
-        inner,
-        heads,
-        groups,
-        group_width,
-    })
-}
+use crate::hparams::SsmHParams;
+use crate::size::Size;
+use crate::source::TensorRole;
 
 /// What the layer adds to the residual stream: `[n_embd, n_tokens]`.
 pub(super) fn ssm(
@@ -89,14 +23,14 @@ pub(super) fn ssm(
 ) -> Result<Value, ArchError> {
     let embd = cx.model.hparams.embd();
     let [inner, heads, group_width] = [hp.inner.n, hp.heads.n, hp.group_width.n];
-    let (absent, role) = (Presence::Absent, TensorRole::Matrix);
+    let (absent, role) = (Presence::Never, TensorRole::Matrix);
     let projected = b.linear("ssm_in", x, [embd, hp.projected], absent, role, "ssm_in")?;
     let cut =
         |b: &mut Builder<'_>, of, start, len: u64, name| b.slice(of, 0, start, len.into(), name);
     let z = cut(b, projected, 0, inner, "ssm_z")?;
     let x = cut(b, projected, inner, hp.conv.channels.n, "ssm_xbc")?;
     let dt = cut(b, projected, inner + hp.conv.channels.n, heads, "ssm_dt")?;
-    let convolved = hp.conv.apply(b, cx, x)?;
+    let convolved = conv::apply(b, cx, &hp.conv, x)?;
     let kind = UnaryKind::Silu;
     let convolved = b.push(Unary { kind }, vec![convolved], "ssm_xbc_silu")?;
     let x = cut(b, convolved, 0, inner, "ssm_x")?;

@@ -3,8 +3,8 @@
 use tpc_ir::op::{GetRows, InputKind, SetRows};
 use tpc_ir::{DType, Dim, Symbol, TensorType, Value};
 
-use crate::blocks::LayerContext;
 use crate::blocks::builder::Builder;
+use crate::blocks::context::LayerContext;
 use crate::error::ArchError;
 
 /// A state of a layer.

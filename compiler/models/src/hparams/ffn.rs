@@ -1,14 +1,12 @@
-//! Hyper-parameters of the feed-forward half: which layers have experts, how many and how wide, and how tokens find
-//! theirs.
+//! The feed-forward sublayer of each layer: dense or with experts, and how wide.
 
-use super::layers::{layer_width, width};
-use crate::blocks::keys::Keys;
+use super::experts::ExpertHParams;
+use super::keys::Keys;
 use crate::description::{
-    Arch, ExpertForm, ExpertLayers, Experts, Gating, Halves, KeyUse, SharedForm, SharedWidth,
-    Weights,
+    Arch, ExpertForm, ExpertLayers, Experts, SharedForm, SharedWidth, Sublayers,
 };
 use crate::error::ArchError;
-use crate::source::Size;
+use crate::size::Size;
 
 const DENSE: &str = "feed_forward_length";
 const EXPERT: &str = "expert_feed_forward_length";
@@ -38,29 +36,6 @@ const OF_EXPERT_AS_DENSE: WidthKey = WidthKey {
     once: "feed_forward_length (no expert_feed_forward_length is given)",
     twice: "2 × feed_forward_length (no expert_feed_forward_length is given)",
 };
-
-/// A mixture of experts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ExpertHParams {
-    pub(crate) count: u64,
-    /// Experts that a token goes to.
-    pub(crate) used: u64,
-    /// Groups, where tokens go to experts of some groups only.
-    pub(crate) groups: Option<Groups>,
-    pub(crate) gating: Gating,
-    /// Whether the weights of a token are divided by their sum.
-    pub(crate) normalised: bool,
-    /// Factor on the weights.
-    pub(crate) scale: Option<f32>,
-}
-
-/// Groups of experts, of equal size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Groups {
-    pub(crate) count: u64,
-    /// Groups that a token's experts are in.
-    pub(crate) used: u64,
-}
 
 /// The width of a feed-forward network, or of one expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,10 +73,10 @@ pub(super) fn read(
     n_layer: usize,
 ) -> Result<(Option<ExpertHParams>, Vec<Option<LayerFfn>>), ArchError> {
     let dense = || keys.require_count_per_layer(DENSE, n_layer);
-    let has_one: Vec<bool> = match arch.halves {
-        Halves::Both => vec![true; n_layer],
-        Halves::Mixer => return Ok((None, vec![None; n_layer])),
-        Halves::Either => dense()?.into_iter().map(|n| n > 0).collect(),
+    let has_one: Vec<bool> = match arch.sublayers {
+        Sublayers::Both => vec![true; n_layer],
+        Sublayers::Mixer => return Ok((None, vec![None; n_layer])),
+        Sublayers::Either => dense()?.into_iter().map(|n| n > 0).collect(),
     };
     let Some(form) = counted(keys, &arch.ffn.experts)? else {
         let widths = dense()?.into_iter().enumerate();
@@ -140,7 +115,7 @@ pub(super) fn read(
         }))
     });
     let layers = layers.collect::<Result<_, ArchError>>()?;
-    Ok((Some(expert_hparams(keys, form)?), layers))
+    Ok((Some(ExpertHParams::read(keys, form)?), layers))
 }
 
 /// The form of the experts, if the file has some.
@@ -190,10 +165,10 @@ fn with_experts(
 }
 
 fn ffn_width(keys: &Keys<'_>, layer: usize, n: u64, of: WidthKey) -> Result<FfnWidth, ArchError> {
-    let n = layer_width(keys, layer, n, of.key)?.n;
+    let n = keys.require_in_layer(layer, n, of.key)?.n;
     Ok(FfnWidth {
-        n: width(1, n, of.once)?,
-        gate_up: width(2, n, of.twice)?,
+        n: Size::checked(n, of.once)?,
+        gate_up: Size::product(2, n, of.twice)?,
     })
 }
 
@@ -206,7 +181,7 @@ fn shared_width(
 ) -> Result<Option<Size>, ArchError> {
     let given = keys
         .count(SHARED)?
-        .map(|n| width(1, n, SHARED))
+        .map(|n| Size::checked(n, SHARED))
         .transpose()?;
     Ok(match form.width {
         SharedWidth::Given => given,
@@ -214,12 +189,12 @@ fn shared_width(
             Some(given) => Some(given),
             None => {
                 let dense = keys.require_count_per_layer(DENSE, n_layer)?;
-                Some(layer_width(keys, layer, dense[layer], DENSE)?)
+                Some(keys.require_in_layer(layer, dense[layer], DENSE)?)
             }
         },
         SharedWidth::GivenOrExpert => Some(given.unwrap_or(expert)),
         SharedWidth::Counted => match keys.count("expert_shared_count")? {
-            Some(count) => Some(width(
+            Some(count) => Some(Size::product(
                 count,
                 given.unwrap_or(expert).n,
                 "expert_shared_count × the width of an expert",
@@ -228,90 +203,4 @@ fn shared_width(
         },
         SharedWidth::AsExpert => Some(expert),
     })
-}
-
-fn expert_hparams(keys: &Keys<'_>, form: &ExpertForm) -> Result<ExpertHParams, ArchError> {
-    const COUNT: &str = "expert_count";
-    const USED: &str = "expert_used_count";
-    let count = keys.require_count(COUNT)?;
-    let used = keys.require_count(USED)?;
-    if used > count {
-        return Err(ArchError::Contradiction {
-            key: keys.name(USED),
-            found: used.to_string(),
-            with: format!("{} = {count}", keys.name(COUNT)),
-            expected: "no more than there are".into(),
-        });
-    }
-    Ok(ExpertHParams {
-        count,
-        used,
-        groups: groups(keys, count, used)?,
-        gating: gating(keys, form)?,
-        normalised: match form.weights {
-            Weights::Kept => false,
-            Weights::Normalised => true,
-            Weights::Keyed => keys.flag("expert_weights_norm")?.unwrap_or(false),
-        },
-        scale: match form.weights_scale {
-            KeyUse::Ignored => None,
-            // A factor of 1 is as good as none.
-            KeyUse::Obeyed | KeyUse::OrElse(_) => keys
-                .positive("expert_weights_scale")?
-                .filter(|&scale| scale != 1.0),
-        },
-    })
-}
-
-fn groups(keys: &Keys<'_>, experts: u64, used_experts: u64) -> Result<Option<Groups>, ArchError> {
-    const COUNT: &str = "expert_group_count";
-    const USED: &str = "expert_group_used_count";
-    let contradiction = |key, found: u64, with, expected: &str| ArchError::Contradiction {
-        key: keys.name(key),
-        found: found.to_string(),
-        with,
-        expected: expected.into(),
-    };
-    let Some(count) = keys.count(COUNT)?.filter(|&n| n > 1) else {
-        return Ok(None);
-    };
-    if !experts.is_multiple_of(count) {
-        let with = format!("{} = {experts}", keys.name("expert_count"));
-        return Err(contradiction(COUNT, count, with, "a divisor of it"));
-    }
-    let used = keys.require_count(USED)?;
-    if used > count {
-        let with = format!("{} = {count}", keys.name(COUNT));
-        return Err(contradiction(USED, used, with, "no more than there are"));
-    }
-    if used * (experts / count) < used_experts {
-        let with = format!("{} = {used_experts}", keys.name("expert_used_count"));
-        return Err(contradiction(
-            USED,
-            used,
-            with,
-            "groups that hold as many experts",
-        ));
-    }
-    // All groups are no restriction.
-    Ok((used < count).then_some(Groups { count, used }))
-}
-
-fn gating(keys: &Keys<'_>, form: &ExpertForm) -> Result<Gating, ArchError> {
-    const KEY: &str = "expert_gating_func";
-    let given = match form.gating_key {
-        KeyUse::Ignored => None,
-        KeyUse::Obeyed | KeyUse::OrElse(_) => keys.count(KEY)?,
-    };
-    match given {
-        None => Ok(form.gating),
-        Some(1) => Ok(Gating::Softmax),
-        Some(2) => Ok(Gating::Sigmoid),
-        Some(3) => Ok(Gating::SoftmaxOfSelected),
-        Some(other) => Err(keys.out_of_range(
-            KEY,
-            other,
-            "1 (softmax), 2 (sigmoid) or 3 (softmax of the selected)",
-        )),
-    }
 }

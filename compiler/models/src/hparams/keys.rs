@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::ArchError;
+use crate::size::Size;
 use tpc_gguf::{MetaArray, MetaValue, Metadata};
 
 /// The largest count that is believed. Products of two counts then fit 63 bits.
@@ -65,6 +66,27 @@ impl<'a> Keys<'a> {
             0 => Err(self.out_of_range(key, 0, "at least 1")),
             n => self.in_range(key, n),
         }
+    }
+
+    /// A count that must be given, as a size of tensors.
+    pub(super) fn require_size(&self, key: &'static str) -> Result<Size, ArchError> {
+        Size::checked(self.require_count(key)?, key)
+    }
+
+    /// A size that a layer takes from the key: 0 means that the layer lacks the part.
+    pub(super) fn require_in_layer(
+        &self,
+        layer: usize,
+        n: u64,
+        key: &'static str,
+    ) -> Result<Size, ArchError> {
+        if n == 0 {
+            return Err(ArchError::EmptyLayer {
+                layer: u32::try_from(layer).expect("invariant: at most MAX_LAYERS"),
+                key: self.name(key),
+            });
+        }
+        Size::checked(n, key)
     }
 
     /// Fails unless `n`, the value of `key`, divides `of`, that of `of_key`.

@@ -1,11 +1,11 @@
-//! What mixes the tokens of a layer.
+//! Token mixers: attention, recurrence or both.
 
 use super::ffn::LayerFfn;
-use crate::blocks::keys::{Keys, Pattern};
-use crate::description::{Arch, Halves, RecurrentLayers};
+use super::keys::{Keys, Pattern};
+use crate::description::{Arch, RecurrentLayers, Sublayers};
 use crate::error::ArchError;
 
-/// What mixes the tokens of a layer.
+/// The token mixer of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mixer {
     Attention,
@@ -14,7 +14,7 @@ pub(crate) enum Mixer {
     Both,
 }
 
-/// What mixes the tokens of every layer, given KV heads and feed-forward halves; `None` for layers where nothing does.
+/// The token mixer of every layer, given its KV heads and feed-forward sublayer; `None` for layers without one.
 pub(super) fn mixers(
     keys: &Keys<'_>,
     arch: &Arch,
@@ -27,34 +27,35 @@ pub(super) fn mixers(
         Some(RecurrentLayers::All) => vec![Mixer::Recurrent; n_layer],
         Some(RecurrentLayers::BesideAttention) => vec![Mixer::Both; n_layer],
         Some(RecurrentLayers::WithoutKvHeads) => {
-            n_head_kv.iter().map(|&n| recurrent(n == 0)).collect()
+            n_head_kv.iter().map(|&n| recurrent_if(n == 0)).collect()
         }
         Some(RecurrentLayers::AllButEvery(period)) => listed(keys, period, n_layer)?,
     };
     let layers = mixers.into_iter().zip(ffn);
     Ok(layers
-        .map(|(mixer, ffn)| (arch.halves != Halves::Either || ffn.is_none()).then_some(mixer))
+        .map(|(mixer, ffn)| (arch.sublayers != Sublayers::Either || ffn.is_none()).then_some(mixer))
         .collect())
 }
 
-const fn recurrent(is: bool) -> Mixer {
-    if is {
+const fn recurrent_if(recurrent: bool) -> Mixer {
+    if recurrent {
         Mixer::Recurrent
     } else {
         Mixer::Attention
     }
 }
 
+/// All layers that `attention.recurrent_layers` lists, or else all but the last of every period.
 fn listed(keys: &Keys<'_>, period: u32, n_layer: usize) -> Result<Vec<Mixer>, ArchError> {
     Ok(match keys.pattern("attention.recurrent_layers", n_layer)? {
-        Some(Pattern::Layers(layers)) => layers.into_iter().map(recurrent).collect(),
-        Some(Pattern::Period(all)) => vec![recurrent(all != 0); n_layer],
+        Some(Pattern::Layers(layers)) => layers.into_iter().map(recurrent_if).collect(),
+        Some(Pattern::Period(all)) => vec![recurrent_if(all != 0); n_layer],
         None => {
             let period = match keys.count("full_attention_interval")? {
                 Some(period) => usize::try_from(period).unwrap_or(usize::MAX),
                 None => period as usize,
             };
-            let layers = (1..=n_layer).map(|n| recurrent(!n.is_multiple_of(period)));
+            let layers = (1..=n_layer).map(|n| recurrent_if(!n.is_multiple_of(period)));
             layers.collect()
         }
     })

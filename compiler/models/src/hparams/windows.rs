@@ -1,41 +1,47 @@
-//! Windows: how far they reach, in which layers.
+//! Attention windows: their length, and the layers that have one.
 
 use tpc_ir::Window as Span;
 
-use crate::blocks::keys::{Keys, Pattern};
+use super::keys::{Keys, Pattern};
 use crate::description::{AttentionForm, Window, WindowKind};
 use crate::error::ArchError;
 
 const PATTERN: &str = "attention.sliding_window_pattern";
 
-/// Whether a layer attends to a window only.
+/// The tokens that a layer attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Windowed {
-    No,
-    Yes,
+pub(crate) enum Reach {
+    /// All earlier ones.
+    Full,
+    /// Those in the model's window.
+    Window,
 }
 
-impl Windowed {
-    /// Of what layers without and with a window have, that of this one.
-    pub(crate) fn of<T>(self, [full, windowed]: [T; 2]) -> T {
+impl Reach {
+    /// The value for this reach, of one for full attention and one for a window.
+    pub(crate) fn select<T>(self, [full, windowed]: [T; 2]) -> T {
         match self {
-            Windowed::No => full,
-            Windowed::Yes => windowed,
+            Reach::Full => full,
+            Reach::Window => windowed,
         }
+    }
+
+    const fn window_if(windowed: bool) -> Reach {
+        if windowed { Reach::Window } else { Reach::Full }
     }
 }
 
-/// The window, where a layer has one, and which layers do.
+/// The window, if some layer has one, and the reach of every layer.
 pub(super) fn windows(
     keys: &Keys<'_>,
     form: &AttentionForm,
     n_layer: usize,
-) -> Result<(Option<Span>, Vec<Windowed>), ArchError> {
-    let none = (None, vec![Windowed::No; n_layer]);
+) -> Result<(Option<Span>, Vec<Reach>), ArchError> {
+    let none = (None, vec![Reach::Full; n_layer]);
     let period = match form.window {
         Window::Listed if keys.pattern(PATTERN, n_layer)?.is_none() => return Ok(none),
         Window::None => return Ok(none),
-        // No layer is the last of every none.
+        // With period 0 every layer has a window.
         Window::All | Window::Listed => 0,
         Window::AllButEvery(n) => n,
     };
@@ -50,26 +56,19 @@ pub(super) fn windows(
     let Some(window) = window else {
         return Ok(none);
     };
-    let yes = |windowed| {
-        if windowed {
-            Windowed::Yes
-        } else {
-            Windowed::No
-        }
-    };
     let every = |period: u32| {
         (0..n_layer)
             .map(|il| {
                 let period = period as usize;
-                yes(period == 0 || il % period < period - 1)
+                Reach::window_if(period == 0 || il % period < period - 1)
             })
             .collect()
     };
-    let layers: Vec<Windowed> = match keys.pattern(PATTERN, n_layer)? {
+    let layers: Vec<Reach> = match keys.pattern(PATTERN, n_layer)? {
         None => every(period),
         Some(Pattern::Period(period)) => every(period),
-        Some(Pattern::Layers(layers)) => layers.into_iter().map(yes).collect(),
+        Some(Pattern::Layers(layers)) => layers.into_iter().map(Reach::window_if).collect(),
     };
-    let window = layers.contains(&Windowed::Yes).then_some(window);
+    let window = layers.contains(&Reach::Window).then_some(window);
     Ok((window, layers))
 }

@@ -1,0 +1,20 @@
+//! The inputs of every block beside its operands.
+
+use crate::description::Arch;
+use crate::hparams::{HParams, LayerHParams};
+use crate::options::LowerOptions;
+
+/// The model that a block belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) arch: &'a Arch,
+    pub(crate) hparams: &'a HParams,
+    pub(crate) options: &'a LowerOptions,
+}
+
+/// The layer that a block belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct LayerContext<'a> {
+    pub(crate) model: Context<'a>,
+    pub(crate) layer: &'a LayerHParams,
+}

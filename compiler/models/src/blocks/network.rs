@@ -1,0 +1,138 @@
+//! One feed-forward network: up, activation, down.
+
+use tpc_ir::Value;
+use tpc_ir::op::{Binary, BinaryKind, Glu};
+
+use super::builder::Builder;
+use super::context::LayerContext;
+use crate::description::{Activation, Presence};
+use crate::error::ArchError;
+use crate::hparams::FfnWidth;
+use crate::size::Size;
+use crate::source::{Form, TensorRole};
+
+/// The tensors of a network, by their stems, which name its values too.
+pub(super) struct Stems {
+    gate: &'static str,
+    pub(super) up: &'static str,
+    down: &'static str,
+    act: &'static str,
+    out: &'static str,
+}
+
+/// Those of the dense network.
+pub(super) const DENSE: Stems = Stems {
+    gate: "ffn_gate",
+    up: "ffn_up",
+    down: "ffn_down",
+    act: "ffn_act",
+    out: "ffn_out",
+};
+
+/// Those of the shared expert.
+pub(super) const SHARED: Stems = Stems {
+    gate: "ffn_gate_shexp",
+    up: "ffn_up_shexp",
+    down: "ffn_down_shexp",
+    act: "ffn_act_shexp",
+    out: "ffn_shexp",
+};
+
+/// What a network may have beyond its matrices.
+#[derive(Clone, Copy)]
+struct Extras {
+    bias: Presence,
+    act_scales: Presence,
+}
+
+/// The output of the dense network of a layer: `[n_embd, n_tokens]`.
+pub(super) fn dense(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    width: FfnWidth,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let form = &cx.model.arch.ffn;
+    let extras = Extras {
+        bias: form.bias,
+        act_scales: form.act_scales,
+    };
+    if let Activation::GatedFused(glu) = &form.activation
+        && !b.offers(&b.tensor_name(DENSE.gate, "weight"), Form::Unusual)
+    {
+        let embd = cx.model.hparams.embd();
+        let sizes = [embd, width.gate_up];
+        let both = b.linear(DENSE.up, x, sizes, form.bias, TensorRole::Matrix, DENSE.up)?;
+        let y = b.push(glu.clone(), vec![both], DENSE.act)?;
+        return down(b, cx, &DENSE, extras, width.n, y);
+    }
+    separate(b, cx, &DENSE, extras, width.n, x)
+}
+
+/// A network of these tensors and that width, each matrix by itself and without bias.
+pub(super) fn network(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    stems: &Stems,
+    width: Size,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let extras = Extras {
+        bias: Presence::Never,
+        act_scales: Presence::Never,
+    };
+    separate(b, cx, stems, extras, width, x)
+}
+
+fn separate(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    stems: &Stems,
+    extras: Extras,
+    width: Size,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let sizes = [cx.model.hparams.embd(), width];
+    let up =
+        |b: &mut Builder<'_>, stem| b.linear(stem, x, sizes, extras.bias, TensorRole::Matrix, stem);
+    let gated = |b: &mut Builder<'_>, glu: &Glu| {
+        let gate = up(b, stems.gate)?;
+        let up = up(b, stems.up)?;
+        b.push(glu.clone(), vec![gate, up], stems.act)
+    };
+    let y = match &cx.model.arch.ffn.activation {
+        Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, glu)?,
+        Activation::Plain(kinds) => {
+            let y = up(b, stems.up)?;
+            let y = b.unary(kinds, y, stems.act)?;
+            let scales = b.tensor_name("ffn.act", "scales");
+            match b.optional(&scales, &[width], TensorRole::Scale, extras.act_scales)? {
+                Some(scales) => {
+                    let kind = BinaryKind::Div;
+                    b.push(Binary { kind }, vec![y, scales], stems.act)?
+                }
+                None => y,
+            }
+        }
+    };
+    down(b, cx, stems, extras, width, y)
+}
+
+fn down(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    stems: &Stems,
+    extras: Extras,
+    width: Size,
+    y: Value,
+) -> Result<Value, ArchError> {
+    let sizes = [width, cx.model.hparams.embd()];
+    b.linear(
+        stems.down,
+        y,
+        sizes,
+        extras.bias,
+        TensorRole::Matrix,
+        stems.out,
+    )
+}

@@ -1,0 +1,123 @@
+//! The description of one architecture.
+
+use tpc_ir::op::{Glu, GluKind, NormKind, RopeMode};
+
+use super::attention::{
+    Alibi, AttentionForm, HeadSizes, OutGate, QkNorm, QkNormOrder, QkvForm, ScaleOn, ScaleRule,
+    TemperatureForm, ValueNorm, ValueSource, Window, WindowKind,
+};
+use super::drafts::DraftForm;
+use super::embedding::{EmbeddingForm, EmbeddingScale};
+use super::experts::Experts;
+use super::ffn::{Activation, FfnForm};
+use super::head::{HeadForm, LogitScale};
+use super::models::Models;
+use super::norms::{BlockNorms, NormForm, Residual, ResidualScale};
+use super::presence::{KeyUse, Presence};
+use super::recurrent::{RecurrentForm, Sublayers};
+use super::rope::{RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor};
+
+/// How an architecture turns tokens into logits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arch {
+    /// The value of `general.architecture`, and the prefix of its metadata keys.
+    pub name: &'static str,
+    /// What enters the first block.
+    pub embedding: EmbeddingForm,
+    /// The normalisation of the residual stream and the output.
+    pub norm: NormForm,
+    /// Where a block normalises.
+    pub norms: BlockNorms,
+    /// How a block's two halves join the residual stream.
+    pub residual: Residual,
+    /// Factor on what joins the residual stream.
+    pub residual_scale: ResidualScale,
+    /// `layer_output_scale`, a factor on what leaves a block.
+    pub layer_scale: Presence,
+    /// Which halves a block has.
+    pub sublayers: Sublayers,
+    /// The attention half of a block.
+    pub attention: AttentionForm,
+    /// Layers that mix tokens in another way.
+    pub recurrent: Option<RecurrentForm>,
+    /// The feed-forward half of a block.
+    pub ffn: FfnForm,
+    /// What leaves the last block.
+    pub head: HeadForm,
+    /// Blocks that guess further tokens ahead, where it is known how they do.
+    pub drafts: Option<DraftForm>,
+}
+
+impl Arch {
+    /// The choices of Llama, which most architectures share: RMS norms before both halves, separate projections
+    /// without bias, rotary embedding of halves, SwiGLU, no experts.
+    pub const CLASSIC: Arch = Arch {
+        name: "",
+        embedding: EmbeddingForm {
+            scale: EmbeddingScale::One,
+            norm: Presence::Never,
+            per_layer: KeyUse::Ignored,
+            positions: Presence::Never,
+        },
+        norm: NormForm {
+            kind: NormKind::Rms,
+            bias: Presence::Never,
+        },
+        norms: BlockNorms::PRE,
+        residual: Residual::Sequential,
+        residual_scale: ResidualScale::One,
+        layer_scale: Presence::Never,
+        sublayers: Sublayers::Both,
+        attention: AttentionForm {
+            qkv: QkvForm::Separate,
+            qkv_bias: Presence::Optional,
+            clamp: KeyUse::Ignored,
+            value_source: ValueSource::Projected,
+            value_norm: ValueNorm::None,
+            shared_kv: KeyUse::Ignored,
+            temperature: TemperatureForm::None,
+            out_bias: Presence::Never,
+            value_scale: KeyUse::Ignored,
+            head_sizes: HeadSizes::Same,
+            qk_norm: QkNorm::None,
+            qk_norm_order: QkNormOrder::NormFirst,
+            rope: Some(Arch::CLASSIC_ROPE),
+            alibi: Alibi::None,
+            scale: ScaleRule::Head,
+            scale_on: ScaleOn::Logits,
+            softcap: KeyUse::Ignored,
+            window: Window::None,
+            window_kind: WindowKind::Sliding,
+            window_in: Models::All,
+            window_default: None,
+            sinks: Presence::Never,
+            out_gate: OutGate::None,
+            latent: None,
+        },
+        recurrent: None,
+        ffn: FfnForm {
+            activation: Activation::Gated(Glu::new(GluKind::Swiglu)),
+            act_scales: Presence::Never,
+            bias: Presence::Never,
+            experts: Experts::Never,
+        },
+        head: HeadForm {
+            norm: "output_norm",
+            output: Presence::Optional,
+            bias: Presence::Never,
+            logit_scale: LogitScale::None,
+            softcap: KeyUse::Ignored,
+        },
+        drafts: None,
+    };
+
+    /// [`Self::CLASSIC`]'s rotation.
+    pub const CLASSIC_ROPE: RopeForm = RopeForm {
+        mode: RopeMode::Neox,
+        sections: Sections::Ignored,
+        layers: RopeLayers::All,
+        factors: RopeFactors::None,
+        windowed: WindowedRope::Same,
+        yarn: YarnFactor::OnElements,
+    };
+}

@@ -1,0 +1,117 @@
+//! Mixtures of experts: how many experts there are, and how tokens choose theirs.
+
+use super::keys::Keys;
+use crate::description::{ExpertForm, ExpertWeights, Gating, KeyUse};
+use crate::error::ArchError;
+
+/// A mixture of experts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ExpertHParams {
+    pub(crate) count: u64,
+    /// Experts that a token goes to.
+    pub(crate) used: u64,
+    /// Groups, where tokens go to experts of some groups only.
+    pub(crate) groups: Option<Groups>,
+    pub(crate) gating: Gating,
+    /// Whether the weights of a token are divided by their sum.
+    pub(crate) normalised: bool,
+    /// Factor on the weights.
+    pub(crate) scale: Option<f32>,
+}
+
+/// Groups of experts, of equal size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Groups {
+    pub(crate) count: u64,
+    /// Groups that a token's experts are in.
+    pub(crate) used: u64,
+}
+
+impl ExpertHParams {
+    /// Reads the counts and rules of a mixture of experts.
+    pub(super) fn read(keys: &Keys<'_>, form: &ExpertForm) -> Result<ExpertHParams, ArchError> {
+        const COUNT: &str = "expert_count";
+        const USED: &str = "expert_used_count";
+        let count = keys.require_count(COUNT)?;
+        let used = keys.require_count(USED)?;
+        if used > count {
+            return Err(ArchError::Contradiction {
+                key: keys.name(USED),
+                found: used.to_string(),
+                with: format!("{} = {count}", keys.name(COUNT)),
+                expected: "no more than there are".into(),
+            });
+        }
+        Ok(ExpertHParams {
+            count,
+            used,
+            groups: groups(keys, count, used)?,
+            gating: gating(keys, form)?,
+            normalised: match form.weights {
+                ExpertWeights::AsGiven => false,
+                ExpertWeights::SumToOne => true,
+                ExpertWeights::ByKey => keys.flag("expert_weights_norm")?.unwrap_or(false),
+            },
+            scale: match form.weights_scale {
+                KeyUse::Ignored => None,
+                // A factor of 1 is as good as none.
+                KeyUse::Read | KeyUse::ReadOr(_) => keys
+                    .positive("expert_weights_scale")?
+                    .filter(|&scale| scale != 1.0),
+            },
+        })
+    }
+}
+
+fn groups(keys: &Keys<'_>, experts: u64, used_experts: u64) -> Result<Option<Groups>, ArchError> {
+    const COUNT: &str = "expert_group_count";
+    const USED: &str = "expert_group_used_count";
+    let contradiction = |key, found: u64, with, expected: &str| ArchError::Contradiction {
+        key: keys.name(key),
+        found: found.to_string(),
+        with,
+        expected: expected.into(),
+    };
+    let Some(count) = keys.count(COUNT)?.filter(|&n| n > 1) else {
+        return Ok(None);
+    };
+    if !experts.is_multiple_of(count) {
+        let with = format!("{} = {experts}", keys.name("expert_count"));
+        return Err(contradiction(COUNT, count, with, "a divisor of it"));
+    }
+    let used = keys.require_count(USED)?;
+    if used > count {
+        let with = format!("{} = {count}", keys.name(COUNT));
+        return Err(contradiction(USED, used, with, "no more than there are"));
+    }
+    if used * (experts / count) < used_experts {
+        let with = format!("{} = {used_experts}", keys.name("expert_used_count"));
+        return Err(contradiction(
+            USED,
+            used,
+            with,
+            "groups that hold as many experts",
+        ));
+    }
+    // All groups are no restriction.
+    Ok((used < count).then_some(Groups { count, used }))
+}
+
+fn gating(keys: &Keys<'_>, form: &ExpertForm) -> Result<Gating, ArchError> {
+    const KEY: &str = "expert_gating_func";
+    let given = match form.gating_key {
+        KeyUse::Ignored => None,
+        KeyUse::Read | KeyUse::ReadOr(_) => keys.count(KEY)?,
+    };
+    match given {
+        None => Ok(form.gating),
+        Some(1) => Ok(Gating::Softmax),
+        Some(2) => Ok(Gating::Sigmoid),
+        Some(3) => Ok(Gating::SoftmaxOfSelected),
+        Some(other) => Err(keys.out_of_range(
+            KEY,
+            other,
+            "1 (softmax), 2 (sigmoid) or 3 (softmax of the selected)",
+        )),
+    }
+}

@@ -1,0 +1,134 @@
+//! Factors, biases and bounds that metadata give as numbers.
+
+use tpc_ir::op::Temperature;
+
+use super::keys::Keys;
+use crate::description::{
+    Alibi, AttentionForm, EmbeddingScale, KeyUse, LogitScale, ResidualScale, ScaleRule,
+    TemperatureForm,
+};
+use crate::error::ArchError;
+
+/// The number that a key holds; `None` for 0.
+pub(super) fn factor(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
+    let given = match used {
+        KeyUse::Ignored => return Ok(None),
+        KeyUse::Read => keys.float(key)?,
+        KeyUse::ReadOr(default) => Some(keys.float(key)?.unwrap_or(default)),
+    };
+    Ok(given.filter(|&x| x != 0.0))
+}
+
+/// The bound above 0 that a key holds.
+pub(super) fn bound(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
+    match used {
+        KeyUse::Ignored => Ok(None),
+        KeyUse::Read | KeyUse::ReadOr(_) => keys.positive(key),
+    }
+}
+
+/// Factor on the token embedding.
+pub(super) fn embedding_scale(
+    keys: &Keys<'_>,
+    form: EmbeddingScale,
+    n_embd: u64,
+) -> Result<Option<f32>, ArchError> {
+    match form {
+        EmbeddingScale::One => Ok(None),
+        EmbeddingScale::RootOfWidth => Ok(Some((n_embd as f32).sqrt())),
+        EmbeddingScale::Key => factor(keys, KeyUse::Read, "embedding_scale"),
+        EmbeddingScale::Fixed(scale) => Ok(Some(scale)),
+    }
+}
+
+/// Factor on the output of a sublayer.
+pub(super) fn residual_scale(
+    keys: &Keys<'_>,
+    form: ResidualScale,
+    n_layer: usize,
+) -> Result<Option<f32>, ArchError> {
+    match form {
+        ResidualScale::One => Ok(None),
+        ResidualScale::Key => factor(keys, KeyUse::Read, "residual_scale"),
+        ResidualScale::OverRootOfDepth(scale) => Ok(Some(scale / (n_layer as f32).sqrt())),
+    }
+}
+
+/// Factor on the logits.
+pub(super) fn logit_scale(
+    keys: &Keys<'_>,
+    form: LogitScale,
+    n_embd: u64,
+) -> Result<Option<f32>, ArchError> {
+    const KEY: &str = "logit_scale";
+    match form {
+        LogitScale::None => Ok(None),
+        LogitScale::Factor => factor(keys, KeyUse::Read, KEY),
+        LogitScale::Divisor => match factor(keys, KeyUse::Read, KEY)? {
+            None => Ok(None),
+            Some(x) if (1.0 / x).is_finite() => Ok(Some(1.0 / x)),
+            Some(x) => Err(keys.out_of_range(KEY, x, "a number with an inverse")),
+        },
+        LogitScale::OverWidth(scale) => Ok(Some(scale / n_embd as f32)),
+    }
+}
+
+/// ALiBi's bias, 0 for none.
+pub(super) fn alibi(keys: &Keys<'_>, form: Alibi, n_layer: usize) -> Result<f32, ArchError> {
+    const KEY: &str = "attention.max_alibi_bias";
+    let default = match form {
+        Alibi::None => return Ok(0.0),
+        Alibi::Key => 0.0,
+        Alibi::In(models, bias) if models.include(n_layer) => bias,
+        Alibi::In(..) => 0.0,
+    };
+    Ok(keys.positive(KEY)?.unwrap_or(default))
+}
+
+/// Factor on queries that grows with the position.
+pub(super) fn temperature(
+    keys: &Keys<'_>,
+    form: TemperatureForm,
+    n_ctx_orig: u64,
+) -> Result<Option<Temperature>, ArchError> {
+    let length = match form {
+        TemperatureForm::None => None,
+        TemperatureForm::PerContext => Some(n_ctx_orig),
+        TemperatureForm::PerLength => keys.count("attention.temperature_length")?,
+        TemperatureForm::Unrotated { scale, length } => {
+            return Ok(Some(Temperature {
+                scale,
+                length,
+                offset: 1.0,
+            }));
+        }
+    };
+    let Some(length) = length else {
+        return Ok(None);
+    };
+    let scale = factor(keys, KeyUse::Read, "attention.temperature_scale")?;
+    Ok(scale.map(|scale| Temperature {
+        scale,
+        length,
+        offset: 0.0,
+    }))
+}
+
+/// Factor on the dot products of heads of `dk` elements, where `share` elements of the width fall to each head.
+pub(super) fn attention_scale(
+    keys: &Keys<'_>,
+    form: &AttentionForm,
+    n_layer: usize,
+    dk: u64,
+    share: u64,
+) -> Result<f32, ArchError> {
+    if let Some(scale) = keys.positive("attention.scale")? {
+        return Ok(scale);
+    }
+    let size = match form.scale {
+        ScaleRule::One => 1,
+        ScaleRule::WidthIn(models) if models.include(n_layer) => share,
+        ScaleRule::Head | ScaleRule::WidthIn(_) => dk,
+    };
+    Ok(1.0 / (size.max(1) as f32).sqrt())
+}

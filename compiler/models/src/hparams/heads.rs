@@ -1,0 +1,157 @@
+//! Attention heads: their number and size per layer, whether they rotate, and the layers that share caches.
+
+use super::keys::Keys;
+use super::windows::Reach;
+use crate::description::{Arch, HeadSizes, KeyUse, RecurrentLayers, RopeLayers};
+use crate::error::ArchError;
+
+/// Elements of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeadElements {
+    /// Of queries and keys.
+    pub(crate) dk: u64,
+    /// Of values.
+    pub(crate) dv: u64,
+}
+
+/// Whether a layer rotates its queries and keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RopeUse {
+    Unrotated,
+    Rotated,
+}
+
+impl RopeUse {
+    const fn rotated_if(rotated: bool) -> RopeUse {
+        if rotated {
+            RopeUse::Rotated
+        } else {
+            RopeUse::Unrotated
+        }
+    }
+}
+
+/// Query heads and KV heads of every layer.
+pub(super) fn counts(
+    keys: &Keys<'_>,
+    arch: &Arch,
+    n_layer: usize,
+) -> Result<[Vec<u64>; 2], ArchError> {
+    if arch
+        .recurrent
+        .is_some_and(|form| form.layers == RecurrentLayers::All)
+    {
+        return Ok([vec![0; n_layer], vec![0; n_layer]]);
+    }
+    let n_head = keys.require_count_per_layer("attention.head_count", n_layer)?;
+    let n_head_kv = keys.count_per_layer("attention.head_count_kv", n_layer)?;
+    let n_head_kv = n_head_kv.unwrap_or_else(|| n_head.clone());
+    Ok([n_head, n_head_kv])
+}
+
+/// The sizes of heads in layers with full attention and with a window.
+pub(super) fn elements(
+    keys: &Keys<'_>,
+    form: HeadSizes,
+    n_embd: u64,
+    n_head: u64,
+) -> Result<[HeadElements; 2], ArchError> {
+    let head_size = |key| match keys.count(key)? {
+        Some(d) => Ok(d),
+        None => equal_share(keys, n_embd, n_head),
+    };
+    let full = HeadElements {
+        dk: head_size("attention.key_length")?,
+        dv: head_size("attention.value_length")?,
+    };
+    let windowed = match form {
+        HeadSizes::Same => full,
+        HeadSizes::WindowedOwn => HeadElements {
+            dk: keys.count("attention.key_length_swa")?.unwrap_or(full.dk),
+            dv: keys.count("attention.value_length_swa")?.unwrap_or(full.dv),
+        },
+    };
+    Ok([full, windowed])
+}
+
+/// The elements of a head when the heads share the width equally.
+fn equal_share(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchError> {
+    match n_embd.checked_div(n_head) {
+        // A layer without heads has its own error.
+        None => Ok(1),
+        Some(d) if d > 0 && d * n_head == n_embd => Ok(d),
+        Some(_) => Err(ArchError::Contradiction {
+            key: keys.name("embedding_length"),
+            found: n_embd.to_string(),
+            with: format!("{} = {n_head}", keys.name("attention.head_count")),
+            expected: "a multiple of it, or a value for attention.key_length".into(),
+        }),
+    }
+}
+
+/// The layers that rotate.
+pub(super) fn rope_uses(
+    keys: &Keys<'_>,
+    arch: &Arch,
+    reaches: &[Reach],
+) -> Result<Vec<RopeUse>, ArchError> {
+    let n_layer = reaches.len();
+    let has_windows = reaches.contains(&Reach::Window);
+    let all = |rotated| vec![RopeUse::rotated_if(rotated); n_layer];
+    let all_but_every = |period: u32| {
+        (1..=n_layer)
+            .map(|n| RopeUse::rotated_if(!n.is_multiple_of(period as usize)))
+            .collect()
+    };
+    let Some(rope) = &arch.attention.rope else {
+        return Ok(all(false));
+    };
+    Ok(match rope.layers {
+        RopeLayers::All => all(true),
+        RopeLayers::AllIn(models) => all(models.include(n_layer)),
+        RopeLayers::AllIfFinetuned => all(keys.flag("rope.scaling.finetuned")?.unwrap_or(true)),
+        RopeLayers::AllButEvery(period) => all_but_every(period),
+        RopeLayers::AllButEveryIfWindowed(_) | RopeLayers::Windowed if !has_windows => all(true),
+        RopeLayers::AllButEveryIfWindowed(period) => all_but_every(period),
+        RopeLayers::Windowed => reaches
+            .iter()
+            .map(|&reach| RopeUse::rotated_if(reach == Reach::Window))
+            .collect(),
+    })
+}
+
+/// For each layer the layer whose caches it reads, if it has none of its own.
+pub(super) fn cache_owners(
+    keys: &Keys<'_>,
+    used: KeyUse,
+    reaches: &[Reach],
+    n_head_kv: &[u64],
+) -> Result<Vec<Option<u32>>, ArchError> {
+    const KEY: &str = "attention.shared_kv_layers";
+    let n_layer = reaches.len();
+    let shared = match used {
+        KeyUse::Ignored => None,
+        KeyUse::Read | KeyUse::ReadOr(_) => keys.count(KEY)?,
+    };
+    let mut out = vec![None; n_layer];
+    let Some(shared) = shared else {
+        return Ok(out);
+    };
+    let own = usize::try_from(shared).map_or(0, |shared| n_layer.saturating_sub(shared));
+    for il in own..n_layer {
+        let alike = |&j: &usize| reaches[j] == reaches[il] && n_head_kv[j] == n_head_kv[il];
+        let from = (0..own)
+            .rfind(alike)
+            .ok_or_else(|| ArchError::Contradiction {
+                key: keys.name(KEY),
+                found: shared.to_string(),
+                with: format!("layer {il} of {n_layer}"),
+                expected:
+                    "an earlier layer with caches of its own, as many KV heads, and a window \
+                           if this layer has one"
+                        .into(),
+            })?;
+        out[il] = Some(u32::try_from(from).expect("invariant: at most MAX_LAYERS"));
+    }
+    Ok(out)
+}

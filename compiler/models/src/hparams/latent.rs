@@ -1,0 +1,75 @@
+//! The sizes of multi-head latent attention.
+
+use tpc_ir::op::Rope;
+
+use super::keys::Keys;
+use crate::description::LatentForm;
+use crate::error::ArchError;
+use crate::size::Size;
+
+/// The sizes of multi-head latent attention.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LatentHParams {
+    pub(crate) form: LatentForm,
+    /// Elements of the vector that queries are made of; `None` if they are projected from the input at once.
+    pub(crate) q_rank: Option<Size>,
+    /// Elements of the vector that keys and values are made of.
+    pub(crate) rank: Size,
+    /// Elements of a cached row: that vector and the rotated part of keys.
+    pub(crate) cached: Size,
+    /// Elements of a query or key.
+    pub(crate) dk: u64,
+    /// The first elements of a query or key, which are not rotated.
+    pub(crate) plain: Size,
+    /// The other elements of a query or key, which are rotated.
+    pub(crate) rotated: u64,
+    /// Elements of a value.
+    pub(crate) dv: Size,
+    /// Factor on the dot products.
+    pub(crate) scale: f32,
+}
+
+impl LatentHParams {
+    /// Reads the sizes, given the rotation and the square root of YaRN's factor on the logits.
+    pub(super) fn read(
+        keys: &Keys<'_>,
+        form: LatentForm,
+        rope: &Rope,
+        yarn: f32,
+    ) -> Result<LatentHParams, ArchError> {
+        const Q_RANK: &str = "attention.q_lora_rank";
+        let size = |own, shared| match keys.count(own)? {
+            Some(n) => Size::checked(n, own),
+            None => keys.require_size(shared),
+        };
+        let dk = size("attention.key_length_mla", "attention.key_length")?;
+        let dv = size("attention.value_length_mla", "attention.value_length")?;
+        let rotated = rope.n_dims;
+        let plain =
+            dk.n.checked_sub(rotated)
+                .ok_or_else(|| ArchError::Contradiction {
+                    key: keys.name("rope.dimension_count"),
+                    found: rotated.to_string(),
+                    with: format!("{} = {}", keys.name(dk.from), dk.n),
+                    expected: format!("at most {}", dk.n),
+                })?;
+        let rank = keys.require_size("attention.kv_lora_rank")?;
+        Ok(LatentHParams {
+            form,
+            q_rank: keys
+                .count(Q_RANK)?
+                .map(|n| Size::checked(n, Q_RANK))
+                .transpose()?,
+            cached: Size::checked(
+                rank.n + rotated,
+                "attention.kv_lora_rank + rope.dimension_count",
+            )?,
+            plain: Size::checked(plain, "the key length without rope.dimension_count")?,
+            scale: yarn * yarn / (dk.n as f32).sqrt(),
+            rank,
+            dk: dk.n,
+            rotated,
+            dv,
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! The hyper-parameters that may differ between layers.
+
+use super::ffn::LayerFfn;
+use super::heads::{self, HeadElements, RopeUse};
+use super::keys::Keys;
+use super::mixers::{self, Mixer};
+use super::windows::{self, Reach};
+use super::{experts::ExpertHParams, factors, ffn};
+use crate::description::{Arch, OutGate};
+use crate::error::ArchError;
+use crate::size::Size;
+use tpc_ir::Window;
+
+/// The hyper-parameters of one layer or draft block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LayerHParams {
+    pub(crate) index: u32,
+    /// The token mixer, if the layer has one.
+    pub(crate) mixer: Option<Mixer>,
+    pub(crate) n_head: u64,
+    pub(crate) n_head_kv: u64,
+    pub(crate) heads: HeadElements,
+    /// Factor on the dot products.
+    pub(crate) attention_scale: f32,
+    /// The feed-forward sublayer, if the layer has one.
+    pub(crate) ffn: Option<LayerFfn>,
+    pub(crate) reach: Reach,
+    pub(crate) rope: RopeUse,
+    /// The layer whose caches this one reads, if it has none of its own.
+    pub(crate) kv_from: Option<u32>,
+    /// Elements of all heads' queries together.
+    pub(crate) q_width: Size,
+    /// Rows of the projection to queries, which may hold a gate beside them.
+    pub(crate) q_projected: Size,
+    /// Elements of all heads' keys together.
+    pub(crate) k_width: Size,
+    /// Elements of all heads' values together.
+    pub(crate) v_width: Size,
+    /// Elements of all heads' outputs together.
+    pub(crate) out_width: Size,
+    /// Rows of the fused projection to queries, keys and values.
+    pub(crate) qkv_width: Size,
+}
+
+/// The metadata that every layer's hyper-parameters depend on.
+#[derive(Clone, Copy)]
+pub(super) struct Model<'a> {
+    pub(super) keys: Keys<'a>,
+    pub(super) arch: &'a Arch,
+    /// Number of layers and draft blocks.
+    pub(super) n_layer: usize,
+    pub(super) n_embd: u64,
+}
+
+/// The hyper-parameters of all layers and draft blocks before they are checked, a column for each.
+pub(super) struct LayerTable {
+    n_head: Vec<u64>,
+    n_head_kv: Vec<u64>,
+    /// Sizes of heads with full attention and with a window.
+    pub(super) heads: [HeadElements; 2],
+    ffn: Vec<Option<LayerFfn>>,
+    mixers: Vec<Option<Mixer>>,
+    reaches: Vec<Reach>,
+    ropes: Vec<RopeUse>,
+    kv_from: Vec<Option<u32>>,
+    /// The mixture of experts, if some layer has one.
+    pub(super) experts: Option<ExpertHParams>,
+    /// The window of the layers that have one.
+    pub(super) window: Option<Window>,
+}
+
+impl LayerTable {
+    /// Reads all columns.
+    pub(super) fn read(model: Model<'_>) -> Result<LayerTable, ArchError> {
+        let Model {
+            keys,
+            arch,
+            n_layer,
+            n_embd,
+        } = model;
+        let [n_head, n_head_kv] = heads::counts(&keys, arch, n_layer)?;
+        // Layers without attention may have no heads.
+        let some_heads = n_head.iter().copied().find(|&n| n > 0).unwrap_or(0);
+        let heads = heads::elements(&keys, arch.attention.head_sizes, n_embd, some_heads)?;
+        let (experts, ffn) = ffn::read(&keys, arch, n_layer)?;
+        let mixers = mixers::mixers(&keys, arch, &n_head_kv, &ffn)?;
+        let (window, reaches) = windows::windows(&keys, &arch.attention, n_layer)?;
+        let ropes = heads::rope_uses(&keys, arch, &reaches)?;
+        let kv_from = heads::cache_owners(&keys, arch.attention.shared_kv, &reaches, &n_head_kv)?;
+        Ok(LayerTable {
+            n_head,
+            n_head_kv,
+            heads,
+            ffn,
+            mixers,
+            reaches,
+            ropes,
+            kv_from,
+            experts,
+            window,
+        })
+    }
+
+    /// The checked hyper-parameters of a layer.
+    pub(super) fn layer(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
+        self.row(model, il, self.mixers[il], self.kv_from[il])
+    }
+
+    /// The checked hyper-parameters of a draft block. It attends, whatever the mixers of the layers are, and has caches
+    /// of its own.
+    pub(super) fn draft(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
+        self.row(model, il, Some(Mixer::Attention), None)
+    }
+
+    fn row(
+        &self,
+        model: Model<'_>,
+        il: usize,
+        mixer: Option<Mixer>,
+        kv_from: Option<u32>,
+    ) -> Result<LayerHParams, ArchError> {
+        let reach = self.reaches[il];
+        let heads = reach.select(self.heads);
+        let HeadElements { dk, dv } = heads;
+        let attends = matches!(mixer, Some(Mixer::Attention | Mixer::Both));
+        let [n_head, n_head_kv] = if attends {
+            self.check_heads(&model.keys, il)?
+        } else {
+            // Heads mean nothing in a layer without attention.
+            [0, 0]
+        };
+        let widths = Widths::new(model.arch, n_head, n_head_kv, heads)?;
+        let share = model.n_embd.checked_div(n_head).unwrap_or(dk);
+        let (keys, form) = (&model.keys, &model.arch.attention);
+        Ok(LayerHParams {
+            index: u32::try_from(il).expect("invariant: at most MAX_LAYERS"),
+            mixer,
+            n_head,
+            n_head_kv,
+            heads,
+            attention_scale: factors::attention_scale(keys, form, model.n_layer, dk, share)?,
+            ffn: self.ffn[il],
+            reach,
+            rope: self.ropes[il],
+            kv_from,
+            q_width: widths.q,
+            q_projected: widths.q_projected,
+            k_width: widths.k,
+            v_width: widths.v,
+            out_width: Size::product(n_head, dv, "attention.head_count × attention.value_length")?,
+            qkv_width: widths.qkv,
+        })
+    }
+
+    /// The query heads and KV heads of a layer with attention: above 0, and the same number of query heads per KV head.
+    fn check_heads(&self, keys: &Keys<'_>, il: usize) -> Result<[u64; 2], ArchError> {
+        let (n_head, n_head_kv) = (self.n_head[il], self.n_head_kv[il]);
+        keys.require_in_layer(il, n_head, "attention.head_count")?;
+        keys.require_in_layer(il, n_head_kv, "attention.head_count_kv")?;
+        if n_head.is_multiple_of(n_head_kv) {
+            return Ok([n_head, n_head_kv]);
+        }
+        Err(ArchError::Contradiction {
+            key: keys.name("attention.head_count_kv"),
+            found: n_head_kv.to_string(),
+            with: format!(
+                "{} = {n_head} in layer {il}",
+                keys.name("attention.head_count")
+            ),
+            expected: "a divisor of it".into(),
+        })
+    }
+}
+
+/// Rows of the projections of a layer with attention.
+struct Widths {
+    q: Size,
+    q_projected: Size,
+    k: Size,
+    v: Size,
+    qkv: Size,
+}
+
+impl Widths {
+    fn new(
+        arch: &Arch,
+        n_head: u64,
+        n_head_kv: u64,
+        HeadElements { dk, dv }: HeadElements,
+    ) -> Result<Widths, ArchError> {
+        let q = Size::product(n_head, dk, "attention.head_count × attention.key_length")?;
+        let q_projected = match arch.attention.out_gate {
+            OutGate::None => q,
+            OutGate::WithQueries => Size::product(
+                n_head,
+                dk + dv,
+                "attention.head_count × (attention.key_length + attention.value_length)",
+            )?,
+        };
+        let k = Size::product(
+            n_head_kv,
+            dk,
+            "attention.head_count_kv × attention.key_length",
+        )?;
+        let v = Size::product(
+            n_head_kv,
+            dv,
+            "attention.head_count_kv × attention.value_length",
+        )?;
+        // Each of the three is bounded, so the sum does not overflow.
+        let qkv = Size::checked(
+            q_projected.n + k.n + v.n,
+            "the heads of queries, keys and values",
+        )?;
+        Ok(Widths {
+            q,
+            q_projected,
+            k,
+            v,
+            qkv,
+        })
+    }
+}

@@ -1,0 +1,33 @@
+//! Hyper-parameters: the metadata of a model, read as the description says and checked.
+//!
+//! Defaults and meanings are llama.cpp's, whose files these are: a 0 often stands for an absent value, `rope.scaling.*`
+//! are read even where the scaling type is the default, and YaRN's factor on the rotated elements leaves out the part
+//! that the op computes by itself.
+//!
+//! Nothing here knows a block or a graph: blocks read these structs, and these structs read keys.
+
+mod drafts;
+mod experts;
+mod factors;
+mod ffn;
+mod heads;
+mod keys;
+mod latent;
+mod layers;
+mod mixers;
+mod model;
+mod recurrent;
+mod rope;
+mod windows;
+
+pub(crate) use experts::{ExpertHParams, Groups};
+pub(crate) use ffn::{ExpertWidths, FfnWidth, LayerFfn};
+pub(crate) use heads::{HeadElements, RopeUse};
+pub(crate) use latent::LatentHParams;
+pub(crate) use layers::LayerHParams;
+pub(crate) use mixers::Mixer;
+pub(crate) use model::{HParams, Join};
+pub(crate) use recurrent::{
+    ConvHParams, DeltaNetHParams, RecurrentHParams, ShortConvHParams, SsmHParams,
+};
+pub(crate) use windows::Reach;

@@ -1,0 +1,230 @@
+//! The hyper-parameters of a model.
+
+use tpc_ir::Window;
+use tpc_ir::op::{NormKind, Rope, Temperature};
+
+use super::experts::ExpertHParams;
+use super::factors::{self, bound, factor};
+use super::keys::Keys;
+use super::latent::LatentHParams;
+use super::layers::{LayerHParams, LayerTable, Model};
+use super::recurrent::RecurrentHParams;
+use super::{drafts, rope};
+use crate::description::{Arch, AttentionForm, KeyUse, Residual};
+use crate::error::ArchError;
+use crate::options::Drafting;
+use crate::size::Size;
+use tpc_gguf::{Header, Metadata};
+
+/// More layers than any published model has, by an order of magnitude. It bounds the allocations that a hostile count
+/// can cause.
+const MAX_LAYERS: u64 = 2048;
+
+/// The hyper-parameters of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HParams {
+    pub(crate) name: Option<String>,
+    pub(crate) n_embd: u64,
+    pub(crate) n_vocab: u64,
+    /// Width of one layer's own embeddings, and of all layers' together.
+    pub(crate) per_layer: Option<[Size; 2]>,
+    pub(crate) n_ctx_train: u64,
+    pub(crate) n_ctx_orig: u64,
+    /// Added under the root of every norm.
+    pub(crate) eps: f32,
+    /// The rotation of layers with full attention and with a window.
+    pub(crate) rope: Option<[Rope; 2]>,
+    /// The sizes of multi-head latent attention.
+    pub(crate) latent: Option<LatentHParams>,
+    /// ALiBi's bias, 0 for none.
+    pub(crate) max_alibi_bias: f32,
+    /// The bound of attention's logits, 0 for none.
+    pub(crate) attention_softcap: f32,
+    /// The largest element of a projected query, key or value.
+    pub(crate) qkv_clamp: Option<f32>,
+    /// A factor on the queries of layers that have one.
+    pub(crate) temperature: Option<Temperature>,
+    /// Factor on the output of attention.
+    pub(crate) value_scale: Option<f32>,
+    /// The window of the layers that have one.
+    pub(crate) window: Option<Window>,
+    pub(crate) experts: Option<ExpertHParams>,
+    pub(crate) recurrent: Option<RecurrentHParams>,
+    pub(crate) join: Join,
+    pub(crate) embedding_scale: Option<f32>,
+    /// Factor on the output of a sublayer.
+    pub(crate) residual_scale: Option<f32>,
+    pub(crate) logit_scale: Option<f32>,
+    /// The bound of the logits.
+    pub(crate) final_softcap: Option<f32>,
+    /// The layers that logits depend on.
+    pub(crate) layers: Vec<LayerHParams>,
+    /// The draft blocks to lower, which follow the layers.
+    pub(crate) drafts: Vec<LayerHParams>,
+    /// Number of layers and draft blocks of the file.
+    pub(crate) n_layer_all: usize,
+}
+
+/// How sublayers join the residual stream, as far as metadata can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Join {
+    Sequential,
+    Parallel,
+    /// As [`Residual::ByFfnNorm`].
+    ByFfnNorm,
+}
+
+impl HParams {
+    /// Reads the hyper-parameters of a model of this architecture. `tensors` give the size of the vocabulary if the
+    /// metadata do not.
+    pub(crate) fn read(
+        arch: &Arch,
+        metadata: &Metadata,
+        tensors: Option<&Header>,
+        drafting: Drafting,
+    ) -> Result<HParams, ArchError> {
+        let keys = Keys::new(metadata, arch.name);
+        let n_layer = block_count(&keys)?;
+        let n_embd = keys.require_count("embedding_length")?;
+        let n_ctx_train = keys.require_count("context_length")?;
+        let n_ctx_orig = keys
+            .count("rope.scaling.original_context_length")?
+            .unwrap_or(n_ctx_train);
+        let model = Model {
+            keys,
+            arch,
+            n_layer,
+            n_embd,
+        };
+        let table = LayerTable::read(model)?;
+        let n_main = drafts::main_layers(&keys, n_layer)?;
+        let layers = (0..n_main).map(|il| table.layer(model, il));
+        let layers = layers.collect::<Result<_, _>>()?;
+        let drafts = drafts::lowered(&keys, arch, drafting, n_main..n_layer)?;
+        let drafts = drafts.map(|il| table.draft(model, il));
+        let drafts = drafts.collect::<Result<_, _>>()?;
+        let attention = &arch.attention;
+        let dk = table.heads.map(|h| h.dk);
+        let rope = rope::read(&keys, attention, dk, n_ctx_train, n_ctx_orig)?;
+        Ok(HParams {
+            name: metadata.get_str("general.name")?.map(str::to_owned),
+            n_embd,
+            per_layer: per_layer(&keys, arch.embedding.per_layer, n_layer)?,
+            n_vocab: vocabulary(&keys, metadata, tensors)?,
+            n_ctx_train,
+            n_ctx_orig,
+            eps: epsilon(&keys, arch.norm.kind)?,
+            latent: latent(&keys, attention, rope.as_ref())?,
+            rope,
+            max_alibi_bias: factors::alibi(&keys, attention.alibi, n_layer)?,
+            attention_softcap: factor(&keys, attention.softcap, "attn_logit_softcapping")?
+                .unwrap_or(0.0),
+            qkv_clamp: bound(&keys, attention.clamp, "attention.clamp_kqv")?,
+            temperature: factors::temperature(&keys, attention.temperature, n_ctx_orig)?,
+            value_scale: factor(&keys, attention.value_scale, "attention.value_scale")?
+                .filter(|&scale| scale != 1.0),
+            window: table.window,
+            experts: table.experts,
+            recurrent: match arch.recurrent {
+                Some(form) => Some(RecurrentHParams::read(&keys, form.mixer, embd(n_embd))?),
+                None => None,
+            },
+            join: join(&keys, arch.residual)?,
+            embedding_scale: factors::embedding_scale(&keys, arch.embedding.scale, n_embd)?,
+            residual_scale: factors::residual_scale(&keys, arch.residual_scale, n_layer)?,
+            logit_scale: factors::logit_scale(&keys, arch.head.logit_scale, n_embd)?,
+            final_softcap: factor(&keys, arch.head.softcap, "final_logit_softcapping")?,
+            layers,
+            drafts,
+            n_layer_all: n_layer,
+        })
+    }
+
+    /// `embedding_length`, with its key.
+    pub(crate) const fn embd(&self) -> Size {
+        embd(self.n_embd)
+    }
+}
+
+const fn embd(n: u64) -> Size {
+    Size::new(n, "embedding_length")
+}
+
+/// The number of layers and draft blocks.
+fn block_count(keys: &Keys<'_>) -> Result<usize, ArchError> {
+    const KEY: &str = "block_count";
+    let n = keys.require_count(KEY)?;
+    if n > MAX_LAYERS {
+        return Err(keys.out_of_range(KEY, n, format!("at most {MAX_LAYERS}")));
+    }
+    Ok(usize::try_from(n).expect("invariant: at most MAX_LAYERS"))
+}
+
+fn epsilon(keys: &Keys<'_>, norm: NormKind) -> Result<f32, ArchError> {
+    keys.require_epsilon(match norm {
+        NormKind::Layer => "attention.layer_norm_epsilon",
+        NormKind::Rms | NormKind::L2 => "attention.layer_norm_rms_epsilon",
+    })
+}
+
+/// The widths of embeddings per layer: of one layer's and of all layers' together.
+fn per_layer(
+    keys: &Keys<'_>,
+    used: KeyUse,
+    n_layer: usize,
+) -> Result<Option<[Size; 2]>, ArchError> {
+    const KEY: &str = "embedding_length_per_layer_input";
+    let n = match used {
+        KeyUse::Ignored => None,
+        KeyUse::Read | KeyUse::ReadOr(_) => keys.count(KEY)?,
+    };
+    let Some(n) = n else {
+        return Ok(None);
+    };
+    let all = "embedding_length_per_layer_input × block_count";
+    let all = Size::product(n, n_layer as u64, all)?;
+    Ok(Some([Size::checked(n, KEY)?, all]))
+}
+
+fn latent(
+    keys: &Keys<'_>,
+    form: &AttentionForm,
+    rope: Option<&[Rope; 2]>,
+) -> Result<Option<LatentHParams>, ArchError> {
+    let (Some(latent), Some(rope_form), Some([rope, _])) = (form.latent, &form.rope, rope) else {
+        return Ok(None);
+    };
+    let yarn = rope::logit_factor(keys, rope_form, rope)?;
+    LatentHParams::read(keys, latent, rope, yarn).map(Some)
+}
+
+fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
+    Ok(match form {
+        Residual::Sequential => Join::Sequential,
+        Residual::Parallel => Join::Parallel,
+        Residual::ByFfnNorm => Join::ByFfnNorm,
+        Residual::ByKey if keys.require_flag("use_parallel_residual")? => Join::Parallel,
+        Residual::ByKey => Join::Sequential,
+    })
+}
+
+/// The size of the vocabulary: that of the token list, else the key, else the rows of the embedding.
+fn vocabulary(
+    keys: &Keys<'_>,
+    metadata: &Metadata,
+    tensors: Option<&Header>,
+) -> Result<u64, ArchError> {
+    if let Some(tokens) = metadata.get_array_str("tokenizer.ggml.tokens")?
+        && !tokens.is_empty()
+    {
+        return Ok(tokens.len() as u64);
+    }
+    let embedding = || tensors?.tensor("token_embd.weight").map(|t| t.ne[1]);
+    match keys.count("vocab_size")? {
+        Some(n) => Ok(n),
+        None => match embedding() {
+            Some(n) => Ok(n),
+            None => keys.require_count("vocab_size"),
+        },
+    }
+}

@@ -1,0 +1,26 @@
+//! The sizes of convolutions along time.
+
+use crate::description::Presence;
+use crate::error::ArchError;
+use crate::hparams::keys::Keys;
+use crate::size::Size;
+
+/// A convolution along time, per channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConvHParams {
+    /// Name of the tensors of taps and biases, without `weight` or `bias`.
+    pub(crate) tensor: &'static str,
+    /// Steps of time that an output depends on.
+    pub(crate) taps: Size,
+    pub(crate) channels: Size,
+    /// A bias per channel.
+    pub(crate) bias: Presence,
+}
+
+/// The number of taps: at least 2, since one alone sees no other token.
+pub(super) fn taps(keys: &Keys<'_>, key: &'static str) -> Result<Size, ArchError> {
+    match keys.require_count(key)? {
+        n if n < 2 => Err(keys.out_of_range(key, n, "at least 2")),
+        n => Ok(Size::new(n, key)),
+    }
+}

@@ -1,0 +1,30 @@
+//! The sizes of the gated short convolution.
+
+use super::conv::{self, ConvHParams};
+use crate::description::Presence;
+use crate::error::ArchError;
+use crate::hparams::keys::Keys;
+use crate::size::Size;
+
+/// The sizes of the gated short convolution.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ShortConvHParams {
+    pub(crate) conv: ConvHParams,
+    /// Rows of the input projection: the gate of the input, the gate of the output, and the input itself.
+    pub(crate) projected: Size,
+}
+
+impl ShortConvHParams {
+    /// Reads the sizes.
+    pub(super) fn read(keys: &Keys<'_>, embd: Size) -> Result<ShortConvHParams, ArchError> {
+        Ok(ShortConvHParams {
+            conv: ConvHParams {
+                tensor: "shortconv.conv",
+                taps: conv::taps(keys, "shortconv.l_cache")?,
+                channels: embd,
+                bias: Presence::Never,
+            },
+            projected: Size::product(3, embd.n, "3 × embedding_length")?,
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! The parameters of rotary position embedding, and their scaling beyond the trained context.
+
+use tpc_ir::op::{Rope, RopeMode};
+
+use super::keys::Keys;
+use crate::description::{AttentionForm, HeadSizes, RopeForm, Sections, WindowedRope, YarnFactor};
+use crate::error::ArchError;
+use tpc_diag::suggest::shorten;
+
+/// How frequencies are scaled beyond the trained context.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ScalingType {
+    None,
+    Linear,
+    Yarn,
+    LongRope,
+}
+
+/// The scaling of frequencies beyond the trained context.
+#[derive(Clone, Copy)]
+struct Scaling {
+    kind: ScalingType,
+    freq_scale: f32,
+    ext_factor: f32,
+    n_ctx_train: u64,
+    n_ctx_orig: u64,
+}
+
+/// The rotations of layers with full attention and with a window, whose heads have `dk` elements.
+pub(super) fn read(
+    keys: &Keys<'_>,
+    attention: &AttentionForm,
+    dk: [u64; 2],
+    n_ctx_train: u64,
+    n_ctx_orig: u64,
+) -> Result<Option<[Rope; 2]>, ArchError> {
+    let Some(form) = &attention.rope else {
+        return Ok(None);
+    };
+    let scaling = Scaling::read(keys, n_ctx_train, n_ctx_orig)?;
+    let n_dims = dimensions(keys, "rope.dimension_count", dk[0])?;
+    let full = Rope {
+        mode: mode(keys, form)?,
+        n_dims,
+        n_ctx_orig,
+        freq_base: keys.positive("rope.freq_base")?.unwrap_or(10_000.0),
+        freq_scale: scaling.freq_scale,
+        ext_factor: scaling.ext_factor,
+        attn_factor: scaling.attention_factor(keys, form.yarn)?,
+        beta_fast: keys.float("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+        beta_slow: keys.float("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+    };
+    let unscaled = Rope {
+        freq_scale: 1.0,
+        ext_factor: 0.0,
+        attn_factor: 1.0,
+        ..full.clone()
+    };
+    let windowed = match form.windowed {
+        WindowedRope::Same => full.clone(),
+        WindowedRope::Unscaled => unscaled,
+        WindowedRope::Local(base) => Rope {
+            freq_base: keys.positive("rope.freq_base_swa")?.unwrap_or(base),
+            ..unscaled
+        },
+    };
+    let windowed = Rope {
+        n_dims: match attention.head_sizes {
+            HeadSizes::Same => n_dims,
+            HeadSizes::WindowedOwn => dimensions(keys, "rope.dimension_count_swa", dk[1])?,
+        },
+        ..windowed
+    };
+    Ok(Some([full, windowed]))
+}
+
+/// The pairing: the description's, or by sections if it reads them and the key gives some.
+fn mode(keys: &Keys<'_>, form: &RopeForm) -> Result<RopeMode, ArchError> {
+    const KEY: &str = "rope.dimension_sections";
+    Ok(match form.sections {
+        Sections::Ignored => form.mode,
+        Sections::Mrope => match keys.counts::<4>(KEY)? {
+            Some(sections) if sections[0] > 0 && sections[1] > 0 => RopeMode::Mrope { sections },
+            _ => form.mode,
+        },
+        Sections::Imrope => match keys.require_counts::<4>(KEY)? {
+            [0, 0, 0, 0] => {
+                return Err(keys.out_of_range(KEY, "[0, 0, 0, 0]", "a section above 0"));
+            }
+            sections => RopeMode::Imrope { sections },
+        },
+    })
+}
+
+fn scaling_type(keys: &Keys<'_>) -> Result<ScalingType, ArchError> {
+    const KEY: &str = "rope.scaling.type";
+    match keys.text(KEY)? {
+        None | Some("linear") => Ok(ScalingType::Linear),
+        Some("none") => Ok(ScalingType::None),
+        Some("yarn") => Ok(ScalingType::Yarn),
+        Some("longrope") => Ok(ScalingType::LongRope),
+        Some(other) => Err(ArchError::RopeScaling {
+            key: keys.name(KEY),
+            found: shorten(other),
+        }),
+    }
+}
+
+/// The number of elements of a head that are rotated: an even number, at most `dk`.
+fn dimensions(keys: &Keys<'_>, key: &str, dk: u64) -> Result<u64, ArchError> {
+    let n = keys.count(key)?.unwrap_or(dk);
+    if n % 2 == 0 && n <= dk {
+        return Ok(n);
+    }
+    Err(ArchError::Contradiction {
+        key: keys.name(key),
+        found: n.to_string(),
+        with: format!("heads of {dk} elements"),
+        expected: format!("an even number, at most {dk}"),
+    })
+}
+
+impl Scaling {
+    fn read(keys: &Keys<'_>, n_ctx_train: u64, n_ctx_orig: u64) -> Result<Scaling, ArchError> {
+        const FACTOR: &str = "rope.scaling.factor";
+        let kind = scaling_type(keys)?;
+        let factor = match keys.positive(FACTOR)? {
+            Some(factor) => factor,
+            None => keys.positive("rope.scale_linear")?.unwrap_or(1.0),
+        };
+        let freq_scale = match kind {
+            ScalingType::None => 1.0,
+            ScalingType::Linear | ScalingType::Yarn | ScalingType::LongRope => 1.0 / factor,
+        };
+        if !freq_scale.is_finite() || freq_scale == 0.0 {
+            return Err(keys.out_of_range(FACTOR, factor, "a number with an inverse"));
+        }
+        let ext_factor = match keys.float("rope.scaling.yarn_ext_factor")? {
+            Some(x) if x >= 0.0 => x,
+            _ if kind == ScalingType::Yarn => 1.0,
+            _ => 0.0,
+        };
+        Ok(Scaling {
+            kind,
+            freq_scale,
+            ext_factor,
+            n_ctx_train,
+            n_ctx_orig,
+        })
+    }
+
+    /// The factor on the rotated elements.
+    ///
+    /// YaRN's op itself multiplies by `1 + 0.1 ln(1 / freq_scale)`, so the model's factor is divided by that. It is
+    /// `m(1) / m(log_multiplier)` with `m(x) = 0.1 x ln(factor) + 1` if the file has a multiplier, else `m(1)`.
+    fn attention_factor(&self, keys: &Keys<'_>, form: YarnFactor) -> Result<f32, ArchError> {
+        const KEY: &str = "rope.scaling.attn_factor";
+        let stated = match keys.positive(KEY)? {
+            Some(stated) => stated,
+            None => self.long_rope_factor(),
+        };
+        let yarn = if self.ext_factor == 0.0 {
+            keys.positive("rope.scaling.yarn_attn_factor")?
+                .unwrap_or(1.0)
+        } else {
+            let factor = 1.0 / self.freq_scale;
+            let m = |multiplier: f32| {
+                if factor <= 1.0 {
+                    1.0
+                } else {
+                    0.1 * multiplier * factor.ln() + 1.0
+                }
+            };
+            let model = match (log_multiplier(keys)?, form) {
+                (None, _) => m(1.0),
+                (Some(multiplier), YarnFactor::OnElements) => m(1.0) / m(multiplier),
+                (Some(_), YarnFactor::OnLogits) => 1.0,
+            };
+            model * (1.0 / (1.0 + 0.1 * factor.ln()))
+        };
+        let product = stated * yarn;
+        if product.is_finite() && product > 0.0 {
+            return Ok(product);
+        }
+        Err(keys.out_of_range(KEY, stated, "a factor that leaves numbers finite"))
+    }
+
+    /// LongRoPE's factor: `√(1 + ln(s) / ln(n_ctx_orig))`, where `s` is the ratio of the contexts.
+    fn long_rope_factor(&self) -> f32 {
+        let s = self.n_ctx_train as f32 / self.n_ctx_orig as f32;
+        let grows = self.kind == ScalingType::LongRope && s > 1.0 && self.n_ctx_orig > 1;
+        if grows {
+            (1.0 + s.ln() / (self.n_ctx_orig as f32).ln()).sqrt()
+        } else {
+            1.0
+        }
+    }
+}
+
+fn log_multiplier(keys: &Keys<'_>) -> Result<Option<f32>, ArchError> {
+    let multiplier = keys.float("rope.scaling.yarn_log_multiplier")?;
+    Ok(multiplier.filter(|&x| x != 0.0))
+}
+
+/// The square root of YaRN's factor on the logits.
+pub(super) fn logit_factor(
+    keys: &Keys<'_>,
+    form: &RopeForm,
+    rope: &Rope,
+) -> Result<f32, ArchError> {
+    if form.yarn == YarnFactor::OnElements {
+        return Ok(1.0);
+    }
+    let length = (1.0 / rope.freq_scale).ln();
+    // The file's factor on the elements, with the part that the op multiplies by itself.
+    let elements = rope.attn_factor * (1.0 + 0.1 * length);
+    let factor = elements * (1.0 + log_multiplier(keys)?.unwrap_or(0.0) * length);
+    if factor.is_finite() && factor > 0.0 {
+        return Ok(factor);
+    }
+    Err(keys.out_of_range(
+        "rope.scaling.yarn_log_multiplier",
+        factor,
+        "a multiplier that leaves logits finite",
+    ))
+}

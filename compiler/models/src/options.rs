@@ -1,0 +1,26 @@
+//! The user's choices for a graph.
+
+use tpc_ir::DType;
+
+/// The user's choices for a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LowerOptions {
+    /// Element type of the cache of keys.
+    pub cache_type_k: DType,
+    /// Element type of the cache of values.
+    pub cache_type_v: DType,
+    /// The longest context of a sequence, in tokens.
+    pub n_ctx: u64,
+    /// The source of draft tokens.
+    pub drafting: Drafting,
+}
+
+/// The source of draft tokens, several of which the model checks at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Drafting {
+    /// No drafts.
+    #[default]
+    None,
+    /// The draft blocks in the model's file (multi-token prediction).
+    Mtp,
+}

@@ -1,0 +1,48 @@
+//! Sizes of tensors, bounded so that no product of them overflows.
+
+use super::error::ArchError;
+
+/// The largest size of an axis. Elements of a tensor can then be counted in 63 bits.
+const MAX_SIZE: u64 = 1 << 40;
+
+/// A size and the metadata keys that decide it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// In elements.
+    pub(crate) n: u64,
+    /// The keys, as messages name them.
+    pub(crate) from: &'static str,
+}
+
+impl Size {
+    /// A size that is known to be small.
+    pub(crate) const fn new(n: u64, from: &'static str) -> Size {
+        Size { n, from }
+    }
+
+    /// `n`, which is a count or a sum of a few sizes.
+    ///
+    /// # Errors
+    /// [`ArchError::Overflow`]
+    pub(crate) fn checked(n: u64, from: &'static str) -> Result<Size, ArchError> {
+        Size::product(1, n, from)
+    }
+
+    /// `a · b`.
+    ///
+    /// # Errors
+    /// [`ArchError::Overflow`]
+    pub(crate) fn product(a: u64, b: u64, from: &'static str) -> Result<Size, ArchError> {
+        match a.checked_mul(b) {
+            Some(n) if n <= MAX_SIZE => Ok(Size { n, from }),
+            _ => Err(ArchError::Overflow {
+                what: from,
+                of: if a == 1 {
+                    b.to_string()
+                } else {
+                    format!("{a} × {b}")
+                },
+            }),
+        }
+    }
+}

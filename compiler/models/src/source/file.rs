@@ -1,0 +1,149 @@
+//! The tensors of a file.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use tpc_ir::DType;
+
+use super::forms::Form;
+use super::request::{ExpectedTensor, Request, TensorSource};
+use crate::description::Presence;
+use crate::error::ArchError;
+use crate::size::Size;
+use crate::summary::IgnoredDrafts;
+use tpc_gguf::{Header, TensorInfo};
+
+/// The tensors of a file, with notes of those used and ignored.
+pub(crate) struct FileTensors<'a> {
+    header: &'a Header,
+    arch: &'static str,
+    used: BTreeSet<String>,
+    ignored: BTreeSet<String>,
+}
+
+impl<'a> FileTensors<'a> {
+    /// The tensors of a file of that architecture.
+    pub(crate) fn new(header: &'a Header, arch: &'static str) -> FileTensors<'a> {
+        FileTensors {
+            header,
+            arch,
+            used: BTreeSet::new(),
+            ignored: BTreeSet::new(),
+        }
+    }
+
+    /// The tensors neither used nor ignored, in file order.
+    pub(crate) fn unused(&self) -> Vec<String> {
+        let names = self.header.tensors().iter().map(|t| &t.name);
+        let known = |n: &String| self.used.contains(n) || self.ignored.contains(n);
+        names.filter(|&n| !known(n)).cloned().collect()
+    }
+
+    /// The ignored tensors, in file order.
+    pub(crate) fn ignored(&self) -> Vec<String> {
+        let names = self.header.tensors().iter().map(|t| &t.name);
+        let ignored = |n: &String| self.ignored.contains(n) && !self.used.contains(n);
+        names.filter(|&n| ignored(n)).cloned().collect()
+    }
+
+    /// Ignores the tensors of these draft blocks; `None` if the file has none of them.
+    pub(crate) fn ignore_drafts(&mut self, blocks: Range<usize>) -> Option<IgnoredDrafts> {
+        let tensors = self.header.tensors().iter();
+        let ignored = |t: &&TensorInfo| block_index(&t.name).is_some_and(|il| blocks.contains(&il));
+        let ignored: Vec<&TensorInfo> = tensors.filter(ignored).collect();
+        self.ignored.extend(ignored.iter().map(|t| t.name.clone()));
+        (!ignored.is_empty()).then(|| IgnoredDrafts {
+            blocks: blocks.len() as u64,
+            bytes: ignored.iter().fold(0, |sum, t| sum.saturating_add(t.bytes)),
+        })
+    }
+
+    /// Whether the file has a tensor of that block.
+    pub(crate) fn has_block(&self, index: u32) -> bool {
+        let mut tensors = self.header.tensors().iter();
+        tensors.any(|t| block_index(&t.name) == usize::try_from(index).ok())
+    }
+
+    /// Whether the file has one tensor per expert in place of the tensor of that name.
+    fn has_split_experts(&self, name: &str) -> bool {
+        name.strip_suffix("_exps.weight")
+            .is_some_and(|matrix| self.header.tensor(&format!("{matrix}.0.weight")).is_some())
+    }
+
+    /// # Errors
+    /// [`ArchError::WrongShape`]
+    fn check_shape(
+        &self,
+        found: &TensorInfo,
+        expected: [u64; 4],
+        sizes: &[Size],
+    ) -> Result<(), ArchError> {
+        let Some(axis) = (0..4).find(|&a| found.ne[a] != expected[a]) else {
+            return Ok(());
+        };
+        let meaning = match sizes.get(axis) {
+            Some(size) => format!("{} of {}", size.from, self.arch),
+            None => "not used".to_owned(),
+        };
+        Err(ArchError::WrongShape {
+            name: found.name.clone(),
+            found: found.ne,
+            expected,
+            axis,
+            meaning,
+        })
+    }
+}
+
+/// The index of the block that a tensor belongs to.
+fn block_index(name: &str) -> Option<usize> {
+    let (number, _) = name.strip_prefix("blk.")?.split_once('.')?;
+    number.parse().ok()
+}
+
+impl TensorSource for FileTensors<'_> {
+    fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError> {
+        let ExpectedTensor {
+            name,
+            ne,
+            presence,
+            role,
+        } = request.tensor;
+        let Some(found) = self.header.tensor(&name) else {
+            return match presence {
+                Presence::Required => Err(ArchError::MissingTensor {
+                    split_experts: self.has_split_experts(&name),
+                    name,
+                    expected: ne,
+                }),
+                Presence::Never | Presence::Optional => Ok(None),
+            };
+        };
+        self.check_shape(found, ne, request.sizes)?;
+        let dtype = found.dtype;
+        let quantised = role.may_be_quantised();
+        if dtype.is_integer() || (dtype.is_quantised() && !quantised) {
+            return Err(ArchError::WrongElements {
+                name,
+                found: dtype,
+                expected: if quantised {
+                    "real numbers"
+                } else {
+                    "real numbers that are not quantised"
+                },
+            });
+        }
+        self.used.insert(name);
+        Ok(Some(dtype))
+    }
+
+    fn offers(&self, name: &str, _: Form) -> bool {
+        self.header.tensor(name).is_some()
+    }
+
+    fn ignore(&mut self, name: &str) {
+        if self.header.tensor(name).is_some() {
+            self.ignored.insert(name.to_owned());
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! ExpertWeights that files hold in one of several forms, such as queries, keys and values fused or separate.
+
+/// Whether most files of the architecture have this form of the several that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Usual,
+    Unusual,
+}
+
+/// The form in which to expect weights that files hold in one of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeightForms {
+    /// The architecture's usual one.
+    #[default]
+    Usual,
+    /// `attn_qkv`, `ffn_gate_up_exps`: several matrices in one.
+    Fused,
+    /// `attn_q`, `ffn_gate`: each matrix by itself.
+    Separate,
+}
+
+impl WeightForms {
+    /// Whether to expect the tensor of that name, which belongs to the given form.
+    pub(super) fn has(self, name: &str, form: Form) -> bool {
+        let is = |suffix: &str| name.ends_with(suffix);
+        let fused = is(".attn_qkv.weight") || is(".ffn_gate_up_exps.weight");
+        let separate = is(".attn_q.weight") || is(".ffn_gate.weight");
+        match self {
+            WeightForms::Fused if fused || separate => fused,
+            WeightForms::Separate if fused || separate => separate,
+            WeightForms::Usual | WeightForms::Fused | WeightForms::Separate => form == Form::Usual,
+        }
+    }
+}

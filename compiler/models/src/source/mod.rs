@@ -1,0 +1,16 @@
+//! Sources of tensors: a file that has them, or a recorder that lists the requests.
+//!
+//! The lowering cannot tell the two apart. So [`expected_tensors`](super::expected_tensors) lists exactly the tensors
+//! that [`lower`](super::lower) asks for.
+
+mod file;
+mod forms;
+mod recorder;
+mod request;
+
+pub(crate) use file::FileTensors;
+pub(crate) use forms::Form;
+pub use forms::WeightForms;
+pub(crate) use recorder::Recorder;
+pub use request::{ExpectedTensor, TensorRole};
+pub(crate) use request::{Request, TensorSource};

@@ -1,0 +1,56 @@
+//! The recorder of requests for tensors.
+
+use tpc_ir::DType;
+
+use super::forms::{Form, WeightForms};
+use super::request::{ExpectedTensor, Request, TensorSource};
+use crate::description::Presence;
+use crate::error::ArchError;
+
+/// A source that has every required tensor and a choice of the optional ones, and lists the requests.
+pub(crate) struct Recorder<'a> {
+    forms: WeightForms,
+    keep: &'a dyn Fn(&ExpectedTensor) -> bool,
+    tensors: Vec<ExpectedTensor>,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder with weights in these forms and the optional tensors for which `keep` holds.
+    pub(crate) fn new(
+        forms: WeightForms,
+        keep: &'a dyn Fn(&ExpectedTensor) -> bool,
+    ) -> Recorder<'a> {
+        Recorder {
+            forms,
+            keep,
+            tensors: Vec::new(),
+        }
+    }
+
+    /// The tensors that it gave, in the order of the requests.
+    pub(crate) fn into_tensors(self) -> Vec<ExpectedTensor> {
+        self.tensors
+    }
+}
+
+impl TensorSource for Recorder<'_> {
+    fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError> {
+        let tensor = request.tensor;
+        let kept = match tensor.presence {
+            Presence::Never => false,
+            Presence::Optional => (self.keep)(&tensor),
+            Presence::Required => true,
+        };
+        if !kept {
+            return Ok(None);
+        }
+        self.tensors.push(tensor);
+        Ok(Some(DType::F32))
+    }
+
+    fn offers(&self, name: &str, form: Form) -> bool {
+        self.forms.has(name, form)
+    }
+
+    fn ignore(&mut self, _: &str) {}
+}

@@ -1,0 +1,92 @@
+//! Requests for tensors, and the trait that answers them.
+
+use tpc_ir::DType;
+
+use super::forms::Form;
+use crate::description::Presence;
+use crate::error::ArchError;
+use crate::size::Size;
+
+/// The use of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TensorRole {
+    /// Rows looked up by token or position.
+    Embedding,
+    /// The projection to logits.
+    Output,
+    /// A matrix that activations are multiplied by.
+    Matrix,
+    /// A matrix per expert.
+    Experts,
+    /// The matrix that gives the router's logits.
+    Router,
+    /// The weight of a norm: about 1.
+    NormWeight,
+    /// A factor on activations: about 1.
+    Scale,
+    /// The taps of a convolution along time, a row per channel.
+    Taps,
+    /// Minus the rate at which a recurrent state decays, per head.
+    Decay,
+    /// A bias: about 0.
+    Bias,
+    /// Factors by which rotary frequencies are divided: 1 or more.
+    RopeFactors,
+    /// Attention sinks, a logit per head.
+    Sinks,
+}
+
+impl TensorRole {
+    /// Whether a file may hold such a tensor quantised.
+    pub(super) const fn may_be_quantised(self) -> bool {
+        match self {
+            TensorRole::Embedding
+            | TensorRole::Output
+            | TensorRole::Matrix
+            | TensorRole::Experts
+            | TensorRole::Router => true,
+            TensorRole::NormWeight
+            | TensorRole::Taps
+            | TensorRole::Decay
+            | TensorRole::Scale
+            | TensorRole::Bias
+            | TensorRole::RopeFactors
+            | TensorRole::Sinks => false,
+        }
+    }
+}
+
+/// A tensor that a lowering asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedTensor {
+    /// Its name in the file.
+    pub name: String,
+    /// Elements along each axis, in ggml order.
+    pub ne: [u64; 4],
+    /// Its use.
+    pub role: TensorRole,
+    /// Whether the model needs it.
+    pub presence: Presence,
+}
+
+/// A request for a tensor.
+pub(crate) struct Request<'a> {
+    pub(crate) tensor: ExpectedTensor,
+    /// The size of each axis, with its keys.
+    pub(crate) sizes: &'a [Size],
+}
+
+/// Answers requests for tensors.
+pub(crate) trait TensorSource {
+    /// The element type of the tensor, or `None` if an optional one is missing.
+    ///
+    /// # Errors
+    /// A required tensor is missing, or the tensor has another shape or cannot be used.
+    fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError>;
+
+    /// Whether to ask for the tensor of that name, which belongs to the given form.
+    fn offers(&self, name: &str, form: Form) -> bool;
+
+    /// Notes that the lowering knows the tensor of that name and does not use it.
+    fn ignore(&mut self, name: &str);
+}
