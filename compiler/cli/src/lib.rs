@@ -22,7 +22,9 @@ use clap::{Parser, Subcommand};
 
 pub use args::normalise;
 use output::Failure;
+use tpc_core::placement::{Placement, SplitMode};
 use tpc_diag::Diagnostic;
+use tpc_ir::DType;
 
 /// Plans, proves and runs tensor-parallel inference of quantised GGUF models.
 #[derive(Debug, Parser)]
@@ -50,6 +52,19 @@ enum Command {
     Synth(synth::Args),
     /// Say what a diagnostic code means, or list them.
     Explain(explain::Args),
+}
+
+/// The placement that these options describe, with caches of type `cache` and in this split mode where they say nothing.
+///
+/// # Errors
+/// The diagnostics that the program would print.
+pub fn placement(
+    options: &[String],
+    cache: DType,
+    mode: SplitMode,
+) -> Result<Placement, Vec<Diagnostic>> {
+    let options = args::PlacementArgs::read(options).map_err(|f| f.diagnostics)?;
+    options.placement(cache, mode).map_err(|f| f.diagnostics)
 }
 
 /// Runs the program with these arguments, the first being its own name.

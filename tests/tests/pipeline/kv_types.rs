@@ -198,7 +198,7 @@ fn every_pair_of_types_runs_split_and_rounds_no_worse_than_llama_cpp() {
 /// Heads of 48 in rows of quantised caches: a device that held an odd number of them would hold part of a block.
 #[test]
 fn no_block_of_a_cache_is_cut_where_blocks_run_across_heads() {
-    let text = include_str!("../../filetests/plan/blocks-across-heads.tpir");
+    let text = include_str!("../../filetests/lint/blocks-across-heads.tpir");
     let parsed = tpc_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e[0]));
     let captured = Captured {
         graph: parsed.graph,

@@ -146,8 +146,8 @@ fn of_text(text: &str, devices: &str) -> Vec<Diagnostic> {
     plan_report("x", &placement, &compiled).diagnostics
 }
 
-const CUT: &str = include_str!("../../../filetests/plan/rotation-cuts-heads.tpir");
-const UNCUT: &str = include_str!("../../../filetests/plan/blocks-across-heads.tpir");
+const CUT: &str = include_str!("../../../filetests/lint/rotation-cuts-heads.tpir");
+const UNCUT: &str = include_str!("../../../filetests/lint/blocks-across-heads.tpir");
 
 /// The findings of a plan whose search ended early, or not.
 fn unproven(optimal: bool) -> Vec<Diagnostic> {

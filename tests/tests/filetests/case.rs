@@ -1,0 +1,192 @@
+//! A case: the header, the sections and the expectations of a file.
+
+use super::command::Command;
+use super::expectation::{Failures, Reported, expectations};
+
+/// The beginning of a section's title line.
+const SECTION: &str = "; ---- ";
+
+/// A file test, read.
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// The whole file.
+    pub(crate) text: String,
+    pub(crate) command: Command,
+    /// The words of `; options`.
+    pub(crate) options: Vec<String>,
+    /// The specification of `; model`.
+    pub(crate) model: Option<String>,
+    /// The first line below the header, as an offset into the text.
+    pub(crate) body: usize,
+    /// The section below the body.
+    pub(crate) section: Option<Section>,
+    /// Findings that lines expect, and at line 0 those that the header expects.
+    pub(crate) expected: Vec<Reported>,
+    /// Lines with the shardings that a plan gives their values.
+    pub(crate) shardings: Vec<(usize, String)>,
+}
+
+/// A section below the body.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) title: String,
+    /// Offset of the title line.
+    pub(crate) at: usize,
+    /// Offset of the first line below it.
+    pub(crate) body: usize,
+}
+
+/// The header of a file under construction.
+#[derive(Default)]
+struct Header {
+    command: Option<Command>,
+    options: Vec<String>,
+    model: Option<String>,
+    expected: Vec<Reported>,
+}
+
+impl Header {
+    fn directive(&mut self, number: usize, line: &str) -> Result<(), String> {
+        if let Some(name) = line.strip_prefix("; test ") {
+            let command = Command::from_name(name.trim());
+            let command = command.ok_or_else(|| format!("{number}: unknown command `{name}`"))?;
+            if self.command.replace(command).is_some() {
+                return Err(format!("{number}: a second command"));
+            }
+        } else if let Some(options) = line.strip_prefix("; options ") {
+            self.options
+                .extend(options.split_whitespace().map(str::to_owned));
+        } else if let Some(spec) = line.strip_prefix("; model ") {
+            self.model = Some(spec.trim().to_owned());
+        } else if let Some(finding) = line.strip_prefix("; expect ") {
+            self.expected
+                .extend(expectations(0, &format!("; {finding}"))?);
+        } else {
+            return Err(format!("{number}: unknown directive `{line}`"));
+        }
+        Ok(())
+    }
+}
+
+impl Case {
+    /// Reads a file.
+    pub(crate) fn read(text: String) -> Result<Case, Failures> {
+        let mut failures = Failures::new();
+        let mut header = Header::default();
+        let (mut expected, mut shardings) = (Vec::new(), Vec::new());
+        let mut body = None;
+        let mut section: Option<Section> = None;
+        let mut at = 0;
+        for (i, line) in text.split_inclusive('\n').enumerate() {
+            let (number, start) = (i + 1, at);
+            at += line.len();
+            let line = line.trim();
+            if let Some(title) = line.strip_prefix(SECTION) {
+                if section.is_some() {
+                    failures.push(format!("{number}: a second section"));
+                }
+                body = body.or(Some(start));
+                section = Some(Section {
+                    title: title.trim().to_owned(),
+                    at: start,
+                    body: at,
+                });
+                continue;
+            }
+            if body.is_none() && (line.is_empty() || line.starts_with(";;")) {
+                continue;
+            }
+            if body.is_none() && line.starts_with(';') {
+                failures.extend(header.directive(number, line).err());
+                continue;
+            }
+            body = body.or(Some(start));
+            let output = header.command.and_then(Command::output);
+            if section.is_some() && output.is_some() {
+                continue;
+            }
+            let (line, sharding) = match line.split_once("; sharding: ") {
+                Some((line, sharding)) => (line, Some(sharding)),
+                None => (line, None),
+            };
+            shardings.extend(sharding.map(|s| (number, s.to_owned())));
+            match expectations(number, line) {
+                Ok(e) => expected.extend(e),
+                Err(e) => failures.push(e),
+            }
+        }
+        let case = Case {
+            body: body.unwrap_or(text.len()),
+            text,
+            command: header.command.unwrap_or(Command::Parse),
+            options: header.options,
+            model: header.model,
+            section,
+            expected: header.expected.into_iter().chain(expected).collect(),
+            shardings,
+        };
+        if header.command.is_none() {
+            failures.push("1: no command: the header lacks `; test …`".to_owned());
+        } else {
+            failures.extend(case.misfits());
+        }
+        if failures.is_empty() {
+            Ok(case)
+        } else {
+            Err(failures)
+        }
+    }
+
+    /// Directives and sections that the command does not take, or lacks.
+    fn misfits(&self) -> Failures {
+        let mut failures = Failures::new();
+        let mut refuse = |line: usize, what: &str| failures.push(format!("{line}: {what}"));
+        if !self.options.is_empty() && !self.command.takes_options() {
+            refuse(1, "the command takes no options");
+        }
+        if self.command != Command::Lint {
+            if self.model.is_some() {
+                refuse(1, "only `lint` takes a model");
+            }
+            if let Some((number, _)) = self.shardings.first() {
+                refuse(*number, "only `lint` knows shardings");
+            }
+        }
+        let lineless = matches!(self.command, Command::Lint | Command::Prove);
+        if !lineless && self.expected.iter().any(|e| e.line == 0) {
+            refuse(1, "only `lint` and `prove` have findings about no line");
+        }
+        let section = match self.command {
+            Command::Prove => Some("programs"),
+            other => other.output(),
+        };
+        match (section, &self.section) {
+            (Some(title), Some(s)) if s.title != title => {
+                refuse(1, &format!("the section is called `{title}`"));
+            }
+            (None, Some(_)) => refuse(1, "the command has no sections"),
+            (Some(_) | None, _) => {}
+        }
+        failures
+    }
+
+    /// The graph's text: the file up to its section, so that lines count from the top.
+    pub(crate) fn input(&self) -> &str {
+        self.section
+            .as_ref()
+            .map_or(&self.text, |s| &self.text[..s.at])
+    }
+
+    /// The text below the section's title; empty without a section.
+    pub(crate) fn below(&self) -> &str {
+        self.section.as_ref().map_or("", |s| &self.text[s.body..])
+    }
+
+    /// The number of the line at an offset, from 1.
+    pub(crate) fn line_at(&self, offset: usize) -> usize {
+        self.text[..offset.min(self.text.len())]
+            .matches('\n')
+            .count()
+            + 1
+    }
+}

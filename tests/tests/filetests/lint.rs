@@ -1,0 +1,120 @@
+//! Findings about a planned graph or a synthetic model.
+
+use std::collections::BTreeMap;
+
+use tpc_core::pipeline::{Compiled, compile, compile_capture};
+use tpc_core::placement::{Placement, SplitMode};
+use tpc_diag::Diagnostic;
+use tpc_gguf::GgufFile;
+use tpc_ir::text::{self, Entity, Parsed};
+use tpc_ir::{DType, Value, ValueData};
+use tpc_lint::{File, graph_of, of_file, plan_report};
+use tpc_synth::{Model, Spec};
+
+use super::case::Case;
+use super::expectation::{Failures, Reported};
+use super::passes::captured;
+use super::run::Outcome;
+
+fn placement(case: &Case, mode: SplitMode) -> Result<Placement, String> {
+    tpc::placement(&case.options, DType::F16, mode).map_err(|d| format!("`; options`: {}", d[0]))
+}
+
+fn reported(line: usize, d: &Diagnostic) -> Reported {
+    let help = d.help.as_deref().unwrap_or_default();
+    Reported {
+        line,
+        code: d.code.to_string(),
+        message: format!("{d} {help}"),
+    }
+}
+
+/// The findings about a graph and its plan, on the lines of the values that they name, and the lines whose shardings are
+/// other than expected.
+pub(crate) fn of_graph(case: &Case, parsed: &Parsed) -> Outcome {
+    let planned = placement(case, SplitMode::Tensor).and_then(|placement| {
+        compile_capture(&captured(parsed), &placement)
+            .map(|compiled| (placement, compiled))
+            .map_err(|d| format!("no plan: {}: {}", d[0].code, d[0]))
+    });
+    let (placement, compiled) = match planned {
+        Ok(p) => p,
+        Err(e) => return Outcome::output(Err(e)),
+    };
+    let line_of = |name: &str| {
+        let named = |&(_, v): &(Value, &ValueData)| !name.is_empty() && v.name == name;
+        let (v, _) = parsed.graph.values().find(named)?;
+        Some(parsed.spans.get(Entity::Value(v))?.line(&case.text))
+    };
+    let found = plan_report("", &placement, &compiled).diagnostics;
+    let found = found
+        .iter()
+        .map(|d| reported(line_of(&d.entity).unwrap_or(0), d));
+    Outcome {
+        reported: found.collect(),
+        failures: shardings(case, &compiled, &line_of),
+        output: None,
+    }
+}
+
+/// The lines whose values are divided otherwise than expected.
+fn shardings(
+    case: &Case,
+    compiled: &Compiled,
+    line_of: &dyn Fn(&str) -> Option<usize>,
+) -> Failures {
+    // What a line of the text defines keeps its name; its copies and sums are transfers.
+    let printed = text::print(&compiled.sharded);
+    let mut of_line: BTreeMap<usize, String> = BTreeMap::new();
+    for (v, data) in compiled.sharded.values() {
+        let span = printed.spans.get(Entity::Value(v)).unwrap_or_default();
+        let place = printed.text[span.range()].rsplit_once('@');
+        let sharding = place.and_then(|(_, p)| p.split_once(' '));
+        if let (Some(line), false) = (
+            line_of(&data.name),
+            compiled.sharded.def_op(v).is_transfer(),
+        ) {
+            of_line.insert(line, sharding.map_or("", |(_, s)| s).to_owned());
+        }
+    }
+    let wrong = case.shardings.iter().filter_map(|(line, expected)| {
+        let found = of_line.get(line).map_or("nothing", String::as_str);
+        (found != expected).then(|| format!("{line}: divided as `{found}`"))
+    });
+    wrong.collect()
+}
+
+/// The findings about a synthetic model and its plan; all of them are about no line.
+pub(crate) fn of_model(case: &Case, spec: &str) -> Outcome {
+    match findings(case, spec) {
+        Ok(found) => Outcome::reported(found.iter().map(|d| reported(0, d)).collect()),
+        Err(e) => Outcome::output(Err(e)),
+    }
+}
+
+fn findings(case: &Case, spec: &str) -> Result<Vec<Diagnostic>, String> {
+    let spec = Spec::parse(spec).map_err(|d| format!("`; model`: {d}"))?;
+    let none = |_: DType, _: &[f32], _: &mut Vec<u8>| Err("only headers are written".to_owned());
+    let model = Model::new(spec, &none).map_err(|d| format!("`; model`: {d}"))?;
+    let path = std::env::temp_dir().join(format!(
+        "tpc-filetest-{}-{:x}.gguf",
+        std::process::id(),
+        case.text.len()
+    ));
+    let written = std::fs::File::create(&path).map_err(|e| e.to_string())?;
+    model.write(written).map_err(|d| d.to_string())?;
+    let file = GgufFile::open(&path).map_err(|e| e.to_string());
+    let _ = std::fs::remove_file(&path);
+    let file = file?;
+    let placement = placement(case, SplitMode::Auto)?;
+    let lowered = graph_of(&file);
+    let mut out = of_file(&File {
+        file: &file,
+        model: lowered.as_ref(),
+    });
+    match compile(&file, &placement) {
+        Ok(compiled) => out.extend(plan_report("", &placement, &compiled).diagnostics),
+        Err(errors) => out.extend(errors),
+    }
+    Ok(out)
+}

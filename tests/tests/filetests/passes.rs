@@ -1,0 +1,107 @@
+//! The passes, each on the graph of the stage before it.
+
+use tpc_core::pipeline::{Compiled, compile_capture};
+use tpc_core::placement::SplitMode;
+use tpc_core::report::render_factors;
+use tpc_ggml::capture::Captured;
+use tpc_ir::text::{self, Parsed};
+use tpc_ir::verify::verify;
+use tpc_ir::{DType, Graph};
+use tpc_passes::machine::Topology;
+use tpc_passes::machine::Workload;
+use tpc_passes::rewrite::{Limits, Machine, RULES};
+
+use super::case::Case;
+use super::expectation::Reported;
+use super::run::Outcome;
+
+/// A captured graph of one layer.
+pub(crate) fn captured(parsed: &Parsed) -> Captured {
+    Captured {
+        graph: parsed.graph.clone(),
+        batch: Vec::new(),
+        n_layer: 1,
+        lines: Vec::new(),
+        notes: Vec::new(),
+        records: Vec::new(),
+    }
+}
+
+fn compiled(case: &Case, parsed: &Parsed) -> Result<Compiled, String> {
+    let placement = tpc::placement(&case.options, DType::F16, SplitMode::Tensor)
+        .map_err(|d| format!("`; options`: {}", d[0]))?;
+    compile_capture(&captured(parsed), &placement)
+        .map_err(|d| format!("no plan: {}: {}", d[0].code, d[0]))
+}
+
+/// The placed graph.
+pub(crate) fn place(case: &Case, parsed: &Parsed) -> Result<String, String> {
+    Ok(compiled(case, parsed)?.planned.graph.to_string())
+}
+
+/// The tables of factors.
+pub(crate) fn factors(case: &Case, parsed: &Parsed) -> Result<String, String> {
+    Ok(render_factors(&compiled(case, parsed)?))
+}
+
+/// The sharded graph before rewriting.
+pub(crate) fn shard(case: &Case, parsed: &Parsed) -> Result<String, String> {
+    Ok(compiled(case, parsed)?.eager.to_string())
+}
+
+fn valid(graph: &Graph) -> Result<(), String> {
+    let errors = verify(graph).err().unwrap_or_default();
+    match errors.first() {
+        Some(e) => Err(format!("the graph is not valid: {}: {e}", e.code())),
+        None => Ok(()),
+    }
+}
+
+/// The rewritten graph, on a machine of equal devices.
+pub(crate) fn rewrite(parsed: &Parsed) -> Result<String, String> {
+    valid(&parsed.graph)?;
+    let (topology, workload) = (Topology::default(), Workload::new(4096, 0, 512, 1));
+    let machine = Machine {
+        topology: &topology,
+        workload: &workload,
+    };
+    let out = tpc_passes::rewrite::rewrite(&parsed.graph, machine, Limits::default(), RULES);
+    valid(&out.graph)?;
+    Ok(out.graph.to_string())
+}
+
+/// The programs of the devices.
+pub(crate) fn lower(parsed: &Parsed) -> Result<String, String> {
+    valid(&parsed.graph)?;
+    let programs = tpc_passes::lower::lower(&parsed.graph).map_err(|e| e.to_string())?;
+    valid(&programs)?;
+    Ok(programs.to_string())
+}
+
+/// The proof of the programs in the section, or its refusal on the line of the op that it names.
+pub(crate) fn prove(case: &Case, model: &Parsed) -> Outcome {
+    let below = case.below();
+    let programs = match text::parse(below) {
+        Ok(p) => p,
+        Err(e) => return Outcome::output(Err(format!("the programs do not parse: {}", e[0]))),
+    };
+    if let Err(e) = valid(&model.graph).and_then(|()| valid(&programs.graph)) {
+        return Outcome::output(Err(e));
+    }
+    let Err(refutation) = tpc_passes::prove::prove(&model.graph, &programs.graph) else {
+        return Outcome::default();
+    };
+    let offset = case.section.as_ref().map_or(0, |s| s.body);
+    let line = refutation.inst.map_or(0, |inst| {
+        let span = programs
+            .spans
+            .get(text::Entity::Inst(inst))
+            .unwrap_or_default();
+        case.line_at(offset + span.start)
+    });
+    Outcome::reported(vec![Reported {
+        line,
+        code: "TPC0391".to_owned(),
+        message: refutation.to_string(),
+    }])
+}
