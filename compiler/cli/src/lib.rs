@@ -61,10 +61,12 @@ enum Command {
 pub fn placement(
     options: &[String],
     cache: DType,
-    mode: SplitMode,
+    split_mode: SplitMode,
 ) -> Result<Placement, Vec<Diagnostic>> {
     let options = args::PlacementArgs::read(options).map_err(|f| f.diagnostics)?;
-    options.placement(cache, mode).map_err(|f| f.diagnostics)
+    options
+        .placement(args::Defaults { cache, split_mode })
+        .map_err(|f| f.diagnostics)
 }
 
 /// Runs the program with these arguments, the first being its own name.
