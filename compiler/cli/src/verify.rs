@@ -208,7 +208,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             },
             verdict: if failed { "error" } else { "ok" },
             proof: compiled.proof.as_ref().ok().map(|p| Proved {
-                regions: p.regions,
+                regions: p.sections,
                 distinct: p.distinct,
                 terms: p.terms,
             }),
@@ -325,7 +325,7 @@ fn said(compiled: &Compiled, proof: &Proof, verbose: bool) -> String {
     let _ = writeln!(
         out,
         "\n{} regions, {} of them different; the largest took {} terms",
-        proof.regions, proof.distinct, proof.terms
+        proof.sections, proof.distinct, proof.terms
     );
     if verbose {
         out.push_str("\nrules\n");

@@ -1,8 +1,8 @@
-//! What a proof that fails says: the op whose value cannot be justified, and why.
+//! Refutations: the op whose value cannot be justified, and the reason.
 
 use tpc_ir::{Graph, Inst, Place, TensorType, Value};
 
-/// Why a value is not what the model says.
+/// The reason that a value is not justified.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unproven {
     /// An operand is defined later.
@@ -12,100 +12,98 @@ pub enum Unproven {
         operand: Value,
     },
     /// An op sees more than one place.
-    #[error("runs where not all of its operands are")]
+    #[error("reads operands from another place")]
     Places,
-    /// An operand from an earlier layer is not a value of the model.
-    #[error("reads {operand}, which is no value of the model")]
+    /// An operand from an earlier layer is no value of the model.
+    #[error("reads {operand}, which is neither a value of the model nor a part of one")]
     Operand {
         /// The operand.
         operand: Value,
     },
-    /// A leaf is not one of the model.
+    /// The model has no such leaf.
     #[error("reads a tensor that the model does not have")]
     Leaf,
-    /// What it holds of a leaf, or what a collective does, makes no sense.
-    #[error(
-        "holds a part that cannot be: it cuts a quantisation block, or the parts do not make up the whole"
-    )]
-    Meaning,
-    /// The declared type is not what the op gives.
-    #[error("has another type than its op gives{}", found.as_ref().map_or_else(String::new, |t| format!(" ({t})")))]
+    /// A part of a leaf or of a collective's operand is none that can be.
+    #[error("holds an impossible part: it cuts a quantisation block, or exceeds the whole")]
+    Inexpressible,
+    /// The declared type is not the type by the op.
+    #[error("is declared with another type than its op gives{}", found.as_ref().map_or_else(String::new, |t| format!(" ({t})")))]
     Type {
-        /// What the op gives, if it takes its operands at all.
+        /// The type by the op; `None` where the op does not take its operands.
         found: Option<TensorType>,
     },
     /// The value is nothing that the model has.
-    #[error(
-        "is neither a value of the model, nor a part of one, nor a term of a sum that makes one"
-    )]
+    #[error("is neither a value of the model, nor a part of one, nor a summand of one")]
     Value,
-    /// A value of the model, but not the one of that name.
-    #[error("is a value of the model or a part of one, but of another one than its name says")]
+    /// The value is a value of the model, but not the one of its name.
+    #[error("is a value of the model or a part of one, but not of the one that has its name")]
     Another,
-    /// A term of a sum is counted more than once or not at all.
-    #[error("is a term of a sum that does not make the model's value")]
-    Term,
-    /// What the devices hold of a tensor does not go together.
-    #[error("holds a part that does not go with those of the other devices")]
+    /// A summand is counted more than once or not at all.
+    #[error(
+        "is a summand that counts more than once or not at all: the devices' sum is not the model's value"
+    )]
+    Summand,
+    /// The devices' parts of a tensor do not fit together.
+    #[error(
+        "holds a part that does not fit those of the other devices: a gap, another order, or another tensor"
+    )]
     Part,
     /// A sum is used before it is done.
-    #[error(
-        "reads {operand}, which is only this device's term of a sum: the all-reduce is missing"
-    )]
+    #[error("reads {operand}, which is only this device's summand: the all-reduce is missing")]
     Unreduced {
         /// The operand.
         operand: Value,
     },
     /// An output is another value than the model's.
-    #[error("gives output `{name}`, but is not that value of the model")]
+    #[error("gives the output `{name}`, but is not the model's value of it")]
     Output {
         /// The output's name.
         name: String,
     },
     /// An output is missing.
-    #[error("output `{name}` is missing")]
+    #[error("the output `{name}` is missing")]
     Missing {
         /// The output's name.
         name: String,
     },
     /// The new content of a state is another than the model's.
-    #[error("becomes the content of state `{name}`, but is not the model's")]
+    #[error("becomes the content of the state `{name}`, but is not the model's new content")]
     State {
         /// The state's name.
         name: String,
     },
     /// A part of a state is never renewed.
-    #[error("keeps state `{name}`, which the model renews")]
+    #[error("is a part of the state `{name}` that is never renewed; the model renews it")]
     Stale {
         /// The state's name.
         name: String,
     },
     /// Two values of different types were found equal.
-    #[error("led to a contradiction: two values of different types were found equal")]
+    #[error("leads to a contradiction: two values of different types are equal")]
     Contradiction,
-    /// The region is too large to be proved.
+    /// The e-graph is full.
     #[error("needs more terms than the proof may make")]
     Limit,
 }
 
-/// The first op that is not justified.
+/// The first op that is not justified, with the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refutation {
-    /// The instruction of the programs; `None` when something is missing.
+    /// The instruction of the programs; `None` where an output is missing.
     pub inst: Option<Inst>,
-    /// Its op's name.
+    /// The op's name.
     pub op: String,
-    /// Its value's name.
+    /// The name of the first result.
     pub value: String,
-    /// Where it runs.
+    /// The place that runs it.
     pub place: String,
-    /// The layer that it belongs to.
+    /// The layer.
     pub layer: Option<u32>,
-    /// What is wrong.
+    /// The reason.
     pub what: Unproven,
-    /// What it computes, in terms of the model's values.
+    /// The device's expression, in terms of the model's values.
     pub found: Option<String>,
-    /// What the model says there.
+    /// The model's expression.
     pub expected: Option<String>,
 }
 

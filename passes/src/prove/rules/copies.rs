@@ -4,11 +4,10 @@ use egg::Id;
 use tpc_ir::op::Repeat;
 use tpc_ir::{Op, RANK};
 
-use super::Rule;
-use crate::prove::pick::{Pick, left_of, on_axes};
-use crate::prove::terms::Terms;
+use crate::prove::index_set::{Pattern, per_axis, selected_dims};
+use crate::prove::term_graph::{ProofRule, TermGraph};
 
-pub(super) const VIEW_OF_COPIES: Rule = Rule {
+pub(super) const VIEW_OF_COPIES: ProofRule = ProofRule {
     name: "view-of-copies",
     equation: "repeat(x)[some of the copies] = repeat(x)",
     apply: |terms, term, _| {
@@ -21,12 +20,12 @@ pub(super) const VIEW_OF_COPIES: Rule = Rule {
                 continue;
             };
             let whole_copies = terms.ty(x).is_some_and(|of| {
-                let Ok(axes) = on_axes(&view.picks, &all.dims) else {
+                let Ok(axes) = per_axis(&view.indices, &all.dims) else {
                     return false;
                 };
-                let whole = |a: usize, p: &Pick| p.unit.checked_div(&of.dims[a]).is_some();
+                let whole = |a: usize, p: &Pattern| p.unit.checked_div(&of.dims[a]).is_some();
                 let whole = (0..RANK).all(|a| axes[a].as_ref().is_none_or(|p| whole(a, p)));
-                whole && left_of(&axes, &all.dims).is_ok_and(|left| left == view.dims)
+                whole && selected_dims(&axes, &all.dims).is_ok_and(|left| left == view.dims)
             });
             if whole_copies {
                 let dims = view.dims.clone();
@@ -37,7 +36,7 @@ pub(super) const VIEW_OF_COPIES: Rule = Rule {
     },
 };
 
-pub(super) const CONCAT_OF_COPIES: Rule = Rule {
+pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
     name: "concat-of-copies",
     equation: "concat(repeat(x), repeat(x), …) = repeat(x); repeat(x) = x, where it is as large",
     apply: |terms, term, id| {
@@ -47,7 +46,7 @@ pub(super) const CONCAT_OF_COPIES: Rule = Rule {
         let Some(dims) = terms.ty(id).map(|t| t.dims.clone()) else {
             return Vec::new();
         };
-        let same = |terms: &Terms, x: Id| terms.ty(x).is_some_and(|t| t.dims == dims);
+        let same = |terms: &TermGraph, x: Id| terms.ty(x).is_some_and(|t| t.dims == dims);
         let axis = match (op, term.args.as_slice()) {
             (Op::Repeat(_), &[x]) if same(terms, x) => return vec![x],
             (Op::Concat(c), _) => usize::try_from(c.axis).ok().filter(|&a| a < RANK),
@@ -55,7 +54,7 @@ pub(super) const CONCAT_OF_COPIES: Rule = Rule {
         };
         let Some(axis) = axis else { return Vec::new() };
         // What each of the arguments may repeat.
-        let repeated = |terms: &Terms, a: Id| {
+        let repeated = |terms: &TermGraph, a: Id| {
             let of = terms.ops_of(a).into_iter();
             let of = of.filter(|(op, _, _)| matches!(op, Op::Repeat(_)));
             let mut of: Vec<Id> = of.map(|(_, _, args)| terms.graph.find(args[0])).collect();

@@ -1,35 +1,22 @@
-//! The rules of the proof: true equations between terms. Each looks at one term and names terms that are equal to it.
+//! The rules of the proof: true equations between terms. Each takes one term and gives terms that are equal to it.
 //!
-//! Adding a rule is one function with its equation and one line in [`RULES`]; the tests then ask for its row in the book and
-//! for its witness, a graph and programs that are not proved without it (`tests/data/proof/NAME.{model,programs}.tpir`). A rule that is not true would let wrong
-//! programs pass; a rule that is missing only makes right ones fail.
+//! To add a rule, write a constant with its equation and list it in [`RULES`]. The tests then ask for its row in the book,
+//! and for its witness: a graph and programs that are not proved without it
+//! (`tests/data/proof/NAME.{model,programs}.tpir`). A rule that is not true would let wrong programs pass; a rule that is
+//! missing only makes right ones fail.
 
 mod copies;
-mod disjoint;
-pub(super) mod parts;
-pub(super) mod sums;
+pub(super) mod linear;
+mod masks;
+mod parts;
+mod sums;
 mod views;
-pub(super) mod zeros;
+mod zeros;
 
-use egg::Id;
-
-pub(super) use sums::plus;
-
-use super::term::Term;
-use super::terms::Terms;
-
-/// An equation of the proof.
-pub(super) struct Rule {
-    /// Its name.
-    pub(super) name: &'static str,
-    /// What it says.
-    pub(super) equation: &'static str,
-    /// The terms equal to this one of that class, as classes.
-    pub(super) apply: fn(&mut Terms, &Term, Id) -> Vec<Id>,
-}
+use super::term_graph::ProofRule;
 
 /// All rules, in the order in which they are tried.
-pub(super) const RULES: &[Rule] = &[
+pub(super) const RULES: &[ProofRule] = &[
     views::RESHAPE,
     views::SLICE,
     views::VIEW_OF_VIEW,
@@ -41,10 +28,10 @@ pub(super) const RULES: &[Rule] = &[
     zeros::PADDED_CONTRACTION,
     zeros::CONCAT_OF_ONE,
     zeros::NOTHING_IS_SET,
-    disjoint::WINDOW_OF_MASKED,
-    disjoint::MASKED_ELEMENTS,
-    disjoint::MASKED_BIAS,
-    disjoint::MASKED_VIEW,
+    masks::WINDOW_OF_MASKED,
+    masks::MASKED_ELEMENTS,
+    masks::MASKED_BIAS,
+    masks::MASKED_VIEW,
     views::CONCAT_OF_PICKS,
     copies::VIEW_OF_COPIES,
     copies::CONCAT_OF_COPIES,
@@ -55,6 +42,6 @@ pub(super) const RULES: &[Rule] = &[
     sums::FLATTEN,
     sums::CONTRACTION,
     sums::WINDOWS,
-    sums::LINEAR,
-    sums::LINEAR_IN_ZERO,
+    linear::LINEAR,
+    linear::LINEAR_IN_ZERO,
 ];

@@ -1,16 +1,15 @@
-//! Views: reshapes, slices and what is put together from picks of one value.
+//! Views: reshapes, slices, and concatenations of views of one value.
 
 use egg::Id;
 use tpc_ir::{Dim, Interval, Op, RANK};
 
-use super::Rule;
-use crate::prove::pick::{
-    Pick, Picks, Related, Unrelated, clipped, common_unit, compose, from_axes, on_axes, relative,
+use crate::prove::index_set::{
+    IndexSet, NotExpressible, Pattern, clipped, common_unit, compose, from_axes, per_axis, relative,
 };
-use crate::prove::term::Head;
-use crate::prove::terms::Terms;
+use crate::prove::language::Head;
+use crate::prove::term_graph::{ProofRule, TermGraph};
 
-pub(super) const RESHAPE: Rule = Rule {
+pub(super) const RESHAPE: ProofRule = ProofRule {
     name: "reshape",
     equation: "reshape(x) = x[all]",
     apply: |terms, term, _| {
@@ -20,11 +19,11 @@ pub(super) const RESHAPE: Rule = Rule {
         let (Op::Reshape(op), [x]) = (op, term.args.as_slice()) else {
             return Vec::new();
         };
-        vec![terms.view(*x, Picks::new(), op.dims)]
+        vec![terms.view(*x, IndexSet::new(), op.dims)]
     },
 };
 
-pub(super) const SLICE: Rule = Rule {
+pub(super) const SLICE: ProofRule = ProofRule {
     name: "slice",
     equation: "slice(x, start, len) = x[start .. start + len]",
     apply: |terms, term, _| {
@@ -46,7 +45,7 @@ pub(super) const SLICE: Rule = Rule {
 };
 
 /// `len` indices from `start` on of an axis, where all three are multiples of one size.
-fn range(size: &Dim, start: &Dim, len: &Dim) -> Related<Option<Pick>> {
+fn range(size: &Dim, start: &Dim, len: &Dim) -> Result<Option<Pattern>, NotExpressible> {
     let mut unit = size.clone();
     for d in [start, len] {
         if !d.is_zero() {
@@ -55,16 +54,16 @@ fn range(size: &Dim, start: &Dim, len: &Dim) -> Related<Option<Pick>> {
     }
     let units = |d: &Dim| {
         let n = d.checked_div(&unit).and_then(|d| d.as_const());
-        n.ok_or(Unrelated)
+        n.ok_or(NotExpressible)
     };
-    let run = Interval {
+    let interval = Interval {
         start: units(start)?,
         len: units(len)?,
     };
-    Pick::new(&unit, units(size)?, [run])
+    Pattern::new(&unit, units(size)?, [interval])
 }
 
-pub(super) const VIEW_OF_VIEW: Rule = Rule {
+pub(super) const VIEW_OF_VIEW: ProofRule = ProofRule {
     name: "view-of-view",
     equation: "x[p][q] = x[p ∘ q]",
     apply: |terms, term, _| {
@@ -80,7 +79,7 @@ pub(super) const VIEW_OF_VIEW: Rule = Rule {
     },
 };
 
-pub(super) const VIEW_THROUGH_SLICE: Rule = Rule {
+pub(super) const VIEW_THROUGH_SLICE: ProofRule = ProofRule {
     name: "view-through-slice",
     equation: "x[p ∘ q] = y[q], where the model has y = x[p]",
     apply: |terms, term, id| {
@@ -89,11 +88,11 @@ pub(super) const VIEW_THROUGH_SLICE: Rule = Rule {
         };
         let id = terms.graph.find(id);
         let mut out = Vec::new();
-        for (slice, picks, _) in terms.model_slices(term.args[0]) {
+        for (slice, indices, _) in terms.model_slices(term.args[0]) {
             if slice == id {
                 continue;
             }
-            if let Ok(rest) = relative(&picks, &view.picks) {
+            if let Ok(rest) = relative(&indices, &view.indices) {
                 out.push(terms.view(slice, rest, view.dims.clone()));
             }
         }
@@ -101,7 +100,7 @@ pub(super) const VIEW_THROUGH_SLICE: Rule = Rule {
     },
 };
 
-pub(super) const SEGMENTS: Rule = Rule {
+pub(super) const SEGMENTS: ProofRule = ProofRule {
     name: "segments",
     equation: "y = concat(x, y, …)[what is in y], where the model has the concatenation",
     apply: |terms, term, id| {
@@ -116,16 +115,16 @@ pub(super) const SEGMENTS: Rule = Rule {
         };
         for (k, &arg) in term.args.iter().enumerate() {
             let dims = terms.ty(arg).map(|t| t.dims.clone());
-            if let (Ok(picks), Some(dims)) = (segment(terms, &term.args, axis, k), dims) {
+            if let (Ok(indices), Some(dims)) = (segment(terms, &term.args, axis, k), dims) {
                 // The rule on views of concatenations says what it is.
-                terms.view(id, picks, dims);
+                terms.view(id, indices, dims);
             }
         }
         Vec::new()
     },
 };
 
-pub(super) const VIEW_OF_CONCAT: Rule = Rule {
+pub(super) const VIEW_OF_CONCAT: ProofRule = ProofRule {
     name: "view-of-concat",
     equation: "concat(x, y, …)[what is in y] = y[the same]",
     apply: |terms, term, _| {
@@ -140,9 +139,9 @@ pub(super) const VIEW_OF_CONCAT: Rule = Rule {
             };
             for k in 0..args.len() {
                 let part = segment(terms, &args, axis, k)
-                    .and_then(|segment| relative(&segment, &view.picks));
-                if let Ok(picks) = part {
-                    out.push(terms.view(args[k], picks, view.dims.clone()));
+                    .and_then(|segment| relative(&segment, &view.indices));
+                if let Ok(indices) = part {
+                    out.push(terms.view(args[k], indices, view.dims.clone()));
                 }
             }
         }
@@ -150,46 +149,51 @@ pub(super) const VIEW_OF_CONCAT: Rule = Rule {
     },
 };
 
-pub(super) const VIEW_BESIDE_SET_SLICE: Rule = Rule {
+pub(super) const VIEW_BESIDE_SET_SLICE: ProofRule = ProofRule {
     name: "view-beside-set-slice",
-    equation: "x[p] = set_slice(x, y)[p], where the model sets nothing of what p picks",
+    equation: "x[p] = set_slice(x, y)[p], where the model sets nothing of x[p]",
     apply: |terms, term, _| {
         let Some(view) = terms.view_of(term) else {
             return Vec::new();
         };
         let mut out = Vec::new();
-        for (set, axis, run) in terms.model_sets(term.args[0]) {
+        for (set, axis, interval) in terms.model_sets(term.args[0]) {
             let untouched = terms.ty(set).is_some_and(|ty| {
-                let axes = on_axes(&view.picks, &ty.dims);
-                let pick = axes.ok().and_then(|axes| axes[axis].clone());
-                let held = pick.and_then(|p| p.refined(&Dim::ONE, &ty.dims[axis]).ok());
-                held.is_some_and(|h| clipped(&h, run.start, run.len).is_empty())
+                let axes = per_axis(&view.indices, &ty.dims);
+                let pattern = axes.ok().and_then(|axes| axes[axis].clone());
+                let held = pattern.and_then(|p| p.refined(&Dim::ONE, &ty.dims[axis]).ok());
+                held.is_some_and(|h| clipped(&h, interval.start, interval.len).is_empty())
             });
             if untouched {
-                out.push(terms.view(set, view.picks.clone(), view.dims.clone()));
+                out.push(terms.view(set, view.indices.clone(), view.dims.clone()));
             }
         }
         out
     },
 };
 
-/// The picks of the `k`-th of values that follow one another along an axis.
-fn segment(terms: &Terms, args: &[Id], axis: usize, k: usize) -> Related<Picks> {
+/// The index set of the `k`-th of values that follow one another along an axis.
+fn segment(
+    terms: &TermGraph,
+    args: &[Id],
+    axis: usize,
+    k: usize,
+) -> Result<IndexSet, NotExpressible> {
     let mut sizes = Vec::new();
     for &a in args {
         let size = terms.ty(a).and_then(|t| t.dims.get(axis));
-        sizes.push(size.ok_or(Unrelated)?.clone());
+        sizes.push(size.ok_or(NotExpressible)?.clone());
     }
-    let whole = Dim::sum(&sizes).ok_or(Unrelated)?;
-    let start = Dim::sum(&sizes[..k]).ok_or(Unrelated)?;
-    let mut dims = terms.ty(args[k]).ok_or(Unrelated)?.dims.clone();
+    let whole = Dim::sum(&sizes).ok_or(NotExpressible)?;
+    let start = Dim::sum(&sizes[..k]).ok_or(NotExpressible)?;
+    let mut dims = terms.ty(args[k]).ok_or(NotExpressible)?.dims.clone();
     let len = std::mem::replace(&mut dims[axis], whole.clone());
     let mut axes = [None, None, None, None];
     axes[axis] = range(&whole, &start, &len)?;
     from_axes(&axes, &dims)
 }
 
-pub(super) const CONCAT_OF_PICKS: Rule = Rule {
+pub(super) const CONCAT_OF_PICKS: ProofRule = ProofRule {
     name: "concat-of-picks",
     equation: "concat(x[p], x[q], …) = x[p, q, …]",
     apply: |terms, term, id| {
@@ -206,36 +210,40 @@ pub(super) const CONCAT_OF_PICKS: Rule = Rule {
             return Vec::new();
         };
         let mut out = Vec::new();
-        let bases: Vec<Id> = terms.forms(*first).into_iter().map(|f| f.base).collect();
+        let bases: Vec<Id> = terms
+            .selections(*first)
+            .into_iter()
+            .map(|f| f.base)
+            .collect();
         for base in bases {
-            let parts: Option<Vec<([Dim; RANK], Picks)>> = term
+            let parts: Option<Vec<([Dim; RANK], IndexSet)>> = term
                 .args
                 .iter()
                 .map(|&arg| {
-                    let form = terms.forms(arg).into_iter().find(|f| f.base == base)?;
-                    Some((terms.ty(arg)?.dims.clone(), form.picks))
+                    let form = terms.selections(arg).into_iter().find(|f| f.base == base)?;
+                    Some((terms.ty(arg)?.dims.clone(), form.indices))
                 })
                 .collect();
-            if let Some(picks) = parts.and_then(|p| joined(&p, axis).ok()) {
-                out.push(terms.view(base, picks, dims.clone()));
+            if let Some(indices) = parts.and_then(|p| joined(&p, axis).ok()) {
+                out.push(terms.view(base, indices, dims.clone()));
             }
         }
         out
     },
 };
 
-/// The picks of parts that follow one another along an axis.
-fn joined(parts: &[([Dim; RANK], Picks)], axis: usize) -> Related<Picks> {
+/// The index set of parts that follow one another along an axis.
+fn joined(parts: &[([Dim; RANK], IndexSet)], axis: usize) -> Result<IndexSet, NotExpressible> {
     // The factor in which they differ.
-    let (_, first) = parts.first().ok_or(Unrelated)?;
+    let (_, first) = parts.first().ok_or(NotExpressible)?;
     let differs = |i: usize| parts.iter().any(|(_, p)| p.get(i) != first.get(i));
     let mut at = (0..first.len()).filter(|&i| differs(i));
     let at = match (at.next(), at.next()) {
         (Some(at), None) => at,
-        _ => return Err(Unrelated),
+        _ => return Err(NotExpressible),
     };
     if parts.iter().any(|(_, p)| p.len() != first.len()) {
-        return Err(Unrelated);
+        return Err(NotExpressible);
     }
     let mut unit = first[at].unit.clone();
     let mut size = first[at].period()?;
@@ -249,45 +257,45 @@ fn joined(parts: &[([Dim; RANK], Picks)], axis: usize) -> Related<Picks> {
             } else if b.checked_div(&a).is_some() {
                 size
             } else {
-                return Err(Unrelated);
+                return Err(NotExpressible);
             };
         }
     }
-    let mut runs = Vec::new();
-    for (dims, picks) in parts {
-        let own = picks[at].refined(&unit, &size)?;
+    let mut intervals = Vec::new();
+    for (dims, indices) in parts {
+        let own = indices[at].refined(&unit, &size)?;
         let len: u64 = own.iter().map(|r| r.len).sum();
         if len > 0 {
             // Along the axis nothing is major to the factor, and nothing of other axes is minor to it.
             let mut below = unit.clone();
-            let mut all = unit.checked_mul(&len.into()).ok_or(Unrelated)?;
-            for minor in picks[..at].iter().rev() {
-                let shrink = |d: &Dim| -> Related<Dim> {
-                    let times = d.checked_div(&minor.period()?).ok_or(Unrelated)?;
+            let mut all = unit.checked_mul(&len.into()).ok_or(NotExpressible)?;
+            for minor in indices[..at].iter().rev() {
+                let shrink = |d: &Dim| -> Result<Dim, NotExpressible> {
+                    let times = d.checked_div(&minor.period()?).ok_or(NotExpressible)?;
                     minor
                         .scaled(&Dim::ONE)?
-                        .of(&minor.period()?)?
+                        .count(&minor.period()?)?
                         .checked_mul(&times)
-                        .ok_or(Unrelated)
+                        .ok_or(NotExpressible)
                 };
                 below = shrink(&below)?;
                 all = shrink(&all)?;
             }
-            let lower = Dim::product(&dims[..axis]).ok_or(Unrelated)?;
-            let upper = lower.checked_mul(&dims[axis]).ok_or(Unrelated)?;
+            let lower = Dim::product(&dims[..axis]).ok_or(NotExpressible)?;
+            let upper = lower.checked_mul(&dims[axis]).ok_or(NotExpressible)?;
             if below.checked_div(&lower).is_none() || all != upper {
-                return Err(Unrelated);
+                return Err(NotExpressible);
             }
         }
-        runs.extend(own);
+        intervals.extend(own);
     }
     let units = size
         .checked_div(&unit)
         .and_then(|d| d.as_const())
-        .ok_or(Unrelated)?;
-    let mut picks: Picks = first[..at].to_vec();
-    picks.extend(Pick::new(&unit, units, runs)?);
-    picks.extend_from_slice(&first[at + 1..]);
+        .ok_or(NotExpressible)?;
+    let mut indices: IndexSet = first[..at].to_vec();
+    indices.extend(Pattern::new(&unit, units, intervals)?);
+    indices.extend_from_slice(&first[at + 1..]);
     // In lowest terms the order of the factors is the same.
-    compose(&[], &picks)
+    compose(&[], &indices)
 }

@@ -1,17 +1,13 @@
-//! Zeros, padding, and other terms that say nothing.
+//! Zeros, padding, and tensors without elements.
 
 use tpc_ir::op::{Expr, Role, Slot};
 use tpc_ir::{Dim, Interval, Op, TensorType};
 
-use super::Rule;
-use crate::prove::pick::Pick;
+use crate::prove::index_set::Pattern;
+use crate::prove::language::is_empty;
+use crate::prove::term_graph::ProofRule;
 
-/// Whether a tensor has no elements.
-pub(crate) fn is_empty(ty: &TensorType) -> bool {
-    ty.dims.iter().any(Dim::is_zero)
-}
-
-pub(super) const SUM_OVER_NOTHING: Rule = Rule {
+pub(super) const SUM_OVER_NOTHING: ProofRule = ProofRule {
     name: "sum-over-nothing",
     equation: "f(x) = 0, where f sums over no indices, answers for no rows, or only pads; f(0) = 0, where f keeps zeros",
     apply: |terms, term, id| {
@@ -46,7 +42,7 @@ pub(super) const SUM_OVER_NOTHING: Rule = Rule {
     },
 };
 
-pub(super) const PADDED_CONTRACTION: Rule = Rule {
+pub(super) const PADDED_CONTRACTION: ProofRule = ProofRule {
     name: "padded-contraction",
     equation: "mul_mat(w, pad(x)) = mul_mat(w[without the padding], x)",
     apply: |terms, term, _| {
@@ -66,11 +62,12 @@ pub(super) const PADDED_CONTRACTION: Rule = Rule {
             let (0, Some(held), Some(used)) = (pad.axis, size(w), size(*x)) else {
                 continue;
             };
-            let run = Interval {
+            let interval = Interval {
                 start: pad.before,
                 len: used,
             };
-            let trimmed = Pick::new(&Dim::ONE, held, [run]).and_then(|p| terms.on_axis(w, 0, p));
+            let trimmed =
+                Pattern::new(&Dim::ONE, held, [interval]).and_then(|p| terms.on_axis(w, 0, p));
             if let Ok(trimmed) = trimmed {
                 let mut args = term.args.clone();
                 args[0] = trimmed;
@@ -82,7 +79,7 @@ pub(super) const PADDED_CONTRACTION: Rule = Rule {
     },
 };
 
-pub(super) const CONCAT_OF_ONE: Rule = Rule {
+pub(super) const CONCAT_OF_ONE: ProofRule = ProofRule {
     name: "concat-of-one",
     equation: "concat(x) = x, and nothing is added by what has no elements",
     apply: |terms, term, _| {
@@ -111,7 +108,7 @@ pub(super) const CONCAT_OF_ONE: Rule = Rule {
     },
 };
 
-pub(super) const NOTHING_IS_SET: Rule = Rule {
+pub(super) const NOTHING_IS_SET: ProofRule = ProofRule {
     name: "nothing-is-set",
     equation: "set_slice(x, y) = x, where y has no elements",
     apply: |terms, term, _| {

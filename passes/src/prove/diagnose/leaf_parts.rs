@@ -1,17 +1,17 @@
-//! Which leaf to suspect when parts do not go together: what the devices hold of a tensor leaves a gap, or is held in another
-//! order than that of the devices. Neither is wrong by itself; beside an op that cannot be justified it says why.
+//! The leaf to suspect: the devices' parts of it leave a gap, or are in another order than the devices. Neither is wrong by
+//! itself; before an op that cannot be justified it is the likely cause.
 
 use std::collections::HashSet;
 
 use tpc_ir::{Graph, Inst, Interval, Op};
 
-use super::{LeafName, Leaves};
+use crate::prove::leaves::Leaves;
 
 /// Steps back from an op in which a leaf may be at fault.
 const STEPS: usize = 12;
 
-/// The nearest leaf that an op is computed from whose parts do not go together, or that goes by another name.
-pub(super) fn misfit(
+/// The nearest leaf that an op is computed from whose parts do not fit together, or that has another name than its tensor.
+pub(in crate::prove) fn suspect_leaf(
     programs: &Graph,
     model: &Graph,
     leaves: &Leaves<'_>,
@@ -28,9 +28,7 @@ pub(super) fn misfit(
                 .first()
                 .map(|&v| programs.value(v).name.as_str());
             let renamed = match &data.op {
-                Op::Weight(w) => own.is_some_and(|n| {
-                    leaves.by_name.contains_key(&LeafName::Weight(n)) && n != w.tensor
-                }),
+                Op::Weight(w) => own.is_some_and(|n| leaves.has_weight(n) && n != w.tensor),
                 _ => false,
             };
             if renamed {
@@ -53,7 +51,7 @@ pub(super) fn misfit(
     None
 }
 
-/// Per axis, what is held.
+/// The indices held of each axis.
 type Parts = Vec<Vec<Interval>>;
 
 fn parts(op: &Op) -> Option<&Parts> {
@@ -64,14 +62,14 @@ fn parts(op: &Op) -> Option<&Parts> {
     }
 }
 
-/// The leaf that does not go with what others hold of the same; `None` where all makes up the whole, in the order of the
+/// The leaf that does not fit the other parts of its tensor; `None` where the parts make up the whole, in the order of the
 /// devices.
 fn odd_one(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> Option<Inst> {
     let whole = leaves.get(&programs.inst(leaf).op)?;
     let of_whole = programs
         .insts()
         .filter(|(_, i)| leaves.get(&i.op) == Some(whole));
-    // Where someone holds all of it there are no gaps.
+    // Where a device holds all of it there are no gaps.
     let held: Option<Vec<(Inst, &Parts)>> = of_whole
         .map(|(i, data)| Some((i, parts(&data.op)?)))
         .collect();
@@ -84,9 +82,9 @@ fn odd_one(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> 
             .iter()
             .filter_map(|&(i, p)| Some((i, mine(p).first()?.start, mine(p).last()?.end())))
             .collect();
-        let mut runs: Vec<Interval> = held.iter().flat_map(|(_, p)| mine(p)).collect();
-        runs.sort_by_key(|r| r.start);
-        let end = runs
+        let mut intervals: Vec<Interval> = held.iter().flat_map(|(_, p)| mine(p)).collect();
+        intervals.sort_by_key(|r| r.start);
+        let end = intervals
             .iter()
             .try_fold(0, |end: u64, r| (r.start <= end).then(|| end.max(r.end())));
         if end == Some(size) && ends.is_sorted_by_key(|&(_, start, _)| start) {

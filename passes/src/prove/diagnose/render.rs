@@ -1,20 +1,20 @@
-//! Terms in words: what a value of the programs is, said with the names of the model's values.
+//! Values of the programs as text, in terms of the model's names.
 
 use std::fmt::Write as _;
 
 use egg::Id;
 use tpc_ir::{RANK, TensorType, Value};
 
-use super::pick::{Pick, on_axes};
-use super::region::Region;
-use super::term::View;
+use crate::prove::encoding::Encoding;
+use crate::prove::index_set::{Pattern, per_axis};
+use crate::prove::language::View;
 
-/// How deep a term is spelt out.
+/// The depth to which operands are spelt out.
 const DEPTH: usize = 3;
 
-/// What the programs compute there.
-pub(super) fn computed(region: &Region<'_>, v: Value) -> String {
-    let programs = region.task.programs;
+/// The expression that the programs compute.
+pub(super) fn computed(encoding: &Encoding<'_>, v: Value) -> String {
+    let programs = encoding.task.programs;
     let data = programs.inst(programs.value(v).def.0);
     if let Some(name) = tensor(&data.op) {
         return name;
@@ -22,12 +22,12 @@ pub(super) fn computed(region: &Region<'_>, v: Value) -> String {
     let args: Vec<String> = data
         .operands
         .iter()
-        .map(|&o| operand(region, o, DEPTH))
+        .map(|&o| operand(encoding, o, DEPTH))
         .collect();
     format!("{}({})", data.op.name(), args.join(", "))
 }
 
-/// The name of what a leaf reads.
+/// The tensor that a leaf reads, with the part that is held.
 fn tensor(op: &tpc_ir::Op) -> Option<String> {
     let (name, parts) = match op {
         tpc_ir::Op::Weight(w) => (&w.tensor, w.parts.as_ref()),
@@ -35,24 +35,24 @@ fn tensor(op: &tpc_ir::Op) -> Option<String> {
         _ => return None,
     };
     let mut out = name.clone();
-    for (axis, runs) in parts.into_iter().flatten().enumerate() {
-        let runs: Vec<String> = runs
+    for (axis, intervals) in parts.into_iter().flatten().enumerate() {
+        let intervals: Vec<String> = intervals
             .iter()
             .map(|r| format!("{}..{}", r.start, r.end()))
             .collect();
         if axis > 0 {
             out.push(';');
         }
-        let _ = write!(out, " axis {axis}: {}", runs.join(" "));
+        let _ = write!(out, " axis {axis}: {}", intervals.join(" "));
     }
     Some(out)
 }
 
 /// A value of the programs as the model's, or by the op that makes it.
-fn operand(region: &Region<'_>, v: Value, depth: usize) -> String {
-    let programs = region.task.programs;
-    let id = region.programs.get(&v).copied();
-    if let Some(named) = id.and_then(|id| named(region, id)) {
+fn operand(encoding: &Encoding<'_>, v: Value, depth: usize) -> String {
+    let programs = encoding.task.programs;
+    let id = encoding.programs.get(&v).copied();
+    if let Some(named) = id.and_then(|id| named(encoding, id)) {
         return named;
     }
     let data = programs.inst(programs.value(v).def.0);
@@ -65,26 +65,26 @@ fn operand(region: &Region<'_>, v: Value, depth: usize) -> String {
     let args: Vec<String> = data
         .operands
         .iter()
-        .map(|&o| operand(region, o, depth - 1))
+        .map(|&o| operand(encoding, o, depth - 1))
         .collect();
     format!("{}({})", data.op.name(), args.join(", "))
 }
 
 /// A class as a value of the model or a part of one.
-fn named(region: &Region<'_>, id: Id) -> Option<String> {
-    if let Some(v) = region.model_of(id) {
-        return Some(region.task.model.value(v).name.clone());
+fn named(encoding: &Encoding<'_>, id: Id) -> Option<String> {
+    if let Some(v) = encoding.model_of(id) {
+        return Some(encoding.task.model.value(v).name.clone());
     }
-    let views = region.terms.views_of(id).into_iter();
-    let of_model = views.filter_map(|(view, base)| Some((region.model_of(base)?, view)));
-    let (v, view) = of_model.min_by_key(|(v, view)| (*v, view.picks.len()))?;
-    let value = region.task.model.value(v);
+    let views = encoding.terms.views_of(id).into_iter();
+    let of_model = views.filter_map(|(view, base)| Some((encoding.model_of(base)?, view)));
+    let (v, view) = of_model.min_by_key(|(v, view)| (*v, view.indices.len()))?;
+    let value = encoding.task.model.value(v);
     Some(format!("{}{}", value.name, picked(&view, &value.ty)))
 }
 
 /// `[axis 0: 256..512]`, in elements of the axes.
 fn picked(view: &View, of: &TensorType) -> String {
-    let Ok(axes) = on_axes(&view.picks, &of.dims) else {
+    let Ok(axes) = per_axis(&view.indices, &of.dims) else {
         return "[…]".to_owned();
     };
     let said: Vec<String> = (0..RANK)
@@ -101,29 +101,29 @@ fn picked(view: &View, of: &TensorType) -> String {
     }
 }
 
-fn indices(pick: &Pick, of: &TensorType, axis: usize) -> String {
-    let runs = pick.refined(&tpc_ir::Dim::ONE, &of.dims[axis]);
-    match runs {
-        Ok(runs) if runs.is_empty() => "none".to_owned(),
-        Ok(runs) => {
-            let shown: Vec<String> = runs
+fn indices(pattern: &Pattern, of: &TensorType, axis: usize) -> String {
+    let intervals = pattern.refined(&tpc_ir::Dim::ONE, &of.dims[axis]);
+    match intervals {
+        Ok(intervals) if intervals.is_empty() => "none".to_owned(),
+        Ok(intervals) => {
+            let shown: Vec<String> = intervals
                 .iter()
                 .take(4)
                 .map(|r| format!("{}..{}", r.start, r.end()))
                 .collect();
-            let more = if runs.len() > 4 { " …" } else { "" };
+            let more = if intervals.len() > 4 { " …" } else { "" };
             format!("{}{more}", shown.join(" "))
         }
         Err(_) => "some of each period".to_owned(),
     }
 }
 
-/// What the model says of the value of that name.
-pub(super) fn expected(region: &Region<'_>, v: Value) -> Option<String> {
-    let name = &region.task.programs.value(v).name;
-    let model = region.task.model;
-    let of_program = region.task.programs.def_op(v).name();
-    let candidates: Vec<_> = region
+/// The model's expression for the value of that name.
+pub(super) fn expected(encoding: &Encoding<'_>, v: Value) -> Option<String> {
+    let name = &encoding.task.programs.value(v).name;
+    let model = encoding.task.model;
+    let of_program = encoding.task.programs.def_op(v).name();
+    let candidates: Vec<_> = encoding
         .task
         .of_model
         .iter()

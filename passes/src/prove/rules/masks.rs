@@ -1,25 +1,24 @@
-//! Rows that are zero but for those of a window: each device answers for its own experts or rows.
+//! Masks: rows that are zero but for those that a device answers for, by its own experts or rows.
 
 use egg::Id;
 use tpc_ir::op::{Binary, BinaryKind};
 use tpc_ir::{Op, TensorType};
 
-use super::Rule;
-use super::parts::{Seen, related, ways};
-use crate::prove::term::{Head, Window};
-use crate::prove::terms::Terms;
+use crate::prove::language::{Head, Mask};
+use crate::prove::readings::{ArgPart, readings, related};
+use crate::prove::term_graph::{ProofRule, TermGraph};
 
-/// The same mask on each of these arguments, and what is masked; arguments for which `bare` holds need none.
+/// The one mask on all of these arguments, its indices, and the masked values. Arguments for which `bare` holds need none.
 fn masked(
-    terms: &Terms,
+    terms: &TermGraph,
     args: &[Id],
     bare: impl Fn(usize) -> bool,
-) -> Option<(Window, Id, Vec<Id>)> {
-    let mut mask: Option<(Window, Id)> = None;
+) -> Option<(Mask, Id, Vec<Id>)> {
+    let mut mask: Option<(Mask, Id)> = None;
     let mut under = Vec::new();
     for (i, &a) in args.iter().enumerate() {
-        let only = terms.only_of(a);
-        let found = only.into_iter().find(|(w, _, ids)| {
+        let masks = terms.masks_of(a);
+        let found = masks.into_iter().find(|(w, _, ids)| {
             mask.is_none_or(|(v, of)| v == *w && terms.graph.find(of) == terms.graph.find(*ids))
         });
         match found {
@@ -38,9 +37,9 @@ fn rows_alike(a: &TensorType, b: &TensorType) -> bool {
     a.dims[1..] == b.dims[1..]
 }
 
-pub(super) const MASKED_ELEMENTS: Rule = Rule {
+pub(super) const MASKED_ELEMENTS: ProofRule = ProofRule {
     name: "masked-elements",
-    equation: "f(only(x), only(y)) = only(f(x, y)), where f keeps zeros; only(x) · y = only(x · y)",
+    equation: "f(mask(x), mask(y)) = mask(f(x, y)), where f keeps zeros; mask(x) · y = mask(x · y)",
     apply: |terms, term, id| {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
@@ -64,7 +63,7 @@ pub(super) const MASKED_ELEMENTS: Rule = Rule {
         }
         let rows: Vec<bool> = (0..types.len()).map(by_rows).collect();
         match masked(terms, &term.args, |_| product) {
-            Some((window, ids, under)) => {
+            Some((mask, ids, under)) => {
                 // The masked operand has the result's rows.
                 let fits = term
                     .args
@@ -76,16 +75,16 @@ pub(super) const MASKED_ELEMENTS: Rule = Rule {
                     return Vec::new();
                 }
                 let value = terms.add_op(&op, result, under);
-                vec![terms.add(Head::Only(window), vec![value, ids])]
+                vec![terms.add(Head::Mask(mask), vec![value, ids])]
             }
             None => Vec::new(),
         }
     },
 };
 
-pub(super) const WINDOW_OF_MASKED: Rule = Rule {
+pub(super) const WINDOW_OF_MASKED: ProofRule = ProofRule {
     name: "window-of-masked",
-    equation: "mul_mat_id[w](e, only(x, w, ids), ids) = mul_mat_id[w](e, x, ids)",
+    equation: "mul_mat_id[w](e, mask(x, w, ids), ids) = mul_mat_id[w](e, x, ids)",
     apply: |terms, term, _| {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
@@ -95,8 +94,8 @@ pub(super) const WINDOW_OF_MASKED: Rule = Rule {
         };
         let ids = terms.graph.find(*ids);
         let mut out = Vec::new();
-        for (window, value, of) in terms.only_of(*x) {
-            if Some(window.run) == op.window && terms.graph.find(of) == ids {
+        for (mask, value, of) in terms.masks_of(*x) {
+            if Some(mask.rows) == op.window && terms.graph.find(of) == ids {
                 out.push(terms.add_op(&op.clone().into(), result, vec![*e, value, ids]));
             }
         }
@@ -104,9 +103,9 @@ pub(super) const WINDOW_OF_MASKED: Rule = Rule {
     },
 };
 
-pub(super) const MASKED_BIAS: Rule = Rule {
+pub(super) const MASKED_BIAS: ProofRule = ProofRule {
     name: "masked-bias",
-    equation: "add_id[w](only(x, w, ids), b[w], ids) = only(add_id(x, b, ids), w, ids)",
+    equation: "add_id[w](mask(x, w, ids), b[w], ids) = mask(add_id(x, b, ids), w, ids)",
     apply: |terms, term, _| {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
@@ -116,24 +115,25 @@ pub(super) const MASKED_BIAS: Rule = Rule {
         };
         let ids = terms.graph.find(*ids);
         let mut out = Vec::new();
-        for (window, value, of) in terms.only_of(*x) {
-            if Some(window.run) != add.window || terms.graph.find(of) != ids {
+        for (mask, value, of) in terms.masks_of(*x) {
+            if Some(mask.rows) != add.window || terms.graph.find(of) != ids {
                 continue;
             }
-            for seen in ways(terms, &[*bias]).into_iter().flatten() {
-                let (Some(x), Some(ids)) = (Seen::whole(terms, value), Seen::whole(terms, ids))
+            for seen in readings(terms, &[*bias]).into_iter().flatten() {
+                let (Some(x), Some(ids)) =
+                    (ArgPart::whole(terms, value), ArgPart::whole(terms, ids))
                 else {
                     continue;
                 };
-                let way = [x, seen, ids];
-                let whole = related(&add.clone().into(), &way);
+                let reading = [x, seen, ids];
+                let whole = related(&add.clone().into(), &reading);
                 if let Some(relation) = whole
-                    && relation.window == Some(window)
+                    && relation.mask == Some(mask)
                     && relation.results.iter().all(Vec::is_empty)
                 {
-                    let args = way.iter().map(|s| s.base).collect();
+                    let args = reading.iter().map(|s| s.base).collect();
                     let sum = terms.add_op(&relation.op, result, args);
-                    out.push(terms.add(Head::Only(window), vec![sum, of]));
+                    out.push(terms.add(Head::Mask(mask), vec![sum, of]));
                 }
             }
         }
@@ -141,9 +141,9 @@ pub(super) const MASKED_BIAS: Rule = Rule {
     },
 };
 
-pub(super) const MASKED_VIEW: Rule = Rule {
+pub(super) const MASKED_VIEW: ProofRule = ProofRule {
     name: "masked-view",
-    equation: "only(x)[p] = only(x[p]), where p is about elements of rows",
+    equation: "mask(x)[p] = mask(x[p]), where p selects elements of rows",
     apply: |terms, term, _| {
         let Some(view) = terms.view_of(term) else {
             return Vec::new();
@@ -153,7 +153,7 @@ pub(super) const MASKED_VIEW: Rule = Rule {
             return Vec::new();
         };
         let within_rows = view.dims[1..] == ty.dims[1..]
-            && view.picks.iter().all(|p| {
+            && view.indices.iter().all(|p| {
                 let period = p.period();
                 period.is_ok_and(|p| ty.dims[0].checked_div(&p).is_some())
             });
@@ -161,9 +161,9 @@ pub(super) const MASKED_VIEW: Rule = Rule {
             return Vec::new();
         }
         let mut out = Vec::new();
-        for (window, value, ids) in terms.only_of(x) {
-            let part = terms.view(value, view.picks.clone(), view.dims.clone());
-            out.push(terms.add(Head::Only(window), vec![part, ids]));
+        for (mask, value, ids) in terms.masks_of(x) {
+            let part = terms.view(value, view.indices.clone(), view.dims.clone());
+            out.push(terms.add(Head::Mask(mask), vec![part, ids]));
         }
         out
     },

@@ -1,22 +1,22 @@
-//! Which op that moves values to suspect when another cannot be justified: one that takes another value than its namesakes on
-//! other devices, in another order, or leaves a gap between what they take; or one whose value goes by another name. Names prove nothing; beside an op that cannot be justified they say why.
+//! The op to suspect: a copy, slice or concatenation that takes another value than its namesakes on other devices, takes parts
+//! in another order, or leaves a gap between theirs; or an op whose value has another name than the model's.
 
 use std::collections::{BTreeMap, HashSet};
 
 use tpc_ir::{Dim, Inst, Interval, Op, Place, RANK, Value};
 
-use super::pick::on_axes;
-use super::region::Region;
-use super::rules::zeros::is_empty;
+use crate::prove::encoding::Encoding;
+use crate::prove::index_set::per_axis;
+use crate::prove::language::is_empty;
 
 /// Steps back from an op in which another may be at fault.
 const STEPS: usize = 8;
 
-/// The nearest slice, copy or concatenation before an op that does not go with its namesakes, or the first of those that
-/// move the same one after another. What is computed right is not looked behind.
-pub(super) fn misfit(region: &Region<'_>, inst: Inst) -> Option<Inst> {
-    let programs = region.task.programs;
-    let inside: HashSet<Inst> = region.task.of_programs.iter().copied().collect();
+/// The nearest slice, copy or concatenation before an op that does not fit its namesakes, or the first of several that move
+/// one value. The search stops at justified values.
+pub(super) fn misfit(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
+    let programs = encoding.task.programs;
+    let inside: HashSet<Inst> = encoding.task.of_programs.iter().copied().collect();
     let mut open = vec![inst];
     let mut seen = HashSet::new();
     let mut found = None;
@@ -25,24 +25,26 @@ pub(super) fn misfit(region: &Region<'_>, inst: Inst) -> Option<Inst> {
         for i in open {
             let data = programs.inst(i);
             let fits = match data.op {
-                Op::Slice(_) => goes_together(region, i),
-                Op::Copy(_) => in_order(region, i),
-                Op::Concat(_) => is_sorted(region, data.results[0]),
+                Op::Slice(_) => fits_namesakes(encoding, i),
+                Op::Copy(_) => in_order(encoding, i),
+                Op::Concat(_) => is_sorted(encoding, data.results[0]),
                 _ => true,
             };
             if !fits && found.is_none() {
-                // From here on only what moved it before.
+                // From here on only ops that moved it before.
                 seen.clear();
                 next.clear();
             }
             if !fits {
                 found = Some(i);
             }
-            let nothing = |&v: &Value| is_empty(&programs.value(v).ty);
+            let empty = |&v: &Value| is_empty(&programs.value(v).ty);
             let right =
-                |v: &Value| nothing(v) || region.is_justified(*v) && region.has_its_name(*v);
+                |v: &Value| empty(v) || encoding.is_justified(*v) && encoding.has_its_name(*v);
             let is_right = || {
-                data.results.iter().all(right) && in_order(region, i) && goes_together(region, i)
+                data.results.iter().all(right)
+                    && in_order(encoding, i)
+                    && fits_namesakes(encoding, i)
             };
             if i != inst && !data.op.is_movement() && (found.is_some() || is_right()) {
                 continue;
@@ -62,13 +64,13 @@ pub(super) fn misfit(region: &Region<'_>, inst: Inst) -> Option<Inst> {
     found
 }
 
-/// The first of the ops before this one that gives a value of the model, but of another name.
-pub(super) fn misnamed(region: &Region<'_>, inst: Inst) -> Option<Inst> {
-    let programs = region.task.programs;
+/// The first of the ops before this one whose value is a value of the model, but of another name.
+pub(super) fn misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
+    let programs = encoding.task.programs;
     let other = |v: &Value| {
         let data = programs.value(*v);
-        let known = region.programs.contains_key(v) && region.is_justified(*v);
-        known && !is_empty(&data.ty) && !region.has_its_name(*v)
+        let known = encoding.programs.contains_key(v) && encoding.is_justified(*v);
+        known && !is_empty(&data.ty) && !encoding.has_its_name(*v)
     };
     let computes = |op: &Op| !op.is_movement() && !op.is_leaf();
     let mut open = vec![inst];
@@ -76,7 +78,7 @@ pub(super) fn misnamed(region: &Region<'_>, inst: Inst) -> Option<Inst> {
     for _ in 0..STEPS / 2 {
         let operands = open.iter().flat_map(|&i| &programs.inst(i).operands);
         let mut next: Vec<Inst> = operands.map(|&v| programs.value(v).def.0).collect();
-        next.retain(|i| region.task.of_programs.contains(i));
+        next.retain(|i| encoding.task.of_programs.contains(i));
         next.sort_unstable();
         next.dedup();
         for &i in &next {
@@ -90,10 +92,10 @@ pub(super) fn misnamed(region: &Region<'_>, inst: Inst) -> Option<Inst> {
     found
 }
 
-/// Whether what a value has of the model is in the model's order.
-fn is_sorted(region: &Region<'_>, v: Value) -> bool {
-    let all = taken(region, v);
-    let sorted = |t: &Taken| {
+/// Whether the elements that a value has of the model's are in the model's order.
+fn is_sorted(encoding: &Encoding<'_>, v: Value) -> bool {
+    let all = model_parts(encoding, v);
+    let sorted = |t: &ModelPart| {
         t.axes
             .iter()
             .flatten()
@@ -102,14 +104,14 @@ fn is_sorted(region: &Region<'_>, v: Value) -> bool {
     all.is_empty() || all.iter().any(sorted)
 }
 
-/// What other places have under the name of an op's result, where as many of its kind and name came before.
-fn namesakes(region: &Region<'_>, inst: Inst) -> Vec<Value> {
-    let programs = region.task.programs;
+/// The values of other places that have the name of an op's result, and as many of its kind and name before them.
+fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
+    let programs = encoding.task.programs;
     let kind = programs.inst(inst).op.name();
     let result = |i: Inst| programs.inst(i).results[0];
     let own = programs.value(result(inst));
     let mut before: BTreeMap<Place, Vec<Inst>> = BTreeMap::new();
-    for &i in region.task.of_programs {
+    for &i in encoding.task.of_programs {
         let value = programs.inst(i).results.first().map(|&v| programs.value(v));
         if programs.inst(i).op.name() == kind
             && let Some(value) = value.filter(|v| v.name == own.name)
@@ -122,7 +124,7 @@ fn namesakes(region: &Region<'_>, inst: Inst) -> Vec<Value> {
         .and_then(|of| of.iter().position(|&i| i == inst));
     let others = before.iter().filter(|(place, _)| **place != own.place);
     let same = others.filter_map(|(_, of)| of.get(ordinal?));
-    // What is cut up in one place for others is of one value there.
+    // Parts cut in one place for several devices are of one value there.
     let operands = &programs.inst(inst).operands;
     let here = before.get(&own.place).into_iter().flatten();
     let here = here.filter(|&&i| i != inst && programs.inst(i).operands == *operands);
@@ -130,23 +132,23 @@ fn namesakes(region: &Region<'_>, inst: Inst) -> Vec<Value> {
 }
 
 /// Whether the devices have parts in their order.
-fn in_order(region: &Region<'_>, inst: Inst) -> bool {
-    let programs = region.task.programs;
+fn in_order(encoding: &Encoding<'_>, inst: Inst) -> bool {
+    let programs = encoding.task.programs;
     let Some(&own) = programs.inst(inst).results.first() else {
         return true;
     };
-    let mut all = namesakes(region, inst);
+    let mut all = namesakes(encoding, inst);
     all.push(own);
     all.retain(|&v| matches!(programs.value(v).place, Place::Device(_)));
     all.sort_by_key(|&v| programs.value(v).place);
-    let all = all.into_iter().map(|v| taken(region, v));
-    let all: Vec<Vec<Taken>> = all.filter(|t| !t.is_empty()).collect();
+    let all = all.into_iter().map(|v| model_parts(encoding, v));
+    let all: Vec<Vec<ModelPart>> = all.filter(|t| !t.is_empty()).collect();
     let Some(first) = all.first() else {
         return true;
     };
     first.iter().map(|t| t.of).all(|of| {
         (0..RANK).all(|a| {
-            let start = |t: &Taken| t.axes[a].as_ref()?.first().map(|r| r.start);
+            let start = |t: &ModelPart| t.axes[a].as_ref()?.first().map(|r| r.start);
             let of_this = all.iter().filter_map(|n| n.iter().find(|t| t.of == of));
             let starts: Vec<u64> = of_this.filter_map(start).collect();
             starts.is_sorted()
@@ -154,45 +156,45 @@ fn in_order(region: &Region<'_>, inst: Inst) -> bool {
     })
 }
 
-/// What there is of a value of the model: per axis the indices, where not all and constant.
-struct Taken {
+/// The part of a model's value that a value is: per axis the indices, where not all and constant.
+struct ModelPart {
     of: Value,
     axes: [Option<Vec<Interval>>; RANK],
 }
 
-fn taken(region: &Region<'_>, v: Value) -> Vec<Taken> {
-    let forms = region.parts_of_model(v).into_iter();
-    let taken = forms.filter_map(|(of, picks)| {
-        let dims = &region.task.model.value(of).ty.dims;
-        let picks = on_axes(&picks, dims).ok()?;
+fn model_parts(encoding: &Encoding<'_>, v: Value) -> Vec<ModelPart> {
+    let forms = encoding.parts_of_model(v).into_iter();
+    let taken = forms.filter_map(|(of, indices)| {
+        let dims = &encoding.task.model.value(of).ty.dims;
+        let indices = per_axis(&indices, dims).ok()?;
         let mut axes = [const { None }; RANK];
-        for (a, pick) in picks.iter().enumerate() {
-            if let Some(p) = pick {
+        for (a, pattern) in indices.iter().enumerate() {
+            if let Some(p) = pattern {
                 axes[a] = p.refined(&Dim::ONE, &dims[a]).ok();
             }
         }
-        Some(Taken { of, axes })
+        Some(ModelPart { of, axes })
     });
     taken.collect()
 }
 
-/// Whether what an op gives and its namesakes are of one value and leave no gap there.
-fn goes_together(region: &Region<'_>, inst: Inst) -> bool {
-    let programs = region.task.programs;
+/// Whether an op's result and its namesakes are parts of one value that leave no gap.
+fn fits_namesakes(encoding: &Encoding<'_>, inst: Inst) -> bool {
+    let programs = encoding.task.programs;
     let Some(&result) = programs.inst(inst).results.first() else {
         return true;
     };
-    let own = taken(region, result);
+    let own = model_parts(encoding, result);
     if own.is_empty() {
         return is_empty(&programs.value(result).ty);
     }
-    let namesakes: Vec<Vec<Taken>> = namesakes(region, inst)
+    let namesakes: Vec<Vec<ModelPart>> = namesakes(encoding, inst)
         .into_iter()
-        .map(|v| taken(region, v))
+        .map(|v| model_parts(encoding, v))
         .filter(|t| !t.is_empty())
         .collect();
     if namesakes.is_empty() {
-        return region.has_its_name(result);
+        return encoding.has_its_name(result);
     }
     let of: HashSet<Value> = own.iter().map(|t| t.of).collect();
     let shared = of
@@ -200,26 +202,26 @@ fn goes_together(region: &Region<'_>, inst: Inst) -> bool {
         .filter(|&&of| namesakes.iter().all(|n| n.iter().any(|t| t.of == of)));
     let mut shared = shared.peekable();
     if shared.peek().is_none() {
-        // The others have a value in common that this one is not of.
+        // The others have a value in common that this one is no part of.
         let first = namesakes.first().into_iter().flatten().map(|t| t.of);
         return !first
             .into_iter()
             .any(|of| namesakes.iter().all(|n| n.iter().any(|t| t.of == of)));
     }
-    let dims = |of: Value| &region.task.model.value(of).ty.dims;
+    let dims = |of: Value| &encoding.task.model.value(of).ty.dims;
     shared.into_iter().any(|&of| {
         let all = std::iter::once(&own).chain(&namesakes);
-        let all: Vec<&Taken> = all.filter_map(|n| n.iter().find(|t| t.of == of)).collect();
+        let all: Vec<&ModelPart> = all.filter_map(|n| n.iter().find(|t| t.of == of)).collect();
         (0..RANK).all(|a| {
-            let runs: Option<Vec<&Vec<Interval>>> =
+            let intervals: Option<Vec<&Vec<Interval>>> =
                 all.iter().map(|t| t.axes[a].as_ref()).collect();
-            let (Some(runs), Some(size)) = (runs, dims(of)[a].as_const()) else {
+            let (Some(intervals), Some(size)) = (intervals, dims(of)[a].as_const()) else {
                 return true;
             };
-            let mut runs: Vec<Interval> = runs.into_iter().flatten().copied().collect();
-            runs.sort();
-            runs.dedup();
-            let end = runs
+            let mut intervals: Vec<Interval> = intervals.into_iter().flatten().copied().collect();
+            intervals.sort();
+            intervals.dedup();
+            let end = intervals
                 .iter()
                 .try_fold(0, |end, r| (r.start == end).then(|| r.end()));
             end == Some(size)

@@ -1,0 +1,35 @@
+//! Boundaries: the model's values that an obligation takes from earlier sections.
+
+use std::collections::HashMap;
+
+use tpc_ir::{Op, Value};
+
+/// The model's values from outside that an obligation speaks of, in the order in which its signature numbers them.
+#[derive(Debug, Default)]
+pub(super) struct Boundary {
+    pub(super) values: Vec<Value>,
+    numbers: HashMap<Value, u32>,
+}
+
+impl Boundary {
+    /// The number of a value, and whether it is new.
+    pub(super) fn number(&mut self, v: Value) -> (u32, bool) {
+        let next = self.values.len() as u32;
+        let n = *self.numbers.entry(v).or_insert(next);
+        if n == next {
+            self.values.push(v);
+        }
+        (n, n == next)
+    }
+
+    /// The number of a value, if it is one from outside.
+    pub(super) fn find(&self, v: Value) -> Option<usize> {
+        self.numbers.get(&v).map(|&n| n as usize)
+    }
+}
+
+/// Whether a value from outside is inlined as this op on its operand: other elements of the same, which a device may take in
+/// another layer than the model.
+pub(super) const fn is_inlined(op: &Op) -> bool {
+    op.is_layout() || matches!(op, Op::Slice(_) | Op::Repeat(_) | Op::Copy(_))
+}

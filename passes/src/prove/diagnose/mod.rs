@@ -1,0 +1,64 @@
+//! The diagnosis of a proof that fails: the op to blame, and the words for it.
+//!
+//! - `verdicts.rs`: the values that are as right as their operands;
+//! - `search.rs`: the first op whose value cannot be justified;
+//! - `heuristics.rs`, `leaf_parts.rs`: the op or leaf before it that looks odd beside its namesakes;
+//! - `render.rs`: values as text.
+//!
+//! Names and heuristics choose the words; they prove nothing.
+
+mod heuristics;
+mod leaf_parts;
+mod render;
+mod search;
+mod verdicts;
+
+use tpc_ir::{Inst, Value};
+
+use super::encoding::Encoding;
+use super::refutation::{Refutation, Unproven};
+use verdicts::{Scope, Verdicts};
+
+pub(super) use leaf_parts::suspect_leaf;
+
+/// Terms that are made to find the op.
+const MORE_TERMS: usize = 1 << 16;
+
+/// The refutation that names the op because of which `goal` is not justified.
+pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refutation> {
+    // The terms made here serve the message only: they may be cut short.
+    encoding.terms.max_terms = encoding.terms.graph.total_size() + MORE_TERMS;
+    let verdicts = Verdicts::new(encoding, Scope::ModelSums);
+    let (inst, what) = match search::odd_collective(encoding, &verdicts, goal) {
+        Some(odd) => (odd, Unproven::Summand),
+        None => search::first_unjustified(encoding, &verdicts, goal),
+    };
+    let (inst, what) = match what {
+        Unproven::Value => suspect(encoding, inst).unwrap_or((inst, what)),
+        other => (inst, other),
+    };
+    let programs = encoding.task.programs;
+    let mut refutation = Refutation::at(programs, inst, what);
+    if let Some(&v) = programs.inst(inst).results.first() {
+        refutation.found = Some(render::computed(encoding, v));
+        refutation.expected = render::expected(encoding, v);
+    }
+    refutation
+}
+
+/// The op or leaf before an unjustified op that is more likely at fault.
+fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, Unproven)> {
+    let task = encoding.task;
+    if let Some(leaf) = suspect_leaf(task.programs, task.model, task.leaves, inst) {
+        return Some((leaf, Unproven::Part));
+    }
+    let other = heuristics::misfit(encoding, inst);
+    let other = other.or_else(|| heuristics::misnamed(encoding, inst));
+    other.map(|other| (other, Unproven::Another))
+}
+
+/// Whether a value is one device's summand of a sum.
+pub(super) fn is_summand(encoding: &mut Encoding<'_>, v: Value) -> bool {
+    let verdicts = Verdicts::new(encoding, Scope::AnySum);
+    verdicts.summands.contains(&v) || encoding.terms.is_zero(encoding.programs[&v])
+}

@@ -1,0 +1,190 @@
+//! The search for the first op whose value cannot be justified.
+//!
+//! A value is justified if it is a value of the model or a part of one, or if it is one device's summand of a sum that the
+//! model has. Everything downstream of a fault is unjustified, so the first such op is the fault or reads it.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use tpc_ir::{Inst, Op, Place, Value};
+
+use super::verdicts::Verdicts;
+use crate::prove::encoding::Encoding;
+use crate::prove::refutation::Unproven;
+
+/// The first op before `goal` whose value is neither justified nor a summand of what its reader makes of it.
+pub(super) fn first_unjustified(
+    encoding: &mut Encoding<'_>,
+    verdicts: &Verdicts,
+    goal: Value,
+) -> (Inst, Unproven) {
+    let programs = encoding.task.programs;
+    let cone = ancestors(encoding, goal);
+    let mut users: HashMap<Value, Vec<Value>> = HashMap::new();
+    let mut order = Vec::new();
+    for &inst in encoding.task.of_programs {
+        let data = programs.inst(inst);
+        for &v in data.results.iter().filter(|v| cone.contains(v)) {
+            order.push((inst, v));
+            for &o in &data.operands {
+                users.entry(o).or_default().push(v);
+            }
+        }
+    }
+    for &(inst, v) in &order {
+        let used_by: &[Value] = users.get(&v).map_or(&[], Vec::as_slice);
+        let excused = used_by.iter().any(|u| verdicts.is_ok(u));
+        let leaks = used_by.iter().any(|u| !verdicts.is_ok(u)) || v == goal;
+        let op = &programs.inst(inst).op;
+        if !verdicts.is_ok(&v) && !excused {
+            let operands = &programs.inst(inst).operands;
+            let summand = operands.iter().find(|o| verdicts.summands.contains(o));
+            return match summand {
+                Some(&operand) if !op.is_collective() => (inst, Unproven::Unreduced { operand }),
+                _ => (inst, Unproven::Value),
+            };
+        }
+        // Where an all-reduce reads it, the result of that shows more.
+        if verdicts.summands.contains(&v)
+            && !op.is_movement()
+            && !is_summed(encoding, v)
+            && (leaks || on_several(encoding, verdicts, v))
+            && !adds_up(encoding, verdicts, v)
+        {
+            // The reader takes it for the whole.
+            let takes =
+                |i: Inst, u: &Value| !verdicts.is_ok(u) && programs.inst(i).operands.contains(&v);
+            let reader = order.iter().find(|(i, u)| takes(*i, u));
+            match reader {
+                Some(&(i, _)) if !programs.inst(i).op.is_collective() => {
+                    return (i, Unproven::Unreduced { operand: v });
+                }
+                Some(_) => return (inst, Unproven::Summand),
+                None if v == goal => return (inst, Unproven::Summand),
+                None => {}
+            }
+        }
+    }
+    (programs.value(goal).def.0, Unproven::Value)
+}
+
+/// Whether a collective reads a value, moved or not.
+fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
+    let programs = encoding.task.programs;
+    let mut moved = HashSet::from([v]);
+    encoding.task.of_programs.iter().any(|&i| {
+        let data = programs.inst(i);
+        let reads = data.operands.iter().any(|o| moved.contains(o));
+        if reads && data.op.is_movement() {
+            moved.extend(&data.results);
+        }
+        reads && data.op.is_collective()
+    })
+}
+
+/// The first collective before `goal` that gives no value of the model and is unlike others: it leaves out devices that
+/// take part in others, or it sums values that are whole already.
+pub(super) fn odd_collective(
+    encoding: &Encoding<'_>,
+    verdicts: &Verdicts,
+    goal: Value,
+) -> Option<Inst> {
+    let programs = encoding.task.programs;
+    let cone = ancestors(encoding, goal);
+    let width = |i: Inst| {
+        let data = programs.inst(i);
+        let reduces = matches!(data.op, Op::AllReduce(_));
+        if reduces { data.results.len() } else { 0 }
+    };
+    let most = programs.insts().map(|(i, _)| width(i)).max();
+    encoding.task.of_programs.iter().copied().find(|&i| {
+        let data = programs.inst(i);
+        let fails = data
+            .results
+            .iter()
+            .any(|v| cone.contains(v) && !encoding.is_justified(*v));
+        let whole = |v: &Value| {
+            let zero = encoding.terms.is_zero(encoding.programs[v]);
+            encoding.is_justified(*v) && !zero
+        };
+        let left_out = Some(width(i)) < most;
+        let already =
+            data.operands.iter().any(whole) && data.operands.iter().all(|o| verdicts.is_ok(o));
+        width(i) > 0 && fails && (left_out || already)
+    })
+}
+
+/// Whether several devices have a summand of the same sum under the same name.
+fn on_several(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
+    let programs = encoding.task.programs;
+    let (name, place) = (&programs.value(v).name, programs.value(v).place);
+    let results = encoding.task.of_programs.iter();
+    results.flat_map(|&i| &programs.inst(i).results).any(|u| {
+        let other = programs.value(*u);
+        let shared = verdicts.targets[u]
+            .iter()
+            .any(|t| verdicts.targets[&v].contains(t));
+        other.name == *name && other.place != place && shared
+    })
+}
+
+/// Whether the summands that the devices have under this value's name make the model's value. A device whose summand is
+/// an earlier one has no value of its own for it.
+fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
+    let programs = encoding.task.programs;
+    let name = &programs.value(v).name;
+    let ty = &programs.value(v).ty;
+    let terms: Vec<(Place, Value)> = encoding
+        .task
+        .of_programs
+        .iter()
+        .flat_map(|&i| &programs.inst(i).results)
+        .filter(|u| {
+            let data = programs.value(**u);
+            data.name == *name && data.ty == *ty && !encoding.is_justified(**u)
+        })
+        .map(|&u| (programs.value(u).place, u))
+        .collect();
+    // A value that is no summand is reported by itself.
+    if terms.iter().any(|(_, u)| !verdicts.is_ok(u)) {
+        return true;
+    }
+    for &target in &verdicts.targets[&v] {
+        let mut bundle: BTreeMap<Place, Value> = BTreeMap::new();
+        for &(place, u) in &terms {
+            let fits = verdicts.targets[&u].contains(&target);
+            match bundle.entry(place) {
+                Entry::Vacant(e) => {
+                    e.insert(u);
+                }
+                Entry::Occupied(mut e) => {
+                    if fits && !verdicts.targets[e.get()].contains(&target) {
+                        e.insert(u);
+                    }
+                }
+            }
+        }
+        let summands = bundle.values().map(|u| encoding.programs[u]).collect();
+        let sum = encoding.terms.sum(summands);
+        let graph = &encoding.terms.graph;
+        if graph.find(sum) == graph.find(target) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The values of the obligation that a value is computed from, itself included.
+fn ancestors(encoding: &Encoding<'_>, v: Value) -> HashSet<Value> {
+    let programs = encoding.task.programs;
+    let inside: HashSet<Inst> = encoding.task.of_programs.iter().copied().collect();
+    let mut found = HashSet::new();
+    let mut open = vec![v];
+    while let Some(v) = open.pop() {
+        let def = programs.value(v).def.0;
+        if inside.contains(&def) && found.insert(v) {
+            open.extend(&programs.inst(def).operands);
+        }
+    }
+    found
+}

@@ -1,0 +1,322 @@
+//! Encodings: the values of an obligation as terms of an e-graph.
+
+use std::collections::HashMap;
+
+use egg::Id;
+use tpc_ir::op::{Concat, Copy, Inferred};
+use tpc_ir::{Dim, Inst, InstData, Interval, Op, RANK, TensorType, Value};
+
+use super::boundary::{Boundary, is_inlined};
+use super::index_set::{IndexSet, NotExpressible, Pattern, from_axes, selected_dims};
+use super::knowledge::{Counterpart, ModelRef};
+use super::language::Head;
+use super::leaves::is_named_leaf;
+use super::obligation::Obligation;
+use super::refutation::{Refutation, Unproven};
+use super::rules::RULES;
+use super::term_graph::TermGraph;
+
+/// An obligation's e-graph with the terms of all its values.
+pub(super) struct Encoding<'a> {
+    pub(super) task: &'a Obligation<'a>,
+    pub(super) terms: TermGraph,
+    /// Per value of the model, its class.
+    pub(super) model: HashMap<Value, Id>,
+    /// Per number of a value of the model, the value.
+    pub(super) numbers: Vec<ModelRef>,
+    /// Per value of the programs, its class.
+    pub(super) programs: HashMap<Value, Id>,
+    pub(super) boundary: &'a Boundary,
+}
+
+impl<'a> Encoding<'a> {
+    /// Adds the terms of the model, then those of the programs.
+    ///
+    /// # Errors
+    /// An instruction of the programs that no term stands for.
+    pub(super) fn new(
+        task: &'a Obligation<'a>,
+        boundary: &'a Boundary,
+        without: Option<&str>,
+    ) -> Result<Encoding<'a>, Box<Refutation>> {
+        let mut encoding = Encoding {
+            task,
+            terms: TermGraph::new(RULES, without),
+            model: HashMap::new(),
+            numbers: Vec::new(),
+            programs: HashMap::new(),
+            boundary,
+        };
+        encoding.add_model();
+        encoding.terms.of_model = false;
+        for &inst in task.of_programs {
+            encoding.add_program(inst)?;
+        }
+        Ok(encoding)
+    }
+
+    /// Notes that a class is the value `v` of the model.
+    fn name(&mut self, v: Value, id: Id, what: ModelRef) {
+        let number = self.numbers.len() as u32;
+        self.numbers.push(what);
+        let graph = &mut self.terms.graph;
+        let id = graph.find(id);
+        let mut fact = graph[id].data.clone();
+        if fact.model.is_none() {
+            fact.model = Some(number);
+            graph.set_analysis_data(id, fact);
+        }
+        self.model.insert(v, id);
+    }
+
+    fn atom(&mut self, number: usize, ty: &TensorType) -> Id {
+        let ty = self.terms.graph.analysis.tables.types.intern(ty);
+        let number = number as u32;
+        self.terms.add(Head::Atom { number, ty }, Vec::new())
+    }
+
+    /// The term of a value from outside: an atom, or other elements of an atom.
+    fn outside(&mut self, n: usize, classes: &mut [Option<Id>]) -> Id {
+        if let Some(id) = classes[n] {
+            return id;
+        }
+        let (task, v) = (self.task, self.boundary.values[n]);
+        let data = task.model.inst(task.model.value(v).def.0);
+        let of = match data.operands.as_slice() {
+            &[of] if is_inlined(&data.op) => self.boundary.find(task.known.first(of)),
+            _ => None,
+        };
+        let ty = &task.model.value(v).ty;
+        let id = match of {
+            Some(of) if of != n => {
+                let arg = self.outside(of, classes);
+                match data.op {
+                    Op::Copy(_) => arg,
+                    _ => self.result(data, 0, ty, vec![arg]),
+                }
+            }
+            _ => self.atom(n, ty),
+        };
+        classes[n] = Some(id);
+        id
+    }
+
+    /// Adds terms for the values from outside, and for the model's values of the obligation.
+    fn add_model(&mut self) {
+        let (task, boundary) = (self.task, self.boundary);
+        let mut classes = vec![None; boundary.values.len()];
+        for n in 0..classes.len() {
+            self.outside(n, &mut classes);
+        }
+        for (n, (&v, id)) in boundary.values.iter().zip(classes).enumerate() {
+            if let Some(id) = id {
+                self.name(v, id, ModelRef::Outside(n));
+            }
+        }
+        for (i, &inst) in task.of_model.iter().enumerate() {
+            let data = task.model.inst(inst);
+            let args: Vec<Id> = data.operands.iter().map(|&v| self.of_model(v)).collect();
+            for (r, &v) in data.results.iter().enumerate() {
+                let leaf = task.leaves.get(&data.op);
+                let id = match leaf {
+                    _ if data.op == Op::Copy(Copy) => args[r],
+                    Some(first) if first != v => self.of_model(first),
+                    Some(_) => {
+                        let number = boundary.values.len() + i;
+                        self.atom(number, &task.model.value(v).ty)
+                    }
+                    None => self.result(data, r, &task.model.value(v).ty, args.clone()),
+                };
+                self.name(v, id, ModelRef::Inside(i, r));
+            }
+        }
+    }
+
+    /// Adds a result of an op. A constant, which every place makes, is an atom of its type.
+    fn result(&mut self, data: &InstData, result: usize, ty: &TensorType, args: Vec<Id>) -> Id {
+        let result = result as u8;
+        let id = self.terms.add_op(&data.op, result, args);
+        if self.terms.ty(id).is_none() && data.operands.is_empty() {
+            // The type of a constant is declared, so constants of different types differ.
+            let constant = self.terms.graph.analysis.tables.ops.intern(&data.op);
+            let number = u32::MAX - constant;
+            let ty = self.terms.graph.analysis.tables.types.intern(ty);
+            return self.terms.add(Head::Atom { number, ty }, Vec::new());
+        }
+        if self.terms.ty(id).is_none() && self.is_declared(&data.op, id) {
+            let graph = &mut self.terms.graph;
+            let id = graph.find(id);
+            let mut fact = graph[id].data.clone();
+            fact.ty = Some(ty.clone());
+            graph.set_analysis_data(id, fact);
+        }
+        id
+    }
+
+    /// Whether the graph declares the types of an op's results.
+    fn is_declared(&self, op: &Op, id: Id) -> bool {
+        self.terms.ops_of(id).iter().any(|(_, _, args)| {
+            let types: Option<Vec<&TensorType>> = args.iter().map(|&a| self.terms.ty(a)).collect();
+            types.is_some_and(|t| op.infer(&t) == Ok(Inferred::Declared))
+        })
+    }
+
+    /// The class of a value of the model.
+    pub(super) fn of_model(&self, v: Value) -> Id {
+        let id = self
+            .model
+            .get(&self.task.known.first(v))
+            .or(self.model.get(&v));
+        *id.expect(
+            "invariant: values from outside are in the boundary, others come in program order",
+        )
+    }
+
+    /// The class of a value of the programs.
+    fn of_program(&mut self, v: Value) -> Result<Id, NotExpressible> {
+        if let Some(&id) = self.programs.get(&v) {
+            return Ok(id);
+        }
+        let id = match self
+            .task
+            .known
+            .counterpart(v)
+            .ok_or(NotExpressible)?
+            .clone()
+        {
+            Counterpart::Part { model, view } => {
+                let base = self.of_model(model);
+                match view {
+                    Some(view) => self.terms.view(base, view.indices, view.dims),
+                    None => base,
+                }
+            }
+            Counterpart::Empty(ty) => self.terms.zero(&ty),
+        };
+        self.programs.insert(v, id);
+        Ok(id)
+    }
+
+    /// Adds terms for an instruction of the programs.
+    fn add_program(&mut self, inst: Inst) -> Result<(), Box<Refutation>> {
+        let data = self.task.programs.inst(inst);
+        let fails = |what| Refutation::at(self.task.programs, inst, what);
+        let mut args = Vec::new();
+        for &v in &data.operands {
+            let id = self.of_program(v);
+            args.push(id.map_err(|NotExpressible| fails(Unproven::Operand { operand: v }))?);
+        }
+        let results = self.encode(data, &args);
+        let results = results.map_err(|NotExpressible| fails(Unproven::Inexpressible))?;
+        for (&v, id) in data.results.iter().zip(results) {
+            let declared = &self.task.programs.value(v).ty;
+            if self.terms.ty(id) != Some(declared) {
+                return Err(fails(Unproven::Type {
+                    found: self.terms.ty(id).cloned(),
+                }));
+            }
+            self.programs.insert(v, id);
+        }
+        if self.terms.cut_short {
+            return Err(fails(Unproven::Limit));
+        }
+        Ok(())
+    }
+
+    /// The classes of an instruction's results.
+    fn encode(&mut self, data: &InstData, args: &[Id]) -> Result<Vec<Id>, NotExpressible> {
+        match &data.op {
+            Op::Copy(Copy) => Ok(args.to_vec()),
+            Op::AllReduce(_) => {
+                let sum = self.terms.sum(args.to_vec());
+                Ok(vec![sum; args.len()])
+            }
+            Op::AllGather(op) => {
+                let axis = op.axis;
+                let whole = self.terms.add_op(&Concat { axis }.into(), 0, args.to_vec());
+                Ok(vec![whole; args.len()])
+            }
+            Op::ReduceScatter(op) => {
+                let sum = self.terms.sum(args.to_vec());
+                self.cut(sum, axis(op.axis)?, &op.counts)
+            }
+            Op::AllToAll(op) => {
+                let cut = axis(op.cut)?;
+                let mut parts = Vec::new();
+                for &a in args {
+                    parts.push(self.cut(a, cut, &op.counts)?);
+                }
+                let join = Concat { axis: op.join };
+                let joined = (0..args.len()).map(|rank| {
+                    let received = parts.iter().map(|p| p[rank]).collect();
+                    self.terms.add_op(&join.clone().into(), 0, received)
+                });
+                Ok(joined.collect())
+            }
+            op if is_named_leaf(op) => Ok(vec![self.leaf(op)?]),
+            _ => {
+                let programs = self.task.programs;
+                let results = data.results.iter().enumerate();
+                let classes = results
+                    .map(|(r, &v)| self.result(data, r, &programs.value(v).ty, args.to_vec()));
+                Ok(classes.collect())
+            }
+        }
+    }
+
+    /// The parts of a value along an axis that have `counts` indices each.
+    fn cut(&mut self, whole: Id, axis: usize, counts: &[u64]) -> Result<Vec<Id>, NotExpressible> {
+        let size = counts.iter().sum();
+        let mut start = 0;
+        let mut out = Vec::new();
+        for &len in counts {
+            let pattern = Pattern::new(&Dim::ONE, size, [Interval { start, len }])?;
+            out.push(self.terms.on_axis(whole, axis, pattern)?);
+            start += len;
+        }
+        Ok(out)
+    }
+
+    /// The class of a leaf of the programs: the part of the model's leaf that a place holds.
+    fn leaf(&mut self, op: &Op) -> Result<Id, NotExpressible> {
+        let whole = self.task.leaves.get(op).ok_or(NotExpressible)?;
+        let base = self.of_model(whole);
+        let parts = match op {
+            Op::Weight(w) => w.parts.as_ref(),
+            Op::State(s) => s.parts.as_ref(),
+            _ => None,
+        };
+        let Some(parts) = parts else {
+            return Ok(base);
+        };
+        let ty = self.terms.ty(base).ok_or(NotExpressible)?.clone();
+        let (indices, dims) = held(parts, &ty)?;
+        Ok(self.terms.view(base, indices, dims))
+    }
+}
+
+fn axis(axis: u64) -> Result<usize, NotExpressible> {
+    let axis = usize::try_from(axis).map_err(|_| NotExpressible)?;
+    (axis < RANK).then_some(axis).ok_or(NotExpressible)
+}
+
+/// The index set and the sizes of the part that a place holds of a leaf of that type.
+fn held(
+    parts: &[Vec<Interval>],
+    ty: &TensorType,
+) -> Result<(IndexSet, [Dim; RANK]), NotExpressible> {
+    let mut axes = [None, None, None, None];
+    for (a, (intervals, slot)) in parts.iter().zip(&mut axes).enumerate() {
+        let Some(size) = ty.dims[a].as_const() else {
+            // An axis whose size is known at run time only is whole.
+            continue;
+        };
+        let block = ty.dtype.block_len();
+        let cut = |r: &Interval| !r.start.is_multiple_of(block) || !r.len.is_multiple_of(block);
+        if a == 0 && block > 1 && intervals.iter().any(cut) {
+            return Err(NotExpressible);
+        }
+        *slot = Pattern::new(&Dim::ONE, size, intervals.iter().copied())?;
+    }
+    Ok((from_axes(&axes, &ty.dims)?, selected_dims(&axes, &ty.dims)?))
+}

@@ -1,0 +1,201 @@
+//! Composition of index sets, and its inverse.
+
+use tpc_ir::{Dim, Interval};
+
+use super::intervals::{at_positions, clipped, positions};
+use super::pattern::{MAX_INTERVALS, Pattern, common_period, common_unit, units};
+use super::{IndexSet, NotExpressible};
+
+/// Whether `minor` selects elements within one unit of `major`.
+fn within_unit(minor: &Pattern, major: &Pattern) -> Result<bool, NotExpressible> {
+    Ok(major.unit.checked_div(&minor.period()?).is_some())
+}
+
+/// Adds a pattern to an index set whose patterns select from other factors.
+pub(super) fn insert(indices: &mut IndexSet, pattern: Pattern) -> Result<(), NotExpressible> {
+    let mut at = 0;
+    while at < indices.len() && within_unit(&indices[at], &pattern)? {
+        at += 1;
+    }
+    if at < indices.len() && !within_unit(&pattern, &indices[at])? {
+        return Err(NotExpressible);
+    }
+    indices.insert(at, pattern);
+    // The major neighbour first: what is minor to the pair stays where it is.
+    for major in [at + 1, at] {
+        if major > 0
+            && major < indices.len()
+            && let Some(one) = product(&indices[major - 1], &indices[major])?
+        {
+            indices[major - 1] = one;
+            indices.remove(major);
+        }
+    }
+    Ok(())
+}
+
+/// Two patterns as one; `None` where a symbol lies between their units.
+fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpressible> {
+    let Ok(each) = minor.refined(&minor.unit, &major.unit) else {
+        return Ok(None);
+    };
+    let times = units(&major.unit, &minor.unit)?;
+    let size = units(&major.period()?, &minor.unit)?;
+    if each.len() as u64 * major.len() > MAX_INTERVALS as u64 {
+        return Ok(None);
+    }
+    let mut intervals = Vec::new();
+    for r in &major.intervals {
+        for unit in r.start..r.end() {
+            intervals.extend(each.iter().map(|e| Interval {
+                start: unit * times + e.start,
+                len: e.len,
+            }));
+        }
+    }
+    Pattern::new(&minor.unit, size, intervals)
+}
+
+/// A pattern as the product of one that selects within blocks of `at` elements and one that selects blocks.
+pub(super) fn split_at(
+    whole: &Pattern,
+    at: &Dim,
+) -> Result<(Option<Pattern>, Option<Pattern>), NotExpressible> {
+    let unit = common_unit(&whole.unit, at)?;
+    let period = common_period(&whole.period()?, at)?;
+    let intervals = whole.refined(&unit, &period)?;
+    let (len, size) = (units(at, &unit)?, units(&period, at)?);
+    let mut pattern: Option<Vec<Interval>> = None;
+    let mut blocks = Vec::new();
+    // Of each block that has selected elements the same elements must be selected.
+    let mut next = 0;
+    while let Some(block) = intervals
+        .iter()
+        .filter(|r| r.end() > next)
+        .map(|r| r.start.max(next) / len)
+        .min()
+    {
+        let own = clipped(&intervals, block * len, len);
+        if *pattern.get_or_insert_with(|| own.clone()) != own {
+            return Err(NotExpressible);
+        }
+        blocks.push(Interval {
+            start: block,
+            len: 1,
+        });
+        next = (block + 1) * len;
+    }
+    let Some(pattern) = pattern else {
+        return Err(NotExpressible);
+    };
+    let parts = (
+        Pattern::new(&unit, len, pattern)?,
+        Pattern::new(at, size, blocks)?,
+    );
+    // In another order than that of the blocks it is no product.
+    let back = match &parts {
+        (Some(minor), Some(major)) => product(minor, major)?,
+        (one, None) | (None, one) => one.clone(),
+    };
+    if back.as_ref() == Some(whole) {
+        Ok(parts)
+    } else {
+        Err(NotExpressible)
+    }
+}
+
+/// The elements that `outer` selects of those that `inner` selects: `x[inner][outer] = x[compose(inner, outer)]`.
+pub(in crate::prove) fn compose(
+    inner: &[Pattern],
+    outer: &[Pattern],
+) -> Result<IndexSet, NotExpressible> {
+    let mut all = inner.to_vec();
+    // Majors first: selecting from a factor leaves positions minor to it as they are.
+    for pattern in outer.iter().rev() {
+        let mut pattern = Some(pattern.clone());
+        let mut out = IndexSet::new();
+        let mut rest = all.into_iter();
+        for p in rest.by_ref() {
+            let Some(q) = pattern.clone() else {
+                out.push(p);
+                continue;
+            };
+            if p.unit.checked_div(&q.period()?).is_some() {
+                // All that is left is major to it.
+                out.push(p);
+                continue;
+            }
+            let kept = p.selected()?;
+            if !kept.is_zero()
+                && let Some(times) = q.unit.checked_div(&kept)
+            {
+                let unit = times.checked_mul(&p.period()?).ok_or(NotExpressible)?;
+                pattern = Some(Pattern { unit, ..q });
+                out.push(p);
+                continue;
+            }
+            if kept.is_zero() {
+                // The selection from no elements is empty.
+                out.push(p);
+                pattern = None;
+                continue;
+            }
+            let unit = common_unit(&p.unit, &q.unit)?;
+            let period = common_period(&kept, &q.period()?)?;
+            let times = period.checked_div(&kept).ok_or(NotExpressible)?;
+            let whole = p.period()?.checked_mul(&times).ok_or(NotExpressible)?;
+            let list = p.refined(&unit, &whole)?;
+            let wanted = q.refined(&unit, &period)?;
+            let size = units(&whole, &unit)?;
+            pattern = Pattern::new(&unit, size, at_positions(&list, &wanted))?;
+        }
+        if let Some(q) = pattern {
+            insert(&mut out, q)?;
+        }
+        all = out;
+    }
+    Ok(all)
+}
+
+/// The index set that selects `indices` of what `of` selects: `compose(of, result) == indices`.
+pub(in crate::prove) fn relative(
+    of: &[Pattern],
+    indices: &[Pattern],
+) -> Result<IndexSet, NotExpressible> {
+    let mut left = indices.to_vec();
+    // With the number of factors of `of` that are minor to it.
+    let mut found: Vec<(usize, Pattern)> = Vec::new();
+    for (i, o) in of.iter().enumerate() {
+        let mut same = None;
+        for (i, p) in left.iter().enumerate() {
+            if !within_unit(p, o)? && !within_unit(o, p)? {
+                same = Some(i);
+                break;
+            }
+        }
+        let p = left.remove(same.ok_or(NotExpressible)?);
+        let unit = common_unit(&p.unit, &o.unit)?;
+        let period = common_period(&p.period()?, &o.period()?)?;
+        let outer = o.refined(&unit, &period)?;
+        let at = positions(&outer, &p.refined(&unit, &period)?)?;
+        let size = outer.iter().map(|r| r.len).sum();
+        found.extend(Pattern::new(&unit, size, at)?.map(|p| (i, p)));
+    }
+    found.extend(left.into_iter().map(|p| (of.len(), p)));
+    let mut out = IndexSet::new();
+    for (minor, mut p) in found {
+        for o in of[..minor].iter().rev() {
+            if o.len() > 0
+                && let Some(times) = p.unit.checked_div(&o.period()?)
+            {
+                p.unit = times.checked_mul(&o.selected()?).ok_or(NotExpressible)?;
+            }
+        }
+        insert(&mut out, p)?;
+    }
+    if compose(of, &out)? == indices {
+        Ok(out)
+    } else {
+        Err(NotExpressible)
+    }
+}

@@ -1,0 +1,31 @@
+//! Index sets: the elements of a tensor that a device has.
+//!
+//! A [`Pattern`] selects elements by their order in memory, so it survives every reshape. Sizes may be symbolic; the
+//! selected indices are constants. An [`IndexSet`] is a product of patterns, each of which selects from another factor of
+//! the tensor's size.
+//!
+//! - `pattern.rs`: one pattern, in lowest terms;
+//! - `composition.rs`: selections from selections, and their inverse;
+//! - `axes.rs`: index sets by axis;
+//! - `intervals.rs`: the arithmetic below these.
+
+mod axes;
+mod composition;
+mod intervals;
+mod pattern;
+#[cfg(test)]
+mod tests;
+
+pub(super) use axes::{from_axes, locate, per_axis, selected_dims};
+pub(super) use composition::{compose, relative};
+pub(super) use intervals::clipped;
+pub(super) use pattern::{Pattern, common_period, common_unit, units};
+
+/// The error that no index set says what was asked, be it beyond index sets or untrue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotExpressible;
+
+/// A product of patterns, minor factors first.
+///
+/// Patterns that only constants keep apart are merged into one, so the same elements are always selected in one way.
+pub(super) type IndexSet = Vec<Pattern>;

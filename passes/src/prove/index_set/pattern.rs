@@ -1,0 +1,173 @@
+//! Patterns: periodic selections of elements, and the sizes in which two of them can be compared.
+
+use tpc_ir::{Dim, Interval};
+
+use super::NotExpressible;
+use super::intervals::clipped;
+use crate::gcd::gcd;
+
+/// Intervals beyond which a pattern is not worth the arithmetic.
+pub(super) const MAX_INTERVALS: usize = 1 << 14;
+
+/// A periodic selection: of every `unit · size` consecutive elements, those whose index divided by `unit` lies in
+/// `intervals`, in the order of the intervals.
+///
+/// A pattern is always in lowest terms ([`Pattern::new`]), so equal selections compare equal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(in crate::prove) struct Pattern {
+    /// Consecutive elements that are selected together.
+    pub(in crate::prove) unit: Dim,
+    /// The period, in units.
+    pub(in crate::prove) size: u64,
+    /// The selected units of each period.
+    pub(in crate::prove) intervals: Vec<Interval>,
+}
+
+impl Pattern {
+    /// The pattern in lowest terms; `None` where it selects everything.
+    pub(in crate::prove) fn new(
+        unit: &Dim,
+        size: u64,
+        intervals: impl IntoIterator<Item = Interval>,
+    ) -> Result<Option<Pattern>, NotExpressible> {
+        let mut merged: Vec<Interval> = Vec::new();
+        for r in intervals {
+            match merged.last_mut() {
+                _ if r.len == 0 => {}
+                Some(last) if last.end() == r.start => last.len += r.len,
+                _ => merged.push(r),
+            }
+        }
+        if merged.len() > MAX_INTERVALS || merged.iter().any(|r| r.end() > size) {
+            return Err(NotExpressible);
+        }
+        let (mut size, mut intervals) = (size, merged);
+        while let Some((part, of_part)) = shorter_period(size, &intervals) {
+            (size, intervals) = (part, of_part);
+        }
+        if let [all] = intervals.as_slice()
+            && all.start == 0
+            && all.len == size
+        {
+            return Ok(None);
+        }
+        let common = intervals
+            .iter()
+            .fold(size, |g, r| gcd(gcd(g, r.start), r.len))
+            .max(1);
+        for r in &mut intervals {
+            r.start /= common;
+            r.len /= common;
+        }
+        let unit = unit.checked_mul(&common.into()).ok_or(NotExpressible)?;
+        let size = size / common;
+        Ok(Some(Pattern {
+            unit,
+            size,
+            intervals,
+        }))
+    }
+
+    /// The number of units selected of each period.
+    pub(in crate::prove) fn len(&self) -> u64 {
+        self.intervals.iter().map(|r| r.len).sum()
+    }
+
+    /// The period, in elements.
+    pub(in crate::prove) fn period(&self) -> Result<Dim, NotExpressible> {
+        self.unit
+            .checked_mul(&self.size.into())
+            .ok_or(NotExpressible)
+    }
+
+    /// The number of elements selected of each period.
+    pub(super) fn selected(&self) -> Result<Dim, NotExpressible> {
+        self.unit
+            .checked_mul(&self.len().into())
+            .ok_or(NotExpressible)
+    }
+
+    /// The number of elements selected of `size`, which whole periods must make up.
+    pub(in crate::prove) fn count(&self, size: &Dim) -> Result<Dim, NotExpressible> {
+        let periods = size.checked_div(&self.period()?).ok_or(NotExpressible)?;
+        periods.checked_mul(&self.selected()?).ok_or(NotExpressible)
+    }
+
+    /// The selected indices in units of `unit`, in a period of `period`.
+    pub(in crate::prove) fn refined(
+        &self,
+        unit: &Dim,
+        period: &Dim,
+    ) -> Result<Vec<Interval>, NotExpressible> {
+        let fine = units(&self.unit, unit)?;
+        let times = units(period, &self.period()?)?;
+        if (times as usize).saturating_mul(self.intervals.len()) > MAX_INTERVALS {
+            return Err(NotExpressible);
+        }
+        let size = self.size.checked_mul(fine).ok_or(NotExpressible)?;
+        let mut out = Vec::with_capacity(self.intervals.len() * times as usize);
+        for t in 0..times {
+            let base = t.checked_mul(size).ok_or(NotExpressible)?;
+            out.extend(self.intervals.iter().map(|r| Interval {
+                start: base + r.start * fine,
+                len: r.len * fine,
+            }));
+        }
+        Ok(out)
+    }
+
+    /// The same pattern where one element stands for `by`.
+    pub(in crate::prove) fn scaled(&self, by: &Dim) -> Result<Pattern, NotExpressible> {
+        let unit = self.unit.checked_mul(by).ok_or(NotExpressible)?;
+        Ok(Pattern {
+            unit,
+            ..self.clone()
+        })
+    }
+}
+
+/// The shorter pattern that this one repeats, as its size and intervals.
+fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interval>)> {
+    let total: u64 = intervals.iter().map(|r| r.len).sum();
+    if total == 0 || intervals.windows(2).any(|w| w[0].end() > w[1].start) {
+        return None;
+    }
+    let both = gcd(size, total);
+    (2..=both.min(intervals.len() as u64 + 1))
+        .filter(|&k| both.is_multiple_of(k))
+        .find_map(|k| {
+            let part = size / k;
+            let first = clipped(intervals, 0, part);
+            let alike = (1..k).all(|i| clipped(intervals, i * part, part) == first);
+            alike.then_some((part, first))
+        })
+}
+
+/// The number of times that `unit` fits into `size`, which must be a constant.
+pub(in crate::prove) fn units(size: &Dim, unit: &Dim) -> Result<u64, NotExpressible> {
+    let quotient = size.checked_div(unit).and_then(|d| d.as_const());
+    quotient.ok_or(NotExpressible)
+}
+
+/// The largest size that divides both, where both are multiples of a common symbol, or constants.
+pub(in crate::prove) fn common_unit(a: &Dim, b: &Dim) -> Result<Dim, NotExpressible> {
+    if a.checked_div(b).is_some() {
+        return Ok(b.clone());
+    }
+    if b.checked_div(a).is_some() {
+        return Ok(a.clone());
+    }
+    let (m, n) = (a.content(), b.content());
+    let monic = a.checked_div(&m.into()).ok_or(NotExpressible)?;
+    if b.checked_div(&n.into()).as_ref() != Some(&monic) {
+        return Err(NotExpressible);
+    }
+    monic.checked_mul(&gcd(m, n).into()).ok_or(NotExpressible)
+}
+
+/// The smallest size that is a multiple of both.
+pub(in crate::prove) fn common_period(a: &Dim, b: &Dim) -> Result<Dim, NotExpressible> {
+    let unit = common_unit(a, b)?;
+    let times = a.checked_div(&unit).ok_or(NotExpressible)?;
+    times.checked_mul(b).ok_or(NotExpressible)
+}

@@ -1,0 +1,77 @@
+//! Justification: the values of the programs that are values of the model, or parts of such.
+
+use egg::Id;
+use tpc_ir::Value;
+
+use super::encoding::Encoding;
+use super::index_set::IndexSet;
+use super::knowledge::{LocalCounterpart, ModelRef};
+use super::language::is_empty;
+
+impl Encoding<'_> {
+    /// The model's value that a class is.
+    pub(super) fn model_of(&self, id: Id) -> Option<Value> {
+        let number = self.terms.model_number(id)?;
+        Some(match self.numbers[number as usize] {
+            ModelRef::Inside(i, r) => self.task.model.inst(self.task.of_model[i]).results[r],
+            ModelRef::Outside(n) => self.boundary.values[n],
+        })
+    }
+
+    /// Whether a value of the programs is one of the model or a part of one.
+    pub(super) fn is_justified(&self, v: Value) -> bool {
+        let id = self.programs.get(&v);
+        id.is_some_and(|&id| !self.counterparts(id).is_empty())
+    }
+
+    /// Whether a value of the programs is the model's value of its name, or a part of it. True for names that the model does
+    /// not have.
+    pub(super) fn has_its_name(&self, v: Value) -> bool {
+        let (programs, model) = (self.task.programs, self.task.model);
+        let name = &programs.value(v).name;
+        let graph = &self.terms.graph;
+        let own = self.programs.get(&v).map(|&id| graph.find(id));
+        let bases = own.iter().flat_map(|&id| self.terms.views_of(id));
+        let bases: Vec<Id> = bases.map(|(_, b)| graph.find(b)).chain(own).collect();
+        let mut of_that_name = self
+            .model
+            .iter()
+            .filter(|(m, _)| model.value(**m).name == *name)
+            .map(|(_, &id)| graph.find(id))
+            .peekable();
+        of_that_name.peek().is_none() || of_that_name.any(|id| bases.contains(&id))
+    }
+
+    /// The model's values of which a value of the programs is a view, each with the index set.
+    pub(super) fn parts_of_model(&self, v: Value) -> Vec<(Value, IndexSet)> {
+        let Some(&id) = self.programs.get(&v) else {
+            return Vec::new();
+        };
+        let views = self.terms.views_of(id).into_iter();
+        let views = views.filter_map(|(v, base)| Some((self.model_of(base)?, v.indices.clone())));
+        views
+            .chain(self.model_of(id).map(|v| (v, IndexSet::new())))
+            .collect()
+    }
+
+    /// The model's value that a class is, or those of which it is a view, in the model's order.
+    pub(super) fn counterparts(&self, id: Id) -> Vec<LocalCounterpart> {
+        if let Some(n) = self.terms.model_number(id) {
+            let model = self.numbers[n as usize];
+            return vec![LocalCounterpart::Part { model, view: None }];
+        }
+        if let Some(ty) = self.terms.ty(id).filter(|t| is_empty(t)) {
+            return vec![LocalCounterpart::Empty(ty.clone())];
+        }
+        let views = self.terms.views_of(id).into_iter();
+        let mut of_model: Vec<_> = views
+            .filter_map(|(v, base)| Some((self.terms.model_number(base)?, v)))
+            .collect();
+        of_model.sort_by_key(|(n, v)| (*n, v.indices.len()));
+        let counterparts = of_model.into_iter().map(|(n, v)| LocalCounterpart::Part {
+            model: self.numbers[n as usize],
+            view: Some((*v).clone()),
+        });
+        counterparts.collect()
+    }
+}

@@ -1,0 +1,120 @@
+//! Knowledge: what is proved of the values of earlier sections, and the lemmas that it comes from.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::{Graph, Inst, TensorType, Value};
+
+use super::boundary::Boundary;
+use super::language::View;
+
+/// The counterpart in the model of a value of the programs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Counterpart {
+    /// A value of the model or a part of one.
+    Part {
+        /// The model's value.
+        model: Value,
+        /// The part; `None` for the value as it is.
+        view: Option<View>,
+    },
+    /// A value without elements.
+    Empty(TensorType),
+}
+
+/// The facts proved so far.
+#[derive(Debug)]
+pub(super) struct Knowledge {
+    /// Per value of the programs, all of its counterparts; those nearest to the model first.
+    counterparts: Vec<Vec<Counterpart>>,
+    /// Per value of the model, the first value known to equal it.
+    same: Vec<Value>,
+}
+
+impl Knowledge {
+    /// No facts.
+    pub(super) fn new(model: &Graph, programs: &Graph) -> Knowledge {
+        Knowledge {
+            counterparts: vec![Vec::new(); programs.values().len()],
+            same: model.values().map(|(v, _)| v).collect(),
+        }
+    }
+
+    /// The counterpart of a value of the programs that is nearest to the model.
+    pub(super) fn counterpart(&self, v: Value) -> Option<&Counterpart> {
+        self.counterparts[v.index()].first()
+    }
+
+    /// The first of the model's values that are known to be equal to this one.
+    pub(super) fn first(&self, v: Value) -> Value {
+        self.same[v.index()]
+    }
+
+    /// Whether a value of the programs is this part of that value of the model.
+    pub(super) fn is(&self, v: Value, model: Value, view: Option<&View>) -> bool {
+        self.counterparts[v.index()].iter().any(|f| match f {
+            Counterpart::Part { model: m, view: v } => {
+                *m == self.first(model) && v.as_ref() == view
+            }
+            Counterpart::Empty(_) => false,
+        })
+    }
+
+    /// Takes over the facts of a lemma, for an obligation of its signature.
+    pub(super) fn learn(
+        &mut self,
+        lemma: &Lemma,
+        (model, of_model): (&Graph, &[Inst]),
+        (programs, of_programs): (&Graph, &[Inst]),
+        boundary: &Boundary,
+    ) {
+        let value = |r: ModelRef| match r {
+            ModelRef::Inside(i, result) => model.inst(of_model[i]).results[result],
+            ModelRef::Outside(n) => boundary.values[n],
+        };
+        for &(i, result, same) in &lemma.same {
+            let v = model.inst(of_model[i]).results[result];
+            self.same[v.index()] = value(same);
+        }
+        for (i, result, counterparts) in &lemma.counterparts {
+            let v = programs.inst(of_programs[*i]).results[*result];
+            let known = counterparts.iter().map(|c| match c {
+                LocalCounterpart::Part { model, view } => Counterpart::Part {
+                    model: self.first(value(*model)),
+                    view: view.clone(),
+                },
+                LocalCounterpart::Empty(ty) => Counterpart::Empty(ty.clone()),
+            });
+            self.counterparts[v.index()] = known.collect();
+        }
+    }
+}
+
+/// A value of the model, as seen from an obligation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ModelRef {
+    /// The position of an instruction in the obligation, and the index of its result.
+    Inside(usize, usize),
+    /// The number of a value from outside.
+    Outside(usize),
+}
+
+/// A [`Counterpart`], as seen from an obligation.
+#[derive(Clone, Debug)]
+pub(super) enum LocalCounterpart {
+    Part { model: ModelRef, view: Option<View> },
+    Empty(TensorType),
+}
+
+/// The proof of an obligation, in terms that hold for every obligation of the same signature.
+#[derive(Debug)]
+pub(super) struct Lemma {
+    /// Per value of the programs that is live out: the position of its instruction, the index of the result, and its
+    /// counterparts.
+    pub(super) counterparts: Vec<(usize, usize, Vec<LocalCounterpart>)>,
+    /// Values of the model that are equal to earlier ones, as instruction, result and the earlier one.
+    pub(super) same: Vec<(usize, usize, ModelRef)>,
+    /// The number of terms.
+    pub(super) terms: usize,
+    /// How often each rule found terms equal.
+    pub(super) found: BTreeMap<&'static str, u64>,
+}

@@ -1,0 +1,57 @@
+//! Leaves: the weights, states and inputs of a model, by name.
+
+use std::collections::HashMap;
+
+use tpc_ir::op::InputKind;
+use tpc_ir::{Graph, Op, Value};
+
+/// The leaves of a model by name.
+#[derive(Debug)]
+pub(super) struct Leaves<'a> {
+    by_name: HashMap<LeafName<'a>, Value>,
+}
+
+/// The name of a leaf.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum LeafName<'a> {
+    Weight(&'a str),
+    State(&'a str),
+    Input(&'a InputKind),
+}
+
+/// The name of a leaf; `None` for other ops, and for leaves that every place makes for itself.
+fn leaf_name(op: &Op) -> Option<LeafName<'_>> {
+    match op {
+        Op::Weight(w) => Some(LeafName::Weight(&w.tensor)),
+        Op::State(s) => Some(LeafName::State(&s.name)),
+        Op::Input(i) => Some(LeafName::Input(&i.kind)),
+        _ => None,
+    }
+}
+
+/// Whether an op is a leaf that the model must have.
+pub(super) fn is_named_leaf(op: &Op) -> bool {
+    leaf_name(op).is_some()
+}
+
+impl Leaves<'_> {
+    pub(super) fn new(model: &Graph) -> Leaves<'_> {
+        let mut by_name = HashMap::new();
+        for (_, data) in model.insts() {
+            if let (Some(name), Some(&v)) = (leaf_name(&data.op), data.results.first()) {
+                by_name.entry(name).or_insert(v);
+            }
+        }
+        Leaves { by_name }
+    }
+
+    /// The model's leaf that an op reads; the first of several of one name.
+    pub(super) fn get(&self, op: &Op) -> Option<Value> {
+        self.by_name.get(&leaf_name(op)?).copied()
+    }
+
+    /// Whether the model has a weight of that name.
+    pub(super) fn has_weight(&self, name: &str) -> bool {
+        self.by_name.contains_key(&LeafName::Weight(name))
+    }
+}

@@ -1,0 +1,40 @@
+//! Obligations: the units of the proof.
+
+use std::ops::Range;
+
+use tpc_ir::{Graph, Inst, Value};
+
+use super::knowledge::Knowledge;
+use super::leaves::Leaves;
+
+/// What is to be proved of one section, or of several adjacent ones, and what the proof may use.
+pub(super) struct Obligation<'a> {
+    pub(super) model: &'a Graph,
+    pub(super) programs: &'a Graph,
+    pub(super) leaves: &'a Leaves<'a>,
+    /// The facts about earlier sections.
+    pub(super) known: &'a Knowledge,
+    /// The model's instructions in the sections.
+    pub(super) of_model: &'a [Inst],
+    /// The programs' instructions in the sections.
+    pub(super) of_programs: &'a [Inst],
+    /// Per instruction of the model, its section.
+    pub(super) section_of: &'a [usize],
+    /// The sections that are proved together.
+    pub(super) sections: Range<usize>,
+    /// Per value of the programs, the last section that uses it.
+    pub(super) last_use: &'a [usize],
+}
+
+impl Obligation<'_> {
+    /// Whether the model defines a value in these sections.
+    pub(super) fn is_inside(&self, v: Value) -> bool {
+        let section = self.section_of[self.model.value(v).def.0.index()];
+        self.sections.contains(&section)
+    }
+
+    /// Whether a value of the programs is used in a later section, or by the caller.
+    pub(super) fn is_live_out(&self, v: Value) -> bool {
+        self.last_use[v.index()] >= self.sections.end
+    }
+}

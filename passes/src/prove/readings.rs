@@ -1,0 +1,169 @@
+//! Readings: the arguments of a term as parts of wholes.
+
+use egg::Id;
+use tpc_ir::{Dim, Interval, Op};
+
+use super::index_set::{NotExpressible, Pattern, from_axes, locate, per_axis, selected_dims};
+use super::relate::{Copies, Part, Relation, relate};
+use super::term_graph::{ModelRepetition, Repetition, Selection, TermGraph};
+
+/// One part per argument.
+pub(super) type Reading = Vec<ArgPart>;
+
+/// Readings that are tried for one term.
+const MAX_READINGS: usize = 64;
+
+/// An argument, read as a part of a base.
+#[derive(Clone, Debug)]
+pub(super) struct ArgPart {
+    pub(super) base: Id,
+    pub(super) part: Part,
+}
+
+impl ArgPart {
+    /// An argument as the whole of itself.
+    pub(super) fn whole(terms: &TermGraph, id: Id) -> Option<ArgPart> {
+        selected(terms, id, &Selection::whole(id))
+    }
+}
+
+/// A class as a part of its base, where each of its axes is a part of the same axis of the base.
+fn selected(terms: &TermGraph, id: Id, selection: &Selection) -> Option<ArgPart> {
+    let (own, of) = (terms.ty(id)?, terms.ty(selection.base)?);
+    let axes = per_axis(&selection.indices, &of.dims).ok()?;
+    if selected_dims(&axes, &of.dims).ok()? != own.dims {
+        return None;
+    }
+    Some(ArgPart {
+        base: selection.base,
+        part: Part {
+            ty: of.clone(),
+            indices: selection.indices.clone(),
+            copies: [None, None, None, None],
+            dims: own.dims.clone(),
+        },
+    })
+}
+
+/// A repetition of a part, as a part of the repetition that the model has of the whole.
+fn repetition(
+    terms: &TermGraph,
+    id: Id,
+    local: &Repetition,
+    of: &ModelRepetition,
+) -> Result<ArgPart, NotExpressible> {
+    let ty = |id| terms.ty(id).ok_or(NotExpressible);
+    let (own, whole, base) = (ty(id)?, ty(of.result)?, ty(local.selection.base)?);
+    if local
+        .copies
+        .iter()
+        .any(|c| of.axes.iter().all(|a| a.0 != c.0))
+    {
+        return Err(NotExpressible);
+    }
+    let mut once = whole.dims.clone();
+    let mut copied = Vec::new();
+    let mut below = 1;
+    for &(axis, times) in &of.axes {
+        let inner = Dim::product(&base.dims[..=axis]).ok_or(NotExpressible)?;
+        let here = local.copies.iter().find(|c| c.0 == axis);
+        if let Some((_, _, unit)) = here {
+            // The same elements precede the copies.
+            let rest = Dim::product(&base.dims[axis + 1..]).ok_or(NotExpressible)?;
+            let dims = [inner.clone(), rest, Dim::ONE, Dim::ONE];
+            if selected_dims(&per_axis(&local.selection.indices, &dims)?, &dims)?[0] != *unit {
+                return Err(NotExpressible);
+            }
+        }
+        let factor = Pattern {
+            unit: inner.checked_mul(&below.into()).ok_or(NotExpressible)?,
+            size: times,
+            intervals: vec![Interval { start: 0, len: 1 }],
+        };
+        let (a, Pattern { unit, .. }) = locate(&factor, &whole.dims)?;
+        once[a] = once[a].checked_div(&times.into()).ok_or(NotExpressible)?;
+        copied.push((a, unit, times, here.map_or(1, |c| c.1)));
+        below *= times;
+    }
+    let mut axes = per_axis(&local.selection.indices, &once)?;
+    let mut left = selected_dims(&axes, &once)?;
+    let mut copies = [None, None, None, None];
+    for (a, unit, times, held) in copied {
+        left[a] = left[a].checked_mul(&held.into()).ok_or(NotExpressible)?;
+        let own = Copies {
+            unit,
+            times,
+            pattern: axes[a].take(),
+            held,
+        };
+        if copies[a].replace(own).is_some() {
+            return Err(NotExpressible);
+        }
+    }
+    if left != own.dims {
+        return Err(NotExpressible);
+    }
+    Ok(ArgPart {
+        base: of.result,
+        part: Part {
+            ty: whole.clone(),
+            indices: from_axes(&axes, &whole.dims)?,
+            copies,
+            dims: own.dims.clone(),
+        },
+    })
+}
+
+/// All readings of the arguments, nearest to the model first.
+pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
+    let mut all: Vec<Vec<ArgPart>> = args.iter().map(|&a| parts(terms, a)).collect();
+    if all.iter().map(Vec::len).product::<usize>() > MAX_READINGS {
+        // Of many readings those by values of the model suffice.
+        let of_model = |s: &ArgPart| terms.is_model(s.base);
+        for parts in all.iter_mut().filter(|s| s.iter().any(of_model)) {
+            parts.retain(of_model);
+        }
+    }
+    let mut out: Vec<Reading> = vec![Vec::new()];
+    for parts in all {
+        let longer = out.iter().flat_map(|reading| {
+            let with = |part: &ArgPart| {
+                let mut reading = reading.clone();
+                reading.push(part.clone());
+                reading
+            };
+            parts.iter().map(with)
+        });
+        out = longer.take(MAX_READINGS).collect();
+    }
+    out
+}
+
+/// All parts as which an argument can be read.
+fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
+    let selections = terms.selections(id);
+    let mut all: Vec<ArgPart> = selections
+        .iter()
+        .filter_map(|s| selected(terms, id, s))
+        .collect();
+    for (local, of) in terms.model_repetitions(id) {
+        all.extend(repetition(terms, id, &local, &of).ok());
+    }
+    all
+}
+
+/// Whether all arguments are wholes.
+pub(super) fn is_whole(reading: &[ArgPart]) -> bool {
+    reading.iter().all(|s| s.part.is_whole())
+}
+
+/// The relation of an op on parts to the op on the wholes.
+pub(super) fn related(op: &Op, reading: &[ArgPart]) -> Option<Relation> {
+    related_as(op, reading, None)
+}
+
+/// The same, where an op of the model says what the parts do not.
+pub(super) fn related_as(op: &Op, reading: &[ArgPart], model: Option<&Op>) -> Option<Relation> {
+    let parts: Vec<Part> = reading.iter().map(|s| s.part.clone()).collect();
+    relate(op, &parts, model).ok()
+}

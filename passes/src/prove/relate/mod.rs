@@ -1,0 +1,213 @@
+//! Lifting an op from parts of its operands to the wholes, by the op's rule.
+//!
+//! The equations of a rule say which index of a result's axis comes from which index of an operand's. From the index sets
+//! of the operands follow those of the results, or that the parts do not belong together.
+//!
+//! - `parameters.rs`: the op on the wholes, whose parameters lowering re-based to the parts;
+//! - `solver.rs`: the equations, solved for the results;
+//! - `groups.rs`: indices that meet in groups, which have a condition in place of an equation;
+//! - `copies.rs`: operands that repeat a value.
+
+mod copies;
+mod groups;
+mod parameters;
+mod solver;
+
+use std::collections::HashMap;
+
+use tpc_ir::op::{Expr, Inferred, Role, Rule, Slot};
+use tpc_ir::{Dim, Op, RANK, TensorType};
+
+use super::index_set::{IndexSet, NotExpressible, Pattern, from_axes, per_axis, selected_dims};
+use super::language::Mask;
+use solver::{Solver, Var};
+
+pub(super) use copies::Copies;
+
+/// An operand that is a part of a whole.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// The type of the whole.
+    pub(super) ty: TensorType,
+    /// The elements of the whole that the part has.
+    pub(super) indices: IndexSet,
+    /// Per axis along which the whole repeats a value, the copies that the part has of it. One copy is as good as another,
+    /// so the other operands say which they are.
+    pub(super) copies: [Option<Copies>; RANK],
+    /// The sizes of the part.
+    pub(super) dims: [Dim; RANK],
+}
+
+impl Part {
+    /// Whether it is the whole.
+    pub(super) fn is_whole(&self) -> bool {
+        self.indices.is_empty() && self.copies.iter().all(Option::is_none)
+    }
+}
+
+/// The op on the wholes, of whose results an op on parts makes parts.
+#[derive(Clone, Debug)]
+pub(super) struct Relation {
+    /// The op on the whole operands.
+    pub(super) op: Op,
+    /// Per result, the elements that the part has of the whole.
+    pub(super) results: Vec<IndexSet>,
+    /// The indices that are summed over, where not all are: the result is one term of a sum.
+    pub(super) summed: Option<Pattern>,
+    /// The rows or experts that the op answers for, where not for all: other rows are zero.
+    pub(super) mask: Option<Mask>,
+}
+
+/// The pattern along each axis; `None` for whole axes.
+type Axes = [Option<Pattern>; RANK];
+
+/// Relates `op`, which runs on `parts`, to the same op on the wholes.
+///
+/// `model` is an op of the model: a part alone does not say where a slice of the whole is set.
+///
+/// # Errors
+/// The parts do not belong together, or the op's rule does not say what becomes of them.
+pub(super) fn relate(
+    op: &Op,
+    parts: &[Part],
+    model: Option<&Op>,
+) -> Result<Relation, NotExpressible> {
+    let axes: Vec<Axes> = parts
+        .iter()
+        .map(|p| per_axis(&p.indices, &p.ty.dims))
+        .collect::<Result<_, _>>()?;
+    let (whole, mask) = parameters::on_wholes(op, parts, &axes, model)?;
+    let types: Vec<&TensorType> = parts.iter().map(|p| &p.ty).collect();
+    let Ok(Inferred::Types(results)) = whole.infer(&types) else {
+        return Err(NotExpressible);
+    };
+    let result_types: Vec<&TensorType> = results.iter().collect();
+    let rule = whole.rule(&types, &result_types);
+    let mut solver = Solver {
+        operands: &types,
+        results: &result_types,
+        known: known(parts, &axes),
+    };
+    let grouped = groups::meeting(&whole, parts, &axes)?;
+    let equations: Vec<&(Expr, Expr)> = rule
+        .equations
+        .iter()
+        .filter(|(a, b)| !groups::replace_equation(&grouped, a, b))
+        .collect();
+    solver.solve(&equations)?;
+    check_copies(&solver, parts)?;
+    let summed = check_roles(&solver, &rule, mask)?;
+    check_spoken(&rule, &axes)?;
+    let results = results
+        .iter()
+        .enumerate()
+        .map(|(r, ty)| result(&solver, r, ty))
+        .collect::<Result<_, _>>()?;
+    Ok(Relation {
+        op: whole,
+        results,
+        summed,
+        mask,
+    })
+}
+
+/// The patterns along the operands' axes. Those of axes with copies follow from the others.
+fn known(parts: &[Part], axes: &[Axes]) -> HashMap<Var, Option<Pattern>> {
+    let mut known = HashMap::new();
+    for (o, (part, axes)) in parts.iter().zip(axes).enumerate() {
+        for (a, pattern) in axes.iter().enumerate() {
+            if part.copies[a].is_none() {
+                known.insert(Var::Axis(Slot::Operand(o), a), pattern.clone());
+            }
+        }
+    }
+    known
+}
+
+/// Checks that operands with copies have those that the other operands meet.
+fn check_copies(solver: &Solver<'_>, parts: &[Part]) -> Result<(), NotExpressible> {
+    for (o, part) in parts.iter().enumerate() {
+        for (a, copies) in part.copies.iter().enumerate() {
+            let Some(copies) = copies else { continue };
+            let known = solver.known.get(&Var::Axis(Slot::Operand(o), a));
+            let held = known.ok_or(NotExpressible)?.as_ref();
+            if !copies.are_selected(held, &part.ty.dims[a], &part.dims[a])? {
+                return Err(NotExpressible);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that axes with a role may be parts. Returns the indices that are summed over, where not all are.
+fn check_roles(
+    solver: &Solver<'_>,
+    rule: &Rule,
+    mask: Option<Mask>,
+) -> Result<Option<Pattern>, NotExpressible> {
+    let mut summed = None;
+    for (role, expr) in &rule.roles {
+        let Some(Some(pattern)) = solver.value(expr)? else {
+            continue;
+        };
+        match role {
+            Role::Whole | Role::Norm => return Err(NotExpressible),
+            Role::Reduce => match &summed {
+                None => summed = Some(pattern),
+                Some(other) if *other == pattern => {}
+                Some(_) => return Err(NotExpressible),
+            },
+            Role::Gather | Role::Expert => {
+                mask.ok_or(NotExpressible)?;
+            }
+        }
+    }
+    Ok(summed)
+}
+
+/// Checks that the rule speaks of each axis that is a part; otherwise the op may not bear it.
+fn check_spoken(rule: &Rule, axes: &[Axes]) -> Result<(), NotExpressible> {
+    for (o, axes) in axes.iter().enumerate() {
+        for (a, pattern) in axes.iter().enumerate() {
+            let at = (o, a);
+            let in_equation = |(l, r): &(Expr, Expr)| mentions(l, at) || mentions(r, at);
+            let spoken = rule.equations.iter().any(in_equation)
+                || rule.roles.iter().any(|(_, e)| mentions(e, at));
+            if pattern.is_some() && !spoken {
+                return Err(NotExpressible);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The elements of a result that the part has.
+fn result(solver: &Solver<'_>, r: usize, ty: &TensorType) -> Result<IndexSet, NotExpressible> {
+    let axes: Axes = std::array::from_fn(|a| {
+        let known = solver.known.get(&Var::Axis(Slot::Result(r), a));
+        known.cloned().flatten()
+    });
+    // A block is stored as a whole or not at all.
+    let block = ty.dtype.block_len();
+    if block > 1
+        && let Some(p) = &axes[0]
+        && p.unit.checked_div(&block.into()).is_none()
+    {
+        return Err(NotExpressible);
+    }
+    selected_dims(&axes, &ty.dims)?;
+    from_axes(&axes, &ty.dims)
+}
+
+fn is_axis(e: &Expr, at: (usize, usize)) -> bool {
+    matches!(e, Expr::Axis(Slot::Operand(o), a) if (*o, *a) == at)
+}
+
+fn mentions(e: &Expr, at: (usize, usize)) -> bool {
+    match e {
+        Expr::Axis(..) => is_axis(e, at),
+        Expr::Fresh(..) => false,
+        Expr::Product(es) | Expr::Sum(es) => es.iter().any(|e| mentions(e, at)),
+        Expr::Slice(e, ..) => mentions(e, at),
+    }
+}

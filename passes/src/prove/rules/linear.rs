@@ -1,0 +1,152 @@
+//! Linear functions: of a sum, and of zero.
+
+use egg::Id;
+use tpc_ir::op::{Inferred, Linearity};
+use tpc_ir::{Op, TensorType};
+
+use super::sums::replaced;
+use crate::prove::language::{Head, Term};
+use crate::prove::term_graph::{ProofRule, TermGraph};
+
+/// A linear function: a head with all arguments but those that it is linear in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Function {
+    head: Head,
+    /// The position of the argument that it is linear in; `None` for all arguments together.
+    of: Option<usize>,
+    others: Vec<Id>,
+    /// The types of the arguments that it is linear in.
+    types: Vec<Option<TensorType>>,
+}
+
+/// The linear functions that a term is, each with the arguments that it is linear in.
+fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
+    let ty = |&a: &Id| terms.ty(a).cloned();
+    let whole = |head| Function {
+        head,
+        of: None,
+        others: Vec::new(),
+        types: term.args.iter().map(ty).collect(),
+    };
+    match term.head {
+        Head::View(_) => vec![(whole(term.head), term.args.clone())],
+        Head::Op { op, .. } if !term.args.is_empty() => {
+            let op = terms.op(op);
+            let types: Option<Vec<&TensorType>> = term.args.iter().map(|&a| terms.ty(a)).collect();
+            let Some(types) = types else {
+                return Vec::new();
+            };
+            let Ok(Inferred::Types(results)) = op.infer(&types) else {
+                return Vec::new();
+            };
+            let results: Vec<&TensorType> = results.iter().collect();
+            match op.rule(&types, &results).linearity {
+                Linearity::Joint => vec![(whole(term.head), term.args.clone())],
+                Linearity::Each(operands) => operands
+                    .into_iter()
+                    .filter(|&k| k < term.args.len())
+                    .map(|k| {
+                        let mut others = term.args.clone();
+                        let own = others.remove(k);
+                        let function = Function {
+                            head: term.head,
+                            of: Some(k),
+                            others,
+                            types: vec![ty(&own)],
+                        };
+                        (function, vec![own])
+                    })
+                    .collect(),
+                Linearity::Opaque | Linearity::Additive | Linearity::AdditiveFirst => Vec::new(),
+            }
+        }
+        _ => Vec::new(),
+    }
+}
+
+pub(super) const LINEAR: ProofRule = ProofRule {
+    name: "linear",
+    equation: "Σ f(xᵢ) = f(Σ xᵢ), where f is linear",
+    apply: |terms, term, id| {
+        if term.head != Head::Sum {
+            return Vec::new();
+        }
+        let own = terms.graph.find(id);
+        // Per function, the terms of the sum that it is, with its arguments there.
+        type Uses = Vec<(usize, Vec<Id>)>;
+        let mut found: Vec<(Function, Uses)> = Vec::new();
+        for (i, &a) in term.args.iter().enumerate() {
+            for node in terms.nodes(a).iter() {
+                for (function, args) in functions(terms, node) {
+                    if args.iter().any(|&x| terms.graph.find(x) == own) {
+                        continue;
+                    }
+                    match found.iter_mut().find(|(f, _)| *f == function) {
+                        Some((_, members)) if members.iter().any(|(j, _)| *j == i) => {}
+                        Some((_, members)) => members.push((i, args)),
+                        None => found.push((function, vec![(i, args)])),
+                    }
+                }
+            }
+        }
+        found.retain(|(_, members)| members.len() > 1);
+        // The function of most terms first; of equals the first found.
+        let most = found.iter().map(|(_, m)| m.len()).max();
+        let Some((function, members)) = found.into_iter().find(|(_, m)| Some(m.len()) == most)
+        else {
+            return Vec::new();
+        };
+        let width = members[0].1.len();
+        let sums: Vec<Id> = (0..width)
+            .map(|k| {
+                let summands = members.iter().map(|(_, args)| args[k]).collect();
+                terms.sum(summands)
+            })
+            .collect();
+        let args = match function.of {
+            None => sums,
+            Some(k) => {
+                let mut args = function.others;
+                args.insert(k, sums[0]);
+                args
+            }
+        };
+        let applied = terms.add(function.head, args);
+        let taken: Vec<usize> = members.iter().map(|(i, _)| *i).collect();
+        vec![replaced(terms, &term.args, &taken, applied)]
+    },
+};
+
+pub(super) const LINEAR_IN_ZERO: ProofRule = ProofRule {
+    name: "linear-in-zero",
+    equation: "f(0) = 0, where f is linear",
+    apply: |terms, term, id| {
+        let vanishes = functions(terms, term)
+            .iter()
+            .any(|(_, args)| args.iter().all(|&a| terms.is_zero(a)));
+        match terms.ty(id).cloned() {
+            Some(ty) if vanishes => vec![terms.zero(&ty)],
+            _ => Vec::new(),
+        }
+    },
+};
+
+/// Whether an op is linear in these of its arguments together.
+pub(in crate::prove) fn is_linear_in(
+    terms: &TermGraph,
+    op: &Op,
+    args: &[Id],
+    of: &[usize],
+) -> bool {
+    let types: Option<Vec<&TensorType>> = args.iter().map(|&a| terms.ty(a)).collect();
+    let Some(types) = types else { return false };
+    let Ok(Inferred::Types(results)) = op.infer(&types) else {
+        return false;
+    };
+    let results: Vec<&TensorType> = results.iter().collect();
+    match (op.rule(&types, &results).linearity, of) {
+        (Linearity::Joint, _) => of.len() == args.len(),
+        (Linearity::Each(operands), [k]) => operands.contains(k),
+        _ => false,
+    }
+}

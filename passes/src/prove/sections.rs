@@ -1,0 +1,91 @@
+//! Sections: the layers of a graph, the prologue before the first and the epilogue after the last.
+//!
+//! The proof cuts graphs by itself. The planner's cut (`layers/`) serves other ends, and sharing it would share its errors.
+
+use std::ops::Range;
+
+use tpc_ir::{Graph, Inst, Output};
+
+/// The instructions of a graph by section, each in program order.
+#[derive(Debug)]
+pub(super) struct Sections {
+    /// Per section, its instructions.
+    insts: Vec<Vec<Inst>>,
+    /// Per instruction, its section.
+    pub(super) of: Vec<usize>,
+    /// Whether no layer but the last reads values of a later one.
+    in_order: bool,
+}
+
+/// The number of sections that both graphs have: the layers, and one before and after them. Graphs whose layers do not
+/// follow one another are one section.
+pub(super) fn count(graphs: [&Graph; 2]) -> usize {
+    let layers = graphs
+        .iter()
+        .flat_map(|g| g.insts().filter_map(|(_, i)| i.layer))
+        .max();
+    let count = layers.map_or(2, |l| l as usize + 3);
+    let in_order = graphs.iter().all(|g| Sections::new(g, count).in_order);
+    if in_order { count } else { 1 }
+}
+
+impl Sections {
+    /// Cuts a graph into `count` sections, none of which reads values of a later one.
+    ///
+    /// An instruction of no layer belongs to the first section or, if it reads values of a layer, to the last. A copy or
+    /// collective belongs to the section of its operands.
+    pub(super) fn new(graph: &Graph, count: usize) -> Sections {
+        let mut of: Vec<usize> = Vec::with_capacity(graph.insts().len());
+        let mut insts = vec![Vec::new(); count];
+        let last = count - 1;
+        let mut in_order = true;
+        for (inst, data) in graph.insts() {
+            let needed = data
+                .operands
+                .iter()
+                .filter_map(|&v| of.get(graph.value(v).def.0.index()))
+                .max()
+                .copied()
+                .unwrap_or(0);
+            let own = data.layer.map(|l| l as usize + 1);
+            in_order &= own.is_none_or(|own| own >= needed || own + 1 >= last);
+            let section = match own {
+                Some(own) => own.max(needed).min(last),
+                None if needed == 0 || data.op.is_movement() || data.op.is_collective() => needed,
+                None => last,
+            };
+            of.push(section);
+            insts[section].push(inst);
+        }
+        Sections {
+            insts,
+            of,
+            in_order,
+        }
+    }
+
+    /// The instructions of several sections in program order.
+    pub(super) fn together(&self, sections: Range<usize>) -> Vec<Inst> {
+        let mut out = self.insts[sections].concat();
+        out.sort_unstable();
+        out
+    }
+
+    /// Per value of the graph, the last section that uses it; `usize::MAX` for what the caller gets.
+    pub(super) fn last_use(&self, graph: &Graph) -> Vec<usize> {
+        let mut out = vec![0; graph.values().len()];
+        for (inst, data) in graph.insts() {
+            for v in &data.operands {
+                let last = &mut out[v.index()];
+                *last = self.of[inst.index()].max(*last);
+            }
+        }
+        for output in &graph.outputs {
+            out[output.value().index()] = usize::MAX;
+            if let Output::State { state, .. } = output {
+                out[state.index()] = usize::MAX;
+            }
+        }
+        out
+    }
+}

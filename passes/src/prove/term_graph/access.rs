@@ -1,0 +1,217 @@
+//! The terms of a class, and terms by kind: ops, views, masks, zeros.
+
+use std::cmp::Reverse;
+use std::rc::Rc;
+
+use egg::Id;
+use tpc_ir::{Dim, Op, RANK, TensorType};
+
+use super::TermGraph;
+use crate::prove::index_set::{
+    IndexSet, NotExpressible, Pattern, compose, from_axes, selected_dims,
+};
+use crate::prove::interner::Tables;
+use crate::prove::language::{Head, Mask, Term, View};
+
+/// The elements of a base that an index set selects.
+#[derive(Clone, Debug)]
+pub(in crate::prove) struct Selection {
+    pub(in crate::prove) base: Id,
+    pub(in crate::prove) indices: IndexSet,
+}
+
+impl Selection {
+    /// A value as it is.
+    pub(in crate::prove) fn whole(base: Id) -> Selection {
+        Selection {
+            base,
+            indices: IndexSet::new(),
+        }
+    }
+}
+
+impl TermGraph {
+    /// Whether a class is a value of the model.
+    pub(in crate::prove) fn is_model(&self, id: Id) -> bool {
+        self.model_number(id).is_some()
+    }
+
+    /// The number of the model's value that a class is.
+    pub(in crate::prove) fn model_number(&self, id: Id) -> Option<u32> {
+        self.graph[self.graph.find(id)].data.model
+    }
+
+    /// The terms of a class, in a fixed order.
+    pub(in crate::prove) fn nodes(&self, id: Id) -> Rc<[Term]> {
+        let id = self.graph.find(id);
+        let mut nodes: Vec<Term> = self.graph[id].nodes.clone();
+        for term in &mut nodes {
+            self.settle(term);
+        }
+        nodes.sort();
+        nodes.dedup();
+        nodes.into()
+    }
+
+    /// The type of a class.
+    pub(in crate::prove) fn ty(&self, id: Id) -> Option<&TensorType> {
+        self.graph[self.graph.find(id)].data.ty.as_ref()
+    }
+
+    /// The ops, views and types that terms speak of.
+    pub(in crate::prove) fn tables(&self) -> &Tables {
+        &self.graph.analysis.tables
+    }
+
+    /// The op of that number.
+    pub(in crate::prove) fn op(&self, number: u32) -> &Op {
+        self.tables().ops.get(number)
+    }
+
+    /// The op that a term is a result of, and the index of the result.
+    pub(in crate::prove) fn op_of(&self, term: &Term) -> Option<(Op, u8)> {
+        match term.head {
+            Head::Op { op, result } => Some((self.op(op).clone(), result)),
+            _ => None,
+        }
+    }
+
+    /// The view that a term is.
+    pub(in crate::prove) fn view_of(&self, term: &Term) -> Option<View> {
+        match term.head {
+            Head::View(view) => Some(self.tables().views.get(view).clone()),
+            _ => None,
+        }
+    }
+
+    /// The ops that a class is a result of, each with the index of the result and the arguments.
+    pub(in crate::prove) fn ops_of(&self, id: Id) -> Vec<(Op, u8, Vec<Id>)> {
+        let nodes = self.nodes(id);
+        let ops = nodes.iter().filter_map(|t| match t.head {
+            Head::Op { op, result } => Some((self.op(op).clone(), result, t.args.clone())),
+            _ => None,
+        });
+        ops.collect()
+    }
+
+    /// The masks that a class is known to be, each with the masked value and the indices.
+    pub(in crate::prove) fn masks_of(&self, id: Id) -> Vec<(Mask, Id, Id)> {
+        let nodes = self.nodes(id);
+        let found = nodes.iter().filter_map(|t| match t.head {
+            Head::Mask(w) => Some((w, t.args[0], t.args[1])),
+            _ => None,
+        });
+        found.collect()
+    }
+
+    /// Whether a class is zero.
+    pub(in crate::prove) fn is_zero(&self, id: Id) -> bool {
+        self.nodes(id)
+            .iter()
+            .any(|t| matches!(t.head, Head::Zero(_)))
+    }
+
+    /// Adds a result of an op.
+    pub(in crate::prove) fn add_op(&mut self, op: &Op, result: u8, args: Vec<Id>) -> Id {
+        let of = args.first().copied();
+        let number = self.graph.analysis.tables.ops.intern(op);
+        let id = self.add(Head::Op { op: number, result }, args);
+        if let Some(of) = of {
+            self.note_of_model(op, of, id);
+        }
+        id
+    }
+
+    /// The class of a result of an op, where the graph has it.
+    pub(in crate::prove) fn lookup_op(&mut self, op: &Op, result: u8, args: Vec<Id>) -> Option<Id> {
+        let op = self.graph.analysis.tables.ops.intern(op);
+        self.lookup(Head::Op { op, result }, args)
+    }
+
+    /// Adds the sum of these.
+    pub(in crate::prove) fn sum(&mut self, args: Vec<Id>) -> Id {
+        match args.as_slice() {
+            [one] => *one,
+            _ => self.add(Head::Sum, args),
+        }
+    }
+
+    /// Adds zeros of a type.
+    pub(in crate::prove) fn zero(&mut self, ty: &TensorType) -> Id {
+        let ty = self.graph.analysis.tables.types.intern(ty);
+        self.add(Head::Zero(ty), Vec::new())
+    }
+
+    /// Adds the selection of `indices` from a value, under the sizes `dims`.
+    pub(in crate::prove) fn view(&mut self, base: Id, indices: IndexSet, dims: [Dim; RANK]) -> Id {
+        let full = indices.is_empty() && self.ty(base).is_some_and(|t| t.dims == dims);
+        if full {
+            return self.graph.find(base);
+        }
+        let view = self
+            .graph
+            .analysis
+            .tables
+            .views
+            .intern(&View { indices, dims });
+        let id = self.add(Head::View(view), vec![base]);
+        self.note_slice(base, id);
+        id
+    }
+
+    /// Adds the selection of a pattern along one axis of a value.
+    pub(in crate::prove) fn on_axis(
+        &mut self,
+        base: Id,
+        axis: usize,
+        pattern: Option<Pattern>,
+    ) -> Result<Id, NotExpressible> {
+        let dims = &self.ty(base).ok_or(NotExpressible)?.dims;
+        let mut axes = [None, None, None, None];
+        axes[axis] = pattern;
+        let indices = from_axes(&axes, dims)?;
+        let dims = selected_dims(&axes, dims)?;
+        Ok(self.view(base, indices, dims))
+    }
+
+    /// The views that a class is, with what is viewed.
+    pub(in crate::prove) fn views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
+        let nodes = self.nodes(id);
+        let views = nodes.iter().filter_map(|t| match t.head {
+            Head::View(v) => Some((Rc::new(self.tables().views.get(v).clone()), t.args[0])),
+            _ => None,
+        });
+        views.collect()
+    }
+
+    /// The selections that a class is, itself included; those nearest to the model first.
+    pub(in crate::prove) fn selections(&self, id: Id) -> Vec<Selection> {
+        let id = self.graph.find(id);
+        let mut out: Vec<Selection> = self
+            .views_of(id)
+            .into_iter()
+            .map(|(v, base)| Selection {
+                base: self.graph.find(base),
+                indices: v.indices.clone(),
+            })
+            .filter(|f| f.base != id)
+            .collect();
+        out.push(Selection::whole(id));
+        out.sort_by_key(|f| {
+            let data = &self.graph[f.base].data;
+            (data.model.is_none(), f.indices.len(), Reverse(data.age))
+        });
+        out
+    }
+
+    /// Adds the view of a view, as one.
+    pub(in crate::prove) fn composed(
+        &mut self,
+        inner: &View,
+        base: Id,
+        outer: &View,
+    ) -> Result<Id, NotExpressible> {
+        let indices = compose(&inner.indices, &outer.indices)?;
+        Ok(self.view(base, indices, outer.dims.clone()))
+    }
+}

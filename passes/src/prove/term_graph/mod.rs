@@ -1,0 +1,190 @@
+//! The proof's e-graph: terms are added in program order, each with all that the rules say of it.
+//!
+//! - `mod.rs`: adding terms, and saturation by rules;
+//! - `access.rs`: the terms of a class, and terms by kind;
+//! - `of_model.rs`: the views, sums, repetitions and set slices that the model itself has.
+
+mod access;
+mod of_model;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use egg::{EGraph, Id};
+
+use super::analysis::TermAnalysis;
+use super::interner::Tables;
+use super::language::{Head, Term, is_empty};
+use of_model::ModelTerms;
+
+pub(super) use access::Selection;
+pub(super) use of_model::{ModelRepetition, Repetition};
+
+/// Rounds in which a class may still change. Rules make terms smaller or nearer to the model, so a few do.
+const MAX_ROUNDS: usize = 24;
+/// Terms beyond which a proof is given up.
+const MAX_TERMS: usize = 400_000;
+/// Arguments beyond which a proof is given up: devices make no sums of so many terms.
+const MAX_ARGS: usize = 1 << 10;
+/// Terms made for one another beyond which a proof is given up.
+const MAX_DEPTH: usize = 96;
+
+/// An equation of the proof.
+pub(super) struct ProofRule {
+    /// The name.
+    pub(super) name: &'static str,
+    /// The equation in words.
+    pub(super) equation: &'static str,
+    /// Gives the classes of terms that are equal to this one, which is of that class.
+    pub(super) apply: fn(&mut TermGraph, &Term, Id) -> Vec<Id>,
+}
+
+/// Terms and the equalities found among them.
+pub(super) struct TermGraph {
+    pub(super) graph: EGraph<Term, TermAnalysis>,
+    rules: &'static [ProofRule],
+    done: HashSet<Term>,
+    /// Classes to look at again.
+    revisit: BTreeSet<Id>,
+    /// The number of terms that are being made for one another.
+    depth: usize,
+    /// The number of terms beyond which no more follows.
+    pub(super) max_terms: usize,
+    model: ModelTerms,
+    /// Whether the model's own terms are being added.
+    pub(super) of_model: bool,
+    /// The rule that is left out.
+    without: Option<String>,
+    /// How often each rule found terms equal.
+    pub(super) found: BTreeMap<&'static str, u64>,
+    /// Whether a limit was met.
+    pub(super) cut_short: bool,
+}
+
+impl TermGraph {
+    /// An empty graph for the model's terms, saturated by `rules` but the one called `without`.
+    pub(super) fn new(rules: &'static [ProofRule], without: Option<&str>) -> TermGraph {
+        let analysis = TermAnalysis {
+            tables: Tables::default(),
+            contradiction: false,
+        };
+        TermGraph {
+            graph: EGraph::new(analysis),
+            rules,
+            done: HashSet::new(),
+            revisit: BTreeSet::new(),
+            depth: 0,
+            max_terms: MAX_TERMS,
+            model: ModelTerms::default(),
+            of_model: true,
+            without: without.map(str::to_owned),
+            found: BTreeMap::new(),
+            cut_short: false,
+        }
+    }
+
+    /// Adds a term with all that the rules say of it. Returns its class.
+    pub(super) fn add(&mut self, head: Head, args: Vec<Id>) -> Id {
+        let mut term = Term { head, args };
+        self.settle(&mut term);
+        if let Some(id) = self.graph.lookup(term.clone()) {
+            return id;
+        }
+        let size = self.graph.total_size();
+        if size >= self.max_terms || term.args.len() > MAX_ARGS || self.depth > MAX_DEPTH {
+            self.cut_short = true;
+        }
+        let sum = (self.of_model && head == Head::Sum).then(|| term.args.clone());
+        let id = self.graph.add(term);
+        if let Some(ty) = self.ty(id).filter(|t| is_empty(t)).cloned() {
+            // All values without elements are equal, and no rule has more to say of them.
+            let ty = self.graph.analysis.tables.types.intern(&ty);
+            let empty = self.graph.add(Term {
+                head: Head::Zero(ty),
+                args: Vec::new(),
+            });
+            self.unite(id, empty);
+            return self.graph.find(id);
+        }
+        if let Some(args) = sum {
+            self.model.sums.push((id, args));
+        }
+        self.depth += 1;
+        self.saturate(id);
+        while self.depth == 1
+            && let Some(parent) = self.revisit.pop_first()
+        {
+            self.saturate(self.graph.find(parent));
+        }
+        self.depth -= 1;
+        self.graph.find(id)
+    }
+
+    /// The class of a term, where the graph has it.
+    pub(super) fn lookup(&self, head: Head, args: Vec<Id>) -> Option<Id> {
+        let mut term = Term { head, args };
+        self.settle(&mut term);
+        self.graph.lookup(term)
+    }
+
+    /// Sums have their arguments in order of age.
+    fn settle(&self, term: &mut Term) {
+        for a in &mut term.args {
+            *a = self.graph.find(*a);
+        }
+        if term.head == Head::Sum {
+            term.args.sort_by_key(|&a| (self.graph[a].data.age, a));
+        }
+    }
+
+    /// Applies the rules to all terms of a class until nothing follows.
+    fn saturate(&mut self, id: Id) {
+        for _ in 0..MAX_ROUNDS {
+            let mut changed = false;
+            let nodes = self.nodes(id);
+            for term in nodes.iter() {
+                if self.cut_short || !self.done.insert(term.clone()) {
+                    continue;
+                }
+                for rule in self.rules {
+                    changed |= self.apply(rule, term, id);
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+        self.cut_short = true;
+    }
+
+    fn apply(&mut self, rule: &ProofRule, term: &Term, id: Id) -> bool {
+        if self.without.as_deref() == Some(rule.name) {
+            return false;
+        }
+        let mut changed = false;
+        for other in (rule.apply)(self, term, id) {
+            if self.graph.find(other) != self.graph.find(id) {
+                *self.found.entry(rule.name).or_default() += 1;
+                self.unite(id, other);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Makes two classes one. The terms over them may be equal to more now.
+    fn unite(&mut self, a: Id, b: Id) {
+        let parents = |id: Id| {
+            self.graph[self.graph.find(id)]
+                .parents()
+                .collect::<Vec<Id>>()
+        };
+        let (of_a, of_b) = (parents(a), parents(b));
+        self.graph.union(a, b);
+        // Where one of the two has no parents nothing follows by congruence, and rebuilding would look at all classes.
+        if !of_a.is_empty() && !of_b.is_empty() {
+            self.revisit.extend(of_a);
+            self.revisit.extend(of_b);
+            self.graph.rebuild();
+        }
+    }
+}

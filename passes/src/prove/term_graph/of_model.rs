@@ -1,0 +1,203 @@
+//! The terms that the model itself has: its views, sums, repetitions and set slices. A device's part of a value is related to
+//! these where the devices alone could mean several things.
+
+use egg::Id;
+use tpc_ir::{Dim, Interval, Op, RANK};
+
+use super::{Selection, TermGraph};
+use crate::prove::index_set::IndexSet;
+use crate::prove::language::{Head, Term};
+
+/// The model's terms by kind.
+#[derive(Debug, Default)]
+pub(super) struct ModelTerms {
+    /// Views, as (viewed, view): a device's part of a value may be a part of its slice.
+    slices: Vec<(Id, Id)>,
+    /// Sums, as (sum, terms).
+    pub(super) sums: Vec<(Id, Vec<Id>)>,
+    /// Repetitions, as (repeated, repetition).
+    repetitions: Vec<(Id, Id)>,
+    /// Values of which a slice is set, as (value, result).
+    sets: Vec<(Id, Id)>,
+}
+
+/// A selection, repeated or not.
+#[derive(Clone, Debug)]
+pub(in crate::prove) struct Repetition {
+    pub(in crate::prove) selection: Selection,
+    /// Per axis of the selection that is repeated: the axis, the number of copies, and the number of elements that are
+    /// repeated together.
+    pub(in crate::prove) copies: Vec<(usize, u64, Dim)>,
+}
+
+/// A repetition that the model has.
+#[derive(Clone, Debug)]
+pub(in crate::prove) struct ModelRepetition {
+    /// The repetition, under the sizes that the model gives it.
+    pub(in crate::prove) result: Id,
+    /// The axes that are repeated, each with the number of copies.
+    pub(in crate::prove) axes: Vec<(usize, u64)>,
+}
+
+impl TermGraph {
+    /// Notes a result of an op on `of`, if the model is being added.
+    pub(super) fn note_of_model(&mut self, op: &Op, of: Id, result: Id) {
+        let list = match op {
+            Op::Repeat(_) => &mut self.model.repetitions,
+            Op::SetSlice(_) => &mut self.model.sets,
+            _ => return,
+        };
+        if self.of_model && !list.contains(&(of, result)) {
+            list.push((of, result));
+        }
+    }
+
+    /// Notes a view, if the model is being added.
+    pub(super) fn note_slice(&mut self, base: Id, view: Id) {
+        let base = self.graph.find(base);
+        if self.of_model && !self.model.slices.contains(&(base, view)) {
+            self.model.slices.push((base, view));
+        }
+    }
+
+    /// The ops of the graph that set slices.
+    pub(in crate::prove) fn set_slices(&self) -> Vec<Op> {
+        let ops = self.tables().ops.items().iter();
+        ops.filter(|op| matches!(op, Op::SetSlice(_)))
+            .cloned()
+            .collect()
+    }
+
+    /// The results that the model has of setting a slice of a value, each with the axis and the slice.
+    pub(in crate::prove) fn model_sets(&self, of: Id) -> Vec<(Id, usize, Interval)> {
+        let of = self.graph.find(of);
+        let sets = self
+            .model
+            .sets
+            .iter()
+            .filter(|(x, _)| self.graph.find(*x) == of);
+        let mut out = Vec::new();
+        for &(_, set) in sets {
+            for (op, _, args) in self.ops_of(set) {
+                let (Op::SetSlice(op), &[x, y]) = (&op, args.as_slice()) else {
+                    continue;
+                };
+                let axis = usize::try_from(op.axis).ok().filter(|&a| a < RANK);
+                let size = |a: usize| self.ty(y).and_then(|t| t.dims[a].as_const());
+                if let (Some(axis), Some(start)) = (axis, op.start.as_const())
+                    && let Some(len) = size(axis)
+                    && self.graph.find(x) == of
+                {
+                    out.push((self.graph.find(set), axis, Interval { start, len }));
+                }
+            }
+        }
+        out
+    }
+
+    /// The terms of the sum that a class is. A value of the model is the sum that the model says, if any, however devices
+    /// come by it.
+    pub(in crate::prove) fn summands(&self, id: Id) -> Option<Vec<Id>> {
+        let id = self.graph.find(id);
+        if self.of_model || self.graph[id].data.model.is_some() {
+            let own = self
+                .model
+                .sums
+                .iter()
+                .filter(|(sum, _)| self.graph.find(*sum) == id);
+            return own
+                .map(|(_, args)| args)
+                .max_by_key(|args| args.len())
+                .cloned();
+        }
+        let nodes = self.nodes(id);
+        // x + 0 = x is a sum, too, but it does not define x.
+        let defines = |t: &&Term| t.args.iter().all(|&a| self.graph.find(a) != id);
+        let mut sums = nodes.iter().filter(|t| t.head == Head::Sum);
+        sums.find(defines).map(|t| t.args.clone())
+    }
+
+    /// The repetitions that a class is, each with a repetition of the same base that the model has, reshaped or not.
+    pub(in crate::prove) fn model_repetitions(&self, id: Id) -> Vec<(Repetition, ModelRepetition)> {
+        if self.model.repetitions.is_empty() {
+            return Vec::new();
+        }
+        let own = self.graph.find(id);
+        let mut out = Vec::new();
+        for local in self.repetitions(id) {
+            for &(of, all) in &self.model.repetitions {
+                if self.graph.find(of) != local.selection.base {
+                    continue;
+                }
+                let Some(axes) = self.copies(of, all) else {
+                    continue;
+                };
+                let reshaped = self.model_slices(all).into_iter();
+                let reshaped = reshaped.filter(|(_, p, _)| p.is_empty()).map(|(id, ..)| id);
+                for result in std::iter::once(self.graph.find(all)).chain(reshaped) {
+                    if result != own {
+                        let axes = axes.clone();
+                        out.push((local.clone(), ModelRepetition { result, axes }));
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// The selections that a class is or repeats.
+    fn repetitions(&self, id: Id) -> Vec<Repetition> {
+        let selections = self.selections(id);
+        let reshaped = selections.iter().filter(|s| s.indices.is_empty());
+        let mut out = Vec::new();
+        for all in reshaped.map(|s| s.base) {
+            for (op, _, args) in self.ops_of(all) {
+                let (Op::Repeat(_), &[of]) = (&op, args.as_slice()) else {
+                    continue;
+                };
+                let Some((axes, ty)) = self.copies(of, all).zip(self.ty(of)) else {
+                    continue;
+                };
+                let unit = |a: usize| Dim::product(&ty.dims[..=a]);
+                let copies: Option<Vec<_>> =
+                    axes.iter().map(|&(a, n)| Some((a, n, unit(a)?))).collect();
+                if let Some(copies) = copies {
+                    out.extend(self.selections(of).into_iter().map(|selection| Repetition {
+                        selection,
+                        copies: copies.clone(),
+                    }));
+                }
+            }
+        }
+        out.extend(selections.into_iter().map(|selection| Repetition {
+            selection,
+            copies: Vec::new(),
+        }));
+        out
+    }
+
+    /// The axes along which one value is repeated to give the other, each with the number of copies.
+    fn copies(&self, of: Id, all: Id) -> Option<Vec<(usize, u64)>> {
+        let (of, all) = (self.ty(of)?, self.ty(all)?);
+        let axes = (0..RANK).filter(|&a| of.dims[a] != all.dims[a]);
+        let times = |a: usize| all.dims[a].checked_div(&of.dims[a])?.as_const();
+        axes.map(|a| Some((a, times(a)?))).collect()
+    }
+
+    /// The views of `base` that the model has, each with its index set and sizes.
+    pub(in crate::prove) fn model_slices(&self, base: Id) -> Vec<(Id, IndexSet, [Dim; RANK])> {
+        let base = self.graph.find(base);
+        let mut out = Vec::new();
+        for &(of, slice) in &self.model.slices {
+            if self.graph.find(of) == base {
+                let slice = self.graph.find(slice);
+                for (v, b) in self.views_of(slice) {
+                    if self.graph.find(b) == base {
+                        out.push((slice, v.indices.clone(), v.dims.clone()));
+                    }
+                }
+            }
+        }
+        out
+    }
+}
