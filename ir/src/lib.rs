@@ -15,6 +15,7 @@
 //!
 //! The crate knows nothing of files and of devices' interfaces.
 
+pub mod code;
 pub mod dims;
 pub mod dtype;
 pub mod entity;
@@ -29,6 +30,7 @@ pub mod types;
 pub mod verify;
 pub mod window;
 
+pub use code::{Code, Severity};
 pub use dims::{Bindings, Dim, Symbol};
 pub use dtype::DType;
 pub use entity::{Class, Device, Group, Inst, Value};
@@ -39,14 +41,3 @@ pub use place::{DeviceData, GroupData, Place};
 pub use sharding::{AxisTree, ClassData, ClassRef, Sharding, Unreduced};
 pub use types::{RANK, TensorType};
 pub use window::Window;
-
-/// The documentation of one diagnostic code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CodeDoc {
-    /// The code (`TPC0220`).
-    pub code: &'static str,
-    /// One line.
-    pub title: &'static str,
-    /// What it means, an example, and the cure.
-    pub doc: &'static str,
-}

@@ -1,8 +1,9 @@
 //! What can go wrong when a program runs, and what to do about it.
 
 use tpc_ir::op::TypeError;
-use tpc_ir::{CodeDoc, DType, Place, Value};
+use tpc_ir::{Code, DType, Place, Value};
 
+use crate::codes;
 use crate::quant::QuantError;
 
 /// Why a program could not be loaded or run.
@@ -128,32 +129,32 @@ impl ExecError {
         }
     }
 
-    /// The stable code, `TPC0500` to `TPC0521`; the key into [`CODES`].
-    pub fn code(&self) -> &'static str {
+    /// The stable code, `TPC0500` to `TPC0521`; declared in [`super::CODES`].
+    pub fn code(&self) -> &'static Code {
         use ExecError as E;
         match self {
-            E::NotLowered { .. } => "TPC0500",
-            E::WrongPlace { .. } => "TPC0501",
-            E::Type(_) => "TPC0502",
-            E::Shape { .. } => "TPC0503",
-            E::Elements { .. } => "TPC0504",
-            E::Size { .. } => "TPC0505",
-            E::Index { .. } => "TPC0506",
-            E::MissingWeight { .. } => "TPC0507",
-            E::WeightMismatch { .. } => "TPC0508",
-            E::CutBlock { .. } => "TPC0509",
-            E::PartRange { .. } => "TPC0510",
-            E::Quant(_) => "TPC0511",
-            E::MissingInput { .. } => "TPC0512",
-            E::StateResized { .. } => "TPC0513",
-            E::CacheFull { .. } => "TPC0514",
-            E::BadBatch { .. } => "TPC0515",
-            E::MissingOutput { .. } => "TPC0516",
-            E::Malformed { .. } => "TPC0517",
-            E::Parameter { .. } => "TPC0518",
-            E::Leaf { .. } => "TPC0519",
-            E::StatesFull { .. } => "TPC0520",
-            E::NothingToDraft => "TPC0521",
+            E::NotLowered { .. } => &codes::NOT_LOWERED,
+            E::WrongPlace { .. } => &codes::WRONG_PLACE,
+            E::Type(_) => &codes::TYPE,
+            E::Shape { .. } => &codes::SHAPE,
+            E::Elements { .. } => &codes::ELEMENTS,
+            E::Size { .. } => &codes::SIZE,
+            E::Index { .. } => &codes::INDEX,
+            E::MissingWeight { .. } => &codes::MISSING_WEIGHT,
+            E::WeightMismatch { .. } => &codes::WEIGHT_MISMATCH,
+            E::CutBlock { .. } => &codes::CUT_BLOCK,
+            E::PartRange { .. } => &codes::PART_RANGE,
+            E::Quant(_) => &codes::QUANT,
+            E::MissingInput { .. } => &codes::MISSING_INPUT,
+            E::StateResized { .. } => &codes::STATE_RESIZED,
+            E::CacheFull { .. } => &codes::CACHE_FULL,
+            E::BadBatch { .. } => &codes::BAD_BATCH,
+            E::MissingOutput { .. } => &codes::MISSING_OUTPUT,
+            E::Malformed { .. } => &codes::MALFORMED,
+            E::Parameter { .. } => &codes::PARAMETER,
+            E::Leaf { .. } => &codes::LEAF,
+            E::StatesFull { .. } => &codes::STATES_FULL,
+            E::NothingToDraft => &codes::NOTHING_TO_DRAFT,
             E::At { cause, .. } => cause.code(),
         }
     }
@@ -203,159 +204,15 @@ impl ExecError {
     }
 }
 
-/// The documentation of every code of this crate, in order.
-pub const CODES: &[CodeDoc] = &[
-    CodeDoc {
-        code: "TPC0500",
-        title: "graph is not lowered",
-        doc: "A value lives on a group of devices. Groups exist while shardings are decided; what runs are programs of \
-              single devices. Example: interpreting the result of the planner. Cure: run the lowering pass first.",
-    },
-    CodeDoc {
-        code: "TPC0501",
-        title: "op reads from another place",
-        doc: "Each place has a memory of its own, and an op reads from that of its own place only. \
-              Example: an `add` on dev1 whose operand was computed on dev0. \
-              Cure: a `copy` or a collective in between; where the lowering made the program, it is a bug.",
-    },
-    CodeDoc {
-        code: "TPC0502",
-        title: "operands do not fit the op",
-        doc: "The tensors that reach an op have sizes or element types it does not take, or are too few or too many. \
-              Example: a `mul_mat` whose operands have rows of 64 and 32. Cure: the verifier finds the op that is wrong.",
-    },
-    CodeDoc {
-        code: "TPC0503",
-        title: "tensor has another size than declared",
-        doc: "What an op produced, or what the caller gave as an input, has not the sizes that the graph declares for \
-              it under this batch's bindings. Example: a mask of 8 cells where n_kv is 16. \
-              Cure: make the declaration, the bindings and the data agree.",
-    },
-    CodeDoc {
-        code: "TPC0504",
-        title: "integers and reals mixed up",
-        doc: "A tensor holds integers where real numbers are needed, or the reverse. Example: positions given as f64. \
-              Cure: indices, positions and token ids are integers, everything else is real.",
-    },
-    CodeDoc {
-        code: "TPC0505",
-        title: "size has no value",
-        doc: "A symbolic size is negative for this batch, overflows, or the tensor does not fit memory. \
-              Example: `n_ctx - n_kv` with more cells in use than there are. \
-              Cure: bind every symbol to its true value; use a smaller context or batch.",
-    },
-    CodeDoc {
-        code: "TPC0506",
-        title: "index out of range",
-        doc: "An index that is data names no row, expert or position. Example: token 32000 of a vocabulary of 32000. \
-              Cure: token ids start at 0 and must come from the model's own tokenizer.",
-    },
-    CodeDoc {
-        code: "TPC0507",
-        title: "tensor is missing from the model",
-        doc: "The graph names a tensor that the weight source does not have. Example: `output.weight` in a model with \
-              tied embeddings. Cure: build the graph from the same file's header.",
-    },
-    CodeDoc {
-        code: "TPC0508",
-        title: "tensor is not what the graph declares",
-        doc: "A tensor of the model has another type, other sizes or another number of bytes than the graph says. \
-              Example: a graph made for the q4_k file run on the q8_0 file. Cure: build the graph from the same file.",
-    },
-    CodeDoc {
-        code: "TPC0509",
-        title: "part of a tensor cuts a block",
-        doc: "Quantised tensors are stored in blocks along axis 0, and a device holds whole blocks. \
-              Example: rows 0:48 of axis 0 in q8_0, whose blocks hold 32. \
-              Cure: ranges that start and end at multiples of the block length.",
-    },
-    CodeDoc {
-        code: "TPC0510",
-        title: "part of a tensor is beyond its size",
-        doc: "A weight's `parts` name indices that the tensor does not have. Example: 96:64 of an axis of 128. \
-              Cure: check the ranges of the split.",
-    },
-    CodeDoc {
-        code: "TPC0511",
-        title: "type cannot be executed",
-        doc: "There is no decoder for the tensor's type, or no encoder for the state's, or rows are not whole blocks. \
-              Planning knows every GGUF type; execution knows most. Example: an iq2_xs weight; a q8_0 cache with rows \
-              of 24. Cure: requantise the tensor, or choose another cache type.",
-    },
-    CodeDoc {
-        code: "TPC0512",
-        title: "input is not supplied",
-        doc: "The graph has an input that the caller does not know. Example: `mask_swa` in a session without a window. \
-              Cure: configure the window, or supply inputs of other names through the callback.",
-    },
-    CodeDoc {
-        code: "TPC0513",
-        title: "state changes its size",
-        doc: "A state keeps its content from batch to batch, so its sizes must stay. Example: another n_ctx in the \
-              second batch. Cure: keep the bindings that states depend on, or reset the states.",
-    },
-    CodeDoc {
-        code: "TPC0514",
-        title: "KV cache is full",
-        doc: "More tokens are to be stored than there are free cells. A sliding-window cache frees a cell when no \
-              further token of its sequence can see it; it needs about window + batch cells per sequence. \
-              Cure: a larger context, a smaller batch, or forgetting finished sequences.",
-    },
-    CodeDoc {
-        code: "TPC0515",
-        title: "bad batch",
-        doc: "The lists of a batch disagree in length, positions of a sequence do not rise, or an output row names no \
-              token. Example: decoding position 5 twice. Cure: one position and one sequence per token.",
-    },
-    CodeDoc {
-        code: "TPC0516",
-        title: "output is missing",
-        doc: "The graph does not name the output that is asked for. Example: a session on a graph without `logits`. \
-              Cure: name the output in the graph.",
-    },
-    CodeDoc {
-        code: "TPC0517",
-        title: "malformed graph",
-        doc: "The graph breaks a rule that the verifier checks: a value is used before it is defined, an op has \
-              another number of results than it declares. Cure: run the verifier.",
-    },
-    CodeDoc {
-        code: "TPC0518",
-        title: "attribute does not make sense",
-        doc: "An op's attribute contradicts its operands. Example: a flash_attn on 4 heads whose `heads` names 3. \
-              Cure: see the op's documentation.",
-    },
-    CodeDoc {
-        code: "TPC0519",
-        title: "leaf evaluated as an op",
-        doc: "Weights, inputs and states have no operands; the interpreter supplies their values. \
-              Cure: run the graph with the interpreter.",
-    },
-    CodeDoc {
-        code: "TPC0520",
-        title: "recurrent states are full",
-        doc: "Recurrent layers keep a state per sequence, and the session has room for a number of sequences that was \
-              set beforehand. Example: a second sequence in a session for one. \
-              Cure: more room, or forgetting sequences that are finished.",
-    },
-    CodeDoc {
-        code: "TPC0521",
-        title: "nothing to draft",
-        doc: "A session drafts after it has decoded a batch, once per block that guesses a token. It has decoded none, all \
-              blocks have run for the last one, or the graph has no such blocks. Example: drafting twice with a model \
-              that guesses one token. Cure: plan with `--spec-type draft-mtp`; decode first.",
-    },
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn codes_ascend_and_are_complete() {
-        for (i, doc) in CODES.iter().enumerate() {
-            assert_eq!(doc.code, format!("TPC05{i:02}"));
-            assert!(doc.doc.contains("Cure:"), "{}", doc.code);
+        for (i, doc) in codes::CODES.iter().enumerate() {
+            assert_eq!(doc.id, format!("TPC05{i:02}"));
+            assert!(!doc.cure.is_empty(), "{doc}");
         }
     }
 

@@ -22,6 +22,7 @@
 //! The crate knows nothing of files: weights come as bytes in their GGUF types, from whoever maps the file. A session
 //! names no executor but for the shorthand [`Session::new`].
 
+mod codes;
 mod error;
 mod executor;
 pub mod quant;
@@ -30,7 +31,8 @@ mod session;
 mod tensor;
 mod weights;
 
-pub use error::{CODES, ExecError};
+pub use codes::CODES;
+pub use error::ExecError;
 pub use executor::{Executor, Host, Interface, MaskValues, Outputs};
 pub use reference::{
     BatchRun, Gelu, Inputs, Interpreter, Observer, OpContext, Options, PlaceStats, Traffic,

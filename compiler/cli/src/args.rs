@@ -12,7 +12,7 @@ use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
     DeviceSpec, HostExperts, Override, OverridePattern, Placement, SplitMode, TensorSplit,
 };
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 use tpc_models::Drafting;
 
 /// llama.cpp's short forms of several letters, and the options that they mean.
@@ -225,7 +225,7 @@ impl PlacementArgs {
 fn read_topology(path: &Path) -> Result<Topology, Failure> {
     let name = path.display().to_string();
     let unusable = |message: String| {
-        let d = Diagnostic::error("TPC0403", &name, message);
+        let d = Diagnostic::new(&codes::TOPOLOGY_FILE, &name, message);
         Failure::usage(d.help("`tpc explain TPC0403` shows one"))
     };
     let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;

@@ -10,7 +10,7 @@ use super::output::{self, Failure};
 use super::source::{Source, SourceArgs};
 use tpc_core::pipeline::Compiled;
 use tpc_core::report::{LayerRange, render_dot, render_factors, render_rewriting};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Stage {
@@ -84,7 +84,7 @@ pub(super) struct Args {
 }
 
 fn wrong(option: &str, message: String, help: &str) -> Failure {
-    Failure::usage(Diagnostic::error("TPC0400", option, message).help(help))
+    Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, option, message).help(help))
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {

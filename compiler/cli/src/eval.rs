@@ -11,7 +11,7 @@ use super::output::{self, Failure};
 use tpc_core::golden::{Golden, distance};
 use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::SplitMode;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -72,13 +72,13 @@ impl WeightSource for FileWeights<'_> {
 
 /// An error of the executor, as a diagnostic.
 pub(super) fn execution_error(e: &ExecError) -> Diagnostic {
-    Diagnostic::error(e.code(), "execution", e.to_string()).help(e.help())
+    Diagnostic::new(e.code(), "execution", e.to_string()).help(e.help())
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if args.executor != Executor::Reference {
-        let d = Diagnostic::error(
-            "TPC0401",
+        let d = Diagnostic::new(
+            &codes::UNSUPPORTED_OPTION,
             "--executor",
             "only `reference` executes programs yet",
         );
@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     if args.tolerance.is_nan() || args.tolerance < 0.0 {
         let message = format!("{} is no error to allow", args.tolerance);
-        let d = Diagnostic::error("TPC0400", "--tolerance", message);
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--tolerance", message);
         return Err(Failure::usage(d.help("a number from 0 on, such as 1e-3")));
     }
     // The reference is exact, so its caches are too unless asked otherwise.
@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         (None, None) => Vec::new(),
     };
     if tokens.is_empty() {
-        let d = Diagnostic::error("TPC0400", "--tokens", "no tokens");
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--tokens", "no tokens");
         return Err(Failure::usage(
             d.help("token ids, such as `--tokens 1,2,3`"),
         ));
@@ -116,7 +116,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let file = GgufFile::open(&args.model).map_err(|e| Failure::of(vec![e.into()]))?;
     if !file.has_data() {
         let name = args.model.display().to_string();
-        let d = Diagnostic::error("TPC0405", name, "a header without data cannot be executed");
+        let d = Diagnostic::new(
+            &codes::NO_TENSOR_DATA,
+            name,
+            "a header without data cannot be executed",
+        );
         return Err(Failure::usage(
             d.help("give the whole model; `tpc synth` makes a small one"),
         ));
@@ -130,7 +134,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         && g.n_vocab as u64 != n_vocab
     {
         let message = format!("has {} logits per token, the model {n_vocab}", g.n_vocab);
-        let d = Diagnostic::error("TPC0406", "golden", message);
+        let d = Diagnostic::new(&codes::LOGITS_DIFFER, "golden", message);
         return Err(Failure::found(vec![
             d.help("give the golden file of this model"),
         ]));
@@ -171,7 +175,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         "NMSE {:e} is above the tolerance {:e}",
         d.nmse, args.tolerance
     );
-    let d = Diagnostic::error("TPC0406", "logits", message);
+    let d = Diagnostic::new(&codes::LOGITS_DIFFER, "logits", message);
     Err(Failure::found(vec![d.help(
         "give the golden file of this model and its tokens, or allow more with --tolerance",
     )]))

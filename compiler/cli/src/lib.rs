@@ -1,7 +1,7 @@
 //! The command line: one module per subcommand. Only this module joins the compiler with the runtime.
 
 mod args;
-pub mod codes;
+pub mod catalogue;
 mod dump;
 mod eval;
 mod explain;
@@ -23,7 +23,7 @@ use clap::{Parser, Subcommand};
 pub use args::normalise;
 use output::Failure;
 use tpc_core::placement::{Placement, SplitMode};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 use tpc_ir::DType;
 
 /// Plans, proves and runs tensor-parallel inference of quantised GGUF models.
@@ -108,7 +108,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// What the parser of arguments says, in the form of all diagnostics.
 fn usage(e: &clap::Error) -> Diagnostic {
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let d = Diagnostic::error("TPC0400", "tpc", "a subcommand is missing");
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "tpc", "a subcommand is missing");
         return d.help("`tpc --help` lists them");
     }
     let text = e.render().to_string();
@@ -123,5 +123,5 @@ fn usage(e: &clap::Error) -> Diagnostic {
         .iter()
         .find_map(|&k| e.get(k))
         .map_or_else(|| "command line".to_owned(), ToString::to_string);
-    Diagnostic::error("TPC0400", entity, message).help(help.join("\n"))
+    Diagnostic::new(&codes::COMMAND_LINE, entity, message).help(help.join("\n"))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
 
-use tpc_diag::{Diagnostic, unusable};
+use tpc_diag::{Diagnostic, codes, unusable};
 
 /// Why a subcommand ends with another status than 0.
 #[derive(Debug)]
@@ -37,7 +37,11 @@ impl Failure {
 
     /// A file that cannot be read or written.
     pub(super) fn file(path: &Path, e: &io::Error) -> Failure {
-        let d = Diagnostic::error("TPC0402", path.display().to_string(), e.to_string());
+        let d = Diagnostic::new(
+            &codes::FILE_ACCESS,
+            path.display().to_string(),
+            e.to_string(),
+        );
         Failure::usage(d.help("check the path, and that this user may use it"))
     }
 
@@ -80,7 +84,7 @@ pub(super) fn result(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::usage(
-            Diagnostic::error("TPC0402", "standard output", e.to_string())
+            Diagnostic::new(&codes::FILE_ACCESS, "standard output", e.to_string())
                 .help("check where the output goes: a full disk, a closed terminal"),
         )),
         _ => Ok(()),
@@ -90,7 +94,7 @@ pub(super) fn result(text: &str) -> Result<(), Failure> {
 /// Prints an object as JSON on standard output.
 pub(super) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(value).map_err(|e| {
-        let d = Diagnostic::error("TPC0402", "report", e.to_string());
+        let d = Diagnostic::new(&codes::FILE_ACCESS, "report", e.to_string());
         Failure::usage(d.help("--format text says the same"))
     })?;
     text.push('\n');

@@ -13,7 +13,7 @@ use tpc_core::advice::{cures, fits};
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
 use tpc_core::report::{Detail, explain, page, refusal_page, render, values};
-use tpc_diag::{Diagnostic, Severity};
+use tpc_diag::{Diagnostic, Severity, codes};
 use tpc_lint::plan_report;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,7 +62,13 @@ struct RefusedModel<'a> {
 }
 
 fn serialised(text: Result<String, impl Display>) -> Result<String, Failure> {
-    text.map_err(|e| Failure::usage(Diagnostic::error("TPC0402", "report", e.to_string())))
+    text.map_err(|e| {
+        Failure::usage(Diagnostic::new(
+            &codes::FILE_ACCESS,
+            "report",
+            e.to_string(),
+        ))
+    })
 }
 
 fn structured(format: Format, value: &impl Serialize) -> Result<String, Failure> {
@@ -134,7 +140,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     report.diagnostics.extend(source.notes);
     if !fits(compiled) {
         let help = remedies(args, &placement, compiled);
-        let short = |d: &&mut Diagnostic| d.code == "TPC0300";
+        let short = |d: &&mut Diagnostic| d.code == tpc_lint::over_capacity();
         for d in report.diagnostics.iter_mut().filter(short) {
             d.help = Some(help.clone());
         }

@@ -10,7 +10,7 @@ use tpc_core::placement::{
     DeviceSpec, MAX_DEVICES, OverridePattern, SplitMode, TensorSplit, parse_cache_type,
     parse_devices, parse_gpu_layers, parse_spec_type, parse_split_mode,
 };
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 use tpc_models::{CACHE_TYPES, Drafting};
 
 /// An option's value, or why the text is none. The parser of arguments passes refusals on, since with `--format json` a
@@ -83,7 +83,7 @@ impl DeviceLists {
     pub(super) fn only(&self) -> Parsed<&[DeviceSpec]> {
         if self.text.contains("..") {
             let message = format!("`{}` is a range of counts", self.text);
-            let d = Diagnostic::error("TPC0400", "--devices", message);
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--devices", message);
             return Err(d.help("one count, such as 2; `tpc lint` plans for each count of a range"));
         }
         Ok(&self.lists[0])
@@ -97,7 +97,7 @@ fn counts(text: &str, first: &str, last: &str) -> Parsed<std::ops::RangeInclusiv
         (Some(a), Some(b)) if (1..=b).contains(&a) && b <= MAX_DEVICES => Ok(a..=b),
         _ => {
             let message = format!("`{text}` is not a range of counts");
-            let d = Diagnostic::error("TPC0400", "--devices", message);
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--devices", message);
             Err(d.help(format!(
                 "two counts from 1 to {MAX_DEVICES}, the smaller first, such as `2..8`"
             )))

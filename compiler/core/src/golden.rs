@@ -3,7 +3,7 @@
 //! Little-endian: `i32` magic 0x4C4F4731, `i32` n_tokens, `i32` n_vocab, `i32` seed, `n_tokens` × `i32` token ids,
 //! `n_tokens · n_vocab` × `f32` logits, a row per position, tokens fed as one sequence from position 0.
 
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 
 /// The magic number, `1GOL` read as bytes.
 pub const MAGIC: i32 = 0x4C4F_4731;
@@ -37,7 +37,7 @@ impl Golden {
     /// TPC0404 when the bytes are no such file.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Golden, Diagnostic> {
         let wrong = |what: String| {
-            Diagnostic::error("TPC0404", name, what)
+            Diagnostic::new(&codes::GOLDEN_FILE, name, what)
                 .help("a golden-logits file, as `tpc eval --logits` writes it")
         };
         let word = |i: usize| -> Result<i32, Diagnostic> {

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::io;
 
+use tpc_ir::Code;
+
+use super::codes;
+
 /// One defect of a GGUF file.
 ///
 /// Displays as `file: subject: defect (at byte N)`, where subject and offset appear when there is one.
@@ -182,42 +186,42 @@ fn retired(id: u32) -> &'static str {
 
 impl GgufErrorKind {
     /// The stable code, `TPC0100` to `TPC0149`; the key into [`super::CODES`].
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static Code {
         use GgufErrorKind as K;
         match self {
-            K::Io { .. } => "TPC0100",
-            K::NotGguf { .. } => "TPC0101",
-            K::UnsupportedVersion { .. } => "TPC0102",
-            K::TruncatedHeader { .. } => "TPC0103",
-            K::HeaderTooLarge { .. } => "TPC0104",
-            K::ImplausibleCount { .. } => "TPC0105",
-            K::BadKey { .. } => "TPC0106",
-            K::DuplicateKey { .. } => "TPC0107",
-            K::UnknownValueType { .. } => "TPC0108",
-            K::BadBool { .. } => "TPC0109",
-            K::NestedTooDeep { .. } => "TPC0110",
-            K::BadAlignment { .. } => "TPC0111",
-            K::BadTensorName { .. } => "TPC0112",
-            K::DuplicateTensor { .. } => "TPC0113",
-            K::BadDimCount { .. } => "TPC0114",
-            K::ZeroDim { .. } => "TPC0115",
-            K::DimOverflow { .. } => "TPC0116",
-            K::PartialBlock { .. } => "TPC0117",
-            K::UnknownTensorType { .. } => "TPC0118",
-            K::MisalignedOffset { .. } => "TPC0119",
-            K::OffsetOverflow { .. } => "TPC0120",
-            K::TensorOverlap { .. } => "TPC0121",
-            K::TruncatedData { .. } => "TPC0122",
-            K::MissingShard { .. } => "TPC0123",
-            K::SplitName { .. } => "TPC0124",
-            K::SplitMismatch { .. } => "TPC0125",
-            K::SplitTensorCount { .. } => "TPC0126",
-            K::MixedShardData { .. } => "TPC0127",
-            K::MissingKey { .. } => "TPC0130",
-            K::WrongType { .. } => "TPC0131",
-            K::OutOfRange { .. } => "TPC0132",
-            K::WrongLength { .. } => "TPC0133",
-            K::DataLength { .. } => "TPC0140",
+            K::Io { .. } => &codes::IO,
+            K::NotGguf { .. } => &codes::NOT_GGUF,
+            K::UnsupportedVersion { .. } => &codes::UNSUPPORTED_VERSION,
+            K::TruncatedHeader { .. } => &codes::TRUNCATED_HEADER,
+            K::HeaderTooLarge { .. } => &codes::HEADER_TOO_LARGE,
+            K::ImplausibleCount { .. } => &codes::IMPLAUSIBLE_COUNT,
+            K::BadKey { .. } => &codes::BAD_KEY,
+            K::DuplicateKey { .. } => &codes::DUPLICATE_KEY,
+            K::UnknownValueType { .. } => &codes::UNKNOWN_VALUE_TYPE,
+            K::BadBool { .. } => &codes::BAD_BOOL,
+            K::NestedTooDeep { .. } => &codes::NESTED_TOO_DEEP,
+            K::BadAlignment { .. } => &codes::BAD_ALIGNMENT,
+            K::BadTensorName { .. } => &codes::BAD_TENSOR_NAME,
+            K::DuplicateTensor { .. } => &codes::DUPLICATE_TENSOR,
+            K::BadDimCount { .. } => &codes::BAD_DIM_COUNT,
+            K::ZeroDim { .. } => &codes::ZERO_DIM,
+            K::DimOverflow { .. } => &codes::DIM_OVERFLOW,
+            K::PartialBlock { .. } => &codes::PARTIAL_BLOCK,
+            K::UnknownTensorType { .. } => &codes::UNKNOWN_TENSOR_TYPE,
+            K::MisalignedOffset { .. } => &codes::MISALIGNED_OFFSET,
+            K::OffsetOverflow { .. } => &codes::OFFSET_OVERFLOW,
+            K::TensorOverlap { .. } => &codes::TENSOR_OVERLAP,
+            K::TruncatedData { .. } => &codes::TRUNCATED_DATA,
+            K::MissingShard { .. } => &codes::MISSING_SHARD,
+            K::SplitName { .. } => &codes::SPLIT_NAME,
+            K::SplitMismatch { .. } => &codes::SPLIT_MISMATCH,
+            K::SplitTensorCount { .. } => &codes::SPLIT_TENSOR_COUNT,
+            K::MixedShardData { .. } => &codes::MIXED_SHARD_DATA,
+            K::MissingKey { .. } => &codes::MISSING_KEY,
+            K::WrongType { .. } => &codes::WRONG_TYPE,
+            K::OutOfRange { .. } => &codes::OUT_OF_RANGE,
+            K::WrongLength { .. } => &codes::WRONG_LENGTH,
+            K::DataLength { .. } => &codes::DATA_LENGTH,
         }
     }
 
@@ -336,7 +340,7 @@ impl GgufError {
     }
 
     /// The stable code, `TPC0100` to `TPC0149`.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static Code {
         self.kind.code()
     }
 
@@ -382,6 +386,6 @@ pub(super) fn shorten(name: &str) -> String {
 
 impl From<GgufError> for tpc_diag::Diagnostic {
     fn from(e: GgufError) -> tpc_diag::Diagnostic {
-        tpc_diag::Diagnostic::error(e.code(), e.file(), e.to_string()).help(e.help())
+        tpc_diag::Diagnostic::new(e.code(), e.file(), e.to_string()).help(e.help())
     }
 }

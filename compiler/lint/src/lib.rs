@@ -15,7 +15,7 @@ mod policy;
 mod ports;
 mod view;
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 pub use merge::{Finding, merged, numbers};
 pub use policy::Policy;
@@ -77,8 +77,8 @@ pub enum Check {
 pub struct Lint {
     /// What its findings name.
     pub names: Names,
-    /// The code.
-    pub doc: CodeDoc,
+    /// The code, with the user's documentation.
+    pub code: Code,
     check: Check,
 }
 
@@ -91,7 +91,7 @@ pub struct Topic {
 }
 
 /// Every lint.
-pub const TOPICS: &[Topic] = &[
+pub static TOPICS: &[Topic] = &[
     Topic {
         name: "model files",
         lints: files::LINTS,
@@ -119,9 +119,14 @@ pub fn lints() -> impl Iterator<Item = &'static Lint> {
     TOPICS.iter().flat_map(|t| t.lints).copied()
 }
 
+/// The code of a device whose memory does not suffice.
+pub fn over_capacity() -> &'static Code {
+    &plans::capacity::LINT.code
+}
+
 /// The lint of that code.
-pub fn find(code: &str) -> Option<&'static Lint> {
-    lints().find(|l| l.doc.code == code)
+pub fn find(code: &Code) -> Option<&'static Lint> {
+    lints().find(|l| l.code == *code)
 }
 
 /// The findings in a model file.

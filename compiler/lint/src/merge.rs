@@ -189,9 +189,12 @@ impl Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tpc_diag::Code;
+
+    static SAMPLE: Code = Code::warning("TPC0301", "a sample", "A sample.");
 
     fn warning(entity: &str, message: &str) -> Diagnostic {
-        Diagnostic::warning("TPC0301", entity, message)
+        Diagnostic::new(&SAMPLE, entity, message)
     }
 
     #[test]

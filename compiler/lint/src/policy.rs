@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Finding;
 use tpc_diag::suggest::nearest;
-use tpc_diag::{Diagnostic, Severity};
+use tpc_diag::{Code, Diagnostic, Severity, codes};
 
 /// What `--deny` and `--allow` say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,17 +12,21 @@ pub struct Policy {
     /// Whether every warning is an error.
     pub deny_warnings: bool,
     /// Codes whose findings are errors.
-    pub deny: BTreeSet<String>,
+    pub deny: BTreeSet<&'static Code>,
     /// Codes whose findings are left out.
-    pub allow: BTreeSet<String>,
+    pub allow: BTreeSet<&'static Code>,
 }
 
 impl Policy {
-    /// Reads lists of codes, case aside; `known` are the codes that there are.
+    /// Reads lists of codes, case aside; `known` are all codes.
     ///
     /// # Errors
     /// TPC0407 for a code that does not exist, TPC0400 for one that is both denied and allowed.
-    pub fn parse(deny: &[String], allow: &[String], known: &[&str]) -> Result<Policy, Diagnostic> {
+    pub fn parse(
+        deny: &[String],
+        allow: &[String],
+        known: &[&'static Code],
+    ) -> Result<Policy, Diagnostic> {
         let mut out = Policy::default();
         for (option, given, set) in [
             ("--deny", deny, &mut out.deny),
@@ -35,19 +39,22 @@ impl Policy {
                     continue;
                 }
                 let code = word.to_ascii_uppercase();
-                if known.contains(&code.as_str()) {
-                    set.insert(code);
+                if let Some(known) = known.iter().find(|c| ***c == *code) {
+                    set.insert(*known);
                     continue;
                 }
-                let near = nearest(&code, known.iter().copied());
+                let near = nearest(&code, known.iter().map(|c| c.id));
                 let near = near.map_or_else(String::new, |n| format!("did you mean {n}? "));
                 let also = if option == "--deny" {
                     "`warnings`, or "
                 } else {
                     ""
                 };
-                let d =
-                    Diagnostic::error("TPC0407", option, format!("`{word}` is no diagnostic code"));
+                let d = Diagnostic::new(
+                    &codes::UNKNOWN_CODE,
+                    option,
+                    format!("`{word}` is no diagnostic code"),
+                );
                 return Err(d.help(format!(
                     "{near}{option} takes {also}codes separated by commas; `tpc explain` lists them"
                 )));
@@ -55,7 +62,7 @@ impl Policy {
         }
         if let Some(both) = out.deny.intersection(&out.allow).next() {
             let message = format!("{both} is both denied and allowed");
-            let d = Diagnostic::error("TPC0400", "--allow", message);
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--allow", message);
             return Err(d.help(format!("leave {both} out of one of --deny and --allow")));
         }
         Ok(out)
@@ -85,12 +92,15 @@ mod tests {
     use super::super::merged;
     use super::*;
 
+    static WARNING: Code = Code::warning("TPC0301", "a warning", "A sample.");
+    static NOTE: Code = Code::note("TPC0302", "a note", "A sample.");
+
     fn policy(deny: &str, allow: &str) -> Result<Policy, Diagnostic> {
         let list = |text: &str| match text {
             "" => Vec::new(),
             text => vec![text.to_owned()],
         };
-        Policy::parse(&list(deny), &list(allow), &["TPC0301", "TPC0302"])
+        Policy::parse(&list(deny), &list(allow), &[&WARNING, &NOTE])
     }
 
     #[test]
@@ -108,8 +118,8 @@ mod tests {
     fn denied_and_allowed() {
         let found = || {
             merged(vec![
-                Diagnostic::warning("TPC0301", "a", "a"),
-                Diagnostic::note("TPC0302", "b", "b"),
+                Diagnostic::new(&WARNING, "a", "a"),
+                Diagnostic::new(&NOTE, "b", "b"),
             ])
         };
         let severities = |p: Policy| -> Vec<Severity> {

@@ -1,8 +1,9 @@
 //! What can be wrong with a model whose file is sound.
 
 use tpc_ir::op::TypeError;
-use tpc_ir::{DType, TensorType};
+use tpc_ir::{Code, DType, TensorType};
 
+use super::codes;
 use tpc_gguf::GgufError;
 
 /// Why a model cannot be lowered.
@@ -110,23 +111,23 @@ fn of_types(types: &[TensorType]) -> String {
 
 impl ArchError {
     /// The stable code: `TPC0150` to `TPC0179`, or that of a [`GgufError`].
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static Code {
         match self {
             ArchError::Metadata(e) => e.code(),
-            ArchError::Unsupported { .. } => "TPC0150",
-            ArchError::OutOfRange { .. } => "TPC0151",
-            ArchError::Contradiction { .. } => "TPC0152",
-            ArchError::EmptyLayer { .. } => "TPC0153",
-            ArchError::RopeScaling { .. } => "TPC0154",
-            ArchError::Overflow { .. } => "TPC0155",
-            ArchError::MissingTensor { .. } => "TPC0156",
-            ArchError::WrongShape { .. } => "TPC0157",
-            ArchError::WrongElements { .. } => "TPC0158",
-            ArchError::HalfPair { .. } => "TPC0159",
-            ArchError::CacheType { .. } => "TPC0160",
-            ArchError::ContextTooLong { .. } => "TPC0161",
-            ArchError::Misfit { .. } => "TPC0162",
-            ArchError::NoDrafts { .. } => "TPC0163",
+            ArchError::Unsupported { .. } => &codes::UNSUPPORTED,
+            ArchError::OutOfRange { .. } => &codes::OUT_OF_RANGE,
+            ArchError::Contradiction { .. } => &codes::CONTRADICTION,
+            ArchError::EmptyLayer { .. } => &codes::EMPTY_LAYER,
+            ArchError::RopeScaling { .. } => &codes::ROPE_SCALING,
+            ArchError::Overflow { .. } => &codes::OVERFLOW,
+            ArchError::MissingTensor { .. } => &codes::MISSING_TENSOR,
+            ArchError::WrongShape { .. } => &codes::WRONG_SHAPE,
+            ArchError::WrongElements { .. } => &codes::WRONG_ELEMENTS,
+            ArchError::HalfPair { .. } => &codes::HALF_PAIR,
+            ArchError::CacheType { .. } => &codes::CACHE_TYPE,
+            ArchError::ContextTooLong { .. } => &codes::CONTEXT_TOO_LONG,
+            ArchError::Misfit { .. } => &codes::MISFIT,
+            ArchError::NoDrafts { .. } => &codes::NO_DRAFTS,
         }
     }
 }

@@ -71,6 +71,6 @@ impl ArchError {
 
 impl From<ArchError> for tpc_diag::Diagnostic {
     fn from(e: ArchError) -> tpc_diag::Diagnostic {
-        tpc_diag::Diagnostic::error(e.code(), "model", e.to_string()).help(e.help())
+        tpc_diag::Diagnostic::new(e.code(), "model", e.to_string()).help(e.help())
     }
 }

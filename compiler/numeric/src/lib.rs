@@ -15,11 +15,8 @@ use tpc_runtime::{ExecError, MemoryWeights};
 use run::Answer;
 use tpc_core::golden::distance;
 use tpc_core::pipeline::Compiled;
-use tpc_core::shrink::{self, CANNOT_SHRINK, Shrunk};
-use tpc_diag::Diagnostic;
-
-/// The code of programs that answer something else.
-pub(crate) const DIFFERS: &str = "TPC0394";
+use tpc_core::shrink::{self, Shrunk};
+use tpc_diag::{Diagnostic, codes};
 
 /// The most that answers may differ (NMSE): sums in another order do by 1e-15 in each number, where one decides how a
 /// number of a cache is rounded, by more.
@@ -62,7 +59,7 @@ pub fn compare(shrunk: &Shrunk, feed: &Feed) -> Result<Agreement, Box<Diagnostic
     let cannot = |why: String| {
         let message = format!("the small model cannot be run: {why}");
         Box::new(
-            Diagnostic::error(CANNOT_SHRINK, &model.name, message)
+            Diagnostic::new(&codes::CANNOT_SHRINK, &model.name, message)
                 .help("`tpc verify` without --numeric proves the plan without running anything"),
         )
     };
@@ -77,24 +74,25 @@ pub fn compare(shrunk: &Shrunk, feed: &Feed) -> Result<Agreement, Box<Diagnostic
             return Err(cannot(format!("{} is of size {size}", answer.name)));
         }
     }
-    let differs = |what: String| {
-        let first = first::difference(model, sharded, programs, feed, &weights, TOLERANCE);
-        let mut message = format!("the programs compute something else than the model: {what}");
-        let mut entity = programs.name.clone();
-        if let Some(d) = first {
-            let layer = d
-                .layer
-                .map_or_else(String::new, |l| format!(" of layer {l}"));
-            message += &format!(
-                "\n  the first value that differs is `{}`{layer}, by `{}` on {} (NMSE {:.1e})",
-                d.value, d.op, d.place, d.nmse
-            );
-            entity = d.value;
-        }
-        Box::new(Diagnostic::error(DIFFERS, entity, message).help(
+    let differs =
+        |what: String| {
+            let first = first::difference(model, sharded, programs, feed, &weights, TOLERANCE);
+            let mut message = format!("the programs compute something else than the model: {what}");
+            let mut entity = programs.name.clone();
+            if let Some(d) = first {
+                let layer = d
+                    .layer
+                    .map_or_else(String::new, |l| format!(" of layer {l}"));
+                message += &format!(
+                    "\n  the first value that differs is `{}`{layer}, by `{}` on {} (NMSE {:.1e})",
+                    d.value, d.op, d.place, d.nmse
+                );
+                entity = d.value;
+            }
+            Box::new(Diagnostic::new(&codes::NUMBERS_DIFFER, entity, message).help(
             "this is a fault of tpc; please report it with the command and the model's header",
         ))
-    };
+        };
     let parts = run(programs, &weights).map_err(|e| differs(e.to_string()))?;
     let mut out = Agreement {
         batches: feed.batches(),

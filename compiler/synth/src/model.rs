@@ -7,7 +7,7 @@ use tpc_ir::DType;
 use super::metadata;
 use super::spec::{Contents, Head, Optionals, Spec};
 use super::weights::{self, Rng};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::{GgufError, GgufErrorKind, GgufWriter, Header, Metadata};
 use tpc_models::{ArchError, Drafting, ExpectedTensor, LowerOptions, TensorRole, WeightForms};
 
@@ -75,7 +75,7 @@ impl<'q> Model<'q> {
         if bytes > u128::from(MAX_DATA_BYTES) {
             let message = format!("the tensor data would take {bytes} bytes");
             return Err(
-                Diagnostic::error("TPC0408", "specification", message).help(format!(
+                Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message).help(format!(
                     "at most {MAX_DATA_BYTES}: give smaller sizes, or header=1 for the header only"
                 )),
             );
@@ -86,8 +86,12 @@ impl<'q> Model<'q> {
         for dtype in types {
             let block = vec![0.0; usize::try_from(dtype.block_len()).unwrap_or(1)];
             (self.quantise)(dtype, &block, &mut Vec::new()).map_err(|e| {
-                Diagnostic::error("TPC0408", "type", format!("{dtype} cannot be written: {e}"))
-                    .help("another type, or header=1 for the header only")
+                Diagnostic::new(
+                    &codes::UNKNOWN_PRESET,
+                    "type",
+                    format!("{dtype} cannot be written: {e}"),
+                )
+                .help("another type, or header=1 for the header only")
             })?;
         }
         Ok(())
@@ -157,7 +161,7 @@ fn check_choices(
     let arch = spec.arch.name;
     if spec.head == Head::Tied && found.iter().any(|t| t.role == TensorRole::Output) {
         let message = format!("tied=1, but {arch} has an output matrix of its own");
-        return Err(Diagnostic::error("TPC0408", "tied", message).help("leave it out"));
+        return Err(Diagnostic::new(&codes::UNKNOWN_PRESET, "tied", message).help("leave it out"));
     }
     let other = match spec.forms {
         WeightForms::Usual => return Ok(()),
@@ -166,24 +170,25 @@ fn check_choices(
     };
     if tensors(spec, metadata, other)? == found {
         let message = format!("the weights of {arch} have one form only");
-        return Err(Diagnostic::error("TPC0408", "fused", message).help("leave it out"));
+        return Err(Diagnostic::new(&codes::UNKNOWN_PRESET, "fused", message).help("leave it out"));
     }
     Ok(())
 }
 
 fn no_model(e: &ArchError) -> Diagnostic {
     let message = format!("these sizes make no model: {e}");
-    Diagnostic::error("TPC0408", "specification", message).help("other sizes")
+    Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message).help("other sizes")
 }
 
 /// A header that its own reader refuses.
 fn unsound(e: &GgufError) -> Diagnostic {
     let message = format!("these sizes make no file: {e}");
-    Diagnostic::error("TPC0408", "specification", message).help("smaller sizes")
+    Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message).help("smaller sizes")
 }
 
 fn refused(reason: String) -> Diagnostic {
-    Diagnostic::error("TPC0402", "output", reason).help("check that there is space on the disk")
+    Diagnostic::new(&codes::FILE_ACCESS, "output", reason)
+        .help("check that there is space on the disk")
 }
 
 fn cannot_write(e: &GgufError) -> Diagnostic {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::presets::presets;
 use super::spec::{Contents, Experts, Head, Optionals, PerLayer, Spec};
 use super::types::Types;
-use tpc_diag::Diagnostic;
 use tpc_diag::suggest::{nearest, shorten};
+use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::{MetaArray, MetaValue};
 use tpc_models::description::{Experts as ExpertsOfArch, RecurrentLayers, Window};
 use tpc_models::{ARCHS, Arch, WeightForms};
@@ -43,7 +43,7 @@ const MAX_LAYERS: u64 = 2048;
 const MAX_TEXT: usize = 1 << 16;
 
 fn wrong(entity: &str, message: impl Into<String>) -> Diagnostic {
-    Diagnostic::error("TPC0408", shorten(entity), message)
+    Diagnostic::new(&codes::UNKNOWN_PRESET, shorten(entity), message)
 }
 
 /// The values of the keys, the last one of each counting.

@@ -293,7 +293,7 @@ fn a_full_disk_is_reported() {
     let model = Model::new(Spec::parse("llama-tiny").unwrap(), &zeros).unwrap();
     let e = model.write(Full).unwrap_err();
     assert_eq!(
-        (e.code, e.to_string().as_str()),
+        (e.code.id, e.to_string().as_str()),
         ("TPC0402", "output: no space left")
     );
 }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use super::codes;
 use super::parser::MAX_TEXT;
 use super::spans::Span;
+use crate::code::Code;
 use crate::op::AttrError;
 
 /// One defect of a text.
@@ -24,7 +26,7 @@ impl ParseError {
     }
 
     /// The code of the defect (`TPC0205`).
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> &'static Code {
         self.kind.code()
     }
 
@@ -106,30 +108,30 @@ pub enum ParseErrorKind {
 
 impl ParseErrorKind {
     /// The code of the defect (`TPC0205`).
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> &'static Code {
         match self {
-            ParseErrorKind::NotTpir { .. } => "TPC0200",
-            ParseErrorKind::Version { .. } => "TPC0201",
-            ParseErrorKind::Character { .. } => "TPC0202",
-            ParseErrorKind::Quoted { .. } => "TPC0203",
-            ParseErrorKind::Number { .. } => "TPC0204",
-            ParseErrorKind::Syntax { .. } => "TPC0205",
-            ParseErrorKind::Statement { .. } => "TPC0206",
-            ParseErrorKind::ElementType { .. } => "TPC0207",
-            ParseErrorKind::Size { .. } => "TPC0208",
-            ParseErrorKind::Undefined { .. } => "TPC0209",
-            ParseErrorKind::Redefined { .. } => "TPC0210",
-            ParseErrorKind::UnknownOp { .. } => "TPC0211",
+            ParseErrorKind::NotTpir { .. } => &codes::NOT_TPIR,
+            ParseErrorKind::Version { .. } => &codes::VERSION,
+            ParseErrorKind::Character { .. } => &codes::CHARACTER,
+            ParseErrorKind::Quoted { .. } => &codes::QUOTED,
+            ParseErrorKind::Number { .. } => &codes::NUMBER,
+            ParseErrorKind::Syntax { .. } => &codes::SYNTAX,
+            ParseErrorKind::Statement { .. } => &codes::STATEMENT,
+            ParseErrorKind::ElementType { .. } => &codes::ELEMENT_TYPE,
+            ParseErrorKind::Size { .. } => &codes::SIZE,
+            ParseErrorKind::Undefined { .. } => &codes::UNDEFINED,
+            ParseErrorKind::Redefined { .. } => &codes::REDEFINED,
+            ParseErrorKind::UnknownOp { .. } => &codes::UNKNOWN_OP,
             ParseErrorKind::Attributes { .. } | ParseErrorKind::RepeatedAttribute { .. } => {
-                "TPC0212"
+                &codes::ATTRIBUTES
             }
-            ParseErrorKind::Limit { .. } => "TPC0213",
-            ParseErrorKind::ClassPart { .. } => "TPC0214",
-            ParseErrorKind::RangeEnd { .. } => "TPC0215",
-            ParseErrorKind::GraphLine { .. } => "TPC0216",
-            ParseErrorKind::Sharding { .. } => "TPC0217",
-            ParseErrorKind::Rank { .. } => "TPC0218",
-            ParseErrorKind::TooLong { .. } => "TPC0219",
+            ParseErrorKind::Limit { .. } => &codes::LIMIT,
+            ParseErrorKind::ClassPart { .. } => &codes::CLASS_PART,
+            ParseErrorKind::RangeEnd { .. } => &codes::RANGE_END,
+            ParseErrorKind::GraphLine { .. } => &codes::GRAPH_LINE,
+            ParseErrorKind::Sharding { .. } => &codes::SHARDING,
+            ParseErrorKind::Rank { .. } => &codes::RANK,
+            ParseErrorKind::TooLong { .. } => &codes::TOO_LONG,
         }
     }
 

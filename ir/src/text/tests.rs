@@ -95,7 +95,7 @@ output \"x\" = v5
 ";
     let found: Vec<_> = errors(text)
         .iter()
-        .map(|e| (e.span.line(text), e.code()))
+        .map(|e| (e.span.line(text), e.code().id))
         .collect();
     let expected = [
         (3, "TPC0205"),

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use super::codes;
 use super::shardings::ShardingRule;
+use crate::code::Code;
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::entity::{Class, Device, Group, Value};
@@ -28,7 +30,7 @@ impl VerifyError {
     }
 
     /// The code of the invariant (`TPC0236`).
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> &'static Code {
         self.kind.code()
     }
 
@@ -222,39 +224,45 @@ pub enum VerifyErrorKind {
 
 impl VerifyErrorKind {
     /// The code of the invariant (`TPC0236`).
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> &'static Code {
         match self {
             VerifyErrorKind::Sharding { rule, .. } => rule.code(),
-            VerifyErrorKind::Dangling { .. } => "TPC0220",
-            VerifyErrorKind::UsedBeforeDefined { .. } => "TPC0221",
-            VerifyErrorKind::BackReference { .. } => "TPC0222",
-            VerifyErrorKind::NoOutputs => "TPC0223",
-            VerifyErrorKind::OutputName { .. } => "TPC0224",
-            VerifyErrorKind::NotAState { .. } => "TPC0225",
-            VerifyErrorKind::UpdatedTwice { .. } => "TPC0226",
-            VerifyErrorKind::StateChanges { .. } => "TPC0227",
-            VerifyErrorKind::StateName { .. } => "TPC0228",
-            VerifyErrorKind::EmptyGroup | VerifyErrorKind::RepeatedDevice { .. } => "TPC0229",
-            VerifyErrorKind::ClassRange { .. } | VerifyErrorKind::ClassOrder { .. } => "TPC0230",
-            VerifyErrorKind::ClassGap { .. } => "TPC0231",
-            VerifyErrorKind::ClassRanks { .. } => "TPC0232",
-            VerifyErrorKind::LeafSize { .. } => "TPC0233",
-            VerifyErrorKind::Unsplit { .. } | VerifyErrorKind::NotNormal { .. } => "TPC0234",
-            VerifyErrorKind::OpText { .. } => "TPC0235",
-            VerifyErrorKind::Operands { .. } => "TPC0236",
-            VerifyErrorKind::ResultCount { .. } | VerifyErrorKind::ResultType { .. } => "TPC0237",
-            VerifyErrorKind::LeafResults { .. } => "TPC0238",
-            VerifyErrorKind::PartialBlock { .. } => "TPC0239",
-            VerifyErrorKind::Parts { .. } => "TPC0240",
-            VerifyErrorKind::InputType { .. } => "TPC0241",
-            VerifyErrorKind::Summed { .. } => "TPC0242",
-            VerifyErrorKind::Blocks { .. } | VerifyErrorKind::CutBlocks { .. } => "TPC0243",
-            VerifyErrorKind::TwoPlaces { .. } => "TPC0244",
-            VerifyErrorKind::ResultPlace { .. } => "TPC0245",
-            VerifyErrorKind::Participant { .. } => "TPC0246",
-            VerifyErrorKind::ParticipantResult { .. } => "TPC0247",
-            VerifyErrorKind::InputPlace { .. } => "TPC0248",
-            VerifyErrorKind::ShardedAlone { .. } => "TPC0249",
+            VerifyErrorKind::Dangling { .. } => &codes::DANGLING,
+            VerifyErrorKind::UsedBeforeDefined { .. } => &codes::USED_BEFORE_DEFINED,
+            VerifyErrorKind::BackReference { .. } => &codes::BACK_REFERENCE,
+            VerifyErrorKind::NoOutputs => &codes::NO_OUTPUTS,
+            VerifyErrorKind::OutputName { .. } => &codes::OUTPUT_NAME,
+            VerifyErrorKind::NotAState { .. } => &codes::NOT_ASTATE,
+            VerifyErrorKind::UpdatedTwice { .. } => &codes::UPDATED_TWICE,
+            VerifyErrorKind::StateChanges { .. } => &codes::STATE_CHANGES,
+            VerifyErrorKind::StateName { .. } => &codes::STATE_NAME,
+            VerifyErrorKind::EmptyGroup | VerifyErrorKind::RepeatedDevice { .. } => {
+                &codes::EMPTY_GROUP
+            }
+            VerifyErrorKind::ClassRange { .. } | VerifyErrorKind::ClassOrder { .. } => {
+                &codes::CLASS_RANGE
+            }
+            VerifyErrorKind::ClassGap { .. } => &codes::CLASS_GAP,
+            VerifyErrorKind::ClassRanks { .. } => &codes::CLASS_RANKS,
+            VerifyErrorKind::LeafSize { .. } => &codes::LEAF_SIZE,
+            VerifyErrorKind::Unsplit { .. } | VerifyErrorKind::NotNormal { .. } => &codes::UNSPLIT,
+            VerifyErrorKind::OpText { .. } => &codes::OP_TEXT,
+            VerifyErrorKind::Operands { .. } => &codes::OPERANDS,
+            VerifyErrorKind::ResultCount { .. } | VerifyErrorKind::ResultType { .. } => {
+                &codes::RESULT_COUNT
+            }
+            VerifyErrorKind::LeafResults { .. } => &codes::LEAF_RESULTS,
+            VerifyErrorKind::PartialBlock { .. } => &codes::PARTIAL_BLOCK,
+            VerifyErrorKind::Parts { .. } => &codes::PARTS,
+            VerifyErrorKind::InputType { .. } => &codes::INPUT_TYPE,
+            VerifyErrorKind::Summed { .. } => &codes::SUMMED,
+            VerifyErrorKind::Blocks { .. } | VerifyErrorKind::CutBlocks { .. } => &codes::BLOCKS,
+            VerifyErrorKind::TwoPlaces { .. } => &codes::TWO_PLACES,
+            VerifyErrorKind::ResultPlace { .. } => &codes::RESULT_PLACE,
+            VerifyErrorKind::Participant { .. } => &codes::PARTICIPANT,
+            VerifyErrorKind::ParticipantResult { .. } => &codes::PARTICIPANT_RESULT,
+            VerifyErrorKind::InputPlace { .. } => &codes::INPUT_PLACE,
+            VerifyErrorKind::ShardedAlone { .. } => &codes::SHARDED_ALONE,
         }
     }
 

@@ -3,7 +3,9 @@
 //! The check knows nothing of how a plan was found. It runs the rule's equations again on trees whose leaves carry what
 //! the shardings say of them: two sides that say different things cannot be unified.
 
+use super::codes;
 use super::error::{VerifyError, VerifyErrorKind};
+use crate::code::Code;
 use crate::entity::{Class, Inst, Value};
 use crate::factor::{Axes, Label, Space, Var, solve};
 use crate::graph::{Graph, InstData};
@@ -33,15 +35,15 @@ pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
 }
 
 macro_rules! rules {
-    ($($(#[$doc:meta])* $variant:ident = $code:literal, $help:literal;)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $code:ident, $help:literal;)*) => {
         /// An invariant of shardings.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum ShardingRule { $($(#[$doc])* $variant,)* }
 
         impl ShardingRule {
             /// Its code.
-            pub const fn code(self) -> &'static str {
-                match self { $(ShardingRule::$variant => $code,)* }
+            pub const fn code(self) -> &'static Code {
+                match self { $(ShardingRule::$variant => &codes::$code,)* }
             }
 
             /// The cure.
@@ -54,31 +56,31 @@ macro_rules! rules {
 
 rules! {
     /// A tree's class references exist and its factors multiply to the axis's size.
-    Tree = "TPC0250", "name a declared class with a range per device, and factors that multiply to the axis's size";
+    Tree = SHARDING_TREE, "name a declared class with a range per device, and factors that multiply to the axis's size";
     /// No value is split and a pending sum at once.
-    SplitAndPending = "TPC0251", "reduce before splitting";
+    SplitAndPending = SHARDING_SPLIT_AND_PENDING, "reduce before splitting";
     /// No term is split by two classes.
-    SplitTwice = "TPC0252", "split one factor of each term";
+    SplitTwice = SHARDING_SPLIT_TWICE, "split one factor of each term";
     /// Only weights split on axis 0 cover blocks, those of their type.
-    Cover = "TPC0253", "only a weight split on axis 0 covers the blocks of its type";
+    Cover = SHARDING_COVER, "only a weight split on axis 0 covers the blocks of its type";
     /// No device holds parts of blocks.
-    Blocks = "TPC0254", "end ranges at blocks, or let the weight cover them";
+    Blocks = SHARDING_BLOCKS, "end ranges at blocks, or let the weight cover them";
     /// The equations of the op's rule hold.
-    Equation = "TPC0255", "operands and results must be split by the same factors";
+    Equation = SHARDING_EQUATION, "operands and results must be split by the same factors";
     /// Factors that the op needs whole are whole.
-    Whole = "TPC0256", "gather the operand first, or split another factor";
+    Whole = SHARDING_WHOLE, "gather the operand first, or split another factor";
     /// Norms over a split axis exchange their statistic.
-    Norm = "TPC0257", "use norm_stats, all_reduce and norm_apply";
+    Norm = SHARDING_NORM, "use norm_stats, all_reduce and norm_apply";
     /// What an index counts along is one range, and contractions are split in all segments or none.
-    Window = "TPC0258", "split the whole of an indexed axis, and all segments of a contraction";
+    Window = SHARDING_WINDOW, "split the whole of an indexed axis, and all segments of a contraction";
     /// A result's pending state is what the op makes of its operands.
-    PendingResult = "TPC0259", "state what the op makes";
+    PendingResult = SHARDING_PENDING_RESULT, "state what the op makes";
     /// An op takes the pending sums of its operands.
-    PendingOperand = "TPC0260", "all_reduce the operand first";
+    PendingOperand = SHARDING_PENDING_OPERAND, "all_reduce the operand first";
     /// Transfers take what they are for.
-    Transfer = "TPC0261", "reduce pending sums, and only those, before they move";
+    Transfer = SHARDING_TRANSFER, "reduce pending sums, and only those, before they move";
     /// Leaves have no pending sum.
-    Leaf = "TPC0262", "a leaf is whole or split";
+    Leaf = SHARDING_LEAF, "a leaf is whole or split";
 }
 
 fn fault(errors: &mut Vec<VerifyError>, rule: ShardingRule, entity: Entity, detail: String) {

@@ -34,7 +34,7 @@ pub(crate) fn expectations(number: usize, line: &str) -> Result<Vec<Reported>, S
     pieces
         .map(|piece| {
             let (code, rest) = piece.split_once(']').unwrap_or((piece, ""));
-            if !tpc::codes::codes().iter().any(|doc| doc.code == code) {
+            if !tpc::catalogue::codes().iter().any(|c| **c == *code) {
                 return Err(format!("{number}: unknown code `{code}`"));
             }
             let message = match rest.trim() {

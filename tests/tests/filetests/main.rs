@@ -141,7 +141,7 @@ fn every_code_is_fired_by_a_file() {
             "{code} is in text; {test} is not its only test"
         );
     }
-    let codes = text::CODES.iter().chain(verify::CODES).map(|doc| doc.code);
+    let codes = text::CODES.iter().chain(verify::CODES).map(|code| code.id);
     let elsewhere = |code: &str| NOT_IN_TEXT.iter().any(|(c, _)| *c == code);
     let missing: Vec<&str> = codes
         .filter(|code| !fired.contains(*code) && !elsewhere(code))

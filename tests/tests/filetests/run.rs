@@ -90,7 +90,7 @@ fn of_parsed(case: &Case, parsed: &Parsed) -> Outcome {
 fn unparsed(case: &Case, errors: &[text::ParseError]) -> Failures {
     let reported: Vec<Reported> = errors
         .iter()
-        .map(|e| at(case, e.span, e.code(), e.to_string()))
+        .map(|e| at(case, e.span, e.code().id, e.to_string()))
         .collect();
     let mut failures = unmet(&case.expected, &reported);
     if case.command != Command::ParseError {
@@ -112,7 +112,7 @@ fn verified(case: &Case, parsed: &Parsed) -> Vec<Reported> {
     let errors = verify::verify(&parsed.graph).err().unwrap_or_default();
     let reported = errors.iter().map(|e| {
         let span = parsed.spans.get(e.entity).unwrap_or_default();
-        at(case, span, e.code(), e.to_string())
+        at(case, span, e.code().id, e.to_string())
     });
     reported.collect()
 }

@@ -173,7 +173,7 @@ fn a_cell_is_clean_for_the_next_sequence() {
         model.decode(&mut session, &first);
         let second = Batch::sequence(&model.tokens, 0, 5);
         let code =
-            |e: Result<_, ExecError>| e.map(|_: tpc_runtime::Tensor| ()).map_err(|e| e.code());
+            |e: Result<_, ExecError>| e.map(|_: tpc_runtime::Tensor| ()).map_err(|e| e.code().id);
         assert_eq!(
             code(session.decode(&second)),
             Err("TPC0520"),

@@ -7,7 +7,7 @@ use tpc_ir::DType;
 use crate::output::Failure;
 use crate::source::read_capture;
 use tpc_core::placement::{Placement, Target};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::capture::Record;
 use tpc_ggml::meta::{self, Setup};
 use tpc_lint::{Finding, merged};
@@ -21,7 +21,7 @@ pub(super) fn findings(
     cache_types: [Option<DType>; 2],
 ) -> Result<Vec<Finding>, Failure> {
     let Some(path) = graph else {
-        let d = Diagnostic::error("TPC0400", "--target", "needs a captured graph");
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--target", "needs a captured graph");
         return Err(Failure::usage(
             d.help("tpc lint --graph CAPTURE.jsonl --target ggml-meta"),
         ));

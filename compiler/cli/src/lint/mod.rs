@@ -9,7 +9,6 @@ use clap::ValueEnum;
 use tpc_ir::text;
 
 use crate::args::PlacementArgs;
-use crate::explain::catalogue;
 use crate::output::{self, Failure};
 use crate::source::read_capture;
 use subject::Subject;
@@ -178,9 +177,8 @@ fn on_devices(
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let codes = catalogue();
-    let known: Vec<&str> = codes.iter().map(|c| c.code).collect();
-    let policy = Policy::parse(&args.deny, &args.allow, &known).map_err(Failure::usage)?;
+    let policy = Policy::parse(&args.deny, &args.allow, &crate::catalogue::codes())
+        .map_err(Failure::usage)?;
     let subject = Subject::from_args(args)?;
     let path = subject.source.path();
     let mut found = Findings::default();
@@ -211,7 +209,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             };
             output::json(&report)?;
         }
-        Format::Sarif => output::json(&sarif(&path, &findings, &codes))?,
+        Format::Sarif => output::json(&sarif(&path, &findings))?,
         Format::Github => output::result(&github(&path, &findings))?,
     }
     let status = status.unwrap_or(u8::from(summary.errors > 0));

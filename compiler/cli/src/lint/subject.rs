@@ -7,7 +7,7 @@ use crate::args::PlacementArgs;
 use crate::output::Failure;
 use crate::source::SourceArgs;
 use crate::values::{DeviceLists, Parsed};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::llama_cpp::{CommandLine, Equivalent, devices_named};
 
 /// The number of devices where neither `--devices` nor a command line of llama.cpp says it.
@@ -48,7 +48,7 @@ impl Subject {
         }
         if PlacementArgs::read(&[])?.on_machine_of(&args.placement) != args.placement {
             let message = "placement options stand in the command line behind `--`";
-            let d = Diagnostic::error("TPC0400", "command line", message);
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "command line", message);
             return Err(Failure::usage(
                 d.help("only --devices and --topology may stand before it"),
             ));
@@ -56,7 +56,7 @@ impl Subject {
         let command = CommandLine::parse(&args.command).map_err(Failure::usage)?;
         let named = args.model.as_ref().map(|m| m.display().to_string());
         let Some(same) = Equivalent::of(&command, named) else {
-            let d = Diagnostic::error("TPC0400", "-m", "the line names no model file");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "-m", "the line names no model file");
             return Err(Failure::usage(d.help(
                 "-m MODEL.gguf; of a model that is fetched, the file: tpc lint MODEL.gguf -- llama-server -hf …",
             )));

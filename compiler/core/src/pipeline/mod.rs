@@ -17,7 +17,7 @@ use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewri
 use tpc_passes::shard::shard;
 
 use crate::placement::{Placement, Settled, SplitMode};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::capture::Captured;
 use tpc_gguf::GgufFile;
 use tpc_models::{ArchError, Drafting, LowerOptions, Lowered, Summary};
@@ -152,7 +152,7 @@ fn in_range(n_ctx: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
     ] {
         if n == 0 || n > MAX_CONTEXT {
             let message = format!("{n} is out of range");
-            let d = Diagnostic::error("TPC0400", option, message);
+            let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
             return Err(vec![d.help(format!("from 1 to {MAX_CONTEXT}"))]);
         }
     }
@@ -285,7 +285,7 @@ struct Divided {
 
 /// A fault of tpc's own.
 fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
-    let d = Diagnostic::error("TPC0390", &graph.name, e.to_string());
+    let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, &graph.name, e.to_string());
     vec![d.help("this is a fault of tpc; please report it")]
 }
 
@@ -303,7 +303,7 @@ fn refuted(r: &Refutation) -> Diagnostic {
     } else {
         r.value.clone()
     };
-    let d = Diagnostic::error("TPC0391", entity, message);
+    let d = Diagnostic::new(&codes::UNPROVED, entity, message);
     d.help(
         "`tpc verify --numeric` tells whether the programs are wrong or the proof lacks a rule: it runs a small model that \
          is divided alike; either is a fault of tpc: please report it with the command and the model's header",
@@ -382,8 +382,8 @@ fn verified(stage: &str, graph: &Graph) -> Result<(), Vec<Diagnostic>> {
         errors
             .into_iter()
             .map(|e| {
-                Diagnostic::error(
-                    "TPC0390",
+                Diagnostic::new(
+                    &codes::UNVERIFIED_PLAN,
                     format!("{stage} graph"),
                     format!("{}: {e}", e.code()),
                 )

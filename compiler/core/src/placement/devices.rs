@@ -1,6 +1,6 @@
 //! `--devices`: the devices that a model is divided among.
 
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 
 /// What runs a device's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub const MAX_DEVICES: usize = 64;
 /// [`Diagnostic`] TPC0400 for anything else, and for more than [`MAX_DEVICES`].
 pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
     let wrong = |what: String| {
-        Diagnostic::error("TPC0400", "--devices", what).help(format!(
+        Diagnostic::new(&codes::COMMAND_LINE, "--devices", what).help(format!(
             "a count from 1 to {MAX_DEVICES}, or a list such as `cpu,cpu` or `cuda:0,cuda:1`"
         ))
     };

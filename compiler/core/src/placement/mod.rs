@@ -17,7 +17,7 @@ pub use stages::{Unit, by_layers};
 use tpc_ir::DType;
 use tpc_passes::machine::Topology;
 
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 use tpc_models::{CACHE_TYPES, Drafting};
 
 /// How a model is divided.
@@ -124,7 +124,7 @@ pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
         "tensor" | "row" => Ok(SplitMode::Tensor),
         _ => {
             let message = format!("`{text}` is not a split mode");
-            let d = Diagnostic::error("TPC0400", "--split-mode", message);
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--split-mode", message);
             Err(d.help("auto, none, layer or tensor"))
         }
     }
@@ -141,8 +141,8 @@ pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
         return Ok(None);
     }
     let number = text.parse::<i64>().map_err(|_| {
-        Diagnostic::error(
-            "TPC0400",
+        Diagnostic::new(
+            &codes::COMMAND_LINE,
             "--n-gpu-layers",
             format!("`{text}` is not a number of layers"),
         )
@@ -161,7 +161,7 @@ pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
         "draft-mtp" => Ok(Drafting::Mtp),
         _ => {
             let message = format!("`{text}` is not a way to draft that is planned");
-            let d = Diagnostic::error("TPC0400", "--spec-type", message);
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--spec-type", message);
             Err(d.help("draft-mtp, or none"))
         }
     }
@@ -176,8 +176,12 @@ pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
         .filter(|t| CACHE_TYPES.contains(t))
         .ok_or_else(|| {
             let known: Vec<&str> = CACHE_TYPES.iter().map(|t| t.name()).collect();
-            Diagnostic::error("TPC0400", option, format!("`{text}` is not a cache type"))
-                .help(known.join(", "))
+            Diagnostic::new(
+                &codes::COMMAND_LINE,
+                option,
+                format!("`{text}` is not a cache type"),
+            )
+            .help(known.join(", "))
         })
 }
 
@@ -206,7 +210,7 @@ mod tests {
         for bad in ["", "x", "1.5", "1e3", "--", "99999999999999999999"] {
             let found = parse_gpu_layers(bad).expect_err(bad);
             assert_eq!(
-                (found.code, found.help.is_some()),
+                (found.code.id, found.help.is_some()),
                 ("TPC0400", true),
                 "{bad}"
             );

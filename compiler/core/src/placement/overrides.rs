@@ -3,7 +3,7 @@
 use fancy_regex::Regex;
 
 use super::{DeviceKind, DeviceSpec};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 
 /// Where matching tensors live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Override {
     pub fn matches(&self, name: &str) -> Result<bool, Diagnostic> {
         self.regex.is_match(name).map_err(|e| {
             let message = format!("`{}` on `{name}`: {e}", self.pattern);
-            Diagnostic::error("TPC0410", "--override-tensor", message)
+            Diagnostic::new(&codes::TENSOR_OVERRIDE, "--override-tensor", message)
                 .help("a pattern without nested repetitions")
         })
     }
@@ -55,7 +55,7 @@ impl PartialEq for OverridePattern {
 }
 
 fn wrong(message: String) -> Diagnostic {
-    Diagnostic::error("TPC0410", "--override-tensor", message)
+    Diagnostic::new(&codes::TENSOR_OVERRIDE, "--override-tensor", message)
 }
 
 impl OverridePattern {
@@ -234,7 +234,7 @@ mod tests {
         };
         assert_eq!(place("a=CUDA1"), Ok(Target::Device(1)));
         assert_eq!(place("a=Dev0"), Ok(Target::Device(0)));
-        assert_eq!(place("a=CUDA2"), Err("TPC0410"));
+        assert_eq!(place("a=CUDA2"), Err(&codes::TENSOR_OVERRIDE));
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
         let refused = found[0]
             .matches("blk.1.ffn_up_exps.weight")
             .expect_err("too many steps");
-        assert_eq!((refused.code, refused.help.is_some()), ("TPC0410", true));
+        assert_eq!((refused.code.id, refused.help.is_some()), ("TPC0410", true));
         // Without backreferences and lookaround it takes no longer than any other.
         let given = ["(.+)+(.+)+(.+)+#=host".to_owned()];
         let found = parse_overrides(&given, &devices).expect("an override");

@@ -1,13 +1,13 @@
 //! `--tensor-split`: the devices' shares.
 
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 
 /// Proportions as the user gives them: at least one of them, finite, not negative, not all zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorSplit(Vec<f64>);
 
 fn wrong(message: String) -> Diagnostic {
-    Diagnostic::error("TPC0400", "--tensor-split", message)
+    Diagnostic::new(&codes::COMMAND_LINE, "--tensor-split", message)
         .help("non-negative proportions, one per device, such as `3,1`; missing ones are 0")
 }
 

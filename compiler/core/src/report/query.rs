@@ -4,8 +4,8 @@ use fancy_regex::Regex;
 use tpc_ir::{Graph, Op, Value};
 
 use super::describe;
-use tpc_diag::Diagnostic;
 use tpc_diag::suggest::{nearest, shorten};
+use tpc_diag::{Diagnostic, codes};
 
 /// The values that `asked` means, in program order: the weight, state or other value of that name; the value of that
 /// number (`v12`, as `dump` prints them); what a line of a capture computes (`line:12`); or the weights and states whose
@@ -66,8 +66,8 @@ pub fn values(
         || "give a tensor's name, a regular expression that matches some, a value such as v12, or line:12 of a capture".to_owned(),
         |name| format!("did you mean `{name}`?"),
     );
-    let d = Diagnostic::error(
-        "TPC0409",
+    let d = Diagnostic::new(
+        &codes::NO_SUCH_TENSOR,
         "--why",
         format!("no tensor is called `{}`", shorten(asked)),
     );

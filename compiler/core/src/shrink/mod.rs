@@ -34,12 +34,7 @@ use crate::pipeline::Compiled;
 use build::OtherTypes;
 use joint::Joint;
 use sizes::SmallSizes;
-use tpc_diag::Diagnostic;
-
-/// The code of a model that cannot be made small.
-pub const CANNOT_SHRINK: &str = "TPC0392";
-/// The code of small programs of another form.
-pub(crate) const OTHER_FORM: &str = "TPC0393";
+use tpc_diag::{Diagnostic, codes};
 
 /// The most elements that the weights of a small model may have on all devices together.
 const MOST_ELEMENTS: u64 = 1 << 29;
@@ -95,7 +90,7 @@ impl Shrunk {
                 "the small programs have another form {layer}: `{}` where those of the model have `{}`",
                 d.small, d.large
             );
-            Diagnostic::warning(OTHER_FORM, &self.programs.name, message)
+            Diagnostic::new(&codes::OTHER_FORM, &self.programs.name, message)
                 .help("the proof is about the model's own programs; please report the command and the model's header")
         });
         departure.into_iter().collect()
@@ -104,7 +99,7 @@ impl Shrunk {
 
 fn refused(entity: impl Into<String>, why: impl std::fmt::Display) -> Diagnostic {
     let message = format!("cannot be made small: {why}");
-    Diagnostic::error(CANNOT_SHRINK, entity, message)
+    Diagnostic::new(&codes::CANNOT_SHRINK, entity, message)
         .help("`tpc verify` without --numeric proves the plan at its own size")
 }
 

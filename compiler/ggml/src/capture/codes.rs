@@ -1,98 +1,114 @@
-//! The catalogue of what can be wrong with a capture, and of what is worth knowing about one.
+//! The codes of captures: defects, and notes on graphs that are read.
 
-use tpc_ir::CodeDoc;
+tpc_ir::codes! {
+    pub(super) static;
 
-/// An op of ggml that the IR has no rule for.
-pub(super) const WHOLE_OP: &str = "TPC0190";
-/// A known op in a form that the IR does not have.
-pub(super) const UNKNOWN_FORM: &str = "TPC0191";
-/// A view whose memory is no box of its tensor.
-pub(super) const NO_BOX: &str = "TPC0192";
-/// Sizes of the batch that stay numbers.
-pub(super) const FIXED_BATCH: &str = "TPC0193";
+    RECORD = error(
+        "TPC0180",
+        "not a record of a capture",
+        "A line is not a JSON object with the keys of a capture.",
+    )
+    .example("a file cut in the middle of a line.")
+    .cure("capture the graph again.");
 
-/// An op that ggml does not have.
-pub(super) const UNKNOWN_OP: &str = "TPC0194";
+    ELEMENT_TYPE = error(
+        "TPC0181",
+        "unknown element type in a capture",
+        "`type` is no name of a ggml type.",
+    )
+    .example("`\"type\":\"float\"`.")
+    .cure("write `f32`.");
 
-/// Every code of [`CaptureError`](super::CaptureError) and of the notes of [`Captured`](super::Captured), in order.
-pub const CODES: &[CodeDoc] = &[
-    CodeDoc {
-        code: "TPC0180",
-        title: "not a record of a capture",
-        doc: "A line is not a JSON object with the keys of a capture. Example: a file cut in the middle of a line. \
-              Cure: capture the graph again.",
-    },
-    CodeDoc {
-        code: "TPC0181",
-        title: "unknown element type in a capture",
-        doc: "`type` is no name of a ggml type. Example: `\"type\":\"float\"`. Cure: write `f32`.",
-    },
-    CodeDoc {
-        code: "TPC0182",
-        title: "impossible sizes in a capture",
-        doc: "A size is negative, a row is no whole number of quantisation blocks, or a tensor has more elements than \
-              any memory. Example: a q4_K tensor with `\"ne\":[100,…]`. Cure: capture the graph again.",
-    },
-    CodeDoc {
-        code: "TPC0183",
-        title: "bad reference in a capture",
-        doc: "An id occurs twice, or `src` or `view` names a tensor that no line before defines. Example: tensors in \
-              another order than that of computation. Cure: write each tensor before its first use.",
-    },
-    CodeDoc {
-        code: "TPC0184",
-        title: "view outside of its tensor",
-        doc: "The strides and the offset of a view reach beyond the tensor that it looks into. Example: `view_offs` \
-              counted in elements. Cure: give bytes from the start of the tensor that owns the memory.",
-    },
-    CodeDoc {
-        code: "TPC0185",
-        title: "strides of a tensor that is no view",
-        doc: "A tensor that owns its memory is packed: every stride is the one below times the size below. Example: a \
-              permuted tensor with `\"view\":-1`. Cure: name the tensor that it looks into.",
-    },
-    CodeDoc {
-        code: "TPC0186",
-        title: "capture without computation",
-        doc: "Every record is a leaf. Example: an empty file. Cure: capture the graph that is computed.",
-    },
-    CodeDoc {
-        code: "TPC0187",
-        title: "capture does not hold together",
-        doc: "The graph that was read breaks an invariant of the IR: a fault of tpc. Cure: report it with the capture.",
-    },
-    CodeDoc {
-        code: WHOLE_OP,
-        title: "op without a rule",
-        doc: "The capture has an op of ggml that no sharding rule is written for. What it reads and what it makes stays \
-              whole on every device; TPC0305 says which weights that concerns. Example: RWKV_WKV6. Cure: none is needed \
-              for a sound plan; to split it, add the op to the IR (see the book).",
-    },
-    CodeDoc {
-        code: UNKNOWN_FORM,
-        title: "op in a form without a rule",
-        doc: "The IR knows the op, but not with these operands or parameters. What it reads and what it makes stays \
-              whole on every device. Example: SOFT_MAX with ALiBi. Cure: none is needed for a sound plan.",
-    },
-    CodeDoc {
-        code: NO_BOX,
-        title: "view that is no box",
-        doc: "The elements of a view are no range of indices per factor of its tensor: they overlap, or run across its \
-              rows. The tensor stays whole on every device. Example: a sliding window as a view with \
-              overlapping rows. Cure: copy the rows (CONT), or use an op that says what is meant.",
-    },
-    CodeDoc {
-        code: FIXED_BATCH,
-        title: "batch sizes of the capture are kept",
-        doc: "Some sizes of the batch (tokens, cells of the cache, outputs) could not be told from sizes of the model, \
-              so they stay the numbers of the capture and the plan is priced for that batch only. It is \
-              sound all the same. Cure: capture with sizes of the batch that no dimension of the model has.",
-    },
-    CodeDoc {
-        code: UNKNOWN_OP,
-        title: "op that is none of ggml's",
-        doc: "No op of ggml is known by the name that the capture gives. It is planned around: what it reads and what it \
-              makes stays whole on every device. Example: an op of a fork, or of a newer ggml. Cure: check the \
-              name; a new op is a line in the table of `ggml::op` (see the book).",
-    },
-];
+    SIZES = error(
+        "TPC0182",
+        "impossible sizes in a capture",
+        "A size is negative, a row is no whole number of quantisation blocks, or a tensor has more elements than \
+         any memory.",
+    )
+    .example("a q4_K tensor with `\"ne\":[100,…]`.")
+    .cure("capture the graph again.");
+
+    REFERENCE = error(
+        "TPC0183",
+        "bad reference in a capture",
+        "An id occurs twice, or `src` or `view` names a tensor that no line before defines.",
+    )
+    .example("tensors in another order than that of computation.")
+    .cure("write each tensor before its first use.");
+
+    OUTSIDE_VIEW = error(
+        "TPC0184",
+        "view outside of its tensor",
+        "The strides and the offset of a view reach beyond the tensor that it looks into.",
+    )
+    .example("`view_offs` counted in elements.")
+    .cure("give bytes from the start of the tensor that owns the memory.");
+
+    STRIDES = error(
+        "TPC0185",
+        "strides of a tensor that is no view",
+        "A tensor that owns its memory is packed: every stride is the one below times the size below.",
+    )
+    .example("a permuted tensor with `\"view\":-1`.")
+    .cure("name the tensor that it looks into.");
+
+    EMPTY = error(
+        "TPC0186",
+        "capture without computation",
+        "Every record is a leaf.",
+    )
+    .example("an empty file.")
+    .cure("capture the graph that is computed.");
+
+    MISFIT = error(
+        "TPC0187",
+        "capture does not hold together",
+        "The graph that was read breaks an invariant of the IR: a fault of tpc.",
+    )
+    .cure("report it with the capture.");
+
+    WHOLE_OP = note(
+        "TPC0190",
+        "op without a rule",
+        "The capture has an op of ggml that no sharding rule is written for. What it reads and what it makes \
+         stays whole on every device; TPC0305 says which weights that concerns.",
+    )
+    .example("RWKV_WKV6.")
+    .cure("none is needed for a sound plan; to split it, add the op to the IR (see the book).");
+
+    UNKNOWN_FORM = note(
+        "TPC0191",
+        "op in a form without a rule",
+        "The IR knows the op, but not with these operands or parameters. What it reads and what it makes stays \
+         whole on every device.",
+    )
+    .example("SOFT_MAX with ALiBi.")
+    .cure("none is needed for a sound plan.");
+
+    NO_BOX = note(
+        "TPC0192",
+        "view that is no box",
+        "The elements of a view are no range of indices per factor of its tensor: they overlap, or run across \
+         its rows. The tensor stays whole on every device.",
+    )
+    .example("a sliding window as a view with overlapping rows.")
+    .cure("copy the rows (CONT), or use an op that says what is meant.");
+
+    FIXED_BATCH = note(
+        "TPC0193",
+        "batch sizes of the capture are kept",
+        "Some sizes of the batch (tokens, cells of the cache, outputs) could not be told from sizes of the \
+         model, so they stay the numbers of the capture and the plan is priced for that batch only. It is sound \
+         all the same.",
+    )
+    .cure("capture with sizes of the batch that no dimension of the model has.");
+
+    UNKNOWN_OP = warning(
+        "TPC0194",
+        "op that is none of ggml's",
+        "No op of ggml is known by the name that the capture gives. It is planned around: what it reads and what \
+         it makes stays whole on every device.",
+    )
+    .example("an op of a fork, or of a newer ggml.")
+    .cure("check the name; a new op is a line in the table of `ggml::op` (see the book).");
+}

@@ -1,5 +1,9 @@
 //! What can be wrong with a capture.
 
+use tpc_ir::Code;
+
+use super::codes;
+
 /// Why a capture cannot be read. Lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(
@@ -57,16 +61,16 @@ pub enum CaptureError {
 
 impl CaptureError {
     /// The stable code: `TPC0180` to `TPC0187`.
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> &'static Code {
         match self {
-            CaptureError::Record { .. } => "TPC0180",
-            CaptureError::ElementType { .. } => "TPC0181",
-            CaptureError::Sizes { .. } => "TPC0182",
-            CaptureError::Reference { .. } => "TPC0183",
-            CaptureError::OutsideView { .. } => "TPC0184",
-            CaptureError::Strides { .. } => "TPC0185",
-            CaptureError::Empty { .. } => "TPC0186",
-            CaptureError::Misfit(_) => "TPC0187",
+            CaptureError::Record { .. } => &codes::RECORD,
+            CaptureError::ElementType { .. } => &codes::ELEMENT_TYPE,
+            CaptureError::Sizes { .. } => &codes::SIZES,
+            CaptureError::Reference { .. } => &codes::REFERENCE,
+            CaptureError::OutsideView { .. } => &codes::OUTSIDE_VIEW,
+            CaptureError::Strides { .. } => &codes::STRIDES,
+            CaptureError::Empty { .. } => &codes::EMPTY,
+            CaptureError::Misfit(_) => &codes::MISFIT,
         }
     }
 
@@ -113,6 +117,6 @@ impl CaptureError {
 
 impl From<CaptureError> for tpc_diag::Diagnostic {
     fn from(e: CaptureError) -> tpc_diag::Diagnostic {
-        tpc_diag::Diagnostic::error(e.code(), "capture", e.to_string()).help(e.help())
+        tpc_diag::Diagnostic::new(e.code(), "capture", e.to_string()).help(e.help())
     }
 }

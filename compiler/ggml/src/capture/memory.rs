@@ -14,7 +14,7 @@ use tpc_ir::{Dim, Graph, Op, Place, RANK, TensorType, Value};
 use super::codes;
 use super::layout::{Digit, Selection, select};
 use super::record::{Layout, Record};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Code, Diagnostic};
 
 /// What an owner of memory holds.
 #[derive(Clone, Debug)]
@@ -93,20 +93,10 @@ impl<'t> Memory<'t> {
     }
 
     /// Says something of a tensor.
-    pub(super) fn note(&mut self, code: &'static str, t: &Record, message: &str, help: &str) {
+    pub(super) fn note(&mut self, code: &'static Code, t: &Record, message: &str, help: &str) {
         let message = format!("line {}: {} of {:?}: {message}", t.line, t.op, t.name);
         self.notes.push(
-            Diagnostic::note(code, &t.name, message)
-                .help(help)
-                .line(t.line),
-        );
-    }
-
-    /// Warns of a tensor.
-    pub(super) fn warn(&mut self, code: &'static str, t: &Record, message: &str, help: &str) {
-        let message = format!("line {}: {} of {:?}: {message}", t.line, t.op, t.name);
-        self.notes.push(
-            Diagnostic::warning(code, &t.name, message)
+            Diagnostic::new(code, &t.name, message)
                 .help(help)
                 .line(t.line),
         );
@@ -291,7 +281,7 @@ impl<'t> Memory<'t> {
         }
         let v = self.whole(t.root)?;
         self.note(
-            codes::NO_BOX,
+            &codes::NO_BOX,
             t,
             "its elements are no box of the tensor that it looks into",
             "the tensor stays whole on every device",

@@ -68,7 +68,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         };
         if written.is_err() {
             let why = "what it writes is no box of the tensor that it writes to";
-            m.note(codes::NO_BOX, t, why, NONE_NEEDED);
+            m.note(&codes::NO_BOX, t, why, NONE_NEEDED);
             return m.clobber(index, made);
         }
         return Ok(());
@@ -95,13 +95,13 @@ fn computed(m: &mut Memory<'_>, t: &Record, operands: Operands<'_>) -> Result<Ve
 /// Notes why a record becomes an opaque op.
 fn note(m: &mut Memory<'_>, t: &Record, misfit: &Misfit) {
     match misfit {
-        Misfit::Unknown => m.warn(
-            codes::UNKNOWN_OP,
+        Misfit::Unknown => m.note(
+            &codes::UNKNOWN_OP,
             t,
             "no op of ggml is known by this name",
             NONE_NEEDED,
         ),
-        Misfit::Whole(why) => m.note(codes::WHOLE_OP, t, why, NONE_NEEDED),
-        Misfit::Form(why) => m.note(codes::UNKNOWN_FORM, t, why, NONE_NEEDED),
+        Misfit::Whole(why) => m.note(&codes::WHOLE_OP, t, why, NONE_NEEDED),
+        Misfit::Form(why) => m.note(&codes::UNKNOWN_FORM, t, why, NONE_NEEDED),
     }
 }

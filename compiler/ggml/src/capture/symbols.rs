@@ -128,7 +128,7 @@ fn sound(graph: &Graph) -> Result<(), String> {
 
 fn fixed(graph: &Graph, why: &str) -> Diagnostic {
     let message = format!("sizes of the batch stay as they are in the capture ({why})");
-    Diagnostic::note(codes::FIXED_BATCH, &graph.name, message)
+    Diagnostic::new(&codes::FIXED_BATCH, &graph.name, message)
         .help("capture with batch sizes that no dimension of the model has")
 }
 

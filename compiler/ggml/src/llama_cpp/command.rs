@@ -1,7 +1,7 @@
 //! Reading a command line.
 
 use super::flags::{FLAGS, Flag, Meaning, Takes};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 
 /// One option as it was given.
 #[derive(Clone, Debug)]
@@ -38,7 +38,8 @@ impl CommandLine {
     /// # Errors
     /// TPC0400 when there is no program, when it is none of llama.cpp's, or when an option lacks its argument.
     pub fn parse(words: &[String]) -> Result<CommandLine, Diagnostic> {
-        let wrong = |message: String| Diagnostic::error("TPC0400", "command line", message);
+        let wrong =
+            |message: String| Diagnostic::new(&codes::COMMAND_LINE, "command line", message);
         let mut words = words.iter().peekable();
         let mut given = Vec::new();
         words.next_if(|w| *w == "env");
@@ -181,7 +182,7 @@ mod tests {
     fn what_is_no_line() {
         for bad in ["", "LLAMA_ARG_CTX_SIZE=1", "vllm serve", "llama-server -m"] {
             let d = read(bad).expect_err(bad);
-            assert_eq!((d.code, d.help.is_some()), ("TPC0400", true), "{bad}");
+            assert_eq!((d.code.id, d.help.is_some()), ("TPC0400", true), "{bad}");
         }
     }
 

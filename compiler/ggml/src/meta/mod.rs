@@ -12,6 +12,7 @@
 //! Nothing here plans for tpc, and nothing of tpc's own rules is used: the engine is seen as it is, on the graph as it
 //! sees it, with its strides and views.
 
+mod codes;
 mod infer;
 mod layers;
 mod refusal;
@@ -22,9 +23,10 @@ mod silent;
 mod states;
 mod weights;
 
+pub use codes::CODES;
 pub use infer::{Finding, Inference, MAX_DEVICES, REFUSED, Setup, infer};
 pub use layers::expert_layer;
-pub use refusal::{CODES, Class, Outcome};
+pub use refusal::{Class, Outcome};
 pub use report::diagnose;
 pub use rules::{RULES, Rule};
 pub use states::{MAX_SEGMENTS, Segment, Split, State};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::codes;
 use super::infer::{Finding, Setup};
-use super::refusal::{CODES, CURE, Class, Outcome};
+use super::refusal::Outcome;
 use super::repair::{Cure, Cured, EQUATIONS, Limits, cure};
 use crate::capture::Record;
 use tpc_diag::Diagnostic;
@@ -36,17 +37,11 @@ fn told(f: &Finding, record: Option<&Record>) -> Diagnostic {
         None => ("graph", String::new()),
     };
     let message = format!("{place}{says}: {}", f.why);
-    let d = Diagnostic::error(f.class.code(), entity, message).help(cure_of(f.class));
+    let d = Diagnostic::new(f.class.code(), entity, message).help(f.class.code().cure);
     match record {
         Some(t) if t.line > 0 => d.line(t.line),
         _ => d,
     }
-}
-
-/// The cure that the catalogue gives.
-fn cure_of(class: Class) -> &'static str {
-    let doc = CODES[class as usize].doc;
-    doc.split_once("Cure: ").map_or(doc, |(_, cure)| cure)
 }
 
 /// A change with stars for numbers: what it has in common in all layers.
@@ -82,7 +77,7 @@ fn changes(cures: &[Cure]) -> Vec<Diagnostic> {
             "line {}: {}: this equivalent is taken{times} ({} terms, {})",
             c.record.line, c.record.op, c.search.terms, c.search.stop
         );
-        let note = Diagnostic::note(CURE, &c.record.name, message).line(c.record.line);
+        let note = Diagnostic::new(&codes::EQUIVALENT, &c.record.name, message).line(c.record.line);
         out.push(note.help(c.diff.trim_end()));
     }
     out
@@ -99,7 +94,7 @@ fn failure(cured: &Cured) -> Option<Diagnostic> {
     );
     let help = "no law of these ops makes it one that this engine splits; build the layer otherwise, or use tpc";
     Some(
-        Diagnostic::note(CURE, &t.name, message)
+        Diagnostic::new(&codes::EQUIVALENT, &t.name, message)
             .line(t.line)
             .help(help),
     )

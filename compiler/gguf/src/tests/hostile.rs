@@ -59,7 +59,7 @@ fn every_truncation_is_an_error_or_a_bare_header() {
         match result {
             Ok(h) => exercise(&h, len),
             Err(e) if len <= header.data_offset => assert!(
-                matches!(e.code(), "TPC0103" | "TPC0105"),
+                matches!(e.code().id, "TPC0103" | "TPC0105"),
                 "cut to {len}: {e}"
             ),
             Err(e) => assert_eq!(e.code(), "TPC0122"),

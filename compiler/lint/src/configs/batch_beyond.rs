@@ -1,6 +1,6 @@
 //! Room for tokens that cannot come.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::format::bytes;
@@ -8,16 +8,16 @@ use tpc_core::placement::Placement;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0804",
-        title: "batches larger than the context",
-        doc: "`--ubatch-size` is larger than the context, so no batch can ever be that large; but the memory for \
-              what it would compute is set aside on every device.\n\
-              Example: `-c 2048 -ub 4096`.\n\
-              Cure: `-ub` of at most `-c`.",
-    },
+    code: Code::warning(
+        "TPC0804",
+        "batches larger than the context",
+        "`--ubatch-size` is larger than the context, so no batch can ever be that large; but the memory for what \
+         it would compute is set aside on every device.",
+    )
+    .example("`-c 2048 -ub 4096`.")
+    .cure("`-ub` of at most `-c`."),
     check: Check::Plan(check),
 };
 
@@ -37,6 +37,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             bytes(most)
         );
         let help = format!("-ub {context}");
-        out.push(Diagnostic::warning("TPC0804", "--ubatch-size", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "--ubatch-size", message).help(help));
     }
 }

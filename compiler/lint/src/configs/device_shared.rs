@@ -1,22 +1,22 @@
 //! Devices that stand for one another.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::placement::DeviceKind;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0810",
-        title: "one physical device, several times",
-        doc: "`--devices` names the same device more than once. Its logical devices share its memory and its \
-              speed, but the plan counts both for each of them. That is meant for tests.\n\
-              Example: `--devices cuda:0,cuda:0`.\n\
-              Cure: name different devices; for a test, none is needed.",
-    },
+    code: Code::note(
+        "TPC0810",
+        "one physical device, several times",
+        "`--devices` names the same device more than once. Its logical devices share its memory and its speed, \
+         but the plan counts both for each of them. That is meant for tests.",
+    )
+    .example("`--devices cuda:0,cuda:0`.")
+    .cure("name different devices; for a test, none is needed."),
     check: Check::Plan(check),
 };
 
@@ -38,7 +38,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                 "cuda:{number} is {n} of the {} devices: its memory and speed count {n} times",
                 devices.len()
             );
-            let note = Diagnostic::note("TPC0810", "--devices", message);
+            let note = Diagnostic::new(&LINT.code, "--devices", message);
             out.push(note.help("name different devices; for a test, none is needed"));
         }
     }

@@ -1,6 +1,6 @@
 //! Blocks of the file that are not planned.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::format::bytes;
@@ -8,16 +8,17 @@ use tpc_diag::Diagnostic;
 use tpc_models::ARCHS;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0330",
-        title: "blocks that could draft tokens are left out",
-        doc: "The file has blocks that guess further tokens ahead (multi-token prediction, `nextn`). The model's logits do\n\
-              not need them, so that they are neither planned nor counted unless asked for.\n\
-              Example: a Qwen 3.6 with `blk.64.nextn.eh_proj.weight`.\n\
-              Cure: none is needed; `--spec-type draft-mtp` plans them with the model, where the architecture's are described.",
-    },
+    code: Code::note(
+        "TPC0330",
+        "blocks that could draft tokens are left out",
+        "The file has blocks that guess further tokens ahead (multi-token prediction, `nextn`). The model's \
+         logits do not need them, so that they are neither planned nor counted unless asked for.",
+    )
+    .example("a Qwen 3.6 with `blk.64.nextn.eh_proj.weight`.")
+    .cure("none is needed; `--spec-type draft-mtp` plans them with the model, where the architecture's are \
+           described."),
     check: Check::Plan(check),
 };
 
@@ -43,5 +44,5 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             summary.arch
         )
     };
-    out.push(Diagnostic::note("TPC0330", "--spec-type", message).help(help));
+    out.push(Diagnostic::new(&LINT.code, "--spec-type", message).help(help));
 }

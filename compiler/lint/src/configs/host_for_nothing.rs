@@ -1,6 +1,6 @@
 //! Weights on the host without need.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::format::bytes;
@@ -9,16 +9,16 @@ use tpc_core::report::DeviceReport;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0807",
-        title: "the host holds what the devices have room for",
-        doc: "Options keep weights or caches on the host, but by the topology each device has room for its part of \
-              them. The host is slower by far, and every token waits for it.\n\
-              Example: `--n-cpu-moe 10` that was needed with a longer context.\n\
-              Cure: leave the options out, or lower their numbers.",
-    },
+    code: Code::warning(
+        "TPC0807",
+        "the host holds what the devices have room for",
+        "Options keep weights or caches on the host, but by the topology each device has room for its part of \
+         them. The host is slower by far, and every token waits for it.",
+    )
+    .example("`--n-cpu-moe 10` that was needed with a longer context.")
+    .cure("leave the options out, or lower their numbers."),
     check: Check::Plan(check),
 };
 
@@ -55,6 +55,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             bytes(free.into_iter().min().unwrap_or(0))
         );
         let help = format!("leave out or lower {}", given.join(", "));
-        out.push(Diagnostic::warning("TPC0807", *first, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, *first, message).help(help));
     }
 }

@@ -1,22 +1,22 @@
 //! Contexts that nobody asked for.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0812",
-        title: "the cache takes more memory than the model",
-        doc: "`--ctx-size` is not given, so that the KV cache has as many cells as the model can attend to, and \
-              takes more memory than all its weights. Few uses need that many.\n\
-              Example: a model of 5 GB with a context of 131072, whose cache takes 16 GB.\n\
-              Cure: `-c` with the tokens that are needed; smaller cache types.",
-    },
+    code: Code::note(
+        "TPC0812",
+        "the cache takes more memory than the model",
+        "`--ctx-size` is not given, so that the KV cache has as many cells as the model can attend to, and takes \
+         more memory than all its weights. Few uses need that many.",
+    )
+    .example("a model of 5 GB with a context of 131072, whose cache takes 16 GB.")
+    .cure("`-c` with the tokens that are needed; smaller cache types."),
     check: Check::Plan(check),
 };
 
@@ -36,5 +36,5 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         bytes(plan.report.model.bytes)
     );
     let help = "-c with the tokens that are needed; -ctk q8_0 -ctv q8_0 takes about half";
-    out.push(Diagnostic::note("TPC0812", "--ctx-size", message).help(help));
+    out.push(Diagnostic::new(&LINT.code, "--ctx-size", message).help(help));
 }

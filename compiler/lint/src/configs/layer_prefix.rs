@@ -1,22 +1,22 @@
 //! Numbers of layers that are not closed.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use crate::{numbers, view::block};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0814",
-        title: "a regex that matches more layers than it names",
-        doc: "The pattern of an `--override-tensor` ends after the number of a layer, so it also matches the \
-              layers whose numbers begin so.\n\
-              Example: `blk\\.1=CPU` also places blocks 10 to 19.\n\
-              Cure: a dot behind the number: `blk\\.1\\.`.",
-    },
+    code: Code::warning(
+        "TPC0814",
+        "a regex that matches more layers than it names",
+        "The pattern of an `--override-tensor` ends after the number of a layer, so it also matches the layers \
+         whose numbers begin so.",
+    )
+    .example("`blk\\.1=CPU` also places blocks 10 to 19.")
+    .cure("a dot behind the number: `blk\\.1\\.`."),
     check: Check::Plan(check),
 };
 
@@ -44,7 +44,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         if !more.is_empty() {
             let message = format!("`{}` also matches blocks {}", o.pattern, numbers(&more));
             let help = format!("`{end}\\.` is block {number} alone");
-            out.push(Diagnostic::warning("TPC0814", &o.pattern, message).help(help));
+            out.push(Diagnostic::new(&LINT.code, &o.pattern, message).help(help));
         }
     }
 }

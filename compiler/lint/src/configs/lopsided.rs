@@ -1,6 +1,6 @@
 //! Devices that carry the others.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::format::bytes;
@@ -8,17 +8,17 @@ use tpc_core::placement::{SplitMode, Target};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0802",
-        title: "one device holds far more than its share",
-        doc: "Without `--tensor-split`, and with devices of equal speed, one device holds a third more weights \
-              than the mean: overrides put tensors on it, or the units that cannot be cut are too coarse for so \
-              many devices. The others wait for it, and it runs out of memory first.\n\
-              Example: `-ot 'ffn_down=dev0'` on two devices.\n\
-              Cure: leave the override out, or even it out with one for the other devices.",
-    },
+    code: Code::warning(
+        "TPC0802",
+        "one device holds far more than its share",
+        "Without `--tensor-split`, and with devices of equal speed, one device holds a third more weights than \
+         the mean: overrides put tensors on it, or the units that cannot be cut are too coarse for so many \
+         devices. The others wait for it, and it runs out of memory first.",
+    )
+    .example("`-ot 'ffn_down=dev0'` on two devices.")
+    .cure("leave the override out, or even it out with one for the other devices."),
     check: Check::Plan(check),
 };
 
@@ -56,6 +56,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         } else {
             ("--devices", "fewer devices, or -sm layer")
         };
-        out.push(Diagnostic::warning("TPC0802", option, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, option, message).help(help));
     }
 }

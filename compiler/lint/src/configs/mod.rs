@@ -23,7 +23,7 @@ mod zero_share;
 use super::{Check, Lint, Names, Plan};
 
 /// The lints of configurations, in the order in which findings are told.
-pub(super) const LINTS: &[&Lint] = &[
+pub(super) static LINTS: &[&Lint] = &[
     &override_unused::LINT,
     &override_shadowed::LINT,
     &layer_prefix::LINT,

@@ -1,22 +1,22 @@
 //! Counts of layers beyond the last.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::placement::HostExperts;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0808",
-        title: "experts of more layers than there are",
-        doc: "`--n-cpu-moe` counts layers from the first on, and is larger than the number of layers. All experts \
-              stay on the host.\n\
-              Example: `-ncmoe 99` for a model of 48 layers.\n\
-              Cure: `--cpu-moe`, if all are meant; else the number of layers whose experts do not fit.",
-    },
+    code: Code::note(
+        "TPC0808",
+        "experts of more layers than there are",
+        "`--n-cpu-moe` counts layers from the first on, and is larger than the number of layers. All experts \
+         stay on the host.",
+    )
+    .example("`-ncmoe 99` for a model of 48 layers.")
+    .cure("`--cpu-moe`, if all are meant; else the number of layers whose experts do not fit."),
     check: Check::Plan(check),
 };
 
@@ -28,6 +28,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if asked > layers && plan.compiled.settled.experts > 0 {
         let message = format!("{asked} layers of {layers}: all experts are on the host");
         let help = format!("--cpu-moe, or fewer than {layers}");
-        out.push(Diagnostic::note("TPC0808", "--n-cpu-moe", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "--n-cpu-moe", message).help(help));
     }
 }

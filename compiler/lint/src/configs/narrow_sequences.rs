@@ -1,21 +1,21 @@
 //! Contexts that are shared by too many.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0806",
-        title: "few cells per sequence",
-        doc: "`--parallel` sequences share the cells of `--ctx-size`. If all are used alike, each has less than \
-              1024 tokens for its prompt and its answer, though the model could take more.\n\
-              Example: `-c 4096 -np 16`: 256 tokens each.\n\
-              Cure: a context of as many times what one sequence needs, or fewer sequences.",
-    },
+    code: Code::warning(
+        "TPC0806",
+        "few cells per sequence",
+        "`--parallel` sequences share the cells of `--ctx-size`. If all are used alike, each has less than 1024 \
+         tokens for its prompt and its answer, though the model could take more.",
+    )
+    .example("`-c 4096 -np 16`: 256 tokens each.")
+    .cure("a context of as many times what one sequence needs, or fewer sequences."),
     check: Check::Plan(check),
 };
 
@@ -27,6 +27,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         let message =
             format!("{context} cells for {n} sequences: {each} each, of a model of {trained}");
         let help = format!("-c {} gives each 4096", n.saturating_mul(4096));
-        out.push(Diagnostic::warning("TPC0806", "--parallel", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "--parallel", message).help(help));
     }
 }

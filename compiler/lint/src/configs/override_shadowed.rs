@@ -1,21 +1,21 @@
 //! Overrides in the wrong order.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0813",
-        title: "an override loses tensors to an earlier one",
-        doc: "Of several `--override-tensor` the first that matches a tensor counts. Here an earlier one takes \
-              some of the tensors that a later one matches too, and places them elsewhere.\n\
-              Example: `-ot 'ffn=CPU' -ot 'blk\\.0\\.ffn=dev0'`: block 0 stays on the host.\n\
-              Cure: the special one first.",
-    },
+    code: Code::warning(
+        "TPC0813",
+        "an override loses tensors to an earlier one",
+        "Of several `--override-tensor` the first that matches a tensor counts. Here an earlier one takes some \
+         of the tensors that a later one matches too, and places them elsewhere.",
+    )
+    .example("`-ot 'ffn=CPU' -ot 'blk\\.0\\.ffn=dev0'`: block 0 stays on the host.")
+    .cure("the special one first."),
     check: Check::Plan(check),
 };
 
@@ -45,6 +45,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             overrides[*j].pattern
         );
         let help = format!("put `{}` first if it is the exception", later.pattern);
-        out.push(Diagnostic::warning("TPC0813", &later.pattern, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, &later.pattern, message).help(help));
     }
 }

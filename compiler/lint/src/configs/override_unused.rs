@@ -1,21 +1,21 @@
 //! Placement options that place nothing.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0311",
-        title: "a placement option places nothing",
-        doc: "No tensor of the model matches the regex of an `--override-tensor`, or an earlier one matches all that it\n\
-              would; or `--n-cpu-moe` is given for layers without experts.\n\
-              Example: `-ot 'blk\\.99\\..*=CPU'` for a model of 32 layers.\n\
-              Cure: the message names a tensor that almost matches, or the option that comes first.",
-    },
+    code: Code::warning(
+        "TPC0311",
+        "a placement option places nothing",
+        "No tensor of the model matches the regex of an `--override-tensor`, or an earlier one matches all that \
+         it would; or `--n-cpu-moe` is given for layers without experts.",
+    )
+    .example("`-ot 'blk\\.99\\..*=CPU'` for a model of 32 layers.")
+    .cure("the message names a tensor that almost matches, or the option that comes first."),
     check: Check::Plan(check),
 };
 
@@ -32,8 +32,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         }
         let matched = names.iter().find(|n| o.matches(n) == Ok(true));
         let d = match matched {
-            Some(name) => Diagnostic::warning(
-                "TPC0311",
+            Some(name) => Diagnostic::new(
+                &LINT.code,
                 &o.pattern,
                 format!(
                     "places nothing: an earlier override places {name} and all else that it matches"
@@ -47,8 +47,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                     .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
                     .collect();
                 let near = names.iter().max_by_key(|n| common(n, &literal));
-                let d = Diagnostic::warning(
-                    "TPC0311",
+                let d = Diagnostic::new(
+                    &LINT.code,
                     &o.pattern,
                     format!("matches none of the model's {} tensors", names.len()),
                 );
@@ -61,8 +61,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         out.push(d);
     }
     if !placement.host_experts.is_none() && plan.compiled.settled.experts == 0 {
-        let d = Diagnostic::warning(
-            "TPC0311",
+        let d = Diagnostic::new(
+            &LINT.code,
             "--n-cpu-moe",
             "no expert is placed: these layers have none, or overrides place them",
         );

@@ -1,21 +1,21 @@
 //! Topologies that are too short.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0809",
-        title: "more devices than the topology lists",
-        doc: "The topology file lists fewer devices than `--devices` asks for: the last one's profile is taken for \
-              the rest. If these are other devices, shares and memories are wrong.\n\
-              Example: a file of one device, used for four different ones.\n\
-              Cure: list each device, or take care that all are alike.",
-    },
+    code: Code::warning(
+        "TPC0809",
+        "more devices than the topology lists",
+        "The topology file lists fewer devices than `--devices` asks for: the last one's profile is taken for \
+         the rest. If these are other devices, shares and memories are wrong.",
+    )
+    .example("a file of one device, used for four different ones.")
+    .cure("list each device, or take care that all are alike."),
     check: Check::Plan(check),
 };
 
@@ -31,6 +31,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             "{listed} devices are listed, {used} used: {last} stands for the last {}",
             used - listed + 1
         );
-        out.push(Diagnostic::warning("TPC0809", "--topology", message).help("list each device"));
+        out.push(Diagnostic::new(&LINT.code, "--topology", message).help("list each device"));
     }
 }

@@ -1,6 +1,6 @@
 //! Shares that heads and blocks do not allow.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::placement::SplitMode;
@@ -10,16 +10,16 @@ use tpc_diag::Diagnostic;
 const QUIET: f64 = 3.0;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0307",
-        title: "a device's share is not the one asked for",
-        doc: "`--tensor-split` is honoured as far as heads, quantisation blocks and whole layers allow. The message has\n\
-              the share of the weights that a device was to have and the one that it has, in per cent.\n\
-              Example: `-ts 9,1` for a model with 4 KV heads.\n\
-              Cure: proportions near the ones that came out.",
-    },
+    code: Code::warning(
+        "TPC0307",
+        "a device's share is not the one asked for",
+        "`--tensor-split` is honoured as far as heads, quantisation blocks and whole layers allow. The message \
+         has the share of the weights that a device was to have and the one that it has, in per cent.",
+    )
+    .example("`-ts 9,1` for a model with 4 KV heads.")
+    .cure("proportions near the ones that came out."),
     check: Check::Plan(check),
 };
 
@@ -44,7 +44,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if !off.is_empty() && held > 0.0 {
         let message = format!("asked for and given: {}", off.join(", "));
         out.push(
-            Diagnostic::warning("TPC0307", "--tensor-split", message)
+            Diagnostic::new(&LINT.code, "--tensor-split", message)
                 .help("heads and quantisation blocks are not cut; ask for proportions near these"),
         );
     }

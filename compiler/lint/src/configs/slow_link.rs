@@ -1,6 +1,6 @@
 //! Splits that wait for one another.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_passes::plan::collectives_us;
 
 use super::{Check, Lint, Names, Plan};
@@ -8,17 +8,17 @@ use tpc_core::placement::SplitMode;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0811",
-        title: "most of the time goes to the links",
-        doc: "By the estimate, more than half of the time of a decoded token is spent in all-reduces: the links \
-              between the devices are too slow for this model, or the model too small for so many devices.\n\
-              Example: eight devices behind a network of 1 GB/s.\n\
-              Cure: fewer devices, `-sm layer` (which sends one vector per device and token), or faster links; \
-              `-sm auto` compares.",
-    },
+    code: Code::warning(
+        "TPC0811",
+        "most of the time goes to the links",
+        "By the estimate, more than half of the time of a decoded token is spent in all-reduces: the links \
+         between the devices are too slow for this model, or the model too small for so many devices.",
+    )
+    .example("eight devices behind a network of 1 GB/s.")
+    .cure("fewer devices, `-sm layer` (which sends one vector per device and token), or faster links; `-sm auto` \
+           compares."),
     check: Check::Plan(check),
 };
 
@@ -40,6 +40,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             plan.report.devices.len()
         );
         let help = "fewer devices, -sm layer, or faster links (--topology); -sm auto compares";
-        out.push(Diagnostic::warning("TPC0811", "--split-mode", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "--split-mode", message).help(help));
     }
 }

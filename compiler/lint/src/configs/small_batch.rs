@@ -1,21 +1,21 @@
 //! Prompts that read the weights again and again.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0805",
-        title: "prompts in very small batches",
-        doc: "`--ubatch-size` is below 32: a prompt is computed in so many steps, and each reads all weights. \
-              Memory for computing is saved, but prompts take many times as long.\n\
-              Example: `-ub 8`: a prompt of 4096 tokens reads the weights 512 times.\n\
-              Cure: `-ub 256` or more.",
-    },
+    code: Code::warning(
+        "TPC0805",
+        "prompts in very small batches",
+        "`--ubatch-size` is below 32: a prompt is computed in so many steps, and each reads all weights. Memory \
+         for computing is saved, but prompts take many times as long.",
+    )
+    .example("`-ub 8`: a prompt of 4096 tokens reads the weights 512 times.")
+    .cure("`-ub 256` or more."),
     check: Check::Plan(check),
 };
 
@@ -27,6 +27,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             "a prompt of {context} tokens reads the weights {} times",
             context.div_ceil(batch)
         );
-        out.push(Diagnostic::warning("TPC0805", "--ubatch-size", message).help("-ub 256 or more"));
+        out.push(Diagnostic::new(&LINT.code, "--ubatch-size", message).help("-ub 256 or more"));
     }
 }

@@ -1,22 +1,22 @@
 //! Proportions of nothing.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0801",
-        title: "proportions without effect",
-        doc: "`--tensor-split` is given, but everything is on one device: there is only one, or `--split-mode \
-              none` was asked for or chosen.\n\
-              Example: `-sm none -ts 3,1`.\n\
-              Cure: `-sm tensor` or `-sm layer`, or leave the proportions out.",
-    },
+    code: Code::warning(
+        "TPC0801",
+        "proportions without effect",
+        "`--tensor-split` is given, but everything is on one device: there is only one, or `--split-mode none` \
+         was asked for or chosen.",
+    )
+    .example("`-sm none -ts 3,1`.")
+    .cure("`-sm tensor` or `-sm layer`, or leave the proportions out."),
     check: Check::Plan(check),
 };
 
@@ -28,6 +28,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         };
         let message = format!("{why}: the proportions have no effect");
         let help = "-sm tensor or -sm layer on several devices, or leave it out";
-        out.push(Diagnostic::warning("TPC0801", "--tensor-split", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "--tensor-split", message).help(help));
     }
 }

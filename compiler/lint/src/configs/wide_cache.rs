@@ -1,6 +1,6 @@
 //! Caches wider than they need to be.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, Lint, Names, Plan};
@@ -9,16 +9,16 @@ use tpc_core::report::DeviceReport;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0803",
-        title: "a cache in f32",
-        doc: "The KV cache holds f32. f16 takes half the memory and half the time to read; the logits change by \
-              less than the quantisation of the weights does.\n\
-              Example: `-ctk f32 -ctv f32` left over from a comparison of logits.\n\
-              Cure: f16, or q8_0.",
-    },
+    code: Code::note(
+        "TPC0803",
+        "a cache in f32",
+        "The KV cache holds f32. f16 takes half the memory and half the time to read; the logits change by less \
+         than the quantisation of the weights does.",
+    )
+    .example("`-ctk f32 -ctv f32` left over from a comparison of logits.")
+    .cure("f16, or q8_0."),
     check: Check::Plan(check),
 };
 
@@ -47,6 +47,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             wide.join(", ")
         );
         let help = "f16 takes half of that, q8_0 about a quarter";
-        out.push(Diagnostic::note("TPC0803", *first, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, *first, message).help(help));
     }
 }

@@ -1,22 +1,22 @@
 //! Devices that are given nothing.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0800",
-        title: "a device whose share is 0",
-        doc: "`--tensor-split` gives a device the share 0, or names fewer devices than there are: those that are \
-              not named get 0. The device holds nothing and waits.\n\
-              Example: `--devices 3 -ts 1,1`.\n\
-              Cure: a proportion for each device, or fewer devices.",
-    },
+    code: Code::warning(
+        "TPC0800",
+        "a device whose share is 0",
+        "`--tensor-split` gives a device the share 0, or names fewer devices than there are: those that are not \
+         named get 0. The device holds nothing and waits.",
+    )
+    .example("`--devices 3 -ts 1,1`.")
+    .cure("a proportion for each device, or fewer devices."),
     check: Check::Plan(check),
 };
 
@@ -44,6 +44,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             shares.len(),
             shares.len() - names.len()
         );
-        out.push(Diagnostic::warning("TPC0800", "--tensor-split", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "--tensor-split", message).help(help));
     }
 }

@@ -1,23 +1,23 @@
 //! Alignments that are too small to map.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_gguf::DEFAULT_ALIGNMENT;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Key,
-    doc: CodeDoc {
-        code: "TPC0612",
-        title: "tensors aligned to less than 32 bytes",
-        doc: "`general.alignment` is below 32, the value of files that do not say. Tensors of a mapped file then \
-              start where vector loads of 32 bytes are slow or not allowed, and readers that assume 32 refuse the \
-              file.\n\
-              Example: `general.alignment = 8`.\n\
-              Cure: write the file with an alignment of 32 or more.",
-    },
+    code: Code::warning(
+        "TPC0612",
+        "tensors aligned to less than 32 bytes",
+        "`general.alignment` is below 32, the value of files that do not say. Tensors of a mapped file then \
+         start where vector loads of 32 bytes are slow or not allowed, and readers that assume 32 refuse the \
+         file.",
+    )
+    .example("`general.alignment = 8`.")
+    .cure("write the file with an alignment of 32 or more."),
     check: Check::File(check),
 };
 
@@ -26,6 +26,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     if alignment < DEFAULT_ALIGNMENT {
         let message = format!("general.alignment is {alignment} bytes");
         let help = format!("{DEFAULT_ALIGNMENT}, which files have that do not say");
-        out.push(Diagnostic::warning("TPC0612", "general.alignment", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "general.alignment", message).help(help));
     }
 }

@@ -1,22 +1,22 @@
 //! Weights that are there twice.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0602",
-        title: "older forms of tensors that the file has as well",
-        doc: "The file has the weights of a part twice: in the form that the model is computed with, and in an older one \
-              that is left aside. It takes space in the file.\n\
-              Example: `ssm_in.weight` beside `attn_qkv.weight` and `attn_gate.weight` of a Qwen 3 Next.\n\
-              Cure: convert the model again, to a smaller file.",
-    },
+    code: Code::note(
+        "TPC0602",
+        "older forms of tensors that the file has as well",
+        "The file has the weights of a part twice: in the form that the model is computed with, and in an older \
+         one that is left aside. It takes space in the file.",
+    )
+    .example("`ssm_in.weight` beside `attn_qkv.weight` and `attn_gate.weight` of a Qwen 3 Next.")
+    .cure("convert the model again, to a smaller file."),
     check: Check::File(check),
 };
 
@@ -36,6 +36,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         aside.len() - 1,
         bytes(size)
     );
-    let note = Diagnostic::note("TPC0602", *first, message);
+    let note = Diagnostic::new(&LINT.code, *first, message);
     out.push(note.help("convert the model again, to a smaller file"));
 }

@@ -1,21 +1,21 @@
 //! Blocks that `block_count` does not count.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0601",
-        title: "blocks beyond the counted ones",
-        doc: "The file has blocks with a number that `block_count` does not reach. They are not computed.\n\
-              Example: `blk.32.attn_q.weight` where `llama.block_count` is 32: the blocks are numbered from 0.\n\
-              Cure: write the number of blocks that there are to `block_count`.",
-    },
+    code: Code::warning(
+        "TPC0601",
+        "blocks beyond the counted ones",
+        "The file has blocks with a number that `block_count` does not reach. They are not computed.",
+    )
+    .example("`blk.32.attn_q.weight` where `llama.block_count` is 32: the blocks are numbered from 0.")
+    .cure("write the number of blocks that there are to `block_count`."),
     check: Check::File(check),
 };
 
@@ -37,5 +37,5 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         bytes(beyond.iter().map(|t| t.bytes).sum()),
     );
     let help = format!("{key} = {} counts them", u64::from(last) + 1);
-    out.push(Diagnostic::warning("TPC0601", &first.name, message).help(help));
+    out.push(Diagnostic::new(&LINT.code, &first.name, message).help(help));
 }

@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use crate::numbers;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0610",
-        title: "layers of one role with blocks of different lengths",
-        doc: "A tensor has quantisation blocks of one length in some layers and of another in others. Where \
-              devices divide its rows, ranges end at multiples of the block: layers are divided differently, and \
-              the one with the longer blocks less evenly.\n\
-              Example: `ffn_down` in iq4_xs (blocks of 256) and, where a width did not fit, iq4_nl (blocks of 32).\n\
-              Cure: none is needed; one type for the role makes the layers alike.",
-    },
+    code: Code::note(
+        "TPC0610",
+        "layers of one role with blocks of different lengths",
+        "A tensor has quantisation blocks of one length in some layers and of another in others. Where devices \
+         divide its rows, ranges end at multiples of the block: layers are divided differently, and the one with \
+         the longer blocks less evenly.",
+    )
+    .example("`ffn_down` in iq4_xs (blocks of 256) and, where a width did not fit, iq4_nl (blocks of 32).")
+    .cure("none is needed; one type for the role makes the layers alike."),
     check: Check::File(check),
 };
 
@@ -45,7 +45,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             })
             .collect();
         let message = format!("{role} has blocks of {}", shown.join(", of "));
-        let note = Diagnostic::note("TPC0610", *role, message);
+        let note = Diagnostic::new(&LINT.code, *role, message);
         out.push(note.help("one type for the role makes the layers alike"));
     }
 }

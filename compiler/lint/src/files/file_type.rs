@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, File, Lint, Names};
@@ -10,16 +10,16 @@ use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Key,
-    doc: CodeDoc {
-        code: "TPC0617",
-        title: "the file's type is not its tensors'",
-        doc: "`general.file_type` names a quantisation that no matrix of the file has. Tools show the wrong type, \
-              and so does whoever names the file after it.\n\
-              Example: a file of q8_0 tensors that says that it is mostly q4_k.\n\
-              Cure: write the number of the type that most bytes have.",
-    },
+    code: Code::warning(
+        "TPC0617",
+        "the file's type is not its tensors'",
+        "`general.file_type` names a quantisation that no matrix of the file has. Tools show the wrong type, and \
+         so does whoever names the file after it.",
+    )
+    .example("a file of q8_0 tensors that says that it is mostly q4_k.")
+    .cure("write the number of the type that most bytes have."),
     check: Check::File(check),
 };
 
@@ -71,5 +71,5 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         most.name()
     );
     let help = "write the number of the type that most bytes have";
-    out.push(Diagnostic::warning("TPC0617", KEY, message).help(help));
+    out.push(Diagnostic::new(&LINT.code, KEY, message).help(help));
 }

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_models::ARCHS;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Key,
-    doc: CodeDoc {
-        code: "TPC0621",
-        title: "keys of another architecture",
-        doc: "The metadata have keys that begin with the name of another architecture than the file's. Nobody \
-              reads them; after a change of `general.architecture` they are what was meant, under the wrong name.\n\
-              Example: `llama.rope.freq_base` in a file whose architecture is `qwen2`.\n\
-              Cure: the same keys under the file's architecture.",
-    },
+    code: Code::warning(
+        "TPC0621",
+        "keys of another architecture",
+        "The metadata have keys that begin with the name of another architecture than the file's. Nobody reads \
+         them; after a change of `general.architecture` they are what was meant, under the wrong name.",
+    )
+    .example("`llama.rope.freq_base` in a file whose architecture is `qwen2`.")
+    .cure("the same keys under the file's architecture."),
     check: Check::File(check),
 };
 
@@ -41,6 +41,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             keys[0]
         );
         let help = format!("{own}.… is what is read");
-        out.push(Diagnostic::warning("TPC0621", keys[0], message).help(help));
+        out.push(Diagnostic::new(&LINT.code, keys[0], message).help(help));
     }
 }

@@ -27,7 +27,7 @@ use super::view::block;
 use super::{Check, File, Lint, Names};
 
 /// The lints of model files, in the order in which findings are told.
-pub(super) const LINTS: &[&Lint] = &[
+pub(super) static LINTS: &[&Lint] = &[
     &unused::LINT,
     &beyond_blocks::LINT,
     &aside::LINT,

@@ -1,22 +1,22 @@
 //! Vectors in half precision.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0614",
-        title: "a norm or bias that is not f32",
-        doc: "A vector (a norm's weight, a bias) is stored in f16 or bf16. Nothing is gained, as vectors are \
-              small; kernels of ggml's back ends mostly take them in f32 only, and some refuse the graph.\n\
-              Example: `blk.0.attn_norm.weight` in bf16, of a converter that writes everything in one type.\n\
-              Cure: write vectors in f32, as converters do.",
-    },
+    code: Code::warning(
+        "TPC0614",
+        "a norm or bias that is not f32",
+        "A vector (a norm's weight, a bias) is stored in f16 or bf16. Nothing is gained, as vectors are small; \
+         kernels of ggml's back ends mostly take them in f32 only, and some refuse the graph.",
+    )
+    .example("`blk.0.attn_norm.weight` in bf16, of a converter that writes everything in one type.")
+    .cure("write vectors in f32, as converters do."),
     check: Check::File(check),
 };
 
@@ -30,7 +30,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
                 t.dtype.name()
             );
             let help = "write vectors in f32, as converters do";
-            out.push(Diagnostic::warning("TPC0614", &t.name, message).help(help));
+            out.push(Diagnostic::new(&LINT.code, &t.name, message).help(help));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Infinities and NaNs among the weights.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, File, Lint, Names};
@@ -8,16 +8,16 @@ use tpc_diag::Diagnostic;
 use tpc_gguf::Endianness;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0615",
-        title: "numbers that are not finite",
-        doc: "A tensor has infinities or NaNs: one of them in a norm, a bias or a router makes every logit NaN. \
-              Tensors of at most a million numbers in f32, f16 or bf16 are read, if the file has data.\n\
-              Example: an f16 conversion of a weight above 65504.\n\
-              Cure: convert the model again, from bf16 or f32, and check the download.",
-    },
+    code: Code::error(
+        "TPC0615",
+        "numbers that are not finite",
+        "A tensor has infinities or NaNs: one of them in a norm, a bias or a router makes every logit NaN. \
+         Tensors of at most a million numbers in f32, f16 or bf16 are read, if the file has data.",
+    )
+    .example("an f16 conversion of a weight above 65504.")
+    .cure("convert the model again, from bf16 or f32, and check the download."),
     check: Check::File(check),
 };
 
@@ -62,7 +62,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
                 t.elements()
             );
             let help = "convert the model again, from bf16 or f32, and check the download";
-            out.push(Diagnostic::error("TPC0615", &t.name, message).help(help));
+            out.push(Diagnostic::new(&LINT.code, &t.name, message).help(help));
         }
     }
 }

@@ -1,23 +1,23 @@
 //! Widths whose quantisation blocks do not divide evenly.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0611",
-        title: "a width whose blocks 2, 4 or 8 devices cannot share",
-        doc: "Devices that divide a feed-forward width also divide the rows of the matrix that is multiplied by \
-              it, and these consist of quantisation blocks. There the number of blocks is no multiple of 2, 4 or \
-              8, so that many devices get uneven parts, or share blocks. The message says with which block length \
-              it would be even.\n\
-              Example: rows of 11008 in q4_k are 43 blocks of 256, in q8_0 344 blocks of 32.\n\
-              Cure: none is needed; a type with shorter blocks for this role, or another number of devices.",
-    },
+    code: Code::note(
+        "TPC0611",
+        "a width whose blocks 2, 4 or 8 devices cannot share",
+        "Devices that divide a feed-forward width also divide the rows of the matrix that is multiplied by it, \
+         and these consist of quantisation blocks. There the number of blocks is no multiple of 2, 4 or 8, so \
+         that many devices get uneven parts, or share blocks. The message says with which block length it would \
+         be even.",
+    )
+    .example("rows of 11008 in q4_k are 43 blocks of 256, in q8_0 344 blocks of 32.")
+    .cure("none is needed; a type with shorter blocks for this role, or another number of devices."),
     check: Check::File(check),
 };
 
@@ -64,7 +64,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
                 rest => format!("only {} devices cannot", list(rest)),
             };
             let help = format!("a type with blocks of 32 makes {short} of them, which {rest}");
-            out.push(Diagnostic::note("TPC0611", &t.name, message).help(help));
+            out.push(Diagnostic::new(&LINT.code, &t.name, message).help(help));
         }
     }
 }

@@ -1,22 +1,23 @@
 //! The version of the quantised blocks.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::{Code, Severity};
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Key,
-    doc: CodeDoc {
-        code: "TPC0618",
-        title: "blocks of another version",
-        doc: "`general.quantization_version` is not 2, the version of all blocks that current engines read; or it \
-              is missing though tensors are quantised, so that readers must guess. Blocks of version 1 have other \
-              layouts, and read as version 2 are noise.\n\
-              Example: a file converted before May 2023.\n\
-              Cure: quantise the model again.",
-    },
+    code: Code::warning(
+        "TPC0618",
+        "blocks of another version",
+        "`general.quantization_version` is not 2, the version of all blocks that current engines read; or it is \
+         missing though tensors are quantised, so that readers must guess. Blocks of version 1 have other \
+         layouts, and read as version 2 are noise.",
+    )
+    .example("a file converted before May 2023.")
+    .cure("quantise the model again.")
+    .or(Severity::Note),
     check: Check::File(check),
 };
 
@@ -37,11 +38,11 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     out.push(match found {
         Some(n) => {
             let message = format!("{KEY} is {n}; current engines read blocks of version 2");
-            Diagnostic::warning("TPC0618", KEY, message).help(help)
+            Diagnostic::new(&LINT.code, KEY, message).help(help)
         }
         None => {
             let message = format!("{KEY} is missing, and {quantised} tensors are quantised");
-            Diagnostic::note("TPC0618", KEY, message).help(help)
+            Diagnostic::milder(&LINT.code, KEY, message).help(help)
         }
     });
 }

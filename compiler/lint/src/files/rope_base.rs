@@ -1,23 +1,23 @@
 //! Rotations that do not fit the context.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::Op;
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Key,
-    doc: CodeDoc {
-        code: "TPC0608",
-        title: "a long context with the rotation of a short one",
-        doc: "The context is 65536 or more, but the base of the rotation is that of short contexts (10000 or \
-              less), and nothing scales it: no `rope.scaling`, no table of factors. A conversion that lost the \
-              base looks like this; the model then breaks down after some thousand tokens.\n\
-              Example: `rope.freq_base` left out for a model of base 1000000.\n\
-              Cure: write the base of the model's configuration.",
-    },
+    code: Code::warning(
+        "TPC0608",
+        "a long context with the rotation of a short one",
+        "The context is 65536 or more, but the base of the rotation is that of short contexts (10000 or less), \
+         and nothing scales it: no `rope.scaling`, no table of factors. A conversion that lost the base looks \
+         like this; the model then breaks down after some thousand tokens.",
+    )
+    .example("`rope.freq_base` left out for a model of base 1000000.")
+    .cure("write the base of the model's configuration."),
     check: Check::File(check),
 };
 
@@ -49,5 +49,5 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let message =
         format!("{key} is {found}, the context {context}, and nothing scales the rotation");
     let help = "the base of the model's configuration (rope_theta)";
-    out.push(Diagnostic::warning("TPC0608", key, message).help(help));
+    out.push(Diagnostic::new(&LINT.code, key, message).help(help));
 }

@@ -1,21 +1,21 @@
 //! A scaling of the rotation that scales nothing.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Key,
-    doc: CodeDoc {
-        code: "TPC0607",
-        title: "YaRN without a factor",
-        doc: "`rope.scaling.type` is `yarn`, but `rope.scaling.factor` is absent, or 1 or less: nothing is scaled, \
-              and the model breaks down behind its original context.\n\
-              Example: a converted configuration whose factor was named otherwise.\n\
-              Cure: write the factor of the model's configuration.",
-    },
+    code: Code::warning(
+        "TPC0607",
+        "YaRN without a factor",
+        "`rope.scaling.type` is `yarn`, but `rope.scaling.factor` is absent, or 1 or less: nothing is scaled, \
+         and the model breaks down behind its original context.",
+    )
+    .example("a converted configuration whose factor was named otherwise.")
+    .cure("write the factor of the model's configuration."),
     check: Check::File(check),
 };
 
@@ -29,5 +29,5 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let found = factor.map_or("absent".to_owned(), |f| f.to_string());
     let message = format!("{kind} is yarn and {key} is {found}: nothing is scaled");
     let help = "the factor of the model's configuration, above 1";
-    out.push(Diagnostic::warning("TPC0607", key, message).help(help));
+    out.push(Diagnostic::new(&LINT.code, key, message).help(help));
 }

@@ -1,21 +1,21 @@
 //! Contexts beyond what the scaling of the rotation covers.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Key,
-    doc: CodeDoc {
-        code: "TPC0606",
-        title: "the scaled rotation does not reach the context",
-        doc: "`rope.scaling.original_context_length` times `rope.scaling.factor` is less than `context_length`: \
-              positions behind that were neither trained nor scaled for.\n\
-              Example: an original context of 4096, a factor of 8, and a context of 131072.\n\
-              Cure: the factor that reaches the context, or a smaller `context_length` (or `-c`).",
-    },
+    code: Code::warning(
+        "TPC0606",
+        "the scaled rotation does not reach the context",
+        "`rope.scaling.original_context_length` times `rope.scaling.factor` is less than `context_length`: \
+         positions behind that were neither trained nor scaled for.",
+    )
+    .example("an original context of 4096, a factor of 8, and a context of 131072.")
+    .cure("the factor that reaches the context, or a smaller `context_length` (or `-c`)."),
     check: Check::File(check),
 };
 
@@ -42,5 +42,5 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         "a factor of {:.1}, or -c {reach:.0}",
         context as f64 / original as f64
     );
-    out.push(Diagnostic::warning("TPC0606", key("factor"), message).help(help));
+    out.push(Diagnostic::new(&LINT.code, key("factor"), message).help(help));
 }

@@ -1,22 +1,22 @@
 //! Routers whose numbers are coarse.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0613",
-        title: "a quantised router",
-        doc: "The matrix that chooses the experts of a token (`ffn_gate_inp`) is quantised. It is small, so little \
-              is gained; but near ties fall otherwise, and a token goes to other experts than in the model that \
-              was trained. Quantisers leave it as it is.\n\
-              Example: `blk.0.ffn_gate_inp.weight` in q4_0.\n\
-              Cure: keep it in f32 (or f16) when the model is quantised.",
-    },
+    code: Code::warning(
+        "TPC0613",
+        "a quantised router",
+        "The matrix that chooses the experts of a token (`ffn_gate_inp`) is quantised. It is small, so little is \
+         gained; but near ties fall otherwise, and a token goes to other experts than in the model that was \
+         trained. Quantisers leave it as it is.",
+    )
+    .example("`blk.0.ffn_gate_inp.weight` in q4_0.")
+    .cure("keep it in f32 (or f16) when the model is quantised."),
     check: Check::File(check),
 };
 
@@ -29,7 +29,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
                 t.dtype.name()
             );
             let help = "keep it in f32 when the model is quantised";
-            out.push(Diagnostic::warning("TPC0613", &t.name, message).help(help));
+            out.push(Diagnostic::new(&LINT.code, &t.name, message).help(help));
         }
     }
 }

@@ -1,21 +1,21 @@
 //! Ids of special tokens that no token has.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Key,
-    doc: CodeDoc {
-        code: "TPC0604",
-        title: "a special token beyond the vocabulary",
-        doc: "The id of a special token (begin, end, padding, …) is no row of the embedding. Generation does not \
-              end where it should, or reads beyond the table.\n\
-              Example: `tokenizer.ggml.eos_token_id = 128009` in a vocabulary of 128000.\n\
-              Cure: the id that the tokenizer's configuration gives.",
-    },
+    code: Code::warning(
+        "TPC0604",
+        "a special token beyond the vocabulary",
+        "The id of a special token (begin, end, padding, …) is no row of the embedding. Generation does not end \
+         where it should, or reads beyond the table.",
+    )
+    .example("`tokenizer.ggml.eos_token_id = 128009` in a vocabulary of 128000.")
+    .cure("the id that the tokenizer's configuration gives."),
     check: Check::File(check),
 };
 
@@ -32,6 +32,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         };
         let message = format!("{} is {id}, but the embedding has {rows} rows", entry.key);
         let help = format!("an id from 0 to {}", rows - 1);
-        out.push(Diagnostic::warning("TPC0604", &entry.key, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, &entry.key, message).help(help));
     }
 }

@@ -1,23 +1,22 @@
 //! Lists of the tokenizer that do not fit together.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_gguf::MetaValue;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Key,
-    doc: CodeDoc {
-        code: "TPC0605",
-        title: "the tokenizer's lists differ in length",
-        doc: "`tokenizer.ggml.scores` or `tokenizer.ggml.token_type` has another length than \
-              `tokenizer.ggml.tokens`, so the last tokens have no score or no type. Engines read beyond the \
-              shorter list, or refuse the file.\n\
-              Example: tokens were added to the list, but no types.\n\
-              Cure: one entry per token in every list.",
-    },
+    code: Code::warning(
+        "TPC0605",
+        "the tokenizer's lists differ in length",
+        "`tokenizer.ggml.scores` or `tokenizer.ggml.token_type` has another length than `tokenizer.ggml.tokens`, \
+         so the last tokens have no score or no type. Engines read beyond the shorter list, or refuse the file.",
+    )
+    .example("tokens were added to the list, but no types.")
+    .cure("one entry per token in every list."),
     check: Check::File(check),
 };
 
@@ -35,6 +34,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         };
         let message = format!("{key} has {n} entries, tokenizer.ggml.tokens {tokens}");
         let help = format!("{tokens} entries, one per token");
-        out.push(Diagnostic::warning("TPC0605", key, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, key, message).help(help));
     }
 }

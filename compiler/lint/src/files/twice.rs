@@ -1,22 +1,22 @@
 //! Tied outputs that are stored twice.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0609",
-        title: "the output is the embedding once more",
-        doc: "`output.weight` has the very bytes of `token_embd.weight`. A model whose output is tied to its \
-              embedding needs no `output.weight`: without it the embedding serves as both.\n\
-              Example: a converter that writes `lm_head` of a tied model.\n\
-              Cure: leave `output.weight` out when the model is converted.",
-    },
+    code: Code::warning(
+        "TPC0609",
+        "the output is the embedding once more",
+        "`output.weight` has the very bytes of `token_embd.weight`. A model whose output is tied to its \
+         embedding needs no `output.weight`: without it the embedding serves as both.",
+    )
+    .example("a converter that writes `lm_head` of a tied model.")
+    .cure("leave `output.weight` out when the model is converted."),
     check: Check::File(check),
 };
 
@@ -36,6 +36,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             bytes(b.bytes)
         );
         let help = "leave output.weight out: the embedding serves as both";
-        out.push(Diagnostic::warning("TPC0609", "output.weight", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "output.weight", message).help(help));
     }
 }

@@ -1,22 +1,23 @@
 //! Keys of the architecture that nobody knows.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::{Code, Severity};
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_diag::suggest::nearest;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Key,
-    doc: CodeDoc {
-        code: "TPC0620",
-        title: "a key that no engine reads",
-        doc: "The metadata have a key of the model's architecture that is none of GGUF's: what it was to say goes \
-              unheard, and the model runs with a default. The message has the key that it resembles.\n\
-              Example: `llama.attention.head_count_vk`.\n\
-              Cure: the key's right name.",
-    },
+    code: Code::warning(
+        "TPC0620",
+        "a key that no engine reads",
+        "The metadata have a key of the model's architecture that is none of GGUF's: what it was to say goes \
+         unheard, and the model runs with a default. The message has the key that it resembles.",
+    )
+    .example("`llama.attention.head_count_vk`.")
+    .cure("the key's right name.")
+    .or(Severity::Note),
     check: Check::File(check),
 };
 
@@ -39,9 +40,9 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         }
         let message = format!("{} is no key that is known of any architecture", entry.key);
         out.push(match nearest(name, KNOWN.lines()) {
-            Some(near) => Diagnostic::warning("TPC0620", &entry.key, message)
+            Some(near) => Diagnostic::new(&LINT.code, &entry.key, message)
                 .help(format!("did you mean {prefix}{near}?")),
-            None => Diagnostic::note("TPC0620", &entry.key, message)
+            None => Diagnostic::milder(&LINT.code, &entry.key, message)
                 .help("leave it out, or check its name"),
         });
     }

@@ -1,23 +1,23 @@
 //! Tensors that nothing is known of.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0600",
-        title: "the model uses no such tensor",
-        doc: "The file has tensors that its architecture's graph does not use: they take space in the file, and in \
-              memory with engines that load everything. Often they are of a part that was added to the \
-              architecture later, or of another architecture.\n\
-              Example: `blk.0.attn_q_norm.weight` in a file of an architecture without norms of queries.\n\
-              Cure: check `general.architecture`; convert the model again with a current converter.",
-    },
+    code: Code::warning(
+        "TPC0600",
+        "the model uses no such tensor",
+        "The file has tensors that its architecture's graph does not use: they take space in the file, and in \
+         memory with engines that load everything. Often they are of a part that was added to the architecture \
+         later, or of another architecture.",
+    )
+    .example("`blk.0.attn_q_norm.weight` in a file of an architecture without norms of queries.")
+    .cure("check `general.architecture`; convert the model again with a current converter."),
     check: Check::File(check),
 };
 
@@ -34,6 +34,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             model.summary.arch
         );
         let help = "check general.architecture, or convert the model again";
-        out.push(Diagnostic::warning("TPC0600", name, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, name, message).help(help));
     }
 }

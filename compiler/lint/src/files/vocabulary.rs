@@ -1,23 +1,23 @@
 //! Tokens without embeddings, or embeddings without tokens.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_gguf::MetaValue;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Key,
-    doc: CodeDoc {
-        code: "TPC0603",
-        title: "vocabulary and embedding differ",
-        doc: "The number of tokens in the tokenizer's list, `vocab_size` and the rows of `token_embd.weight` are \
-              not the same: some tokens have no embedding, or some rows no token. Engines that compare them refuse \
-              the file.\n\
-              Example: a list of 32000 tokens and an embedding that was padded to 32064 rows.\n\
-              Cure: pad the list of tokens, or cut the rows, when the model is converted.",
-    },
+    code: Code::warning(
+        "TPC0603",
+        "vocabulary and embedding differ",
+        "The number of tokens in the tokenizer's list, `vocab_size` and the rows of `token_embd.weight` are not \
+         the same: some tokens have no embedding, or some rows no token. Engines that compare them refuse the \
+         file.",
+    )
+    .example("a list of 32000 tokens and an embedding that was padded to 32064 rows.")
+    .cure("pad the list of tokens, or cut the rows, when the model is converted."),
     check: Check::File(check),
 };
 
@@ -40,6 +40,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         };
         let message = format!("{key} has {n} tokens, token_embd.weight {rows} rows");
         let help = "make them equal when the model is converted";
-        out.push(Diagnostic::warning("TPC0603", key, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, key, message).help(help));
     }
 }

@@ -1,23 +1,23 @@
 //! Data that were never written.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, File, Lint, Names};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0616",
-        title: "a tensor of zeros",
-        doc: "The data of a matrix are zeros wherever they were looked at (32 places). Downloads that were cut off \
-              and resumed, and files that were extended to their full size, have such holes; the file is of the \
-              right length all the same.\n\
-              Example: a download that allocates the file first and fails half-way.\n\
-              Cure: compare the file's checksum, and download it again.",
-    },
+    code: Code::warning(
+        "TPC0616",
+        "a tensor of zeros",
+        "The data of a matrix are zeros wherever they were looked at (32 places). Downloads that were cut off \
+         and resumed, and files that were extended to their full size, have such holes; the file is of the right \
+         length all the same.",
+    )
+    .example("a download that allocates the file first and fails half-way.")
+    .cure("compare the file's checksum, and download it again."),
     check: Check::File(check),
 };
 
@@ -43,7 +43,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
                 bytes(t.bytes)
             );
             let help = "compare the file's checksum, and download it again";
-            out.push(Diagnostic::warning("TPC0616", &t.name, message).help(help));
+            out.push(Diagnostic::new(&LINT.code, &t.name, message).help(help));
         }
     }
 }

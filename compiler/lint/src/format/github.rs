@@ -48,11 +48,12 @@ fn property(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::merged;
-    use tpc_diag::Diagnostic;
+    use tpc_diag::{Code, Diagnostic};
 
     #[test]
     fn what_would_end_a_command_is_escaped() {
-        let d = Diagnostic::warning("TPC0301", "a:b,c", "50 %: one\ntwo")
+        static SAMPLE: Code = Code::warning("TPC0301", "a sample", "A sample.");
+        let d = Diagnostic::new(&SAMPLE, "a:b,c", "50 %: one\ntwo")
             .help("three")
             .line(7);
         assert_eq!(

@@ -1,9 +1,9 @@
 //! SARIF 2.1.0, the format of code scanners.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::names;
 use crate::{Finding, lints};
@@ -12,21 +12,20 @@ use tpc_diag::Severity;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The findings about the file at `path`, as a log of one run. `catalogue` documents codes that are no lint's.
+/// The findings about the file at `path`, as a log of one run.
 ///
 /// A result's fingerprint depends on its code, on what it concerns and on what it says, layers and numbers apart: it
 /// stays the same from run to run, wherever the file is, and however many layers are concerned.
-pub fn sarif(path: &str, findings: &[Finding], catalogue: &[CodeDoc]) -> Json {
-    let mut rules: BTreeMap<&str, CodeDoc> = lints().map(|l| (l.doc.code, l.doc)).collect();
-    for f in findings {
-        let found = catalogue.iter().find(|c| c.code == f.diagnostic.code);
-        if let Some(doc) = found {
-            rules.insert(doc.code, *doc);
-        }
-    }
-    let place: BTreeMap<&str, usize> = rules.keys().enumerate().map(|(i, c)| (*c, i)).collect();
+pub fn sarif(path: &str, findings: &[Finding]) -> Json {
+    let lints = lints().map(|l| &l.code);
+    let rules: BTreeSet<&Code> = lints
+        .chain(findings.iter().map(|f| f.diagnostic.code))
+        .collect();
+    let place: BTreeMap<&Code, usize> = rules.iter().enumerate().map(|(i, c)| (*c, i)).collect();
     let results: Vec<Json> = findings.iter().map(|f| result(path, f, &place)).collect();
-    let usable = !findings.iter().any(|f| unreadable(f.diagnostic.code));
+    let usable = !findings
+        .iter()
+        .any(|f| tpc_diag::unusable(f.diagnostic.code));
     json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -34,7 +33,7 @@ pub fn sarif(path: &str, findings: &[Finding], catalogue: &[CodeDoc]) -> Json {
             "tool": { "driver": {
                 "name": "tpc",
                 "version": env!("CARGO_PKG_VERSION"),
-                "rules": rules.values().map(rule).collect::<Vec<_>>(),
+                "rules": rules.iter().map(|c| rule(c)).collect::<Vec<_>>(),
             }},
             "invocations": [{ "executionSuccessful": usable }],
             "artifacts": [{ "location": { "uri": uri(path) } }],
@@ -43,24 +42,16 @@ pub fn sarif(path: &str, findings: &[Finding], catalogue: &[CodeDoc]) -> Json {
     })
 }
 
-/// Whether a code says that there was nothing to lint.
-fn unreadable(code: &str) -> bool {
-    tpc_diag::unusable(code)
-}
-
-fn rule(doc: &CodeDoc) -> Json {
-    let text = doc.doc.split_whitespace().collect::<Vec<_>>().join(" ");
-    let about = text.split(" Example: ").next().unwrap_or(&text);
-    let about = about.split(" Cure: ").next().unwrap_or(about);
+fn rule(code: &Code) -> Json {
     json!({
-        "id": doc.code,
-        "shortDescription": { "text": doc.title },
-        "fullDescription": { "text": about },
-        "help": { "text": text },
+        "id": code.id,
+        "shortDescription": { "text": code.title },
+        "fullDescription": { "text": code.doc },
+        "help": { "text": code.paragraphs().join(" ") },
     })
 }
 
-fn result(path: &str, f: &Finding, place: &BTreeMap<&str, usize>) -> Json {
+fn result(path: &str, f: &Finding, place: &BTreeMap<&Code, usize>) -> Json {
     let d = &f.diagnostic;
     let level = match d.severity {
         Severity::Note => "note",
@@ -90,7 +81,7 @@ fn result(path: &str, f: &Finding, place: &BTreeMap<&str, usize>) -> Json {
         properties["denied"] = true.into();
     }
     let mut out = json!({
-        "ruleId": d.code,
+        "ruleId": d.code.id,
         "level": level,
         "message": { "text": text },
         "locations": [location],
@@ -135,11 +126,13 @@ mod tests {
     use crate::merged;
     use tpc_diag::Diagnostic;
 
+    static SAMPLE: Code = Code::warning("TPC0301", "a sample", "A sample.");
+
     fn fingerprints(path: &str, entities: &[&str], message: &str) -> Vec<String> {
         let found = entities
             .iter()
-            .map(|e| Diagnostic::warning("TPC0301", *e, message));
-        let log = sarif(path, &merged(found.collect()), &[]);
+            .map(|e| Diagnostic::new(&SAMPLE, *e, message));
+        let log = sarif(path, &merged(found.collect()));
         let results = log["runs"][0]["results"].as_array().expect("results");
         let of = |r: &Json| r["partialFingerprints"]["tpcFinding/v1"].to_string();
         results.iter().map(of).collect()

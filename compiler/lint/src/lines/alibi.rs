@@ -1,6 +1,6 @@
 //! Slopes that depend on the number of a head.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::Op;
 
 use super::{Check, Line, Lint, Names};
@@ -8,18 +8,18 @@ use tpc_diag::Diagnostic;
 use tpc_ggml::meta::REFUSED;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0902",
-        title: "ALiBi under llama.cpp's tensor split",
-        doc: "Attention of this model takes a slope times the distance from each logit, and every head has a slope \
-              of its own. Under `-sm tensor` llama.cpp computes the slopes from the heads of a device, numbered \
-              from 0 on each: all devices but the first have wrong ones, and nothing says so. tpc gives each \
-              device the numbers of its heads.\n\
-              Example: a BLOOM model on two devices.\n\
-              Cure: `-sm layer` there, or the command of tpc that is printed.",
-    },
+    code: Code::error(
+        "TPC0902",
+        "ALiBi under llama.cpp's tensor split",
+        "Attention of this model takes a slope times the distance from each logit, and every head has a slope of \
+         its own. Under `-sm tensor` llama.cpp computes the slopes from the heads of a device, numbered from 0 \
+         on each: all devices but the first have wrong ones, and nothing says so. tpc gives each device the \
+         numbers of its heads.",
+    )
+    .example("a BLOOM model on two devices.")
+    .cure("`-sm layer` there, or the command of tpc that is printed."),
     check: Check::Line(check),
 };
 
@@ -35,6 +35,6 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
             "-sm layer there; tpc numbers the heads: {}",
             line.equivalent
         );
-        out.push(Diagnostic::error("TPC0902", "-sm", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "-sm", message).help(help));
     }
 }

@@ -1,28 +1,28 @@
 //! Devices that were counted by assumption.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0916",
-        title: "a number of devices that nobody says",
-        doc: "Neither `--devices` before the `--` nor `-dev`, `-ts` or `--rpc` in the line says how many devices \
-              there are: llama.cpp takes all that it finds, the plan is for two.\n\
-              Example: `tpc lint -- llama-server -m X.gguf -sm tensor`.\n\
-              Cure: `tpc lint --devices 4 -- …`.",
-    },
+    code: Code::note(
+        "TPC0916",
+        "a number of devices that nobody says",
+        "Neither `--devices` before the `--` nor `-dev`, `-ts` or `--rpc` in the line says how many devices \
+         there are: llama.cpp takes all that it finds, the plan is for two.",
+    )
+    .example("`tpc lint -- llama-server -m X.gguf -sm tensor`.")
+    .cure("`tpc lint --devices 4 -- …`."),
     check: Check::Line(check),
 };
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
     if line.assumed {
         let message = "llama.cpp takes all devices that it finds; the plan is for 2";
-        let note = Diagnostic::note("TPC0916", "--devices", message);
+        let note = Diagnostic::new(&LINT.code, "--devices", message);
         out.push(note.help("say how many before the line: tpc lint --devices 4 -- …"));
     }
 }

@@ -1,6 +1,6 @@
 //! Overrides that take attention apart.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_core::placement::Target;
@@ -8,17 +8,17 @@ use tpc_diag::Diagnostic;
 use tpc_ggml::meta::REFUSED;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0903",
-        title: "attention weights on the host under llama.cpp's tensor split",
-        doc: "An `-ot` puts weights of attention on the host, and `-sm tensor` splits the caches of the same layer \
-              by heads: llama.cpp aborts. It did so with every architecture that was tried. tpc computes the \
-              layer's attention where its weights are, or copies what it needs.\n\
-              Example: `-sm tensor -ot 'blk\\.0\\.attn.*=CPU'`.\n\
-              Cure: keep attention on the devices there, or the command of tpc that is printed.",
-    },
+    code: Code::error(
+        "TPC0903",
+        "attention weights on the host under llama.cpp's tensor split",
+        "An `-ot` puts weights of attention on the host, and `-sm tensor` splits the caches of the same layer by \
+         heads: llama.cpp aborts. It did so with every architecture that was tried. tpc computes the layer's \
+         attention where its weights are, or copies what it needs.",
+    )
+    .example("`-sm tensor -ot 'blk\\.0\\.attn.*=CPU'`.")
+    .cure("keep attention on the devices there, or the command of tpc that is printed."),
     check: Check::Line(check),
 };
 
@@ -48,6 +48,6 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
             "keep attention on the devices there; tpc plans it: {}",
             line.equivalent
         );
-        out.push(Diagnostic::error("TPC0903", "-ot", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "-ot", message).help(help));
     }
 }

@@ -1,22 +1,22 @@
 //! Batches whose sizes contradict each other.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Meaning;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0910",
-        title: "a computed batch larger than a submitted one",
-        doc: "`-ub` is larger than `-b` (2048 if it is not given): llama.cpp computes at most `-b` tokens at once, \
-              so the rest of `-ub` has no effect. tpc has no `-b`, and sets memory aside for `-ub` tokens.\n\
-              Example: `-b 512 -ub 2048`.\n\
-              Cure: `-ub` of at most `-b`.",
-    },
+    code: Code::warning(
+        "TPC0910",
+        "a computed batch larger than a submitted one",
+        "`-ub` is larger than `-b` (2048 if it is not given): llama.cpp computes at most `-b` tokens at once, so \
+         the rest of `-ub` has no effect. tpc has no `-b`, and sets memory aside for `-ub` tokens.",
+    )
+    .example("`-b 512 -ub 2048`.")
+    .cure("`-ub` of at most `-b`."),
     check: Check::Line(check),
 };
 
@@ -35,5 +35,5 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
     let message =
         format!("-ub {ubatch} is above -b {batch}: llama.cpp computes {batch} tokens at once");
     let help = format!("-ub {batch}, or -b {ubatch}");
-    out.push(Diagnostic::warning("TPC0910", "-ub", message).help(help));
+    out.push(Diagnostic::new(&LINT.code, "-ub", message).help(help));
 }

@@ -1,6 +1,6 @@
 //! What is loaded beside the model.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_core::format::bytes;
@@ -8,17 +8,17 @@ use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Meaning;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0909",
-        title: "models that the plan does not count",
-        doc: "The line loads more than the model: a draft model, an encoder of images, adapters, or blocks that \
-              draft tokens. They take memory on the devices, and drafts verify several tokens at once; the plan is \
-              of the model alone.\n\
-              Example: `-md draft.gguf`.\n\
-              Cure: leave that much memory free: the memories of a `--topology`, less what they take.",
-    },
+    code: Code::note(
+        "TPC0909",
+        "models that the plan does not count",
+        "The line loads more than the model: a draft model, an encoder of images, adapters, or blocks that draft \
+         tokens. They take memory on the devices, and drafts verify several tokens at once; the plan is of the \
+         model alone.",
+    )
+    .example("`-md draft.gguf`.")
+    .cure("leave that much memory free: the memories of a `--topology`, less what they take."),
     check: Check::Line(check),
 };
 
@@ -39,7 +39,7 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
             let size = std::fs::metadata(&given.value).ok().map(|m| bytes(m.len()));
             let size = size.map_or_else(String::new, |s| format!(" (its file has {s})"));
             let message = format!("{} {}{size} is not in the plan", given.spelled, given.value);
-            let note = Diagnostic::note("TPC0909", &given.spelled, message);
+            let note = Diagnostic::new(&LINT.code, &given.spelled, message);
             out.push(note.help("leave its memory free: --topology with that much less"));
         }
     }

@@ -1,24 +1,24 @@
 //! Pairs of cache types that send attention to the CPU.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0906",
-        title: "cache types without a kernel in usual builds",
-        doc: "The CUDA back end of llama.cpp is compiled with kernels for attention to caches of f16, bf16, q8_0 \
-              and q4_0, keys and values alike. For other types, and for keys and values of different types, it \
-              must be built with `GGML_CUDA_FA_ALL_QUANTS`; without, attention is computed by the CPU, and every \
-              token waits for it. For iq4_nl there is no such kernel at all.\n\
-              Example: `-ctk q8_0 -ctv q4_0`.\n\
-              Cure: one of these types for both, or such a build. tpc treats all pairs alike.",
-    },
+    code: Code::warning(
+        "TPC0906",
+        "cache types without a kernel in usual builds",
+        "The CUDA back end of llama.cpp is compiled with kernels for attention to caches of f16, bf16, q8_0 and \
+         q4_0, keys and values alike. For other types, and for keys and values of different types, it must be \
+         built with `GGML_CUDA_FA_ALL_QUANTS`; without, attention is computed by the CPU, and every token waits \
+         for it. For iq4_nl there is no such kernel at all.",
+    )
+    .example("`-ctk q8_0 -ctv q4_0`.")
+    .cure("one of these types for both, or such a build. tpc treats all pairs alike."),
     check: Check::Line(check),
 };
 
@@ -39,5 +39,5 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
         v.name()
     );
     let help = "f16, bf16, q8_0 or q4_0 for both; tpc treats all pairs alike";
-    out.push(Diagnostic::warning("TPC0906", "-ctk", message).help(help));
+    out.push(Diagnostic::new(&LINT.code, "-ctk", message).help(help));
 }

@@ -1,6 +1,6 @@
 //! KV caches on the host.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
@@ -8,18 +8,18 @@ use tpc_ggml::llama_cpp::{Meaning, Outcome, measured};
 use tpc_ggml::meta::REFUSED;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0901",
-        title: "a host cache under llama.cpp's tensor split",
-        doc: "With `-sm tensor`, llama.cpp takes tensors of the host to be the same on every device; a KV cache \
-              that is kept there would have to arrive split by heads. It aborts, or computes wrong logits without \
-              a word, by the architecture. tpc copies to each device the heads that it attends with.\n\
-              Example: `-sm tensor -nkvo`.\n\
-              Cure: leave `-nkvo` out there (with a smaller `-c` or `-ctk q8_0 -ctv q8_0`), or the command of tpc \
-              that is printed.",
-    },
+    code: Code::error(
+        "TPC0901",
+        "a host cache under llama.cpp's tensor split",
+        "With `-sm tensor`, llama.cpp takes tensors of the host to be the same on every device; a KV cache that \
+         is kept there would have to arrive split by heads. It aborts, or computes wrong logits without a word, \
+         by the architecture. tpc copies to each device the heads that it attends with.",
+    )
+    .example("`-sm tensor -nkvo`.")
+    .cure("leave `-nkvo` out there (with a smaller `-c` or `-ctk q8_0 -ctv q8_0`), or the command of tpc that is \
+           printed."),
     check: Check::Line(check),
 };
 
@@ -45,5 +45,5 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
         }
     };
     let help = format!("tpc copies each device's heads: {}", line.equivalent);
-    out.push(Diagnostic::error("TPC0901", &given.spelled, does).help(help));
+    out.push(Diagnostic::new(&LINT.code, &given.spelled, does).help(help));
 }

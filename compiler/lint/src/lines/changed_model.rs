@@ -1,23 +1,24 @@
 //! Lines that override the file.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::{Code, Severity};
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Meaning;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0918",
-        title: "options that change the model",
-        doc: "The line changes what the file says: its metadata (`--override-kv`) or the scaling of the rotation. \
-              The plan is of the file as it is; splits do not depend on the rotation, but a changed count (of \
-              experts used, of layers) changes the graph.\n\
-              Example: `--override-kv qwen3moe.expert_used_count=int:16`.\n\
-              Cure: none is needed for the rotation; for counts, a file that says so.",
-    },
+    code: Code::warning(
+        "TPC0918",
+        "options that change the model",
+        "The line changes what the file says: its metadata (`--override-kv`) or the scaling of the rotation. The \
+         plan is of the file as it is; splits do not depend on the rotation, but a changed count (of experts \
+         used, of layers) changes the graph.",
+    )
+    .example("`--override-kv qwen3moe.expert_used_count=int:16`.")
+    .cure("none is needed for the rotation; for counts, a file that says so.")
+    .or(Severity::Note),
     check: Check::Line(check),
 };
 
@@ -27,7 +28,7 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
             "{} {}: the plan is of the file as it is",
             given.spelled, given.value
         );
-        let d = Diagnostic::warning("TPC0918", &given.spelled, message);
+        let d = Diagnostic::new(&LINT.code, &given.spelled, message);
         out.push(d.help("write the value into the file to plan with it"));
     }
     if let Some(given) = line.command.last(Meaning::Rope) {
@@ -35,7 +36,7 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
             "{} {}: the plan is of the file's rotation",
             given.spelled, given.value
         );
-        let note = Diagnostic::note("TPC0918", &given.spelled, message);
+        let note = Diagnostic::milder(&LINT.code, &given.spelled, message);
         out.push(note.help("none is needed: splits do not depend on the rotation"));
     }
 }

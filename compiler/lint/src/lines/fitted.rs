@@ -1,23 +1,23 @@
 //! Options that the engine chooses.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Meaning;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0917",
-        title: "what is not given is fitted",
-        doc: "llama.cpp changes what the line leaves open (`-c`, `-ngl`, `-ts` and places of tensors) until the \
-              model fits the memory, down to a context of 4096, unless `-fit off` is given. What runs may then \
-              differ from the plan, which takes the model's context and all layers.\n\
-              Example: `llama-server -m X.gguf` with a model that fills the devices.\n\
-              Cure: give `-c` and `-ngl`, or `-fit off`.",
-    },
+    code: Code::note(
+        "TPC0917",
+        "what is not given is fitted",
+        "llama.cpp changes what the line leaves open (`-c`, `-ngl`, `-ts` and places of tensors) until the model \
+         fits the memory, down to a context of 4096, unless `-fit off` is given. What runs may then differ from \
+         the plan, which takes the model's context and all layers.",
+    )
+    .example("`llama-server -m X.gguf` with a model that fills the devices.")
+    .cure("give `-c` and `-ngl`, or `-fit off`."),
     check: Check::Line(check),
 };
 
@@ -38,6 +38,6 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
             .count(&line.file.key("context_length"))
             .unwrap_or(0)
     );
-    let note = Diagnostic::note("TPC0917", "-fit", message);
+    let note = Diagnostic::new(&LINT.code, "-fit", message);
     out.push(note.help(format!("give {}, or -fit off", free.join(" and "))));
 }

@@ -1,22 +1,22 @@
 //! Windows that are kept whole.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Meaning;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0919",
-        title: "caches of windows in full size",
-        doc: "`--swa-full` keeps the caches of layers with a sliding window as long as the context. tpc keeps the \
-              window alone, so the engine takes more memory than the plan says.\n\
-              Example: `--swa-full` with a Gemma 3 model.\n\
-              Cure: leave it out, unless cached prompts are to be reused.",
-    },
+    code: Code::warning(
+        "TPC0919",
+        "caches of windows in full size",
+        "`--swa-full` keeps the caches of layers with a sliding window as long as the context. tpc keeps the \
+         window alone, so the engine takes more memory than the plan says.",
+    )
+    .example("`--swa-full` with a Gemma 3 model.")
+    .cure("leave it out, unless cached prompts are to be reused."),
     check: Check::Line(check),
 };
 
@@ -28,6 +28,6 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
     {
         let message = "llama.cpp keeps the caches of sliding windows as long as the context; the plan has the windows";
         let help = "leave it out, unless cached prompts are to be reused";
-        out.push(Diagnostic::warning("TPC0919", "--swa-full", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "--swa-full", message).help(help));
     }
 }

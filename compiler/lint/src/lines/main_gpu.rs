@@ -1,22 +1,22 @@
 //! Main devices where there is none.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Meaning;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0911",
-        title: "a main device without effect",
-        doc: "`-mg` names the device that holds everything with `-sm none`, and what is not split with `-sm row`. \
-              With `-sm layer`, the default, and `-sm tensor` llama.cpp does not look at it.\n\
-              Example: `-sm tensor -mg 1`.\n\
-              Cure: leave it out; `-dev` chooses and orders the devices.",
-    },
+    code: Code::warning(
+        "TPC0911",
+        "a main device without effect",
+        "`-mg` names the device that holds everything with `-sm none`, and what is not split with `-sm row`. \
+         With `-sm layer`, the default, and `-sm tensor` llama.cpp does not look at it.",
+    )
+    .example("`-sm tensor -mg 1`.")
+    .cure("leave it out; `-dev` chooses and orders the devices."),
     check: Check::Line(check),
 };
 
@@ -27,6 +27,6 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
     {
         let message = format!("-mg {} has no effect with -sm {mode}", given.value);
         let help = "leave it out; -dev chooses and orders the devices";
-        out.push(Diagnostic::warning("TPC0911", &given.spelled, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, &given.spelled, message).help(help));
     }
 }

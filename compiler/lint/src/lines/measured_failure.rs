@@ -1,23 +1,23 @@
 //! Architectures that fail, by measurement.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::{Outcome, measured};
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0915",
-        title: "a model that llama.cpp got wrong when split",
-        doc: "A small model of this architecture was run by llama.cpp 0.5.0 with `-sm tensor` and such options, \
-              and the process aborted or the logits were wrong, though the architecture is not refused. tpc's are \
-              those of one device.\n\
-              Example: Qwen 3.5 on two devices; LFM 2 on three.\n\
-              Cure: `-sm layer` there, or the command of tpc that is printed.",
-    },
+    code: Code::error(
+        "TPC0915",
+        "a model that llama.cpp got wrong when split",
+        "A small model of this architecture was run by llama.cpp 0.5.0 with `-sm tensor` and such options, and \
+         the process aborted or the logits were wrong, though the architecture is not refused. tpc's are those \
+         of one device.",
+    )
+    .example("Qwen 3.5 on two devices; LFM 2 on three.")
+    .cure("`-sm layer` there, or the command of tpc that is printed."),
     check: Check::Line(check),
 };
 
@@ -48,5 +48,5 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
         "-sm layer there; tpc's logits are those of one device: {}",
         line.equivalent
     );
-    out.push(Diagnostic::error("TPC0915", "-sm", message).help(help));
+    out.push(Diagnostic::new(&LINT.code, "-sm", message).help(help));
 }

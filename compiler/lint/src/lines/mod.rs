@@ -24,7 +24,7 @@ mod value_cache;
 use super::{Check, Line, Lint, Names};
 
 /// The lints of command lines, in the order in which findings are told.
-pub(super) const LINTS: &[&Lint] = &[
+pub(super) static LINTS: &[&Lint] = &[
     &refused::LINT,
     &cache_on_host::LINT,
     &alibi::LINT,

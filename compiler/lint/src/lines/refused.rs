@@ -1,22 +1,22 @@
 //! Architectures that the engine refuses.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_ggml::meta::REFUSED;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0900",
-        title: "an architecture that llama.cpp does not split",
-        doc: "The line asks llama.cpp for `-sm tensor`, which it refuses for this architecture by name: the model \
-              is not loaded. tpc splits it.\n\
-              Example: `llama-server -m olmo2.gguf -sm tensor`.\n\
-              Cure: `-sm layer` there, or the command of tpc that is printed.",
-    },
+    code: Code::error(
+        "TPC0900",
+        "an architecture that llama.cpp does not split",
+        "The line asks llama.cpp for `-sm tensor`, which it refuses for this architecture by name: the model is \
+         not loaded. tpc splits it.",
+    )
+    .example("`llama-server -m olmo2.gguf -sm tensor`.")
+    .cure("`-sm layer` there, or the command of tpc that is printed."),
     check: Check::Line(check),
 };
 
@@ -26,6 +26,6 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
         let message =
             format!("llama.cpp refuses -sm tensor for {arch} and does not load the model");
         let help = format!("-sm layer there; tpc splits it: {}", line.equivalent);
-        out.push(Diagnostic::error("TPC0900", "-sm", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "-sm", message).help(help));
     }
 }

@@ -1,6 +1,6 @@
 //! Devices of other machines.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_passes::machine::Topology;
 
 use super::{Check, Line, Lint, Names};
@@ -8,17 +8,17 @@ use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Meaning;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0908",
-        title: "devices behind a network",
-        doc: "The line uses devices of other machines (`--rpc`). tpc plans them as devices like any other; unless \
-              a topology says so, it takes the links to them to be as fast as those within a machine, and the \
-              estimate is far too good.\n\
-              Example: `--rpc 10.0.0.2:50052`.\n\
-              Cure: `--topology` with the bandwidth and latency of the network, before the `--`.",
-    },
+    code: Code::warning(
+        "TPC0908",
+        "devices behind a network",
+        "The line uses devices of other machines (`--rpc`). tpc plans them as devices like any other; unless a \
+         topology says so, it takes the links to them to be as fast as those within a machine, and the estimate \
+         is far too good.",
+    )
+    .example("`--rpc 10.0.0.2:50052`.")
+    .cure("`--topology` with the bandwidth and latency of the network, before the `--`."),
     check: Check::Line(check),
 };
 
@@ -34,6 +34,6 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
             link.latency_us
         );
         let help = "--topology FILE.ron, before the `--`, with the network's bandwidth and latency";
-        out.push(Diagnostic::warning("TPC0908", "--rpc", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "--rpc", message).help(help));
     }
 }

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Meaning;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0914",
-        title: "an option that is overridden",
-        doc: "Something is said more than once, and the last counts; an option counts more than an environment \
-              variable. Lines that grew over time, and services with an environment file, hold such remains.\n\
-              Example: `LLAMA_ARG_CTX_SIZE=8192 llama-server … -c 4096`.\n\
-              Cure: say it once.",
-    },
+    code: Code::warning(
+        "TPC0914",
+        "an option that is overridden",
+        "Something is said more than once, and the last counts; an option counts more than an environment \
+         variable. Lines that grew over time, and services with an environment file, hold such remains.",
+    )
+    .example("`LLAMA_ARG_CTX_SIZE=8192 llama-server … -c 4096`.")
+    .cure("say it once."),
     check: Check::Line(check),
 };
 
@@ -61,7 +61,7 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
                 last.value,
                 before.join(", ")
             );
-            out.push(Diagnostic::warning("TPC0914", &last.spelled, message).help("say it once"));
+            out.push(Diagnostic::new(&LINT.code, &last.spelled, message).help("say it once"));
         }
     }
 }

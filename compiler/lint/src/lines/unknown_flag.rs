@@ -1,6 +1,6 @@
 //! Misspelt options.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
@@ -8,16 +8,16 @@ use tpc_diag::suggest::nearest;
 use tpc_ggml::llama_cpp::FLAGS;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0913",
-        title: "an option that llama.cpp does not have",
-        doc: "No option of llama.cpp's programs is spelled so: they stop with an error. The message has the \
-              nearest one.\n\
-              Example: `--ctx-sise 4096`.\n\
-              Cure: the right spelling; `llama-server --help` lists the options.",
-    },
+    code: Code::warning(
+        "TPC0913",
+        "an option that llama.cpp does not have",
+        "No option of llama.cpp's programs is spelled so: they stop with an error. The message has the nearest \
+         one.",
+    )
+    .example("`--ctx-sise 4096`.")
+    .cure("the right spelling; `llama-server --help` lists the options."),
     check: Check::Line(check),
 };
 
@@ -33,6 +33,6 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
             None => "check its spelling; `llama-server --help` lists the options".to_owned(),
         };
         let message = format!("{word} is no option of llama.cpp that is known");
-        out.push(Diagnostic::warning("TPC0913", word, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, word, message).help(help));
     }
 }

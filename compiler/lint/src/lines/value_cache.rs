@@ -1,22 +1,22 @@
 //! Quantised values without flash attention.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Meaning;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0905",
-        title: "a quantised V cache without fused attention",
-        doc: "With `-fa off`, llama.cpp stores values transposed, and a quantised cache cannot be: it creates no \
-              context (`quantized V cache requires flash_attn to be enabled`).\n\
-              Example: `-fa off -ctv q8_0`.\n\
-              Cure: `-fa on`, or a V cache of f16.",
-    },
+    code: Code::error(
+        "TPC0905",
+        "a quantised V cache without fused attention",
+        "With `-fa off`, llama.cpp stores values transposed, and a quantised cache cannot be: it creates no \
+         context (`quantized V cache requires flash_attn to be enabled`).",
+    )
+    .example("`-fa off -ctv q8_0`.")
+    .cure("`-fa on`, or a V cache of f16."),
     check: Check::Line(check),
 };
 
@@ -28,6 +28,6 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
             line.placement.cache_type_v.name()
         );
         let help = "-fa on, or -ctv f16; tpc always fuses attention";
-        out.push(Diagnostic::error("TPC0905", "-ctv", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "-ctv", message).help(help));
     }
 }

@@ -1,23 +1,23 @@
 //! Devices, or the host, without the memory for their part.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Device,
-    doc: CodeDoc {
-        code: "TPC0300",
-        title: "a device's memory is too small",
-        doc: "The plan needs more bytes on a device (or the host) than the topology file gives it. The message says by\n\
-              how much; `tpc plan` tries smaller contexts, smaller caches, experts or layers on the host and other\n\
-              shares, plans each, and names those that fit.\n\
-              Example: `--topology` with `memory: Some(8e9)` and a model of 40 GB on two devices.\n\
-              Cure: one of the options named, or more devices.",
-    },
+    code: Code::error(
+        "TPC0300",
+        "a device's memory is too small",
+        "The plan needs more bytes on a device (or the host) than the topology file gives it. The message says \
+         by how much; `tpc plan` tries smaller contexts, smaller caches, experts or layers on the host and other \
+         shares, plans each, and names those that fit.",
+    )
+    .example("`--topology` with `memory: Some(8e9)` and a model of 40 GB on two devices.")
+    .cure("one of the options named, or more devices."),
     check: Check::Plan(check),
 };
 
@@ -32,7 +32,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                 bytes(capacity),
                 bytes(d.total_bytes - capacity)
             );
-            out.push(Diagnostic::error("TPC0300", &d.name, message).help(
+            out.push(Diagnostic::new(&LINT.code, &d.name, message).help(
                 "more devices, a smaller --ctx-size, smaller cache types, or another --tensor-split",
             ));
         }

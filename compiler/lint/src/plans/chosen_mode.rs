@@ -1,22 +1,22 @@
 //! Why `--split-mode auto` took the mode that it took.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Option,
-    doc: CodeDoc {
-        code: "TPC0310",
-        title: "the split mode that `auto` chose",
-        doc: "`--split-mode auto` plans the model undivided, by layers, by tensors, and by layers among groups that divide\n\
-              tensors. It takes the one with the least cost: the time of a decoded token, prompts weighted in, and the\n\
-              price of the memory of the fullest device. What does not fit is taken only when nothing fits. The message\n\
-              has the times of each.\n\
-              Cure: none is needed; `-sm tensor`, `-sm layer` or `-sm none` say which to take.",
-    },
+    code: Code::note(
+        "TPC0310",
+        "the split mode that `auto` chose",
+        "`--split-mode auto` plans the model undivided, by layers, by tensors, and by layers among groups that \
+         divide tensors. It takes the one with the least cost: the time of a decoded token, prompts weighted in, \
+         and the price of the memory of the fullest device. What does not fit is taken only when nothing fits. \
+         The message has the times of each.",
+    )
+    .cure("none is needed; `-sm tensor`, `-sm layer` or `-sm none` say which to take."),
     check: Check::Plan(check),
 };
 
@@ -55,5 +55,5 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         ""
     };
     let message = format!("{} {reason}: {}{memory}", chosen.name, shown.join("; "));
-    out.push(Diagnostic::note("TPC0310", "--split-mode", message));
+    out.push(Diagnostic::new(&LINT.code, "--split-mode", message));
 }

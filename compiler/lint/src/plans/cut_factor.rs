@@ -1,6 +1,6 @@
 //! Ops whose operands and results must be whole because they cut a factor.
 
-use tpc_ir::{CodeDoc, Inst, text};
+use tpc_ir::{Code, Inst, text};
 use tpc_passes::factors::{cut_reshape, through};
 
 use super::{Check, Lint, Names, Plan};
@@ -8,16 +8,16 @@ use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Excerpt};
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0304",
-        title: "an op cuts a factor",
-        doc: "A reshape or slice of the model's graph ends inside a factor, so its operands and results must be whole on\n\
-              every device. The message names the op and the factor.\n\
-              Example: heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.\n\
-              Cure: reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32.",
-    },
+    code: Code::warning(
+        "TPC0304",
+        "an op cuts a factor",
+        "A reshape or slice of the model's graph ends inside a factor, so its operands and results must be whole \
+         on every device. The message names the op and the factor.",
+    )
+    .example("heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.")
+    .cure("reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32."),
     check: Check::Plan(check),
 };
 
@@ -37,7 +37,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             .map_or_else(String::new, |&v| describe::name(graph, v));
         let Some(found) = cut_reshape(graph, factors, *inst) else {
             let message = format!("`{}` {cut}", data.op.name());
-            let warning = Diagnostic::warning("TPC0304", name, message);
+            let warning = Diagnostic::new(&LINT.code, name, message);
             out.push(shown(warning, *inst, "whole on every device".to_owned()));
             continue;
         };
@@ -56,7 +56,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             factors.space.size(found.factor),
             found.at,
         );
-        let warning = Diagnostic::warning("TPC0304", name, message);
+        let warning = Diagnostic::new(&LINT.code, name, message);
         let label = format!("cuts the factor of {}", factors.space.size(found.factor));
         let warning = shown(warning, *inst, label);
         out.push(match &found.instead {

@@ -1,6 +1,6 @@
 //! Weights that take memory more than once.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::format::bytes;
@@ -10,16 +10,16 @@ use tpc_diag::Diagnostic;
 const QUIET: f64 = 0.03;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Plan,
-    doc: CodeDoc {
-        code: "TPC0313",
-        title: "much of the model is held more than once",
-        doc: "More than three per cent of the model's bytes are copies: tensors that are whole on every device, edge\n\
-              blocks and KV heads that devices share, or weights used by several stages of a pipeline. The message has\n\
-              the bytes of each cause.\n\
-              Cure: a number of devices that divides heads and blocks; `-sm layer`, which holds everything once.",
-    },
+    code: Code::warning(
+        "TPC0313",
+        "much of the model is held more than once",
+        "More than three per cent of the model's bytes are copies: tensors that are whole on every device, edge \
+         blocks and KV heads that devices share, or weights used by several stages of a pipeline. The message \
+         has the bytes of each cause.",
+    )
+    .cure("a number of devices that divides heads and blocks; `-sm layer`, which holds everything once."),
     check: Check::Plan(check),
 };
 
@@ -47,7 +47,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         shown.join(", ")
     );
     out.push(
-        Diagnostic::warning("TPC0313", "plan", message)
+        Diagnostic::new(&LINT.code, "plan", message)
             .help("a number of devices that divides heads and blocks, or -sm layer"),
     );
 }

@@ -1,22 +1,22 @@
 //! Devices that hold nothing of a factor, or nothing at all.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Device,
-    doc: CodeDoc {
-        code: "TPC0302",
-        title: "a device holds nothing of a factor",
-        doc: "There are fewer units of a factor (heads, quantisation blocks) than devices, or a share rounds to zero: the\n\
-              device idles while the others compute.\n\
-              Example: 2 experts on 3 devices; `--tensor-split 100,1`.\n\
-              Cure: fewer devices, or shares that give each device at least one unit.",
-    },
+    code: Code::warning(
+        "TPC0302",
+        "a device holds nothing of a factor",
+        "There are fewer units of a factor (heads, quantisation blocks) than devices, or a share rounds to zero: \
+         the device idles while the others compute.",
+    )
+    .example("2 experts on 3 devices; `--tensor-split 100,1`.")
+    .cure("fewer devices, or shares that give each device at least one unit."),
     check: Check::Plan(check),
 };
 
@@ -45,13 +45,13 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
     for (text, n) in found {
         let message = format!("{text} ({n} times)");
-        out.push(Diagnostic::warning("TPC0302", "", message).help(help));
+        out.push(Diagnostic::new(&LINT.code, "", message).help(help));
     }
     if compiled.mode != SplitMode::Layer {
         return;
     }
     for d in plan.report.devices.iter().filter(|d| d.weights_bytes == 0) {
         let message = "no layer is left for it".to_owned();
-        out.push(Diagnostic::warning("TPC0302", &d.name, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, &d.name, message).help(help));
     }
 }

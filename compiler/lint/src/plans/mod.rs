@@ -1,6 +1,6 @@
 //! What a plan's numbers say that its user should know.
 
-mod capacity;
+pub(super) mod capacity;
 mod chosen_mode;
 mod cut_factor;
 mod held_twice;
@@ -17,7 +17,7 @@ mod whole_weight;
 use super::{Check, Lint, Names, Plan};
 
 /// The lints of plans, in the order in which findings are told.
-pub(super) const LINTS: &[&Lint] = &[
+pub(super) static LINTS: &[&Lint] = &[
     &capacity::LINT,
     &chosen_mode::LINT,
     &whole_weight::LINT,

@@ -1,24 +1,24 @@
 //! Splits that cost more than they gain.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Plan,
-    doc: CodeDoc {
-        code: "TPC0309",
-        title: "one device would be as fast",
-        doc: "By the estimate, a token takes no less time on all devices than the whole model would on the first one, and\n\
-              the first one has the memory for it, as far as the topology says. The collectives (or the host) cost more\n\
-              than sharing the work gains.\n\
-              Example: a model of 100 MB on 8 devices.\n\
-              Cure: `-sm none`, or fewer devices; `-sm auto` compares. A topology with the true links and memories makes\n\
-              the estimate better.",
-    },
+    code: Code::warning(
+        "TPC0309",
+        "one device would be as fast",
+        "By the estimate, a token takes no less time on all devices than the whole model would on the first one, \
+         and the first one has the memory for it, as far as the topology says. The collectives (or the host) \
+         cost more than sharing the work gains.",
+    )
+    .example("a model of 100 MB on 8 devices.")
+    .cure("`-sm none`, or fewer devices; `-sm auto` compares. A topology with the true links and memories makes \
+           the estimate better."),
     check: Check::Plan(check),
 };
 
@@ -39,7 +39,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             e.baseline_single_us / 1e3
         );
         out.push(
-            Diagnostic::warning("TPC0309", "plan", message)
+            Diagnostic::new(&LINT.code, "plan", message)
                 .help("-sm none, or fewer devices; -sm auto compares"),
         );
     }

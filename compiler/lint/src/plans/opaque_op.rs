@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::{Bindings, CodeDoc, Inst, Op, Place, Value};
+use tpc_ir::{Bindings, Code, Inst, Op, Place, Value};
 use tpc_passes::factors::Selection;
 use tpc_passes::factors::Term;
 
@@ -13,17 +13,17 @@ use tpc_core::report::describe;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0305",
-        title: "ops without a rule keep tensors whole",
-        doc: "A captured graph has ops that no sharding rule is written for: the factors that run through them stay whole.\n\
-              The message names the first such op, the weights and states that have these factors, and those that no\n\
-              other factor splits: every device holds and reads all of them.\n\
-              Example: RWKV_WKV6 keeps the heads of a layer together.\n\
-              Cure: none is needed for a sound plan; a rule for the op (see the book) would split them.",
-    },
+    code: Code::note(
+        "TPC0305",
+        "ops without a rule keep tensors whole",
+        "A captured graph has ops that no sharding rule is written for: the factors that run through them stay \
+         whole. The message names the first such op, the weights and states that have these factors, and those \
+         that no other factor splits: every device holds and reads all of them.",
+    )
+    .example("RWKV_WKV6 keeps the heads of a layer together.")
+    .cure("none is needed for a sound plan; a rule for the op (see the book) would split them."),
     check: Check::Plan(check),
 };
 
@@ -115,6 +115,6 @@ fn note(compiled: &Compiled, kind: &Kind) -> Diagnostic {
         format!("a factor of {kept} stays whole, and so do all of {whole} on every device ({size})")
     };
     let message = format!("{first}{times}: {cost}");
-    Diagnostic::note("TPC0305", &kind.name, message)
+    Diagnostic::new(&LINT.code, &kind.name, message)
         .help("none is needed; `--why` says what else a tensor could be split by")
 }

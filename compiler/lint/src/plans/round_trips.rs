@@ -2,24 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::{CodeDoc, Op, Output, Place, Value};
+use tpc_ir::{Code, Op, Output, Place, Value};
 
 use super::{Check, Lint, Names, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Device,
-    doc: CodeDoc {
-        code: "TPC0308",
-        title: "every token goes to the host and back",
-        doc: "Tensors, caches or layers on the host make the devices wait for it: a value leaves them, the host works on\n\
-              it, and the result returns. The message has how often per token, what crosses the link, and the share of\n\
-              the estimated time that the host and the link take.\n\
-              Example: `--n-cpu-moe 10`: ten round trips per token.\n\
-              Cure: whole layers on the host (`-ngl`) cross the link once; fewer experts on the host (`-ncmoe`).",
-    },
+    code: Code::warning(
+        "TPC0308",
+        "every token goes to the host and back",
+        "Tensors, caches or layers on the host make the devices wait for it: a value leaves them, the host works \
+         on it, and the result returns. The message has how often per token, what crosses the link, and the \
+         share of the estimated time that the host and the link take.",
+    )
+    .example("`--n-cpu-moe 10`: ten round trips per token.")
+    .cure("whole layers on the host (`-ngl`) cross the link once; fewer experts on the host (`-ncmoe`)."),
     check: Check::Plan(check),
 };
 
@@ -62,7 +62,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         bytes(d.bytes)
     );
     out.push(
-        Diagnostic::warning("TPC0308", "host", message).help(
+        Diagnostic::new(&LINT.code, "host", message).help(
             "whole layers on the host (-ngl) cross the link once; fewer experts there (-ncmoe)",
         ),
     );

@@ -1,20 +1,20 @@
 //! KV heads that several devices hold.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Plan,
-    doc: CodeDoc {
-        code: "TPC0306",
-        title: "KV heads are held more than once",
-        doc: "There are fewer KV heads than devices, so devices share them: each holds the heads that its query heads\n\
-              need, and the KV cache takes that much more memory in all.\n\
-              Cure: none is needed; a number of devices that divides the KV heads avoids it.",
-    },
+    code: Code::note(
+        "TPC0306",
+        "KV heads are held more than once",
+        "There are fewer KV heads than devices, so devices share them: each holds the heads that its query heads \
+         need, and the KV cache takes that much more memory in all.",
+    )
+    .cure("none is needed; a number of devices that divides the KV heads avoids it."),
     check: Check::Plan(check),
 };
 
@@ -52,6 +52,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
     for (text, n) in found {
         let message = format!("{text} ({n} layers)");
-        out.push(Diagnostic::note("TPC0306", "", message));
+        out.push(Diagnostic::new(&LINT.code, "", message));
     }
 }

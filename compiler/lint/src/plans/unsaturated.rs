@@ -1,22 +1,22 @@
 //! Rewriting that stopped before its rules had said everything.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_passes::rewrite::Stop;
 
 use super::{Check, Lint, Names, Plan};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Plan,
-    doc: CodeDoc {
-        code: "TPC0314",
-        title: "rewriting stopped before it was saturated",
-        doc: "The rules that move and merge copies and collectives had more to say of a layer than the limits on rounds\n\
-              and terms let them. The plan is sound; it may have more transfers than it needs. `tpc dump --stage\n\
-              rewrite` shows which layers.\n\
-              Cure: none is needed; please report the model, for which the limits are too low.",
-    },
+    code: Code::note(
+        "TPC0314",
+        "rewriting stopped before it was saturated",
+        "The rules that move and merge copies and collectives had more to say of a layer than the limits on \
+         rounds and terms let them. The plan is sound; it may have more transfers than it needs. `tpc dump \
+         --stage rewrite` shows which layers.",
+    )
+    .cure("none is needed; please report the model, for which the limits are too low."),
     check: Check::Plan(check),
 };
 
@@ -34,6 +34,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             region.iterations,
             region.nodes
         );
-        out.push(Diagnostic::note("TPC0314", "plan", message));
+        out.push(Diagnostic::new(&LINT.code, "plan", message));
     }
 }

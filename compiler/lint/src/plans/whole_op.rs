@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::{CodeDoc, Inst, Place, Unreduced, Value};
+use tpc_ir::{Code, Inst, Place, Unreduced, Value};
 use tpc_passes::plan::timeline;
 
 use super::{Check, Lint, Names, Plan};
@@ -13,17 +13,18 @@ use tpc_diag::Diagnostic;
 const QUIET: f64 = 0.05;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0340",
-        title: "every device computes the same",
-        doc: "Ops of one kind, whose operands and results are whole on every device, take more than a twentieth of the time of\n\
-              a decoded token: more devices make none of it faster. The message names the longest of them.\n\
-              Example: the experts' router of a model whose width is not split; products of a weight that an override\n\
-              mirrors.\n\
-              Cure: `tpc plan --why TENSOR` says what forbids splitting a weight, or what it would cost.",
-    },
+    code: Code::note(
+        "TPC0340",
+        "every device computes the same",
+        "Ops of one kind, whose operands and results are whole on every device, take more than a twentieth of \
+         the time of a decoded token: more devices make none of it faster. The message names the longest of \
+         them.",
+    )
+    .example("the experts' router of a model whose width is not split; products of a weight that an override \
+              mirrors.")
+    .cure("`tpc plan --why TENSOR` says what forbids splitting a weight, or what it would cost."),
     check: Check::Plan(check),
 };
 
@@ -75,7 +76,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             describe::inst(graph, kind.longest.1)
         );
         out.push(
-            Diagnostic::note("TPC0340", *op, message)
+            Diagnostic::new(&LINT.code, *op, message)
                 .help("`tpc plan --why TENSOR` says what forbids splitting a weight, or its cost"),
         );
     }

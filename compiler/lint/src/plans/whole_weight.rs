@@ -1,6 +1,6 @@
 //! Matrices that stay whole, one finding per kind of layer tensor.
 
-use tpc_ir::{Bindings, CodeDoc, Op, Place};
+use tpc_ir::{Bindings, Code, Op, Place};
 use tpc_passes::factors::Selection;
 use tpc_passes::plan::{Refusal, refusal};
 
@@ -10,16 +10,16 @@ use tpc_core::report::{describe, suffix};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0301",
-        title: "a weight stays whole on every device",
-        doc: "No axis of the matrix can be split for these devices, so each device holds and computes all of it. The\n\
-              message gives, per axis, the factor and the op or granule that forbids it, or the cost that decided.\n\
-              Example: a model with one attention head on two devices.\n\
-              Cure: usually none is needed; a number of devices that divides the factor splits it.",
-    },
+    code: Code::warning(
+        "TPC0301",
+        "a weight stays whole on every device",
+        "No axis of the matrix can be split for these devices, so each device holds and computes all of it. The \
+         message gives, per axis, the factor and the op or granule that forbids it, or the cost that decided.",
+    )
+    .example("a model with one attention head on two devices.")
+    .cure("usually none is needed; a number of devices that divides the factor splits it."),
     check: Check::Plan(check),
 };
 
@@ -102,6 +102,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             "{name}{many} ({}) stays whole on every device: {reason}",
             shown_bytes(bytes)
         );
-        out.push(Diagnostic::warning("TPC0301", name, message));
+        out.push(Diagnostic::new(&LINT.code, name, message));
     }
 }

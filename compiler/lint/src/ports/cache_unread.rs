@@ -2,22 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0643",
-        title: "a cache that is written and not read",
-        doc: "The graph stores keys, values or a state in a tensor that no op reads. Attention then sees the \
-              tokens of the batch only, or another cache than the one that is filled.\n\
-              Example: attention gets the new keys instead of the view of the cache.\n\
-              Cure: read the cache after it was written.",
-    },
+    code: Code::warning(
+        "TPC0643",
+        "a cache that is written and not read",
+        "The graph stores keys, values or a state in a tensor that no op reads. Attention then sees the tokens \
+         of the batch only, or another cache than the one that is filled.",
+    )
+    .example("attention gets the new keys instead of the view of the cache.")
+    .cure("read the cache after it was written."),
     check: Check::Port(check),
 };
 
@@ -31,7 +31,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         }
         let name = port.name(owner);
         let message = format!("{name} is written by {} and read by nothing", r.op);
-        let d = Diagnostic::warning("TPC0643", name, message);
+        let d = Diagnostic::new(&LINT.code, name, message);
         let d = d.help("read the cache after it was written");
         out.push(port.at(r, "written here, and read nowhere", d));
     }

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_ggml::op::OpKind;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0644",
-        title: "attention to a tensor that nothing writes",
-        doc: "Attention reads its keys or values from a tensor that the graph does not compute and does not write: \
-              a cache that stays as it was. The first token already attends to what happens to be in memory.\n\
-              Example: the call that stores the values of the batch is missing for one layer.\n\
-              Cure: store the keys and values of the batch before they are read.",
-    },
+    code: Code::warning(
+        "TPC0644",
+        "attention to a tensor that nothing writes",
+        "Attention reads its keys or values from a tensor that the graph does not compute and does not write: a \
+         cache that stays as it was. The first token already attends to what happens to be in memory.",
+    )
+    .example("the call that stores the values of the batch is missing for one layer.")
+    .cure("store the keys and values of the batch before they are read."),
     check: Check::Port(check),
 };
 
@@ -37,7 +37,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
                     "the {what} of {} are {name}, which nothing writes",
                     port.name(r)
                 );
-                let d = Diagnostic::warning("TPC0644", name, message);
+                let d = Diagnostic::new(&LINT.code, name, message);
                 let d = d.help(format!(
                     "store the {what} of the batch before they are read"
                 ));

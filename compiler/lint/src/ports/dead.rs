@@ -1,23 +1,22 @@
 //! Ops whose results are wanted by nobody.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_ggml::capture::Record;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0640",
-        title: "a result that nothing reads",
-        doc: "An op is computed for every batch, and neither another op nor the caller reads what it makes. It is \
-              not marked as an output either. Often it is the remains of a port, or the wrong tensor was passed \
-              on.\n\
-              Example: a norm of the queries whose result is not what attention gets.\n\
-              Cure: pass its result on, mark it as an output, or leave the op out.",
-    },
+    code: Code::warning(
+        "TPC0640",
+        "a result that nothing reads",
+        "An op is computed for every batch, and neither another op nor the caller reads what it makes. It is not \
+         marked as an output either. Often it is the remains of a port, or the wrong tensor was passed on.",
+    )
+    .example("a norm of the queries whose result is not what attention gets.")
+    .cure("pass its result on, mark it as an output, or leave the op out."),
     check: Check::Port(check),
 };
 
@@ -37,7 +36,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     for r in others.iter().filter(|r| !r.is_output) {
         let name = port.name(r);
         let message = format!("nothing reads the result of {} ({name})", r.op);
-        let d = Diagnostic::warning("TPC0640", name, message)
+        let d = Diagnostic::new(&LINT.code, name, message)
             .help("pass its result on, mark it as an output, or leave the op out");
         out.push(port.at(r, "computed for nobody", d));
     }

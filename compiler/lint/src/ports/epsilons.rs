@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_ggml::capture::Record;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0648",
-        title: "one norm with different epsilons",
-        doc: "The norms of one name have different epsilons in different layers. Models have one per kind of norm; \
-              a port that takes it from two keys, or writes a constant in one place, gives such a graph.\n\
-              Example: `attn_norm` with 1e-6 in the first layer and 1e-5 in the others.\n\
-              Cure: the epsilon of the model's configuration in every layer.",
-    },
+    code: Code::warning(
+        "TPC0648",
+        "one norm with different epsilons",
+        "The norms of one name have different epsilons in different layers. Models have one per kind of norm; a \
+         port that takes it from two keys, or writes a constant in one place, gives such a graph.",
+    )
+    .example("`attn_norm` with 1e-6 in the first layer and 1e-5 in the others.")
+    .cure("the epsilon of the model's configuration in every layer."),
     check: Check::Port(check),
 };
 
@@ -51,7 +51,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             .map(|(&eps, all)| format!("{} in {} layers", f32::from_bits(eps), all.len()))
             .collect();
         let message = format!("{op} of {stem}: the epsilon is {}", shown.join(", "));
-        let d = Diagnostic::warning("TPC0648", port.name(odd), message);
+        let d = Diagnostic::new(&LINT.code, port.name(odd), message);
         let d = d.help("the epsilon of the model's configuration in every layer");
         out.push(port.at(odd, "has another epsilon than most", d));
     }

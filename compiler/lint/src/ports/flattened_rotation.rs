@@ -1,24 +1,24 @@
 //! Rotations that merge heads and tokens.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_ggml::op::OpKind;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0650",
-        title: "a rotation of flattened heads",
-        doc: "A square matrix is multiplied with heads that were reshaped to two dimensions, as for the rotation \
-              of a quantised KV cache. tpc sees through this: heads stay split. Engines that know one split axis \
-              per tensor lose it in the reshape, or abort.\n\
-              Example: `[128, heads, tokens]` reshaped to `[64, 2·heads·tokens]`, multiplied by `[64, 64]` and \
-              reshaped back.\n\
-              Cure: reshape to four dimensions, as the help shows: the heads keep an axis of their own.",
-    },
+    code: Code::note(
+        "TPC0650",
+        "a rotation of flattened heads",
+        "A square matrix is multiplied with heads that were reshaped to two dimensions, as for the rotation of a \
+         quantised KV cache. tpc sees through this: heads stay split. Engines that know one split axis per \
+         tensor lose it in the reshape, or abort.",
+    )
+    .example("`[128, heads, tokens]` reshaped to `[64, 2·heads·tokens]`, multiplied by `[64, 64]` and reshaped \
+              back.")
+    .cure("reshape to four dimensions, as the help shows: the heads keep an axis of their own."),
     check: Check::Port(check),
 };
 
@@ -67,7 +67,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             "{} of [{d}, {h}, {tokens}] multiplies rows of {n}: heads and tokens are one axis there",
             port.name(r)
         );
-        let d = Diagnostic::note("TPC0650", port.name(r), message)
+        let d = Diagnostic::new(&LINT.code, port.name(r), message)
             .help(format!("four dimensions keep the heads apart:\n{dims}"));
         out.push(port.at(r, "heads and tokens are merged before this", d));
     }

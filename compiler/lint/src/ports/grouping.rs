@@ -1,22 +1,22 @@
 //! Groups of heads that do not come out even.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_ggml::op::OpKind;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0658",
-        title: "query heads that KV heads do not divide",
-        doc: "Attention has a number of query heads that is no multiple of its KV heads: which KV head serves \
-              which query is not defined. ggml aborts. Reshapes with the wrong head size give such numbers.\n\
-              Example: 24 query heads and 5 KV heads, where both should have heads of another size.\n\
-              Cure: check the head sizes of the reshapes before attention.",
-    },
+    code: Code::warning(
+        "TPC0658",
+        "query heads that KV heads do not divide",
+        "Attention has a number of query heads that is no multiple of its KV heads: which KV head serves which \
+         query is not defined. ggml aborts. Reshapes with the wrong head size give such numbers.",
+    )
+    .example("24 query heads and 5 KV heads, where both should have heads of another size.")
+    .cure("check the head sizes of the reshapes before attention."),
     check: Check::Port(check),
 };
 
@@ -31,7 +31,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         };
         if kv > 0 && !q.is_multiple_of(kv) {
             let message = format!("{} has {q} query heads and {kv} KV heads", port.name(r));
-            let d = Diagnostic::warning("TPC0658", port.name(r), message);
+            let d = Diagnostic::new(&LINT.code, port.name(r), message);
             let d = d.help("check the head sizes of the reshapes before attention");
             out.push(port.at(r, "groups that do not come out even", d));
         }

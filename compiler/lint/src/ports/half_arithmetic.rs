@@ -1,6 +1,6 @@
 //! Activations in half precision.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, Lint, Names, Port};
@@ -8,17 +8,17 @@ use tpc_diag::Diagnostic;
 use tpc_ggml::op::{Family, GgmlOp};
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0651",
-        title: "arithmetic in half precision",
-        doc: "An op adds, multiplies or normalises in f16 or bf16. Activations of ggml's graphs are f32; in half \
-              precision sums lose bits, the more so where several devices add their parts, and large activations \
-              overflow f16.\n\
-              Example: a residual stream that was cast to f16 to save memory.\n\
-              Cure: compute in f32; cast what is stored.",
-    },
+    code: Code::warning(
+        "TPC0651",
+        "arithmetic in half precision",
+        "An op adds, multiplies or normalises in f16 or bf16. Activations of ggml's graphs are f32; in half \
+         precision sums lose bits, the more so where several devices add their parts, and large activations \
+         overflow f16.",
+    )
+    .example("a residual stream that was cast to f16 to save memory.")
+    .cure("compute in f32; cast what is stored."),
     check: Check::Port(check),
 };
 
@@ -42,7 +42,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         let half = matches!(r.dtype, DType::F16 | DType::Bf16);
         if half && is_arithmetic(&r.op) {
             let message = format!("{} ({}) computes in {}", r.op, port.name(r), r.dtype.name());
-            let d = Diagnostic::warning("TPC0651", port.name(r), message);
+            let d = Diagnostic::new(&LINT.code, port.name(r), message);
             let d = d.help("compute in f32, and cast what is stored");
             out.push(port.at(r, "in half precision", d));
         }

@@ -1,6 +1,6 @@
 //! Masks in the wrong type.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, Lint, Names, Port};
@@ -8,16 +8,16 @@ use tpc_diag::Diagnostic;
 use tpc_ggml::op::GgmlOp;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0645",
-        title: "a mask of a type that kernels do not take",
-        doc: "`FLASH_ATTN_EXT` takes a mask in f16; `SOFT_MAX` one in f32 or f16. ggml checks this when the graph \
-              is built or run, and aborts.\n\
-              Example: the f32 mask of `SOFT_MAX` passed on to `FLASH_ATTN_EXT`.\n\
-              Cure: cast the mask once, before the first layer.",
-    },
+    code: Code::warning(
+        "TPC0645",
+        "a mask of a type that kernels do not take",
+        "`FLASH_ATTN_EXT` takes a mask in f16; `SOFT_MAX` one in f32 or f16. ggml checks this when the graph is \
+         built or run, and aborts.",
+    )
+    .example("the f32 mask of `SOFT_MAX` passed on to `FLASH_ATTN_EXT`.")
+    .cure("cast the mask once, before the first layer."),
     check: Check::Port(check),
 };
 
@@ -43,7 +43,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             r.op,
             fine.join(" or ")
         );
-        let d = Diagnostic::warning("TPC0645", port.name(r), message);
+        let d = Diagnostic::new(&LINT.code, port.name(r), message);
         let d = d.help("cast the mask once, before the first layer");
         out.push(port.at(r, "takes the mask in another type", d));
     }

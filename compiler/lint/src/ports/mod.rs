@@ -23,7 +23,7 @@ mod zero_epsilon;
 use super::{Check, Lint, Names, Port};
 
 /// The lints of captured graphs, in the order in which findings are told.
-pub(super) const LINTS: &[&Lint] = &[
+pub(super) static LINTS: &[&Lint] = &[
     &dead::LINT,
     &repeated::LINT,
     &needless_copy::LINT,

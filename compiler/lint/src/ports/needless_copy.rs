@@ -1,22 +1,22 @@
 //! Copies that change nothing.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_ggml::op::Family;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0642",
-        title: "a copy of what is packed already",
-        doc: "`CONT`, `CPY` or `DUP` copies a tensor to the same type and the same packed layout: nothing changes \
-              but the time that it takes.\n\
-              Example: `ggml_cont` of a reshape of a matrix product's result.\n\
-              Cure: use its source.",
-    },
+    code: Code::note(
+        "TPC0642",
+        "a copy of what is packed already",
+        "`CONT`, `CPY` or `DUP` copies a tensor to the same type and the same packed layout: nothing changes but \
+         the time that it takes.",
+    )
+    .example("`ggml_cont` of a reshape of a matrix product's result.")
+    .cure("use its source."),
     check: Check::Port(check),
 };
 
@@ -35,7 +35,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
                 r.op,
                 port.name(source)
             );
-            let d = Diagnostic::note("TPC0642", port.name(r), message);
+            let d = Diagnostic::new(&LINT.code, port.name(r), message);
             out.push(
                 d.help(format!("use {} itself", port.name(source)))
                     .line(r.line),

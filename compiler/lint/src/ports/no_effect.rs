@@ -1,21 +1,21 @@
 //! Ops that give back what they get.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_ggml::op::GgmlOp;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0656",
-        title: "an op without effect",
-        doc: "A `SCALE` by 1, or a `REPEAT` to the same sizes, gives back its operand, and costs a pass over it.\n\
-              Example: a factor of the metadata that is 1 for this model.\n\
-              Cure: leave the op out where the factor is 1.",
-    },
+    code: Code::note(
+        "TPC0656",
+        "an op without effect",
+        "A `SCALE` by 1, or a `REPEAT` to the same sizes, gives back its operand, and costs a pass over it.",
+    )
+    .example("a factor of the metadata that is 1 for this model.")
+    .cure("leave the op out where the factor is 1."),
     check: Check::Port(check),
 };
 
@@ -30,7 +30,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         if idle {
             let of = source.map_or_else(String::new, |s| port.name(s));
             let message = format!("{} ({}) gives back {of}", r.op, port.name(r));
-            let d = Diagnostic::note("TPC0656", port.name(r), message);
+            let d = Diagnostic::new(&LINT.code, port.name(r), message);
             out.push(port.at(r, "changes nothing", d.help(format!("use {of} itself"))));
         }
     }

@@ -1,22 +1,22 @@
 //! Caches that are attended to as a whole.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_ggml::op::OpKind;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0654",
-        title: "attention to a cache without a mask",
-        doc: "Attention reads keys from a cache and has no mask: each token also attends to cells that hold later \
-              tokens, other sequences, or nothing yet.\n\
-              Example: `ggml_flash_attn_ext` with a null mask in one branch of a port.\n\
-              Cure: pass the mask of the batch.",
-    },
+    code: Code::warning(
+        "TPC0654",
+        "attention to a cache without a mask",
+        "Attention reads keys from a cache and has no mask: each token also attends to cells that hold later \
+         tokens, other sequences, or nothing yet.",
+    )
+    .example("`ggml_flash_attn_ext` with a null mask in one branch of a port.")
+    .cure("pass the mask of the batch."),
     check: Check::Port(check),
 };
 
@@ -27,7 +27,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         let cached = operand(1).is_some_and(|k| written.contains(&k.root));
         if cached && operand(3).is_none() {
             let message = format!("{} attends to all cells of the cache", port.name(r));
-            let d = Diagnostic::warning("TPC0654", port.name(r), message);
+            let d = Diagnostic::new(&LINT.code, port.name(r), message);
             let d = d.help("pass the mask of the batch");
             out.push(port.at(r, "has no mask", d));
         }

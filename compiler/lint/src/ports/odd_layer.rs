@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::Inst;
 
 use super::{Check, Lint, Names, Port};
@@ -11,17 +11,17 @@ use tpc_diag::Diagnostic;
 use tpc_diag::Excerpt;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0649",
-        title: "one layer is built unlike all others",
-        doc: "All layers but one in the middle of the graph have the same ops in the same order. Models with \
-              several kinds of layers repeat each kind, and special first or last layers are common; a single one \
-              in the middle is likely a slip of the port. It is also planned by itself.\n\
-              Example: a branch on the layer's number that was meant for the last layer.\n\
-              Cure: compare the layer with its neighbours, from the op that is named.",
-    },
+    code: Code::warning(
+        "TPC0649",
+        "one layer is built unlike all others",
+        "All layers but one in the middle of the graph have the same ops in the same order. Models with several \
+         kinds of layers repeat each kind, and special first or last layers are common; a single one in the \
+         middle is likely a slip of the port. It is also planned by itself.",
+    )
+    .example("a branch on the layer's number that was meant for the last layer.")
+    .cure("compare the layer with its neighbours, from the op that is named."),
     check: Check::Port(check),
 };
 
@@ -66,7 +66,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         has(usual)
     );
     let d =
-        Diagnostic::warning("TPC0649", name, message).help("compare the layer with its neighbours");
+        Diagnostic::new(&LINT.code, name, message).help("compare the layer with its neighbours");
     let labels = [(inst, "the first op that differs".to_owned())];
     out.push(d.excerpt(Excerpt::of("model", port.printed, &labels)));
 }

@@ -1,6 +1,6 @@
 //! Attention without the precision that it needs.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, Lint, Names, Port};
@@ -9,24 +9,24 @@ use tpc_ggml::capture::Record;
 use tpc_ggml::op::{GgmlOp, OpKind, Precision};
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0646",
-        title: "attention that may be accumulated in f16",
-        doc: "An attention op, or the product of queries with cached keys in half precision, has ggml's default \
-              precision: GPU kernels may then sum in f16, which overflows for some models and differs between back \
-              ends. Ports in llama.cpp ask for f32.\n\
-              Example: `ggml_flash_attn_ext` without `ggml_flash_attn_ext_set_prec(…, GGML_PREC_F32)`.\n\
-              Cure: set the precision to `GGML_PREC_F32`.",
-    },
+    code: Code::warning(
+        "TPC0646",
+        "attention that may be accumulated in f16",
+        "An attention op, or the product of queries with cached keys in half precision, has ggml's default \
+         precision: GPU kernels may then sum in f16, which overflows for some models and differs between back \
+         ends. Ports in llama.cpp ask for f32.",
+    )
+    .example("`ggml_flash_attn_ext` without `ggml_flash_attn_ext_set_prec(…, GGML_PREC_F32)`.")
+    .cure("set the precision to `GGML_PREC_F32`."),
     check: Check::Port(check),
 };
 
 fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
     let mut tell = |r: &Record, call: &str| {
         let message = format!("{} ({}) may be accumulated in f16", r.op, port.name(r));
-        let d = Diagnostic::warning("TPC0646", port.name(r), message);
+        let d = Diagnostic::new(&LINT.code, port.name(r), message);
         let d = d.help(format!("{call}(…, GGML_PREC_F32)"));
         out.push(port.at(r, "of default precision", d));
     };

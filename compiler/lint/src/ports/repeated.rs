@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_diag::Excerpt;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0641",
-        title: "the same is computed twice",
-        doc: "Two ops of the same kind, with the same parameters, read the same operands, and nothing changes \
-              these in between: the second one makes what is there already. On devices that hold everything, it \
-              costs its time twice; where operands are split, also its collectives.\n\
-              Example: a norm that attention and feed-forward each compute for themselves.\n\
-              Cure: use the first result in both places.",
-    },
+    code: Code::note(
+        "TPC0641",
+        "the same is computed twice",
+        "Two ops of the same kind, with the same parameters, read the same operands, and nothing changes these \
+         in between: the second one makes what is there already. On devices that hold everything, it costs its \
+         time twice; where operands are split, also its collectives.",
+    )
+    .example("a norm that attention and feed-forward each compute for themselves.")
+    .cure("use the first result in both places."),
     check: Check::Port(check),
 };
 
@@ -51,7 +51,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             port.name(r),
             port.name(first)
         );
-        let d = Diagnostic::note("TPC0641", port.name(r), message).line(r.line);
+        let d = Diagnostic::new(&LINT.code, port.name(r), message).line(r.line);
         let labels = [(first, "here it is made"), (r, "and here again")];
         let labels = labels
             .iter()

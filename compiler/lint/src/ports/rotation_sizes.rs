@@ -1,6 +1,6 @@
 //! Rotations whose parameters make no sense.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, Lint, Names, Port};
@@ -8,17 +8,16 @@ use tpc_diag::Diagnostic;
 use tpc_ggml::op::{GgmlOp, OpKind, Rope};
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0653",
-        title: "a rotation that cannot be",
-        doc: "The parameters of a `ROPE` contradict its operands: positions that are not i32, more rotated \
-              elements than a head has, an odd number of them, or a base that is not above 0. ggml aborts, or \
-              rotates by NaNs.\n\
-              Example: a base that was read from a key that the file does not have.\n\
-              Cure: the message says what is wrong.",
-    },
+    code: Code::warning(
+        "TPC0653",
+        "a rotation that cannot be",
+        "The parameters of a `ROPE` contradict its operands: positions that are not i32, more rotated elements \
+         than a head has, an odd number of them, or a base that is not above 0. ggml aborts, or rotates by NaNs.",
+    )
+    .example("a base that was read from a key that the file does not have.")
+    .cure("the message says what is wrong."),
     check: Check::Port(check),
 };
 
@@ -50,7 +49,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             _ => continue,
         };
         let message = format!("{}: {fault}", port.name(r));
-        let d = Diagnostic::warning("TPC0653", port.name(r), message);
+        let d = Diagnostic::new(&LINT.code, port.name(r), message);
         let d = d.help("the rotation of the model's configuration: dimension, base, positions");
         out.push(port.at(r, "with these parameters", d));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
@@ -10,16 +10,16 @@ use tpc_ggml::capture::Record;
 use tpc_ggml::op::GgmlOp;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0657",
-        title: "one layer attends with another scale",
-        doc: "The factor on the dot products is the same in all layers with heads of one size, but for a single \
-              layer.\n\
-              Example: `1/√128` everywhere, and 1 in the layer whose queries were thought to be scaled already.\n\
-              Cure: the same factor in every layer, or the scaled queries in every layer.",
-    },
+    code: Code::warning(
+        "TPC0657",
+        "one layer attends with another scale",
+        "The factor on the dot products is the same in all layers with heads of one size, but for a single \
+         layer.",
+    )
+    .example("`1/√128` everywhere, and 1 in the layer whose queries were thought to be scaled already.")
+    .cure("the same factor in every layer, or the scaled queries in every layer."),
     check: Check::Port(check),
 };
 
@@ -52,7 +52,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             total - 1,
             usual
         );
-        let d = Diagnostic::warning("TPC0657", port.name(odd), message);
+        let d = Diagnostic::new(&LINT.code, port.name(odd), message);
         let d = d.help(format!("{}, as in the other layers", usual));
         out.push(port.at(odd, "with another scale", d));
     }

@@ -1,21 +1,21 @@
 //! Weights and inputs that nothing uses.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0652",
-        title: "a tensor that the graph does not read",
-        doc: "A weight or input of the capture is read by no op. The port loads it for nothing, or forgot an op: a \
-              bias that is not added, a norm that is not applied.\n\
-              Example: `blk.0.attn_q.bias` is there, and no `ADD` reads it.\n\
-              Cure: use it, or leave it out.",
-    },
+    code: Code::warning(
+        "TPC0652",
+        "a tensor that the graph does not read",
+        "A weight or input of the capture is read by no op. The port loads it for nothing, or forgot an op: a \
+         bias that is not added, a norm that is not applied.",
+    )
+    .example("`blk.0.attn_q.bias` is there, and no `ADD` reads it.")
+    .cure("use it, or leave it out."),
     check: Check::Port(check),
 };
 
@@ -27,7 +27,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
         if leaf && !read.contains(&i) && !written.contains(&i) {
             let name = port.name(r);
             let message = format!("no op reads {name}");
-            let d = Diagnostic::warning("TPC0652", name, message).line(r.line);
+            let d = Diagnostic::new(&LINT.code, name, message).line(r.line);
             out.push(d.help("use it, or leave it out"));
         }
     }

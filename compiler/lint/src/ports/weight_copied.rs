@@ -1,6 +1,6 @@
 //! Weights that are copied while running.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_core::format::bytes;
@@ -8,16 +8,16 @@ use tpc_diag::Diagnostic;
 use tpc_ggml::op::Family;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Tensor,
-    doc: CodeDoc {
-        code: "TPC0655",
-        title: "a weight that is rearranged for every batch",
-        doc: "A weight is copied, cast or transposed inside the graph, so once per batch: per token when decoding. \
-              Weights do not change; this belongs into the conversion.\n\
-              Example: `ggml_cont(ggml_transpose(w))`, where the converter could store the transposed matrix.\n\
-              Cure: store the weight in the form in which it is used.",
-    },
+    code: Code::warning(
+        "TPC0655",
+        "a weight that is rearranged for every batch",
+        "A weight is copied, cast or transposed inside the graph, so once per batch: per token when decoding. \
+         Weights do not change; this belongs into the conversion.",
+    )
+    .example("`ggml_cont(ggml_transpose(w))`, where the converter could store the transposed matrix.")
+    .cure("store the weight in the form in which it is used."),
     check: Check::Port(check),
 };
 
@@ -39,7 +39,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             let size = r.dtype.bytes(r.elements()).unwrap_or(0);
             let name = port.name(weight);
             let message = format!("{name} is copied for every batch ({})", bytes(size));
-            let d = Diagnostic::warning("TPC0655", name, message);
+            let d = Diagnostic::new(&LINT.code, name, message);
             let d = d.help("store the weight in the form in which it is used");
             out.push(port.at(r, "the same each time", d));
         }

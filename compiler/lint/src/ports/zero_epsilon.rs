@@ -1,22 +1,22 @@
 //! Norms that divide by zero.
 
-use tpc_ir::CodeDoc;
+use tpc_ir::Code;
 
 use super::{Check, Lint, Names, Port};
 use tpc_diag::Diagnostic;
 use tpc_ggml::op::GgmlOp;
 
 /// The lint.
-pub(crate) const LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     names: Names::Op,
-    doc: CodeDoc {
-        code: "TPC0647",
-        title: "a norm without an epsilon",
-        doc: "The epsilon of a norm is 0: a row of zeros is divided by zero, and NaNs spread through all that \
-              follows. Rows of padding, and rows of devices that hold nothing of a sum, are zeros.\n\
-              Example: a key of the metadata that was not found, and read as 0.\n\
-              Cure: the epsilon of the model's configuration, such as 1e-5.",
-    },
+    code: Code::warning(
+        "TPC0647",
+        "a norm without an epsilon",
+        "The epsilon of a norm is 0: a row of zeros is divided by zero, and NaNs spread through all that \
+         follows. Rows of padding, and rows of devices that hold nothing of a sum, are zeros.",
+    )
+    .example("a key of the metadata that was not found, and read as 0.")
+    .cure("the epsilon of the model's configuration, such as 1e-5."),
     check: Check::Port(check),
 };
 
@@ -31,7 +31,7 @@ fn check(port: &Port<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         }
         let message = format!("{} ({}) has the epsilon {epsilon}", r.op, port.name(r));
-        let d = Diagnostic::warning("TPC0647", port.name(r), message);
+        let d = Diagnostic::new(&LINT.code, port.name(r), message);
         let d = d.help("the epsilon of the model's configuration, such as 1e-5");
         out.push(port.at(r, "divides zeros by zero", d));
     }

@@ -182,7 +182,7 @@ fn every_tensor_of_a_block_is_needed_and_of_its_shape() {
             let mut fewer = all.clone();
             let (name, _) = fewer.remove(i);
             let error = lower(&header(&pairs, &fewer), &DRAFTING);
-            let code = error.map_or_else(|e| e.code(), |_| "none");
+            let code = error.map_or_else(|e| e.code().id, |_| "none");
             assert_eq!(code, "TPC0156", "{arch} without {name}");
             let mut wrong = all.clone();
             wrong[i].1[0] += 1;

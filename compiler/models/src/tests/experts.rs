@@ -21,7 +21,7 @@ fn shape(pairs: &[(String, MetaValue)], name: &str) -> Option<[u64; 4]> {
 /// The code of what is wrong with these metadata.
 fn code(pairs: &[(String, MetaValue)]) -> &'static str {
     let metadata = Metadata::from_pairs("test.gguf", pairs.to_vec()).unwrap();
-    expected_tensors(&metadata, &OPTIONS, |_| true).map_or_else(|e| e.code(), |_| "none")
+    expected_tensors(&metadata, &OPTIONS, |_| true).map_or_else(|e| e.code().id, |_| "none")
 }
 
 /// The layers of which there is a router.

@@ -14,7 +14,7 @@ fn list(pairs: Vec<(String, MetaValue)>) -> Result<usize, ArchError> {
 fn code(key: &str, value: impl Into<MetaValue>) -> &'static str {
     let mut pairs = metadata("llama");
     set(&mut pairs, key, value);
-    list(pairs).map_or_else(|e| e.code(), |_| "none")
+    list(pairs).map_or_else(|e| e.code().id, |_| "none")
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn cache_types_must_fit_the_heads() {
             cache_type_v,
             ..OPTIONS
         };
-        expected_tensors(&metadata, &options, |_| true).map_or_else(|e| e.code(), |_| "none")
+        expected_tensors(&metadata, &options, |_| true).map_or_else(|e| e.code().id, |_| "none")
     };
     assert_eq!(with(DType::Q8_0, DType::Iq4Nl), "none");
     assert_eq!(with(DType::Q4K, DType::F16), "TPC0160");

@@ -81,6 +81,7 @@ pub(super) fn code(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> &
     try_run(op, operands, dims)
         .expect_err("the op must fail")
         .code()
+        .id
 }
 
 /// Fails unless the elements agree to 1e-12.

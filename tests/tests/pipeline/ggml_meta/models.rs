@@ -81,7 +81,7 @@ fn rotations_of_every_layer_are_cured() {
         assert!(is_close(a, b));
     }
     let told = diagnose(&records, &setup);
-    let codes: Vec<(&str, Severity)> = told.iter().map(|d| (d.code, d.severity)).collect();
+    let codes: Vec<(&str, Severity)> = told.iter().map(|d| (d.code.id, d.severity)).collect();
     let error = ("TPC0710", Severity::Error);
     let note = ("TPC0720", Severity::Note);
     assert_eq!(codes, [error, error, note]);

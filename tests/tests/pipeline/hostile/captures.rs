@@ -185,7 +185,7 @@ pub(super) fn damaged(runs: u64, tally: &mut Tally) {
                         assert!(!e.help().is_empty());
                         // What is wrong with the capture is said; that the reader made nonsense of it is not.
                         assert_ne!(e.code(), "TPC0187", "{e}");
-                        return e.code();
+                        return e.code().id;
                     }
                 };
                 code_of(compile_capture(&captured, &placement).map(|_| ()))

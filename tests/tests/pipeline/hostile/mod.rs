@@ -453,7 +453,7 @@ fn code_of(result: Result<(), Vec<Diagnostic>>) -> &'static str {
             let first = diagnostics.first().expect("a refusal says why");
             // The verifier rejects a plan, which is never the input's fault.
             assert_ne!(first.code, "TPC0390", "{first}");
-            first.code
+            first.code.id
         }
     }
 }
@@ -462,7 +462,7 @@ fn code_of(result: Result<(), Vec<Diagnostic>>) -> &'static str {
 fn plan(path: &Path, placement: &Placement) -> &'static str {
     let file = match GgufFile::open(path) {
         Ok(file) => file,
-        Err(e) => return e.code(),
+        Err(e) => return e.code().id,
     };
     let planned = compile(&file, placement).and_then(|compiled| {
         let _ = tpc_core::report::render(
@@ -733,10 +733,10 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
             || {
                 let graph = match text::parse(&mangled) {
                     Ok(parsed) => parsed.graph,
-                    Err(e) => return e[0].code(),
+                    Err(e) => return e[0].code().id,
                 };
                 if let Err(errors) = verify(&graph) {
-                    return errors[0].code();
+                    return errors[0].code().id;
                 }
                 match lower(&graph) {
                     // What the verifier admits and has programs, has programs that it admits.

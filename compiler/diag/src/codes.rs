@@ -1,0 +1,138 @@
+//! The codes of planning and of the command line, which several crates report.
+
+use tpc_ir::Severity;
+
+tpc_ir::codes! {
+    pub static;
+
+    UNVERIFIED_PLAN = error(
+        "TPC0390",
+        "the plan does not verify",
+        "The verifier rejects what the planner made. This is a fault of tpc: nothing is printed that could be \
+         wrong.",
+    )
+    .cure("report it with the command and the model's header.");
+
+    UNPROVED = error(
+        "TPC0391",
+        "the programs are not proved to compute what the model says",
+        "The proof of the devices' programs against the model's graph stops at the op that is named: its value \
+         is neither one of the model's, nor a part of one, nor a term of a sum that makes one. Either the \
+         programs are wrong or the proof lacks a rule for a form; both are faults of tpc. No plan is given.",
+    )
+    .cure("`tpc verify --numeric` tells which it is, by running a small model that is divided alike; if its \
+           answers agree, `tpc plan --allow-unproved` gives the plan, with this as a warning. Report it with the \
+           command and the model's header.")
+    .or(Severity::Warning);
+
+    CANNOT_SHRINK = error(
+        "TPC0392",
+        "the model cannot be made small",
+        "`tpc verify --numeric` runs a small model that is divided as the planned one is. Here no small sizes \
+         fit the ops, what cannot shrink is too large to run, or the reference executor cannot run an op.",
+    )
+    .example("a captured graph with an op that tpc has no rule for.")
+    .cure("the proof needs no small model: `tpc verify` without --numeric.");
+
+    OTHER_FORM = warning(
+        "TPC0393",
+        "the small programs have another form",
+        "`tpc verify --numeric` compares the programs of the small model with those of the planned one, op by \
+         op. They differ at the op that is named, in more than sizes: what the small programs compute says \
+         little of the planned ones. The proof is about the planned ones themselves.",
+    )
+    .cure("report it with the command and the model's header.");
+
+    NUMBERS_DIFFER = error(
+        "TPC0394",
+        "the small programs compute something else",
+        "`tpc verify --numeric` ran a small model whole and as the programs of its devices, and the answers \
+         differ. The message names the first value on a device that is not what the model has, and the op that \
+         makes it.",
+    )
+    .cure("report it with the command and the model's header.");
+
+    COMMAND_LINE = error(
+        "TPC0400",
+        "unusable command line",
+        "An option's value is not of the form that it takes, or an option or argument is unknown or missing. The \
+         message says what was expected.",
+    )
+    .example("`--devices zero`, `--tensor-split 1,,2`, `tpc plan` without a model.")
+    .cure("`tpc COMMAND --help` lists what the command takes.");
+
+    UNSUPPORTED_OPTION = error(
+        "TPC0401",
+        "option not supported yet",
+        "The option is part of the command-line contract, but this version does not plan it; ignoring it would \
+         give a plan for something else.",
+    )
+    .cure("leave it out.");
+
+    FILE_ACCESS = error(
+        "TPC0402",
+        "a file cannot be read or written",
+        "The file system refuses. The message has its reason.",
+    )
+    .cure("check the path, the permissions, and the space on the disk.");
+
+    TOPOLOGY_FILE = error(
+        "TPC0403",
+        "unusable topology file",
+        "The file is not a topology in RON, or a number in it makes no sense. The message has the line and \
+         column.",
+    )
+    .example("`Topology(devices: [(name: \"gpu\", memory: Some(80e9), bandwidth: 2e12, flops: 4e14)])`.");
+
+    GOLDEN_FILE = error(
+        "TPC0404",
+        "unusable golden file",
+        "The file does not have the magic number, sizes or length of a golden-logits file (see the user guide).",
+    );
+
+    NO_TENSOR_DATA = error(
+        "TPC0405",
+        "the model has no tensor data",
+        "The file is a header only: it can be planned, not executed.",
+    )
+    .cure("give the whole model.");
+
+    LOGITS_DIFFER = error(
+        "TPC0406",
+        "the comparison failed",
+        "The logits differ from the golden ones by more than `--tolerance`.",
+    );
+
+    UNKNOWN_CODE = error(
+        "TPC0407",
+        "unknown code",
+        "`tpc explain`, `--deny` or `--allow` names a code that does not exist.",
+    )
+    .cure("`tpc explain` without an argument lists all codes.");
+
+    UNKNOWN_PRESET = error(
+        "TPC0408",
+        "unknown preset or specification",
+        "`tpc synth` was given neither a preset nor a specification of the form `ARCH:key=value,…`.",
+    );
+
+    NO_SUCH_TENSOR = error(
+        "TPC0409",
+        "no such tensor",
+        "`--why` names no weight, state or other value of the graph, and as a regular expression it matches \
+         none.",
+    )
+    .example("`--why blk.0.attn_qkv` where queries, keys and values have weights of their own.")
+    .cure("the tensors' names are in `tpc plan -v`.");
+
+    TENSOR_OVERRIDE = error(
+        "TPC0410",
+        "unusable override of a tensor's place",
+        "`--override-tensor` takes `REGEX=PLACE`, several separated by commas. The regex is one as in most \
+         languages, lookaround and back references included; it matches when it is found anywhere in a tensor's \
+         name. The place is `host` (or `CPU`), `mirrored`, or a device by name, position (`dev1`) or number \
+         (`CUDA1`).",
+    )
+    .example("`-ot 'blk\\.(1|2)\\.ffn_.*=CPU,output.*=dev0'`.")
+    .cure("the message names what is wrong and the places that there are.");
+}

@@ -1,0 +1,136 @@
+//! Diagnostics, and how the terminal shows them.
+
+use std::fmt;
+
+use miette::{LabeledSpan, SourceCode};
+use serde::{Serialize, Serializer};
+use tpc_ir::{Code, Severity};
+
+use crate::Excerpt;
+
+/// A report to the user: what is wrong, where, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// The code; `tpc explain CODE` says more.
+    #[serde(serialize_with = "as_id")]
+    pub code: &'static Code,
+    /// The severity: that of the code, unless an option or a harmless case changes it.
+    #[serde(serialize_with = "as_word")]
+    pub severity: Severity,
+    /// The finding, in a sentence without a full stop.
+    pub message: String,
+    /// The tensor, key, op, option, device or file concerned; empty for a part of a plan without a name.
+    pub entity: String,
+    /// The cure.
+    pub help: Option<String>,
+    /// The line of the capture concerned, from 1.
+    #[serde(skip)]
+    pub line: Option<usize>,
+    /// The part of the graph's text that shows the finding.
+    #[serde(skip)]
+    pub excerpt: Option<Box<Excerpt>>,
+}
+
+fn as_id<S: Serializer>(code: &Code, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(code.id)
+}
+
+fn as_word<S: Serializer>(severity: &Severity, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(severity.word())
+}
+
+impl Diagnostic {
+    /// A diagnostic of a code, with the code's severity.
+    pub fn new(
+        code: &'static Code,
+        entity: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        Diagnostic {
+            code,
+            severity: code.severity,
+            message: message.into(),
+            entity: entity.into(),
+            help: None,
+            line: None,
+            excerpt: None,
+        }
+    }
+
+    /// A diagnostic of a harmless case of a code, with the milder severity that the code declares.
+    pub fn milder(
+        code: &'static Code,
+        entity: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        let severity = code.milder.unwrap_or(code.severity);
+        Diagnostic {
+            severity,
+            ..Diagnostic::new(code, entity, message)
+        }
+    }
+
+    /// The diagnostic with a cure.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The diagnostic, located at a line of a capture.
+    #[must_use]
+    pub fn line(mut self, line: usize) -> Diagnostic {
+        self.line = Some(line);
+        self
+    }
+
+    /// The diagnostic with the part of a graph that shows it.
+    #[must_use]
+    pub fn excerpt(mut self, excerpt: Excerpt) -> Diagnostic {
+        self.excerpt = Some(Box::new(excerpt));
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.entity.is_empty() || self.message.contains(&self.entity) {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.entity, self.message)
+        }
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+impl miette::Diagnostic for Diagnostic {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.code.id))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.severity {
+            Severity::Note => miette::Severity::Advice,
+            Severity::Warning => miette::Severity::Warning,
+            Severity::Error => miette::Severity::Error,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help
+            .as_ref()
+            .map(|h| Box::new(h) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.excerpt.as_deref().map(|e| e as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let labels = self.excerpt.as_ref()?.labels().iter();
+        Some(Box::new(labels.map(|(range, text)| {
+            LabeledSpan::new_with_span(Some(text.clone()), range.clone())
+        })))
+    }
+}
