@@ -1,14 +1,27 @@
-//! What planning needs to know of the inferred factors, in tables.
+//! Tables over the inferred factors, for planning.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tpc_ir::factor::Var;
+use tpc_ir::factor::{Axes, Space, Var};
 use tpc_ir::op::{Role, Rule};
 use tpc_ir::{Dim, Graph, Inst, Op, Place, RANK, Value};
 
 use super::Factors;
 use crate::place::group_of;
-use tpc_ir::factor::Axes;
+use crate::users::Users;
+
+/// A placed graph and its analyses.
+#[derive(Clone, Copy, Debug)]
+pub struct GraphFacts<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// Its factors.
+    pub factors: &'a Factors,
+    /// Tables over the factors.
+    pub analysis: &'a Analysis,
+    /// The readers of its values.
+    pub users: &'a Users,
+}
 
 /// One summand of a tensor: the leaves of each axis, major first. A tensor without sums has one term.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,18 +58,18 @@ pub struct InstFacts {
 pub struct LeafFacts {
     /// Instructions that need it whole.
     pub whole: Vec<Inst>,
-    /// It occurs twice in one term of this value.
-    pub twice: Option<Value>,
-    /// It is looked up or selected by index but is not the whole of its axis.
+    /// A value with the leaf twice in one term.
+    pub repeated: Option<Value>,
+    /// An instruction that looks it up or selects it by index although it is not the whole of its axis.
     pub indexed_part: Option<Inst>,
     /// The leaf in front of it, in every axis that it occurs in.
     pub before: BTreeSet<Option<Var>>,
-    /// Leaves that occur in a term with it.
-    pub with: BTreeSet<Var>,
+    /// The other leaves of the terms that it occurs in.
+    pub co_occurring: BTreeSet<Var>,
     /// Weights of groups, and states, that it runs through, in order.
     pub stored: Vec<Value>,
     /// A value of a group that the user wants whole on every device.
-    pub kept: Option<Value>,
+    pub pinned_whole: Option<Value>,
 }
 
 /// Tables over values, instructions and leaves.
@@ -66,128 +79,114 @@ pub struct Analysis {
     pub terms: Vec<Vec<Term>>,
     /// Per instruction, its roles.
     pub insts: Vec<InstFacts>,
-    /// Per leaf that occurs anywhere, what is known of it.
+    /// Per leaf that occurs anywhere, its facts.
     pub leaves: BTreeMap<Var, LeafFacts>,
 }
 
 impl Analysis {
-    /// Collects the tables of a placed graph. Only what happens on groups of devices bears on what may be split.
-    pub fn of(graph: &Graph, factors: &Factors) -> Analysis {
-        let space = &factors.space;
-        let on_group = |v: Value| matches!(graph.value(v).place, Place::Group(_));
-        let mut leaves: BTreeMap<Var, LeafFacts> = BTreeMap::new();
-        let mut terms = Vec::with_capacity(graph.values().len());
+    /// The tables of a placed graph. Only instructions on groups of devices restrict splits.
+    pub fn new(graph: &Graph, factors: &Factors) -> Analysis {
+        let mut out = Analysis {
+            terms: Vec::with_capacity(graph.values().len()),
+            insts: Vec::with_capacity(graph.insts().len()),
+            leaves: BTreeMap::new(),
+        };
         for (value, _) in graph.values() {
-            let axes = &factors.axes[value.index()];
-            let per_axis: Vec<Vec<Vec<Var>>> = axes.iter().map(|&a| space.terms(a)).collect();
-            let mut all = vec![Term {
-                axes: Default::default(),
-            }];
-            for (axis, alternatives) in per_axis.iter().enumerate() {
-                if let [one] = alternatives.as_slice() {
-                    all.iter_mut().for_each(|t| t.axes[axis].clone_from(one));
-                    continue;
-                }
-                all = all
-                    .iter()
-                    .flat_map(|t| {
-                        alternatives.iter().map(|a| {
-                            let mut t = t.clone();
-                            t.axes[axis].clone_from(a);
-                            t
-                        })
-                    })
-                    .collect();
+            let terms = terms(&factors.space, &factors.axes[value.index()]);
+            out.value(graph, value, &terms);
+            out.terms.push(terms);
+        }
+        for (inst, _) in graph.insts() {
+            let facts = out.inst(graph, factors, inst);
+            out.insts.push(facts);
+        }
+        for (inst, _) in &factors.opaque {
+            if group_of(graph, *inst).is_some() {
+                out.opaque(graph, *inst);
             }
-            // A state of the host is cut into the devices' parts wherever they fetch it.
-            let stored = match graph.def_op(value) {
-                Op::Weight(_) => on_group(value),
-                Op::State(_) => true,
-                _ => false,
-            };
-            if !stored && !on_group(value) {
-                terms.push(all);
+        }
+        out
+    }
+
+    /// Enters a value's terms into the facts of their leaves.
+    fn value(&mut self, graph: &Graph, value: Value, terms: &[Term]) {
+        let on_group = matches!(graph.value(value).place, Place::Group(_));
+        // A state of the host is cut into the devices' parts wherever they fetch it.
+        let stored = match graph.def_op(value) {
+            Op::Weight(_) => on_group,
+            Op::State(_) => true,
+            _ => false,
+        };
+        if !stored && !on_group {
+            return;
+        }
+        for term in terms {
+            let in_term: Vec<Var> = term.leaves().collect();
+            for axis in &term.axes {
+                for (i, &leaf) in axis.iter().enumerate() {
+                    let facts = self.leaves.entry(leaf).or_default();
+                    facts.before.insert(i.checked_sub(1).map(|j| axis[j]));
+                    let others = in_term.iter().filter(|&&l| l != leaf);
+                    facts.co_occurring.extend(others);
+                    if in_term.iter().filter(|&&l| l == leaf).count() > 1 {
+                        facts.repeated = Some(value);
+                    }
+                    if stored && facts.stored.last() != Some(&value) {
+                        facts.stored.push(value);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The roles of an instruction. Enters them into the facts of their leaves.
+    fn inst(&mut self, graph: &Graph, factors: &Factors, inst: Inst) -> InstFacts {
+        let data = graph.inst(inst);
+        let axes =
+            |vs: &[Value]| -> Vec<Axes> { vs.iter().map(|v| factors.axes[v.index()]).collect() };
+        let (operands, results) = (axes(&data.operands), axes(&data.results));
+        let on_group = group_of(graph, inst).is_some();
+        let integer = |v: &Value| graph.value(*v).ty.dtype.is_integer();
+        let integers = data.results.iter().any(integer);
+        let mut out = InstFacts::default();
+        for (role, expr) in &factors.rules[inst.index()].roles {
+            let Some(var) = Rule::role_vars(expr, &operands, &results) else {
                 continue;
-            }
-            for t in &all {
-                let in_term: Vec<Var> = t.leaves().collect();
-                for axis in &t.axes {
-                    for (i, &leaf) in axis.iter().enumerate() {
-                        let facts = leaves.entry(leaf).or_default();
-                        facts.before.insert(i.checked_sub(1).map(|j| axis[j]));
-                        facts.with.extend(in_term.iter().filter(|&&l| l != leaf));
-                        if in_term.iter().filter(|&&l| l == leaf).count() > 1 {
-                            facts.twice = Some(value);
+            };
+            let terms = factors.space.terms(var);
+            for term in &terms {
+                for (position, leaf) in term.iter().enumerate() {
+                    let facts = self.leaves.entry(*leaf).or_default();
+                    match role {
+                        _ if !on_group => {}
+                        Role::Whole => facts.whole.push(inst),
+                        Role::Gather if position > 0 || terms.len() > 1 => {
+                            facts.indexed_part = Some(inst);
                         }
-                        if stored && facts.stored.last() != Some(&value) {
-                            facts.stored.push(value);
+                        // A class alone tells which rows are masked: it must split the whole of the experts.
+                        Role::Expert if term.len() > 1 || terms.len() > 1 => {
+                            facts.indexed_part = Some(inst);
                         }
+                        // A split makes an unreduced sum, and there are no sums of integers.
+                        Role::Reduce | Role::Gather | Role::Expert if integers => {
+                            facts.whole.push(inst);
+                        }
+                        Role::Reduce | Role::Norm | Role::Gather | Role::Expert => {}
                     }
                 }
             }
-            terms.push(all);
+            out.roles.push(RoleUse { role: *role, terms });
         }
-        let mut insts = Vec::with_capacity(graph.insts().len());
-        for (inst, data) in graph.insts() {
-            let operands: Vec<Axes> = data
-                .operands
-                .iter()
-                .map(|v| factors.axes[v.index()])
-                .collect();
-            let results: Vec<Axes> = data
-                .results
-                .iter()
-                .map(|v| factors.axes[v.index()])
-                .collect();
-            let here = group_of(graph, inst).is_some();
-            let integers = data
-                .results
-                .iter()
-                .any(|&v| graph.value(v).ty.dtype.is_integer());
-            let mut facts = InstFacts::default();
-            for (role, expr) in &factors.rules[inst.index()].roles {
-                let Some(var) = Rule::role_vars(expr, &operands, &results) else {
-                    continue;
-                };
-                let terms = space.terms(var);
-                for term in &terms {
-                    for (i, leaf) in term.iter().enumerate() {
-                        let leaf = leaves.entry(*leaf).or_default();
-                        match role {
-                            _ if !here => {}
-                            Role::Whole => leaf.whole.push(inst),
-                            Role::Gather if i > 0 || terms.len() > 1 => {
-                                leaf.indexed_part = Some(inst);
-                            }
-                            // Disjoint rows are told by the class alone: it splits the whole of the experts.
-                            Role::Expert if term.len() > 1 || terms.len() > 1 => {
-                                leaf.indexed_part = Some(inst);
-                            }
-                            // What each device has would be added up, and there are no sums of integers.
-                            Role::Reduce | Role::Gather | Role::Expert if integers => {
-                                leaf.whole.push(inst);
-                            }
-                            Role::Reduce | Role::Norm | Role::Gather | Role::Expert => {}
-                        }
-                    }
-                }
-                facts.roles.push(RoleUse { role: *role, terms });
+        out
+    }
+
+    /// Keeps all operands and results of an instruction whole.
+    fn opaque(&mut self, graph: &Graph, inst: Inst) {
+        let data = graph.inst(inst);
+        for v in data.operands.iter().chain(&data.results) {
+            for leaf in self.terms[v.index()].iter().flat_map(Term::leaves) {
+                self.leaves.entry(leaf).or_default().whole.push(inst);
             }
-            insts.push(facts);
-        }
-        let here = |(i, _): &&(Inst, _)| group_of(graph, *i).is_some();
-        for (inst, _) in factors.opaque.iter().filter(here) {
-            let data = graph.inst(*inst);
-            for v in data.operands.iter().chain(&data.results) {
-                for leaf in terms[v.index()].iter().flat_map(Term::leaves) {
-                    leaves.entry(leaf).or_default().whole.push(*inst);
-                }
-            }
-        }
-        Analysis {
-            terms,
-            insts,
-            leaves,
         }
     }
 
@@ -195,7 +194,7 @@ impl Analysis {
     pub fn keep_whole(&mut self, values: &[Value]) {
         for &v in values {
             for leaf in self.terms[v.index()].iter().flat_map(Term::leaves) {
-                self.leaves.entry(leaf).or_default().kept = Some(v);
+                self.leaves.entry(leaf).or_default().pinned_whole = Some(v);
             }
         }
     }
@@ -204,4 +203,28 @@ impl Analysis {
     pub fn product(factors: &Factors, leaves: &[Var]) -> Dim {
         Dim::product(leaves.iter().map(|&v| factors.space.size(v))).unwrap_or(Dim::ZERO)
     }
+}
+
+/// The terms of a value with these axes: one per combination of the summands of its axes.
+fn terms(space: &Space, axes: &Axes) -> Vec<Term> {
+    let mut out = vec![Term {
+        axes: Default::default(),
+    }];
+    for (axis, &var) in axes.iter().enumerate() {
+        let alternatives = space.terms(var);
+        if let [one] = alternatives.as_slice() {
+            out.iter_mut().for_each(|t| t.axes[axis].clone_from(one));
+            continue;
+        }
+        let with = |t: &Term, alternative: &Vec<Var>| {
+            let mut t = t.clone();
+            t.axes[axis].clone_from(alternative);
+            t
+        };
+        out = out
+            .iter()
+            .flat_map(|t| alternatives.iter().map(|a| with(t, a)))
+            .collect();
+    }
+    out
 }

@@ -8,7 +8,7 @@ mod cut;
 mod propagate;
 mod report;
 
-pub use analysis::{Analysis, InstFacts, RoleUse, Term};
+pub use analysis::{Analysis, GraphFacts, InstFacts, LeafFacts, RoleUse, Term};
 pub use cut::{CutReshape, cut_reshape};
 pub use propagate::{Clash, Flow, Selection, active_roles, propagate};
 pub use report::{Through, activations, through};

@@ -1,30 +1,28 @@
-//! Where pending sums arise, how far they travel, and where they must be reduced.
+//! The flow of unreduced sums: where they arise, how far they travel, and where they must be reduced.
 
 use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::{ActiveRoles, OperandState, Role, unreduced_result};
-use tpc_ir::{Class, Graph, Group, Inst, Op, Place, Unreduced, Value};
+use tpc_ir::op::{ActiveRoles, OperandState, Role, Rule, unreduced_result};
+use tpc_ir::{Class, Graph, Group, Inst, InstData, Op, Place, Unreduced, Value};
 
-use super::{Analysis, Factors};
+use super::{Analysis, GraphFacts};
 use crate::place::group_of;
-use crate::users::Users;
 
-/// Says which class splits a leaf.
+/// The leaves that are split, and by which class.
 pub trait Selection {
     /// The class that splits `leaf` among the devices of `group`, alone or in a chain.
     fn class_of(&self, group: Group, leaf: Var) -> Option<Class>;
 }
 
-/// What follows from a selection for a range of instructions.
+/// The flow of unreduced sums through a range of instructions.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    /// Per value (by index; values outside the range are [`Unreduced::None`]), the pending state of what the op
-    /// defines, before any reduction.
+    /// The values that arise unreduced, before any reduction. All others are [`Unreduced::None`].
     pub defined: Vec<(Value, Unreduced)>,
     /// Values that are reduced right after their definition.
     pub reduced: Vec<Value>,
-    /// Norms whose axis is split.
+    /// Norms over a split axis.
     pub norms: Vec<Inst>,
 }
 
@@ -33,49 +31,70 @@ pub struct Flow {
 pub enum Clash {
     /// A contraction over several segments is split in some of them only.
     MixedSegments(Inst),
-    /// A value would be a pending sum and split at once.
-    PendingAndSplit(Value),
+    /// A value would be unreduced and split at once.
+    UnreducedAndSplit(Value),
 }
 
-/// Propagates pending sums through `insts` (in program order, closed under dependency except for whole values from
-/// outside).
+/// Propagates unreduced sums through `insts`, which are in program order and closed under dependency except for whole
+/// values from outside.
+///
+/// Each sum is delayed as far as the ops' rules allow. Where an unreduced value has several readers, one reduction at
+/// the value itself is tried against those at its readers.
 ///
 /// # Errors
 /// When the selection cannot be carried out.
 pub fn propagate(
-    graph: &Graph,
-    factors: &Factors,
-    analysis: &Analysis,
-    users: &Users,
+    facts: GraphFacts<'_>,
     insts: &[Inst],
     selection: &dyn Selection,
 ) -> Result<Flow, Clash> {
-    let settle = |must: &mut BTreeSet<Value>| loop {
-        let before = must.len();
-        let flow = run(graph, factors, analysis, users, insts, selection, must)?;
-        if must.len() == before {
-            return Ok(flow);
-        }
-    };
-    let mut must: BTreeSet<Value> = BTreeSet::new();
-    let mut flow = settle(&mut must)?;
-    // Where a pending value fans out into several reductions, one reduction at the value itself may replace them.
+    let mut reduce_at: BTreeSet<Value> = BTreeSet::new();
+    let mut flow = fixpoint(facts, insts, selection, &mut reduce_at)?;
     let candidates: Vec<Value> = flow
         .defined
         .iter()
-        .filter(|(v, p)| *p != Unreduced::None && users.of(*v).len() > 1 && !must.contains(v))
+        .filter(|(v, u)| {
+            *u != Unreduced::None && facts.users.of(*v).len() > 1 && !reduce_at.contains(v)
+        })
         .map(|(v, _)| *v)
         .collect();
     for v in candidates {
-        let mut tried = must.clone();
+        let mut tried = reduce_at.clone();
         tried.insert(v);
-        let other = settle(&mut tried)?;
+        let other = fixpoint(facts, insts, selection, &mut tried)?;
         if other.reduced.len() < flow.reduced.len() {
-            must = tried;
+            reduce_at = tried;
             flow = other;
         }
     }
     Ok(flow)
+}
+
+/// The flow with reductions at `reduce_at` and wherever else they turn out to be needed, which is added to it.
+fn fixpoint(
+    facts: GraphFacts<'_>,
+    insts: &[Inst],
+    selection: &dyn Selection,
+    reduce_at: &mut BTreeSet<Value>,
+) -> Result<Flow, Clash> {
+    loop {
+        let before = reduce_at.len();
+        let mut pass = Pass {
+            facts,
+            insts,
+            selection,
+            reduce_at,
+            unreduced: Vec::new(),
+            flow: Flow::default(),
+        };
+        for &inst in insts {
+            pass.inst(inst)?;
+        }
+        let flow = pass.flow;
+        if reduce_at.len() == before {
+            return Ok(flow);
+        }
+    }
 }
 
 /// The roles of `inst` that meet a selected leaf.
@@ -118,129 +137,154 @@ pub fn active_roles(
     Ok(active)
 }
 
-fn run(
-    graph: &Graph,
-    factors: &Factors,
-    analysis: &Analysis,
-    users: &Users,
-    insts: &[Inst],
-    selection: &dyn Selection,
-    must: &mut BTreeSet<Value>,
-) -> Result<Flow, Clash> {
-    let mut flow = Flow::default();
-    // State of values defined in this range, after reduction; few are pending at a time.
-    let mut pending: Vec<(Value, Unreduced)> = Vec::new();
-    let inside = |inst: Inst| insts.binary_search(&inst).is_ok();
-    let split = |v: Value| {
-        let Place::Group(group) = graph.value(v).place else {
-            return false;
-        };
-        analysis.terms[v.index()]
-            .iter()
-            .any(|t| t.leaves().any(|l| selection.class_of(group, l).is_some()))
-    };
-    for &inst in insts {
+/// One pass over a range of instructions.
+struct Pass<'a> {
+    facts: GraphFacts<'a>,
+    insts: &'a [Inst],
+    selection: &'a dyn Selection,
+    /// Values that are reduced where they are defined. Grows by what the pass finds.
+    reduce_at: &'a mut BTreeSet<Value>,
+    /// Values of the range that are not reduced yet; few at a time.
+    unreduced: Vec<(Value, Unreduced)>,
+    flow: Flow,
+}
+
+impl Pass<'_> {
+    fn inst(&mut self, inst: Inst) -> Result<(), Clash> {
+        let GraphFacts {
+            graph,
+            factors,
+            analysis,
+            ..
+        } = self.facts;
         let data = graph.inst(inst);
         if data.op.is_leaf() {
-            continue;
+            return Ok(());
         }
-        let active = active_roles(graph, analysis, inst, selection)?;
-        let states: Vec<OperandState> = data
-            .operands
-            .iter()
-            .map(|&v| OperandState {
-                unreduced: pending
-                    .iter()
-                    .find(|(w, _)| *w == v)
-                    .map_or(Unreduced::None, |(_, p)| *p),
-                split: split(v),
-            })
-            .collect();
-        let any_pending = states.iter().any(|s| s.unreduced != Unreduced::None);
+        let active = active_roles(graph, analysis, inst, self.selection)?;
+        let states: Vec<OperandState> = data.operands.iter().map(|&v| self.state(v)).collect();
+        let any_unreduced = states.iter().any(|s| s.unreduced != Unreduced::None);
         let mut result = Unreduced::None;
-        if active != ActiveRoles::default() || any_pending {
-            let rule = &factors.rules[inst.index()];
-            let all_waiting = || -> Vec<usize> {
-                (0..states.len())
-                    .filter(|&i| states[i].unreduced != Unreduced::None)
-                    .collect()
-            };
-            let lands_split = data.results.iter().any(|&v| split(v));
-            result = match if active.norm {
-                let waiting = all_waiting();
-                if waiting.is_empty() {
-                    Ok(Unreduced::None)
-                } else {
-                    Err(waiting)
-                }
-            } else {
-                unreduced_result(rule, &states, active)
-            } {
-                // A sum that is still pending cannot be split.
-                Ok(p) if p != Unreduced::None && lands_split && any_pending => {
-                    for i in all_waiting() {
-                        must.insert(producer(graph, data.operands[i], &inside));
-                    }
-                    p
-                }
-                Ok(p) => p,
-                Err(waiting) => {
-                    for i in waiting {
-                        must.insert(producer(graph, data.operands[i], &inside));
-                    }
-                    let whole: Vec<OperandState> = states
-                        .iter()
-                        .map(|s| OperandState {
-                            unreduced: Unreduced::None,
-                            ..*s
-                        })
-                        .collect();
-                    unreduced_result(rule, &whole, active).unwrap_or(Unreduced::None)
-                }
-            };
+        if active != ActiveRoles::default() || any_unreduced {
+            result = self.result(data, &factors.rules[inst.index()], active, &states);
             if active.norm {
-                flow.norms.push(inst);
+                self.flow.norms.push(inst);
             }
         }
+        if result == Unreduced::None {
+            return Ok(());
+        }
         for &v in &data.results {
-            if result != Unreduced::None {
-                if split(v) {
-                    if any_pending {
-                        // Told once more when the operands are whole.
-                        continue;
-                    }
-                    return Err(Clash::PendingAndSplit(v));
+            self.define(v, result, any_unreduced)?;
+        }
+        Ok(())
+    }
+
+    fn inside(&self, inst: Inst) -> bool {
+        self.insts.binary_search(&inst).is_ok()
+    }
+
+    fn is_split(&self, v: Value) -> bool {
+        let Place::Group(group) = self.facts.graph.value(v).place else {
+            return false;
+        };
+        let split = |l| self.selection.class_of(group, l).is_some();
+        let terms = &self.facts.analysis.terms[v.index()];
+        terms.iter().any(|t| t.leaves().any(split))
+    }
+
+    fn state(&self, v: Value) -> OperandState {
+        let known = self.unreduced.iter().find(|(w, _)| *w == v);
+        OperandState {
+            unreduced: known.map_or(Unreduced::None, |(_, u)| *u),
+            split: self.is_split(v),
+        }
+    }
+
+    /// The state of an instruction's results. Operands that it cannot take unreduced are to be reduced.
+    fn result(
+        &mut self,
+        data: &InstData,
+        rule: &Rule,
+        active: ActiveRoles,
+        states: &[OperandState],
+    ) -> Unreduced {
+        let unreduced: Vec<usize> = (0..states.len())
+            .filter(|&i| states[i].unreduced != Unreduced::None)
+            .collect();
+        let result = if !active.norm {
+            unreduced_result(rule, states, active)
+        } else if unreduced.is_empty() {
+            Ok(Unreduced::None)
+        } else {
+            Err(unreduced.clone())
+        };
+        match result {
+            Ok(u) => {
+                // A sum that is unreduced cannot be split.
+                let lands_split = data.results.iter().any(|&v| self.is_split(v));
+                if u != Unreduced::None && lands_split {
+                    self.reduce(data, &unreduced);
                 }
-                let escapes = users.is_output(v) || users.of(v).iter().any(|&u| !inside(u));
-                if escapes {
-                    must.insert(producer(graph, v, &inside));
-                }
-                flow.defined.push((v, result));
-                if must.contains(&v) {
-                    flow.reduced.push(v);
-                } else {
-                    pending.push((v, result));
-                }
+                u
+            }
+            Err(operands) => {
+                self.reduce(data, &operands);
+                let reduced = |s: &OperandState| OperandState {
+                    unreduced: Unreduced::None,
+                    ..*s
+                };
+                let states: Vec<OperandState> = states.iter().map(reduced).collect();
+                unreduced_result(rule, &states, active).unwrap_or(Unreduced::None)
             }
         }
     }
-    Ok(flow)
-}
 
-/// Where the sum of `v` is best done: at the op that first defined its elements, before views select among them.
-fn producer(graph: &Graph, mut v: Value, inside: &dyn Fn(Inst) -> bool) -> Value {
-    loop {
-        let (inst, _) = graph.value(v).def;
-        let data = graph.inst(inst);
-        match &data.op {
-            op if op.is_layout() || matches!(op, Op::Slice(_)) => {
-                let from = data.operands[0];
-                if !inside(graph.value(from).def.0) {
-                    return v;
-                }
-                v = from;
+    /// Demands that these operands are reduced.
+    fn reduce(&mut self, data: &InstData, operands: &[usize]) {
+        for &i in operands {
+            let at = self.producer(data.operands[i]);
+            self.reduce_at.insert(at);
+        }
+    }
+
+    /// Defines an unreduced value: it is reduced at once, or travels on.
+    fn define(&mut self, v: Value, unreduced: Unreduced, any_unreduced: bool) -> Result<(), Clash> {
+        if self.is_split(v) {
+            // The next pass, with reduced operands, tells.
+            if any_unreduced {
+                return Ok(());
             }
-            _ => return v,
+            return Err(Clash::UnreducedAndSplit(v));
+        }
+        let users = self.facts.users;
+        if users.is_output(v) || users.of(v).iter().any(|&u| !self.inside(u)) {
+            let at = self.producer(v);
+            self.reduce_at.insert(at);
+        }
+        self.flow.defined.push((v, unreduced));
+        if self.reduce_at.contains(&v) {
+            self.flow.reduced.push(v);
+        } else {
+            self.unreduced.push((v, unreduced));
+        }
+        Ok(())
+    }
+
+    /// The value to reduce for `v`: the result of the op that defines its elements, before views select among them.
+    fn producer(&self, mut v: Value) -> Value {
+        let graph = self.facts.graph;
+        loop {
+            let (inst, _) = graph.value(v).def;
+            let data = graph.inst(inst);
+            if !data.op.is_layout() && !matches!(data.op, Op::Slice(_)) {
+                return v;
+            }
+            let from = data.operands[0];
+            if !self.inside(graph.value(from).def.0) {
+                return v;
+            }
+            v = from;
         }
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::{Graph, Group, Inst, InstData, Op, Output, Place, Value};
 
 use super::cut::{Side, Transfers, cheapest_cut};
-use super::{Home, Homes, Pin};
+use super::{LayerPlace, LayerPlacement, PlaceOverride};
 use crate::layers::Prologue;
 use crate::machine::{Topology, Workload};
 
@@ -11,11 +11,11 @@ use crate::machine::{Topology, Workload};
 /// wherever they are used.
 pub(super) fn assign(
     graph: &Graph,
-    homes: &Homes,
+    layer_placement: &LayerPlacement,
     topology: &Topology,
     workload: &Workload,
 ) -> Vec<Place> {
-    let mut fixed = Fixed::of(graph, homes);
+    let mut fixed = Fixed::of(graph, layer_placement);
     let mut others: Vec<Place> = Vec::new();
     for place in fixed.own.iter().flatten() {
         if !matches!(place, Place::Group(_)) && !others.contains(place) {
@@ -36,30 +36,34 @@ pub(super) fn assign(
             Some(_) => Side::Home,
             None => Side::Free,
         };
-        let transfers = Transfers::between(other, homes, topology, workload);
+        let transfers = Transfers::between(other, layer_placement, topology, workload);
         for inst in cheapest_cut(graph, &side, &transfers) {
             fixed.own[inst.index()] = Some(other);
         }
     }
-    let home = |(i, p): (usize, &Option<Place>)| p.unwrap_or(fixed.homes[i]);
+    let home = |(i, p): (usize, &Option<Place>)| p.unwrap_or(fixed.layer_places[i]);
     fixed.own.iter().enumerate().map(home).collect()
 }
 
 /// Places that follow from where weights and states are.
 struct Fixed {
     /// Per instruction, its home.
-    homes: Vec<Place>,
+    layer_places: Vec<Place>,
     /// Per instruction, the place that it must have.
     own: Vec<Option<Place>>,
 }
 
 impl Fixed {
-    fn of(graph: &Graph, homes: &Homes) -> Fixed {
+    fn of(graph: &Graph, layer_placement: &LayerPlacement) -> Fixed {
         let prologue = Prologue::of_graph(graph);
-        let home_of = |(i, d): (Inst, &InstData)| homes.home(d.layer, prologue.contains(i));
-        let layer_homes: Vec<Home> = graph.insts().map(home_of).collect();
+        let home_of =
+            |(i, d): (Inst, &InstData)| layer_placement.layer_place(d.layer, prologue.contains(i));
+        let layer_homes: Vec<LayerPlace> = graph.insts().map(home_of).collect();
         let mut out = Fixed {
-            homes: layer_homes.iter().map(|&h| Homes::place_of(h)).collect(),
+            layer_places: layer_homes
+                .iter()
+                .map(|&h| LayerPlacement::place_of(h))
+                .collect(),
             own: vec![None; layer_homes.len()],
         };
         // Per value: the bytes and the place of the weights that it is made of alone; the state that it is a view of.
@@ -67,11 +71,11 @@ impl Fixed {
         let mut states: Vec<Option<Place>> = vec![None; graph.values().len()];
         for (inst, data) in graph.insts() {
             let i = inst.index();
-            let home = out.homes[i];
-            let pin = |v: Value| match homes.pins.get(&v)? {
-                Pin::Host => Some(Place::Host),
-                Pin::Device(d) => Some(Place::Device(tpc_ir::Device::new(*d))),
-                Pin::Mirrored => Some(match home {
+            let home = out.layer_places[i];
+            let pin = |v: Value| match layer_placement.overrides.get(&v)? {
+                PlaceOverride::Host => Some(Place::Host),
+                PlaceOverride::Device(d) => Some(Place::Device(tpc_ir::Device::new(*d))),
+                PlaceOverride::Mirrored => Some(match home {
                     Place::Host => Place::Group(Group::new(0)),
                     home => home,
                 }),

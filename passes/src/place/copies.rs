@@ -6,12 +6,17 @@ use tpc_ir::op::Copy;
 use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
 
 use super::assign::wanted;
-use super::{Homes, Pin, Placed};
+use super::{LayerPlacement, PlaceOverride, Placed};
 
 /// Rebuilds `graph` in `out` (which has its devices and groups) with each instruction at its place, copying each value
 /// at most once to each place that wants it. Weights without a pin are stored, and constants made, wherever they are
 /// used.
-pub(super) fn insert(graph: &Graph, homes: &Homes, places: &[Place], out: Graph) -> Placed {
+pub(super) fn insert(
+    graph: &Graph,
+    layer_placement: &LayerPlacement,
+    places: &[Place],
+    out: Graph,
+) -> Placed {
     let wanted = wanted(graph, places);
     let mut copies = Copies {
         from: graph,
@@ -24,14 +29,16 @@ pub(super) fn insert(graph: &Graph, homes: &Homes, places: &[Place], out: Graph)
         let place = places[inst.index()];
         if matches!(data.op, Op::Weight(_)) || data.op.is_constant() {
             let v = data.results[0];
-            let pin = homes.pins.get(&v);
+            let pin = layer_placement.overrides.get(&v);
             let mut stored = vec![place];
-            if !matches!(pin, Some(Pin::Host | Pin::Device(_))) && !wanted[v.index()].is_empty() {
+            if !matches!(pin, Some(PlaceOverride::Host | PlaceOverride::Device(_)))
+                && !wanted[v.index()].is_empty()
+            {
                 stored.clone_from(&wanted[v.index()]);
             }
             for place in stored {
                 let made = copies.define(data, Vec::new(), place);
-                if pin == Some(&Pin::Mirrored) {
+                if pin == Some(&PlaceOverride::Mirrored) {
                     mirrored.extend(made);
                 }
             }

@@ -10,7 +10,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Symbol, Value};
 
-use super::Homes;
+use super::LayerPlacement;
 use crate::machine::{Link, Topology, Workload};
 
 /// Where an instruction may run.
@@ -36,7 +36,7 @@ pub(super) struct Transfers {
 impl Transfers {
     pub(super) fn between(
         other: Place,
-        homes: &Homes,
+        layer_placement: &LayerPlacement,
         topology: &Topology,
         workload: &Workload,
     ) -> Transfers {
@@ -50,7 +50,7 @@ impl Transfers {
             Place::Host | Place::Group(_) => topology.host_link,
         };
         // An op at home is shared by the devices of its stage at best.
-        let stage = homes.stages.iter();
+        let stage = layer_placement.stages.iter();
         let stage = stage.map(|stage| stage.iter().map(|&d| device(d).flops).sum());
         let home = stage.fold(1.0, f64::max);
         let prompt = Workload::PROMPT_WEIGHT / workload.ubatch();

@@ -23,23 +23,23 @@ use crate::machine::{Topology, Workload};
 
 /// Where the parts of a model live.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Homes {
+pub struct LayerPlacement {
     /// The devices of each stage, by position; layers run through the stages in order. One stage for a plain tensor
     /// split.
     pub stages: Vec<Vec<usize>>,
     /// Home of what comes before the first layer.
-    pub before: Home,
+    pub prologue: LayerPlace,
     /// Home of each layer; those beyond the list live in the last stage.
-    pub layers: Vec<Home>,
+    pub layers: Vec<LayerPlace>,
     /// Home of what comes after the last layer.
-    pub after: Home,
+    pub epilogue: LayerPlace,
     /// Weights and states of the model's graph with a place of their own.
-    pub pins: BTreeMap<Value, Pin>,
+    pub overrides: BTreeMap<Value, PlaceOverride>,
 }
 
 /// Where a layer lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum LayerPlace {
     /// On the host.
     Host,
     /// On the devices of a stage.
@@ -48,7 +48,7 @@ pub enum Home {
 
 /// Where a weight or state lives that does not live at the home of its layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pin {
+pub enum PlaceOverride {
     /// On the host.
     Host,
     /// On one device, whole.
@@ -57,34 +57,34 @@ pub enum Pin {
     Mirrored,
 }
 
-impl Homes {
+impl LayerPlacement {
     /// Everything on one stage of so many devices.
-    pub fn together(devices: usize) -> Homes {
-        Homes {
+    pub fn together(devices: usize) -> LayerPlacement {
+        LayerPlacement {
             stages: vec![(0..devices).collect()],
-            before: Home::Stage(0),
+            prologue: LayerPlace::Stage(0),
             layers: Vec::new(),
-            after: Home::Stage(0),
-            pins: BTreeMap::new(),
+            epilogue: LayerPlace::Stage(0),
+            overrides: BTreeMap::new(),
         }
     }
 
     /// The home of a layer, or of what precedes the layers or follows them.
-    pub(crate) fn home(&self, layer: Option<u32>, before: bool) -> Home {
+    pub(crate) fn layer_place(&self, layer: Option<u32>, before: bool) -> LayerPlace {
         match layer {
             Some(l) => {
                 let known = self.layers.get(l as usize).copied();
-                known.unwrap_or(Home::Stage(self.stages.len().saturating_sub(1)))
+                known.unwrap_or(LayerPlace::Stage(self.stages.len().saturating_sub(1)))
             }
-            None if before => self.before,
-            None => self.after,
+            None if before => self.prologue,
+            None => self.epilogue,
         }
     }
 
-    fn place_of(home: Home) -> Place {
+    fn place_of(home: LayerPlace) -> Place {
         match home {
-            Home::Host => Place::Host,
-            Home::Stage(s) => Place::Group(Group::new(s)),
+            LayerPlace::Host => Place::Host,
+            LayerPlace::Stage(s) => Place::Group(Group::new(s)),
         }
     }
 }
@@ -101,20 +101,20 @@ pub struct Placed {
 /// Gives every op of a model's graph its place, and inserts the copies that this takes.
 pub fn place(
     graph: &Graph,
-    homes: &Homes,
+    layer_placement: &LayerPlacement,
     devices: &[String],
     topology: &Topology,
     workload: &Workload,
 ) -> Placed {
-    let places = assign::assign(graph, homes, topology, workload);
+    let places = assign::assign(graph, layer_placement, topology, workload);
     let mut out = Graph::new(graph.name.clone());
     let named = |name: &String| DeviceData { name: name.clone() };
     out.devices = devices.iter().map(named).collect();
     let group = |stage: &Vec<usize>| GroupData {
         devices: stage.iter().map(|&d| tpc_ir::Device::new(d)).collect(),
     };
-    out.groups = homes.stages.iter().map(group).collect();
-    copies::insert(graph, homes, &places, out)
+    out.groups = layer_placement.stages.iter().map(group).collect();
+    copies::insert(graph, layer_placement, &places, out)
 }
 
 /// The group that an instruction runs on; `None` on the host and on single devices, where every value is whole.
@@ -128,7 +128,14 @@ pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
 
 /// The graph with everything on one group of these devices.
 pub fn on_group(graph: &Graph, devices: &[String]) -> Graph {
-    let homes = Homes::together(devices.len());
+    let layer_placement = LayerPlacement::together(devices.len());
     let workload = Workload::new(1, 1, 1, 1);
-    place(graph, &homes, devices, &Topology::default(), &workload).graph
+    place(
+        graph,
+        &layer_placement,
+        devices,
+        &Topology::default(),
+        &workload,
+    )
+    .graph
 }

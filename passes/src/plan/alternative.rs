@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use tpc_ir::factor::Var;
 use tpc_ir::{Bindings, Class, Dim, Group, Op, Value};
 
+use super::layer_group::LayerGroup;
 use super::options::{SplitOption, clash, options_for};
 use super::price::Pricer;
-use super::region::Region;
 use super::search::search;
-use super::{Choice, PlanRequest, Planned, collective_cap};
+use super::{Choice, PlanRequest, Planned};
 use crate::factors::propagate;
-use crate::machine::{ExpertLoad, all_reduce_us};
+use crate::machine::all_reduce_us;
 
-/// Times and bytes of a set of options for the regions concerned.
+/// Times and bytes of a set of options for the groups concerned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cost {
     /// One token, in µs.
@@ -42,8 +42,8 @@ impl Cost {
 pub(super) struct Alternatives<'a> {
     planned: &'a Planned,
     group: Group,
-    regions: Vec<&'a Region>,
-    /// The regions of each leaf.
+    groups: Vec<&'a LayerGroup>,
+    /// The groups of each leaf.
     spans: BTreeMap<Var, Vec<usize>>,
     pricer: Pricer<'a>,
 }
@@ -60,7 +60,7 @@ pub(super) struct Instead {
     pub(super) cost: Option<Cost>,
 }
 
-/// Costs of a region, by what is fixed and chosen in it.
+/// Costs of a group, by what is fixed and chosen in it.
 struct Known<'a> {
     signature: &'a str,
     places: Vec<Option<usize>>,
@@ -74,13 +74,13 @@ impl<'a> Alternatives<'a> {
         planned: &'a Planned,
         request: &'a PlanRequest,
         group: Group,
-        shares: &'a [f64],
+        device_weights: &'a [f64],
     ) -> Alternatives<'a> {
-        let devices = &request.homes.stages[group.index()];
-        let own = |r: &&Region| r.group == group;
-        let regions: Vec<&Region> = planned.regions.iter().filter(own).collect();
+        let devices = &request.layer_placement.stages[group.index()];
+        let own = |r: &&LayerGroup| r.group == group;
+        let groups: Vec<&LayerGroup> = planned.layer_groups.iter().filter(own).collect();
         let mut spans: BTreeMap<Var, Vec<usize>> = BTreeMap::new();
-        for (i, r) in regions.iter().enumerate() {
+        for (i, r) in groups.iter().enumerate() {
             for &l in &r.leaves {
                 spans.entry(l).or_default().push(i);
             }
@@ -88,40 +88,24 @@ impl<'a> Alternatives<'a> {
         Alternatives {
             planned,
             group,
-            regions,
+            groups,
             spans,
-            pricer: Pricer {
-                graph: &planned.graph,
-                factors: &planned.factors,
-                analysis: &planned.analysis,
-                users: &planned.users,
-                topology: &request.topology,
-                workload: &request.workload,
-                devices,
-                shares,
-                memory_price: request.memory_price,
-                collective_cap: collective_cap(&planned.graph, request.topology.device(devices[0])),
-                expert_load: ExpertLoad::default(),
-            },
+            pricer: Pricer::new(planned.graph_facts(), request, devices, device_weights),
         }
     }
 
-    /// The regions that `leaf` runs through.
+    /// The groups that `leaf` runs through.
     fn span(&self, leaf: &Var) -> &[usize] {
         self.spans.get(leaf).map_or(&[], Vec::as_slice)
     }
 
     /// Every way to split `leaf`.
     pub(super) fn options(&self, leaf: Var) -> Vec<SplitOption> {
-        let Planned {
-            graph,
-            factors,
-            analysis,
-            users,
-            ..
-        } = self.planned;
-        let devices = (self.group, self.pricer.shares);
-        options_for(graph, factors, analysis, users, leaf, devices)
+        options_for(
+            self.pricer.facts,
+            leaf,
+            (self.group, self.pricer.device_weights),
+        )
     }
 
     /// What `option` costs instead of the chosen ones that it excludes.
@@ -156,7 +140,7 @@ impl<'a> Alternatives<'a> {
             .flat_map(|o| o.leaves.iter().flat_map(|l| self.span(l)))
             .copied()
             .collect();
-        // What runs through several regions and is not given up stays; the rest of each region is searched.
+        // What runs through several groups and is not given up stays; the rest of each group is searched.
         let several = |o: &&SplitOption| o.leaves.iter().any(|l| self.span(l).len() > 1);
         let stay = kept.iter().map(|&i| &choice.options[i]).filter(several);
         let fixed: Vec<&SplitOption> = given.into_iter().chain(stay).collect();
@@ -164,27 +148,27 @@ impl<'a> Alternatives<'a> {
         let (mut chosen, mut cost) = (Cost::default(), Some(Cost::default()));
         let mut known: Vec<Known<'_>> = Vec::new();
         for &r in &concerned {
-            let region = self.regions[r];
+            let group = self.groups[r];
             let here = |o: &&SplitOption| {
                 o.group == self.group && o.leaves.iter().any(|l| self.span(l).contains(&r))
             };
             let now: Vec<&SplitOption> = choice.options.iter().filter(here).collect();
             let fixed: Vec<&SplitOption> = fixed.iter().copied().filter(here).collect();
-            // Alike regions cost the same if the same of their factors are split by what is fixed and what is chosen.
-            let place = |l: &Var| region.leaves.iter().position(|x| x == l);
+            // Alike groups cost the same if the same of their factors are split by what is fixed and what is chosen.
+            let place = |l: &Var| group.leaves.iter().position(|x| x == l);
             let places: Vec<Option<usize>> = fixed
                 .iter()
                 .chain(&now)
                 .flat_map(|o| o.leaves.iter().map(place))
                 .collect();
-            let signature = region.signature.as_str();
+            let signature = group.signature.as_str();
             let alike = |k: &Known<'_>| k.signature == signature && k.places == places;
             let at = known.iter().position(alike).unwrap_or_else(|| {
                 known.push(Known {
                     signature,
                     places: places.clone(),
-                    chosen: self.cost(region, &now, in_full).unwrap_or_default(),
-                    cost: self.cheapest(region, &fixed, whole, in_full),
+                    chosen: self.cost(group, &now, in_full).unwrap_or_default(),
+                    cost: self.cheapest(group, &fixed, whole, in_full),
                 });
                 known.len() - 1
             });
@@ -199,27 +183,27 @@ impl<'a> Alternatives<'a> {
         }
         Instead {
             of: out.into_iter().map(Class::new).collect(),
-            layers: concerned.iter().map(|&r| self.regions[r].layer).collect(),
+            layers: concerned.iter().map(|&r| self.groups[r].layer).collect(),
             chosen,
             cost,
         }
     }
 
-    /// Whether the choice was made for all regions at once.
+    /// Whether the choice was made for all groups at once.
     fn is_global(&self, leaves: &[Var]) -> bool {
         let span = leaves.iter().map(|l| self.span(l).len()).max();
-        super::choose::is_global(span.unwrap_or(0), self.regions.len())
+        super::problem::is_global(span.unwrap_or(0), self.groups.len())
     }
 
-    /// The cost of the cheapest set beside `fixed` for a region that leaves `whole` whole.
+    /// The cost of the cheapest set beside `fixed` for a group that leaves `whole` whole.
     fn cheapest(
         &self,
-        region: &Region,
+        group: &LayerGroup,
         fixed: &[&SplitOption],
         whole: &[Var],
         in_full: bool,
     ) -> Option<Cost> {
-        let free: Vec<SplitOption> = region
+        let free: Vec<SplitOption> = group
             .leaves
             .iter()
             .filter(|l| self.span(l).len() == 1)
@@ -232,31 +216,23 @@ impl<'a> Alternatives<'a> {
             })
             .collect();
         let free: Vec<&SplitOption> = free.iter().collect();
-        let found = search(&self.pricer, region, fixed, &free)?;
-        let set: Vec<&SplitOption> = fixed.iter().copied().chain(found.set).collect();
-        self.cost(region, &set, in_full)
+        let found = search(&self.pricer, group, fixed, &free)?;
+        let set: Vec<&SplitOption> = fixed.iter().copied().chain(found.assignment).collect();
+        self.cost(group, &set, in_full)
     }
 
-    /// What a set of options costs in a region; `None` when it cannot be carried out.
-    fn cost(&self, region: &Region, set: &[&SplitOption], in_full: bool) -> Option<Cost> {
+    /// What a set of options costs in a group; `None` when it cannot be carried out.
+    fn cost(&self, group: &LayerGroup, set: &[&SplitOption], in_full: bool) -> Option<Cost> {
         let p = &self.pricer;
-        let graph = p.graph;
+        let graph = p.facts.graph;
         let selection = Choice::from_options(set.iter().map(|&o| o.clone()));
-        let flow = propagate(
-            graph,
-            p.factors,
-            p.analysis,
-            p.users,
-            &region.insts,
-            &selection,
-        )
-        .ok()?;
-        let n = p.shares.len();
+        let flow = propagate(p.facts, &group.insts, &selection).ok()?;
+        let n = p.device_weights.len();
         let link = p.topology.ring(p.devices);
         let us = |batch: &Bindings| {
             let busiest = (0..n)
                 .map(|rank| {
-                    region
+                    group
                         .insts
                         .iter()
                         .map(|&i| p.time_us(i, set, rank, batch))
@@ -276,9 +252,9 @@ impl<'a> Alternatives<'a> {
             let collectives: f64 = sums.chain(norms).map(|b| all_reduce_us(link, n, b)).sum();
             busiest + collectives
         };
-        let price = p.price(region, set)?;
+        let price = p.price(group, set)?;
         let held = |rank: usize| -> f64 {
-            let stored = region
+            let stored = group
                 .insts
                 .iter()
                 .map(|&i| graph.inst(i))

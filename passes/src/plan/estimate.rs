@@ -5,7 +5,7 @@ use tpc_ir::{Bindings, Graph, Inst, Op, Place, Value};
 use super::price::Pricer;
 use super::timeline::transfer;
 use super::{PlanRequest, Planned, SplitOption};
-use crate::machine::{ExpertLoad, Workload};
+use crate::machine::Workload;
 use crate::place::group_of;
 
 /// Estimated times, in microseconds.
@@ -23,7 +23,7 @@ pub struct Estimate {
 pub fn estimate(planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Estimate {
     let Workload { decode, prefill } = &request.workload;
     let time = |batch: &Bindings| {
-        let stages: f64 = (0..request.homes.stages.len())
+        let stages: f64 = (0..request.layer_placement.stages.len())
             .map(|stage| stage_us(planned, request, stage, batch))
             .sum();
         stages + elsewhere_us(planned, request, batch) + transfers_us(sharded, request, batch)
@@ -35,45 +35,30 @@ pub fn estimate(planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Es
     }
 }
 
-fn pricer<'a>(
-    planned: &'a Planned,
-    request: &'a PlanRequest,
-    devices: &'a [usize],
-    shares: &'a [f64],
-) -> Pricer<'a> {
-    Pricer {
-        graph: &planned.graph,
-        factors: &planned.factors,
-        analysis: &planned.analysis,
-        users: &planned.users,
-        topology: &request.topology,
-        workload: &request.workload,
-        devices,
-        shares,
-        memory_price: 0.0,
-        collective_cap: f64::INFINITY,
-        expert_load: ExpertLoad::default(),
-    }
-}
-
 /// The work of a stage's busiest device.
 fn stage_us(planned: &Planned, request: &PlanRequest, stage: usize, batch: &Bindings) -> f64 {
-    let shares = request.stage_shares(stage);
-    let pricer = pricer(planned, request, &request.homes.stages[stage], &shares);
-    let regions = || planned.regions.iter().filter(|r| r.group.index() == stage);
-    let sets: Vec<Vec<&SplitOption>> = regions()
-        .map(|r| {
+    let device_weights = request.stage_device_weights(stage);
+    let devices = &request.layer_placement.stages[stage];
+    let pricer = Pricer::new(planned.graph_facts(), request, devices, &device_weights);
+    let groups = || {
+        planned
+            .layer_groups
+            .iter()
+            .filter(|r| r.group.index() == stage)
+    };
+    let assignments: Vec<Vec<&SplitOption>> = groups()
+        .map(|g| {
             let here = |o: &&SplitOption| {
-                o.group == r.group && o.leaves.iter().any(|l| r.leaves.contains(l))
+                o.group == g.group && o.leaves.iter().any(|l| g.leaves.contains(l))
             };
             planned.choice.options.iter().filter(here).collect()
         })
         .collect();
-    (0..shares.len())
+    (0..device_weights.len())
         .map(|rank| {
-            regions()
-                .zip(&sets)
-                .map(|(r, set)| pricer.work_us(r, set, rank, batch))
+            groups()
+                .zip(&assignments)
+                .map(|(g, assignment)| pricer.work_us(g, assignment, rank, batch))
                 .sum()
         })
         .fold(0.0, f64::max)
@@ -82,7 +67,7 @@ fn stage_us(planned: &Planned, request: &PlanRequest, stage: usize, batch: &Bind
 /// Work of the host and of single devices.
 fn elsewhere_us(planned: &Planned, request: &PlanRequest, batch: &Bindings) -> f64 {
     let graph = &planned.graph;
-    let pricer = pricer(planned, request, &[0], &[1.0]);
+    let pricer = Pricer::new(planned.graph_facts(), request, &[0], &[1.0]);
     let alone = |(inst, _): &(Inst, _)| group_of(graph, *inst).is_none();
     graph
         .insts()
@@ -99,7 +84,7 @@ fn elsewhere_us(planned: &Planned, request: &PlanRequest, batch: &Bindings) -> f
 
 /// The whole graph on one device.
 fn single_us(planned: &Planned, request: &PlanRequest, batch: &Bindings) -> f64 {
-    let pricer = pricer(planned, request, &[0], &[1.0]);
+    let pricer = Pricer::new(planned.graph_facts(), request, &[0], &[1.0]);
     let profile = request.topology.device(0);
     let work: f64 = planned
         .graph

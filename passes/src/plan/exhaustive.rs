@@ -6,11 +6,11 @@ use std::fmt::Write;
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, Group, Interval, text};
 
-use super::choose::is_global;
 use super::options::{SplitOption, clash, options_for};
-use super::search::independent_sets;
+use super::problem::is_global;
+use super::search::assignments;
 use super::*;
-use crate::machine::Link;
+use crate::machine::{Link, Topology, Workload};
 
 /// A model of attention and feed-forward layers.
 struct Model {
@@ -97,46 +97,26 @@ struct Space<'a> {
 }
 
 impl<'a> Space<'a> {
-    fn new(planned: &'a Planned, request: &'a PlanRequest, shares: &'a [f64]) -> Space<'a> {
-        let Planned {
-            graph,
-            factors,
-            analysis,
-            users,
-            regions,
-            ..
-        } = planned;
+    fn new(planned: &'a Planned, request: &'a PlanRequest, device_weights: &'a [f64]) -> Space<'a> {
         let mut spans: BTreeMap<Var, usize> = BTreeMap::new();
-        for l in regions.iter().flat_map(|r| &r.leaves) {
+        for l in planned.layer_groups.iter().flat_map(|r| &r.leaves) {
             *spans.entry(*l).or_insert(0) += 1;
         }
-        let group = (Group::new(0), shares);
-        let of = |&l: &Var| options_for(graph, factors, analysis, users, l, group);
-        let devices = &request.homes.stages[0];
+        let group = (Group::new(0), device_weights);
+        let of = |&l: &Var| options_for(planned.graph_facts(), l, group);
+        let devices = &request.layer_placement.stages[0];
         Space {
             planned,
             options: spans.keys().flat_map(of).collect(),
             spans,
-            pricer: Pricer {
-                graph,
-                factors,
-                analysis,
-                users,
-                topology: &request.topology,
-                workload: &request.workload,
-                devices,
-                shares,
-                memory_price: request.memory_price,
-                collective_cap: collective_cap(graph, request.topology.device(devices[0])),
-                expert_load: ExpertLoad::default(),
-            },
+            pricer: Pricer::new(planned.graph_facts(), request, devices, device_weights),
         }
     }
 
-    /// What a set costs over all regions; `None` where it cannot be carried out.
+    /// The price of an assignment over all layer groups; `None` where it cannot be carried out.
     fn price(&self, set: &[&SplitOption]) -> Option<Price> {
         let mut out = Price::default();
-        for r in &self.planned.regions {
+        for r in &self.planned.layer_groups {
             let price = self.pricer.price(r, set)?;
             out.objective += price.objective;
             out.uncapped += price.uncapped;
@@ -147,7 +127,7 @@ impl<'a> Space<'a> {
     fn global(&self, o: &SplitOption) -> bool {
         o.leaves
             .iter()
-            .any(|l| is_global(self.spans[l], self.planned.regions.len()))
+            .any(|l| is_global(self.spans[l], self.planned.layer_groups.len()))
     }
 
     /// The compatible sets.
@@ -155,7 +135,7 @@ impl<'a> Space<'a> {
         let all: Vec<usize> = (0..self.options.len()).collect();
         let conflict =
             |a: usize, b: usize| clash(&self.planned.analysis, &self.options[a], &self.options[b]);
-        let (sets, complete) = independent_sets(&all, 100_000, &conflict);
+        let (sets, complete) = assignments(&all, 100_000, &conflict);
         assert!(complete, "the model is small");
         sets
     }
@@ -217,8 +197,8 @@ fn no_set_of_options_is_cheaper_than_the_plan() {
         for (devices, slow) in [(2, false), (3, false), (4, false), (2, true), (3, true)] {
             let request = request(devices, slow);
             let planned = plan(&graph, &request);
-            let shares = request.stage_shares(0);
-            let space = Space::new(&planned, &request, &shares);
+            let device_weights = request.stage_device_weights(0);
+            let space = Space::new(&planned, &request, &device_weights);
             let chosen: Vec<&SplitOption> = planned.choice.options.iter().collect();
             let price = space.price(&chosen).expect("a plan can be carried out");
             let (least, sets) = space.cheapest();
@@ -247,8 +227,8 @@ fn no_other_ranges_are_cheaper_where_devices_share_evenly() {
         let graph = model.graph();
         let request = request(2, false);
         let planned = plan(&graph, &request);
-        let shares = request.stage_shares(0);
-        let space = Space::new(&planned, &request, &shares);
+        let device_weights = request.stage_device_weights(0);
+        let space = Space::new(&planned, &request, &device_weights);
         let chosen: Vec<&SplitOption> = planned.choice.options.iter().collect();
         let price = space.price(&chosen).expect("a plan can be carried out");
         // Every cut of every option of every set.
@@ -288,7 +268,7 @@ fn no_other_ranges_are_cheaper_where_devices_share_evenly() {
 }
 
 #[test]
-fn no_set_costs_less_than_the_floor() {
+fn no_assignment_costs_less_than_the_lower_bound() {
     let model = Model {
         layers: 1,
         heads: 6,
@@ -300,16 +280,16 @@ fn no_set_costs_less_than_the_floor() {
     for devices in [2, 3, 4] {
         let request = request(devices, true);
         let planned = plan(&graph, &request);
-        let shares = request.stage_shares(0);
-        let space = Space::new(&planned, &request, &shares);
+        let device_weights = request.stage_device_weights(0);
+        let space = Space::new(&planned, &request, &device_weights);
         let all: Vec<&SplitOption> = space.options.iter().collect();
-        for region in &planned.regions {
-            let floor = space.pricer.floor(region, &all);
-            assert!(floor > 0.0 || region.insts.len() < 5);
+        for group in &planned.layer_groups {
+            let bound = space.pricer.lower_bound(group, &all);
+            assert!(bound > 0.0 || group.insts.len() < 5);
             for set in space.sets() {
                 let set: Vec<&SplitOption> = set.iter().map(|&i| all[i]).collect();
-                if let Some(price) = space.pricer.price(region, &set) {
-                    assert!(floor <= price.objective * (1.0 + 1e-9), "{devices} devices");
+                if let Some(price) = space.pricer.price(group, &set) {
+                    assert!(bound <= price.objective * (1.0 + 1e-9), "{devices} devices");
                 }
             }
         }

@@ -1,36 +1,35 @@
-//! The ways in which a factor may be split.
+//! The options to split a factor.
 
 use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::Role;
-use tpc_ir::{DType, Graph, Group, Inst, Interval, Op, Value};
+use tpc_ir::{Group, Inst, Interval, Op, Value};
 
+use super::kind::kind_of;
 use super::ranges::{self, ChainCuts};
-use crate::factors::{Analysis, Factors};
+use crate::factors::{Analysis, Factors, GraphFacts};
 use crate::gcd::gcd;
-use crate::users::Users;
 
-/// One way to split one factor, or a chain of two.
+/// A split of one factor, or of a chain of two.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitOption {
     /// The group whose devices share it.
     pub group: Group,
     /// The leaf; or the major and the minor leaf of a chain, split as one by flat ranges.
     pub leaves: Vec<Var>,
-    /// What each device holds.
+    /// The range of each device.
     pub ranges: Vec<Interval>,
     /// Ranges are multiples of this.
     pub granule: u64,
     /// Ranges may end inside quantisation blocks: each device stores the whole blocks that its range touches.
     pub shares_blocks: bool,
-    /// What the factor is, for people.
+    /// The kind of the factor, for people.
     pub kind: &'static str,
 }
 
 /// Whether two options cannot both be chosen: they would split one value twice.
 pub(super) fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
-    let together = |x, y| x == y || analysis.leaves[x].with.contains(y);
+    let together = |x, y| x == y || analysis.leaves[x].co_occurring.contains(y);
     a.group == b.group
         && a.leaves
             .iter()
@@ -42,8 +41,8 @@ pub(super) fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bo
 pub enum Refusal {
     /// An op needs it whole.
     Whole(Inst),
-    /// It occurs twice in one value.
-    Twice(Value),
+    /// A value has it twice.
+    Repeated(Value),
     /// An index counts along more than this factor alone.
     Indexed(Inst),
     /// Its size is known only at run time.
@@ -51,7 +50,7 @@ pub enum Refusal {
     /// No weight or state has it.
     NotStored,
     /// The user wants this value whole on every device.
-    Kept(Value),
+    PinnedWhole(Value),
     /// Quantisation blocks leave fewer than two units.
     Granule(u64),
 }
@@ -66,11 +65,11 @@ pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refu
     if let Some(&i) = facts.whole.first() {
         return Some(Refusal::Whole(i));
     }
-    if let Some(v) = facts.kept {
-        return Some(Refusal::Kept(v));
+    if let Some(v) = facts.pinned_whole {
+        return Some(Refusal::PinnedWhole(v));
     }
-    if let Some(v) = facts.twice {
-        return Some(Refusal::Twice(v));
+    if let Some(v) = facts.repeated {
+        return Some(Refusal::Repeated(v));
     }
     if let Some(i) = facts.indexed_part {
         return Some(Refusal::Indexed(i));
@@ -87,13 +86,14 @@ pub struct Granules {
     pub soft: bool,
 }
 
-pub(super) fn granules(
-    graph: &Graph,
-    factors: &Factors,
-    analysis: &Analysis,
-    users: &Users,
-    chain: &[Var],
-) -> Granules {
+/// The granules of a chain.
+pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
+    let GraphFacts {
+        graph,
+        factors,
+        analysis,
+        users,
+    } = facts;
     let size = |v: Var| factors.space.size(v).as_const().unwrap_or(1);
     let total: u64 = chain.iter().map(|&v| size(v)).product();
     let mut out = Granules {
@@ -151,136 +151,86 @@ pub(super) fn granules(
     out
 }
 
-/// Whether an op of a kind has `leaf` along `axis` of one of these operands.
-fn along(
-    graph: &Graph,
-    analysis: &Analysis,
-    leaf: Var,
-    operands: impl Fn(&Op) -> &'static [usize],
-    axis: usize,
-) -> bool {
-    let has = |v: Value| {
-        let terms = &analysis.terms[v.index()];
-        terms.iter().any(|t| t.axes[axis].contains(&leaf))
-    };
-    let mut insts = graph.insts();
-    insts.any(|(_, i)| operands(&i.op).iter().any(|&o| has(i.operands[o])))
-}
-
-/// What a chain of leaves is, for people.
-pub(super) fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
-    if chain.len() > 1 {
-        return "heads";
-    }
-    let leaf = chain[0];
-    let facts = &analysis.leaves[&leaf];
-    let has = |role: Role| {
-        analysis.insts.iter().any(|i| {
-            i.roles
-                .iter()
-                .any(|r| r.role == role && r.terms.iter().flatten().any(|&l| l == leaf))
-        })
-    };
-    if facts
-        .stored
-        .iter()
-        .any(|&v| matches!(graph.def_op(v), Op::State(_)))
-    {
-        let along = |operands: fn(&Op) -> &'static [usize], axis| {
-            along(graph, analysis, leaf, operands, axis)
-        };
-        // Keys and values; the states of recurrences.
-        let cached = |op: &Op| -> &'static [usize] {
-            if matches!(op, Op::FlashAttn(_)) {
-                &[1, 2]
-            } else {
-                &[]
-            }
-        };
-        let carried = |op: &Op| -> &'static [usize] {
-            match op {
-                Op::SsmScan(_) => &[0],
-                Op::GatedDeltaNet(_) => &[5],
-                _ => &[],
-            }
-        };
-        return match () {
-            () if along(cached, 2) => "kv heads",
-            () if along(cached, 0) => "head width",
-            () if along(cached, 1) => "cells",
-            () if along(carried, 2) => "state heads",
-            () => "state",
-        };
-    }
-    if facts
-        .stored
-        .iter()
-        .all(|&v| graph.value(v).ty.dtype == DType::F32 && graph.value(v).ty.dims[1].is_one())
-    {
-        return "vector";
-    }
-    let layers: BTreeSet<Option<u32>> = facts
-        .stored
-        .iter()
-        .map(|&v| graph.inst(graph.value(v).def.0).layer)
-        .collect();
-    let queries = |op: &Op| -> &'static [usize] {
-        if matches!(op, Op::FlashAttn(_)) {
-            &[0]
-        } else {
-            &[]
-        }
-    };
-    // Rows of a weight that are looked up by index.
-    let looked_up = graph.insts().any(|(_, i)| {
-        matches!(i.op, Op::GetRows(_))
-            && facts.stored.contains(&i.operands[0])
-            && analysis.terms[i.operands[0].index()]
-                .iter()
-                .any(|t| t.axes[1].contains(&leaf))
-    });
-    match () {
-        () if has(Role::Expert) => "experts",
-        () if looked_up => "vocabulary",
-        () if has(Role::Norm) && layers.len() > 1 => "model width",
-        () if has(Role::Norm) => "normed width",
-        () if along(graph, analysis, leaf, queries, 2) => "heads per kv head",
-        () if has(Role::Reduce) => "width",
-        () => "rows",
-    }
-}
-
-/// Every way to split `leaf` among the devices of a group with these shares, by itself or as the major part of a chain.
+/// The options to split `leaf` among the devices of a group with these weights, by itself or as the major part of a
+/// chain.
 pub fn options_for(
-    graph: &Graph,
-    factors: &Factors,
-    analysis: &Analysis,
-    users: &Users,
+    facts: GraphFacts<'_>,
     leaf: Var,
-    (group, shares): (Group, &[f64]),
+    (group, device_weights): (Group, &[f64]),
 ) -> Vec<SplitOption> {
-    let mut out = Vec::new();
-    if refusal(factors, analysis, leaf).is_some() {
-        return out;
+    let size = |v: Var| facts.factors.space.size(v).as_const();
+    let n = size(leaf).unwrap_or(1);
+    if refusal(facts.factors, facts.analysis, leaf).is_some() || n < 2 {
+        return Vec::new();
     }
-    let n = factors.space.size(leaf).as_const().unwrap_or(1);
-    if n < 2 {
-        return out;
+    let mut out = Options {
+        facts,
+        group,
+        found: Vec::new(),
+    };
+    out.add(&[leaf], n, &|granule| {
+        Some(ranges::proportional(n, granule, device_weights))
+    });
+    if is_even(n, device_weights) {
+        return out.found;
     }
-    let add = |out: &mut Vec<SplitOption>,
-               leaves: Vec<Var>,
-               size: u64,
-               cut: &dyn Fn(u64) -> Option<Vec<Interval>>| {
-        let g = granules(graph, factors, analysis, users, &leaves);
-        let kind = kind_of(graph, analysis, &leaves);
+    // Chains: only where the devices cannot share the major factor evenly.
+    for &minor in &facts.analysis.leaves[&leaf].co_occurring {
+        let Some(m) = size(minor).filter(|&m| m > 1) else {
+            continue;
+        };
+        if n.saturating_mul(m) > LONGEST_CHAIN || !may_follow(facts.analysis, leaf, minor) {
+            continue;
+        }
+        for cuts in [ChainCuts::Uniform, ChainCuts::Free] {
+            out.add(&[leaf, minor], n * m, &|granule| {
+                ranges::chain(n, m, granule, cuts, device_weights)
+            });
+        }
+    }
+    out.found
+}
+
+/// Flat indices of a chain, at most: its cuts are searched.
+const LONGEST_CHAIN: u64 = 1024;
+
+/// Whether devices with weights above 0 have equal ones and share `n` indices evenly.
+fn is_even(n: u64, device_weights: &[f64]) -> bool {
+    let active = device_weights.iter().filter(|&&w| w > 0.0).count() as u64;
+    let equal = |w: &f64| *w <= 0.0 || (w - device_weights[0]).abs() < 1e-12;
+    device_weights.iter().all(equal) && n.is_multiple_of(active.max(1))
+}
+
+/// Whether `minor` may be the minor part of a chain with `major`: it follows it wherever it occurs, and could be split.
+fn may_follow(analysis: &Analysis, major: Var, minor: Var) -> bool {
+    let facts = &analysis.leaves[&minor];
+    facts.before == BTreeSet::from([Some(major)])
+        && facts.whole.is_empty()
+        && facts.repeated.is_none()
+        && facts.indexed_part.is_none()
+        && facts.pinned_whole.is_none()
+}
+
+/// The options of one leaf while they are collected.
+struct Options<'a> {
+    facts: GraphFacts<'a>,
+    group: Group,
+    found: Vec<SplitOption>,
+}
+
+impl Options<'_> {
+    /// Adds the options of a chain of `size` flat indices whose ranges `cut` gives by granule.
+    fn add(&mut self, leaves: &[Var], size: u64, cut: &dyn Fn(u64) -> Option<Vec<Interval>>) {
+        let granules = granules(self.facts, leaves);
+        let kind = kind_of(self.facts.graph, self.facts.analysis, leaves);
         let mut push = |granule: u64, shares_blocks: bool| {
             if let Some(ranges) = cut(granule)
                 && ranges.iter().filter(|r| r.len > 0).count() > 1
-                && !out.iter().any(|o| o.leaves == leaves && o.ranges == ranges)
+                && !(self.found.iter()).any(|o| o.leaves == leaves && o.ranges == ranges)
             {
-                out.push(SplitOption {
-                    group,
-                    leaves: leaves.clone(),
+                self.found.push(SplitOption {
+                    group: self.group,
+                    leaves: leaves.to_vec(),
                     ranges,
                     granule,
                     shares_blocks,
@@ -288,44 +238,13 @@ pub fn options_for(
                 });
             }
         };
-        if let Some(hard) = g.hard {
+        if let Some(hard) = granules.hard {
             push(hard, false);
         }
-        if g.hard != Some(1) && g.soft {
+        if granules.hard != Some(1) && granules.soft {
             // An eighth of a block, so that no device is much busier than another, in steps that kernels like.
-            let eighth = g.hard.map_or(32, |h| h / 8);
+            let eighth = granules.hard.map_or(32, |h| h / 8);
             push(if size >= 1024 { eighth.clamp(1, 32) } else { 1 }, true);
         }
-    };
-    add(&mut out, vec![leaf], n, &|granule| {
-        Some(ranges::proportional(n, granule, shares))
-    });
-    // Chains: only where the devices cannot share the major factor evenly.
-    let active = shares.iter().filter(|&&s| s > 0.0).count() as u64;
-    let even = shares
-        .iter()
-        .all(|&s| s <= 0.0 || (s - shares[0]).abs() < 1e-12);
-    if even && n.is_multiple_of(active.max(1)) {
-        return out;
     }
-    let facts = &analysis.leaves[&leaf];
-    for &minor in &facts.with {
-        let Some(m) = factors.space.size(minor).as_const().filter(|&m| m > 1) else {
-            continue;
-        };
-        let follows = analysis.leaves[&minor].before == BTreeSet::from([Some(leaf)]);
-        if !follows || n.saturating_mul(m) > 1024 || !analysis.leaves[&minor].whole.is_empty() {
-            continue;
-        }
-        let facts = &analysis.leaves[&minor];
-        if facts.twice.is_some() || facts.indexed_part.is_some() || facts.kept.is_some() {
-            continue;
-        }
-        for cuts in [ChainCuts::Uniform, ChainCuts::Free] {
-            add(&mut out, vec![leaf, minor], n * m, &|granule| {
-                ranges::chain(n, m, granule, cuts, shares)
-            });
-        }
-    }
-    out
 }

@@ -1,4 +1,4 @@
-//! The price of a set of options for a region: the busiest device's work and memory, and the collectives.
+//! The price of an assignment for a layer group: the busiest device's work and memory, and the collectives.
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::Slot;
@@ -6,16 +6,15 @@ use tpc_ir::{
     Bindings, Class, Graph, Group, Inst, InstData, Op, Place, TensorType, Unreduced, Value,
 };
 
+use super::PlanRequest;
+use super::layer_group::LayerGroup;
 use super::options::SplitOption;
-use super::region::Region;
-use crate::factors::{Analysis, Factors, Term};
-use crate::factors::{Selection, propagate};
-use crate::machine::{DeviceProfile, Topology};
-use crate::machine::{ExpertLoad, Work, Workload, all_reduce_us, element_bytes};
-use crate::machine::{Parts, work};
-use crate::users::Users;
+use crate::factors::{GraphFacts, Selection, Term, propagate};
+use crate::machine::{
+    DeviceProfile, ExpertLoad, Parts, Topology, Work, Workload, all_reduce_us, element_bytes, work,
+};
 
-/// A set of options under trial.
+/// An assignment under trial; a class is the position of an option.
 struct Trial<'a>(&'a [&'a SplitOption]);
 
 impl Selection for Trial<'_> {
@@ -27,61 +26,75 @@ impl Selection for Trial<'_> {
     }
 }
 
-/// Everything that pricing needs.
+/// Prices assignments for the layer groups of one stage.
 pub struct Pricer<'a> {
-    /// The graph.
-    pub graph: &'a Graph,
-    /// Its factors.
-    pub factors: &'a Factors,
-    /// Tables of them.
-    pub analysis: &'a Analysis,
-    /// Users of values.
-    pub users: &'a Users,
+    /// The placed graph and its analyses.
+    pub facts: GraphFacts<'a>,
     /// The machine.
     pub topology: &'a Topology,
     /// The batches.
     pub workload: &'a Workload,
-    /// The devices of the group that is planned, by position.
+    /// The devices of the stage, by position.
     pub devices: &'a [usize],
-    /// Their shares of the work.
-    pub shares: &'a [f64],
+    /// Their weights.
+    pub device_weights: &'a [f64],
     /// Price of a resident byte, in reads of a byte.
-    pub memory_price: f64,
-    /// Cap on the price of a collective, in µs: who asks for a tensor split gets one, however small the model.
-    pub collective_cap: f64,
-    /// How unevenly experts are drawn.
-    pub expert_load: ExpertLoad,
+    memory_price: f64,
+    /// The most that a collective is priced at while splits within layers are chosen, in µs, so that an explicit tensor
+    /// split is not rejected on small models.
+    collective_cap: f64,
+    expert_load: ExpertLoad,
 }
 
-/// The price of a set of options for one region.
+/// The price of an assignment for one layer group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
     /// Objective, in µs per decoded token, with the price of collectives capped.
     pub objective: f64,
-    /// The same with collectives at what they take.
+    /// The same with collectives at their full time.
     pub uncapped: f64,
 }
 
-impl Pricer<'_> {
-    fn size(&self, leaf: Var, b: &Bindings) -> f64 {
-        self.factors.space.size(leaf).eval(b).unwrap_or(0) as f64
+impl<'a> Pricer<'a> {
+    /// The pricer of a stage with these devices, by position, and device weights.
+    pub fn new(
+        facts: GraphFacts<'a>,
+        request: &'a PlanRequest,
+        devices: &'a [usize],
+        device_weights: &'a [f64],
+    ) -> Pricer<'a> {
+        let first = request.topology.device(devices[0]);
+        Pricer {
+            facts,
+            topology: &request.topology,
+            workload: &request.workload,
+            devices,
+            device_weights,
+            memory_price: request.memory_price,
+            collective_cap: collective_cap(facts.graph, first),
+            expert_load: ExpertLoad::default(),
+        }
     }
 
-    /// Elements of a term on the device at `rank`; with `cover`, of what it stores of a tensor with such blocks.
+    fn size(&self, leaf: Var, b: &Bindings) -> f64 {
+        self.facts.factors.space.size(leaf).eval(b).unwrap_or(0) as f64
+    }
+
+    /// Elements of a term on the device at `rank`; with `granule`, of the whole blocks that it stores.
     fn local(
         &self,
         term: &Term,
-        set: &[&SplitOption],
+        assignment: &[&SplitOption],
         rank: usize,
         b: &Bindings,
-        cover: u64,
+        granule: u64,
     ) -> f64 {
         let mut n = 1.0;
         for (axis, leaves) in term.axes.iter().enumerate() {
             let mut on_axis = 1.0;
             let mut split = false;
             for &l in leaves {
-                let Some(o) = set.iter().find(|o| o.leaves.contains(&l)) else {
+                let Some(o) = assignment.iter().find(|o| o.leaves.contains(&l)) else {
                     on_axis *= self.size(l, b);
                     continue;
                 };
@@ -91,7 +104,7 @@ impl Pricer<'_> {
                     let whole_chain = o.leaves.iter().all(|x| leaves.contains(x));
                     let minor: u64 = o.leaves[1..]
                         .iter()
-                        .map(|&x| self.factors.space.size(x).as_const().unwrap_or(1))
+                        .map(|&x| self.facts.factors.space.size(x).as_const().unwrap_or(1))
                         .product();
                     on_axis *= if whole_chain {
                         r.len
@@ -100,18 +113,18 @@ impl Pricer<'_> {
                     } as f64;
                 }
             }
-            if split && axis == 0 && cover > 1 && on_axis > 0.0 {
-                on_axis = ((on_axis / cover as f64).ceil() + 0.5) * cover as f64;
+            if split && axis == 0 && granule > 1 && on_axis > 0.0 {
+                on_axis = ((on_axis / granule as f64).ceil() + 0.5) * granule as f64;
             }
             n *= on_axis;
         }
         n
     }
 
-    fn elements(&self, v: Value, set: &[&SplitOption], rank: usize, b: &Bindings) -> f64 {
-        self.analysis.terms[v.index()]
+    fn elements(&self, v: Value, assignment: &[&SplitOption], rank: usize, b: &Bindings) -> f64 {
+        self.facts.analysis.terms[v.index()]
             .iter()
-            .map(|t| self.local(t, set, rank, b, 1))
+            .map(|t| self.local(t, assignment, rank, b, 1))
             .sum()
     }
 
@@ -119,26 +132,28 @@ impl Pricer<'_> {
     pub(super) fn stored_bytes(
         &self,
         v: Value,
-        set: &[&SplitOption],
+        assignment: &[&SplitOption],
         rank: usize,
         b: &Bindings,
     ) -> f64 {
-        let dtype = self.graph.value(v).ty.dtype;
-        let terms = &self.analysis.terms[v.index()];
-        let covered = |t: &Term| {
-            t.axes[0]
-                .iter()
-                .any(|l| set.iter().any(|o| o.shares_blocks && o.leaves.contains(l)))
+        let dtype = self.facts.graph.value(v).ty.dtype;
+        let terms = &self.facts.analysis.terms[v.index()];
+        let quantised = |t: &Term| {
+            t.axes[0].iter().any(|l| {
+                assignment
+                    .iter()
+                    .any(|o| o.shares_blocks && o.leaves.contains(l))
+            })
         };
         let n: f64 = terms
             .iter()
             .map(|t| {
                 self.local(
                     t,
-                    set,
+                    assignment,
                     rank,
                     b,
-                    if covered(t) { dtype.block_len() } else { 1 },
+                    if quantised(t) { dtype.block_len() } else { 1 },
                 )
             })
             .sum();
@@ -146,15 +161,15 @@ impl Pricer<'_> {
     }
 
     /// Work of an instruction on the device at `rank`.
-    fn work(&self, inst: Inst, set: &[&SplitOption], rank: usize, b: &Bindings) -> Work {
-        let data = self.graph.inst(inst);
+    fn work(&self, inst: Inst, assignment: &[&SplitOption], rank: usize, b: &Bindings) -> Work {
+        let data = self.facts.graph.inst(inst);
         if data.results.is_empty() {
             return Work::default();
         }
-        let parts = Priced {
+        let parts = PricedInst {
             pricer: self,
             data,
-            set,
+            assignment,
             rank,
             batch: b,
         };
@@ -162,22 +177,22 @@ impl Pricer<'_> {
     }
 
     fn graph_rows(&self, v: Value, b: &Bindings) -> f64 {
-        (self.graph.value(v).ty.dims[0].eval(b).unwrap_or(1) as f64).max(1.0)
+        (self.facts.graph.value(v).ty.dims[0].eval(b).unwrap_or(1) as f64).max(1.0)
     }
 
-    /// Time of a region's own work on the device at `rank`, in µs, for one batch.
+    /// Time of a layer group's own work on the device at `rank`, in µs, for one batch.
     pub fn work_us(
         &self,
-        region: &Region,
-        set: &[&SplitOption],
+        group: &LayerGroup,
+        assignment: &[&SplitOption],
         rank: usize,
         batch: &Bindings,
     ) -> f64 {
-        region
+        group
             .insts
             .iter()
-            .filter(|&&i| !matches!(self.graph.inst(i).op, Op::Copy(_)))
-            .map(|&i| self.time_us(i, set, rank, batch))
+            .filter(|&&i| !matches!(self.facts.graph.inst(i).op, Op::Copy(_)))
+            .map(|&i| self.time_us(i, assignment, rank, batch))
             .sum()
     }
 
@@ -189,74 +204,75 @@ impl Pricer<'_> {
     pub(super) fn time_us(
         &self,
         inst: Inst,
-        set: &[&SplitOption],
+        assignment: &[&SplitOption],
         rank: usize,
         batch: &Bindings,
     ) -> f64 {
-        if let Op::Copy(_) = self.graph.inst(inst).op {
-            return self.copy_us(inst, set, rank, batch);
+        if let Op::Copy(_) = self.facts.graph.inst(inst).op {
+            return self.copy_us(inst, assignment, rank, batch);
         }
-        self.work(inst, set, rank, batch)
+        self.work(inst, assignment, rank, batch)
             .time_us(self.profile(rank))
     }
 
-    /// Time of the device at `rank` for its part of a copy: what it fetches, or what it alone or first of all holds.
-    fn copy_us(&self, inst: Inst, set: &[&SplitOption], rank: usize, batch: &Bindings) -> f64 {
-        let data = self.graph.inst(inst);
+    /// Time of the device at `rank` for its part of a copy, in µs: it fetches its part, or sends it. A whole value is sent by the
+    /// first device alone.
+    fn copy_us(
+        &self,
+        inst: Inst,
+        assignment: &[&SplitOption],
+        rank: usize,
+        batch: &Bindings,
+    ) -> f64 {
+        let data = self.facts.graph.inst(inst);
         let (from, to) = (data.operands[0], data.results[0]);
-        let arrives = matches!(self.graph.value(to).place, Place::Group(_));
+        let arrives = matches!(self.facts.graph.value(to).place, Place::Group(_));
         let here = if arrives { to } else { from };
-        let part = self.elements(here, set, rank, batch);
+        let part = self.elements(here, assignment, rank, batch);
         let whole = self.elements(here, &[], rank, batch);
         if !arrives && rank > 0 && part >= whole {
             return 0.0;
         }
         let other = if arrives { from } else { to };
-        let link = match self.graph.value(other).place {
+        let link = match self.facts.graph.value(other).place {
             Place::Host => self.topology.host_link,
             Place::Device(_) | Place::Group(_) => self.topology.link,
         };
-        let bytes = part * element_bytes(self.graph.value(here).ty.dtype);
+        let bytes = part * element_bytes(self.facts.graph.value(here).ty.dtype);
         link.latency_us + bytes / link.bandwidth * 1e6
     }
 
-    /// Time of an instruction away from all groups, in µs.
+    /// Time of an instruction that runs on no group of devices, in µs.
     pub fn elsewhere_us(&self, inst: Inst, profile: &DeviceProfile, batch: &Bindings) -> f64 {
         self.work(inst, &[], 0, batch).time_us(profile)
     }
 
-    /// What an instruction adds to the price of the device at `rank`: its time, both batches weighed, and the memory that
-    /// it takes.
-    pub(super) fn share_us(&self, inst: Inst, set: &[&SplitOption], rank: usize) -> f64 {
+    /// The price of an instruction on the device at `rank`, in µs: its time, both batches weighed, and its memory.
+    pub(super) fn inst_us(&self, inst: Inst, assignment: &[&SplitOption], rank: usize) -> f64 {
         let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
         let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
-        let mut us =
-            self.time_us(inst, set, rank, dec) + prompt * self.time_us(inst, set, rank, pre);
-        if let Op::Weight(_) | Op::State(_) = self.graph.inst(inst).op {
-            let v = self.graph.inst(inst).results[0];
-            let bytes = self.stored_bytes(v, set, rank, dec);
+        let mut us = self.time_us(inst, assignment, rank, dec)
+            + prompt * self.time_us(inst, assignment, rank, pre);
+        if let Op::Weight(_) | Op::State(_) = self.facts.graph.inst(inst).op {
+            let v = self.facts.graph.inst(inst).results[0];
+            let bytes = self.stored_bytes(v, assignment, rank, dec);
             us += self.memory_price * bytes / self.profile(rank).bandwidth * 1e6;
         }
         us
     }
 
-    /// Prices a set of options for a region; `None` when the set cannot be carried out.
-    pub fn price(&self, region: &Region, set: &[&SplitOption]) -> Option<Price> {
-        let flow = propagate(
-            self.graph,
-            self.factors,
-            self.analysis,
-            self.users,
-            &region.insts,
-            &Trial(set),
-        )
-        .ok()?;
-        let n = self.shares.len();
+    /// The price of an assignment for a layer group; `None` when it cannot be carried out.
+    pub fn price(&self, group: &LayerGroup, assignment: &[&SplitOption]) -> Option<Price> {
+        let flow = propagate(self.facts, &group.insts, &Trial(assignment)).ok()?;
+        let n = self.device_weights.len();
         let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
         let mut busiest = 0.0_f64;
         let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
         for rank in 0..n {
-            let each = region.insts.iter().map(|&i| self.share_us(i, set, rank));
+            let each = group
+                .insts
+                .iter()
+                .map(|&i| self.inst_us(i, assignment, rank));
             busiest = busiest.max(each.sum());
         }
         let link = self.topology.ring(self.devices);
@@ -273,7 +289,7 @@ impl Pricer<'_> {
             collective.1 += us;
         };
         flow.reduced.iter().for_each(|&v| add(v, None));
-        for data in flow.norms.iter().map(|&i| self.graph.inst(i)) {
+        for data in flow.norms.iter().map(|&i| self.facts.graph.inst(i)) {
             let Op::Norm(norm) = &data.op else { continue };
             add(data.results[0], Some(norm.kind.stats()));
         }
@@ -285,16 +301,16 @@ impl Pricer<'_> {
     }
 }
 
-/// An instruction under a set of options, on one device.
-struct Priced<'a> {
+/// An instruction under an assignment, on one device.
+struct PricedInst<'a> {
     pricer: &'a Pricer<'a>,
     data: &'a InstData,
-    set: &'a [&'a SplitOption],
+    assignment: &'a [&'a SplitOption],
     rank: usize,
     batch: &'a Bindings,
 }
 
-impl Priced<'_> {
+impl PricedInst<'_> {
     fn value(&self, slot: Slot) -> Value {
         match slot {
             Slot::Operand(i) => self.data.operands[i],
@@ -303,14 +319,15 @@ impl Priced<'_> {
     }
 }
 
-impl Parts for Priced<'_> {
+impl Parts for PricedInst<'_> {
     fn ty(&self, slot: Slot) -> &TensorType {
-        &self.pricer.graph.value(self.value(slot)).ty
+        &self.pricer.facts.graph.value(self.value(slot)).ty
     }
 
     fn elements(&self, slot: Slot) -> f64 {
         let v = self.value(slot);
-        self.pricer.elements(v, self.set, self.rank, self.batch)
+        self.pricer
+            .elements(v, self.assignment, self.rank, self.batch)
     }
 
     fn whole(&self, slot: Slot) -> f64 {
@@ -320,14 +337,30 @@ impl Parts for Priced<'_> {
 
     fn stored_bytes(&self, operand: usize) -> f64 {
         let v = self.data.operands[operand];
-        self.pricer.stored_bytes(v, self.set, self.rank, self.batch)
+        self.pricer
+            .stored_bytes(v, self.assignment, self.rank, self.batch)
     }
 
     fn experts(&self) -> Option<(Vec<u64>, u64)> {
-        let terms = &self.pricer.analysis.terms[self.data.operands[0].index()];
+        let terms = &self.pricer.facts.analysis.terms[self.data.operands[0].index()];
         let leaf = terms[0].axes[2].first()?;
-        let option = self.set.iter().find(|o| o.leaves.contains(leaf))?;
+        let option = self.assignment.iter().find(|o| o.leaves.contains(leaf))?;
         let lens = option.ranges.iter().map(|r| r.len).collect();
         Some((lens, option.ranges[self.rank].len))
     }
+}
+
+/// A tenth of the time in which a device reads a matrix of mean size, in µs.
+fn collective_cap(graph: &Graph, device: &DeviceProfile) -> f64 {
+    let mut matrices = (0_u64, 0.0);
+    for (_, data) in graph.insts() {
+        let Op::Weight(_) = data.op else { continue };
+        let ty = &graph.value(data.results[0]).ty;
+        if !ty.dims[1].is_one() {
+            let n = ty.elements().and_then(|d| d.as_const()).unwrap_or(0);
+            let bytes = n as f64 * element_bytes(ty.dtype);
+            matrices = (matrices.0 + 1, matrices.1 + bytes);
+        }
+    }
+    matrices.1 / (matrices.0.max(1) as f64) / device.bandwidth * 1e6 / 10.0
 }

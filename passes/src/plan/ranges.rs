@@ -3,15 +3,15 @@
 use tpc_ir::Interval;
 
 /// Cuts `size` indices into ranges in proportion to `shares`, at multiples of `granule`.
-pub fn proportional(size: u64, granule: u64, shares: &[f64]) -> Vec<Interval> {
+pub fn proportional(size: u64, granule: u64, device_weights: &[f64]) -> Vec<Interval> {
     let units = size.div_ceil(granule);
-    let total: f64 = shares.iter().sum();
+    let total: f64 = device_weights.iter().sum();
     let mut sum = 0.0;
     let mut start = 0;
-    let mut out = Vec::with_capacity(shares.len());
-    for (i, &s) in shares.iter().enumerate() {
+    let mut out = Vec::with_capacity(device_weights.len());
+    for (i, &s) in device_weights.iter().enumerate() {
         sum += s;
-        let rest_is_empty = shares[i + 1..].iter().all(|&s| s <= 0.0);
+        let rest_is_empty = device_weights[i + 1..].iter().all(|&s| s <= 0.0);
         let unit = if rest_is_empty {
             units
         } else {
@@ -46,7 +46,7 @@ pub fn chain(
     minor: u64,
     granule: u64,
     cuts_at: ChainCuts,
-    shares: &[f64],
+    device_weights: &[f64],
 ) -> Option<Vec<Interval>> {
     let size = major.checked_mul(minor)?;
     let cuts: Vec<u64> = (0..=size)
@@ -69,24 +69,24 @@ pub fn chain(
     let ideal = size as f64;
     [1.25 * ideal, 4.0 * ideal, f64::INFINITY]
         .into_iter()
-        .find_map(|limit| lightest(&cuts, shares, limit, &legal, &majors))
+        .find_map(|limit| lightest(&cuts, device_weights, limit, &legal, &majors))
 }
 
 /// The way to cut whose heaviest load is least and at most `limit`; loads are lengths as if every device had this
 /// one's share.
 fn lightest(
     cuts: &[u64],
-    shares: &[f64],
+    device_weights: &[f64],
     limit: f64,
     legal: &impl Fn(u64, u64) -> bool,
     majors: &impl Fn(u64, u64) -> u64,
 ) -> Option<Vec<Interval>> {
-    let total: f64 = shares.iter().sum();
+    let total: f64 = device_weights.iter().sum();
     // best[c] = (heaviest load so far, major indices held so far) of the best way to place cuts up to cuts[c].
     let mut best: Vec<Option<(f64, u64)>> = vec![None; cuts.len()];
     best[0] = Some((0.0, 0));
     let mut back: Vec<Vec<usize>> = Vec::new();
-    for &share in shares {
+    for &share in device_weights {
         let mut next: Vec<Option<(f64, u64)>> = vec![None; cuts.len()];
         let mut from = vec![0; cuts.len()];
         for (i, state) in best.iter().enumerate() {
@@ -118,7 +118,7 @@ fn lightest(
     }
     best.last().copied().flatten()?;
     let mut at = cuts.len() - 1;
-    let mut out = Vec::with_capacity(shares.len());
+    let mut out = Vec::with_capacity(device_weights.len());
     for from in back.iter().rev() {
         out.push(Interval::from_bounds(cuts[from[at]], cuts[at]));
         at = from[at];

@@ -1,31 +1,31 @@
-//! The search over compatible sets of options of one region: exact where the sets are few, else part by part.
+//! The search over the assignments of one problem: sets of compatible options. It is exact where these are few, and goes
+//! part by part otherwise.
 
+use super::layer_group::LayerGroup;
 use super::options::{SplitOption, clash};
 use super::price::{Price, Pricer};
-use super::region::Region;
 
-/// Sets that are priced one by one at most; regions with more are searched part by part.
+/// Assignments that are priced one by one, at most; problems with more are searched part by part.
 const EXACT_LIMIT: usize = 1000;
-/// Sets of one part that are priced in turn at most.
+/// Assignments of one part that are priced in turn, at most.
 const PART_LIMIT: usize = 64;
-/// Passes over the parts at most.
+/// Passes over the parts, at most.
 const ROUNDS: usize = 3;
 
-/// The cheapest set that was found.
-pub(super) struct Found<'b> {
+/// The cheapest assignment that was found.
+pub(super) struct Cheapest<'b> {
     /// Its price.
     pub(super) price: Price,
-    /// The options, without those that were fixed.
-    pub(super) set: Vec<&'b SplitOption>,
-    /// Sets that were priced.
+    /// Its options, without the fixed ones.
+    pub(super) assignment: Vec<&'b SplitOption>,
+    /// Number of assignments that were priced.
     pub(super) priced: u64,
     /// Whether all were.
     pub(super) optimal: bool,
 }
 
-/// Every set of pairwise compatible ones among `items`, the empty set first; at most `limit`, and whether these are
-/// all.
-pub(super) fn independent_sets(
+/// The sets of pairwise compatible `items`, the empty set first: at most `limit` of them, and whether these are all.
+pub(super) fn assignments(
     items: &[usize],
     limit: usize,
     conflict: &dyn Fn(usize, usize) -> bool,
@@ -50,84 +50,104 @@ pub(super) fn independent_sets(
     (out, true)
 }
 
-/// The cheapest set of `options` beside `fixed`; `None` when not even the empty set can be carried out.
+/// The cheapest assignment of `options` beside `fixed`; `None` when not even the empty one can be carried out.
 pub(super) fn search<'b>(
     pricer: &Pricer<'_>,
-    region: &Region,
+    group: &LayerGroup,
     fixed: &[&'b SplitOption],
     options: &[&'b SplitOption],
-) -> Option<Found<'b>> {
+) -> Option<Cheapest<'b>> {
+    let mut trials = Trials {
+        pricer,
+        group,
+        fixed,
+        options,
+        conflicts: conflicts(pricer, options),
+        priced: 0,
+        best: None,
+    };
+    let all: Vec<usize> = (0..options.len()).collect();
+    let (sets, complete) = assignments(&all, EXACT_LIMIT, &|a, b| trials.conflict(a, b));
+    if complete {
+        sets.into_iter().for_each(|set| trials.price(set));
+    } else {
+        trials.part_by_part();
+    }
+    let (price, set) = trials.best?;
+    Some(Cheapest {
+        price,
+        assignment: set.into_iter().map(|i| options[i]).collect(),
+        priced: trials.priced,
+        optimal: complete,
+    })
+}
+
+/// Whether two options exclude each other, row by row.
+fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
+    let analysis = pricer.facts.analysis;
     let n = options.len();
-    let mut conflicts = vec![false; n * n];
-    for a in 0..n {
-        for b in 0..n {
-            conflicts[a * n + b] = a != b && clash(pricer.analysis, options[a], options[b]);
+    (0..n * n)
+        .map(|i| (i / n, i % n))
+        .map(|(a, b)| a != b && clash(analysis, options[a], options[b]))
+        .collect()
+}
+
+/// Assignments that are priced one after another.
+struct Trials<'a, 'b> {
+    pricer: &'a Pricer<'a>,
+    group: &'a LayerGroup,
+    fixed: &'a [&'b SplitOption],
+    options: &'a [&'b SplitOption],
+    conflicts: Vec<bool>,
+    priced: u64,
+    /// The cheapest so far, as positions in `options`.
+    best: Option<(Price, Vec<usize>)>,
+}
+
+impl Trials<'_, '_> {
+    fn conflict(&self, a: usize, b: usize) -> bool {
+        self.conflicts[a * self.options.len() + b]
+    }
+
+    /// Prices an assignment and keeps it if it is cheaper than the best, by more than rounding.
+    fn price(&mut self, set: Vec<usize>) {
+        self.priced += 1;
+        let own = set.iter().map(|&i| self.options[i]);
+        let all: Vec<&SplitOption> = self.fixed.iter().copied().chain(own).collect();
+        let Some(price) = self.pricer.price(self.group, &all) else {
+            return;
+        };
+        let cheaper = |(b, _): &(Price, _)| price.objective < b.objective * (1.0 - 1e-9);
+        if self.best.as_ref().is_none_or(cheaper) {
+            self.best = Some((price, set));
         }
     }
-    let conflict = |a: usize, b: usize| conflicts[a * n + b];
-    let mut priced = 0;
-    let mut price = |set: &[usize]| {
-        priced += 1;
-        let all: Vec<&SplitOption> = fixed
-            .iter()
-            .copied()
-            .chain(set.iter().map(|&i| options[i]))
-            .collect();
-        pricer.price(region, &all)
-    };
-    let cheaper = |a: &Price, b: &Option<(Price, Vec<usize>)>| {
-        b.as_ref()
-            .is_none_or(|(b, _)| a.objective < b.objective * (1.0 - 1e-9))
-    };
-    let everything: Vec<usize> = (0..n).collect();
-    let (sets, complete) = independent_sets(&everything, EXACT_LIMIT, &conflict);
-    let mut best: Option<(Price, Vec<usize>)> = None;
-    if complete {
-        for set in sets {
-            if let Some(p) = price(&set)
-                && cheaper(&p, &best)
-            {
-                best = Some((p, set));
-            }
-        }
-    } else {
-        best = price(&[]).map(|p| (p, Vec::new()));
-        let parts = parts(n, &conflict);
+
+    /// Improves the empty assignment in one part of the conflict graph after the other, until nothing changes.
+    fn part_by_part(&mut self) {
+        self.price(Vec::new());
+        let parts = parts(self.options.len(), &|a, b| self.conflict(a, b));
         for _ in 0..ROUNDS {
-            let before = best.as_ref().map(|(_, set)| set.clone());
-            for part in &parts {
-                let (sets, _) = independent_sets(part, PART_LIMIT, &conflict);
-                let rest: Vec<usize> = match &best {
-                    Some((_, set)) => set.iter().copied().filter(|i| !part.contains(i)).collect(),
-                    None => Vec::new(),
-                };
-                for set in sets {
-                    let mut set: Vec<usize> = set
-                        .iter()
-                        .map(|&i| part[i])
-                        .chain(rest.iter().copied())
-                        .collect();
-                    set.sort_unstable();
-                    if let Some(p) = price(&set)
-                        && cheaper(&p, &best)
-                    {
-                        best = Some((p, set));
-                    }
-                }
-            }
-            if before == best.as_ref().map(|(_, set)| set.clone()) {
+            let before = self.best.as_ref().map(|(_, set)| set.clone());
+            parts.iter().for_each(|part| self.improve(part));
+            if before == self.best.as_ref().map(|(_, set)| set.clone()) {
                 break;
             }
         }
     }
-    let (price, set) = best?;
-    let set = set.into_iter().map(|i| options[i]).collect();
-    Some(Found {
-        price,
-        set,
-        priced,
-        optimal: complete,
-    })
+
+    /// Tries every assignment of one part beside what the best has of the others.
+    fn improve(&mut self, part: &[usize]) {
+        let (sets, _) = assignments(part, PART_LIMIT, &|a, b| self.conflict(a, b));
+        let best = self.best.iter().flat_map(|(_, set)| set.iter().copied());
+        let rest: Vec<usize> = best.filter(|i| !part.contains(i)).collect();
+        for set in sets {
+            let own = set.iter().map(|&i| part[i]);
+            let mut set: Vec<usize> = own.chain(rest.iter().copied()).collect();
+            set.sort_unstable();
+            self.price(set);
+        }
+    }
 }
 
 /// The connected parts of the conflict graph: options of different parts never exclude each other.
@@ -161,13 +181,13 @@ mod tests {
     fn sets_and_parts() {
         // 0 excludes 1, 2 stands alone.
         let conflict = |a: usize, b: usize| a + b == 1;
-        let (sets, complete) = independent_sets(&[0, 1, 2], 100, &conflict);
+        let (sets, complete) = assignments(&[0, 1, 2], 100, &conflict);
         assert!(complete);
         assert_eq!(
             sets,
             [vec![], vec![0], vec![1], vec![2], vec![0, 2], vec![1, 2]]
         );
-        assert!(!independent_sets(&[0, 1, 2], 3, &conflict).1);
+        assert!(!assignments(&[0, 1, 2], 3, &conflict).1);
         assert_eq!(parts(3, &conflict), [vec![0, 1], vec![2]]);
     }
 }

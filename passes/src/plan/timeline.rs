@@ -109,7 +109,7 @@ pub(super) fn transfer(
     let data = sharded.inst(inst);
     if data.op.is_collective() {
         let stage = group_of(sharded, inst).map_or(0, tpc_ir::Group::index);
-        let devices = &request.homes.stages[stage];
+        let devices = &request.layer_placement.stages[stage];
         let bytes = sharded.value(data.operands[0]).ty.bytes(batch).unwrap_or(0);
         return Some(Transfer {
             us: collective_us(

@@ -10,7 +10,8 @@ use tpc_ir::op::{Expr, Role, Slot};
 use tpc_ir::{Class, Dim, Group, Inst, Place, Value};
 
 use super::alternative::{Alternatives, Cost, Instead};
-use super::options::{Granules, Refusal, SplitOption, granules, kind_of, refusal};
+use super::kind::kind_of;
+use super::options::{Granules, Refusal, SplitOption, granules, refusal};
 use super::{PlanRequest, Planned};
 use crate::factors::Selection;
 use crate::factors::{Term, Through, through};
@@ -112,7 +113,6 @@ pub fn facts(planned: &Planned, leaf: Var) -> Option<FactorFacts> {
         graph,
         factors,
         analysis,
-        users,
         ..
     } = planned;
     let stored = !analysis.leaves.get(&leaf)?.stored.is_empty();
@@ -120,7 +120,7 @@ pub fn facts(planned: &Planned, leaf: Var) -> Option<FactorFacts> {
         leaf,
         size: factors.space.size(leaf).clone(),
         kind: stored.then(|| kind_of(graph, analysis, &[leaf])),
-        granules: granules(graph, factors, analysis, users, &[leaf]),
+        granules: granules(planned.graph_facts(), &[leaf]),
         through: through(analysis, leaf),
         forbidden: refusal(factors, analysis, leaf).map(|r| forbidden(planned, leaf, r)),
     })
@@ -173,11 +173,11 @@ pub fn why(planned: &Planned, request: &PlanRequest, value: Value) -> Why {
     }
     let mut factors = Vec::new();
     if let Place::Group(group) = planned.graph.value(value).place {
-        let shares = request.stage_shares(group.index());
-        let alternatives = Alternatives::new(planned, request, group, &shares);
+        let device_weights = request.stage_device_weights(group.index());
+        let alternatives = Alternatives::new(planned, request, group, &device_weights);
         for leaf in leaves {
             factors.extend(facts(planned, leaf).map(|facts| FactorWhy {
-                verdict: verdict(planned, &alternatives, group, shares.len(), &facts),
+                verdict: verdict(planned, &alternatives, group, device_weights.len(), &facts),
                 facts,
             }));
         }

@@ -199,7 +199,7 @@ impl Lowering<'_> {
                 continue;
             }
             if sharding.is_split() {
-                return Err(ShardError::Clash(Clash::PendingAndSplit(v)));
+                return Err(ShardError::Clash(Clash::UnreducedAndSplit(v)));
             }
             self.set(new, name, Sharding::unreduced(pending));
             let sum = self.out.push_inferred(AllReduce, vec![new], place, layer)?;

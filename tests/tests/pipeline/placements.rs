@@ -8,7 +8,7 @@ use tpc_core::golden::distance;
 use tpc_core::placement::{HostExperts, Placement, SplitMode, parse_overrides, parse_tensor_split};
 use tpc_ir::verify::verify;
 use tpc_ir::{DType, Graph, Op, Place};
-use tpc_passes::place::{Home, Homes, Pin};
+use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
 use tpc_passes::plan::PlanRequest;
 use tpc_tests::goldens;
 
@@ -243,28 +243,28 @@ fn anywhere(b: &mut Builder, request: &mut PlanRequest) {
     }
     let last = stages.len() as u64 - 1;
     let home = |rng: &mut Rng| match rng.one_in(5) {
-        true => Home::Host,
-        false => Home::Stage(rng.range(0, last) as usize),
+        true => LayerPlace::Host,
+        false => LayerPlace::Stage(rng.range(0, last) as usize),
     };
-    let mut homes = Homes {
-        before: home(rng),
+    let mut layer_placement = LayerPlacement {
+        prologue: home(rng),
         layers: (0..LAYERS).map(|_| home(rng)).collect(),
-        after: home(rng),
-        pins: BTreeMap::new(),
+        epilogue: home(rng),
+        overrides: BTreeMap::new(),
         stages,
     };
     for (_, data) in b.graph.insts() {
         let often = matches!(data.op, Op::Weight(_) | Op::State(_));
         if often && rng.one_in(4) {
             let pin = match (rng.range(0, 3), &data.op) {
-                (0, _) => Pin::Device(rng.range(0, devices as u64 - 1) as usize),
-                (1, Op::Weight(_)) => Pin::Mirrored,
-                _ => Pin::Host,
+                (0, _) => PlaceOverride::Device(rng.range(0, devices as u64 - 1) as usize),
+                (1, Op::Weight(_)) => PlaceOverride::Mirrored,
+                _ => PlaceOverride::Host,
             };
-            homes.pins.insert(data.results[0], pin);
+            layer_placement.overrides.insert(data.results[0], pin);
         }
     }
-    request.homes = homes;
+    request.layer_placement = layer_placement;
 }
 
 #[test]

@@ -270,7 +270,7 @@ pub(crate) fn random_choice(
         let mut leaves = vec![leaf];
         let mut total = size;
         let minors: Vec<Var> = analysis.leaves[&leaf]
-            .with
+            .co_occurring
             .iter()
             .copied()
             .filter(|m| free.contains(m) && analysis.leaves[m].before.iter().eq([&Some(leaf)]))
@@ -288,7 +288,7 @@ pub(crate) fn random_choice(
             o.leaves.iter().any(|a| {
                 leaves
                     .iter()
-                    .any(|b| a == b || analysis.leaves[a].with.contains(b))
+                    .any(|b| a == b || analysis.leaves[a].co_occurring.contains(b))
             })
         };
         if options.iter().any(taken) {
@@ -347,7 +347,7 @@ pub(crate) fn split_by(
         factors.is_stable(&placed),
         "a second pass refines something"
     );
-    let analysis = Analysis::of(&placed, &factors);
+    let analysis = Analysis::new(&placed, &factors);
     let choice = choose(&mut b.rng, (&b.graph, &placed), &factors, &analysis);
     if choice.options.is_empty() {
         return Fate::Nothing;
@@ -470,7 +470,7 @@ pub(crate) fn rewrite_and_run(
     b.finish(out);
     let placed = on_group(&b.graph, &names(devices));
     let factors = Factors::infer(&placed);
-    let analysis = Analysis::of(&placed, &factors);
+    let analysis = Analysis::new(&placed, &factors);
     let choice = random_choice(&mut b.rng, &factors, &analysis, devices);
     let Ok(sharded) = shard(&placed, &factors, &analysis, &choice) else {
         return false;

@@ -3,7 +3,7 @@
 use tpc_ir::verify::verify;
 use tpc_ir::{Graph, Group, Op, text};
 use tpc_passes::Users;
-use tpc_passes::factors::{Analysis, Factors};
+use tpc_passes::factors::{Analysis, Factors, GraphFacts};
 use tpc_passes::place::on_group;
 use tpc_passes::plan::{Choice, Refusal, options_for, refusal};
 use tpc_passes::shard::shard;
@@ -30,18 +30,17 @@ fn a_pending_sum_is_reduced_before_a_state_keeps_it() {
     );
     let graph = on_group(&graph, &["a".to_owned(), "b".to_owned()]);
     let factors = Factors::infer(&graph);
-    let analysis = Analysis::of(&graph, &factors);
+    let analysis = Analysis::new(&graph, &factors);
     let users = Users::of_graph(&graph);
     let mut width = Vec::new();
     factors.space.leaves(factors.axes[0][1], &mut width);
-    let options = options_for(
-        &graph,
-        &factors,
-        &analysis,
-        &users,
-        width[0],
-        (Group::new(0), &[1.0, 1.0]),
-    );
+    let facts = GraphFacts {
+        graph: &graph,
+        factors: &factors,
+        analysis: &analysis,
+        users: &users,
+    };
+    let options = options_for(facts, width[0], (Group::new(0), &[1.0, 1.0]));
     let choice = Choice::from_options(options);
     let sharded = shard(&graph, &factors, &analysis, &choice).unwrap_or_else(|e| panic!("{e}"));
     verify(&sharded).unwrap_or_else(|e| panic!("{}\n{sharded}", e[0]));
@@ -64,7 +63,7 @@ fn a_state_whose_new_content_has_other_factors_stays_whole() {
     let graph = on_group(&graph, &["a".to_owned(), "b".to_owned()]);
     let factors = Factors::infer(&graph);
     assert!(!factors.opaque.is_empty());
-    let analysis = Analysis::of(&graph, &factors);
+    let analysis = Analysis::new(&graph, &factors);
     for (value, data) in graph.values() {
         for &axis in &factors.axes[value.index()] {
             let mut leaves = Vec::new();
@@ -91,7 +90,7 @@ fn tables_of_integers_are_not_added_up() {
     );
     let graph = on_group(&graph, &["a".to_owned(), "b".to_owned()]);
     let factors = Factors::infer(&graph);
-    let analysis = Analysis::of(&graph, &factors);
+    let analysis = Analysis::new(&graph, &factors);
     let mut rows = Vec::new();
     factors.space.leaves(factors.axes[0][1], &mut rows);
     let why = refusal(&factors, &analysis, rows[0]);

@@ -164,7 +164,6 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
     let mut compiled = planned(file, placement);
     let graph = &compiled.planned.graph;
     let (factors, analysis) = (&compiled.planned.factors, &compiled.planned.analysis);
-    let users = &compiled.planned.users;
     let weights = || {
         graph.values().filter_map(|(v, _)| match graph.def_op(v) {
             Op::Weight(w) => Some((v, w.tensor.as_str())),
@@ -181,9 +180,9 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
                 .iter()
                 .flat_map(move |t| &t.axes[axis])
         });
-    let shares = compiled.request.shares();
+    let shares = compiled.request.device_weights();
     let clash = |a: &SplitOption, b: &SplitOption| {
-        let together = |x, y| x == y || analysis.leaves[x].with.contains(y);
+        let together = |x, y| x == y || analysis.leaves[x].co_occurring.contains(y);
         a.leaves
             .iter()
             .any(|x| b.leaves.iter().any(|y| together(x, y)))
@@ -191,10 +190,7 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
     let mut taken: Vec<SplitOption> = Vec::new();
     for &leaf in leaves {
         let mut ways = options_for(
-            graph,
-            factors,
-            analysis,
-            users,
+            compiled.planned.graph_facts(),
             leaf,
             (Group::new(0), &shares),
         );

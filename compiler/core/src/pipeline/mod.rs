@@ -1,10 +1,10 @@
 //! From a model file to verified programs.
 
-mod modes;
 mod size;
+mod strategies;
 
-pub use modes::Considered;
 pub use size::{CacheSizes, ModelSize};
+pub use strategies::Candidate;
 
 use tpc_ir::verify::VerifyError;
 use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
@@ -16,13 +16,13 @@ use tpc_passes::prove::{Proof, Refutation, prove};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewritten, rewrite};
 use tpc_passes::shard::shard;
 
-use crate::placement::{Placement, Settled, SplitMode};
+use crate::placement::{Placement, ResolvedPlacement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::capture::Captured;
 use tpc_gguf::GgufFile;
 use tpc_models::{ArchError, Drafting, LowerOptions, Lowered, Summary};
 
-use modes::Way;
+use strategies::Strategy;
 
 pub use tpc_passes::plan::Estimate;
 
@@ -33,10 +33,10 @@ pub struct Compiled {
     pub model: Lowered,
     /// How it is divided.
     pub mode: SplitMode,
-    /// The ways to divide it that were compared, the chosen one included; none where the user says which.
-    pub considered: Vec<Considered>,
+    /// The strategies to divide it that were compared, the chosen one included; none where the user says which.
+    pub candidates: Vec<Candidate>,
     /// Where its parts live.
-    pub settled: Settled,
+    pub resolved: ResolvedPlacement,
     /// What the planner was asked for.
     pub request: PlanRequest,
     /// Factors and choice.
@@ -173,49 +173,52 @@ fn compile_graph(
         placement.ubatch_size,
         placement.parallel,
     );
-    let (ways, mut considered) = modes::ranked(&model, &workload, caches, placement)?;
+    let (strategies, mut candidates) = strategies::ranked(&model, &workload, caches, placement)?;
     let batch = memory_batch(&workload, caches);
-    // Only the programs tell whether what is computed fits as well: then the next best way is taken.
-    let mut best: Option<(Way, Divided)> = None;
-    for mut way in ways {
-        if best.is_some() && !considered[way.number].fits {
+    // Only the programs tell whether what is computed fits as well: then the next best strategy is taken.
+    let mut best: Option<(Strategy, Divided)> = None;
+    for mut strategy in strategies {
+        if best.is_some() && !candidates[strategy.number].fits {
             break;
         }
-        let mut divided = divide(&model.graph, &way.request)?;
-        let mut room = fits(&divided.programs, &way.request, &batch);
-        let plain = way.request.clone();
+        let mut divided = divide(&model.graph, &strategy.request)?;
+        let mut room = fits(&divided.programs, &strategy.request, &batch);
+        let plain = strategy.request.clone();
         for price in Workload::SCARCE_MEMORY {
-            if room || !way.mode.splits_tensors() || !way.request.has_room(&model.graph, &batch) {
+            if room
+                || !strategy.mode.splits_tensors()
+                || !strategy.request.has_room(&model.graph, &batch)
+            {
                 break;
             }
-            way.request.memory_price = price;
-            divided = divide(&model.graph, &way.request)?;
-            room = fits(&divided.programs, &way.request, &batch);
+            strategy.request.memory_price = price;
+            divided = divide(&model.graph, &strategy.request)?;
+            room = fits(&divided.programs, &strategy.request, &batch);
         }
-        let may_shift = !room && placement.tensor_split.is_none() && way.mode.splits_tensors();
+        let may_shift = !room && placement.tensor_split.is_none() && strategy.mode.splits_tensors();
         if may_shift && let Some((request, other)) = shifted(&model.graph, plain, &batch)? {
-            (way.request, divided, room) = (request, other, true);
+            (strategy.request, divided, room) = (request, other, true);
         }
-        if let Some(c) = considered.get_mut(way.number) {
+        if let Some(c) = candidates.get_mut(strategy.number) {
             c.fits = room;
         }
         if room || best.is_none() {
-            best = Some((way, divided));
+            best = Some((strategy, divided));
         }
         if room {
             break;
         }
     }
-    let (way, divided) = best.expect("invariant: there is a way for every mode");
-    if let Some(c) = considered.get_mut(way.number) {
+    let (strategy, divided) = best.expect("invariant: there is a strategy for every mode");
+    if let Some(c) = candidates.get_mut(strategy.number) {
         c.chosen = true;
     }
-    let Way {
+    let Strategy {
         mode,
-        settled,
+        resolved,
         request,
         ..
-    } = way;
+    } = strategy;
     let Divided {
         planned,
         eager,
@@ -228,8 +231,8 @@ fn compile_graph(
     Ok(Compiled {
         model,
         mode,
-        considered,
-        settled,
+        candidates,
+        resolved,
         request,
         planned,
         eager,
@@ -263,7 +266,7 @@ fn shifted(
             print.map_or(0, Footprint::total)
         };
         let needed: Vec<u64> = (0..request.devices.len()).map(needed).collect();
-        if !request.shift_shares(&needed) {
+        if !request.shift_device_weights(&needed) {
             break;
         }
         divided = divide(graph, &request)?;

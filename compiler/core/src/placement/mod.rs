@@ -2,15 +2,15 @@
 
 mod devices;
 mod experts;
-mod homes;
 mod overrides;
+mod resolve;
 mod shares;
 mod stages;
 
 pub use devices::{DeviceKind, DeviceSpec, MAX_DEVICES, parse_devices};
 pub use experts::HostExperts;
-pub use homes::{Settled, settle};
 pub use overrides::{Override, OverridePattern, Target, parse_overrides};
+pub use resolve::{ResolvedPlacement, resolve};
 pub use shares::{TensorSplit, parse_tensor_split};
 pub use stages::{Unit, by_layers};
 

@@ -48,7 +48,7 @@ impl PlanReport {
             },
             rewriting: rewriting::rewriting(&compiled.rewriting),
             why: Vec::new(),
-            considered: compiled.considered.iter().map(Into::into).collect(),
+            considered: compiled.candidates.iter().map(Into::into).collect(),
             diagnostics: Vec::new(),
         }
     }

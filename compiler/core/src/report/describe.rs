@@ -133,11 +133,11 @@ pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &Forbidden) -> String {
             }
             out
         }
-        Refusal::Kept(v) => format!(
+        Refusal::PinnedWhole(v) => format!(
             "an override wants {} whole on every device",
             name(graph, *v)
         ),
-        Refusal::Twice(v) => format!(
+        Refusal::Repeated(v) => format!(
             "it occurs twice in {}, which only one range could cut",
             name(graph, *v)
         ),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, Op, RANK, Value};
 use tpc_passes::factors::{Through, activations};
-use tpc_passes::plan::{FactorFacts, Region, facts};
+use tpc_passes::plan::{FactorFacts, LayerGroup, facts};
 
 use super::describe;
 use crate::format::span;
@@ -17,14 +17,14 @@ const SHOWN: usize = 3;
 /// The factors of every distinct region of a plan.
 pub fn render_factors(compiled: &Compiled) -> String {
     let graph = &compiled.planned.graph;
-    let regions = &compiled.planned.regions;
+    let regions = &compiled.planned.layer_groups;
     let mut out = String::from(
         "A factor is a part of an axis that no op cuts. An axis is a product of factors, the major one first, or a sum\n\
          of such products, its segments. A split of a factor is a split of every axis that it runs through.\n",
     );
     let first_layer = regions.iter().position(|r| r.layer.is_some());
     for (i, region) in regions.iter().enumerate() {
-        let alike = |r: &&Region| r.signature == region.signature && r.layer.is_some();
+        let alike = |r: &&LayerGroup| r.signature == region.signature && r.layer.is_some();
         let layers: Vec<u32> = regions
             .iter()
             .filter(alike)
@@ -45,7 +45,7 @@ pub fn render_factors(compiled: &Compiled) -> String {
     out
 }
 
-fn layer(compiled: &Compiled, graph: &Graph, region: &Region, out: &mut String) {
+fn layer(compiled: &Compiled, graph: &Graph, region: &LayerGroup, out: &mut String) {
     let planned = &compiled.planned;
     let tensors: Vec<Value> = region
         .insts

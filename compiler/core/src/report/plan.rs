@@ -8,7 +8,7 @@ use tpc_passes::footprint::Traffic;
 
 use super::drafts::DraftsReport;
 use super::why::WhyReport;
-use crate::pipeline::Considered;
+use crate::pipeline::Candidate;
 use tpc_diag::{Diagnostic, Severity};
 
 /// The object that `plan --format json` prints. Keys may be added, never changed.
@@ -47,7 +47,7 @@ pub struct PlanReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<WhyReport>,
     /// The ways to divide the model that `auto` compared; empty for any other mode.
-    pub considered: Vec<ConsideredReport>,
+    pub considered: Vec<CandidateReport>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -230,7 +230,7 @@ impl MirroredReport {
 
 /// A way to divide the model that `auto` compared with others.
 #[derive(Clone, Debug, Serialize)]
-pub struct ConsideredReport {
+pub struct CandidateReport {
     /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
     pub name: String,
     /// One token.
@@ -247,9 +247,9 @@ pub struct ConsideredReport {
     pub chosen: bool,
 }
 
-impl From<&Considered> for ConsideredReport {
-    fn from(c: &Considered) -> ConsideredReport {
-        ConsideredReport {
+impl From<&Candidate> for CandidateReport {
+    fn from(c: &Candidate) -> CandidateReport {
+        CandidateReport {
             name: c.name.clone(),
             decode_us: c.estimate.decode_us,
             prefill_us: c.estimate.prefill_us,

@@ -25,7 +25,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let layers = plan.compiled.model.summary.n_layer;
-    if asked > layers && plan.compiled.settled.experts > 0 {
+    if asked > layers && plan.compiled.resolved.host_expert_tensors > 0 {
         let message = format!("{asked} layers of {layers}: all experts are on the host");
         let help = format!("--cpu-moe, or fewer than {layers}");
         out.push(Diagnostic::new(&LINT.code, "--n-cpu-moe", message).help(help));

@@ -25,7 +25,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     for (o, &placed) in placement
         .overrides
         .iter()
-        .zip(&plan.compiled.settled.placed)
+        .zip(&plan.compiled.resolved.override_matches)
     {
         if placed > 0 {
             continue;
@@ -60,7 +60,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         };
         out.push(d);
     }
-    if !placement.host_experts.is_none() && plan.compiled.settled.experts == 0 {
+    if !placement.host_experts.is_none() && plan.compiled.resolved.host_expert_tensors == 0 {
         let d = Diagnostic::new(
             &LINT.code,
             "--n-cpu-moe",

@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
-    let all = &plan.compiled.considered;
+    let all = &plan.compiled.candidates;
     let Some(chosen) = all.iter().find(|c| c.chosen) else {
         return;
     };

@@ -27,8 +27,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let options = &compiled.choice().options;
     for (c, option) in compiled.sharded.classes.iter().zip(options) {
         let stage = option.group.index();
-        let devices = &compiled.request.homes.stages[stage];
-        let shares = compiled.request.stage_shares(stage);
+        let devices = &compiled.request.layer_placement.stages[stage];
+        let shares = compiled.request.stage_device_weights(stage);
         let idle: Vec<&str> = (0..c.ranges.len())
             .filter(|&r| c.ranges[r].len == 0 && shares[r] > 0.0)
             .map(|r| compiled.request.devices[devices[r]].as_str())

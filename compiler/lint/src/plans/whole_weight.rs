@@ -59,8 +59,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                             .map_or("", |&v| model.value(v).name.as_str());
                         format!("`{}` of {name} needs it whole", describe::op_name(&op.op))
                     }
-                    Some(Refusal::Kept(_)) => "an override wants it whole".to_owned(),
-                    Some(Refusal::Twice(_)) => "it meets itself in one value".to_owned(),
+                    Some(Refusal::PinnedWhole(_)) => "an override wants it whole".to_owned(),
+                    Some(Refusal::Repeated(_)) => "it meets itself in one value".to_owned(),
                     Some(Refusal::Indexed(_)) => "an index counts along more than it".to_owned(),
                     Some(Refusal::Symbolic) => "its size is known only at run time".to_owned(),
                     Some(Refusal::NotStored | Refusal::Granule(_)) | None => {

@@ -14,7 +14,7 @@ use super::{Captured, DEVICES, Divided, Whole, carry_out, divide, read, stem, te
 use crate::random::{Builder, Fate, d, split_by};
 
 fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
-    let together = |x: &Var, y: &Var| x == y || analysis.leaves[x].with.contains(y);
+    let together = |x: &Var, y: &Var| x == y || analysis.leaves[x].co_occurring.contains(y);
     a.leaves
         .iter()
         .any(|x| b.leaves.iter().any(|y| together(x, y)))
@@ -37,7 +37,7 @@ pub(super) fn by_number(whole: &Whole, devices: usize) -> Result<Divided, String
     let p = &planned;
     let forced = leaves.iter().flat_map(|&leaf| {
         let group = (Group::new(0), &shares[..]);
-        options_for(&p.graph, &p.factors, &p.analysis, &p.users, leaf, group)
+        options_for(p.graph_facts(), leaf, group)
     });
     let forced: Vec<SplitOption> = forced.collect();
     if forced.is_empty() {

@@ -43,7 +43,7 @@ fn alike(compiled: &Compiled, v: Value) -> Option<Alike<'_>> {
         return None;
     };
     let found = planned
-        .regions
+        .layer_groups
         .iter()
         .filter(|r| r.group == group)
         .find_map(|r| {

@@ -4,7 +4,7 @@ use tpc_ir::{Bindings, Graph, Op};
 
 use super::PlanRequest;
 use crate::layers::Prologue;
-use crate::place::{Home, Homes, Pin};
+use crate::place::{LayerPlace, LayerPlacement, PlaceOverride};
 
 /// The part of a device's memory that weights and states may take: the rest is left for what is computed.
 const FOR_STORAGE: f64 = 0.95;
@@ -13,11 +13,11 @@ impl PlanRequest {
     /// Takes from devices that could not hold their share of a stage what they have no room for, and gives it to the
     /// others: shares stay in proportion to bandwidth where memory allows. Where the devices of a stage have no room
     /// for it together, shares are in proportion to their room. Without a known memory nothing changes.
-    pub fn limit_shares(&mut self, model: &Graph, batch: &Bindings) {
-        let held = Held::of(model, &self.homes, self.devices.len(), batch);
-        let mut shares = self.shares();
+    pub fn limit_device_weights(&mut self, model: &Graph, batch: &Bindings) {
+        let held = Held::of(model, &self.layer_placement, self.devices.len(), batch);
+        let mut device_weights = self.device_weights();
         let mut limited = false;
-        for (stage, devices) in self.homes.stages.iter().enumerate() {
+        for (stage, devices) in self.layer_placement.stages.iter().enumerate() {
             let room = |&d: &usize| {
                 let memory = self.topology.device(d).memory;
                 memory.map_or(f64::INFINITY, |m| {
@@ -25,24 +25,27 @@ impl PlanRequest {
                 })
             };
             let room: Vec<f64> = devices.iter().map(room).collect();
-            let own: Vec<f64> = devices.iter().map(|&d| shares[d]).collect();
+            let own: Vec<f64> = devices.iter().map(|&d| device_weights[d]).collect();
             if let Some(found) = within(&own, &room) {
-                devices.iter().zip(found).for_each(|(&d, s)| shares[d] = s);
+                devices
+                    .iter()
+                    .zip(found)
+                    .for_each(|(&d, s)| device_weights[d] = s);
                 limited = true;
             }
         }
         if limited {
-            self.tensor_split = Some(shares);
+            self.tensor_split = Some(device_weights);
         }
     }
 
     /// Gives devices that a plan would fill beyond their memory a smaller share of their stage, and those with room left a
     /// larger one, given the bytes that the plan takes of each: what is divided in few units (heads, experts) does not
     /// follow the shares closely. Whether something changed.
-    pub fn shift_shares(&mut self, needed: &[u64]) -> bool {
-        let mut shares = self.shares();
+    pub fn shift_device_weights(&mut self, needed: &[u64]) -> bool {
+        let mut device_weights = self.device_weights();
         let mut shifted = false;
-        for devices in &self.homes.stages {
+        for devices in &self.layer_placement.stages {
             let ratio = |&d: &usize| {
                 let memory = self.topology.device(d).memory;
                 memory.map_or(1.0, |m| m / (needed[d] as f64).max(1.0))
@@ -55,11 +58,11 @@ impl PlanRequest {
             devices
                 .iter()
                 .zip(ratios)
-                .for_each(|(&d, r)| shares[d] *= r.sqrt());
+                .for_each(|(&d, r)| device_weights[d] *= r.sqrt());
             shifted = true;
         }
         if shifted {
-            self.tensor_split = Some(shares);
+            self.tensor_split = Some(device_weights);
         }
         shifted
     }
@@ -67,8 +70,8 @@ impl PlanRequest {
     /// Whether the devices of every stage have the memory for its weights and states together, however these are
     /// divided: where not, no plan fits.
     pub fn has_room(&self, model: &Graph, batch: &Bindings) -> bool {
-        let held = Held::of(model, &self.homes, self.devices.len(), batch);
-        let stages = self.homes.stages.iter().zip(&held.divided);
+        let held = Held::of(model, &self.layer_placement, self.devices.len(), batch);
+        let stages = self.layer_placement.stages.iter().zip(&held.divided);
         let mut room = stages.map(|(devices, divided)| {
             let left = |&d: &usize| {
                 let memory = self.topology.device(d).memory;
@@ -89,9 +92,14 @@ struct Held {
 }
 
 impl Held {
-    fn of(model: &Graph, homes: &Homes, devices: usize, batch: &Bindings) -> Held {
+    fn of(
+        model: &Graph,
+        layer_placement: &LayerPlacement,
+        devices: usize,
+        batch: &Bindings,
+    ) -> Held {
         let mut out = Held {
-            divided: vec![0.0; homes.stages.len()],
+            divided: vec![0.0; layer_placement.stages.len()],
             whole: vec![0.0; devices],
         };
         let prologue = Prologue::of_graph(model);
@@ -101,20 +109,20 @@ impl Held {
             }
             let v = data.results[0];
             let bytes = model.value(v).ty.bytes(batch).unwrap_or(u64::MAX) as f64;
-            let home = homes.home(data.layer, prologue.contains(inst));
-            match (homes.pins.get(&v), home) {
-                (Some(Pin::Device(d)), _) => out.whole[*d] += bytes,
-                (Some(Pin::Mirrored), home) => {
+            let home = layer_placement.layer_place(data.layer, prologue.contains(inst));
+            match (layer_placement.overrides.get(&v), home) {
+                (Some(PlaceOverride::Device(d)), _) => out.whole[*d] += bytes,
+                (Some(PlaceOverride::Mirrored), home) => {
                     let stage = match home {
-                        Home::Host => 0,
-                        Home::Stage(s) => s,
+                        LayerPlace::Host => 0,
+                        LayerPlace::Stage(s) => s,
                     };
-                    homes.stages[stage]
+                    layer_placement.stages[stage]
                         .iter()
                         .for_each(|&d| out.whole[d] += bytes);
                 }
-                (Some(Pin::Host), _) | (None, Home::Host) => {}
-                (None, Home::Stage(s)) => out.divided[s] += bytes,
+                (Some(PlaceOverride::Host), _) | (None, LayerPlace::Host) => {}
+                (None, LayerPlace::Stage(s)) => out.divided[s] += bytes,
             }
         }
         out
@@ -123,21 +131,27 @@ impl Held {
 
 /// Shares in proportion to `shares` of which, of a whole of one, none is more than there is room for; in proportion to
 /// the room where it does not suffice for all. The sum stays. `None` where nothing need change, or nothing has room.
-fn within(shares: &[f64], room: &[f64]) -> Option<Vec<f64>> {
-    let total: f64 = shares.iter().sum();
+fn within(device_weights: &[f64], room: &[f64]) -> Option<Vec<f64>> {
+    let total: f64 = device_weights.iter().sum();
     let space: f64 = room.iter().sum();
-    if shares.len() < 2 || space <= 0.0 || shares.iter().zip(room).all(|(s, r)| s / total <= *r) {
+    if device_weights.len() < 2
+        || space <= 0.0
+        || device_weights
+            .iter()
+            .zip(room)
+            .all(|(s, r)| s / total <= *r)
+    {
         return None;
     }
     if space <= 1.0 {
         return Some(room.iter().map(|r| r / space * total).collect());
     }
-    let mut out = vec![0.0; shares.len()];
-    let mut open: Vec<usize> = (0..shares.len()).collect();
+    let mut out = vec![0.0; device_weights.len()];
+    let mut open: Vec<usize> = (0..device_weights.len()).collect();
     let mut left = 1.0;
     while !open.is_empty() {
-        let sum: f64 = open.iter().map(|&i| shares[i]).sum();
-        let fair = |i: usize| left * shares[i] / sum;
+        let sum: f64 = open.iter().map(|&i| device_weights[i]).sum();
+        let fair = |i: usize| left * device_weights[i] / sum;
         let (full, rest): (Vec<usize>, Vec<usize>) = open.iter().partition(|&&i| fair(i) > room[i]);
         if full.is_empty() {
             open.iter().for_each(|&i| out[i] = fair(i) * total);
@@ -158,7 +172,7 @@ mod tests {
     use crate::machine::{DeviceProfile, Topology, Workload};
 
     fn close(found: Option<Vec<f64>>, expected: &[f64]) {
-        let found = found.expect("shares change");
+        let found = found.expect("device_weights change");
         let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
         assert!(
             found.len() == expected.len() && found.iter().zip(expected).all(near),
@@ -180,9 +194,9 @@ mod tests {
         };
         let devices = (0..3).map(|d| format!("dev{d}")).collect();
         let mut request = PlanRequest::new(topology, Workload::new(1, 1, 1, 1), devices);
-        assert!(!request.shift_shares(&[24_000_000_000, 12_000_000_000, 99_000_000_000]));
+        assert!(!request.shift_device_weights(&[24_000_000_000, 12_000_000_000, 99_000_000_000]));
         assert_eq!(request.tensor_split, None);
-        assert!(request.shift_shares(&[6_000_000_000, 48_000_000_000, 6_000_000_000]));
+        assert!(request.shift_device_weights(&[6_000_000_000, 48_000_000_000, 6_000_000_000]));
         close(request.tensor_split, &[2e12, 5e11, 1e12]);
     }
 

@@ -8,23 +8,23 @@ use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
 use super::{CacheSizes, memory_batch, sharded};
-use crate::placement::{Placement, Settled, SplitMode, settle};
+use crate::placement::{Placement, ResolvedPlacement, SplitMode, resolve};
 use tpc_diag::Diagnostic;
 use tpc_models::Lowered;
 
-/// A way to divide the model, and what to ask the planner for.
+/// A strategy to divide the model, and what to ask the planner for.
 #[derive(Clone, Debug)]
-pub(super) struct Way {
+pub(super) struct Strategy {
     /// Its position among those that were compared.
     pub(super) number: usize,
     pub(super) mode: SplitMode,
-    pub(super) settled: Settled,
+    pub(super) resolved: ResolvedPlacement,
     pub(super) request: PlanRequest,
 }
 
-/// A way that was compared with others.
+/// A strategy that was compared with others.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Considered {
+pub struct Candidate {
     /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
     pub name: String,
     /// Its mode.
@@ -42,7 +42,7 @@ pub struct Considered {
 }
 
 /// The stages of a mode, and its name.
-fn ways(placement: &Placement) -> Vec<(SplitMode, String, Vec<Vec<usize>>)> {
+fn strategies(placement: &Placement) -> Vec<(SplitMode, String, Vec<Vec<usize>>)> {
     let n = placement.devices.len();
     let none = || (SplitMode::None, "none".to_owned(), vec![vec![0]]);
     let layer = || {
@@ -79,8 +79,8 @@ fn hybrids(n: usize) -> Vec<(SplitMode, String, Vec<Vec<usize>>)> {
         .collect()
 }
 
-/// The ways to divide a model that the mode admits, the cheapest that fits first; and how they compare, if there are
-/// several. Whether a way fits is judged by weights, caches and states alone.
+/// The strategies to divide a model that the mode admits, the cheapest that fits first; and how they compare, if there are
+/// several. Whether a strategy fits is judged by weights, caches and states alone.
 ///
 /// # Errors
 /// When a pattern cannot be matched, or a plan contradicts itself.
@@ -89,21 +89,21 @@ pub(super) fn ranked(
     workload: &Workload,
     caches: CacheSizes,
     placement: &Placement,
-) -> Result<(Vec<Way>, Vec<Considered>), Vec<Diagnostic>> {
+) -> Result<(Vec<Strategy>, Vec<Candidate>), Vec<Diagnostic>> {
     let batch = memory_batch(workload, caches);
-    let mut found: Vec<(Way, f64)> = Vec::new();
-    let mut considered: Vec<Considered> = Vec::new();
-    let all = ways(placement);
+    let mut found: Vec<(Strategy, f64)> = Vec::new();
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let all = strategies(placement);
     let several = all.len() > 1;
     for (mode, name, stages) in all {
-        let mut way = way(model, *workload, placement, mode, stages, &batch)?;
-        way.number = considered.len();
+        let mut strategy = strategy(model, *workload, placement, mode, stages, &batch)?;
+        strategy.number = candidates.len();
         if !several {
-            return Ok((vec![way], considered));
+            return Ok((vec![strategy], candidates));
         }
-        let (planned, _, rewritten) = sharded(&model.graph, &way.request)?;
+        let (planned, _, rewritten) = sharded(&model.graph, &strategy.request)?;
         let graph = rewritten.graph;
-        let estimate = estimate(&planned, &graph, &way.request);
+        let estimate = estimate(&planned, &graph, &strategy.request);
         let stored = stored(&graph, placement.devices.len(), &batch);
         let capacity = |d: usize| placement.topology.device(d).memory;
         let over: f64 = (0..stored.len())
@@ -116,7 +116,7 @@ pub(super) fn ranked(
         let cost = estimate.decode_us
             + Workload::PROMPT_WEIGHT / workload.ubatch() * estimate.prefill_us
             + Workload::MEMORY_PRICE * memory;
-        considered.push(Considered {
+        candidates.push(Candidate {
             name,
             mode,
             estimate,
@@ -126,7 +126,7 @@ pub(super) fn ranked(
             chosen: false,
         });
         // What does not fit is worse than anything that does, by how much it is over.
-        found.push((way, if fits { cost } else { 1e15 * (1.0 + over) }));
+        found.push((strategy, if fits { cost } else { 1e15 * (1.0 + over) }));
     }
     // Costs that differ from the least by rounding alone are equal to it, and the first stays first.
     let least = found.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
@@ -138,17 +138,17 @@ pub(super) fn ranked(
         }
     };
     found.sort_by(|(_, a), (_, b)| rank(*a).total_cmp(&rank(*b)));
-    Ok((found.into_iter().map(|(w, _)| w).collect(), considered))
+    Ok((found.into_iter().map(|(w, _)| w).collect(), candidates))
 }
 
-fn way(
+fn strategy(
     model: &Lowered,
     workload: Workload,
     placement: &Placement,
     mode: SplitMode,
     stages: Vec<Vec<usize>>,
     batch: &Bindings,
-) -> Result<Way, Vec<Diagnostic>> {
+) -> Result<Strategy, Vec<Diagnostic>> {
     let names = placement.devices.iter().map(|d| d.name.clone()).collect();
     let mut request = PlanRequest::new(placement.topology.clone(), workload, names);
     request.tensor_split.clone_from(&placement.tensor_split);
@@ -166,16 +166,16 @@ fn way(
         .map(|stage| stage.iter().map(|&d| room[d]).sum())
         .collect();
     let n_layer = model.summary.n_block();
-    let settled =
-        settle(&model.graph, n_layer, placement, stages, &shares, batch).map_err(|d| vec![d])?;
-    request.homes = settled.homes.clone();
+    let resolved =
+        resolve(&model.graph, n_layer, placement, stages, &shares, batch).map_err(|d| vec![d])?;
+    request.layer_placement = resolved.layer_placement.clone();
     if request.tensor_split.is_none() {
-        request.limit_shares(&model.graph, batch);
+        request.limit_device_weights(&model.graph, batch);
     }
-    Ok(Way {
+    Ok(Strategy {
         number: 0,
         mode,
-        settled,
+        resolved,
         request,
     })
 }

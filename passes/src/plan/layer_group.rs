@@ -11,7 +11,7 @@ use crate::layers::Prologue;
 
 /// The instructions of one layer on one group of devices, or those before the first or after the last.
 #[derive(Clone, Debug)]
-pub struct Region {
+pub struct LayerGroup {
     /// The group.
     pub group: Group,
     /// The layer; `None` before the first and after the last.
@@ -39,10 +39,10 @@ fn planned_by(graph: &Graph, inst: Inst) -> Option<Group> {
 }
 
 /// Cuts what a placed graph does on groups into regions, in program order of each group.
-pub fn regions(graph: &Graph, analysis: &Analysis) -> Vec<Region> {
+pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
     // What belongs to no layer precedes the layers or follows them, wherever it stands among them.
     let prologue = Prologue::of_graph(graph);
-    let mut by_place: BTreeMap<(Group, u8, u32), Region> = BTreeMap::new();
+    let mut by_place: BTreeMap<(Group, u8, u32), LayerGroup> = BTreeMap::new();
     for (inst, data) in graph.insts() {
         let Some(group) = planned_by(graph, inst) else {
             continue;
@@ -52,7 +52,7 @@ pub fn regions(graph: &Graph, analysis: &Analysis) -> Vec<Region> {
             None if prologue.contains(inst) => (group, 0, 0),
             None => (group, 2, 0),
         };
-        let region = by_place.entry(key).or_insert_with(|| Region {
+        let region = by_place.entry(key).or_insert_with(|| LayerGroup {
             group,
             layer: data.layer,
             insts: Vec::new(),
@@ -61,14 +61,14 @@ pub fn regions(graph: &Graph, analysis: &Analysis) -> Vec<Region> {
         });
         region.insts.push(inst);
     }
-    let mut out: Vec<Region> = by_place.into_values().collect();
+    let mut out: Vec<LayerGroup> = by_place.into_values().collect();
     for r in &mut out {
         fill(graph, analysis, r);
     }
     out
 }
 
-fn fill(graph: &Graph, analysis: &Analysis, region: &mut Region) {
+fn fill(graph: &Graph, analysis: &Analysis, region: &mut LayerGroup) {
     let mut number: BTreeMap<Value, usize> = BTreeMap::new();
     let mut seen: std::collections::BTreeSet<Var> = std::collections::BTreeSet::new();
     let mut text = String::new();
@@ -103,7 +103,7 @@ fn fill(graph: &Graph, analysis: &Analysis, region: &mut Region) {
                 if seen.insert(leaf) {
                     // What the user wants whole in one region is not so in another.
                     let facts = analysis.leaves.get(&leaf);
-                    if facts.is_some_and(|f| f.kept.is_some()) {
+                    if facts.is_some_and(|f| f.pinned_whole.is_some()) {
                         let _ = writeln!(text, "whole {}", region.leaves.len());
                     }
                     region.leaves.push(leaf);

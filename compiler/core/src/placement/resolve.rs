@@ -1,0 +1,163 @@
+//! The place of every layer, and of single weights and states, by the user's options.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Value};
+use tpc_passes::layers::Prologue;
+use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
+
+use super::{HostExperts, Override, Placement, Target, Unit, by_layers};
+use tpc_diag::Diagnostic;
+
+/// A placement resolved against a model's graph.
+#[derive(Clone, Debug)]
+pub struct ResolvedPlacement {
+    /// The place of every layer, and the overrides.
+    pub layer_placement: LayerPlacement,
+    /// Per `--override-tensor`, the number of tensors that it places.
+    pub override_matches: Vec<usize>,
+    /// The number of expert tensors that `--n-cpu-moe` and `--cpu-moe` keep on the host.
+    pub host_expert_tensors: usize,
+}
+
+/// Resolves the placement of a model's graph of `n_layer` blocks whose layers run through these stages.
+///
+/// `stage_weights` divides the layers among the stages; `batch` gives the sizes of the caches.
+///
+/// # Errors
+/// TPC0410 when a pattern cannot be matched.
+pub fn resolve(
+    graph: &Graph,
+    n_layer: u64,
+    placement: &Placement,
+    stages: Vec<Vec<usize>>,
+    stage_weights: &[f64],
+    batch: &Bindings,
+) -> Result<ResolvedPlacement, Diagnostic> {
+    let n = usize::try_from(n_layer).unwrap_or(usize::MAX).min(1 << 16);
+    let mut out = ResolvedPlacement {
+        layer_placement: LayerPlacement::together(placement.devices.len()),
+        override_matches: vec![0; placement.overrides.len()],
+        host_expert_tensors: 0,
+    };
+    let overrides = overrides(graph, placement, &mut out)?;
+    // The first layers stay on the host; the output counts as a layer after the last.
+    let on_host = placement
+        .n_gpu_layers
+        .map_or(0, |kept| (n as u64 + 1).saturating_sub(kept)) as usize;
+    let mut units = units(graph, n, &overrides, batch);
+    // The prologue is placed with the first layer.
+    units[..on_host.min(n + 1) + usize::from(on_host > n)]
+        .iter_mut()
+        .for_each(|u| u.bytes = 0);
+    let stage = by_layers(&units, stage_weights);
+    let on_stage = |unit: usize| LayerPlace::Stage(stage.get(unit).copied().unwrap_or(0));
+    let place = |unit: usize, host: bool| {
+        if host {
+            LayerPlace::Host
+        } else {
+            on_stage(unit)
+        }
+    };
+    out.layer_placement = LayerPlacement {
+        stages,
+        prologue: place(0, on_host > 0),
+        layers: (0..n).map(|l| place(l + 1, l < on_host)).collect(),
+        epilogue: place(n + 1, on_host > n),
+        overrides,
+    };
+    Ok(out)
+}
+
+/// The weights and states with a place of their own.
+fn overrides(
+    graph: &Graph,
+    placement: &Placement,
+    out: &mut ResolvedPlacement,
+) -> Result<BTreeMap<Value, PlaceOverride>, Diagnostic> {
+    let mut overrides = BTreeMap::new();
+    let experts = experts(graph, placement.host_experts);
+    for (_, data) in graph.insts() {
+        let Some(&v) = data.results.first() else {
+            continue;
+        };
+        match &data.op {
+            Op::Weight(w) => {
+                if let Some((i, o)) = first_match(&placement.overrides, &w.tensor)? {
+                    out.override_matches[i] += 1;
+                    let place = match o.target {
+                        Target::Host => PlaceOverride::Host,
+                        Target::Device(d) => PlaceOverride::Device(d),
+                        Target::Mirrored => PlaceOverride::Mirrored,
+                    };
+                    overrides.insert(v, place);
+                } else if experts.contains(&v) {
+                    out.host_expert_tensors += 1;
+                    overrides.insert(v, PlaceOverride::Host);
+                }
+            }
+            // Every token reads and writes the whole of a recurrent state: only caches stay on the host.
+            Op::State(_) if placement.kv_on_host && graph.value(v).ty.counts_cells() => {
+                overrides.insert(v, PlaceOverride::Host);
+            }
+            _ => {}
+        }
+    }
+    Ok(overrides)
+}
+
+/// The first override whose pattern matches a tensor's name.
+fn first_match<'a>(
+    overrides: &'a [Override],
+    name: &str,
+) -> Result<Option<(usize, &'a Override)>, Diagnostic> {
+    for (i, o) in overrides.iter().enumerate() {
+        if o.matches(name)? {
+            return Ok(Some((i, o)));
+        }
+    }
+    Ok(None)
+}
+
+/// The expert weights of these layers: the weights behind operands that are selected by expert.
+fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
+    let selected = |(_, d): (Inst, &InstData)| match d.op {
+        _ if d.layer.is_none_or(|l| !layers.contains(u64::from(l))) => None,
+        Op::MulMatId(_) => Some(d.operands[0]),
+        Op::AddId(_) => Some(d.operands[1]),
+        _ => None,
+    };
+    let source = |mut v: Value| {
+        while !graph.def_op(v).is_leaf() && graph.inst(graph.value(v).def.0).operands.len() == 1 {
+            v = graph.inst(graph.value(v).def.0).operands[0];
+        }
+        v
+    };
+    graph.insts().filter_map(selected).map(source).collect()
+}
+
+/// The prologue, each layer, and the epilogue, with the bytes that no override places.
+fn units(
+    graph: &Graph,
+    n_layer: usize,
+    overrides: &BTreeMap<Value, PlaceOverride>,
+    batch: &Bindings,
+) -> Vec<Unit> {
+    let mut out = vec![Unit::default(); n_layer + 2];
+    let prologue = Prologue::of_graph(graph);
+    for (inst, data) in graph.insts() {
+        if !matches!(data.op, Op::Weight(_) | Op::State(_))
+            || overrides.contains_key(&data.results[0])
+        {
+            continue;
+        }
+        let unit = match data.layer {
+            Some(l) => (l as usize).min(n_layer.saturating_sub(1)) + 1,
+            None if prologue.contains(inst) => 0,
+            None => n_layer + 1,
+        };
+        let bytes = graph.value(data.results[0]).ty.bytes(batch).unwrap_or(0);
+        out[unit].bytes = out[unit].bytes.saturating_add(bytes);
+    }
+    out
+}

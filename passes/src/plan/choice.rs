@@ -1,0 +1,83 @@
+//! The chosen splits of a plan.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::factor::Var;
+use tpc_ir::{Class, Group};
+
+use super::options::SplitOption;
+use crate::factors::Selection;
+
+/// The chosen options.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// The options; a class is the position in this list.
+    pub options: Vec<SplitOption>,
+    by_leaf: BTreeMap<(Group, Var), Class>,
+    /// Number of assignments that were priced.
+    pub priced: u64,
+    /// Whether every assignment was priced, so that the choice is the cheapest by the cost model.
+    pub optimal: bool,
+    /// Number of distinct problems.
+    pub distinct: usize,
+    /// The price of the choice, in µs per token, as splits within layers are compared.
+    pub cost: f64,
+    /// A lower bound on the price of every assignment: [`Self::cost`] where all were priced.
+    pub lower_bound: f64,
+}
+
+impl Choice {
+    /// The choice to split nothing.
+    pub fn none() -> Choice {
+        Choice {
+            optimal: true,
+            distinct: 1,
+            ..Choice::default()
+        }
+    }
+
+    /// The most by which this choice costs more than the cheapest assignment, as a fraction of that; 0 where it is the
+    /// cheapest.
+    pub fn excess(&self) -> f64 {
+        if self.optimal || self.lower_bound <= 0.0 {
+            return 0.0;
+        }
+        (self.cost / self.lower_bound - 1.0).max(0.0)
+    }
+
+    /// The choice of these options; of options that share a leaf, the first counts.
+    pub fn from_options(options: impl IntoIterator<Item = SplitOption>) -> Choice {
+        let mut out = Choice::none();
+        options.into_iter().for_each(|o| out.push(o));
+        out
+    }
+
+    /// Adds the choice of another device group.
+    pub(super) fn join(&mut self, other: Choice) {
+        other.options.into_iter().for_each(|o| self.push(o));
+        self.priced += other.priced;
+        self.optimal &= other.optimal;
+        self.distinct += other.distinct;
+        self.cost += other.cost;
+        self.lower_bound += other.lower_bound;
+    }
+
+    /// Adds an option unless one of its leaves is split already.
+    pub(super) fn push(&mut self, option: SplitOption) {
+        let taken = |l: &Var| self.by_leaf.contains_key(&(option.group, *l));
+        if option.leaves.iter().any(taken) {
+            return;
+        }
+        let class = Class::new(self.options.len());
+        for &l in &option.leaves {
+            self.by_leaf.insert((option.group, l), class);
+        }
+        self.options.push(option);
+    }
+}
+
+impl Selection for Choice {
+    fn class_of(&self, group: Group, leaf: Var) -> Option<Class> {
+        self.by_leaf.get(&(group, leaf)).copied()
+    }
+}

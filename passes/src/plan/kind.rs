@@ -1,0 +1,123 @@
+//! The kind of a factor, for people.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::factor::Var;
+use tpc_ir::op::Role;
+use tpc_ir::{DType, Graph, Op, Value};
+
+use crate::factors::{Analysis, LeafFacts};
+
+/// The kind of a chain of leaves that a weight or state has.
+pub(super) fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
+    if chain.len() > 1 {
+        return "heads";
+    }
+    let of = Leaf {
+        graph,
+        analysis,
+        leaf: chain[0],
+        facts: &analysis.leaves[&chain[0]],
+    };
+    let state = |&v: &Value| matches!(graph.def_op(v), Op::State(_));
+    if of.facts.stored.iter().any(state) {
+        return of.kind_in_states();
+    }
+    let vector = |&v: &Value| {
+        let ty = &graph.value(v).ty;
+        ty.dtype == DType::F32 && ty.dims[1].is_one()
+    };
+    if of.facts.stored.iter().all(vector) {
+        return "vector";
+    }
+    of.kind_in_weights()
+}
+
+struct Leaf<'a> {
+    graph: &'a Graph,
+    analysis: &'a Analysis,
+    leaf: Var,
+    facts: &'a LeafFacts,
+}
+
+impl Leaf<'_> {
+    /// Whether a value has the leaf along `axis`.
+    fn is_along(&self, v: Value, axis: usize) -> bool {
+        let terms = &self.analysis.terms[v.index()];
+        terms.iter().any(|t| t.axes[axis].contains(&self.leaf))
+    }
+
+    /// Whether one of these operands of an op has the leaf along `axis`.
+    fn meets(&self, operands: fn(&Op) -> &'static [usize], axis: usize) -> bool {
+        let mut insts = self.graph.insts();
+        insts.any(|(_, i)| {
+            let operands = operands(&i.op).iter().map(|&o| i.operands[o]);
+            operands.into_iter().any(|v| self.is_along(v, axis))
+        })
+    }
+
+    fn has_role(&self, role: Role) -> bool {
+        let mut roles = self.analysis.insts.iter().flat_map(|i| &i.roles);
+        roles.any(|r| r.role == role && r.terms.iter().flatten().any(|&l| l == self.leaf))
+    }
+
+    fn kind_in_states(&self) -> &'static str {
+        match () {
+            () if self.meets(cached, 2) => "kv heads",
+            () if self.meets(cached, 0) => "head width",
+            () if self.meets(cached, 1) => "cells",
+            () if self.meets(carried, 2) => "state heads",
+            () => "state",
+        }
+    }
+
+    fn kind_in_weights(&self) -> &'static str {
+        let stored = &self.facts.stored;
+        let layer = |&v: &Value| self.graph.inst(self.graph.value(v).def.0).layer;
+        let layers: BTreeSet<Option<u32>> = stored.iter().map(layer).collect();
+        // Rows of a weight that are looked up by index.
+        let looked_up = self.graph.insts().any(|(_, i)| {
+            matches!(i.op, Op::GetRows(_))
+                && stored.contains(&i.operands[0])
+                && self.is_along(i.operands[0], 1)
+        });
+        match () {
+            () if self.has_role(Role::Expert) => "experts",
+            () if looked_up => "vocabulary",
+            () if self.has_role(Role::Norm) && layers.len() > 1 => "model width",
+            () if self.has_role(Role::Norm) => "normed width",
+            () if self.meets(queries, 2) => "heads per kv head",
+            () if self.has_role(Role::Reduce) => "width",
+            () => "rows",
+        }
+    }
+}
+
+/// The operands of an op that are the keys and values of attention.
+fn cached(op: &Op) -> &'static [usize] {
+    if matches!(op, Op::FlashAttn(_)) {
+        &[1, 2]
+    } else {
+        &[]
+    }
+}
+
+/// The operands of an op that are the queries of attention.
+fn queries(op: &Op) -> &'static [usize] {
+    if matches!(op, Op::FlashAttn(_)) {
+        &[0]
+    } else {
+        &[]
+    }
+}
+
+/// The operand of an op that is the state of a recurrence.
+fn carried(op: &Op) -> &'static [usize] {
+    if matches!(op, Op::SsmScan(_)) {
+        &[0]
+    } else if matches!(op, Op::GatedDeltaNet(_)) {
+        &[5]
+    } else {
+        &[]
+    }
+}

@@ -1,0 +1,45 @@
+//! The lower bound on the price of all assignments, for plans whose assignments were not all priced.
+
+use tpc_ir::factor::Var;
+
+use super::layer_group::LayerGroup;
+use super::options::{SplitOption, clash};
+use super::price::Pricer;
+use super::search::assignments;
+use crate::factors::Term;
+
+/// Assignments of one instruction, at most; an instruction with more counts nothing.
+const LIMIT: usize = 512;
+
+impl Pricer<'_> {
+    /// A lower bound on [`Price::objective`](super::Price::objective) of a layer group for every assignment of `options`.
+    ///
+    /// Each instruction takes the options that suit it best, independently of the others, and collectives cost nothing. The
+    /// busiest device has at least as much to do as any one of them.
+    pub(super) fn lower_bound(&self, group: &LayerGroup, options: &[&SplitOption]) -> f64 {
+        let mut busy = vec![0.0; self.device_weights.len()];
+        let analysis = self.facts.analysis;
+        for &inst in &group.insts {
+            let data = self.facts.graph.inst(inst);
+            let leaves: Vec<Var> = (data.operands.iter().chain(&data.results))
+                .flat_map(|v| analysis.terms[v.index()].iter().flat_map(Term::leaves))
+                .collect();
+            let met: Vec<usize> = (0..options.len())
+                .filter(|&o| options[o].leaves.iter().any(|l| leaves.contains(l)))
+                .collect();
+            let conflict = |a: usize, b: usize| clash(analysis, options[a], options[b]);
+            let (sets, complete) = assignments(&met, LIMIT, &conflict);
+            if !complete {
+                continue;
+            }
+            for (rank, busy) in busy.iter_mut().enumerate() {
+                let us = sets.iter().map(|set| {
+                    let set: Vec<&SplitOption> = set.iter().map(|&i| options[met[i]]).collect();
+                    self.inst_us(inst, &set, rank)
+                });
+                *busy += us.fold(f64::INFINITY, f64::min);
+            }
+        }
+        busy.into_iter().fold(0.0, f64::max)
+    }
+}

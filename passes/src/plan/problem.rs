@@ -1,0 +1,205 @@
+//! The problems that the choice of one device group consists of.
+//!
+//! Layer groups that share a factor are decided together, as one problem. Factors of many layer groups would tie all of
+//! them together: these are *global* and decided before the problems. Problems that differ only in names are solved
+//! once.
+
+use std::collections::BTreeMap;
+
+use petgraph::unionfind::UnionFind;
+use tpc_ir::Group;
+use tpc_ir::factor::Var;
+
+use super::layer_group::LayerGroup;
+use super::options::{SplitOption, options_for};
+use super::price::Pricer;
+
+/// Factors of more layer groups than this are global.
+const GLOBAL_SPAN: usize = 4;
+
+/// Whether a factor that runs through `span` of `all` layer groups is decided before all others.
+pub(super) const fn is_global(span: usize, all: usize) -> bool {
+    span > GLOBAL_SPAN || (span == all && all > 2)
+}
+
+/// Layer groups that are decided together.
+pub(super) struct Problem {
+    /// Their instructions and leaves as one.
+    pub(super) whole: LayerGroup,
+    /// The options of its factors, without the global ones.
+    pub(super) options: Vec<SplitOption>,
+    /// Further problems that differ from this one in names only.
+    pub(super) alike: Vec<LayerGroup>,
+}
+
+impl Problem {
+    /// How often the problem occurs.
+    pub(super) fn count(&self) -> usize {
+        1 + self.alike.len()
+    }
+
+    /// An option of this problem, for the factors of an alike one.
+    pub(super) fn renamed(&self, option: &SplitOption, alike: &LayerGroup) -> SplitOption {
+        renamed(option, &self.whole, alike)
+    }
+}
+
+/// An option for the corresponding leaves of an alike layer group.
+fn renamed(option: &SplitOption, from: &LayerGroup, to: &LayerGroup) -> SplitOption {
+    let rename = |l: &Var| {
+        let at = from.leaves.iter().position(|x| x == l);
+        at.map_or(*l, |i| to.leaves[i])
+    };
+    SplitOption {
+        leaves: option.leaves.iter().map(rename).collect(),
+        ..option.clone()
+    }
+}
+
+/// All options of one device group.
+pub(super) struct OptionTable<'a> {
+    layer_groups: &'a [LayerGroup],
+    /// The layer groups that each leaf runs through.
+    spans: BTreeMap<Var, Vec<usize>>,
+    by_leaf: BTreeMap<Var, Vec<SplitOption>>,
+    /// The options of global factors.
+    pub(super) global: Vec<SplitOption>,
+}
+
+impl<'a> OptionTable<'a> {
+    /// The options of every factor of these layer groups.
+    pub(super) fn new(
+        pricer: &Pricer<'_>,
+        group: Group,
+        layer_groups: &'a [LayerGroup],
+    ) -> OptionTable<'a> {
+        let mut spans: BTreeMap<Var, Vec<usize>> = BTreeMap::new();
+        for (i, g) in layer_groups.iter().enumerate() {
+            for &l in &g.leaves {
+                spans.entry(l).or_default().push(i);
+            }
+        }
+        let mut out = OptionTable {
+            layer_groups,
+            spans,
+            by_leaf: BTreeMap::new(),
+            global: Vec::new(),
+        };
+        let mut first_alike: BTreeMap<&str, usize> = BTreeMap::new();
+        for (i, g) in layer_groups.iter().enumerate() {
+            let first = *first_alike.entry(g.signature.as_str()).or_insert(i);
+            for (k, &leaf) in g.leaves.iter().enumerate() {
+                if out.by_leaf.contains_key(&leaf) {
+                    continue;
+                }
+                let options = out.known(k, i, first).unwrap_or_else(|| {
+                    options_for(pricer.facts, leaf, (group, pricer.device_weights))
+                });
+                if out.is_global(&leaf) {
+                    out.global.extend(options.iter().cloned());
+                }
+                out.by_leaf.insert(leaf, options);
+            }
+        }
+        out
+    }
+
+    /// The options of leaf `k` of a layer group, from the first one that is alike. Only a leaf of one layer group has
+    /// them from there: what others do with a leaf may differ.
+    fn known(&self, k: usize, group: usize, first: usize) -> Option<Vec<SplitOption>> {
+        let (to, from) = (&self.layer_groups[group], &self.layer_groups[first]);
+        let like = from.leaves.get(k)?;
+        let local = |l: &Var| self.spans[l].len() == 1;
+        if first == group
+            || from.leaves.len() != to.leaves.len()
+            || !local(&to.leaves[k])
+            || !local(like)
+        {
+            return None;
+        }
+        let options = self.by_leaf.get(like)?;
+        Some(options.iter().map(|o| renamed(o, from, to)).collect())
+    }
+
+    fn is_global(&self, leaf: &Var) -> bool {
+        is_global(self.spans[leaf].len(), self.layer_groups.len())
+    }
+
+    /// The members of each problem, ascending.
+    fn tied(&self) -> Vec<Vec<usize>> {
+        let mut ties = UnionFind::new(self.layer_groups.len());
+        for (leaf, span) in &self.spans {
+            if !self.by_leaf[leaf].is_empty() && !self.is_global(leaf) {
+                for &other in &span[1..] {
+                    ties.union(span[0], other);
+                }
+            }
+        }
+        let mut out: Vec<Vec<usize>> = Vec::new();
+        let mut at: BTreeMap<usize, usize> = BTreeMap::new();
+        for i in 0..self.layer_groups.len() {
+            let slot = *at.entry(ties.find(i)).or_insert(out.len());
+            if slot == out.len() {
+                out.push(Vec::new());
+            }
+            out[slot].push(i);
+        }
+        out
+    }
+
+    /// The distinct problems.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let mut out: Vec<Problem> = Vec::new();
+        for members in self.tied() {
+            let whole = self.merged(&members);
+            let alike = |p: &&mut Problem| {
+                p.whole.signature == whole.signature && self.same_options(&p.whole, &whole)
+            };
+            if let Some(p) = out.iter_mut().find(alike) {
+                p.alike.push(whole);
+                continue;
+            }
+            let leaves = whole.leaves.iter().filter(|l| !self.is_global(l));
+            let options = leaves.flat_map(|l| self.by_leaf[l].iter().cloned());
+            out.push(Problem {
+                options: options.collect(),
+                whole,
+                alike: Vec::new(),
+            });
+        }
+        out
+    }
+
+    /// Layer groups as one.
+    fn merged(&self, members: &[usize]) -> LayerGroup {
+        let mut out = self.layer_groups[members[0]].clone();
+        for &m in &members[1..] {
+            let other = &self.layer_groups[m];
+            out.insts.extend(&other.insts);
+            out.signature.push_str("--\n");
+            out.signature.push_str(&other.signature);
+            for &l in &other.leaves {
+                if !out.leaves.contains(&l) {
+                    out.leaves.push(l);
+                }
+            }
+        }
+        out.insts.sort_unstable();
+        out
+    }
+
+    /// Whether corresponding leaves have the same options. Other layer groups may forbid a split of a value in one
+    /// problem that an alike problem allows.
+    fn same_options(&self, a: &LayerGroup, b: &LayerGroup) -> bool {
+        let same = |x: &SplitOption, y: &SplitOption| {
+            x.leaves.len() == y.leaves.len() && x.ranges == y.ranges
+        };
+        a.leaves.len() == b.leaves.len()
+            && a.leaves.iter().zip(&b.leaves).all(|(x, y)| {
+                let (xs, ys) = (&self.by_leaf[x], &self.by_leaf[y]);
+                xs.len() == ys.len()
+                    && xs.iter().zip(ys).all(|(x, y)| same(x, y))
+                    && self.is_global(x) == self.is_global(y)
+            })
+    }
+}

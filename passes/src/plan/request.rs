@@ -1,0 +1,59 @@
+//! The request that a plan answers.
+
+use crate::machine::{Topology, Workload};
+use crate::place::LayerPlacement;
+
+/// What a plan is asked for.
+#[derive(Clone, Debug)]
+pub struct PlanRequest {
+    /// The machine.
+    pub topology: Topology,
+    /// The batches.
+    pub workload: Workload,
+    /// The devices' names, in order.
+    pub devices: Vec<String>,
+    /// The place of every layer, and the overrides of single weights and states.
+    pub layer_placement: LayerPlacement,
+    /// The devices' weights, by `--tensor-split`; `None` for weights by bandwidth.
+    pub tensor_split: Option<Vec<f64>>,
+    /// Price of a byte that a device stores, in reads of a byte: [`Workload::MEMORY_PRICE`], or more where memory is
+    /// short.
+    pub memory_price: f64,
+}
+
+impl PlanRequest {
+    /// A request for one stage of these devices with weights by bandwidth.
+    pub fn new(topology: Topology, workload: Workload, devices: Vec<String>) -> PlanRequest {
+        PlanRequest {
+            topology,
+            workload,
+            layer_placement: LayerPlacement::together(devices.len()),
+            devices,
+            tensor_split: None,
+            memory_price: Workload::MEMORY_PRICE,
+        }
+    }
+
+    /// The devices' weights: each device's part of the work is its weight's part of the sum.
+    pub fn device_weights(&self) -> Vec<f64> {
+        match &self.tensor_split {
+            Some(s) => (0..self.devices.len())
+                .map(|i| s.get(i).copied().unwrap_or(0.0))
+                .collect(),
+            None => (0..self.devices.len())
+                .map(|i| self.topology.device(i).bandwidth)
+                .collect(),
+        }
+    }
+
+    /// The weights of a stage's devices; equal ones where none of them has any.
+    pub fn stage_device_weights(&self, stage: usize) -> Vec<f64> {
+        let all = self.device_weights();
+        let devices = &self.layer_placement.stages[stage];
+        let weights: Vec<f64> = devices.iter().map(|&d| all[d]).collect();
+        if weights.iter().all(|&w| w <= 0.0) {
+            return vec![1.0; weights.len()];
+        }
+        weights
+    }
+}
