@@ -23,7 +23,7 @@ pub use factors::render_factors;
 pub use html::{page, refusal_page};
 pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
 pub use plan::{
-    Collectives, CandidateReport, DeviceReport, EstimateReport, MirroredReport, ModelReport,
+    CandidateReport, Collectives, DeviceReport, EstimateReport, MirroredReport, ModelReport,
     PlanReport, Ranges, RewritingReport, SearchReport, ShardingReport, TensorReport, TrafficReport,
 };
 pub use query::values;
