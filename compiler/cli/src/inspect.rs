@@ -18,7 +18,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let file = GgufFile::open(&args.model).map_err(|e| Failure::of(vec![e.into()]))?;
+    let file =
+        GgufFile::open(&args.model).map_err(|e| Failure::from_diagnostics(vec![e.into()]))?;
     let header = file.header();
     let mut out = String::new();
     let data = if file.has_data() {

@@ -2,23 +2,27 @@
 
 mod args;
 pub mod catalogue;
+mod completions;
 mod dump;
 mod eval;
 mod explain;
 mod inspect;
 mod lint;
+mod man;
 mod output;
 mod plan;
+mod progress;
 mod source;
 mod synth;
 mod values;
 mod verify;
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 pub use args::normalise;
 use output::Failure;
@@ -50,8 +54,12 @@ enum Command {
     Eval(eval::Args),
     /// Write a small model with random weights, or the header of a model of given sizes.
     Synth(synth::Args),
-    /// Say what a diagnostic code means, or list them.
+    /// Explain a diagnostic code, or list all codes.
     Explain(explain::Args),
+    /// Print a script that completes commands and options in a shell.
+    Completions(completions::Args),
+    /// Print the manual page, or write the pages of all commands.
+    Man(man::Args),
 }
 
 /// The placement that these options describe, with caches of type `cache` and in this split mode where they say nothing.
@@ -92,6 +100,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Eval(a) => eval::run(a),
         Command::Synth(a) => synth::run(a),
         Command::Explain(a) => explain::run(a),
+        Command::Completions(a) => completions::run(a, Cli::command()),
+        Command::Man(a) => man::run(a, Cli::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -105,8 +115,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// What the parser of arguments says, in the form of all diagnostics.
+/// An error of the parser of arguments as a diagnostic. A value may have been refused by one already.
 fn usage(e: &clap::Error) -> Diagnostic {
+    if let Some(d) = e.source().and_then(|s| s.downcast_ref::<Diagnostic>()) {
+        return d.clone();
+    }
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let d = Diagnostic::new(&codes::COMMAND_LINE, "tpc", "a subcommand is missing");
         return d.help("`tpc --help` lists them");

@@ -1,6 +1,7 @@
 //! Where results and diagnostics go, and what they make the exit status.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -20,7 +21,7 @@ pub(super) struct Failure {
 
 impl Failure {
     /// Findings of a plan or a comparison.
-    pub(super) fn found(diagnostics: Vec<Diagnostic>) -> Failure {
+    pub(super) fn findings(diagnostics: Vec<Diagnostic>) -> Failure {
         Failure {
             diagnostics,
             status: 1,
@@ -45,8 +46,14 @@ impl Failure {
         Failure::usage(d.help("check the path, and that this user may use it"))
     }
 
+    /// A result that cannot be written.
+    pub(super) fn write(entity: &str, e: &impl Display) -> Failure {
+        let d = Diagnostic::new(&codes::FILE_ACCESS, entity, e.to_string());
+        Failure::usage(d.help("check where the output goes: a full disk, a closed terminal"))
+    }
+
     /// Status 2 when a diagnostic concerns an option or the file itself, 1 when it concerns the plan.
-    pub(super) fn of(diagnostics: Vec<Diagnostic>) -> Failure {
+    pub(super) fn from_diagnostics(diagnostics: Vec<Diagnostic>) -> Failure {
         let status = if diagnostics.iter().any(|d| unusable(d.code)) {
             2
         } else {
@@ -70,7 +77,7 @@ pub(super) fn diagnostic(d: &Diagnostic) {
         GraphicalTheme::unicode_nocolor()
     };
     let rendered = GraphicalReportHandler::new_themed(theme)
-        .with_width(100)
+        .with_width(prose_width())
         .render_report(&mut text, d);
     if rendered.is_err() {
         text.clear();
@@ -83,10 +90,9 @@ pub(super) fn diagnostic(d: &Diagnostic) {
 pub(super) fn result(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::usage(
-            Diagnostic::new(&codes::FILE_ACCESS, "standard output", e.to_string())
-                .help("check where the output goes: a full disk, a closed terminal"),
-        )),
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::write("standard output", &e))
+        }
         _ => Ok(()),
     }
 }
@@ -127,10 +133,22 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Columns of the terminal; 100 where there is none.
+/// Columns of output that goes to no terminal.
+const WIDTH: u16 = 100;
+
+/// Columns for tables on standard output: those that `COLUMNS` says, or else those of the terminal.
 pub(super) fn width() -> u16 {
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let terminal = || terminal_size::terminal_size_of(io::stdout()).map(|(w, _)| w.0);
+    let usable = |w: &u16| (40..=400).contains(w);
     columns
-        .filter(|&c: &u16| (40..=400).contains(&c))
-        .unwrap_or(100)
+        .filter(usable)
+        .or_else(|| terminal().filter(usable))
+        .unwrap_or(WIDTH)
+}
+
+/// Columns for diagnostics on standard error: at most [`WIDTH`], since they are prose.
+fn prose_width() -> usize {
+    let terminal = terminal_size::terminal_size_of(io::stderr()).map(|(w, _)| w.0);
+    terminal.map_or(WIDTH, |w| w.clamp(40, WIDTH)).into()
 }

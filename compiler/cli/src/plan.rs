@@ -166,7 +166,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         .iter()
         .any(|d| d.severity == Severity::Error)
     {
-        return Err(Failure::found(report.diagnostics));
+        return Err(Failure::findings(report.diagnostics));
     }
     report.diagnostics.iter().for_each(output::diagnostic);
     Ok(())

@@ -7,6 +7,7 @@ use tpc_ir::{DType, Symbol};
 
 use super::args::Defaults;
 use super::output::Failure;
+use super::progress::Progress;
 use tpc_core::pipeline::{Compiled, compile, compile_capture};
 use tpc_core::placement::{Placement, SplitMode};
 use tpc_diag::{Diagnostic, Severity};
@@ -44,7 +45,7 @@ impl Source {
                 severity: Severity::Warning,
                 ..d
             }),
-            Some(d) => return Err(Failure::of(vec![d])),
+            Some(d) => return Err(Failure::from_diagnostics(vec![d])),
         }
         Ok(self)
     }
@@ -107,11 +108,14 @@ impl SourceArgs {
         self.file().display().to_string()
     }
 
-    /// The verified plan.
+    /// Plans the source and verifies the plan.
     pub(super) fn compile(&self, placement: &Placement) -> Result<Source, Failure> {
+        let devices = placement.devices.len();
+        let _progress = Progress::start(format!("planning {} for {devices} devices", self.path()));
         let Some(path) = &self.graph else {
-            let file = GgufFile::open(self.file()).map_err(|e| Failure::of(vec![e.into()]))?;
-            let compiled = compile(&file, placement).map_err(Failure::of)?;
+            let file = GgufFile::open(self.file())
+                .map_err(|e| Failure::from_diagnostics(vec![e.into()]))?;
+            let compiled = compile(&file, placement).map_err(Failure::from_diagnostics)?;
             return Ok(Source {
                 compiled,
                 notes: Vec::new(),
@@ -120,7 +124,7 @@ impl SourceArgs {
             });
         };
         let captured = read_capture(path)?;
-        let compiled = compile_capture(&captured, placement).map_err(Failure::of)?;
+        let compiled = compile_capture(&captured, placement).map_err(Failure::from_diagnostics)?;
         Ok(Source {
             compiled,
             notes: captured.notes,

@@ -1,4 +1,4 @@
-//! Golden logits: what a model answers to given tokens.
+//! Golden logits: the known answers of a model to given tokens.
 //!
 //! Little-endian: `i32` magic 0x4C4F4731, `i32` n_tokens, `i32` n_vocab, `i32` seed, `n_tokens` × `i32` token ids,
 //! `n_tokens · n_vocab` × `f32` logits, a row per position, tokens fed as one sequence from position 0.
@@ -13,21 +13,29 @@ pub const MAGIC: i32 = 0x4C4F_4731;
 pub struct Golden {
     /// Token ids.
     pub tokens: Vec<u32>,
-    /// Entries of the vocabulary.
+    /// The size of the vocabulary.
     pub n_vocab: usize,
-    /// The seed that the tokens came from; 0 when they did not.
+    /// The seed of the random tokens; 0 when they are not random.
     pub seed: i32,
-    /// `[n_vocab]` per token.
+    /// Logits, `[n_vocab]` per token, token by token.
     pub logits: Vec<f32>,
 }
 
-/// How far logits are from golden ones.
+/// The distance of logits from golden ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distance {
     /// `Σ(a − b)² / Σa²`.
     pub nmse: f64,
     /// The largest `|a − b|`.
     pub max_abs: f64,
+}
+
+impl Distance {
+    /// Further than any tolerance.
+    pub const INFINITE: Distance = Distance {
+        nmse: f64::INFINITY,
+        max_abs: f64::INFINITY,
+    };
 }
 
 impl Golden {
@@ -44,38 +52,49 @@ impl Golden {
             let b: [u8; 4] = bytes
                 .get(i * 4..i * 4 + 4)
                 .and_then(|b| b.try_into().ok())
-                .ok_or_else(|| wrong(format!("ends at byte {}, within the header", bytes.len())))?;
+                .ok_or_else(|| {
+                    wrong(format!(
+                        "the file ends at byte {}, within its header",
+                        bytes.len()
+                    ))
+                })?;
             Ok(i32::from_le_bytes(b))
         };
         if word(0)? != MAGIC {
+            let magic = word(0)?;
             return Err(wrong(format!(
-                "begins with {:#010x}, not {MAGIC:#010x} (byte 0)",
-                word(0)?
+                "byte 0: the magic number is {magic:#010x}, not {MAGIC:#010x}"
             )));
         }
         let size = |i: usize, what: &str| {
             let n = word(i)?;
-            usize::try_from(n)
-                .ok()
-                .filter(|&n| n > 0)
-                .ok_or_else(|| wrong(format!("{what} is {n} (byte {})", i * 4)))
+            usize::try_from(n).ok().filter(|&n| n > 0).ok_or_else(|| {
+                wrong(format!(
+                    "byte {}: {what} is {n}, not a positive number",
+                    i * 4
+                ))
+            })
         };
         let (n_tokens, n_vocab) = (size(1, "n_tokens")?, size(2, "n_vocab")?);
         let expected = n_tokens
             .checked_mul(n_vocab)
             .and_then(|n| n.checked_add(n_tokens)?.checked_add(4)?.checked_mul(4))
-            .ok_or_else(|| wrong("its sizes overflow".to_owned()))?;
+            .ok_or_else(|| wrong("n_tokens times n_vocab overflows".to_owned()))?;
         if bytes.len() != expected {
             return Err(wrong(format!(
-                "has {} bytes, its sizes ask for {expected}",
+                "the file has {} bytes, but its sizes ask for {expected}",
                 bytes.len()
             )));
         }
         let tokens = (0..n_tokens)
             .map(|i| {
                 let id = word(4 + i)?;
-                u32::try_from(id)
-                    .map_err(|_| wrong(format!("token {i} is {id} (byte {})", 16 + 4 * i)))
+                u32::try_from(id).map_err(|_| {
+                    wrong(format!(
+                        "byte {}: token {i} is {id}, which is negative",
+                        16 + 4 * i
+                    ))
+                })
             })
             .collect::<Result<_, _>>()?;
         let logits = bytes[16 + 4 * n_tokens..]
@@ -102,7 +121,8 @@ impl Golden {
     }
 }
 
-/// How far `got` is from `want`. Anything that is not a number makes both figures infinite.
+/// The distance of `got` from `want`, pairwise over the shorter of both. Anything that is not a number makes both figures
+/// infinite.
 pub fn distance(
     want: impl IntoIterator<Item = f64>,
     got: impl IntoIterator<Item = f64>,
@@ -117,10 +137,7 @@ pub fn distance(
     if nmse.is_finite() {
         Distance { nmse, max_abs: max }
     } else {
-        Distance {
-            nmse: f64::INFINITY,
-            max_abs: f64::INFINITY,
-        }
+        Distance::INFINITE
     }
 }
 

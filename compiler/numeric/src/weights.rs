@@ -9,40 +9,42 @@ use tpc_runtime::{ExecError, MemoryWeights};
 
 use tpc_synth::Rng;
 
-/// Elements that are made of each type; a tensor is put together from blocks of them.
-const MADE: u64 = 1 << 14;
+/// Random elements per type; a tensor is put together from blocks of them.
+const SAMPLES: u64 = 1 << 14;
 
-/// What a weight is used for, as far as any number will not do.
+/// The numbers that a weight may have, by the use that an op makes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Range {
+enum Domain {
     /// From −1 to 1.
     Any,
-    /// From −1 to 0: what forgets must not grow.
+    /// From −1 to 0: a decay, whose state would grow otherwise.
     Negative,
-    /// From 1 to 2: what others are divided by.
+    /// From 1 to 2: others are divided by it.
     Divisor,
 }
 
-fn ranges(graph: &Graph) -> BTreeMap<Value, Range> {
+/// The domain of each weight for which not any number will do. A wrong answer shows: the whole model's outputs are then
+/// infinite or not numbers, which [`compare`](super::compare()) refuses.
+fn domains(graph: &Graph) -> BTreeMap<Value, Domain> {
     let mut out = BTreeMap::new();
     for (_, data) in graph.insts() {
         let found = match data.op {
-            Op::Rope(_) => data.operands.get(2).map(|&v| (v, Range::Divisor)),
-            Op::SsmScan(_) => data.operands.get(3).map(|&v| (v, Range::Negative)),
+            Op::Rope(_) => data.operands.get(2).map(|&v| (v, Domain::Divisor)),
+            Op::SsmScan(_) => data.operands.get(3).map(|&v| (v, Domain::Negative)),
             _ => None,
         };
-        let Some((mut v, range)) = found else {
+        let Some((mut v, domain)) = found else {
             continue;
         };
         while graph.def_op(v).is_layout() {
             v = graph.inst(graph.value(v).def.0).operands[0];
         }
-        out.insert(v, range);
+        out.insert(v, domain);
     }
     out
 }
 
-/// Blocks of a type, to put tensors together from.
+/// Encoded blocks of a type, to put tensors together from.
 struct Blocks {
     bytes: Vec<u8>,
     /// Bytes of a block.
@@ -53,23 +55,23 @@ fn unit(rng: &mut Rng) -> f64 {
     (rng.next() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-fn blocks(dtype: DType, range: Range, scale: f64) -> Result<Blocks, ExecError> {
-    let mut rng = Rng::new(1, &format!("{dtype} {range:?}"));
-    let n = MADE / dtype.block_len() * dtype.block_len();
+fn blocks(dtype: DType, domain: Domain, scale: f64) -> Result<Blocks, ExecError> {
+    let mut rng = Rng::new(1, &format!("{dtype} {domain:?}"));
+    let n = SAMPLES / dtype.block_len() * dtype.block_len();
     let values: Vec<f32> = (0..n)
         .map(|_| {
             let x = unit(&mut rng);
-            let x = match range {
-                Range::Any => 2.0 * x - 1.0,
-                Range::Negative => -x,
-                Range::Divisor => 1.0 + x,
+            let x = match domain {
+                Domain::Any => 2.0 * x - 1.0,
+                Domain::Negative => -x,
+                Domain::Divisor => 1.0 + x,
             };
             (x * scale) as f32
         })
         .collect();
     let mut bytes = Vec::new();
     if dtype.is_integer() {
-        // Indices that whatever they count along has.
+        // Indices 0 and 1, which every axis has that one counts along.
         let each = usize::try_from(dtype.block_bytes()).unwrap_or(1);
         for x in &values {
             bytes.push(u8::from(*x > 0.0));
@@ -82,24 +84,26 @@ fn blocks(dtype: DType, range: Range, scale: f64) -> Result<Blocks, ExecError> {
     Ok(Blocks { bytes, each })
 }
 
-/// Random weights for all that a graph loads, the same for the same graph.
+/// Random weights for every weight of a graph, the same for the same graph.
 pub(super) fn random(graph: &Graph) -> Result<MemoryWeights, ExecError> {
-    let ranges = ranges(graph);
-    let mut made: BTreeMap<(DType, Range, u64), Blocks> = BTreeMap::new();
+    let domains = domains(graph);
+    let mut made: BTreeMap<(DType, Domain, u64), Blocks> = BTreeMap::new();
     let mut out = MemoryWeights::new();
     for (_, data) in graph.insts() {
         let Op::Weight(w) = &data.op else { continue };
         let v = data.results[0];
         let ty = &graph.value(v).ty;
         let ne: [u64; RANK] = ty.dims.each_ref().map(|d| d.as_const().unwrap_or(1));
-        let range = ranges.get(&v).copied().unwrap_or(Range::Any);
-        // Matrices keep the size of what they multiply.
-        let matrix = ne[1] > 1 && range == Range::Any;
+        let domain = domains.get(&v).copied().unwrap_or(Domain::Any);
+        // A product with such a matrix has about the size of its input.
+        let matrix = ne[1] > 1 && domain == Domain::Any;
         let width = if matrix { ne[0] } else { 3 };
-        let key = (ty.dtype, range, width);
+        let key = (ty.dtype, domain, width);
         let Blocks { bytes, each } = match made.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(blocks(ty.dtype, range, (3.0 / width as f64).sqrt())?),
+            Entry::Vacant(new) => {
+                new.insert(blocks(ty.dtype, domain, (3.0 / width as f64).sqrt())?)
+            }
         };
         let n: u64 = ne.iter().product::<u64>() / ty.dtype.block_len();
         let n = usize::try_from(n).map_err(|_| ExecError::Size {

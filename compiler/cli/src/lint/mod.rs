@@ -10,6 +10,7 @@ use tpc_ir::text;
 
 use crate::args::PlacementArgs;
 use crate::output::{self, Failure};
+use crate::progress::Progress;
 use crate::source::read_capture;
 use subject::Subject;
 use tpc_core::placement::Placement;
@@ -92,7 +93,7 @@ fn open(subject: &Subject) -> Result<Option<Opened>, Failure> {
     let Some(path) = subject.source.model() else {
         return Ok(None);
     };
-    let file = GgufFile::open(path).map_err(|e| Failure::of(vec![e.into()]))?;
+    let file = GgufFile::open(path).map_err(|e| Failure::from_diagnostics(vec![e.into()]))?;
     // Planning tells why there is no graph.
     let model = graph_of(&file);
     Ok(Some(Opened { file, model }))
@@ -125,6 +126,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
         None => open(subject)?,
     };
     if args.target.is_none() {
+        let _progress = Progress::start(format!("checking {}", subject.source.path()));
         let mut of_source = of_capture(subject)?;
         of_source.extend(opened.iter().flat_map(|o| of_file(&o.view())));
         found.findings = merged(of_source);

@@ -1,4 +1,4 @@
-//! Batches that a small model is run on.
+//! The batches that a small model is run on.
 
 use tpc_ir::op::InputKind;
 use tpc_ir::{Bindings, Dim, Graph, Op, Output, Symbol, TensorType, Window};
@@ -9,35 +9,35 @@ use tpc_runtime::{
 
 use tpc_synth::Rng;
 
-/// What the batches are made of.
+/// The inputs of a small model.
 #[derive(Clone, Debug)]
 pub enum Feed {
-    /// Tokens of two sequences, for a model of which layers with a window attend to this.
+    /// Tokens of two sequences, in three batches. The window is that of the model's layers with sliding-window attention.
     Tokens(Option<Window>),
-    /// What a capture names its inputs, of the sizes that its symbols had.
+    /// Random numbers for the inputs of a captured graph, in two batches. The symbols have the sizes that they had in the
+    /// capture.
     Captured(Vec<(Symbol, u64)>),
 }
 
 /// An output of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// Which output of which batch.
+    /// The output and the batch, as in `logits of batch 2`.
     pub(super) name: String,
     pub(super) values: Vec<f64>,
 }
 
-/// Cells of the caches.
+/// Cells of each cache.
 const CELLS: usize = 16;
 
-/// Per batch, the tokens of each sequence: a prompt; a prompt of another sequence while the first goes on; one token
-/// of each.
+/// Tokens of each sequence, per batch: a prompt; a prompt of another sequence while the first goes on; a token of each.
 const BATCHES: [[u32; 2]; 3] = [[5, 0], [2, 3], [1, 1]];
 
-/// Batches that a capture is run on.
+/// Batches of a captured graph.
 const CAPTURED: usize = 2;
 
 impl Feed {
-    /// How many batches there are.
+    /// The number of batches.
     pub fn batches(&self) -> usize {
         match self {
             Feed::Tokens(_) => BATCHES.len(),
@@ -45,7 +45,7 @@ impl Feed {
         }
     }
 
-    /// The outputs of all batches, each of which sees the states that those before left.
+    /// The outputs of all batches. A batch sees the states that those before it left.
     pub(super) fn run(
         &self,
         graph: &Graph,
@@ -70,7 +70,7 @@ fn tokens(
         Output::State { .. } => None,
     });
     let vocabulary = u32::try_from(vocabulary.unwrap_or(1)).unwrap_or(u32::MAX);
-    let guesses = graph
+    let drafts = graph
         .insts()
         .filter(
             |(_, d)| matches!(&d.op, Op::Input(i) if matches!(i.kind, InputKind::NextTokens(_))),
@@ -104,7 +104,7 @@ fn tokens(
             Ok(())
         };
         add("logits", &logits)?;
-        for ahead in 1..=guesses as u32 {
+        for ahead in 1..=drafts as u32 {
             let at = batch.positions.iter().zip(&batch.seq_ids);
             let next: Vec<u32> = at.map(|(&pos, &seq)| token(pos + ahead, seq)).collect();
             match session.draft(&next) {
@@ -140,7 +140,8 @@ fn captured(
             let dims = [a?, b?, c?, d?];
             let n: usize = dims.iter().product();
             if ty.dtype.is_integer() {
-                // Whatever an index counts along has eight of it, but for the one cell of recurrent states.
+                // Indices are below 8: every axis that one counts along has eight entries, apart from the one cell of
+                // recurrent states.
                 let at = |i: usize| if number == 0 { i } else { n - 1 - i };
                 Tensor::ints_of(dims, (0..n).map(|i| (at(i) % 8) as i64).collect())
             } else if cells.contains(&ty.dims[0]) {

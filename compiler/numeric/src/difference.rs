@@ -1,44 +1,63 @@
-//! The first value of the devices' programs that is not what the model has.
+//! The first value of the devices' programs that differs from the model's.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
 use tpc_ir::{Graph, Interval, Place, RANK, Sharding, Unreduced, Value};
 use tpc_runtime::{MemoryWeights, Tensor};
 
-use super::run::Feed;
+use super::compare::TOLERANCE;
+use super::feed::Feed;
 use tpc_core::golden::distance;
 
-/// A value that differs.
+/// A value of the programs that differs from the model's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
+pub(super) struct Difference {
     /// Its name in the model.
-    pub value: String,
+    pub(super) value: String,
     /// The op that makes it.
-    pub op: &'static str,
-    /// The place that it is on.
-    pub place: String,
-    /// The layer; `None` outside of layers.
-    pub layer: Option<u32>,
-    /// How far it is from the model's.
-    pub nmse: f64,
+    op: &'static str,
+    /// Its place.
+    place: String,
+    /// Its layer; `None` outside of layers.
+    layer: Option<u32>,
+    /// Its distance from the model's.
+    nmse: f64,
 }
 
-/// What the model's values were, by value and how often it had been made before.
-type Seen = HashMap<(Value, usize), Tensor>;
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference {
+            value,
+            op,
+            place,
+            nmse,
+            ..
+        } = self;
+        write!(f, "the first value that differs is `{value}`")?;
+        if let Some(l) = self.layer {
+            write!(f, " of layer {l}")?;
+        }
+        write!(f, ", by `{op}` on {place} (NMSE {nmse:.1e})")
+    }
+}
 
-/// Compares what every place holds of the model's values, as far as names tell which these are. A value is right if it is
-/// the part of any of the model's values of its name that the sharded graph has there; terms of sums that are still to
-/// be done are passed over.
-pub(super) fn difference(
+/// The tensors of the model's values, by value and the number of times that it had been computed before.
+type ModelTensors = HashMap<(Value, usize), Tensor>;
+
+/// Finds the first value of the programs that differs from the model's.
+///
+/// Values are matched by name. One is right if it is, for any of the model's values of its name, the part that the sharded
+/// graph has on its place. Terms of unreduced sums are passed over.
+pub(super) fn first_difference(
     model: &Graph,
     sharded: &Graph,
     programs: &Graph,
     feed: &Feed,
     weights: &MemoryWeights,
-    tolerance: f64,
 ) -> Option<Difference> {
     let (of_model, held) = (by_name(model), by_name(sharded));
-    let mut seen = Seen::new();
+    let mut seen = ModelTensors::new();
     let mut times: HashMap<Value, usize> = HashMap::new();
     let mut store = |v: Value, t: &Tensor| {
         let n = times.entry(v).or_default();
@@ -69,7 +88,7 @@ pub(super) fn difference(
                 if inst.op.is_transfer() {
                     continue;
                 }
-                // It may be a term of a sum.
+                // It may be a term of an unreduced sum.
                 return;
             }
             for whole in known.iter().filter_map(|&of| seen.get(&(of, turn))) {
@@ -81,7 +100,7 @@ pub(super) fn difference(
                 }
             }
         }
-        if let Some(nmse) = best.filter(|&d| d > tolerance) {
+        if let Some(nmse) = best.filter(|&d| d > TOLERANCE) {
             found = Some(Difference {
                 value: data.name.clone(),
                 op: inst.op.name(),
@@ -91,7 +110,7 @@ pub(super) fn difference(
             });
         }
     };
-    // Where the programs stop, what they made before counts.
+    // Programs that stop have made values before.
     let _ = feed.run(programs, weights, &mut judge);
     found
 }
@@ -105,7 +124,7 @@ fn by_name(graph: &Graph) -> BTreeMap<&str, Vec<Value>> {
     out
 }
 
-/// The error (NMSE) of numbers that may be infinite, as masks have them.
+/// The error (NMSE) of tensors that may have infinite numbers, as masks do.
 fn apart(want: &[f64], got: &[f64]) -> f64 {
     let differ = |&(a, b): &(f64, f64)| a.is_finite() || a != b;
     let pairs = want.iter().copied().zip(got.iter().copied());
@@ -128,7 +147,7 @@ fn rank(graph: &Graph, of: Place, place: Place) -> Option<usize> {
     }
 }
 
-/// What the device of this rank should hold of a whole tensor.
+/// The part of a whole tensor that the device of this rank should hold; `None` where ranges or sizes do not fit it.
 fn part(whole: &Tensor, sharding: &Sharding, graph: &Graph, rank: usize) -> Option<Vec<f64>> {
     let dims = whole.dims();
     let values = whole.reals().ok()?;

@@ -1,0 +1,198 @@
+//! `tpc eval`: tokens run through the devices' programs, and their logits compared or written.
+
+mod execute;
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use tpc_ir::DType;
+use tpc_runtime::ExecError;
+
+use crate::args::{Defaults, PlacementArgs};
+use crate::output::{self, Failure};
+use crate::progress::Progress;
+use execute::{Evaluation, execute};
+use tpc_core::golden::{Golden, distance};
+use tpc_core::pipeline::{Compiled, compile};
+use tpc_core::placement::{Placement, SplitMode};
+use tpc_diag::{Diagnostic, codes};
+use tpc_gguf::GgufFile;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Executor {
+    /// Slow and exact, in f64.
+    Reference,
+    /// Not there yet.
+    Cpu,
+    /// Not there yet.
+    Cuda,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A GGUF file with its data, or any shard of one.
+    model: PathBuf,
+    /// Compare with these logits.
+    #[arg(long, value_name = "FILE", required_unless_present = "tokens")]
+    golden: Option<PathBuf>,
+    /// Token ids to run, instead of those of a golden file.
+    #[arg(
+        long,
+        value_name = "1,2,3",
+        value_delimiter = ',',
+        conflicts_with = "golden",
+        requires = "logits"
+    )]
+    tokens: Option<Vec<u32>>,
+    /// Write the logits here.
+    #[arg(long, value_name = "OUT")]
+    logits: Option<PathBuf>,
+    /// The largest error (NMSE) that passes.
+    #[arg(long, default_value_t = 1e-3, value_parser = tolerance)]
+    tolerance: f64,
+    /// The executor of the programs.
+    #[arg(long, value_enum, default_value = "reference")]
+    executor: Executor,
+    #[command(flatten)]
+    placement: PlacementArgs,
+}
+
+/// Reads the largest error that passes.
+fn tolerance(text: &str) -> Result<f64, Diagnostic> {
+    let number = text.parse::<f64>().ok().filter(|x| *x >= 0.0);
+    number.ok_or_else(|| {
+        let message = format!("--tolerance must be a non-negative number, not `{text}`");
+        Diagnostic::new(&codes::COMMAND_LINE, "--tolerance", message).help("an NMSE such as 1e-3")
+    })
+}
+
+/// An error of the executor, as a diagnostic.
+fn execution_error(e: &ExecError) -> Diagnostic {
+    Diagnostic::new(e.code(), "execution", e.to_string()).help(e.help())
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if args.executor != Executor::Reference {
+        let message = "only `reference` executes programs yet";
+        let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--executor", message);
+        return Err(Failure::usage(d.help("--executor reference")));
+    }
+    // The reference is exact, so its caches are too unless asked otherwise.
+    let placement = args.placement.placement(Defaults {
+        cache: DType::F32,
+        split_mode: SplitMode::Auto,
+    })?;
+    let golden = args.golden.as_deref().map(read_golden).transpose()?;
+    let tokens = tokens(args, golden.as_ref())?;
+    let file = open(&args.model)?;
+    let compiled = planned(args, &file, &placement)?;
+    if let Some(golden) = &golden {
+        same_vocabulary(golden, compiled.model.summary.n_vocab)?;
+    }
+    let evaluation = execute(&file, &compiled, &tokens, placement.ubatch_size)
+        .map_err(|e| Failure::findings(vec![execution_error(&e)]))?;
+    for (ahead, draft) in (1..).zip(&evaluation.drafts) {
+        let (alike, all) = evaluation.agreement(ahead, draft);
+        output::result(&format!(
+            "draft {ahead}: the model's choice in {alike} of {all} places\n"
+        ))?;
+    }
+    if let Some(path) = &args.logits {
+        let logits = evaluation.logits.iter().map(|&x| x as f32).collect();
+        let out = Golden {
+            tokens: tokens.clone(),
+            n_vocab: evaluation.n_vocab,
+            seed: 0,
+            logits,
+        };
+        std::fs::write(path, out.to_bytes()).map_err(|e| Failure::file(path, &e))?;
+    }
+    match golden {
+        Some(golden) => compare(&golden, evaluation, args.tolerance),
+        None => Ok(()),
+    }
+}
+
+fn read_golden(path: &Path) -> Result<Golden, Failure> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
+    Golden::parse(&name, &bytes).map_err(Failure::usage)
+}
+
+/// The tokens to run: those of the golden file, or else those of `--tokens`.
+fn tokens(args: &Args, golden: Option<&Golden>) -> Result<Vec<u32>, Failure> {
+    let tokens = golden.map(|g| g.tokens.clone()).or(args.tokens.clone());
+    let tokens = tokens.unwrap_or_default();
+    if tokens.is_empty() {
+        let d = Diagnostic::new(
+            &codes::COMMAND_LINE,
+            "--tokens",
+            "there are no tokens to run",
+        );
+        return Err(Failure::usage(
+            d.help("token ids, such as `--tokens 1,2,3`"),
+        ));
+    }
+    Ok(tokens)
+}
+
+/// Opens a model that has its tensor data.
+fn open(path: &Path) -> Result<GgufFile, Failure> {
+    let file = GgufFile::open(path).map_err(|e| Failure::from_diagnostics(vec![e.into()]))?;
+    if file.has_data() {
+        return Ok(file);
+    }
+    let name = path.display().to_string();
+    let d = Diagnostic::new(
+        &codes::NO_TENSOR_DATA,
+        name,
+        "a header without data cannot be executed",
+    );
+    Err(Failure::usage(d.help(
+        "give the whole model; `tpc synth` makes a small one",
+    )))
+}
+
+/// The plan, which must be proved.
+fn planned(args: &Args, file: &GgufFile, placement: &Placement) -> Result<Compiled, Failure> {
+    let _progress = Progress::start(format!("planning {}", args.model.display()));
+    let compiled = compile(file, placement).map_err(Failure::from_diagnostics)?;
+    match compiled.unproved() {
+        Some(d) => Err(Failure::from_diagnostics(vec![d])),
+        None => Ok(compiled),
+    }
+}
+
+fn same_vocabulary(golden: &Golden, n_vocab: u64) -> Result<(), Failure> {
+    if golden.n_vocab as u64 == n_vocab {
+        return Ok(());
+    }
+    let message = format!(
+        "the golden file has {} logits per token, the model {n_vocab}",
+        golden.n_vocab
+    );
+    let d = Diagnostic::new(&codes::LOGITS_DIFFER, "golden", message);
+    Err(Failure::findings(vec![
+        d.help("give the golden file of this model"),
+    ]))
+}
+
+/// Prints the distance of the logits from golden ones, and fails where it is above the tolerance.
+fn compare(golden: &Golden, evaluation: Evaluation, tolerance: f64) -> Result<(), Failure> {
+    let want = golden.logits.iter().map(|&x| f64::from(x));
+    let d = distance(want, evaluation.logits);
+    output::result(&format!(
+        "nmse={:e} max_abs={:e} tokens={}\n",
+        d.nmse,
+        d.max_abs,
+        golden.tokens.len()
+    ))?;
+    if d.nmse <= tolerance {
+        return Ok(());
+    }
+    let message = format!("NMSE {:e} is above the tolerance {tolerance:e}", d.nmse);
+    let d = Diagnostic::new(&codes::LOGITS_DIFFER, "logits", message);
+    Err(Failure::findings(vec![d.help(
+        "give the golden file of this model and its tokens, or allow more with --tolerance",
+    )]))
+}

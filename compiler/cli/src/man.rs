@@ -1,0 +1,45 @@
+//! `tpc man`.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use clap_mangen::Man;
+
+use super::output::{self, Failure};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Write the pages of all commands into this folder, instead of printing the page of `tpc` [default: print].
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// Writes the manual pages of `command` and its subcommands: `tpc.1`, `tpc-plan.1` and so on.
+pub(super) fn run(args: &Args, mut command: clap::Command) -> Result<(), Failure> {
+    let Some(folder) = &args.output else {
+        let page = page(command).map_err(|e| Failure::write("manual page", &e))?;
+        return output::result(&String::from_utf8_lossy(&page));
+    };
+    fs::create_dir_all(folder).map_err(|e| Failure::file(folder, &e))?;
+    command.build();
+    let name = command.get_name().to_owned();
+    // What `help` prints is what the pages say.
+    let subcommands = command.get_subcommands().filter(|c| c.get_name() != "help");
+    let subcommands = subcommands.cloned();
+    let named = subcommands.map(|c| (format!("{name}-{}.1", c.get_name()), c));
+    let mut pages: Vec<(String, clap::Command)> = named.collect();
+    pages.push((format!("{name}.1"), command));
+    for (file, command) in pages {
+        let path = folder.join(file);
+        let page = page(command).map_err(|e| Failure::file(&path, &e))?;
+        output::replace(&path, &page)?;
+    }
+    Ok(())
+}
+
+fn page(command: clap::Command) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    Man::new(command).render(&mut out)?;
+    Ok(out)
+}

@@ -1,0 +1,71 @@
+//! A line on standard error that tells what long work is about.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Work that takes less shows nothing.
+const DELAY: Duration = Duration::from_secs(1);
+/// The time between two redraws.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A line that tells what work is being done. It appears on a terminal only, after a second, and goes when this is
+/// dropped.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    /// Dropping it ends the wait for the line to appear.
+    stop: Option<Sender<()>>,
+    delayed: Option<JoinHandle<()>>,
+}
+
+impl Progress {
+    /// Begins work of unknown length.
+    pub(super) fn start(work: impl Into<String>) -> Progress {
+        Progress::of_style(None, "{spinner} {msg} ({elapsed})", work.into())
+    }
+
+    /// Begins work of so many steps.
+    pub(super) fn with_steps(work: impl Into<String>, steps: usize) -> Progress {
+        let template = "{spinner} {msg}: {pos} of {len} ({elapsed}, {eta} left)";
+        Progress::of_style(Some(steps as u64), template, work.into())
+    }
+
+    /// Counts steps as done.
+    pub(super) fn advance(&self, steps: usize) {
+        self.bar.inc(steps as u64);
+    }
+
+    fn of_style(steps: Option<u64>, template: &str, work: String) -> Progress {
+        let bar = ProgressBar::with_draw_target(steps, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(work);
+        let (stop, stopped) = channel();
+        let shown = bar.clone();
+        let delayed = spawn(move || {
+            if stopped.recv_timeout(DELAY) == Err(RecvTimeoutError::Timeout) {
+                // What is no terminal is not drawn to.
+                shown.set_draw_target(ProgressDrawTarget::stderr());
+                shown.enable_steady_tick(TICK);
+            }
+        });
+        Progress {
+            bar,
+            stop: Some(stop),
+            delayed: Some(delayed),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(delayed) = self.delayed.take() {
+            let _ = delayed.join();
+        }
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,116 @@
+//! `tpc verify`: the proof that the devices' programs compute the model, and a small model run as a check.
+
+mod json;
+mod text;
+
+use clap::ValueEnum;
+
+use crate::args::PlacementArgs;
+use crate::output::{self, Failure};
+use crate::progress::Progress;
+use crate::source::{Source, SourceArgs};
+use tpc_core::shrink::Shrunk;
+use tpc_diag::{Diagnostic, Severity};
+use tpc_lint::plan_report;
+use tpc_numeric::{self as numeric, Agreement, Feed};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    placement: PlacementArgs,
+    /// Also run a small model that is divided alike, whole and as programs, and compare the answers.
+    #[arg(long)]
+    numeric: bool,
+    /// Output format.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// How often each rule of the proof was used; with --numeric, every size that changed.
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// A small model of the plan, and how its programs agree with it.
+struct NumericCheck {
+    shrunk: Shrunk,
+    /// `None` where the check failed.
+    agreement: Option<Agreement>,
+}
+
+/// Runs a small model of the plan; diagnostics go to `found`.
+fn check(source: &Source, found: &mut Vec<Diagnostic>) -> Option<NumericCheck> {
+    let _progress = Progress::start("running a small model of the plan");
+    let shrunk = match numeric::shrink(&source.compiled) {
+        Ok(shrunk) => shrunk,
+        Err(d) => {
+            found.push(d);
+            return None;
+        }
+    };
+    found.extend(shrunk.notes());
+    let feed = match &source.batch {
+        Some(batch) => Feed::Captured(batch.clone()),
+        None => Feed::Tokens(shrunk.window),
+    };
+    let agreement = match numeric::compare(&shrunk, &feed) {
+        Ok(agreement) => Some(agreement),
+        Err(d) => {
+            found.push(*d);
+            None
+        }
+    };
+    Some(NumericCheck { shrunk, agreement })
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let planned = args
+        .placement
+        .placement(args.source.defaults())
+        .and_then(|placement| Ok((args.source.compile(&placement)?, placement)));
+    let path = args.source.path();
+    let (source, placement) = match planned {
+        Ok(planned) => planned,
+        Err(failure) => {
+            if args.format == Format::Json {
+                output::json(&json::refusal(&path, &failure.diagnostics))?;
+            }
+            return Err(failure);
+        }
+    };
+    let compiled = &source.compiled;
+    let mut found: Vec<Diagnostic> = Vec::new();
+    found.extend(compiled.unproved());
+    // The proof is silent on options without effect; the plan's warnings name them.
+    let findings = plan_report(&path, &placement, compiled).diagnostics;
+    let warnings = findings.into_iter();
+    found.extend(warnings.filter(|d| d.severity == Severity::Warning));
+    let check = args.numeric.then(|| check(&source, &mut found)).flatten();
+    let failed = found.iter().any(|d| d.severity == Severity::Error);
+    match args.format {
+        Format::Text => {
+            let detail = text::Detail::from_verbose(args.verbose);
+            let proof = compiled.proof.as_ref().ok();
+            let proof = proof.map(|p| text::proof(compiled, p, detail));
+            let check = check.as_ref().map(|c| text::check(c, detail));
+            let parts: Vec<String> = proof.into_iter().chain(check).collect();
+            output::result(&parts.join("\n"))?;
+        }
+        Format::Json => {
+            let verdict = if failed { "error" } else { "ok" };
+            let report = json::Report::new(&path, verdict, compiled, check.as_ref(), &found);
+            output::json(&report)?;
+        }
+    }
+    if failed {
+        return Err(Failure::from_diagnostics(found));
+    }
+    found.iter().for_each(output::diagnostic);
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! The result of `tpc verify` as text.
+
+use std::fmt::Write as _;
+
+use tpc_ir::{Device, Op, Place, Value};
+use tpc_passes::prove::{self, Proof};
+
+use super::NumericCheck;
+use tpc_core::pipeline::Compiled;
+use tpc_core::shrink::Resized;
+
+/// How much is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// The result, and a few names where there are many.
+    Brief,
+    /// Every rule of the proof, every size that changed.
+    Full,
+}
+
+impl Detail {
+    pub(super) fn from_verbose(verbose: bool) -> Detail {
+        if verbose { Detail::Full } else { Detail::Brief }
+    }
+}
+
+/// The proof: the programs that it is about, its size, and the rules that it used.
+pub(super) fn proof(compiled: &Compiled, proof: &Proof, detail: Detail) -> String {
+    let mut out = format!(
+        "proved: {} computes what the model says\n\n",
+        compiled.model.summary.name
+    );
+    let devices = compiled.programs.devices.iter().enumerate();
+    let devices = devices.map(|(i, d)| (Place::Device(Device::new(i)), d.name.as_str()));
+    for (place, name) in [(Place::Host, "host")].into_iter().chain(devices) {
+        let (ops, moves) = program_size(compiled, place);
+        let _ = writeln!(
+            out,
+            "  {name:<12} {ops} ops, {moves} copies and collectives"
+        );
+    }
+    let _ = writeln!(
+        out,
+        "\n{} regions, {} of them different; the largest took {} terms",
+        proof.sections, proof.distinct, proof.terms
+    );
+    if detail == Detail::Full {
+        out.push_str("\nrules\n");
+        for (name, equation) in prove::rules() {
+            let times = proof.rules.get(name).copied().unwrap_or(0);
+            let _ = writeln!(out, "  {name:<20} {times:>6} ×  {equation}");
+        }
+    }
+    out
+}
+
+/// The number of ops of a place's program, and that of its copies and collectives.
+fn program_size(compiled: &Compiled, place: Place) -> (usize, usize) {
+    let programs = &compiled.programs;
+    let here = |v: &Value| programs.value(*v).place == place;
+    let (mut ops, mut moves) = (0, 0);
+    for (_, data) in programs.insts() {
+        if !data.results.iter().any(here) {
+            continue;
+        }
+        match &data.op {
+            op if op.is_transfer() => moves += 1,
+            Op::Weight(_) | Op::State(_) | Op::Input(_) => {}
+            _ => ops += 1,
+        }
+    }
+    (ops, moves)
+}
+
+/// The small model that was run: its layers, types and sizes, and how its programs agree with it.
+pub(super) fn check(check: &NumericCheck, detail: Detail) -> String {
+    let NumericCheck { shrunk, agreement } = check;
+    let mut out = String::new();
+    if let Some(a) = agreement {
+        let _ = writeln!(
+            out,
+            "compared: a small model and its programs agree (NMSE {:.1e} in {} numbers of {} batches)\n",
+            a.nmse, a.numbers, a.batches
+        );
+    }
+    let all: usize = shrunk.layers.iter().map(|(_, all)| all.len()).sum();
+    if all > 0 {
+        let kept: Vec<String> = shrunk.layers.iter().map(|(l, _)| l.to_string()).collect();
+        let _ = writeln!(
+            out,
+            "  {} of {all} layers stand for all: {}",
+            kept.len(),
+            kept.join(" ")
+        );
+    }
+    for (from, to) in &shrunk.types {
+        let _ = writeln!(out, "  weights of type {from} are {to}");
+    }
+    out.push_str(&size_table(&shrunk.sizes, detail));
+    out
+}
+
+/// A size that changed: from what to what, in which parts, and on which axes.
+struct SizeRow {
+    change: String,
+    parts: String,
+    axes: Vec<String>,
+}
+
+/// The sizes that changed, axes of the same size and parts in one line.
+fn size_table(sizes: &[Resized], detail: Detail) -> String {
+    let mut rows: Vec<SizeRow> = Vec::new();
+    for r in sizes {
+        let change = format!("{} -> {}", r.from, r.to);
+        let parts = parts(&r.parts);
+        let axis = format!("{}[{}]", r.tensor.trim_end_matches(".weight"), r.axis);
+        let same = |row: &&mut SizeRow| row.change == change && row.parts == parts;
+        match rows.iter_mut().find(same) {
+            Some(row) => row.axes.push(axis),
+            None => rows.push(SizeRow {
+                change,
+                parts,
+                axes: vec![axis],
+            }),
+        }
+    }
+    let wide = rows.iter().map(|r| r.change.len()).max().unwrap_or(0);
+    let wider = rows.iter().map(|r| r.parts.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for SizeRow {
+        change,
+        parts,
+        axes,
+    } in &rows
+    {
+        let names = names(axes, detail);
+        let _ = writeln!(out, "  {change:<wide$}  {parts:<wider$}  {names}");
+    }
+    out
+}
+
+/// The axes of a size: all of them, or a few and how many more there are.
+fn names(axes: &[String], detail: Detail) -> String {
+    const NAMED: usize = 3;
+    let shown = match detail {
+        Detail::Full => axes.len(),
+        Detail::Brief => NAMED.min(axes.len()),
+    };
+    let mut names = axes[..shown].join(" ");
+    if axes.len() > shown {
+        let _ = write!(names, " and {} more", axes.len() - shown);
+    }
+    names
+}
+
+/// The sizes of parts, equal neighbours together: `= 2 × 13 + 14`.
+fn parts(sizes: &[u64]) -> String {
+    if sizes.is_empty() {
+        return String::new();
+    }
+    let runs = sizes.chunk_by(|a, b| a == b).map(|run| match run {
+        [one] => one.to_string(),
+        many => format!("{} × {}", many.len(), many[0]),
+    });
+    format!("= {}", runs.collect::<Vec<_>>().join(" + "))
+}
