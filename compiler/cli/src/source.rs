@@ -11,7 +11,7 @@ use super::progress::Progress;
 use tpc_core::pipeline::{Compiled, compile, compile_capture};
 use tpc_core::placement::{Placement, SplitMode};
 use tpc_diag::{Diagnostic, Severity};
-use tpc_ggml::capture::{self, Captured};
+use tpc_ggml::capture::{self, CapturedGraph};
 use tpc_gguf::GgufFile;
 
 /// A model or a capture.
@@ -52,7 +52,7 @@ impl Source {
 }
 
 /// Reads a capture.
-pub(super) fn read_capture(path: &Path) -> Result<Captured, Failure> {
+pub(super) fn read_capture(path: &Path) -> Result<CapturedGraph, Failure> {
     let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
     let text = String::from_utf8_lossy(&bytes);
     let name = path

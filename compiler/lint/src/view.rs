@@ -9,7 +9,7 @@ use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Excerpt};
-use tpc_ggml::capture::{Captured, Record};
+use tpc_ggml::capture::{CapturedGraph, Record};
 use tpc_ggml::llama_cpp::CommandLine;
 use tpc_ggml::op::{Family, GgmlOp, OpKind};
 use tpc_gguf::{GgufFile, Header, MetaValue, TensorInfo};
@@ -96,7 +96,7 @@ pub struct Port<'a> {
     /// Its records.
     pub records: &'a [Record],
     /// What they mean.
-    pub captured: &'a Captured,
+    pub captured: &'a CapturedGraph,
     /// The text of its graph.
     pub printed: &'a Printed,
 }

@@ -3,7 +3,7 @@
 use tpc_core::pipeline::{Compiled, compile_capture};
 use tpc_core::placement::SplitMode;
 use tpc_core::report::render_factors;
-use tpc_ggml::capture::Captured;
+use tpc_ggml::capture::CapturedGraph;
 use tpc_ir::text::{self, Parsed};
 use tpc_ir::verify::verify;
 use tpc_ir::{DType, Graph};
@@ -16,8 +16,8 @@ use super::expectation::Reported;
 use super::run::Outcome;
 
 /// A captured graph of one layer.
-pub(crate) fn captured(parsed: &Parsed) -> Captured {
-    Captured {
+pub(crate) fn captured(parsed: &Parsed) -> CapturedGraph {
+    CapturedGraph {
         graph: parsed.graph.clone(),
         batch: Vec::new(),
         n_layer: 1,

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use tpc_core::golden::distance;
 use tpc_core::pipeline::compile_capture;
 use tpc_core::placement::Placement;
-use tpc_ggml::capture::Captured;
+use tpc_ggml::capture::CapturedGraph;
 use tpc_ir::{DType, Op, Value};
 use tpc_models::CACHE_TYPES;
 use tpc_tests::{data, files, goldens, shared};
@@ -33,7 +33,7 @@ const HALF: f64 = 1e-7;
 type Figures = BTreeMap<String, BTreeMap<String, f64>>;
 
 fn figures() -> Figures {
-    let mut folders = vec![data().join("peer")];
+    let mut folders = vec![data().join("ggml-meta")];
     folders.extend(shared().map(|s| s.join("peer")));
     let paths = files(&folders, "kv-cache-error.json");
     let text = std::fs::read_to_string(&paths[0]).expect("in the repository");
@@ -200,7 +200,7 @@ fn every_pair_of_types_runs_split_and_rounds_no_worse_than_llama_cpp() {
 fn no_block_of_a_cache_is_cut_where_blocks_run_across_heads() {
     let text = include_str!("../../filetests/lint/blocks-across-heads.tpir");
     let parsed = tpc_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e[0]));
-    let captured = Captured {
+    let captured = CapturedGraph {
         graph: parsed.graph,
         batch: Vec::new(),
         n_layer: 1,

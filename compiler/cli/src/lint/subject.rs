@@ -8,7 +8,7 @@ use crate::output::Failure;
 use crate::source::SourceArgs;
 use crate::values::{DeviceLists, Parsed};
 use tpc_diag::{Diagnostic, codes};
-use tpc_ggml::llama_cpp::{CommandLine, Equivalent, devices_named};
+use tpc_ggml::llama_cpp::{CommandLine, TpcCommand, devices_named};
 
 /// The number of devices where neither `--devices` nor a command line of llama.cpp says it.
 const ASSUMED_DEVICES: usize = 2;
@@ -55,7 +55,7 @@ impl Subject {
         }
         let command = CommandLine::parse(&args.command).map_err(Failure::usage)?;
         let named = args.model.as_ref().map(|m| m.display().to_string());
-        let Some(same) = Equivalent::of(&command, named) else {
+        let Some(same) = TpcCommand::from_line(&command, named) else {
             let d = Diagnostic::new(&codes::COMMAND_LINE, "-m", "the line names no model file");
             return Err(Failure::usage(d.help(
                 "-m MODEL.gguf; of a model that is fetched, the file: tpc lint MODEL.gguf -- llama-server -hf …",
@@ -72,7 +72,7 @@ impl Subject {
             source: SourceArgs::new(Some(PathBuf::from(&same.model)), None),
             placement,
             line: Some(EngineLine {
-                equivalent: same.command(shown),
+                equivalent: same.shell(shown),
                 command,
                 assumed,
             }),

@@ -18,7 +18,7 @@ use tpc_passes::shard::shard;
 
 use crate::placement::{Placement, ResolvedPlacement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
-use tpc_ggml::capture::Captured;
+use tpc_ggml::capture::CapturedGraph;
 use tpc_gguf::GgufFile;
 use tpc_models::{ArchError, Drafting, LowerOptions, Lowered, Summary};
 
@@ -115,7 +115,7 @@ const CAPTURE: &str = "capture";
 /// # Errors
 /// TPC0400 for sizes out of range, TPC0163 when tokens are to be drafted, or TPC0390 when the verifier rejects the result.
 pub fn compile_capture(
-    captured: &Captured,
+    captured: &CapturedGraph,
     placement: &Placement,
 ) -> Result<Compiled, Vec<Diagnostic>> {
     let n_ctx = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);

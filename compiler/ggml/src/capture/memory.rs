@@ -12,8 +12,8 @@ use tpc_ir::verify::reads;
 use tpc_ir::{Dim, Graph, Op, Place, RANK, TensorType, Value};
 
 use super::codes;
-use super::layout::{Digit, Selection, select};
 use super::record::{Layout, Record};
+use super::strides::{Digit, Selection, select};
 use tpc_diag::{Code, Diagnostic};
 
 /// What an owner of memory holds.

@@ -7,7 +7,7 @@
 //! 1. `record` parses the lines and checks everything that later steps rely on;
 //! 2. `leaves` tells weights, inputs and states apart, by what is done with them;
 //! 3. `memory` and `ops` follow the program: a view is taken out of the value that its memory holds when it is read
-//!    (`layout`), a write makes a new value, and every op of ggml has an entry in `lowering`: its counterpart in the IR,
+//!    (`strides`), a write makes a new value, and every op of ggml has an entry in `lowering`: its counterpart in the IR,
 //!    or several ops (`forms`, `compose`). An op without either becomes an [`Opaque`](tpc_ir::op::Opaque) op, and a note
 //!    says so;
 //! 4. `symbols` finds out which sizes are those of the batch and makes them symbols again, `layers` where one layer
@@ -21,13 +21,13 @@ mod compose;
 mod error;
 mod forms;
 mod layers;
-mod layout;
 mod leaves;
 mod lowering;
 mod memory;
 mod ops;
 mod rebuild;
 mod record;
+mod strides;
 mod symbols;
 mod write;
 
@@ -46,7 +46,7 @@ use tpc_diag::Diagnostic;
 
 /// A captured graph.
 #[derive(Clone, Debug)]
-pub struct Captured {
+pub struct CapturedGraph {
     /// The graph, on the host.
     pub graph: Graph,
     /// What each symbol of the graph was in the capture.
@@ -65,7 +65,7 @@ pub struct Captured {
 ///
 /// # Errors
 /// When a line is no record, or the records do not fit together; the error has the line.
-pub fn read(text: &str, name: &str) -> Result<Captured, CaptureError> {
+pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     let tensors = record::parse(text)?;
     let Memory {
         graph,
@@ -77,7 +77,7 @@ pub fn read(text: &str, name: &str) -> Result<Captured, CaptureError> {
     notes.extend(note);
     let (graph, n_layer) = layers::assign(&graph);
     verify(&graph).map_err(|e| misfit(&e[0]))?;
-    Ok(Captured {
+    Ok(CapturedGraph {
         graph,
         batch,
         n_layer,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tpc_ir::{Op, Output};
 
-use super::{CODES, Captured, read};
+use super::{CODES, CapturedGraph, read};
 use crate::op::OpKind;
 
 /// Writes captures line by line. Tensors are packed unless they are views.
@@ -72,11 +72,11 @@ impl Writer {
     }
 }
 
-fn captured(w: &Writer) -> Captured {
+fn captured(w: &Writer) -> CapturedGraph {
     read(&w.text, "test").unwrap_or_else(|e| panic!("{e}\n{}", w.text))
 }
 
-fn names(c: &Captured) -> Vec<&'static str> {
+fn names(c: &CapturedGraph) -> Vec<&'static str> {
     c.graph.insts().map(|(_, d)| d.op.name()).collect()
 }
 

@@ -1,15 +1,16 @@
-//! Command lines of llama.cpp: what their options ask for, as far as it decides where tensors and caches are.
+//! Command lines of llama.cpp: the options that decide where tensors and caches are.
 //!
-//! `flags` lists the options that the programs take, with the number of their arguments; `command` reads a line, the
-//! environment variables before it included; `translate` says the same in tpc's options. What the engine makes of it,
-//! where that is known by measurement, is in `measured`.
+//! - `options` lists the options of the programs, each with its arguments and the setting that it changes;
+//! - `command` parses a line, with the environment variables before it;
+//! - `translate` says the same in tpc's options;
+//! - `measurement` has what llama.cpp was seen to do with models of an architecture.
 
 mod command;
-mod flags;
-mod measured;
+mod measurement;
+mod options;
 mod translate;
 
-pub use command::{CommandLine, Given};
-pub use flags::{FLAGS, Flag, Meaning, Takes};
-pub use measured::{Measured, Outcome, measured};
-pub use translate::{Equivalent, devices_named, quoted};
+pub use command::{CommandLine, ParsedOption};
+pub use measurement::{Measurement, Observation, measurement};
+pub use options::{Arity, OPTIONS, OptionSpec, Setting};
+pub use translate::{TpcCommand, devices_named, quoted};

@@ -1,18 +1,18 @@
-//! The same in tpc's options.
+//! A command line of llama.cpp as one of tpc.
 
 use super::command::CommandLine;
-use super::flags::Meaning;
+use super::options::Setting;
 
-/// Options of tpc that ask for what a command line asks for.
+/// A command of tpc that asks for what a command line of llama.cpp asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Equivalent {
+pub struct TpcCommand {
     /// The model's file.
     pub model: String,
     /// The options, without `--devices`.
     pub options: Vec<String>,
 }
 
-/// A word as a shell takes it.
+/// A word as a shell arity it.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -21,22 +21,22 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// How many devices a line names, if it does: by its list, its servers or its proportions.
+/// The number of devices that a line names: by a list of devices, by proportions, or by servers.
 pub fn devices_named(line: &CommandLine) -> Option<usize> {
-    let entries = |meaning, separators: &[char]| {
-        let text = line.value(meaning)?;
+    let entries = |setting, separators: &[char]| {
+        let text = line.value(setting)?;
         let n = text
             .split(separators)
             .filter(|t| !t.trim().is_empty())
             .count();
         (n > 0 && text != "none").then_some(n)
     };
-    entries(Meaning::Devices, &[','])
-        .or_else(|| entries(Meaning::TensorSplit, &[',', '/']))
-        .or_else(|| entries(Meaning::Rpc, &[',']))
+    entries(Setting::Devices, &[','])
+        .or_else(|| entries(Setting::TensorSplit, &[',', '/']))
+        .or_else(|| entries(Setting::Rpc, &[',']))
 }
 
-/// A buffer type of llama.cpp as a place of tpc: those of the CPU are the host, `Vulkan1` is the second device.
+/// The place of tpc for a buffer type of llama.cpp: the host for those of the CPU, the second device for `Vulkan1`.
 fn place(buffer: &str) -> String {
     let lower = buffer.to_ascii_lowercase();
     if lower.starts_with("cpu") || lower.ends_with("_host") || lower == "host" {
@@ -51,7 +51,7 @@ fn place(buffer: &str) -> String {
     }
 }
 
-/// A list of overrides with tpc's places.
+/// A list of overrides `PATTERN=BUFFER` with tpc's places.
 fn overrides(text: &str) -> String {
     let parts = text.split(',').map(|part| match part.rsplit_once('=') {
         Some((pattern, buffer)) => format!("{pattern}={}", place(buffer)),
@@ -60,61 +60,63 @@ fn overrides(text: &str) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-impl Equivalent {
-    /// Of a line, with the file `model` if one is given; `None` when neither names one.
-    pub fn of(line: &CommandLine, model: Option<String>) -> Option<Equivalent> {
-        let model = model.or_else(|| line.value(Meaning::Model).map(str::to_owned))?;
+/// Settings whose option is the same in tpc, with the same value.
+const SAME: [(Setting, &str); 6] = [
+    (Setting::TensorSplit, "-ts"),
+    (Setting::NCpuMoe, "-ncmoe"),
+    (Setting::GpuLayers, "-ngl"),
+    (Setting::CacheK, "-ctk"),
+    (Setting::CacheV, "-ctv"),
+    (Setting::Ubatch, "-ub"),
+];
+
+/// The overrides that put the feed-forward weights of the first `n` layers on the host.
+fn ffn_on_host(n: u64) -> String {
+    let layers: Vec<String> = (0..n.min(1024)).map(|l| l.to_string()).collect();
+    let layers = layers.join("|");
+    format!(r"blk\.({layers})\.ffn_(up|down|gate)\.weight=CPU")
+}
+
+impl TpcCommand {
+    /// Translates a line, for the file `model` if one is given; `None` when neither names one.
+    pub fn from_line(line: &CommandLine, model: Option<String>) -> Option<TpcCommand> {
+        let model = model.or_else(|| line.value(Setting::Model).map(str::to_owned))?;
         let mut options: Vec<String> = Vec::new();
-        let mut put = |option: &str, value: &str| {
-            options.push(option.to_owned());
-            if !value.is_empty() {
-                options.push(value.to_owned());
-            }
-        };
-        // Rows of single matrices are split as tensors are; layers are that engine's default.
-        put("-sm", line.value(Meaning::SplitMode).unwrap_or("layer"));
-        for (meaning, option) in [
-            (Meaning::TensorSplit, "-ts"),
-            (Meaning::NCpuMoe, "-ncmoe"),
-            (Meaning::GpuLayers, "-ngl"),
-            (Meaning::CacheK, "-ctk"),
-            (Meaning::CacheV, "-ctv"),
-            (Meaning::Ubatch, "-ub"),
-        ] {
-            if let Some(value) = line.value(meaning) {
-                put(option, value);
+        let mut put = |words: &[&str]| options.extend(words.iter().map(|&w| w.to_owned()));
+        // llama.cpp's default is a split by layers.
+        put(&["-sm", line.value(Setting::SplitMode).unwrap_or("layer")]);
+        for (setting, option) in SAME {
+            if let Some(value) = line.value(setting) {
+                put(&[option, value]);
             }
         }
-        for g in line.all(Meaning::Override) {
-            put("-ot", &overrides(&g.value));
+        for o in line.all(Setting::Override) {
+            put(&["-ot", &overrides(&o.value)]);
         }
-        if let Some(n) = line.count(Meaning::NCpuFfn).filter(|&n| n > 0) {
-            let layers: Vec<String> = (0..n.min(1024)).map(|l| l.to_string()).collect();
-            let pattern = format!(r"blk\.({})\.ffn_(up|down|gate)\.weight", layers.join("|"));
-            put("-ot", &format!("{pattern}=CPU"));
+        if let Some(n) = line.count(Setting::NCpuFfn).filter(|&n| n > 0) {
+            put(&["-ot", &ffn_on_host(n)]);
         }
-        if line.last(Meaning::CpuMoe).is_some() && !line.is_off(Meaning::CpuMoe) {
-            put("-cmoe", "");
+        if line.last(Setting::CpuMoe).is_some() && !line.is_off(Setting::CpuMoe) {
+            put(&["-cmoe"]);
         }
-        if line.is_off(Meaning::KvOffload) {
-            put("-nkvo", "");
+        if line.is_off(Setting::KvOffload) {
+            put(&["-nkvo"]);
         }
-        let drafts = line.value(Meaning::Speculation).unwrap_or_default();
+        let drafts = line.value(Setting::Speculation).unwrap_or_default();
         if drafts.split(',').any(|kind| kind == "draft-mtp") {
-            put("--spec-type", "draft-mtp");
+            put(&["--spec-type", "draft-mtp"]);
         }
-        // 0 is the model's context, and so is no option; -1 slots are chosen by the server.
-        if let Some(n) = line.count(Meaning::Context).filter(|&n| n > 0) {
-            put("-c", &n.to_string());
+        // A context of 0 is the model's, and -1 sequences are chosen by the server: tpc's defaults.
+        for (setting, option) in [(Setting::Context, "-c"), (Setting::Parallel, "-np")] {
+            if let Some(n) = line.count(setting).filter(|&n| n > 0) {
+                put(&[option, &n.to_string()]);
+            }
         }
-        if let Some(n) = line.count(Meaning::Parallel).filter(|&n| n > 0) {
-            put("-np", &n.to_string());
-        }
-        Some(Equivalent { model, options })
+        Some(TpcCommand { model, options })
     }
 
-    /// The command that plans it on so many devices, as typed in a shell.
-    pub fn command(&self, devices: &str) -> String {
+    /// The command that plans it on these devices, quoted for a shell.
+    pub fn shell(&self, devices: &str) -> String {
         let mut words = vec!["tpc".to_owned(), "plan".to_owned(), quoted(&self.model)];
         words.extend(["--devices".to_owned(), quoted(devices)]);
         words.extend(self.options.iter().map(|o| quoted(o)));
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_in_tpcs_words() {
+    fn a_line_is_translated() {
         let words = [
             "llama-server",
             "-m",
@@ -149,9 +151,9 @@ mod tests {
         let words = words.map(str::to_owned);
         let line = CommandLine::parse(&words).expect("a line");
         assert_eq!(devices_named(&line), Some(2));
-        let same = Equivalent::of(&line, None).expect("it names a file");
+        let same = TpcCommand::from_line(&line, None).expect("it names a file");
         assert_eq!(
-            same.command("2"),
+            same.shell("2"),
             r"tpc plan 'my model.gguf' --devices 2 -sm tensor -ts 3,1 -ctk q8_0 -ot 'blk\.(1|2)\.ffn=CPU,a=dev1,b=CPU' -nkvo"
         );
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use tpc_ir::DType;
 
-use super::refusal::{Class, Outcome};
+use super::fault::{FaultKind, Verdict};
 use super::rules::{self, Call, Source};
 use super::silent;
-use super::states::State;
+use super::states::SplitState;
 use super::weights::{Proportions, Weights};
 use crate::capture::Record;
 use crate::op::{GgmlOp, OpKind};
@@ -85,9 +85,9 @@ impl Setup {
 
 /// Something that the engine refuses or gets wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The class.
-    pub class: Class,
+pub struct Fault {
+    /// The kind.
+    pub kind: FaultKind,
     /// The record concerned; `None` when it is the whole graph.
     pub record: Option<usize>,
     /// In words, with the states of the sources.
@@ -97,53 +97,53 @@ pub struct Finding {
 /// What was inferred.
 #[derive(Clone, Debug)]
 pub struct Inference {
-    /// The state of every record; none behind a refusal.
-    pub states: Vec<State>,
-    /// The state of every leaf, also behind a refusal.
-    pub leaves: BTreeMap<usize, State>,
+    /// The state of every record; none behind a fault.
+    pub states: Vec<SplitState>,
+    /// The state of every leaf, also behind a fault.
+    pub leaves: BTreeMap<usize, SplitState>,
     /// Whether the record is computed on the host.
     pub on_host: Vec<bool>,
     /// What goes wrong, in order. At most one aborts, and it is the last.
-    pub findings: Vec<Finding>,
+    pub faults: Vec<Fault>,
 }
 
 impl Inference {
     /// The verdict: the worst that happens first.
-    pub fn outcome(&self) -> Outcome {
-        let of = |f: &Finding| f.class.outcome();
-        self.findings.iter().map(of).max().unwrap_or(Outcome::Ok)
+    pub fn verdict(&self) -> Verdict {
+        let of = |f: &Fault| f.kind.verdict();
+        self.faults.iter().map(of).max().unwrap_or(Verdict::Ok)
     }
 
     /// The op that is not taken.
-    pub fn refused(&self) -> Option<&Finding> {
-        self.findings
+    pub fn refused(&self) -> Option<&Fault> {
+        self.faults
             .iter()
-            .find(|f| f.class.outcome() == Outcome::Crash)
+            .find(|f| f.kind.verdict() == Verdict::Crash)
     }
 }
 
-fn of_graph(class: Class, why: String) -> Finding {
+fn of_graph(kind: FaultKind, why: String) -> Fault {
     let record = None;
-    Finding { class, record, why }
+    Fault { kind, record, why }
 }
 
 /// What the engine says before it looks at the graph.
-fn beforehand(records: &[Record], setup: &Setup) -> Option<Finding> {
+fn beforehand(records: &[Record], setup: &Setup) -> Option<Fault> {
     if let Some(name) = &setup.architecture
         && REFUSED.contains(&name.as_str())
     {
         let why = format!("the engine does not split tensors of {name}, by name");
-        return Some(of_graph(Class::Architecture, why));
+        return Some(of_graph(FaultKind::Architecture, why));
     }
     if setup.devices > MAX_DEVICES {
         let why = format!("{} devices, of {MAX_DEVICES} at most", setup.devices);
-        return Some(of_graph(Class::Devices, why));
+        return Some(of_graph(FaultKind::Devices, why));
     }
     let has = |f: &dyn Fn(&Record) -> bool| records.iter().any(f);
     let cached = has(&|t| is_kv(&t.name) && t.is_leaf());
     (cached && !has(&|t| t.is(OpKind::FlashAttnExt))).then(|| {
         let why = "keys and values are cached, and attention is not one op".to_owned();
-        of_graph(Class::NoFlash, why)
+        of_graph(FaultKind::NoFlash, why)
     })
 }
 
@@ -157,10 +157,10 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
         states: Vec::with_capacity(records.len()),
         leaves: BTreeMap::new(),
         on_host: Vec::with_capacity(records.len()),
-        findings: Vec::new(),
+        faults: Vec::new(),
     };
-    if let Some(finding) = beforehand(records, setup) {
-        out.findings.push(finding);
+    if let Some(fault) = beforehand(records, setup) {
+        out.faults.push(fault);
         return out;
     }
     let proportions = Proportions::new(setup.devices, &setup.proportions);
@@ -170,7 +170,7 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
         out.on_host.push(host);
         if owns_memory(&records[i]) {
             let state = if host {
-                State::Mirrored
+                SplitState::Mirrored
             } else {
                 weights.state(i)
             };
@@ -181,7 +181,7 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
         let host = out.on_host[i];
         // The host has what it computes whole, and what it reads of the devices is fetched.
         let state = if host {
-            Ok(State::Mirrored)
+            Ok(SplitState::Mirrored)
         } else if let Some(state) = out.leaves.get(&i) {
             blocks(t, state, setup).map(|()| state.clone())
         } else {
@@ -191,18 +191,18 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
             Ok(state) => {
                 out.states.push(state);
                 if !host {
-                    let found = silent::findings(&call(records, &out.states, i));
-                    out.findings
-                        .extend(found.into_iter().map(|(class, why)| Finding {
-                            class,
+                    let found = silent::faults(&call(records, &out.states, i));
+                    out.faults
+                        .extend(found.into_iter().map(|(kind, why)| Fault {
+                            kind,
                             record: Some(i),
                             why,
                         }));
                 }
             }
             Err(rejection) => {
-                out.findings.push(Finding {
-                    class: rejection.class,
+                out.faults.push(Fault {
+                    kind: rejection.kind,
                     record: Some(i),
                     why: rejection.why,
                 });
@@ -217,16 +217,16 @@ fn owns_memory(t: &Record) -> bool {
     t.is_leaf() && !t.is_view
 }
 
-fn op(records: &[Record], so_far: &Inference, i: usize) -> rules::Outcome {
+fn op(records: &[Record], so_far: &Inference, i: usize) -> rules::Inferred {
     let t = &records[i];
     if t.is_empty() || t.src.is_empty() {
-        return Ok(State::Mirrored);
+        return Ok(SplitState::Mirrored);
     }
     rules::apply(&call(records, &so_far.states, i))
 }
 
 /// The record as a rule sees it.
-pub(super) fn call<'a>(records: &'a [Record], states: &'a [State], i: usize) -> Call<'a> {
+pub(super) fn call<'a>(records: &'a [Record], states: &'a [SplitState], i: usize) -> Call<'a> {
     let t = &records[i];
     let source = |s: &Option<usize>| {
         s.map(|s| Source {
@@ -267,7 +267,7 @@ fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool
 }
 
 /// Whole blocks of the caches as asked for.
-fn blocks(t: &Record, state: &State, setup: &Setup) -> Result<(), rules::Rejection> {
+fn blocks(t: &Record, state: &SplitState, setup: &Setup) -> Result<(), rules::Rejection> {
     let dtype = match super::layers::cache(&t.name) {
         Some(("k", _)) => setup.cache_type_k.unwrap_or(t.dtype),
         Some(("v", _)) => setup.cache_type_v.unwrap_or(t.dtype),

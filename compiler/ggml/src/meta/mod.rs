@@ -13,9 +13,9 @@
 //! sees it, with its strides and views.
 
 mod codes;
+mod fault;
 mod infer;
 mod layers;
-mod refusal;
 pub mod repair;
 mod report;
 mod rules;
@@ -24,9 +24,9 @@ mod states;
 mod weights;
 
 pub use codes::CODES;
-pub use infer::{Finding, Inference, MAX_DEVICES, REFUSED, Setup, infer};
+pub use fault::{FaultKind, Verdict};
+pub use infer::{Fault, Inference, MAX_DEVICES, REFUSED, Setup, infer};
 pub use layers::expert_layer;
-pub use refusal::{Class, Outcome};
 pub use report::diagnose;
-pub use rules::{RULES, Rule};
-pub use states::{MAX_SEGMENTS, Segment, Split, State};
+pub use rules::{RULES, StateRule};
+pub use states::{MAX_SEGMENTS, Segment, Split, SplitState};

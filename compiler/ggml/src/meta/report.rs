@@ -3,33 +3,33 @@
 use std::collections::BTreeMap;
 
 use super::codes;
-use super::infer::{Finding, Setup};
-use super::refusal::Outcome;
-use super::repair::{Cure, Cured, EQUATIONS, Limits, cure};
+use super::fault::Verdict;
+use super::infer::{Fault, Setup};
+use super::repair::{EQUATIONS, Limits, Repair, RepairedGraph, repair};
 use crate::capture::Record;
 use tpc_diag::Diagnostic;
 
 /// What goes wrong in a graph, and its equivalents that are taken.
 pub fn diagnose(records: &[Record], setup: &Setup) -> Vec<Diagnostic> {
-    let cured = cure(records, setup, EQUATIONS, Limits::default());
+    let repaired = repair(records, setup, EQUATIONS, Limits::default());
     let mut out: Vec<Diagnostic> = Vec::new();
-    for c in &cured.cures {
-        out.push(told(&c.finding, Some(&c.record)));
+    for c in &repaired.repairs {
+        out.push(told(&c.fault, Some(&c.record)));
     }
-    for f in &cured.inference.findings {
-        out.push(told(f, f.record.map(|i| &cured.records[i])));
+    for f in &repaired.inference.faults {
+        out.push(told(f, f.record.map(|i| &repaired.records[i])));
     }
-    out.extend(changes(&cured.cures));
-    out.extend(failure(&cured));
+    out.extend(changes(&repaired.repairs));
+    out.extend(failure(&repaired));
     out
 }
 
-fn told(f: &Finding, record: Option<&Record>) -> Diagnostic {
-    let says = match f.class.outcome() {
-        Outcome::Refused => "the engine refuses the graph",
-        Outcome::Crash => "the engine aborts here",
-        Outcome::Wrong => "the engine goes on, and the result is wrong",
-        Outcome::Ok => "the engine takes it",
+fn told(f: &Fault, record: Option<&Record>) -> Diagnostic {
+    let says = match f.kind.verdict() {
+        Verdict::Refused => "the engine refuses the graph",
+        Verdict::Crash => "the engine aborts here",
+        Verdict::Wrong => "the engine goes on, and the result is wrong",
+        Verdict::Ok => "the engine takes it",
     };
     let (entity, place) = match record {
         Some(t) if t.line > 0 => (t.name.as_str(), format!("line {}: {}: ", t.line, t.op)),
@@ -37,7 +37,7 @@ fn told(f: &Finding, record: Option<&Record>) -> Diagnostic {
         None => ("graph", String::new()),
     };
     let message = format!("{place}{says}: {}", f.why);
-    let d = Diagnostic::new(f.class.code(), entity, message).help(f.class.code().cure);
+    let d = Diagnostic::new(f.kind.code(), entity, message).help(f.kind.code().cure);
     match record {
         Some(t) if t.line > 0 => d.line(t.line),
         _ => d,
@@ -58,13 +58,13 @@ fn pattern(diff: &str) -> String {
 }
 
 /// One note per change, however many layers need it.
-fn changes(cures: &[Cure]) -> Vec<Diagnostic> {
+fn changes(repairs: &[Repair]) -> Vec<Diagnostic> {
     let mut alike: BTreeMap<String, usize> = BTreeMap::new();
-    for c in cures {
+    for c in repairs {
         *alike.entry(pattern(&c.diff)).or_insert(0) += 1;
     }
     let mut out = Vec::new();
-    for c in cures {
+    for c in repairs {
         let Some(n) = alike.remove(&pattern(&c.diff)) else {
             continue;
         };
@@ -84,10 +84,10 @@ fn changes(cures: &[Cure]) -> Vec<Diagnostic> {
 }
 
 /// That no equivalent was found, and how the search ended.
-fn failure(cured: &Cured) -> Option<Diagnostic> {
-    let search = cured.failed.as_ref()?;
-    let record = cured.inference.refused()?.record?;
-    let t = &cured.records[record];
+fn failure(repaired: &RepairedGraph) -> Option<Diagnostic> {
+    let search = repaired.failed.as_ref()?;
+    let record = repaired.inference.refused()?.record?;
+    let t = &repaired.records[record];
     let message = format!(
         "line {}: {}: no equivalent is found that is taken ({} terms, {})",
         t.line, t.op, search.terms, search.stop

@@ -1,12 +1,12 @@
 //! What the engine computes, but not what the graph says.
 
-use super::refusal::Class;
+use super::fault::FaultKind;
 use super::rules::Call;
 use super::states::Split;
 use crate::op::{Family, GgmlOp, OpKind};
 
 /// What is silently wrong about a call that the rules take.
-pub(super) fn findings(t: &Call<'_>) -> Vec<(Class, String)> {
+pub(super) fn faults(t: &Call<'_>) -> Vec<(FaultKind, String)> {
     let state = |k: usize| t.seen(k).split();
     let mut out = Vec::new();
     match t.op {
@@ -14,21 +14,21 @@ pub(super) fn findings(t: &Call<'_>) -> Vec<(Class, String)> {
             let Some(q) = state(0) else { return out };
             if p.max_bias > 0.0 {
                 out.push((
-                    Class::Slopes,
+                    FaultKind::Slopes,
                     format!("the slopes of ALiBi are those of each device's own heads ({q})"),
                 ));
             }
             let n_kv = t.src.get(1).copied().flatten().map_or(1, |k| k.ne[2]);
             if state(1).is_none() && n_kv > 1 {
                 out.push((
-                    Class::MirroredKeys,
+                    FaultKind::MirroredKeys,
                     format!("queries by heads ({q}) meet all {n_kv} heads of keys on every device"),
                 ));
             }
         }
         GgmlOp::View => out.extend(state(0).and_then(|s| cut(t, s))),
         op if is_rotation(op) && state(0).is_some_and(|s| s.axis == 0) => out.push((
-            Class::Order,
+            FaultKind::Order,
             "each device rotates its part of a row as if it were a row".to_owned(),
         )),
         GgmlOp::Repeat => out.extend(state(0).and_then(|s| repeated(t, s))),
@@ -45,7 +45,7 @@ fn is_rotation(op: &GgmlOp) -> bool {
 }
 
 /// A view of a part of the split axis that does not begin and end where segments do.
-fn cut(t: &Call<'_>, s: &Split) -> Option<(Class, String)> {
+fn cut(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     let from = t.src.first().copied().flatten()?;
     let elements = |ne: [u64; 4]| ne.iter().product::<u64>();
     if elements(t.ne) == elements(from.ne) {
@@ -70,24 +70,24 @@ fn cut(t: &Call<'_>, s: &Split) -> Option<(Class, String)> {
         return None;
     }
     let why = format!("the view takes {from} to {to} of {s}: not the same part of every device's");
-    Some((Class::Order, why))
+    Some((FaultKind::Order, why))
 }
 
-fn repeated(t: &Call<'_>, s: &Split) -> Option<(Class, String)> {
+fn repeated(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     let from = t.src.first().copied().flatten()?;
     (t.ne[s.axis] != from.ne[s.axis]).then(|| {
         (
-            Class::Order,
+            FaultKind::Order,
             format!("each device repeats its own part of {s}"),
         )
     })
 }
 
-fn halves(s: &Split) -> Option<(Class, String)> {
+fn halves(s: &Split) -> Option<(FaultKind, String)> {
     let fused = matches!(s.segments.as_slice(), [a, b] if a == b);
     (s.axis == 0 && !fused).then(|| {
         (
-            Class::Order,
+            FaultKind::Order,
             format!("each device takes its part of {s} for both halves"),
         )
     })

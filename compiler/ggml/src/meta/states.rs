@@ -7,7 +7,7 @@ pub const MAX_SEGMENTS: usize = 16;
 
 /// How the devices hold a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
+pub enum SplitState {
     /// Every device has it whole.
     Mirrored,
     /// Every device has a summand. What reads it sees the sum, mirrored: it is reduced on the way.
@@ -126,12 +126,12 @@ impl Split {
     }
 }
 
-impl State {
+impl SplitState {
     /// What an op that reads it sees.
     #[must_use]
-    pub fn seen(&self) -> &State {
+    pub fn seen(&self) -> &SplitState {
         match self {
-            State::Partial => &State::Mirrored,
+            SplitState::Partial => &SplitState::Mirrored,
             other => other,
         }
     }
@@ -139,8 +139,8 @@ impl State {
     /// The split, where there is one.
     pub const fn split(&self) -> Option<&Split> {
         match self {
-            State::Split(s) => Some(s),
-            State::Mirrored | State::Partial => None,
+            SplitState::Split(s) => Some(s),
+            SplitState::Mirrored | SplitState::Partial => None,
         }
     }
 
@@ -151,13 +151,13 @@ impl State {
 
     /// Whether every device sees it whole.
     pub const fn is_whole(&self) -> bool {
-        matches!(self, State::Mirrored | State::Partial)
+        matches!(self, SplitState::Mirrored | SplitState::Partial)
     }
 }
 
-impl From<Split> for State {
-    fn from(s: Split) -> State {
-        State::Split(s)
+impl From<Split> for SplitState {
+    fn from(s: Split) -> SplitState {
+        SplitState::Split(s)
     }
 }
 
@@ -178,12 +178,12 @@ impl fmt::Display for Split {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for SplitState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            State::Mirrored => f.write_str("mirrored"),
-            State::Partial => f.write_str("partial"),
-            State::Split(s) => s.fmt(f),
+            SplitState::Mirrored => f.write_str("mirrored"),
+            SplitState::Partial => f.write_str("partial"),
+            SplitState::Split(s) => s.fmt(f),
         }
     }
 }

@@ -6,7 +6,7 @@
 use tpc_ir::RANK;
 
 use super::layers::{self, Heads, Layers};
-use super::states::{Segment, Split, State};
+use super::states::{Segment, Split, SplitState};
 use crate::capture::Record;
 
 /// The proportions of the devices.
@@ -143,15 +143,17 @@ impl<'r> Weights<'r> {
     }
 
     /// How the leaf is held.
-    pub(super) fn state(&self, leaf: usize) -> State {
+    pub(super) fn state(&self, leaf: usize) -> SplitState {
         let t = &self.records[leaf];
-        self.named(t).map_or(State::Mirrored, |s| match s {
-            State::Split(s) if s.axis >= RANK || s.len() != t.ne()[s.axis] => State::Mirrored,
+        self.named(t).map_or(SplitState::Mirrored, |s| match s {
+            SplitState::Split(s) if s.axis >= RANK || s.len() != t.ne()[s.axis] => {
+                SplitState::Mirrored
+            }
             s => s,
         })
     }
 
-    fn named(&self, t: &Record) -> Option<State> {
+    fn named(&self, t: &Record) -> Option<SplitState> {
         match t.name.as_str() {
             "output.weight" => return self.split(t, 1, Unit::Vocabulary, 0),
             "output.bias" => return self.split(t, 0, Unit::Vocabulary, 0),
@@ -172,7 +174,7 @@ impl<'r> Weights<'r> {
         }
         let (layer, rest) = layers::block(&t.name)?;
         match rest {
-            "ffn_down_exps.bias" => return Some(State::Partial),
+            "ffn_down_exps.bias" => return Some(SplitState::Partial),
             // Norms with a row per head are split by heads.
             "attn_q_norm.weight" | "attn_k_norm.weight" if t.ne()[1] > 1 => {
                 return self.split(t, 1, Unit::KvGroup, layer);
@@ -193,7 +195,7 @@ impl<'r> Weights<'r> {
         self.find(layer, rest).is_some()
     }
 
-    fn split(&self, t: &Record, axis: usize, unit: Unit, layer: usize) -> Option<State> {
+    fn split(&self, t: &Record, axis: usize, unit: Unit, layer: usize) -> Option<SplitState> {
         let len = t.ne()[axis];
         let heads = self.layers.heads(layer);
         let segments = match unit {
@@ -258,7 +260,7 @@ impl<'r> Weights<'r> {
     }
 
     /// Where heads are not known: by blocks, 128 where possible.
-    fn blocks(&self, t: &Record, axis: usize, layer: usize) -> Option<State> {
+    fn blocks(&self, t: &Record, axis: usize, layer: usize) -> Option<SplitState> {
         let len = t.ne()[axis];
         let block = t.dtype.block_len();
         let wide = block.max(128);
@@ -272,7 +274,7 @@ impl<'r> Weights<'r> {
     }
 
     /// The state of a convolution: so many values per channel of the fused projection.
-    fn channels(&self, t: &Record, layer: usize) -> Option<State> {
+    fn channels(&self, t: &Record, layer: usize) -> Option<SplitState> {
         let conv = self.find(layer, "ssm_conv1d.weight")?;
         let state = self.split(conv, 1, Unit::Fused, layer)?;
         let wide = state.split()?.scaled(t.ne()[0] / conv.ne()[1].max(1), 1)?;

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Meaning;
+use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -24,10 +24,10 @@ pub(crate) static LINT: Lint = Lint {
 const BATCH: u64 = 2048;
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
-    let batch = line.command.count(Meaning::Batch).unwrap_or(BATCH);
+    let batch = line.command.count(Setting::Batch).unwrap_or(BATCH);
     let Some(ubatch) = line
         .command
-        .count(Meaning::Ubatch)
+        .count(Setting::Ubatch)
         .filter(|&u| u > batch && batch > 0)
     else {
         return;

@@ -5,7 +5,7 @@ use tpc_ir::Code;
 use super::{Check, Line, Lint, Names};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Meaning;
+use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -23,23 +23,26 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
-    for meaning in [
-        Meaning::Draft,
-        Meaning::Speculation,
-        Meaning::Projector,
-        Meaning::Adapter,
+    for setting in [
+        Setting::Draft,
+        Setting::Speculation,
+        Setting::Projector,
+        Setting::Adapter,
     ] {
-        for given in line.command.all(meaning) {
+        for given in line.command.all(setting) {
             // Drafts from the text itself take no memory to speak of; blocks of the model's own file are planned.
             let planned =
                 |kind: &str| kind == "none" || kind == "draft-mtp" || kind.starts_with("ngram");
-            if meaning == Meaning::Speculation && given.value.split(',').all(planned) {
+            if setting == Setting::Speculation && given.value.split(',').all(planned) {
                 continue;
             }
             let size = std::fs::metadata(&given.value).ok().map(|m| bytes(m.len()));
             let size = size.map_or_else(String::new, |s| format!(" (its file has {s})"));
-            let message = format!("{} {}{size} is not in the plan", given.spelled, given.value);
-            let note = Diagnostic::new(&LINT.code, &given.spelled, message);
+            let message = format!(
+                "{} {}{size} is not in the plan",
+                given.spelling, given.value
+            );
+            let note = Diagnostic::new(&LINT.code, &given.spelling, message);
             out.push(note.help("leave its memory free: --topology with that much less"));
         }
     }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::{Meaning, Outcome, measured};
+use tpc_ggml::llama_cpp::{Observation, Setting, measurement};
 use tpc_ggml::meta::REFUSED;
 
 /// The lint.
@@ -24,26 +24,26 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
-    let Some(given) = line.command.last(Meaning::KvOffload) else {
+    let Some(given) = line.command.last(Setting::KvOffload) else {
         return;
     };
     let arch = line.file.arch();
-    if !line.splits_tensors() || !line.command.is_off(Meaning::KvOffload) || REFUSED.contains(&arch)
+    if !line.splits_tensors() || !line.command.is_off(Setting::KvOffload) || REFUSED.contains(&arch)
     {
         return;
     }
-    let does = match measured(arch).map(|m| m.cache_on_host) {
-        Some(Outcome::Crash) => format!("llama.cpp aborts, as it did with a model of {arch}"),
-        Some(Outcome::Wrong) => {
+    let does = match measurement(arch).map(|m| m.cache_on_host) {
+        Some(Observation::Crash) => format!("llama.cpp aborts, as it did with a model of {arch}"),
+        Some(Observation::Wrong) => {
             format!(
                 "llama.cpp computes wrong logits without a word, as it did with a model of {arch}"
             )
         }
-        Some(Outcome::Right | Outcome::Untried) | None => {
+        Some(Observation::Right | Observation::Untried) | None => {
             "llama.cpp takes the cache to be mirrored: it aborts, or computes wrong logits"
                 .to_owned()
         }
     };
     let help = format!("tpc copies each device's heads: {}", line.equivalent);
-    out.push(Diagnostic::new(&LINT.code, &given.spelled, does).help(help));
+    out.push(Diagnostic::new(&LINT.code, &given.spelling, does).help(help));
 }

@@ -4,7 +4,7 @@ use tpc_ir::{Code, Severity};
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Meaning;
+use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -23,20 +23,20 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
-    for given in line.command.all(Meaning::OverrideKv) {
+    for given in line.command.all(Setting::OverrideKv) {
         let message = format!(
             "{} {}: the plan is of the file as it is",
-            given.spelled, given.value
+            given.spelling, given.value
         );
-        let d = Diagnostic::new(&LINT.code, &given.spelled, message);
+        let d = Diagnostic::new(&LINT.code, &given.spelling, message);
         out.push(d.help("write the value into the file to plan with it"));
     }
-    if let Some(given) = line.command.last(Meaning::Rope) {
+    if let Some(given) = line.command.last(Setting::Rope) {
         let message = format!(
             "{} {}: the plan is of the file's rotation",
-            given.spelled, given.value
+            given.spelling, given.value
         );
-        let note = Diagnostic::milder(&LINT.code, &given.spelled, message);
+        let note = Diagnostic::milder(&LINT.code, &given.spelling, message);
         out.push(note.help("none is needed: splits do not depend on the rotation"));
     }
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Meaning;
+use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -22,13 +22,13 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
-    let open = |m: Meaning| line.command.last(m).is_none();
-    let context = line.command.count(Meaning::Context).unwrap_or(0) == 0;
-    if line.command.is_off(Meaning::Fit) || !context {
+    let open = |s: Setting| line.command.last(s).is_none();
+    let context = line.command.count(Setting::Context).unwrap_or(0) == 0;
+    if line.command.is_off(Setting::Fit) || !context {
         return;
     }
     let mut free = vec!["-c"];
-    if open(Meaning::GpuLayers) {
+    if open(Setting::GpuLayers) {
         free.push("-ngl");
     }
     let message = format!(

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Meaning;
+use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -23,8 +23,8 @@ pub(crate) static LINT: Lint = Lint {
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
     let windowed = line.file.model.is_some_and(|m| m.summary.window.is_some());
     if windowed
-        && line.command.last(Meaning::FullWindow).is_some()
-        && !line.command.is_off(Meaning::FullWindow)
+        && line.command.last(Setting::FullWindow).is_some()
+        && !line.command.is_off(Setting::FullWindow)
     {
         let message = "llama.cpp keeps the caches of sliding windows as long as the context; the plan has the windows";
         let help = "leave it out, unless cached prompts are to be reused";

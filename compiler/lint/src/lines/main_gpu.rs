@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Meaning;
+use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -21,12 +21,12 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
-    let mode = line.command.value(Meaning::SplitMode).unwrap_or("layer");
-    if let Some(given) = line.command.last(Meaning::MainGpu)
+    let mode = line.command.value(Setting::SplitMode).unwrap_or("layer");
+    if let Some(given) = line.command.last(Setting::MainGpu)
         && matches!(mode, "layer" | "tensor")
     {
         let message = format!("-mg {} has no effect with -sm {mode}", given.value);
         let help = "leave it out; -dev chooses and orders the devices";
-        out.push(Diagnostic::new(&LINT.code, &given.spelled, message).help(help));
+        out.push(Diagnostic::new(&LINT.code, &given.spelling, message).help(help));
     }
 }

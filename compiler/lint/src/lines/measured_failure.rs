@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::{Outcome, measured};
+use tpc_ggml::llama_cpp::{Observation, measurement};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -23,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
     let arch = line.file.arch();
-    let Some(m) = measured(arch).filter(|_| line.splits_tensors()) else {
+    let Some(m) = measurement(arch).filter(|_| line.splits_tensors()) else {
         return;
     };
     let devices = line.placement.devices.len();
@@ -35,12 +35,12 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
     ];
     let failed = tried
         .iter()
-        .find(|(o, given, _)| *given && matches!(o, Outcome::Crash | Outcome::Wrong));
+        .find(|(o, given, _)| *given && matches!(o, Observation::Crash | Observation::Wrong));
     let Some((outcome, _, how)) = failed else {
         return;
     };
     let went = match outcome {
-        Outcome::Crash => "aborted",
+        Observation::Crash => "aborted",
         _ => "computed wrong logits",
     };
     let message = format!("llama.cpp 0.5.0 {went} with a model of {arch} {how}");

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Meaning;
+use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
-    if line.splits_tensors() && line.command.is_off(Meaning::FlashAttention) {
+    if line.splits_tensors() && line.command.is_off(Setting::FlashAttention) {
         let message = "llama.cpp creates no context: -sm tensor requires flash attention";
         let help = "-fa on, or leave it out; tpc always fuses attention";
         out.push(Diagnostic::new(&LINT.code, "-fa", message).help(help));

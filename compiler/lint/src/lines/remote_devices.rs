@@ -5,7 +5,7 @@ use tpc_passes::machine::Topology;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Meaning;
+use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -23,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
-    let Some(servers) = line.command.value(Meaning::Rpc) else {
+    let Some(servers) = line.command.value(Setting::Rpc) else {
         return;
     };
     if line.placement.topology == Topology::default() {

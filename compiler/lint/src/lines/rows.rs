@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Meaning;
+use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
-    if line.command.value(Meaning::SplitMode) == Some("row") {
+    if line.command.value(Setting::SplitMode) == Some("row") {
         let message = "llama.cpp splits matrices by rows and keeps the KV cache on the main device; tpc plans a tensor split";
         out.push(Diagnostic::new(&LINT.code, "-sm", message).help("-sm tensor, there too"));
     }

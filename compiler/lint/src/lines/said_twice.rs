@@ -6,7 +6,7 @@ use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Meaning;
+use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -24,22 +24,22 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
     let mut told = BTreeSet::new();
-    for given in &line.command.given {
-        let meaning = given.flag.meaning;
+    for given in &line.command.options {
+        let setting = given.spec.setting;
         // Of these, all count.
         let several = matches!(
-            meaning,
-            Meaning::Override
-                | Meaning::Adapter
-                | Meaning::OverrideKv
-                | Meaning::Rope
-                | Meaning::Other
-                | Meaning::Remote
+            setting,
+            Setting::Override
+                | Setting::Adapter
+                | Setting::OverrideKv
+                | Setting::Rope
+                | Setting::Other
+                | Setting::Remote
         );
-        if several || !told.insert(meaning) {
+        if several || !told.insert(setting) {
             continue;
         }
-        let all: Vec<_> = line.command.all(meaning).collect();
+        let all: Vec<_> = line.command.all(setting).collect();
         let (Some(last), true) = (all.last(), all.len() > 1) else {
             continue;
         };
@@ -48,20 +48,20 @@ fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
             .filter(|g| g.value != last.value)
             .map(|g| {
                 if g.from_env {
-                    format!("{}={}", g.spelled, g.value)
+                    format!("{}={}", g.spelling, g.value)
                 } else {
-                    format!("{} {}", g.spelled, g.value)
+                    format!("{} {}", g.spelling, g.value)
                 }
             })
             .collect();
         if !before.is_empty() {
             let message = format!(
                 "{} {} counts, not {}",
-                last.spelled,
+                last.spelling,
                 last.value,
                 before.join(", ")
             );
-            out.push(Diagnostic::new(&LINT.code, &last.spelled, message).help("say it once"));
+            out.push(Diagnostic::new(&LINT.code, &last.spelling, message).help("say it once"));
         }
     }
 }

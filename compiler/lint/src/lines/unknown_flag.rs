@@ -5,7 +5,7 @@ use tpc_ir::Code;
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
 use tpc_diag::suggest::nearest;
-use tpc_ggml::llama_cpp::FLAGS;
+use tpc_ggml::llama_cpp::OPTIONS;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -26,13 +26,13 @@ const OWN: [&str; 5] = ["--devices", "--topology", "--format", "--deny", "--allo
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
     for word in &line.command.unknown {
-        let names = FLAGS.iter().flat_map(|f| f.names.iter().copied());
+        let names = OPTIONS.iter().flat_map(|f| f.names.iter().copied());
         let help = match nearest(word, names) {
             _ if OWN.contains(&word.as_str()) => format!("tpc's {word} stands before `--`"),
             Some(near) => format!("did you mean {near}?"),
             None => "check its spelling; `llama-server --help` lists the options".to_owned(),
         };
-        let message = format!("{word} is no option of llama.cpp that is known");
+        let message = format!("unknown llama.cpp option `{word}`");
         out.push(Diagnostic::new(&LINT.code, word, message).help(help));
     }
 }

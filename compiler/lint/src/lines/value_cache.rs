@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Line, Lint, Names};
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Meaning;
+use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(line: &Line<'_>, out: &mut Vec<Diagnostic>) {
     let quantised = line.placement.cache_type_v.is_quantised();
-    if quantised && line.command.is_off(Meaning::FlashAttention) {
+    if quantised && line.command.is_off(Setting::FlashAttention) {
         let message = format!(
             "llama.cpp creates no context: a V cache of {} requires flash attention",
             line.placement.cache_type_v.name()

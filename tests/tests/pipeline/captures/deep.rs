@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
-use tpc_ggml::capture::{self, Captured};
+use tpc_ggml::capture::{self, CapturedGraph};
 use tpc_passes::machine::{Topology, Workload};
 use tpc_passes::plan::{PlanRequest, plan};
 
@@ -33,7 +33,7 @@ fn refers(record: &Json) -> impl Iterator<Item = i64> + '_ {
 }
 
 impl Layers {
-    fn of(text: &str, captured: &Captured) -> Layers {
+    fn of(text: &str, captured: &CapturedGraph) -> Layers {
         let parse = |l: &str| serde_json::from_str(l).expect("JSON");
         let records: Vec<Json> = text.lines().map(parse).collect();
         let last = captured.n_layer - 1;
@@ -166,7 +166,7 @@ fn check(path: &Path) {
     let layers = Layers::of(&text, &captured);
     let times = DEPTH.div_ceil(layers.n);
     let deep = layers.repeated(times);
-    let kinds = |captured: &Captured| {
+    let kinds = |captured: &CapturedGraph| {
         let names = (0..8).map(|i| format!("cpu:{i}")).collect();
         let workload = Workload::new(4096, 4096, 512, 1);
         plan(

@@ -10,7 +10,7 @@ use tpc_passes::factors::Analysis;
 use tpc_passes::plan::{ChainCuts, Choice, Planned, SplitOption, chain, options_for, proportional};
 use tpc_passes::prove::prove;
 
-use super::{Captured, DEVICES, Divided, Whole, carry_out, divide, read, stem, text};
+use super::{CapturedGraph, DEVICES, Divided, Whole, carry_out, divide, read, stem, text};
 use crate::random::{Builder, Fate, d, split_by};
 
 fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
@@ -58,7 +58,7 @@ pub(super) fn by_number(whole: &Whole, devices: usize) -> Result<Divided, String
 }
 
 /// Divides the experts of a capture among several numbers of devices, and runs it.
-pub(super) fn experts(captured: Captured) -> Result<(), String> {
+pub(super) fn experts(captured: CapturedGraph) -> Result<(), String> {
     let whole = Whole::of(captured)?;
     for devices in DEVICES {
         let made = by_number(&whole, devices)?;

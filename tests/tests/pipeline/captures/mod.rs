@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tpc_core::golden::distance;
-use tpc_ggml::capture::{self, Captured};
+use tpc_ggml::capture::{self, CapturedGraph};
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::verify::verify;
 use tpc_ir::{Bindings, DType, Dim, Graph, Symbol, TensorType};
@@ -46,7 +46,7 @@ fn text(path: &Path) -> String {
 }
 
 /// Reads a capture, of which nothing is worth a note.
-fn read(text: &str, name: &str) -> Result<Captured, String> {
+fn read(text: &str, name: &str) -> Result<CapturedGraph, String> {
     let captured = capture::read(text, name).map_err(|e| format!("read: {e}"))?;
     match captured.notes.first() {
         None => Ok(captured),
@@ -229,7 +229,7 @@ struct Whole {
 }
 
 impl Whole {
-    fn of(captured: Captured) -> Result<Whole, String> {
+    fn of(captured: CapturedGraph) -> Result<Whole, String> {
         let graph = exact(captured.graph);
         let weights = random_weights(&graph);
         let answers = run_at_random(&graph, &weights, &captured.batch, ROWS)?;

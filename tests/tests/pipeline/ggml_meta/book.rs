@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use tpc_ggml::capture;
-use tpc_ggml::meta::repair::{EQUATIONS, Limits, cure};
+use tpc_ggml::meta::repair::{EQUATIONS, Limits, repair};
 use tpc_ggml::meta::{RULES, Setup};
 
 use super::forms::FORMS;
@@ -33,8 +33,8 @@ fn forms() -> String {
     let mut out = String::new();
     for f in FORMS {
         let records = capture::records(&f.text()).unwrap_or_else(|e| panic!("{e}"));
-        let found = cure(&records, &Setup::new(2), EQUATIONS, Limits::default());
-        let diff: String = found.cures.iter().map(|c| c.diff.as_str()).collect();
+        let found = repair(&records, &Setup::new(2), EQUATIONS, Limits::default());
+        let diff: String = found.repairs.iter().map(|c| c.diff.as_str()).collect();
         let _ = write!(out, "{}:\n\n```text\n{diff}```\n\n", f.name);
     }
     out.trim_end().to_owned() + "\n"

@@ -2,7 +2,7 @@
 //! that are found of what it refuses.
 
 mod book;
-mod cures;
 mod forms;
 mod models;
+mod repairs;
 mod verdicts;

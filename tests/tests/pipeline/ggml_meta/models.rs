@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use tpc_diag::Severity;
 use tpc_ggml::capture;
-use tpc_ggml::meta::repair::{EQUATIONS, Limits, cure};
-use tpc_ggml::meta::{Outcome, Setup, diagnose, infer};
+use tpc_ggml::meta::repair::{EQUATIONS, Limits, repair};
+use tpc_ggml::meta::{Setup, Verdict, diagnose, infer};
 
-use super::cures::{is_close, run};
+use super::repairs::{is_close, run};
 
 /// The capture with every ROPE followed by a rotation by one matrix, on rows of all heads and tokens.
 fn rotated(text: &str) -> String {
@@ -70,12 +70,17 @@ fn rotations_of_every_layer_are_cured() {
     let text = rotated(&std::fs::read_to_string(path).expect("a capture"));
     let records = capture::records(&text).unwrap_or_else(|e| panic!("{e}"));
     let setup = Setup::new(2);
-    assert_eq!(infer(&records, &setup).outcome(), Outcome::Crash);
-    let cured = cure(&records, &setup, EQUATIONS, Limits::default());
-    assert_eq!(cured.inference.outcome(), Outcome::Ok, "{:?}", cured.failed);
+    assert_eq!(infer(&records, &setup).verdict(), Verdict::Crash);
+    let repaired = repair(&records, &setup, EQUATIONS, Limits::default());
+    assert_eq!(
+        repaired.inference.verdict(),
+        Verdict::Ok,
+        "{:?}",
+        repaired.failed
+    );
     // Queries and keys at once, in two layers.
-    assert_eq!(cured.cures.len(), 2);
-    let (before, after) = (run(&records), run(&cured.records));
+    assert_eq!(repaired.repairs.len(), 2);
+    let (before, after) = (run(&records), run(&repaired.records));
     assert_eq!(before.len(), after.len());
     for ((_, a), (_, b)) in before.iter().zip(&after) {
         assert!(is_close(a, b));

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use tpc_ggml::capture::{self, Record};
-use tpc_ggml::meta::{self, Class, Outcome, Setup};
+use tpc_ggml::meta::{self, FaultKind, Setup, Verdict};
 use tpc_ir::DType;
 
 /// What was observed: per architecture and column, the word.
 fn observed() -> BTreeMap<String, BTreeMap<String, String>> {
-    let path = tpc_tests::data().join("peer/verdicts.md");
+    let path = tpc_tests::data().join("ggml-meta/verdicts.md");
     let text = std::fs::read_to_string(path).expect("the table");
     let cells = |l: &str| -> Vec<String> {
         let inner = l.trim().trim_matches('|');
@@ -48,12 +48,12 @@ fn setup(column: &str, name: &str, records: &[Record]) -> Setup {
     s
 }
 
-fn word(o: Outcome) -> &'static str {
+fn word(o: Verdict) -> &'static str {
     match o {
-        Outcome::Ok => "ok",
-        Outcome::Wrong => "WRONG",
-        Outcome::Crash => "crash",
-        Outcome::Refused => "refused",
+        Verdict::Ok => "ok",
+        Verdict::Wrong => "WRONG",
+        Verdict::Crash => "crash",
+        Verdict::Refused => "refused",
     }
 }
 
@@ -123,7 +123,7 @@ fn compare() -> (Compared, usize) {
                 continue;
             }
             let found = meta::infer(&records, &setup(column, &name, &records));
-            let found = word(found.outcome());
+            let found = word(found.verdict());
             let n = out.columns.entry(column.clone()).or_default();
             n.0 += 1;
             if found == expected {
@@ -180,8 +180,8 @@ fn captures_without_logits_run_or_abort() {
         ("qwen35mtp-dense", false),
     ] {
         if let Some(records) = named(name) {
-            let found = meta::infer(&records, &Setup::new(2)).outcome();
-            assert_eq!(found == Outcome::Ok, runs, "{name}");
+            let found = meta::infer(&records, &Setup::new(2)).verdict();
+            assert_eq!(found == Verdict::Ok, runs, "{name}");
         }
     }
 }
@@ -197,11 +197,11 @@ fn named(name: &str) -> Option<Vec<Record>> {
 }
 
 /// The first op that is refused, and its class.
-fn refused(name: &str) -> Option<(String, Class)> {
+fn refused(name: &str) -> Option<(String, FaultKind)> {
     let records = named(name)?;
     let found = meta::infer(&records, &Setup::new(2));
     let f = found.refused()?;
-    Some((records[f.record?].op.to_string(), f.class))
+    Some((records[f.record?].op.to_string(), f.kind))
 }
 
 #[test]
@@ -210,11 +210,11 @@ fn without_their_names_refused_architectures_fail_at_an_op() {
     // A norm over all heads.
     assert_eq!(
         refused("olmo2-dense"),
-        Some(("RMS_NORM".to_owned(), Class::Rows))
+        Some(("RMS_NORM".to_owned(), FaultKind::Rows))
     );
     // The states behind a delta rule's result.
     assert_eq!(
         refused("qwen35-dense"),
-        Some(("VIEW".to_owned(), Class::Shape))
+        Some(("VIEW".to_owned(), FaultKind::Shape))
     );
 }

@@ -7,7 +7,7 @@ use tpc_core::placement::{
 };
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::CommandLine;
-use tpc_ggml::llama_cpp::{Meaning, devices_named};
+use tpc_ggml::llama_cpp::{Setting, devices_named};
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_lint::{File, Line, graph_of, of_line};
@@ -34,7 +34,7 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     let lowered = graph_of(&file);
     let mut placement = Placement::on(parse_devices(&devices.to_string()).expect("devices"));
     let given: Vec<String> = command
-        .all(Meaning::Override)
+        .all(Setting::Override)
         .map(|g| g.value.clone())
         .collect();
     placement.overrides = parse_overrides(&given, &placement.devices).expect("overrides");
@@ -43,9 +43,9 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
             .value(m)
             .map_or(DType::F16, |t| parse_cache_type("", t).expect("a type"))
     };
-    placement.cache_type_k = kind(Meaning::CacheK);
-    placement.cache_type_v = kind(Meaning::CacheV);
-    placement.host_experts = match command.last(Meaning::CpuMoe) {
+    placement.cache_type_k = kind(Setting::CacheK);
+    placement.cache_type_v = kind(Setting::CacheV);
+    placement.host_experts = match command.last(Setting::CpuMoe) {
         Some(_) => HostExperts::All,
         None => HostExperts::NONE,
     };

@@ -5,7 +5,7 @@ use tpc_core::placement::{
     HostExperts, Placement, SplitMode, parse_devices, parse_overrides, parse_tensor_split,
 };
 use tpc_diag::Diagnostic;
-use tpc_ggml::capture::Captured;
+use tpc_ggml::capture::CapturedGraph;
 use tpc_lint::plan_report;
 use tpc_passes::machine::{DeviceProfile, Topology};
 use tpc_passes::rewrite::{Limits, Machine, RULES, rewrite};
@@ -133,7 +133,7 @@ fn of_capture(name: &str, text: &str, devices: &str) -> Vec<Diagnostic> {
 /// The findings of a graph as text.
 fn of_text(text: &str, devices: &str) -> Vec<Diagnostic> {
     let parsed = tpc_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e[0]));
-    let captured = Captured {
+    let captured = CapturedGraph {
         graph: parsed.graph,
         batch: Vec::new(),
         n_layer: 1,

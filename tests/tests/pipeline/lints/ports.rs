@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use tpc_diag::Diagnostic;
-use tpc_ggml::capture::{Captured, read};
+use tpc_ggml::capture::{CapturedGraph, read};
 use tpc_ir::text;
 use tpc_lint::{Port, of_port};
 use tpc_tests::data;
@@ -23,7 +23,7 @@ fn findings(records: &[Json]) -> Vec<Diagnostic> {
     of_captured(&captured)
 }
 
-fn of_captured(captured: &Captured) -> Vec<Diagnostic> {
+fn of_captured(captured: &CapturedGraph) -> Vec<Diagnostic> {
     let printed = text::print(&captured.graph);
     of_port(&Port {
         records: &captured.records,
@@ -97,7 +97,7 @@ fn scales(scales: [f32; 3]) -> Vec<Json> {
 }
 
 /// Layers of an RMS norm and a product each; that number has another op in place of the product.
-fn layers(odd: Option<u32>) -> Captured {
+fn layers(odd: Option<u32>) -> CapturedGraph {
     let mut text =
         String::from("tpir 1\ngraph \"layers\"\n\nv0 \"x\": f32[8] @host = input {name = \"x\"}\n");
     let mut last = 0;
@@ -113,7 +113,7 @@ fn layers(odd: Option<u32>) -> Captured {
     }
     text.push_str(&format!("\nlayer none\noutput \"out\" = v{last}\n"));
     let parsed = tpc_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}\n{text}", e[0]));
-    Captured {
+    CapturedGraph {
         graph: parsed.graph,
         batch: Vec::new(),
         n_layer: 8,

@@ -7,16 +7,16 @@ use tpc_ir::DType;
 
 use super::language::{Four, Node, Op};
 use crate::capture::{Record, packed};
-use crate::meta::refusal::Class;
+use crate::meta::fault::FaultKind;
 use crate::meta::rules::{self, Call, Source};
 use crate::meta::silent;
-use crate::meta::states::State;
+use crate::meta::states::SplitState;
 use crate::op::{Family, GgmlOp, Permute};
 
 /// A way to hold a tensor: by state and strides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Form {
-    pub(super) state: State,
+    pub(super) state: SplitState,
     pub(super) nb: Four,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct Facts {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Engine {
     /// The leaves, by record.
-    leaves: BTreeMap<usize, (Record, State)>,
+    leaves: BTreeMap<usize, (Record, SplitState)>,
 }
 
 pub(super) type Terms = EGraph<Node, Engine>;
 
 impl Engine {
     /// Adds a leaf.
-    pub(super) fn leaf(&mut self, record: usize, t: &Record, state: &State) {
+    pub(super) fn leaf(&mut self, record: usize, t: &Record, state: &SplitState) {
         let known = || (t.clone(), state.clone());
         self.leaves.entry(record).or_insert_with(known);
     }
@@ -133,8 +133,8 @@ impl Engine {
             src,
         };
         let state = rules::apply(&call).ok()?;
-        let silent = silent::findings(&call);
-        let right = silent.iter().all(|(class, _)| *class != Class::Order);
+        let silent = silent::faults(&call);
+        let right = silent.iter().all(|(kind, _)| *kind != FaultKind::Order);
         right.then_some(Form { state, nb })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::extract::{Choices, Held};
+use super::extract::{Choices, ClassForm};
 use egg::Id;
 use tpc_ir::DType;
 
@@ -14,7 +14,7 @@ use crate::meta::rules::{self, Call, Source};
 use crate::op::{GgmlOp, Permute};
 
 /// A graph with a stretch replaced.
-pub(super) struct Spliced {
+pub(super) struct Splice {
     pub(super) records: Vec<Record>,
     /// Per record of the new graph, the old one that it is or stands for: they have one value, and one line.
     pub(super) number: Vec<Option<usize>>,
@@ -27,12 +27,12 @@ struct Emit<'a> {
     window: &'a Window,
     choices: &'a Choices,
     originals: &'a BTreeMap<Node, usize>,
-    out: Spliced,
+    out: Splice,
     /// What is there, by class and form.
-    made: BTreeMap<Held, usize>,
+    made: BTreeMap<ClassForm, usize>,
     versions: BTreeMap<usize, u32>,
     /// What has to be there in the end.
-    wanted: BTreeSet<Held>,
+    wanted: BTreeSet<ClassForm>,
 }
 
 /// The graph with the window's records replaced by the chosen terms of its roots; `None` where they cannot be put in an
@@ -42,14 +42,14 @@ pub(super) fn splice(
     window: &Window,
     choices: &Choices,
     originals: &BTreeMap<Node, usize>,
-    roots: &BTreeMap<usize, Held>,
-) -> Option<Spliced> {
+    roots: &BTreeMap<usize, ClassForm>,
+) -> Option<Splice> {
     let mut e = Emit {
         old,
         window,
         choices,
         originals,
-        out: Spliced {
+        out: Splice {
             records: Vec::with_capacity(old.len()),
             number: Vec::new(),
             place: vec![None; old.len()],
@@ -71,7 +71,7 @@ pub(super) fn splice(
         }
         // What the old record was comes where it was, so that reads stay before writes.
         let class = window.terms.find(window.class[&i]);
-        let here: Vec<Held> = e.wanted.iter().filter(|h| h.0 == class).cloned().collect();
+        let here: Vec<ClassForm> = e.wanted.iter().filter(|h| h.0 == class).cloned().collect();
         for held in here {
             if e.is_original(&held, i) || roots.get(&i) == Some(&held) {
                 e.emit(&held)?;
@@ -92,7 +92,7 @@ pub(super) fn splice(
 }
 
 impl Emit<'_> {
-    fn want(&mut self, held: &Held) {
+    fn want(&mut self, held: &ClassForm) {
         if self.wanted.insert(held.clone())
             && let Some(choice) = self.choices.get(held)
         {
@@ -102,7 +102,7 @@ impl Emit<'_> {
         }
     }
 
-    fn is_original(&self, held: &Held, i: usize) -> bool {
+    fn is_original(&self, held: &ClassForm, i: usize) -> bool {
         let choice = self.choices.get(held);
         choice.is_some_and(|c| self.originals.get(&c.node) == Some(&i))
     }
@@ -136,7 +136,7 @@ impl Emit<'_> {
         Some(at)
     }
 
-    fn emit(&mut self, held: &Held) -> Option<usize> {
+    fn emit(&mut self, held: &ClassForm) -> Option<usize> {
         if let Some(&at) = self.made.get(held) {
             return Some(at);
         }
@@ -188,7 +188,12 @@ impl Emit<'_> {
     }
 
     /// The sources of an old record, through the views by which it had them.
-    fn by_views(&mut self, origin: Option<usize>, held: &[Held], src: Vec<usize>) -> Vec<usize> {
+    fn by_views(
+        &mut self,
+        origin: Option<usize>,
+        held: &[ClassForm],
+        src: Vec<usize>,
+    ) -> Vec<usize> {
         let Some(i) = origin else { return src };
         let old: Vec<usize> = self.old[i].src.iter().flatten().copied().collect();
         let pairs = old.into_iter().zip(held).zip(src);
@@ -197,7 +202,7 @@ impl Emit<'_> {
 
     /// The old record `i` again, where it is a view of views of what is at `at` and the engine takes all of them, so that
     /// lines stay that need not change; else `at`.
-    fn through(&mut self, i: usize, held: &Held, at: usize) -> usize {
+    fn through(&mut self, i: usize, held: &ClassForm, at: usize) -> usize {
         let Some(chain) = self.chain(i, held, at) else {
             return at;
         };
@@ -228,7 +233,7 @@ impl Emit<'_> {
     }
 
     /// The views from what is at `at` to the old record `i`, when they end in the same form.
-    fn chain(&self, i: usize, held: &Held, at: usize) -> Option<Vec<usize>> {
+    fn chain(&self, i: usize, held: &ClassForm, at: usize) -> Option<Vec<usize>> {
         let mut chain = Vec::new();
         let mut top = i;
         while self.out.place[top] != Some(at) {
@@ -269,7 +274,7 @@ impl Emit<'_> {
     }
 
     /// An old record with the value of a term, of the same strides, that nothing stands for yet.
-    fn equal(&self, held: &Held) -> Option<usize> {
+    fn equal(&self, held: &ClassForm) -> Option<usize> {
         let is_equal = |i: usize, id: Id| {
             self.window.terms.find(id) == held.0
                 && self.old[i].layout.nb == held.1.nb

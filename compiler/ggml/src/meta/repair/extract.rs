@@ -7,24 +7,24 @@ use egg::{Id, Language};
 use super::analysis::{Engine, Form, Terms};
 use super::language::{Node, Op};
 use super::saturate::in_order;
-use crate::meta::states::State;
+use crate::meta::states::SplitState;
 use crate::op::GgmlOp;
 
 /// A class, held so.
-pub(super) type Held = (Id, Form);
+pub(super) type ClassForm = (Id, Form);
 
 /// What is chosen for a class held so.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub(super) node: Node,
-    pub(super) children: Vec<Held>,
+    pub(super) children: Vec<ClassForm>,
     /// All that it needs, itself included, with the price of each.
-    needs: BTreeMap<Held, u64>,
+    needs: BTreeMap<ClassForm, u64>,
     cost: u64,
 }
 
 /// The best choice per class and way to hold it.
-pub(super) struct Choices(BTreeMap<Held, Choice>);
+pub(super) struct Choices(BTreeMap<ClassForm, Choice>);
 
 const MAX_ROUNDS: usize = 200;
 
@@ -49,7 +49,7 @@ fn price(terms: &Terms, node: &Node, form: &Form, is_new: bool) -> u64 {
         },
     };
     let reduced = match form.state {
-        State::Partial => 4 * work(terms_ne(terms, node)),
+        SplitState::Partial => 4 * work(terms_ne(terms, node)),
         _ => 0,
     };
     own + reduced + if is_new { CHANGE } else { 0 }
@@ -65,7 +65,7 @@ impl Choices {
     /// Chooses for every class.
     pub(super) fn of(terms: &Terms, originals: &BTreeMap<Node, usize>) -> Choices {
         let classes = in_order(terms);
-        let mut best: BTreeMap<Held, Choice> = BTreeMap::new();
+        let mut best: BTreeMap<ClassForm, Choice> = BTreeMap::new();
         for _ in 0..MAX_ROUNDS {
             let mut news = false;
             for (id, nodes) in &classes {
@@ -81,12 +81,12 @@ impl Choices {
     }
 
     /// The choice for a class held so.
-    pub(super) fn get(&self, held: &Held) -> Option<&Choice> {
+    pub(super) fn get(&self, held: &ClassForm) -> Option<&Choice> {
         self.0.get(held)
     }
 
     /// The cheapest way to hold a class with these strides.
-    pub(super) fn with_strides(&self, id: Id, nb: [u64; 4]) -> Option<Held> {
+    pub(super) fn with_strides(&self, id: Id, nb: [u64; 4]) -> Option<ClassForm> {
         let of_class = self
             .0
             .iter()
@@ -100,14 +100,14 @@ impl Choices {
 fn improve(
     terms: &Terms,
     originals: &BTreeMap<Node, usize>,
-    best: &mut BTreeMap<Held, Choice>,
+    best: &mut BTreeMap<ClassForm, Choice>,
     id: Id,
     node: &Node,
 ) -> bool {
     let mut news = false;
     let is_new = !originals.contains_key(node);
     for way in Engine::ways(terms, node) {
-        let children: Vec<Held> = node
+        let children: Vec<ClassForm> = node
             .children()
             .iter()
             .zip(&way)

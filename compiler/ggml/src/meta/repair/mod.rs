@@ -4,7 +4,7 @@
 //! of ggml's ops (`equations`) say which terms are equal; of every class of equal terms it is known how the engine would
 //! hold it (`analysis`). When nothing more follows, or a count is reached (`saturate`), the cheapest terms of which the
 //! engine takes every op are chosen (`extract`) and put in place of the stretch (`emit`). Then the whole graph is judged
-//! again; what is refused next is cured next. No law speaks of the engine, and no form of a graph is looked for: what is
+//! again; what is refused next is repaired next. No law speaks of the engine, and no form of a graph is looked for: what is
 //! found follows.
 
 mod analysis;
@@ -23,18 +23,18 @@ pub use witness::witness;
 
 use std::collections::BTreeMap;
 
-use super::infer::{Finding, Inference, Setup, infer};
+use super::infer::{Fault, Inference, Setup, infer};
 use crate::capture::Record;
-use emit::Spliced;
-use extract::{Choices, Held};
+use emit::Splice;
+use extract::{Choices, ClassForm};
 use language::Node;
 use window::Window;
 
 /// A change that makes the engine take an op that it refused.
 #[derive(Clone, Debug)]
-pub struct Cure {
+pub struct Repair {
     /// What was refused.
-    pub finding: Finding,
+    pub fault: Fault,
     /// The op that was.
     pub record: Record,
     /// The lines that go and come.
@@ -45,9 +45,9 @@ pub struct Cure {
 
 /// What came of looking for an equivalent.
 #[derive(Clone, Debug)]
-pub struct Cured {
+pub struct RepairedGraph {
     /// The changes, in order.
-    pub cures: Vec<Cure>,
+    pub repairs: Vec<Repair>,
     /// The graph with all of them.
     pub records: Vec<Record>,
     /// What the engine makes of it.
@@ -57,28 +57,28 @@ pub struct Cured {
 }
 
 /// Records before and after the refused one that are looked at, one after another.
-const STRETCHES: [usize; 4] = [6, 12, 24, 48];
+const REACHES: [usize; 4] = [6, 12, 24, 48];
 
 /// Looks for equivalents of what the engine refuses in a graph, by these laws.
-pub fn cure(
+pub fn repair(
     records: &[Record],
     setup: &Setup,
     rules: &[&'static Equation],
     limits: Limits,
-) -> Cured {
-    let mut out = Cured {
-        cures: Vec::new(),
+) -> RepairedGraph {
+    let mut out = RepairedGraph {
+        repairs: Vec::new(),
         records: records.to_vec(),
         inference: infer(records, setup),
         failed: None,
     };
-    while let Some((at, finding)) = refused(&out.inference) {
+    while let Some((at, fault)) = refused(&out.inference) {
         let mut last = None;
         let mut found = None;
-        for reach in STRETCHES {
-            let (spliced, search) = stretch(&out.records, &out.inference, at, reach, rules, limits);
+        for reach in REACHES {
+            let (splice, search) = stretch(&out.records, &out.inference, at, reach, rules, limits);
             last = Some(search.clone());
-            let Some(s) = spliced else { continue };
+            let Some(s) = splice else { continue };
             let inference = infer(&s.records, setup);
             // Everything up to the refused record is taken now.
             let next = inference.refused().and_then(|f| f.record);
@@ -92,9 +92,9 @@ pub fn cure(
             out.failed = last;
             break;
         };
-        out.cures.push(Cure {
+        out.repairs.push(Repair {
             record: out.records[at].clone(),
-            finding,
+            fault,
             diff: diff::diff(&out.records, &s.records),
             search,
         });
@@ -105,9 +105,9 @@ pub fn cure(
 }
 
 /// The record that is refused.
-fn refused(inference: &Inference) -> Option<(usize, Finding)> {
-    let finding = inference.refused()?;
-    Some((finding.record?, finding.clone()))
+fn refused(inference: &Inference) -> Option<(usize, Fault)> {
+    let fault = inference.refused()?;
+    Some((fault.record?, fault.clone()))
 }
 
 /// Looks for an equivalent of the records around one.
@@ -118,7 +118,7 @@ fn stretch(
     reach: usize,
     rules: &[&'static Equation],
     limits: Limits,
-) -> (Option<Spliced>, Search) {
+) -> (Option<Splice>, Search) {
     let range = at.saturating_sub(reach)..(at + reach + 1).min(records.len());
     let mut window = Window::new(records, range, inference);
     let search = saturate::saturate(&mut window.terms, rules, limits);
@@ -131,13 +131,13 @@ fn stretch(
         originals.entry(node).or_insert(*i);
     }
     let choices = Choices::of(&window.terms, &originals);
-    let held = |i: &usize| -> Option<(usize, Held)> {
+    let held = |i: &usize| -> Option<(usize, ClassForm)> {
         let id = window.terms.find(window.class[i]);
         choices
             .with_strides(id, records[*i].layout.nb)
             .map(|held| (*i, held))
     };
-    let roots: Option<BTreeMap<usize, Held>> = window.roots.iter().map(held).collect();
-    let spliced = roots.and_then(|r| emit::splice(records, &window, &choices, &originals, &r));
-    (spliced, search)
+    let roots: Option<BTreeMap<usize, ClassForm>> = window.roots.iter().map(held).collect();
+    let splice = roots.and_then(|r| emit::splice(records, &window, &choices, &originals, &r));
+    (splice, search)
 }

@@ -9,7 +9,7 @@ use super::analysis::{Engine, Terms};
 use super::language::{Compute, Node, Op};
 use crate::capture::{Record, packed};
 use crate::meta::infer::Inference;
-use crate::meta::states::State;
+use crate::meta::states::SplitState;
 use crate::op::GgmlOp;
 
 /// A stretch of records as terms.
@@ -86,7 +86,7 @@ impl Window {
         }
         let t = &records[i];
         let known = inference.leaves.get(&i).or(inference.states.get(i));
-        let state = known.unwrap_or(&State::Mirrored);
+        let state = known.unwrap_or(&SplitState::Mirrored);
         self.terms.analysis.leaf(i, t, state);
         let version = versions.get(&t.root).copied().unwrap_or(0);
         self.add(Op::Leaf { record: i, version }, Vec::new())

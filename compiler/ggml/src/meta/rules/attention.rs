@@ -1,38 +1,38 @@
 //! Attention and recurrences.
 
-use super::{Call, Outcome, Rule, reject};
-use crate::meta::refusal::Class;
-use crate::meta::states::{Split, State};
+use super::{Call, Inferred, StateRule, reject};
+use crate::meta::fault::FaultKind;
+use crate::meta::states::{Split, SplitState};
 use crate::op::OpKind;
 
-pub(super) const FLASH: Rule = Rule {
+pub(super) const FLASH: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::FlashAttnExt),
     says: "queries on axis 2, keys and values both on axis 2 or both mirrored, a mirrored mask, sinks on axis 0 → axis 1; or \
            all mirrored",
     apply: flash,
 };
 
-pub(super) const CONVOLUTION: Rule = Rule {
+pub(super) const CONVOLUTION: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::SsmConv),
     says: "both on axis 1 → axis 0; both on axis 0 → axis 1; or all mirrored",
     apply: convolution,
 };
 
-pub(super) const DELTA_NET: Rule = Rule {
+pub(super) const DELTA_NET: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::GatedDeltaNet),
     says: "queries, keys, values, gates and rates on axis 1, the state on axis 0, 1 or 2 → axis 0; or all mirrored",
     apply: delta_net,
 };
 
-fn flash(call: &Call<'_>) -> Outcome {
+fn flash(call: &Call<'_>) -> Inferred {
     if call.whole_from(0) {
-        return Ok(State::Mirrored);
+        return Ok(SplitState::Mirrored);
     }
     let takes = "it takes queries split by heads, and keys and values both by heads or both mirrored, with a mirrored mask";
     let (q, k, v) = (call.seen(0), call.seen(1), call.seen(2));
     let sinks = call.src.get(4).copied().flatten();
-    let State::Split(heads) = q else {
-        return call.refused(Class::Attention, takes);
+    let SplitState::Split(heads) = q else {
+        return call.refused(FaultKind::Attention, takes);
     };
     let kv_matches = match (k.axis(), v.axis()) {
         (Some(2), Some(2)) => true,
@@ -41,7 +41,7 @@ fn flash(call: &Call<'_>) -> Outcome {
     };
     let sinks_match = sinks.is_none_or(|s| s.state.axis() == Some(0));
     if heads.axis != 2 || !kv_matches || !call.seen(3).is_whole() || !sinks_match {
-        return call.refused(Class::Attention, takes);
+        return call.refused(FaultKind::Attention, takes);
     }
     let n_kv = call.source(1)?.ne[2];
     let local = heads.per_device();
@@ -54,7 +54,7 @@ fn flash(call: &Call<'_>) -> Outcome {
         };
         if !whole {
             return reject(
-                Class::Heads,
+                FaultKind::Heads,
                 format!(
                     "a device has {q} heads of queries for {kv} of keys: no whole number of them per key"
                 ),
@@ -62,39 +62,42 @@ fn flash(call: &Call<'_>) -> Outcome {
         }
     }
     if sinks.is_some_and(|s| s.state.split().map(Split::per_device) != Some(local)) {
-        return call.refused(Class::Sizes, "the sinks have other parts than the queries");
+        return call.refused(
+            FaultKind::Sizes,
+            "the sinks have other parts than the queries",
+        );
     }
     Ok(heads.along(1).into())
 }
 
-fn convolution(call: &Call<'_>) -> Outcome {
+fn convolution(call: &Call<'_>) -> Inferred {
     match (call.seen(0).split(), call.seen(1).split()) {
-        (None, None) => Ok(State::Mirrored),
+        (None, None) => Ok(SplitState::Mirrored),
         (Some(s), Some(t)) if s == t && s.axis < 2 => Ok(s.along(1 - s.axis).into()),
         _ => call.refused(
-            Class::Recurrence,
+            FaultKind::Recurrence,
             "it takes both sources with the same channels",
         ),
     }
 }
 
-fn delta_net(call: &Call<'_>) -> Outcome {
+fn delta_net(call: &Call<'_>) -> Inferred {
     if call.whole_from(0) {
-        return Ok(State::Mirrored);
+        return Ok(SplitState::Mirrored);
     }
     let takes = "it takes queries, keys, values, gates and rates by heads, and a state by heads";
     let heads = (0..5).all(|i| call.seen(i).axis() == Some(1));
     if !heads || !matches!(call.seen(5).axis(), Some(0..=2)) {
-        return call.refused(Class::Recurrence, takes);
+        return call.refused(FaultKind::Recurrence, takes);
     }
     let v = call.source(2)?;
     let Some(s) = v.state.seen().split() else {
-        return call.refused(Class::Recurrence, takes);
+        return call.refused(FaultKind::Recurrence, takes);
     };
     match s.shared(0, call.ne[0]) {
         Some(s) => Ok(s.into()),
         None => reject(
-            Class::Sizes,
+            FaultKind::Sizes,
             format!("{s} does not divide the rows of the result"),
         ),
     }

@@ -1,24 +1,24 @@
 //! Ops on elements of one or two tensors.
 
-use super::{Call, Outcome, Rule, reject};
-use crate::meta::refusal::Class;
-use crate::meta::states::{Split, State};
+use super::{Call, Inferred, StateRule, reject};
+use crate::meta::fault::FaultKind;
+use crate::meta::states::{Split, SplitState};
 use crate::op::{Family, GgmlOp, OpKind};
 
-pub(super) const BINARY: Rule = Rule {
+pub(super) const BINARY: StateRule = StateRule {
     takes: |op| op.family() == Family::Binary,
     says: "equal states → that state; a split first source, and a mirrored second one of size 1 on that axis → the first's; \
            pending sums pass products with mirrored values and sums with one another",
     apply: binary,
 };
 
-pub(super) const ADD_ID: Rule = Rule {
+pub(super) const ADD_ID: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::AddId),
     says: "as ADD, with mirrored indices of experts; a partial bias is added to a pending sum",
     apply: add_id,
 };
 
-pub(super) const SAME: Rule = Rule {
+pub(super) const SAME: StateRule = StateRule {
     takes: |op| {
         op.family() == Family::Elementwise
             || matches!(op, OpKind::SoftMax | OpKind::Repeat | OpKind::Fill)
@@ -27,72 +27,78 @@ pub(super) const SAME: Rule = Rule {
     apply: same,
 };
 
-pub(super) const GATED: Rule = Rule {
+pub(super) const GATED: StateRule = StateRule {
     takes: |op| op.family() == Family::Gated,
     says: "all sources in one state → that state, halved where one source holds both halves",
     apply: gated,
 };
 
-fn binary(call: &Call<'_>) -> Outcome {
+fn binary(call: &Call<'_>) -> Inferred {
     let (a, b) = (call.source(0)?, call.source(1)?);
     let multiplies = matches!(call.op, GgmlOp::Mul | GgmlOp::Div);
     match (a.state, b.state) {
         // Reductions are put off.
-        (State::Partial, State::Partial) if !multiplies => Ok(State::Partial),
-        (State::Partial, State::Mirrored) if multiplies => Ok(State::Partial),
-        (State::Mirrored, State::Partial) if call.op.is(OpKind::Mul) => Ok(State::Partial),
+        (SplitState::Partial, SplitState::Partial) if !multiplies => Ok(SplitState::Partial),
+        (SplitState::Partial, SplitState::Mirrored) if multiplies => Ok(SplitState::Partial),
+        (SplitState::Mirrored, SplitState::Partial) if call.op.is(OpKind::Mul) => {
+            Ok(SplitState::Partial)
+        }
         _ => beside(call),
     }
 }
 
-fn beside(call: &Call<'_>) -> Outcome {
+fn beside(call: &Call<'_>) -> Inferred {
     let b = call.source(1)?;
     match (call.seen(0).split(), call.seen(1).split()) {
-        (None, None) => Ok(State::Mirrored),
+        (None, None) => Ok(SplitState::Mirrored),
         (Some(s), None) if b.ne[s.axis] == 1 => Ok(s.clone().into()),
         (Some(s), Some(t)) if s == t => Ok(s.clone().into()),
         (Some(s), Some(t)) if s.axis == t.axis && s.len() == t.len() => {
-            reject(Class::Sizes, format!("{s} and {t} are different parts"))
+            reject(FaultKind::Sizes, format!("{s} and {t} are different parts"))
         }
         _ => call.refused(
-            Class::Elementwise,
+            FaultKind::Elementwise,
             "it takes equal states, or a split first source and a mirrored second one that has size 1 on that axis",
         ),
     }
 }
 
-fn add_id(call: &Call<'_>) -> Outcome {
+fn add_id(call: &Call<'_>) -> Inferred {
     if !call.seen(2).is_whole() {
-        return call.refused(Class::States, "the indices of experts must be mirrored");
+        return call.refused(FaultKind::States, "the indices of experts must be mirrored");
     }
     let (a, b) = (call.source(0)?, call.source(1)?);
     match (a.state, b.state) {
-        (State::Partial, State::Partial) => Ok(State::Partial),
+        (SplitState::Partial, SplitState::Partial) => Ok(SplitState::Partial),
         // The rows of the bias are those of the experts' results, one per expert.
-        (State::Split(s), State::Split(t)) if s.axis == 0 && s == t => Ok(s.clone().into()),
-        (State::Mirrored | State::Partial, State::Mirrored) => Ok(State::Mirrored),
+        (SplitState::Split(s), SplitState::Split(t)) if s.axis == 0 && s == t => {
+            Ok(s.clone().into())
+        }
+        (SplitState::Mirrored | SplitState::Partial, SplitState::Mirrored) => {
+            Ok(SplitState::Mirrored)
+        }
         _ => call.refused(
-            Class::Elementwise,
+            FaultKind::Elementwise,
             "it takes a bias in the state of what it is added to",
         ),
     }
 }
 
-fn same(call: &Call<'_>) -> Outcome {
+fn same(call: &Call<'_>) -> Inferred {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
-        return call.refused(Class::Elementwise, "it takes sources in one state");
+        return call.refused(FaultKind::Elementwise, "it takes sources in one state");
     }
     match first.split() {
-        None => Ok(State::Mirrored),
+        None => Ok(SplitState::Mirrored),
         Some(s) => match s.scaled(call.ne[s.axis], s.len().max(1)) {
             Some(s) => Ok(s.into()),
-            None => reject(Class::Sizes, format!("{s} does not divide the result")),
+            None => reject(FaultKind::Sizes, format!("{s} does not divide the result")),
         },
     }
 }
 
-fn gated(call: &Call<'_>) -> Outcome {
+fn gated(call: &Call<'_>) -> Inferred {
     let state = same_split(call)?;
     let Some(s) = state.split() else {
         return Ok(state);
@@ -112,14 +118,14 @@ fn gated(call: &Call<'_>) -> Outcome {
     }
     match s.shared(0, call.ne[0]) {
         Some(s) => Ok(s.into()),
-        None => reject(Class::Sizes, format!("{s} has no halves")),
+        None => reject(FaultKind::Sizes, format!("{s} has no halves")),
     }
 }
 
-fn same_split(call: &Call<'_>) -> Outcome {
+fn same_split(call: &Call<'_>) -> Inferred {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
-        return call.refused(Class::Elementwise, "it takes sources in one state");
+        return call.refused(FaultKind::Elementwise, "it takes sources in one state");
     }
     Ok(first.clone())
 }

@@ -1,46 +1,46 @@
 //! Matrix products: [k, m] · [k, n] → [m, n].
 
-use super::{Call, Outcome, Rejection, Rule, Source, reject};
-use crate::meta::refusal::Class;
-use crate::meta::states::{Split, State};
+use super::{Call, Inferred, Rejection, Source, StateRule, reject};
+use crate::meta::fault::FaultKind;
+use crate::meta::states::{Split, SplitState};
 use crate::op::OpKind;
 
 const TAKES: &str = "it takes rows of the weight, or rows of the activations, or matching parts of what is contracted, or \
                      matching batches";
 
-pub(super) const PRODUCT: Rule = Rule {
+pub(super) const PRODUCT: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::MulMat),
     says: "mirrored · mirrored → mirrored; axis 1 · mirrored → axis 0; mirrored · axis 1, 2 or 3 → that axis; axis 0 · \
            axis 0 of equal parts → partial; axis 2 or 3 on both → that axis; axis 2 or 3 · mirrored → that axis",
     apply: product,
 };
 
-pub(super) const EXPERTS: Rule = Rule {
+pub(super) const EXPERTS: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::MulMatId),
     says: "as MUL_MAT, with mirrored indices of experts",
     apply: experts,
 };
 
-fn experts(call: &Call<'_>) -> Outcome {
+fn experts(call: &Call<'_>) -> Inferred {
     if call.seen(2).is_whole() {
         product(call)
     } else {
-        call.refused(Class::States, "the indices of experts must be mirrored")
+        call.refused(FaultKind::States, "the indices of experts must be mirrored")
     }
 }
 
-fn product(call: &Call<'_>) -> Outcome {
+fn product(call: &Call<'_>) -> Inferred {
     let (a, b) = (call.source(0)?, call.source(1)?);
     match (a.state.seen().split(), b.state.seen().split()) {
-        (None, None) => Ok(State::Mirrored),
+        (None, None) => Ok(SplitState::Mirrored),
         (Some(s), None) if s.axis == 1 => Ok(s.along(0).into()),
         (Some(s), None) if s.axis > 1 => batch(call, s, a),
         (None, Some(s)) if s.axis > 0 => Ok(s.clone().into()),
         (Some(s), Some(t)) if s.axis == 0 && t.axis == 0 => {
             match s.per_device() == t.per_device() {
-                true => Ok(State::Partial),
+                true => Ok(SplitState::Partial),
                 false => reject(
-                    Class::Sizes,
+                    FaultKind::Sizes,
                     format!("{s} and {t} contract different parts"),
                 ),
             }
@@ -51,19 +51,22 @@ fn product(call: &Call<'_>) -> Outcome {
             if shared.is_some_and(|shared| shared.per_device() == t.per_device()) {
                 Ok(t.clone().into())
             } else {
-                reject(Class::Sizes, format!("{s} and {t} are different batches"))
+                reject(
+                    FaultKind::Sizes,
+                    format!("{s} and {t} are different batches"),
+                )
             }
         }
-        _ => call.refused(Class::Product, TAKES),
+        _ => call.refused(FaultKind::Product, TAKES),
     }
 }
 
 /// Batches of the first, of a result that may have more.
-fn batch(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<State, Rejection> {
+fn batch(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<SplitState, Rejection> {
     match s.scaled(call.ne[s.axis], a.ne[s.axis].max(1)) {
         Some(s) => Ok(s.into()),
         None => reject(
-            Class::Sizes,
+            FaultKind::Sizes,
             format!("{s} does not divide the batches of the result"),
         ),
     }

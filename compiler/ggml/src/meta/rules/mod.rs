@@ -13,8 +13,8 @@ mod whole;
 
 use tpc_ir::{DType, RANK};
 
-use super::refusal::Class;
-use super::states::{MAX_SEGMENTS, Split, State};
+use super::fault::FaultKind;
+use super::states::{MAX_SEGMENTS, Split, SplitState};
 use crate::op::{GgmlOp, OpKind};
 
 /// What a rule sees of a source.
@@ -27,7 +27,7 @@ pub(super) struct Source<'a> {
     /// Element type.
     pub(in crate::meta) dtype: DType,
     /// How it is held.
-    pub(in crate::meta) state: &'a State,
+    pub(in crate::meta) state: &'a SplitState,
 }
 
 /// What a rule sees of an op.
@@ -50,25 +50,25 @@ pub(super) struct Call<'a> {
 /// Why a rule does not take its sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rejection {
-    /// The class that its code stands for.
-    pub(in crate::meta) class: Class,
+    /// The kind that its code stands for.
+    pub(in crate::meta) kind: FaultKind,
     /// In words.
     pub(in crate::meta) why: String,
 }
 
 /// The state of the result.
-pub(super) type Outcome = Result<State, Rejection>;
+pub(super) type Inferred = Result<SplitState, Rejection>;
 
 /// One entry of the table.
-pub struct Rule {
+pub struct StateRule {
     /// Whether the rule is the op's.
     takes: fn(OpKind) -> bool,
     /// The states that it takes and the state that it makes, in words.
     pub says: &'static str,
-    apply: fn(&Call<'_>) -> Outcome,
+    apply: fn(&Call<'_>) -> Inferred,
 }
 
-impl Rule {
+impl StateRule {
     /// The ops of the rule, in ggml's order.
     pub fn ops(&self) -> impl Iterator<Item = OpKind> {
         OpKind::ALL.iter().copied().filter(|&op| (self.takes)(op))
@@ -76,7 +76,7 @@ impl Rule {
 }
 
 /// The table. An op that no entry names is not computed at all.
-pub const RULES: &[&Rule] = &[
+pub const RULES: &[&StateRule] = &[
     &matrix::PRODUCT,
     &matrix::EXPERTS,
     &elementwise::BINARY,
@@ -100,7 +100,7 @@ pub const RULES: &[&Rule] = &[
 ];
 
 /// The entry for an op.
-fn rule(op: &GgmlOp) -> Option<&'static Rule> {
+fn rule(op: &GgmlOp) -> Option<&'static StateRule> {
     let kind = op.kind()?;
     RULES.iter().copied().find(|r| (r.takes)(kind))
 }
@@ -109,12 +109,12 @@ fn rule(op: &GgmlOp) -> Option<&'static Rule> {
 ///
 /// # Errors
 /// [`Rejection`] where the engine would stop.
-pub(super) fn apply(call: &Call<'_>) -> Outcome {
+pub(super) fn apply(call: &Call<'_>) -> Inferred {
     let Some(rule) = rule(call.op) else {
-        return reject(Class::Unknown, "the engine has no rule for this op");
+        return reject(FaultKind::Unknown, "the engine has no rule for this op");
     };
     let state = (rule.apply)(call)?;
-    if let State::Split(s) = &state {
+    if let SplitState::Split(s) = &state {
         check(call, s)?;
     }
     Ok(state)
@@ -125,14 +125,14 @@ pub(super) fn check(call: &Call<'_>, s: &Split) -> Result<(), Rejection> {
     if s.len() != call.ne[s.axis] {
         let why = format!("the parts of {s} do not add up to {}", call.ne[s.axis]);
         return Err(Rejection {
-            class: Class::Sizes,
+            kind: FaultKind::Sizes,
             why,
         });
     }
     let pieces: u64 = s.segments.iter().map(|g| g.repeat.max(1)).sum();
     if s.segments.len() > MAX_SEGMENTS {
         let why = format!("{pieces} pieces of the axis, in more than {MAX_SEGMENTS} segments");
-        return reject(Class::Sizes, why);
+        return reject(FaultKind::Sizes, why);
     }
     let block = call.dtype.block_len();
     let straddles =
@@ -140,33 +140,33 @@ pub(super) fn check(call: &Call<'_>, s: &Split) -> Result<(), Rejection> {
     if s.axis == 0 && s.segments.iter().any(straddles) {
         let why = format!("{s} cuts blocks of {block} of {}", call.dtype);
         return Err(Rejection {
-            class: Class::Blocks,
+            kind: FaultKind::Blocks,
             why,
         });
     }
     Ok(())
 }
 
-fn reject<T>(class: Class, why: impl Into<String>) -> Result<T, Rejection> {
+fn reject<T>(kind: FaultKind, why: impl Into<String>) -> Result<T, Rejection> {
     Err(Rejection {
-        class,
+        kind,
         why: why.into(),
     })
 }
 
 impl<'a> Call<'a> {
     /// What an op of this rule sees of its source `i`; absent ones are mirrored.
-    pub(super) fn seen(&self, i: usize) -> &'a State {
+    pub(super) fn seen(&self, i: usize) -> &'a SplitState {
         match self.src.get(i).copied().flatten() {
             Some(s) => s.state.seen(),
-            None => &State::Mirrored,
+            None => &SplitState::Mirrored,
         }
     }
 
     fn source(&self, i: usize) -> Result<Source<'a>, Rejection> {
         match self.src.get(i).copied().flatten() {
             Some(s) => Ok(s),
-            None => reject(Class::States, format!("source {i} is missing")),
+            None => reject(FaultKind::States, format!("source {i} is missing")),
         }
     }
 
@@ -182,8 +182,8 @@ impl<'a> Call<'a> {
         all.join(" · ")
     }
 
-    fn refused<T>(&self, class: Class, takes: &str) -> Result<T, Rejection> {
-        reject(class, format!("{} of {}: {takes}", self.op, self.states()))
+    fn refused<T>(&self, kind: FaultKind, takes: &str) -> Result<T, Rejection> {
+        reject(kind, format!("{} of {}: {takes}", self.op, self.states()))
     }
 }
 

@@ -1,72 +1,75 @@
 //! Ops that put axes together, extend or reorder them.
 
-use super::{Call, Outcome, Rule, reject};
-use crate::meta::refusal::Class;
-use crate::meta::states::State;
+use super::{Call, Inferred, StateRule, reject};
+use crate::meta::fault::FaultKind;
+use crate::meta::states::SplitState;
 use crate::op::{GgmlOp, OpKind};
 
-pub(super) const CONCAT: Rule = Rule {
+pub(super) const CONCAT: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::Concat),
     says: "equal states, or one mirrored and the other split, on an axis that is not the concatenated one → the split state",
     apply: concat,
 };
 
-pub(super) const PAD: Rule = Rule {
+pub(super) const PAD: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::Pad),
     says: "not along the split axis → the same",
     apply: pad,
 };
 
-pub(super) const PERMUTE: Rule = Rule {
+pub(super) const PERMUTE: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::Permute | OpKind::Transpose),
     says: "the axis moves; several segments must not repeat",
     apply: permute,
 };
 
-fn concat(call: &Call<'_>) -> Outcome {
+fn concat(call: &Call<'_>) -> Inferred {
     let (a, b) = (call.source(0)?, call.source(1)?);
     // The axis along which the sizes add up.
     let along = |axis: usize| call.ne[axis] != a.ne[axis];
     let state = match (a.state.seen(), b.state.seen()) {
         (a, b) if a == b => a,
-        (State::Mirrored, s) | (s, State::Mirrored) => s,
+        (SplitState::Mirrored, s) | (s, SplitState::Mirrored) => s,
         _ => {
             return call.refused(
-                Class::Concat,
+                FaultKind::Concat,
                 "it takes equal states, or one mirrored source",
             );
         }
     };
     match state.axis() {
         Some(axis) if along(axis) => call.refused(
-            Class::Concat,
+            FaultKind::Concat,
             "it cannot put parts of the split axis together",
         ),
         _ => Ok(state.clone()),
     }
 }
 
-fn pad(call: &Call<'_>) -> Outcome {
+fn pad(call: &Call<'_>) -> Inferred {
     let a = call.source(0)?;
     match a.state.seen() {
-        State::Split(s) if call.ne[s.axis] != a.ne[s.axis] => {
-            call.refused(Class::Concat, "it cannot pad the split axis")
+        SplitState::Split(s) if call.ne[s.axis] != a.ne[s.axis] => {
+            call.refused(FaultKind::Concat, "it cannot pad the split axis")
         }
         state => Ok(state.clone()),
     }
 }
 
-fn permute(call: &Call<'_>) -> Outcome {
+fn permute(call: &Call<'_>) -> Inferred {
     let a = call.source(0)?;
-    let State::Split(s) = a.state.seen() else {
-        return Ok(State::Mirrored);
+    let SplitState::Split(s) = a.state.seen() else {
+        return Ok(SplitState::Mirrored);
     };
     if s.segments.len() > 1 && s.segments.iter().any(|g| g.repeat > 1) {
-        return call.refused(Class::Shape, "segments that repeat do not move");
+        return call.refused(FaultKind::Shape, "segments that repeat do not move");
     }
     match call.op {
         GgmlOp::Transpose => Ok(s.along([1, 0, 2, 3][s.axis]).into()),
         GgmlOp::Permute(p) => Ok(s.along(p.axes[s.axis]).into()),
-        _ => reject(Class::Shape, format!("{s} is not an axis of the result")),
+        _ => reject(
+            FaultKind::Shape,
+            format!("{s} is not an axis of the result"),
+        ),
     }
 }

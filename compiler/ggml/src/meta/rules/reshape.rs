@@ -2,33 +2,33 @@
 
 use tpc_ir::{DType, RANK};
 
-use super::{Call, Outcome, Rejection, Rule, Source, reject};
+use super::{Call, Inferred, Rejection, Source, StateRule, reject};
 use crate::capture::packed;
-use crate::meta::refusal::Class;
-use crate::meta::states::{Split, State};
+use crate::meta::fault::FaultKind;
+use crate::meta::states::{Split, SplitState};
 use crate::op::OpKind;
 
-pub(super) const RESHAPE: Rule = Rule {
+pub(super) const RESHAPE: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::Reshape | OpKind::Cont),
     says: "a split axis, with all below, must be a product of leading sizes of the result too; all segments must divide",
     apply: reshape,
 };
 
-pub(super) const VIEW: Rule = Rule {
+pub(super) const VIEW: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::View),
     says: "without gaps as RESHAPE; with the strides of its source → the same axis; else, of a source that is not permuted, \
            the axis below the stride that stood above the split one; of a pending sum → pending",
     apply: view,
 };
 
-pub(super) const COPY: Rule = Rule {
+pub(super) const COPY: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::Cpy),
     says: "as RESHAPE, and the result must be in the state of what it is written to",
     apply: copy,
 };
 
 /// The split of `ne` as one of `to`, which has as many elements.
-fn reshaped(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Outcome {
+fn reshaped(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Inferred {
     let product: u64 = ne[..=s.axis].iter().product();
     let below: u64 = ne[..s.axis].iter().product();
     let mut inner = 1;
@@ -37,7 +37,7 @@ fn reshaped(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Outcome {
             return match s.scaled(below, inner.max(1)) {
                 Some(s) => Ok(s.along(axis).into()),
                 None => reject(
-                    Class::Shape,
+                    FaultKind::Shape,
                     format!("shape mismatch: {s} of {ne:?} does not divide {to:?}"),
                 ),
             };
@@ -45,27 +45,27 @@ fn reshaped(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Outcome {
         inner *= n;
     }
     reject(
-        Class::Shape,
+        FaultKind::Shape,
         format!("shape mismatch: {s} of {ne:?} lies inside a size of {to:?}"),
     )
 }
 
-fn reshape(call: &Call<'_>) -> Outcome {
+fn reshape(call: &Call<'_>) -> Inferred {
     let a = call.source(0)?;
     match a.state.seen() {
-        State::Split(s) if a.ne != call.ne => reshaped(s, a.ne, call.ne),
+        SplitState::Split(s) if a.ne != call.ne => reshaped(s, a.ne, call.ne),
         state => Ok(state.clone()),
     }
 }
 
-fn copy(call: &Call<'_>) -> Outcome {
+fn copy(call: &Call<'_>) -> Inferred {
     let made = reshape(call)?;
-    let parts = |s: &State| s.split().map(|s| (s.axis, s.per_device()));
+    let parts = |s: &SplitState| s.split().map(|s| (s.axis, s.per_device()));
     if parts(&made) == parts(call.seen(1)) {
         return Ok(call.seen(1).clone());
     }
     call.refused(
-        Class::Write,
+        FaultKind::Write,
         "it takes a source in the state of what it is written to",
     )
 }
@@ -74,10 +74,10 @@ fn is_packed(dtype: DType, ne: [u64; RANK], nb: [u64; RANK]) -> bool {
     packed(dtype, ne) == nb
 }
 
-fn view(call: &Call<'_>) -> Outcome {
+fn view(call: &Call<'_>) -> Inferred {
     let a = call.source(0)?;
     // Views of a pending sum, such as those of single experts, are summed before they are reduced.
-    let State::Split(s) = a.state else {
+    let SplitState::Split(s) = a.state else {
         return Ok(a.state.clone());
     };
     let elements = |ne: [u64; RANK]| ne.iter().product::<u64>();
@@ -95,11 +95,11 @@ fn view(call: &Call<'_>) -> Outcome {
 }
 
 /// The devices' shares of the axis of a view that shows a part of it, or the same in other units.
-fn part(call: &Call<'_>, s: &Split, axis: usize) -> Outcome {
+fn part(call: &Call<'_>, s: &Split, axis: usize) -> Inferred {
     match s.shared(axis, call.ne[axis]) {
         Some(s) => Ok(s.into()),
         None => reject(
-            Class::Sizes,
+            FaultKind::Sizes,
             format!(
                 "the shares of {s} are no whole numbers of {}",
                 call.ne[axis]
@@ -108,10 +108,10 @@ fn part(call: &Call<'_>, s: &Split, axis: usize) -> Outcome {
     }
 }
 
-fn strided(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<State, Rejection> {
+fn strided(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<SplitState, Rejection> {
     if !a.nb.is_sorted() {
         return call.refused(
-            Class::Shape,
+            FaultKind::Shape,
             "views of a permuted source must have its strides",
         );
     }
@@ -123,7 +123,7 @@ fn strided(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<State, Rejection
     match axis {
         Some(axis) => part(call, s, axis),
         None => call.refused(
-            Class::Shape,
+            FaultKind::Shape,
             "no stride of the view is the one above the split axis",
         ),
     }

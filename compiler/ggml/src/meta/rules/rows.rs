@@ -1,11 +1,11 @@
 //! Ops on whole rows, and rows by index.
 
-use super::{Call, Outcome, Rule};
-use crate::meta::refusal::Class;
-use crate::meta::states::State;
+use super::{Call, Inferred, StateRule};
+use crate::meta::fault::FaultKind;
+use crate::meta::states::SplitState;
 use crate::op::OpKind;
 
-pub(super) const WHOLE_ROWS: Rule = Rule {
+pub(super) const WHOLE_ROWS: StateRule = StateRule {
     takes: |op| {
         matches!(
             op,
@@ -25,60 +25,63 @@ pub(super) const WHOLE_ROWS: Rule = Rule {
     apply: whole_rows,
 };
 
-pub(super) const ROPE: Rule = Rule {
+pub(super) const ROPE: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::Rope | OpKind::RopeBack),
     says: "mirrored positions and factors → the first source's state",
     apply: rope,
 };
 
-pub(super) const GET: Rule = Rule {
+pub(super) const GET: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::GetRows),
     says: "axis 0 with mirrored indices → axis 0; else all mirrored",
     apply: get,
 };
 
-pub(super) const SET: Rule = Rule {
+pub(super) const SET: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::SetRows),
     says: "rows in the destination's state, which is not axis 1, and mirrored indices → the destination's state",
     apply: set,
 };
 
-fn whole_rows(call: &Call<'_>) -> Outcome {
+fn whole_rows(call: &Call<'_>) -> Inferred {
     match call.seen(0) {
-        State::Split(s) if s.axis == 0 => {
-            call.refused(Class::Rows, "it needs whole rows, and they are split")
+        SplitState::Split(s) if s.axis == 0 => {
+            call.refused(FaultKind::Rows, "it needs whole rows, and they are split")
         }
         state => Ok(state.clone()),
     }
 }
 
-fn rope(call: &Call<'_>) -> Outcome {
+fn rope(call: &Call<'_>) -> Inferred {
     match call.whole_from(1) {
         true => Ok(call.seen(0).clone()),
-        false => call.refused(Class::States, "positions and factors must be mirrored"),
+        false => call.refused(FaultKind::States, "positions and factors must be mirrored"),
     }
 }
 
-fn get(call: &Call<'_>) -> Outcome {
+fn get(call: &Call<'_>) -> Inferred {
     match (call.seen(0), call.seen(1).is_whole()) {
-        (State::Mirrored, true) => Ok(State::Mirrored),
-        (State::Split(s), true) if s.axis == 0 => Ok(s.clone().into()),
-        _ => call.refused(Class::States, "it takes parts of rows, by mirrored indices"),
+        (SplitState::Mirrored, true) => Ok(SplitState::Mirrored),
+        (SplitState::Split(s), true) if s.axis == 0 => Ok(s.clone().into()),
+        _ => call.refused(
+            FaultKind::States,
+            "it takes parts of rows, by mirrored indices",
+        ),
     }
 }
 
-fn set(call: &Call<'_>) -> Outcome {
+fn set(call: &Call<'_>) -> Inferred {
     let to = call.seen(2);
     if !call.seen(1).is_whole() || to.axis() == Some(1) || call.seen(0).axis() != to.axis() {
         return call.refused(
-            Class::Write,
+            FaultKind::Write,
             "it takes rows in the state of what they are written to, which is not axis 1, by mirrored indices",
         );
     }
-    let parts = |s: &State| s.split().map(super::Split::per_device);
+    let parts = |s: &SplitState| s.split().map(super::Split::per_device);
     if parts(call.seen(0)) != parts(to) {
         return call.refused(
-            Class::Sizes,
+            FaultKind::Sizes,
             "the rows have other parts than what they are written to",
         );
     }

@@ -1,11 +1,11 @@
 //! Ops that are computed on every device, of whole sources.
 
-use super::{Call, Outcome, Rule};
-use crate::meta::refusal::Class;
-use crate::meta::states::State;
+use super::{Call, Inferred, StateRule};
+use crate::meta::fault::FaultKind;
+use crate::meta::states::SplitState;
 use crate::op::OpKind;
 
-pub(super) const WHOLE: Rule = Rule {
+pub(super) const WHOLE: StateRule = StateRule {
     takes: |op| {
         matches!(
             op,
@@ -70,9 +70,9 @@ pub(super) const WHOLE: Rule = Rule {
     apply: whole,
 };
 
-fn whole(call: &Call<'_>) -> Outcome {
+fn whole(call: &Call<'_>) -> Inferred {
     match call.whole_from(0) {
-        true => Ok(State::Mirrored),
-        false => call.refused(Class::Whole, "it takes mirrored sources only"),
+        true => Ok(SplitState::Mirrored),
+        false => call.refused(FaultKind::Whole, "it takes mirrored sources only"),
     }
 }

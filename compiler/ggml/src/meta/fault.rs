@@ -1,11 +1,11 @@
-//! What can become of a graph: the classes of what the engine refuses or gets wrong, each with its code.
+//! What can become of a graph: the kinds of what the engine refuses or gets wrong, each with its code.
 
 use super::codes::CODES;
 use tpc_ir::Code;
 
-/// A class of findings.
+/// A kind of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub enum FaultKind {
     /// The architecture is on the engine's list of refused ones.
     Architecture,
     /// More devices than it has room for.
@@ -48,9 +48,9 @@ pub enum Class {
     Order,
 }
 
-/// How bad a class is.
+/// How bad a kind is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
+pub enum Verdict {
     /// It runs, with the right result.
     Ok,
     /// It runs, with another result.
@@ -61,49 +61,49 @@ pub enum Outcome {
     Refused,
 }
 
-impl Outcome {
+impl Verdict {
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
-            Outcome::Ok => "ok",
-            Outcome::Wrong => "wrong",
-            Outcome::Crash => "crash",
-            Outcome::Refused => "refused",
+            Verdict::Ok => "ok",
+            Verdict::Wrong => "wrong",
+            Verdict::Crash => "crash",
+            Verdict::Refused => "refused",
         }
     }
 }
 
-impl Class {
-    /// Every class.
-    pub const ALL: [Class; 20] = [
-        Class::Architecture,
-        Class::Devices,
-        Class::NoFlash,
-        Class::Unknown,
-        Class::Whole,
-        Class::States,
-        Class::Product,
-        Class::Elementwise,
-        Class::Rows,
-        Class::Concat,
-        Class::Shape,
-        Class::Sizes,
-        Class::Blocks,
-        Class::Write,
-        Class::Attention,
-        Class::Heads,
-        Class::Recurrence,
-        Class::Slopes,
-        Class::MirroredKeys,
-        Class::Order,
+impl FaultKind {
+    /// Every kind.
+    pub const ALL: [FaultKind; 20] = [
+        FaultKind::Architecture,
+        FaultKind::Devices,
+        FaultKind::NoFlash,
+        FaultKind::Unknown,
+        FaultKind::Whole,
+        FaultKind::States,
+        FaultKind::Product,
+        FaultKind::Elementwise,
+        FaultKind::Rows,
+        FaultKind::Concat,
+        FaultKind::Shape,
+        FaultKind::Sizes,
+        FaultKind::Blocks,
+        FaultKind::Write,
+        FaultKind::Attention,
+        FaultKind::Heads,
+        FaultKind::Recurrence,
+        FaultKind::Slopes,
+        FaultKind::MirroredKeys,
+        FaultKind::Order,
     ];
 
     /// What it comes to.
-    pub const fn outcome(self) -> Outcome {
+    pub const fn verdict(self) -> Verdict {
         match self {
-            Class::Architecture | Class::Devices | Class::NoFlash => Outcome::Refused,
-            Class::Slopes | Class::MirroredKeys | Class::Order => Outcome::Wrong,
-            _ => Outcome::Crash,
+            FaultKind::Architecture | FaultKind::Devices | FaultKind::NoFlash => Verdict::Refused,
+            FaultKind::Slopes | FaultKind::MirroredKeys | FaultKind::Order => Verdict::Wrong,
+            _ => Verdict::Crash,
         }
     }
 
@@ -120,11 +120,11 @@ mod tests {
 
     #[test]
     fn classes_have_codes_of_their_own() {
-        for (i, c) in Class::ALL.iter().enumerate() {
+        for (i, c) in FaultKind::ALL.iter().enumerate() {
             assert_eq!(*c as usize, i);
             assert!(c.code() < &codes::EQUIVALENT);
         }
         assert!(CODES.is_sorted());
-        assert_eq!(CODES.len(), Class::ALL.len() + 1);
+        assert_eq!(CODES.len(), FaultKind::ALL.len() + 1);
     }
 }

@@ -1,33 +1,33 @@
 //! The options of llama.cpp's programs (`llama-server`, `llama-cli`), as of version 0.5.0.
 
-/// What an option decides; several options may decide one thing.
+/// The setting that an option changes; several options may change one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Meaning {
+pub enum Setting {
     /// The model's file.
     Model,
-    /// A model that is fetched.
+    /// A model that is downloaded.
     Remote,
     /// Cells of the KV cache.
     Context,
-    /// Tokens that are submitted at once.
+    /// Tokens per logical batch.
     Batch,
-    /// Tokens that are computed at once.
+    /// Tokens per physical batch, which is computed at once.
     Ubatch,
-    /// Sequences.
+    /// Sequences that are served at once.
     Parallel,
     /// Fused attention: on, off or auto.
     FlashAttention,
-    /// none, layer, row or tensor.
+    /// The kind of split: none, layer, row or tensor.
     SplitMode,
     /// Proportions of the devices.
     TensorSplit,
-    /// The device for what is not split.
+    /// The device for tensors that are not split.
     MainGpu,
     /// The devices.
     Devices,
     /// Servers whose devices are used.
     Rpc,
-    /// Places of tensors by name.
+    /// Buffer types of tensors by name.
     Override,
     /// All experts on the host.
     CpuMoe,
@@ -41,15 +41,15 @@ pub enum Meaning {
     CacheK,
     /// Element type of the V cache.
     CacheV,
-    /// The KV cache on the devices, or not.
+    /// Whether the KV cache is on the devices.
     KvOffload,
-    /// Caches of layers with a window in full size.
+    /// Whether caches of layers with a window have all cells.
     FullWindow,
-    /// Whether what is not given is fitted to the memory.
+    /// Whether settings that are not given are fitted to the memory.
     Fit,
     /// A model that drafts tokens.
     Draft,
-    /// How tokens are drafted.
+    /// The kind of drafting.
     Speculation,
     /// An encoder of images or sound.
     Projector,
@@ -59,200 +59,195 @@ pub enum Meaning {
     OverrideKv,
     /// The scaling of the rotation.
     Rope,
-    /// Nothing that bears on the plan.
+    /// A setting that does not affect the plan.
     Other,
 }
 
 /// The arguments of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    /// None: it is a switch.
-    Nothing,
-    /// None; it switches off what the option's other spellings switch on.
-    NothingOff,
+pub enum Arity {
+    /// None: the option switches its setting on.
+    Switch,
+    /// None: the option switches its setting off (`--no-…`).
+    NegatedSwitch,
     /// One.
     One,
     /// Two.
     Two,
-    /// One of `on`, `off` and `auto`, or none.
-    Switch,
+    /// `on`, `off` or `auto`; without it the setting is on.
+    OnOffAuto,
 }
 
 /// An option in all its spellings.
 #[derive(Debug)]
-pub struct Flag {
+pub struct OptionSpec {
     /// Its spellings.
     pub names: &'static [&'static str],
-    /// The environment variable that says the same.
+    /// The environment variable that stands for it; empty without one.
     pub env: &'static str,
     /// Its arguments.
-    pub takes: Takes,
-    /// What it decides.
-    pub meaning: Meaning,
+    pub arity: Arity,
+    /// The setting that it changes.
+    pub setting: Setting,
 }
 
-const fn flag(
-    meaning: Meaning,
-    takes: Takes,
+const fn option(
+    setting: Setting,
+    arity: Arity,
     env: &'static str,
     names: &'static [&'static str],
-) -> Flag {
-    Flag {
+) -> OptionSpec {
+    OptionSpec {
         names,
         env,
-        takes,
-        meaning,
+        arity,
+        setting,
     }
 }
 
-use Meaning as M;
-use Takes::{Nothing, NothingOff, One, Switch, Two};
+use Arity::{NegatedSwitch, OnOffAuto, One, Switch, Two};
+use Setting as S;
 
-/// Every option that is known.
-pub const FLAGS: &[Flag] = &[
-    flag(M::Model, One, "LLAMA_ARG_MODEL", &["-m", "--model"]),
-    flag(
-        M::Remote,
+/// Every option of the programs.
+pub const OPTIONS: &[OptionSpec] = &[
+    option(S::Model, One, "LLAMA_ARG_MODEL", &["-m", "--model"]),
+    option(
+        S::Remote,
         One,
         "LLAMA_ARG_MODEL_URL",
         &["-mu", "--model-url"],
     ),
-    flag(
-        M::Remote,
+    option(
+        S::Remote,
         One,
         "LLAMA_ARG_HF_REPO",
         &["-hf", "-hfr", "--hf-repo"],
     ),
-    flag(M::Remote, One, "LLAMA_ARG_HF_FILE", &["-hff", "--hf-file"]),
-    flag(
-        M::Remote,
+    option(S::Remote, One, "LLAMA_ARG_HF_FILE", &["-hff", "--hf-file"]),
+    option(
+        S::Remote,
         One,
         "LLAMA_ARG_DOCKER_REPO",
         &["-dr", "--docker-repo"],
     ),
-    flag(M::Context, One, "LLAMA_ARG_CTX_SIZE", &["-c", "--ctx-size"]),
-    flag(M::Batch, One, "LLAMA_ARG_BATCH", &["-b", "--batch-size"]),
-    flag(
-        M::Ubatch,
+    option(S::Context, One, "LLAMA_ARG_CTX_SIZE", &["-c", "--ctx-size"]),
+    option(S::Batch, One, "LLAMA_ARG_BATCH", &["-b", "--batch-size"]),
+    option(
+        S::Ubatch,
         One,
         "LLAMA_ARG_UBATCH",
         &["-ub", "--ubatch-size"],
     ),
-    flag(
-        M::Parallel,
+    option(
+        S::Parallel,
         One,
         "LLAMA_ARG_N_PARALLEL",
         &["-np", "--parallel"],
     ),
-    flag(
-        M::FlashAttention,
-        Switch,
+    option(
+        S::FlashAttention,
+        OnOffAuto,
         "LLAMA_ARG_FLASH_ATTN",
         &["-fa", "--flash-attn"],
     ),
-    flag(
-        M::SplitMode,
+    option(
+        S::SplitMode,
         One,
         "LLAMA_ARG_SPLIT_MODE",
         &["-sm", "--split-mode"],
     ),
-    flag(
-        M::TensorSplit,
+    option(
+        S::TensorSplit,
         One,
         "LLAMA_ARG_TENSOR_SPLIT",
         &["-ts", "--tensor-split"],
     ),
-    flag(
-        M::MainGpu,
+    option(
+        S::MainGpu,
         One,
         "LLAMA_ARG_MAIN_GPU",
         &["-mg", "--main-gpu"],
     ),
-    flag(M::Devices, One, "LLAMA_ARG_DEVICE", &["-dev", "--device"]),
-    flag(M::Rpc, One, "LLAMA_ARG_RPC", &["--rpc"]),
-    flag(
-        M::Override,
+    option(S::Devices, One, "LLAMA_ARG_DEVICE", &["-dev", "--device"]),
+    option(S::Rpc, One, "LLAMA_ARG_RPC", &["--rpc"]),
+    option(
+        S::Override,
         One,
         "LLAMA_ARG_OVERRIDE_TENSOR",
         &["-ot", "--override-tensor"],
     ),
-    flag(
-        M::CpuMoe,
-        Nothing,
+    option(
+        S::CpuMoe,
+        Switch,
         "LLAMA_ARG_CPU_MOE",
         &["-cmoe", "--cpu-moe"],
     ),
-    flag(
-        M::NCpuMoe,
+    option(
+        S::NCpuMoe,
         One,
         "LLAMA_ARG_N_CPU_MOE",
         &["-ncmoe", "--n-cpu-moe"],
     ),
-    flag(
-        M::NCpuFfn,
+    option(
+        S::NCpuFfn,
         One,
         "LLAMA_ARG_N_CPU_FFN",
         &["-ncffn", "--n-cpu-ffn"],
     ),
-    flag(
-        M::GpuLayers,
+    option(
+        S::GpuLayers,
         One,
         "LLAMA_ARG_N_GPU_LAYERS",
         &["-ngl", "--gpu-layers", "--n-gpu-layers"],
     ),
-    flag(
-        M::CacheK,
+    option(
+        S::CacheK,
         One,
         "LLAMA_ARG_CACHE_TYPE_K",
         &["-ctk", "--cache-type-k"],
     ),
-    flag(
-        M::CacheV,
+    option(
+        S::CacheV,
         One,
         "LLAMA_ARG_CACHE_TYPE_V",
         &["-ctv", "--cache-type-v"],
     ),
-    flag(
-        M::KvOffload,
-        Nothing,
+    option(
+        S::KvOffload,
+        Switch,
         "LLAMA_ARG_KV_OFFLOAD",
         &["-kvo", "--kv-offload"],
     ),
-    flag(
-        M::KvOffload,
-        NothingOff,
+    option(
+        S::KvOffload,
+        NegatedSwitch,
         "LLAMA_ARG_NO_KV_OFFLOAD",
         &["-nkvo", "--no-kv-offload"],
     ),
-    flag(
-        M::FullWindow,
-        Nothing,
-        "LLAMA_ARG_SWA_FULL",
-        &["--swa-full"],
-    ),
-    flag(M::Fit, Switch, "LLAMA_ARG_FIT", &["-fit", "--fit"]),
-    flag(
-        M::Draft,
+    option(S::FullWindow, Switch, "LLAMA_ARG_SWA_FULL", &["--swa-full"]),
+    option(S::Fit, OnOffAuto, "LLAMA_ARG_FIT", &["-fit", "--fit"]),
+    option(
+        S::Draft,
         One,
         "LLAMA_ARG_SPEC_DRAFT_MODEL",
         &["-md", "--model-draft", "--spec-draft-model"],
     ),
-    flag(
-        M::Draft,
+    option(
+        S::Draft,
         One,
         "LLAMA_ARG_SPEC_DRAFT_HF_REPO",
         &["-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf"],
     ),
-    flag(M::Speculation, One, "LLAMA_ARG_SPEC_TYPE", &["--spec-type"]),
-    flag(M::Projector, One, "LLAMA_ARG_MMPROJ", &["-mm", "--mmproj"]),
-    flag(
-        M::Projector,
+    option(S::Speculation, One, "LLAMA_ARG_SPEC_TYPE", &["--spec-type"]),
+    option(S::Projector, One, "LLAMA_ARG_MMPROJ", &["-mm", "--mmproj"]),
+    option(
+        S::Projector,
         One,
         "LLAMA_ARG_MMPROJ_URL",
         &["-mmu", "--mmproj-url"],
     ),
-    flag(
-        M::Adapter,
+    option(
+        S::Adapter,
         One,
         "",
         &[
@@ -262,9 +257,9 @@ pub const FLAGS: &[Flag] = &[
             "--control-vector-scaled",
         ],
     ),
-    flag(M::OverrideKv, One, "", &["--override-kv"]),
-    flag(
-        M::Rope,
+    option(S::OverrideKv, One, "", &["--override-kv"]),
+    option(
+        S::Rope,
         One,
         "",
         &[
@@ -279,16 +274,16 @@ pub const FLAGS: &[Flag] = &[
             "--yarn-beta-fast",
         ],
     ),
-    flag(M::Other, Two, "", &["--control-vector-layer-range"]),
-    flag(
-        M::Other,
-        Switch,
+    option(S::Other, Two, "", &["--control-vector-layer-range"]),
+    option(
+        S::Other,
+        OnOffAuto,
         "",
         &["--log-colors", "-rea", "--reasoning"],
     ),
-    flag(
-        M::Other,
-        Nothing,
+    option(
+        S::Other,
+        Switch,
         "",
         &[
             "-h",
@@ -413,8 +408,8 @@ pub const FLAGS: &[Flag] = &[
             "--no-show-timings",
         ],
     ),
-    flag(
-        M::Other,
+    option(
+        S::Other,
         One,
         "",
         &[

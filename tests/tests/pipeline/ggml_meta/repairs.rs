@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tpc_ggml::capture::{self, Record};
-use tpc_ggml::meta::repair::{Cured, EQUATIONS, Equation, Limits, Stop, cure, witness};
-use tpc_ggml::meta::{self, Outcome, Setup};
+use tpc_ggml::meta::repair::{EQUATIONS, Equation, Limits, RepairedGraph, Stop, repair, witness};
+use tpc_ggml::meta::{self, Setup, Verdict};
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Bindings, Graph, Symbol, TensorType};
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
@@ -16,8 +16,8 @@ fn records(form: &Form) -> Vec<Record> {
     capture::records(&form.text()).unwrap_or_else(|e| panic!("{}: {e}", form.name))
 }
 
-fn cured(form: &Form, laws: &[&'static Equation]) -> Cured {
-    cure(&records(form), &Setup::new(2), laws, Limits::default())
+fn repaired(form: &Form, laws: &[&'static Equation]) -> RepairedGraph {
+    repair(&records(form), &Setup::new(2), laws, Limits::default())
 }
 
 /// Numbers that belong to a name.
@@ -79,18 +79,18 @@ fn every_form_is_refused_and_cured() {
     for form in FORMS {
         let before = records(form);
         let refused = meta::infer(&before, &Setup::new(2));
-        assert_eq!(refused.outcome(), Outcome::Crash, "{}", form.name);
-        let after = cured(form, EQUATIONS);
+        assert_eq!(refused.verdict(), Verdict::Crash, "{}", form.name);
+        let after = repaired(form, EQUATIONS);
         assert!(after.failed.is_none(), "{}: {:?}", form.name, after.failed);
-        assert!(!after.cures.is_empty(), "{}", form.name);
-        let why = after.inference.findings.last();
+        assert!(!after.repairs.is_empty(), "{}", form.name);
+        let why = after.inference.faults.last();
         assert_eq!(
-            after.inference.outcome(),
-            Outcome::Ok,
+            after.inference.verdict(),
+            Verdict::Ok,
             "{}: {why:?}",
             form.name
         );
-        for c in &after.cures {
+        for c in &after.repairs {
             assert_eq!(
                 c.search.stop,
                 Stop::Saturated,
@@ -105,7 +105,7 @@ fn every_form_is_refused_and_cured() {
 #[test]
 fn a_cured_graph_computes_the_same() {
     for form in FORMS {
-        let (before, after) = (run(&records(form)), run(&cured(form, EQUATIONS).records));
+        let (before, after) = (run(&records(form)), run(&repaired(form, EQUATIONS).records));
         let (a, b): (Vec<_>, Vec<_>) = (before.values().collect(), after.values().collect());
         assert_eq!((a.len(), b.len()), (1, 1), "{}", form.name);
         assert!(is_close(a[0], b[0]), "{}", form.name);
@@ -115,8 +115,8 @@ fn a_cured_graph_computes_the_same() {
 #[test]
 fn every_law_is_needed_by_some_form() {
     let is_cured = |form: &Form, laws: &[&'static Equation]| {
-        let found = cured(form, laws);
-        found.failed.is_none() && found.inference.outcome() == Outcome::Ok
+        let found = repaired(form, laws);
+        found.failed.is_none() && found.inference.verdict() == Verdict::Ok
     };
     assert!(FORMS.iter().all(|f| is_cured(f, EQUATIONS)));
     let idle = EQUATIONS.iter().filter(|law| {
@@ -169,8 +169,8 @@ fn what_a_law_says_is_equal_is_equal_when_executed() {
 
 #[test]
 fn the_flattened_rotation_becomes_a_product_of_four_axes() {
-    let found = cured(&FORMS[0], EQUATIONS);
-    let diff: Vec<&str> = found.cures.iter().flat_map(|c| c.diff.lines()).collect();
+    let found = repaired(&FORMS[0], EQUATIONS);
+    let diff: Vec<&str> = found.repairs.iter().flat_map(|c| c.diff.lines()).collect();
     assert_eq!(
         diff,
         [

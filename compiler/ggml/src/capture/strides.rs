@@ -56,7 +56,7 @@ impl Selection {
     }
 }
 
-/// The digits that the view `layout` takes of a packed tensor of sizes `ne`, whose elements come in blocks of
+/// The digits that the view `strides` takes of a packed tensor of sizes `ne`, whose elements come in blocks of
 /// `block_len` elements and `block_bytes` bytes; `None` when it is no box. Neither has a size of 0.
 pub(super) fn select(
     ne: [u64; RANK],

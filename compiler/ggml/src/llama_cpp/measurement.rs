@@ -1,39 +1,39 @@
-//! What llama.cpp 0.5.0 did with small models of an architecture under `-sm tensor`, on two or three devices: logits of 48
-//! tokens against its own on one device. Architectures that it refuses by name are left out.
+//! Measurements: small models of each architecture, run by llama.cpp 0.5.0 with `-sm tensor` on two or three devices. The
+//! logits of 48 tokens are compared with its own on one device. Architectures that it refuses by name are left out.
 
-/// How it went.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Observation {
     /// The logits are right.
     Right,
-    /// They are wrong, and nothing says so.
+    /// The logits are wrong, without a message.
     Wrong,
     /// The process aborted.
     Crash,
-    /// It was not tried: the architecture has no experts.
+    /// No run: the architecture has no experts.
     Untried,
 }
 
-/// What was tried with an architecture.
+/// The runs of a small model of an architecture with `-sm tensor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Measured {
+pub struct Measurement {
     /// Two devices.
-    pub two: Outcome,
-    /// The same with the KV cache on the host.
-    pub cache_on_host: Outcome,
-    /// The same with all experts on the host.
-    pub experts_on_host: Outcome,
+    pub two: Observation,
+    /// Two devices, the KV cache on the host.
+    pub cache_on_host: Observation,
+    /// Two devices, all experts on the host.
+    pub experts_on_host: Observation,
     /// Three devices.
-    pub three: Outcome,
+    pub three: Observation,
 }
 
-use Outcome::{Crash, Right, Untried, Wrong};
+use Observation::{Crash, Right, Untried, Wrong};
 
-/// What was measured of an architecture.
-pub fn measured(arch: &str) -> Option<Measured> {
+/// The measurement of an architecture, where there is one.
+pub fn measurement(arch: &str) -> Option<Measurement> {
     let (_, [two, cache_on_host, experts_on_host, three]) =
         *MEASURED.iter().find(|(name, _)| *name == arch)?;
-    Some(Measured {
+    Some(Measurement {
         two,
         cache_on_host,
         experts_on_host,
@@ -43,7 +43,7 @@ pub fn measured(arch: &str) -> Option<Measured> {
 
 /// Two devices, the cache on the host, the experts on the host, three devices. With the attention of block 0 on the host,
 /// all of them aborted.
-const MEASURED: &[(&str, [Outcome; 4])] = &[
+const MEASURED: &[(&str, [Observation; 4])] = &[
     ("baichuan", [Right, Crash, Untried, Right]),
     ("bailingmoe2", [Right, Crash, Right, Right]),
     ("bloom", [Wrong, Crash, Untried, Wrong]),
