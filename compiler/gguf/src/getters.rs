@@ -7,39 +7,41 @@ use super::error::{GgufError, GgufErrorKind};
 use super::metadata::{Entry, Metadata};
 use super::value::{MetaArray, MetaValue, StrList};
 
-/// The most layers a scalar is broadcast to: a bound on what a hostile `block_count` can make us allocate.
+/// The most layers that a scalar is broadcast to. It bounds the allocations that a hostile `block_count` can cause.
 const MAX_LAYERS: usize = 65_535;
 
-/// Why a value does not decode.
-enum Misfit {
+/// The reason why a value does not decode.
+enum DecodeError {
+    /// The value is of another type.
     Type,
+    /// The value, shown here, is out of range.
     Range(String),
 }
 
 /// A Rust type that metadata values decode to.
 trait Decode<'a>: Sized {
-    fn decode(value: &'a MetaValue) -> Result<Self, Misfit>;
+    fn decode(value: &'a MetaValue) -> Result<Self, DecodeError>;
 }
 
-/// A scalar of which arrays, and so per-layer values, exist.
+/// A scalar type of which arrays exist, and so values per layer.
 trait DecodeArray: Sized {
-    fn decode_array(array: &MetaArray) -> Result<Vec<Self>, Misfit>;
+    fn decode_array(array: &MetaArray) -> Result<Vec<Self>, DecodeError>;
 }
 
-fn fit<T: TryFrom<i128>>(x: i128) -> Result<T, Misfit> {
-    T::try_from(x).map_err(|_| Misfit::Range(x.to_string()))
+fn fit<T: TryFrom<i128>>(x: i128) -> Result<T, DecodeError> {
+    T::try_from(x).map_err(|_| DecodeError::Range(x.to_string()))
 }
 
 macro_rules! integers {
     ($($ty:ty),*) => {$(
         impl Decode<'_> for $ty {
-            fn decode(value: &MetaValue) -> Result<$ty, Misfit> {
-                fit(value.as_integer().ok_or(Misfit::Type)?)
+            fn decode(value: &MetaValue) -> Result<$ty, DecodeError> {
+                fit(value.as_integer().ok_or(DecodeError::Type)?)
             }
         }
         impl DecodeArray for $ty {
-            fn decode_array(array: &MetaArray) -> Result<Vec<$ty>, Misfit> {
-                array.integers().ok_or(Misfit::Type)?.map(fit).collect()
+            fn decode_array(array: &MetaArray) -> Result<Vec<$ty>, DecodeError> {
+                array.integers().ok_or(DecodeError::Type)?.map(fit).collect()
             }
         }
     )*};
@@ -56,66 +58,66 @@ fn narrow(x: f64) -> f32 {
 }
 
 impl Decode<'_> for f32 {
-    fn decode(value: &MetaValue) -> Result<f32, Misfit> {
+    fn decode(value: &MetaValue) -> Result<f32, DecodeError> {
         match *value {
             MetaValue::F32(x) => Ok(x),
             MetaValue::F64(x) => Ok(narrow(x)),
-            _ => Err(Misfit::Type),
+            _ => Err(DecodeError::Type),
         }
     }
 }
 
 impl DecodeArray for f32 {
-    fn decode_array(array: &MetaArray) -> Result<Vec<f32>, Misfit> {
+    fn decode_array(array: &MetaArray) -> Result<Vec<f32>, DecodeError> {
         match array {
             MetaArray::F32(v) => Ok(v.clone()),
             MetaArray::F64(v) => Ok(v.iter().map(|&x| narrow(x)).collect()),
-            _ => Err(Misfit::Type),
+            _ => Err(DecodeError::Type),
         }
     }
 }
 
 impl Decode<'_> for bool {
-    fn decode(value: &MetaValue) -> Result<bool, Misfit> {
+    fn decode(value: &MetaValue) -> Result<bool, DecodeError> {
         match *value {
             MetaValue::Bool(x) => Ok(x),
-            _ => Err(Misfit::Type),
+            _ => Err(DecodeError::Type),
         }
     }
 }
 
 impl DecodeArray for bool {
-    fn decode_array(array: &MetaArray) -> Result<Vec<bool>, Misfit> {
+    fn decode_array(array: &MetaArray) -> Result<Vec<bool>, DecodeError> {
         match array {
             MetaArray::Bool(v) => Ok(v.clone()),
-            _ => Err(Misfit::Type),
+            _ => Err(DecodeError::Type),
         }
     }
 }
 
 impl<'a> Decode<'a> for &'a str {
-    fn decode(value: &'a MetaValue) -> Result<&'a str, Misfit> {
+    fn decode(value: &'a MetaValue) -> Result<&'a str, DecodeError> {
         match value {
             MetaValue::Str(s) => Ok(s),
-            _ => Err(Misfit::Type),
+            _ => Err(DecodeError::Type),
         }
     }
 }
 
 impl<'a> Decode<'a> for &'a StrList {
-    fn decode(value: &'a MetaValue) -> Result<&'a StrList, Misfit> {
+    fn decode(value: &'a MetaValue) -> Result<&'a StrList, DecodeError> {
         match value {
             MetaValue::Array(MetaArray::Str(list)) => Ok(list),
-            _ => Err(Misfit::Type),
+            _ => Err(DecodeError::Type),
         }
     }
 }
 
 impl<T: DecodeArray> Decode<'_> for Vec<T> {
-    fn decode(value: &MetaValue) -> Result<Vec<T>, Misfit> {
+    fn decode(value: &MetaValue) -> Result<Vec<T>, DecodeError> {
         match value {
             MetaValue::Array(array) => T::decode_array(array),
-            _ => Err(Misfit::Type),
+            _ => Err(DecodeError::Type),
         }
     }
 }
@@ -131,7 +133,7 @@ impl Metadata {
         };
         T::decode(&entry.value)
             .map(Some)
-            .map_err(|misfit| self.misfit(entry, misfit, expected))
+            .map_err(|e| self.decode_error(entry, e, expected))
     }
 
     fn decode_per_layer<'a, T: Decode<'a> + DecodeArray + Clone>(
@@ -146,12 +148,12 @@ impl Metadata {
         let array = match &entry.value {
             MetaValue::Array(array) => array,
             scalar if n_layers <= MAX_LAYERS => {
-                let x = T::decode(scalar).map_err(|misfit| self.misfit(entry, misfit, expected))?;
+                let x = T::decode(scalar).map_err(|e| self.decode_error(entry, e, expected))?;
                 return Ok(Some(vec![x; n_layers]));
             }
             _ => {
-                let misfit = Misfit::Range(format!("one value for {n_layers} layers"));
-                return Err(self.misfit(entry, misfit, "a model of at most 65535 layers"));
+                let e = DecodeError::Range(format!("one value for {n_layers} layers"));
+                return Err(self.decode_error(entry, e, "a model of at most 65535 layers"));
             }
         };
         if array.len() != n_layers {
@@ -165,23 +167,23 @@ impl Metadata {
         }
         T::decode_array(array)
             .map(Some)
-            .map_err(|misfit| self.misfit(entry, misfit, expected))
+            .map_err(|e| self.decode_error(entry, e, expected))
     }
 
-    fn misfit(&self, entry: &Entry, misfit: Misfit, expected: &'static str) -> GgufError {
-        let kind = match misfit {
-            Misfit::Type => GgufErrorKind::WrongType {
+    fn decode_error(&self, entry: &Entry, e: DecodeError, expected: &'static str) -> GgufError {
+        let kind = match e {
+            DecodeError::Type => GgufErrorKind::WrongType {
                 expected,
                 found: entry.value.describe(),
             },
-            Misfit::Range(found) => GgufErrorKind::OutOfRange { expected, found },
+            DecodeError::Range(found) => GgufErrorKind::OutOfRange { expected, found },
         };
         GgufError::new(&self.file, kind)
             .at(entry.offset)
             .in_key(&entry.key)
     }
 
-    fn present<T>(
+    fn require<T>(
         &self,
         found: Option<T>,
         key: &str,
@@ -211,7 +213,7 @@ macro_rules! getters {
             ///
             /// The key is absent, or its value is of another type or does not fit.
             pub fn $require(&self, key: &str) -> Result<$ty, GgufError> {
-                self.present(self.decode(key, $what)?, key, $what)
+                self.require(self.decode(key, $what)?, key, $what)
             }
         )*}
     };
@@ -252,7 +254,7 @@ macro_rules! per_layer {
             ///
             /// The key is absent, or its value is of another type, does not fit, or is an array of another length.
             pub fn $require(&self, key: &str, n_layers: usize) -> Result<Vec<$ty>, GgufError> {
-                self.present(self.decode_per_layer(key, n_layers, $what)?, key, $what)
+                self.require(self.decode_per_layer(key, n_layers, $what)?, key, $what)
             }
         )*}
     };

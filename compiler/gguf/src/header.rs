@@ -108,9 +108,9 @@ impl Header {
             );
             files.push(header.metadata.file().to_owned());
         }
-        joined.by_name = NameIndex::build(&joined.tensors, |t| &t.name).map_err(|twice| {
-            let first = format!("in shard {}", joined.tensors[twice.first].shard + 1);
-            let second = &joined.tensors[twice.second];
+        joined.by_name = NameIndex::build(&joined.tensors, |t| &t.name).map_err(|duplicate| {
+            let first = format!("in shard {}", joined.tensors[duplicate.first].shard + 1);
+            let second = &joined.tensors[duplicate.second];
             GgufError::new(
                 &files[second.shard],
                 GgufErrorKind::DuplicateTensor { first },

@@ -32,6 +32,7 @@ mod metadata;
 mod names;
 mod parser;
 mod split;
+mod strings;
 mod tensor_table;
 mod value;
 mod writer;

@@ -31,7 +31,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// A key that occurs twice.
+    /// A key that occurs duplicate.
     pub(super) fn new(file: &str, entries: Vec<Entry>) -> Result<Metadata, GgufError> {
         match NameIndex::build(&entries, |e| &e.key) {
             Ok(by_key) => Ok(Metadata {
@@ -39,9 +39,9 @@ impl Metadata {
                 entries,
                 by_key,
             }),
-            Err(twice) => {
-                let first = entries[twice.first].offset;
-                let second = &entries[twice.second];
+            Err(duplicate) => {
+                let first = entries[duplicate.first].offset;
+                let second = &entries[duplicate.second];
                 Err(GgufError::new(file, GgufErrorKind::DuplicateKey { first })
                     .at(second.offset)
                     .in_key(&second.key))
@@ -53,7 +53,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// A key that occurs twice.
+    /// A key that occurs duplicate.
     pub fn from_pairs(
         file: &str,
         pairs: impl IntoIterator<Item = (String, MetaValue)>,

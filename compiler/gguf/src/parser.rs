@@ -1,22 +1,20 @@
-//! From the bytes of one file to its header.
+//! The parser: from the bytes of one file to its header.
 
 use super::cursor::{Cursor, Endianness};
-use super::error::{GgufError, GgufErrorKind, StringDefect};
+use super::error::{GgufError, GgufErrorKind};
 use super::header::Header;
 use super::lookalike;
 use super::metadata::{Entry, Metadata};
+use super::strings;
 use super::tensor_table;
 use super::value::{self, MetaValue};
 
 /// The alignment of a file without `general.alignment`, in bytes.
 pub const DEFAULT_ALIGNMENT: u64 = 32;
 
-/// The longest header that is read, in bytes: far above any published model's, and a bound on the memory that a sparse
-/// file of any size can make the reader take.
+/// The longest header that is read, in bytes: far above any published model's. It bounds the memory that a hostile file
+/// can make the reader take.
 pub const MAX_HEADER_BYTES: usize = 1 << 30;
-
-/// Longest key, in bytes (GGUF specification: 2^16-1).
-const MAX_KEY: u64 = 65_535;
 
 /// Fewest bytes of a key/value pair: a key's length and one character, a type, a value.
 const MIN_PAIR: u64 = 8 + 1 + 4 + 1;
@@ -25,7 +23,7 @@ const MIN_PAIR: u64 = 8 + 1 + 4 + 1;
 ///
 /// `bytes` is the file's contents, or any beginning that includes the header; `file_len` is the length of the whole
 /// file in bytes, and `name` its name for messages. A file that ends at or before its data offset is a bare header and
-/// correct; one that ends later must hold all its data. Sharding is not looked at: every tensor is in shard 0.
+/// correct; one that ends later must hold all its data. The parser ignores sharding: every tensor is in shard 0.
 ///
 /// Takes time `O(n log n)` and memory `O(n)` in the length of the header, which is at most [`MAX_HEADER_BYTES`].
 ///
@@ -94,39 +92,11 @@ fn read_pairs(cursor: &mut Cursor<'_>, count: usize) -> Result<Metadata, GgufErr
     let mut entries = Vec::new();
     for _ in 0..count {
         let offset = cursor.offset();
-        let key = read_name(cursor, MAX_KEY, "a metadata key", |defect| {
-            GgufErrorKind::BadKey { defect }
-        })?;
+        let key = strings::read_key(cursor)?;
         let value = value::read_value(cursor).map_err(|e| e.in_key(&key))?;
         entries.push(Entry { key, value, offset });
     }
     Metadata::new(cursor.file, entries)
-}
-
-/// Reads a key or a tensor name: 1 to `max` bytes of UTF-8.
-pub(super) fn read_name(
-    cursor: &mut Cursor<'_>,
-    max: u64,
-    reading: &'static str,
-    bad: impl Fn(StringDefect) -> GgufErrorKind,
-) -> Result<String, GgufError> {
-    let offset = cursor.offset();
-    let length = cursor.u64(reading)?;
-    if length == 0 {
-        return Err(cursor.error_at(offset, bad(StringDefect::Empty)));
-    }
-    if length > max {
-        return Err(cursor.error_at(offset, bad(StringDefect::TooLong { length, max })));
-    }
-    let start = cursor.offset();
-    let bytes = cursor.take(length, reading)?;
-    match std::str::from_utf8(bytes) {
-        Ok(name) => Ok(name.to_owned()),
-        Err(e) => {
-            let at = e.valid_up_to() as u64;
-            Err(cursor.error_at(start + at, bad(StringDefect::NotUtf8 { at })))
-        }
-    }
 }
 
 fn read_alignment(metadata: &Metadata) -> Result<u64, GgufError> {

@@ -6,13 +6,10 @@ use super::cursor::Cursor;
 use super::error::{GgufError, GgufErrorKind, shorten};
 use super::header::TensorInfo;
 use super::names::NameIndex;
-use super::parser;
+use super::strings;
 
 /// Fewest bytes of a tensor info: a name's length and one character, dimension count, one dimension, type, offset.
 pub(super) const MIN_INFO: u64 = 8 + 1 + 4 + 8 + 4 + 8;
-
-/// Longest tensor name, in bytes (GGUF specification).
-const MAX_NAME: u64 = 64;
 
 /// The largest element count, byte count or file offset, as ggml's signed 64-bit sizes have it.
 const MAX_SIZE: u64 = i64::MAX as u64;
@@ -25,14 +22,16 @@ pub(super) struct TensorTable {
     pub(super) data_offset: u64,
 }
 
-/// A tensor info and where in the header its parts stand, for messages.
-struct Located {
+/// A tensor info and the offsets of its parts in the header, for messages.
+struct InfoRecord {
     info: TensorInfo,
+    /// Offset of the info.
     start: u64,
+    /// Offset of the field that holds the data offset.
     offset_at: u64,
 }
 
-impl Located {
+impl InfoRecord {
     fn error(&self, file: &str, at: u64, kind: GgufErrorKind) -> GgufError {
         GgufError::new(file, kind).at(at).in_tensor(&self.info.name)
     }
@@ -49,56 +48,46 @@ pub(super) fn read(
     alignment: u64,
     file_len: u64,
 ) -> Result<TensorTable, GgufError> {
-    let mut located = Vec::new();
+    let mut records = Vec::new();
     for _ in 0..count {
-        located.push(read_info(cursor)?);
+        records.push(read_info(cursor)?);
     }
     let file = cursor.file;
-    let by_name = NameIndex::build(&located, |l| &l.info.name).map_err(|twice| {
-        let first = format!("at byte {}", located[twice.first].start);
-        let second = &located[twice.second];
+    let by_name = NameIndex::build(&records, |r| &r.info.name).map_err(|duplicate| {
+        let first = format!("at byte {}", records[duplicate.first].start);
+        let second = &records[duplicate.second];
         second.error(file, second.start, GgufErrorKind::DuplicateTensor { first })
     })?;
     let data_offset = cursor.offset().next_multiple_of(alignment);
-    for l in &mut located {
-        place(l, file, alignment, data_offset)?;
+    for r in &mut records {
+        place(r, file, alignment, data_offset)?;
     }
-    check_overlap(&located, file)?;
+    check_overlap(&records, file)?;
     if file_len > data_offset {
-        check_present(&located, file, file_len)?;
+        check_present(&records, file, file_len)?;
     }
     Ok(TensorTable {
-        tensors: located.into_iter().map(|l| l.info).collect(),
+        tensors: records.into_iter().map(|r| r.info).collect(),
         by_name,
         data_offset,
     })
 }
 
 /// Reads one tensor info; its `offset` is still relative to the data section.
-fn read_info(cursor: &mut Cursor<'_>) -> Result<Located, GgufError> {
+fn read_info(cursor: &mut Cursor<'_>) -> Result<InfoRecord, GgufError> {
     let start = cursor.offset();
-    let name = parser::read_name(cursor, MAX_NAME, "a tensor name", |defect| {
-        GgufErrorKind::BadTensorName { defect }
-    })?;
+    let name = strings::read_tensor_name(cursor)?;
     read_named_info(cursor, start, &name).map_err(|e| e.in_tensor(&name))
 }
 
-fn read_named_info(cursor: &mut Cursor<'_>, start: u64, name: &str) -> Result<Located, GgufError> {
-    let at = cursor.offset();
-    let found = cursor.u32("a tensor's dimension count")?;
-    let n_dims = match usize::try_from(found) {
-        Ok(n @ 1..=4) => n,
-        _ => return Err(cursor.error_at(at, GgufErrorKind::BadDimCount { found })),
-    };
-    let dims_at = cursor.offset();
-    let mut ne = [1; 4];
-    for (axis, n) in ne[..n_dims].iter_mut().enumerate() {
-        let at = cursor.offset();
-        *n = cursor.u64("a tensor's dimension")?;
-        if *n == 0 {
-            return Err(cursor.error_at(at, GgufErrorKind::ZeroDim { axis }));
-        }
-    }
+/// Reads a tensor info after its name.
+fn read_named_info(
+    cursor: &mut Cursor<'_>,
+    start: u64,
+    name: &str,
+) -> Result<InfoRecord, GgufError> {
+    let dims_at = cursor.offset() + size_of::<u32>() as u64;
+    let (ne, n_dims) = read_dims(cursor)?;
     let at = cursor.offset();
     let found = cursor.u32("a tensor's type")?;
     let dtype = DType::from_gguf_id(found)
@@ -114,21 +103,14 @@ fn read_named_info(cursor: &mut Cursor<'_>, start: u64, name: &str) -> Result<Lo
             },
         ));
     }
-    let bytes = ne
-        .iter()
-        .try_fold(1u64, |product, &n| {
-            product.checked_mul(n).filter(|&p| p <= MAX_SIZE)
-        })
-        .and_then(|elements| dtype.bytes(elements))
-        .filter(|&bytes| bytes <= MAX_SIZE)
-        .ok_or_else(|| {
-            cursor.error_at(
-                dims_at,
-                GgufErrorKind::DimOverflow {
-                    ne: ne[..n_dims].to_vec(),
-                },
-            )
-        })?;
+    let bytes = data_bytes(dtype, &ne).ok_or_else(|| {
+        cursor.error_at(
+            dims_at,
+            GgufErrorKind::DimOverflow {
+                ne: ne[..n_dims].to_vec(),
+            },
+        )
+    })?;
     let offset_at = cursor.offset();
     let offset = cursor.u64("a tensor's data offset")?;
     let info = TensorInfo {
@@ -140,44 +122,76 @@ fn read_named_info(cursor: &mut Cursor<'_>, start: u64, name: &str) -> Result<Lo
         offset,
         bytes,
     };
-    Ok(Located {
+    Ok(InfoRecord {
         info,
         start,
         offset_at,
     })
 }
 
-/// Checks a tensor's offset and makes it absolute.
-fn place(l: &mut Located, file: &str, alignment: u64, data_offset: u64) -> Result<(), GgufError> {
-    let found = l.info.offset;
+/// Reads the dimension count and the dimensions, padded with ones, of a tensor.
+fn read_dims(cursor: &mut Cursor<'_>) -> Result<([u64; 4], usize), GgufError> {
+    let at = cursor.offset();
+    let found = cursor.u32("a tensor's dimension count")?;
+    let n_dims = match usize::try_from(found) {
+        Ok(n @ 1..=4) => n,
+        _ => return Err(cursor.error_at(at, GgufErrorKind::BadDimCount { found })),
+    };
+    let mut ne = [1; 4];
+    for (axis, n) in ne[..n_dims].iter_mut().enumerate() {
+        let at = cursor.offset();
+        *n = cursor.u64("a tensor's dimension")?;
+        if *n == 0 {
+            return Err(cursor.error_at(at, GgufErrorKind::ZeroDim { axis }));
+        }
+    }
+    Ok((ne, n_dims))
+}
+
+/// Bytes of a tensor; `None` if its elements or bytes reach 2^63.
+fn data_bytes(dtype: DType, ne: &[u64; 4]) -> Option<u64> {
+    let elements = ne.iter().try_fold(1u64, |product, &n| {
+        product.checked_mul(n).filter(|&p| p <= MAX_SIZE)
+    })?;
+    dtype.bytes(elements).filter(|&bytes| bytes <= MAX_SIZE)
+}
+
+/// Checks the data offset of a tensor and makes it absolute.
+fn place(
+    r: &mut InfoRecord,
+    file: &str,
+    alignment: u64,
+    data_offset: u64,
+) -> Result<(), GgufError> {
+    let found = r.info.offset;
     if !found.is_multiple_of(alignment) {
-        return Err(l.error(
+        return Err(r.error(
             file,
-            l.offset_at,
+            r.offset_at,
             GgufErrorKind::MisalignedOffset { found, alignment },
         ));
     }
-    let bytes = l.info.bytes;
+    let bytes = r.info.bytes;
     let absolute = data_offset
         .checked_add(found)
         .filter(|o| o.checked_add(bytes).is_some_and(|end| end <= MAX_SIZE));
     match absolute {
         Some(offset) => {
-            l.info.offset = offset;
+            r.info.offset = offset;
             Ok(())
         }
-        None => Err(l.error(
+        None => Err(r.error(
             file,
-            l.offset_at,
+            r.offset_at,
             GgufErrorKind::OffsetOverflow { found, bytes },
         )),
     }
 }
 
-/// Checks that no two tensors share a byte. No tensor is empty, so it suffices to compare neighbours.
-fn check_overlap(located: &[Located], file: &str) -> Result<(), GgufError> {
-    let mut order: Vec<&Located> = located.iter().collect();
-    order.sort_by_key(|l| l.info.offset);
+/// Checks that no two tensors share a byte. No tensor is empty, so comparing neighbours suffices.
+fn check_overlap(records: &[InfoRecord], file: &str) -> Result<(), GgufError> {
+    let mut order: Vec<&InfoRecord> = records.iter().collect();
+    order.sort_by_key(|r| r.info.offset);
     for pair in order.windows(2) {
         let (a, b) = (&pair[0].info, &pair[1].info);
         if b.offset < a.end() {
@@ -192,14 +206,15 @@ fn check_overlap(located: &[Located], file: &str) -> Result<(), GgufError> {
     Ok(())
 }
 
-fn check_present(located: &[Located], file: &str, file_len: u64) -> Result<(), GgufError> {
-    match located.iter().find(|l| l.info.end() > file_len) {
-        Some(l) => {
+/// Checks that the file holds the data of every tensor.
+fn check_present(records: &[InfoRecord], file: &str, file_len: u64) -> Result<(), GgufError> {
+    match records.iter().find(|r| r.info.end() > file_len) {
+        Some(r) => {
             let kind = GgufErrorKind::TruncatedData {
-                end: l.info.end(),
+                end: r.info.end(),
                 file_len,
             };
-            Err(l.error(file, l.offset_at, kind))
+            Err(r.error(file, r.offset_at, kind))
         }
         None => Ok(()),
     }

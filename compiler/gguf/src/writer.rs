@@ -51,7 +51,7 @@ impl GgufWriter {
         self
     }
 
-    /// Sets the byte order of the header; tensor data are written as given.
+    /// Sets the byte order of the header. Tensor data are written as given.
     pub fn endianness(&mut self, endianness: Endianness) -> &mut GgufWriter {
         self.endianness = endianness;
         self
@@ -102,12 +102,12 @@ impl GgufWriter {
     ) -> Result<Header, GgufError> {
         let header = self.write_header(&mut out)?;
         for (i, tensor) in header.tensors().iter().enumerate() {
-            let mut counted = Counted {
+            let mut counter = ByteCounter {
                 out: &mut out,
                 written: 0,
             };
-            data(i, tensor, &mut counted).map_err(|e| self.io_error(e))?;
-            let found = counted.written;
+            data(i, tensor, &mut counter).map_err(|e| self.io_error(e))?;
+            let found = counter.written;
             if found != tensor.bytes {
                 let kind = GgufErrorKind::DataLength {
                     expected: tensor.bytes,
@@ -146,7 +146,7 @@ impl GgufWriter {
         }
     }
 
-    /// The header's bytes, padded, and the same read back.
+    /// The padded bytes of the header, and the header read back from them.
     fn encode(&self) -> Result<(Vec<u8>, Header), GgufError> {
         let mut e = Encoder {
             bytes: b"GGUF".to_vec(),
@@ -195,13 +195,13 @@ impl GgufWriter {
     }
 }
 
-/// Counts what passes through.
-struct Counted<W> {
+/// A writer that counts the bytes it passes on.
+struct ByteCounter<W> {
     out: W,
     written: u64,
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for ByteCounter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.out.write(bytes)?;
         self.written += n as u64;

@@ -1,17 +1,17 @@
-//! The metadata that a specification amounts to.
+//! The metadata of a specified model.
 
 use tpc_ir::op::NormKind;
 
 use super::spec::{PerLayer, Spec};
 use tpc_gguf::MetaValue;
 use tpc_models::description::{
-    ExpertLayers, Experts, LatentForm, LogitScale, RecurrentMixer, Residual, RopeForm, Sections,
+    ExpertLayers, Experts, LatentForm, LogitScale, RecurrentMixer, Residual, Sections,
 };
 
-/// What logits are multiplied by where the architecture has a key for it.
+/// The factor on logits, if the architecture has a key for it.
 const LOGIT_SCALE: f32 = 0.0625;
 
-/// The metadata of a model, in the order in which files have them.
+/// The metadata of a model, in the order of published files.
 pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
     let arch = spec.arch;
     let mut out: Vec<(String, MetaValue)> = vec![
@@ -35,20 +35,8 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
         NormKind::Layer => put("attention.layer_norm_epsilon", 1e-5_f32.into()),
         NormKind::Rms | NormKind::L2 => put("attention.layer_norm_rms_epsilon", 1e-5_f32.into()),
     }
-    if arch.attention.rope.is_some() {
-        put("rope.dimension_count", count(spec.head_dim));
-        put("rope.freq_base", 10_000.0_f32.into());
-    }
-    if let Some(RopeForm {
-        sections: Sections::Imrope,
-        ..
-    }) = &arch.attention.rope
-    {
-        let share = u32::try_from(spec.head_dim / 6).unwrap_or(1).max(1);
-        put(
-            "rope.dimension_sections",
-            vec![share, share, share, 0].into(),
-        );
+    for (key, value) in rotation(spec) {
+        put(key, value);
     }
     for (key, n) in arch
         .recurrent
@@ -60,18 +48,8 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
     if let Some(window) = spec.window {
         put("attention.sliding_window", count(window));
     }
-    if let Some(experts) = spec.experts {
-        put("expert_count", count(experts.count));
-        put("expert_used_count", count(experts.used));
-        // A width per layer has no other place than the key of dense layers, which experts read where there is no
-        // other.
-        if let (Experts::Always(_), PerLayer::Same(n)) = (&arch.ffn.experts, &spec.ff) {
-            put("expert_feed_forward_length", count(*n));
-        }
-        let form = arch.ffn.experts.form();
-        if form.is_some_and(|form| form.layers == ExpertLayers::Interleaved) {
-            put("interleave_moe_layer_step", count(1));
-        }
+    for (key, n) in experts(spec) {
+        put(key, count(n));
     }
     match arch.head.logit_scale {
         LogitScale::None | LogitScale::OverWidth(_) => {}
@@ -92,8 +70,7 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
     out
 }
 
-/// KV heads and the sizes of heads. Latent vectors are as wide as four heads, and half of a key that is made of one is
-/// rotated.
+/// KV heads and the sizes of heads. Latent vectors are as wide as four heads, and half of each key is rotated.
 fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     let d = spec.head_dim;
     let (kv_heads, key, value) = match spec.arch.attention.latent {
@@ -117,7 +94,45 @@ fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     out
 }
 
-/// The sizes of recurrent layers: heads as those of attention, groups and key heads as KV heads.
+/// The rotation of heads, if the architecture rotates them.
+fn rotation(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
+    let Some(rope) = &spec.arch.attention.rope else {
+        return Vec::new();
+    };
+    let mut out = vec![
+        ("rope.dimension_count", count(spec.head_dim)),
+        ("rope.freq_base", 10_000.0_f32.into()),
+    ];
+    if rope.sections == Sections::Imrope {
+        let share = u32::try_from(spec.head_dim / 6).unwrap_or(1).max(1);
+        let sections = vec![share, share, share, 0];
+        out.push(("rope.dimension_sections", sections.into()));
+    }
+    out
+}
+
+/// The experts, if the model has some.
+fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
+    let Some(experts) = spec.experts else {
+        return Vec::new();
+    };
+    let mut out = vec![
+        ("expert_count", experts.count),
+        ("expert_used_count", experts.used),
+    ];
+    let described = &spec.arch.ffn.experts;
+    // Widths per layer stay in the key of dense layers alone, which experts read if they have no key of their own.
+    if let (Experts::Always(_), PerLayer::Same(n)) = (described, &spec.ff) {
+        out.push(("expert_feed_forward_length", *n));
+    }
+    let form = described.form();
+    if form.is_some_and(|form| form.layers == ExpertLayers::Interleaved) {
+        out.push(("interleave_moe_layer_step", 1));
+    }
+    out
+}
+
+/// The sizes of recurrent layers: as many heads as attention has, and as many groups and key heads as KV heads.
 fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
     match mixer {
         RecurrentMixer::Mamba2 | RecurrentMixer::DeltaNet(_) => vec![
@@ -131,12 +146,12 @@ fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
     }
 }
 
-/// A count; those of a specification fit 31 bits.
+/// A count, of 31 bits as all those of a specification.
 fn count(n: u64) -> MetaValue {
     u32::try_from(n).map_or(MetaValue::U64(n), MetaValue::U32)
 }
 
-/// A number per block. Those after the layers have as much as the last layer that has any.
+/// A number per block. Draft blocks have that of the last layer where it is not 0.
 fn per_block(spec: &Spec, n: &PerLayer) -> MetaValue {
     match n {
         PerLayer::Same(n) => count(*n),

@@ -1,9 +1,10 @@
-//! A specified model, ready to be written.
+//! A model that follows from a specification, ready to be written.
 
 use std::io::{self, Write};
 
 use tpc_ir::DType;
 
+use super::element_types::element_type;
 use super::metadata;
 use super::spec::{Contents, Head, Optionals, Spec};
 use super::weights::{self, Rng};
@@ -11,10 +12,10 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::{GgufError, GgufErrorKind, GgufWriter, Header, Metadata};
 use tpc_models::{ArchError, Drafting, ExpectedTensor, LowerOptions, TensorRole, WeightForms};
 
-/// Appends values to a buffer as whole blocks of a type, or says why it cannot.
+/// A function that appends values to a buffer as whole blocks of a type, or returns the reason why it cannot.
 pub type Quantise<'a> = dyn Fn(DType, &[f32], &mut Vec<u8>) -> Result<(), String> + 'a;
 
-/// The most bytes of tensor data that are written: more are a slip, and take minutes.
+/// The most bytes of tensor data that are written. More are probably a slip, and take minutes.
 pub const MAX_DATA_BYTES: u64 = 4 << 30;
 
 /// A model that follows from a specification.
@@ -27,14 +28,15 @@ pub struct Model<'q> {
 }
 
 impl<'q> Model<'q> {
-    /// The model of a specification; `quantise` makes its data.
+    /// The model of a specification. `quantise` encodes its data.
     ///
     /// # Errors
-    /// TPC0408 when the sizes make no model, when a choice is not one that the architecture has, when the data would
-    /// exceed [`MAX_DATA_BYTES`], or when `quantise` does not write one of the types.
+    /// TPC0408: the sizes make no model, the architecture lacks a choice, the data would exceed [`MAX_DATA_BYTES`], or
+    /// `quantise` does not know a type.
     pub fn new(spec: Spec, quantise: &'q Quantise<'q>) -> Result<Model<'q>, Diagnostic> {
         let pairs = metadata::pairs(&spec);
-        let metadata = Metadata::from_pairs(&spec.name, pairs.clone()).map_err(|e| unsound(&e))?;
+        let metadata =
+            Metadata::from_pairs(&spec.name, pairs.clone()).map_err(|e| bad_header(&e))?;
         let tensors = tensors(&spec, &metadata, spec.forms)?;
         check_choices(&spec, &metadata, &tensors)?;
         let mut writer = GgufWriter::new(&spec.name);
@@ -43,10 +45,10 @@ impl<'q> Model<'q> {
         }
         for t in &tensors {
             let axes = t.ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
-            let dtype = spec.types.of(t, spec.layers, spec.head);
+            let dtype = element_type(&spec, t);
             writer.tensor(&t.name, dtype, &t.ne[..axes]);
         }
-        let header = writer.header().map_err(|e| unsound(&e))?;
+        let header = writer.header().map_err(|e| bad_header(&e))?;
         let model = Model {
             spec,
             tensors,
@@ -60,7 +62,7 @@ impl<'q> Model<'q> {
         Ok(model)
     }
 
-    /// What it was made from.
+    /// The specification.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -73,12 +75,11 @@ impl<'q> Model<'q> {
     fn check_data(&self) -> Result<(), Diagnostic> {
         let bytes = self.header.data_bytes();
         if bytes > u128::from(MAX_DATA_BYTES) {
-            let message = format!("the tensor data would take {bytes} bytes");
-            return Err(
-                Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message).help(format!(
-                    "at most {MAX_DATA_BYTES}: give smaller sizes, or header=1 for the header only"
-                )),
+            let message = format!(
+                "the tensor data would take {bytes} bytes, and the limit is {MAX_DATA_BYTES}"
             );
+            return Err(Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message)
+                .help("give smaller sizes, or header=1 to write the header only"));
         }
         let mut types: Vec<DType> = self.header.tensors().iter().map(|t| t.dtype).collect();
         types.sort_unstable();
@@ -86,21 +87,17 @@ impl<'q> Model<'q> {
         for dtype in types {
             let block = vec![0.0; usize::try_from(dtype.block_len()).unwrap_or(1)];
             (self.quantise)(dtype, &block, &mut Vec::new()).map_err(|e| {
-                Diagnostic::new(
-                    &codes::UNKNOWN_PRESET,
-                    "type",
-                    format!("{dtype} cannot be written: {e}"),
-                )
-                .help("another type, or header=1 for the header only")
+                Diagnostic::new(&codes::UNKNOWN_PRESET, "type", format!("{dtype} cannot be written: {e}"))
+                    .help("choose another type, or header=1 to write the header only")
             })?;
         }
         Ok(())
     }
 
-    /// Writes the file: the header, and the data unless the specification wants none.
+    /// Writes the file: the header, and the data unless the specification is of a bare header.
     ///
     /// # Errors
-    /// TPC0402 when `out` refuses.
+    /// TPC0402: `out` fails.
     pub fn write(&self, out: impl Write) -> Result<(), Diagnostic> {
         let mut out = io::BufWriter::new(out);
         let written = match self.spec.contents {
@@ -110,7 +107,7 @@ impl<'q> Model<'q> {
                 .write(&mut out, |i, _, out| self.data(&self.tensors[i], out)),
         };
         written.map_err(|e| cannot_write(&e))?;
-        out.flush().map_err(|e| refused(e.to_string()))
+        out.flush().map_err(|e| write_error(e.to_string()))
     }
 
     fn data(&self, tensor: &ExpectedTensor, out: &mut dyn Write) -> io::Result<()> {
@@ -152,7 +149,7 @@ fn tensors(
     tpc_models::expected_tensors_in(metadata, &options, forms, keep).map_err(|e| no_model(&e))
 }
 
-/// Refuses choices without an effect, which whoever made them did not want.
+/// Refuses choices without an effect, which are mistakes.
 fn check_choices(
     spec: &Spec,
     metadata: &Metadata,
@@ -160,8 +157,8 @@ fn check_choices(
 ) -> Result<(), Diagnostic> {
     let arch = spec.arch.name;
     if spec.head == Head::Tied && found.iter().any(|t| t.role == TensorRole::Output) {
-        let message = format!("tied=1, but {arch} has an output matrix of its own");
-        return Err(Diagnostic::new(&codes::UNKNOWN_PRESET, "tied", message).help("leave it out"));
+        let message = format!("tied=1, but {arch} always has an output matrix");
+        return Err(Diagnostic::new(&codes::UNKNOWN_PRESET, "tied", message).help("remove it"));
     }
     let other = match spec.forms {
         WeightForms::Usual => return Ok(()),
@@ -169,26 +166,26 @@ fn check_choices(
         WeightForms::Separate => WeightForms::Fused,
     };
     if tensors(spec, metadata, other)? == found {
-        let message = format!("the weights of {arch} have one form only");
-        return Err(Diagnostic::new(&codes::UNKNOWN_PRESET, "fused", message).help("leave it out"));
+        let message = format!("fused has no effect: the weights of {arch} have one form only");
+        return Err(Diagnostic::new(&codes::UNKNOWN_PRESET, "fused", message).help("remove it"));
     }
     Ok(())
 }
 
 fn no_model(e: &ArchError) -> Diagnostic {
     let message = format!("these sizes make no model: {e}");
-    Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message).help("other sizes")
+    Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message)
+        .help("change the size that the message names")
 }
 
-/// A header that its own reader refuses.
-fn unsound(e: &GgufError) -> Diagnostic {
-    let message = format!("these sizes make no file: {e}");
-    Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message).help("smaller sizes")
+/// The error for a header that the GGUF reader refuses.
+fn bad_header(e: &GgufError) -> Diagnostic {
+    let message = format!("these sizes make no GGUF file: {e}");
+    Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message).help("give smaller sizes")
 }
 
-fn refused(reason: String) -> Diagnostic {
-    Diagnostic::new(&codes::FILE_ACCESS, "output", reason)
-        .help("check that there is space on the disk")
+fn write_error(reason: String) -> Diagnostic {
+    Diagnostic::new(&codes::FILE_ACCESS, "output", reason).help("check the free space and the permissions")
 }
 
 fn cannot_write(e: &GgufError) -> Diagnostic {
@@ -196,5 +193,5 @@ fn cannot_write(e: &GgufError) -> Diagnostic {
         GgufErrorKind::Io { source, .. } => source.to_string(),
         _ => e.to_string(),
     };
-    refused(reason)
+    write_error(reason)
 }

@@ -1,10 +1,10 @@
-//! Reading a specification from text, and checking it.
+//! Reads a specification from text and checks it.
 
 use std::collections::BTreeMap;
 
 use super::presets::presets;
 use super::spec::{Contents, Experts, Head, Optionals, PerLayer, Spec};
-use super::types::Types;
+use super::types::FileType;
 use tpc_diag::suggest::{nearest, shorten};
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::{MetaArray, MetaValue};
@@ -33,22 +33,22 @@ const KEYS: [&str; 18] = [
     "header",
 ];
 
-/// More than any model has, and few enough that products of two sizes fit 63 bits.
+/// The largest size: more than any model has, and products of two fit 63 bits.
 const MAX_SIZE: u64 = (1 << 31) - 1;
 
-/// The layers that a header may have.
+/// The most layers.
 const MAX_LAYERS: u64 = 2048;
 
-/// The longest text that is read.
+/// The longest specification, in bytes.
 const MAX_TEXT: usize = 1 << 16;
 
-fn wrong(entity: &str, message: impl Into<String>) -> Diagnostic {
+fn invalid(entity: &str, message: impl Into<String>) -> Diagnostic {
     Diagnostic::new(&codes::UNKNOWN_PRESET, shorten(entity), message)
 }
 
-/// The values of the keys, the last one of each counting.
+/// The pairs of a specification: by the keys of specifications, and by metadata keys.
 #[derive(Default)]
-struct Values<'a> {
+struct KeyValues<'a> {
     keys: BTreeMap<&'static str, &'a str>,
     metadata: BTreeMap<&'a str, &'a str>,
 }
@@ -63,8 +63,11 @@ impl Spec {
     /// TPC0408, with the key, what was found and what was expected.
     pub fn parse(text: &str) -> Result<Spec, Diagnostic> {
         if text.len() > MAX_TEXT {
-            let message = format!("has {} bytes", text.len());
-            return Err(wrong("specification", message).help(format!("at most {MAX_TEXT}")));
+            let message = format!(
+                "the specification has {} bytes, and the limit is {MAX_TEXT}",
+                text.len()
+            );
+            return Err(invalid("specification", message).help("give fewer keys, or shorter lists"));
         }
         let (head, given) = match text.split_once(':') {
             None => (text.trim(), None),
@@ -72,11 +75,11 @@ impl Spec {
         };
         let presets = presets();
         let preset = presets.iter().find(|p| p.name == head);
-        let mut values = Values::default();
+        let mut values = KeyValues::default();
         let arch = match preset.and_then(|p| p.spec.split_once(':')) {
             Some((arch, own)) => {
                 let arch = architecture(arch)?;
-                values.read(arch, own, Repeated::Replaces)?;
+                values.read(arch, own, OnRepeat::Replace)?;
                 arch
             }
             None if given.is_some() => architecture(head)?,
@@ -85,7 +88,7 @@ impl Spec {
                 return Err(not_a_preset(head, names));
             }
         };
-        values.read(arch, given.unwrap_or_default(), Repeated::IsWrong)?;
+        values.read(arch, given.unwrap_or_default(), OnRepeat::Refuse)?;
         let name = match preset {
             Some(preset) => preset.name.clone(),
             None => format!("{head}-synth"),
@@ -96,14 +99,14 @@ impl Spec {
 
 fn not_a_preset<'a>(found: &str, names: impl Iterator<Item = &'a str> + Clone) -> Diagnostic {
     let help = if ARCHS.iter().any(|a| a.name == found) {
-        format!("`{found}-tiny`, or `{found}:key=value,…`")
+        format!("`{found}` is an architecture: write `{found}-tiny`, or `{found}:key=value,…`")
     } else if let Some(near) = nearest(found, names.clone()) {
         format!("did you mean `{near}`?")
     } else {
         let names: Vec<&str> = names.collect();
-        format!("ARCH:key=value,…, or one of {}", names.join(", "))
+        format!("write ARCH:key=value,…, or one of {}", names.join(", "))
     };
-    wrong(found, format!("`{}` is not a preset", shorten(found))).help(help)
+    invalid(found, format!("`{}` is not a preset", shorten(found))).help(help)
 }
 
 fn architecture(name: &str) -> Result<&'static Arch, Diagnostic> {
@@ -115,28 +118,28 @@ fn architecture(name: &str) -> Result<&'static Arch, Diagnostic> {
         );
         let help = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => known.join(", "),
+            None => format!("known architectures: {}", known.join(", ")),
         };
-        wrong(name, message).help(help)
+        invalid(name, message).help(help)
     })
 }
 
-/// What a key given twice means.
+/// The treatment of a key that is given twice.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Repeated {
-    IsWrong,
-    Replaces,
+enum OnRepeat {
+    Refuse,
+    Replace,
 }
 
-impl<'a> Values<'a> {
-    /// Adds the pairs of `text`, which replace those that were read from another text before.
-    fn read(&mut self, arch: &Arch, text: &'a str, repeated: Repeated) -> Result<(), Diagnostic> {
-        let mut new = Values::default();
+impl<'a> KeyValues<'a> {
+    /// Adds the pairs of `text`, which replace those of earlier texts.
+    fn read(&mut self, arch: &Arch, text: &'a str, on_repeat: OnRepeat) -> Result<(), Diagnostic> {
+        let mut new = KeyValues::default();
         let pairs = text.split(',').map(str::trim).filter(|p| !p.is_empty());
         for pair in pairs {
             let Some((key, value)) = pair.split_once('=') else {
                 let message = format!("`{}` is not of the form key=value", shorten(pair));
-                return Err(wrong(pair, message).help("for example `layers=4,embd=512`"));
+                return Err(invalid(pair, message).help("write pairs such as `layers=4,embd=512`"));
             };
             let (key, value) = (key.trim(), value.trim());
             let prefix = key.split_once('.').map(|(prefix, _)| prefix);
@@ -148,13 +151,18 @@ impl<'a> Values<'a> {
                 None => {
                     let help = match nearest(key, KEYS) {
                         Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("{}, or a metadata key `{}.…`", KEYS.join(" "), arch.name),
+                        None => format!(
+                            "known keys: {}, and metadata keys `{}.…`",
+                            KEYS.join(" "),
+                            arch.name
+                        ),
                     };
-                    return Err(wrong(key, format!("unknown key `{}`", shorten(key))).help(help));
+                    return Err(invalid(key, format!("unknown key `{}`", shorten(key))).help(help));
                 }
             };
-            if repeated == Repeated::IsWrong && old.is_some() {
-                return Err(wrong(key, format!("`{}` is given twice", shorten(key))));
+            if on_repeat == OnRepeat::Refuse && old.is_some() {
+                let message = format!("`{}` is given twice", shorten(key));
+                return Err(invalid(key, message).help("remove one of the two"));
             }
         }
         self.keys.extend(new.keys);
@@ -168,7 +176,7 @@ impl<'a> Values<'a> {
         let heads = self
             .per_layer("heads", layers, 1)?
             .unwrap_or(PerLayer::Same(8));
-        // Layers without KV heads are recurrent, where the architecture has such.
+        // In some architectures layers without KV heads are recurrent.
         let recurrent = arch.recurrent.map(|form| form.layers);
         let least = u64::from(recurrent != Some(RecurrentLayers::WithoutKvHeads));
         let kv_heads = match self.per_layer("kv_heads", layers, least)? {
@@ -179,19 +187,24 @@ impl<'a> Values<'a> {
             let (h, kv) = (heads.at(layer), kv_heads.at(layer));
             if kv > 0 && !h.is_multiple_of(kv) {
                 let message = format!("kv_heads={kv} with heads={h} in layer {layer}");
-                return Err(wrong("kv_heads", message).help("a divisor of heads"));
+                return Err(
+                    invalid("kv_heads", message).help("kv_heads must divide heads in every layer")
+                );
             }
         }
         let head_dim = self.head_dim(arch, embd, &heads)?;
         let window = self.size("window", 0, MAX_SIZE)?.filter(|&n| n > 0);
         if let (Some(n), Window::None) = (window, arch.attention.window) {
             let message = format!("window={n}, but {} has no sliding window", arch.name);
-            return Err(wrong("window", message).help("leave it out"));
+            return Err(invalid("window", message).help("remove it"));
         }
         let drafts = self.size("drafts", 0, MAX_LAYERS)?.unwrap_or(0);
         if drafts > 0 && arch.drafts.is_none() {
-            let message = format!("drafts={drafts}, but {} has no such blocks", arch.name);
-            return Err(wrong("drafts", message).help("leave it out"));
+            let message = format!(
+                "drafts={drafts}, but the draft blocks of {} are not described",
+                arch.name
+            );
+            return Err(invalid("drafts", message).help("remove it"));
         }
         Ok(Spec {
             arch,
@@ -210,18 +223,18 @@ impl<'a> Values<'a> {
             ctx: self.size("ctx", 1, MAX_SIZE)?.unwrap_or(256),
             window,
             seed: self.size("seed", 0, u64::MAX)?.unwrap_or(0),
-            types: self.types()?,
+            file_type: self.file_type()?,
             optionals: self
-                .two("biases", Optionals::Without, Optionals::With)?
+                .switch("biases", Optionals::Without, Optionals::With)?
                 .unwrap_or(Optionals::Without),
             head: self
-                .two("tied", Head::Own, Head::Tied)?
+                .switch("tied", Head::Own, Head::Tied)?
                 .unwrap_or(Head::Own),
             forms: self
-                .two("fused", WeightForms::Separate, WeightForms::Fused)?
+                .switch("fused", WeightForms::Separate, WeightForms::Fused)?
                 .unwrap_or(WeightForms::Usual),
             contents: self
-                .two("header", Contents::Data, Contents::Header)?
+                .switch("header", Contents::Data, Contents::Header)?
                 .unwrap_or(Contents::Data),
             metadata: self
                 .metadata
@@ -255,8 +268,13 @@ impl<'a> Values<'a> {
             .map(|n| number(key, n.trim(), least, MAX_SIZE))
             .collect::<Result<_, _>>()?;
         if list.len() as u64 != layers {
-            let message = format!("{key} lists {} layers, layers={layers}", list.len());
-            return Err(wrong(key, message).help("one number for all layers, or one for each"));
+            let message = format!(
+                "{key} lists {} layers, and the model has layers={layers}",
+                list.len()
+            );
+            return Err(
+                invalid(key, message).help("give one number for all layers, or one for each")
+            );
         }
         Ok(Some(PerLayer::Each(list)))
     }
@@ -267,12 +285,13 @@ impl<'a> Values<'a> {
             None if embd.is_multiple_of(heads.at(0)) => embd / heads.at(0),
             None => {
                 let message = format!("embd={embd} with heads={}", heads.at(0));
-                return Err(wrong("embd", message).help("a multiple of heads, or give head_dim"));
+                return Err(invalid("embd", message)
+                    .help("embd must be a multiple of heads unless head_dim is given"));
             }
         };
         if arch.attention.rope.is_some() && !head_dim.is_multiple_of(2) {
             let message = format!("head_dim={head_dim}, but {} rotates pairs", arch.name);
-            return Err(wrong("head_dim", message).help("an even number"));
+            return Err(invalid("head_dim", message).help("head_dim must be even"));
         }
         Ok(head_dim)
     }
@@ -282,8 +301,8 @@ impl<'a> Values<'a> {
         let used = self.size("experts_used", 1, MAX_SIZE)?;
         let (count, fallback) = match (&arch.ffn.experts, count) {
             (ExpertsOfArch::Never, Some(n)) => {
-                let message = format!("experts={n}, but {} has none", arch.name);
-                return Err(wrong("experts", message).help("leave it out"));
+                let message = format!("experts={n}, but {} has no experts", arch.name);
+                return Err(invalid("experts", message).help("remove it"));
             }
             (ExpertsOfArch::Always(_), None) => (4, 2),
             (_, Some(n)) => (n, n.min(2)),
@@ -291,42 +310,47 @@ impl<'a> Values<'a> {
                 None => return Ok(None),
                 Some(n) => {
                     let message = format!("experts_used={n} without experts");
-                    return Err(
-                        wrong("experts_used", message).help("give experts, or leave it out")
-                    );
+                    return Err(invalid("experts_used", message)
+                        .help("give experts, or remove experts_used"));
                 }
             },
         };
         let used = used.unwrap_or(fallback);
         if used > count {
             let message = format!("experts_used={used} with experts={count}");
-            return Err(wrong("experts_used", message).help("no more than there are"));
+            return Err(
+                invalid("experts_used", message).help("experts_used must not exceed experts")
+            );
         }
         Ok(Some(Experts { count, used }))
     }
 
-    fn types(&self) -> Result<Types, Diagnostic> {
+    fn file_type(&self) -> Result<FileType, Diagnostic> {
         let Some(&text) = self.keys.get("type") else {
-            return Ok(Types::Mixed);
+            return Ok(FileType::Mixed);
         };
-        Types::from_name(text).ok_or_else(|| {
-            let known: Vec<&str> = Types::allowed().map(tpc_ir::DType::name).collect();
-            let help = format!("{} mixed mxfp4_moe", known.join(" "));
-            wrong(
+        FileType::from_name(text).ok_or_else(|| {
+            let known: Vec<&str> = FileType::allowed().map(tpc_ir::DType::name).collect();
+            let help = format!("known types: {} mixed mxfp4_moe", known.join(" "));
+            invalid(
                 "type",
-                format!("type=`{}` is no type of weights", shorten(text)),
+                format!("type=`{}` is not a type of weights", shorten(text)),
             )
             .help(help)
         })
     }
 
-    /// A key of two values.
-    fn two<T>(&self, key: &'static str, off: T, on: T) -> Result<Option<T>, Diagnostic> {
+    /// The value of a key that is 0 or 1.
+    fn switch<T>(&self, key: &'static str, off: T, on: T) -> Result<Option<T>, Diagnostic> {
         match self.keys.get(key) {
             None => Ok(None),
             Some(&"0") => Ok(Some(off)),
             Some(&"1") => Ok(Some(on)),
-            Some(other) => Err(wrong(key, format!("{key}=`{}`", shorten(other))).help("0 or 1")),
+            Some(other) => Err(invalid(
+                key,
+                format!("{key}=`{}` is neither 0 nor 1", shorten(other)),
+            )
+            .help("give 0 or 1")),
         }
     }
 }
@@ -336,12 +360,15 @@ fn number(key: &str, text: &str, min: u64, max: u64) -> Result<u64, Diagnostic> 
         .ok()
         .filter(|n| (min..=max).contains(n))
         .ok_or_else(|| {
-            let message = format!("{key}=`{}` is not such a number", shorten(text));
-            wrong(key, message).help(format!("an integer from {min} to {max}"))
+            let message = format!(
+                "{key}=`{}` is not an integer from {min} to {max}",
+                shorten(text)
+            );
+            invalid(key, message).help("give a number in that range")
         })
 }
 
-/// The value of a metadata key, of the narrowest usual type: u32, f32, bool, a list of one of these, or text.
+/// The value of a metadata key, of the first type that can hold it: u32, f32, bool, a list of one of these, or text.
 fn meta_value(text: &str) -> MetaValue {
     fn list<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
         text.split('/').map(|x| x.trim().parse().ok()).collect()

@@ -7,15 +7,15 @@ use tpc_models::ARCHS;
 pub struct Preset {
     /// Its name.
     pub name: String,
-    /// What it stands for.
+    /// The specification that it stands for.
     pub spec: String,
 }
 
-/// What every tiny model has: K-quants in whole blocks, heads that two to eight devices share.
+/// The sizes of every tiny model: rows of whole K-quant blocks, and heads that two to eight devices can share.
 const TINY: &str =
     "layers=2,embd=256,heads=8,kv_heads=4,head_dim=32,ff=512,vocab=320,ctx=256,type=mixed";
 
-/// What the tiny models of some architectures have beyond that, as files of the family do.
+/// Further keys of the tiny models of some architectures, as files of the family have them.
 const TINY_OF: &[(&str, &str)] = &[
     (
         "bailingmoe2",

@@ -1,12 +1,12 @@
-//! What a model is to be like.
+//! The specification of a synthetic model.
 
 use std::fmt;
 
-use super::types::Types;
+use super::types::FileType;
 use tpc_gguf::MetaValue;
 use tpc_models::{Arch, WeightForms};
 
-/// The sizes and choices of a synthetic model. [`Spec::parse`] makes them from text and checks them.
+/// The sizes and choices of a synthetic model. [`Spec::parse`] reads and checks them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// The architecture.
@@ -15,7 +15,7 @@ pub struct Spec {
     pub name: String,
     /// Number of layers.
     pub layers: u64,
-    /// Number of blocks after them that guess further tokens ahead.
+    /// Number of draft blocks, which follow the layers.
     pub drafts: u64,
     /// Width of the residual stream.
     pub embd: u64,
@@ -29,25 +29,25 @@ pub struct Spec {
     pub ff: PerLayer,
     /// The experts, if there are any.
     pub experts: Option<Experts>,
-    /// Entries of the vocabulary.
+    /// Number of tokens in the vocabulary.
     pub vocab: u64,
-    /// Context that the model is trained for, in tokens.
+    /// Trained context, in tokens.
     pub ctx: u64,
     /// Sliding window, in tokens.
     pub window: Option<u64>,
     /// Seed of the weights.
     pub seed: u64,
-    /// Element types.
-    pub types: Types,
-    /// Tensors that the model can do without.
+    /// The file type, which decides the element types.
+    pub file_type: FileType,
+    /// Whether the model has its optional tensors.
     pub optionals: Optionals,
-    /// Where the projection to logits comes from.
+    /// The projection to logits.
     pub head: Head,
-    /// Form of the weights that files hold in one of several.
+    /// The form of weights that files hold in one of several.
     pub forms: WeightForms,
-    /// Whether there are data.
+    /// Whether the file holds tensor data.
     pub contents: Contents,
-    /// Metadata given by their full keys, which replace those that follow from the sizes.
+    /// Metadata given by their full keys. They replace those that follow from the sizes.
     pub metadata: Vec<(String, MetaValue)>,
 }
 
@@ -61,7 +61,7 @@ pub enum PerLayer {
 }
 
 impl PerLayer {
-    /// That of a layer; of one beyond the list, 0.
+    /// The number of a layer; 0 beyond the list.
     pub fn at(&self, layer: u64) -> u64 {
         match self {
             PerLayer::Same(n) => *n,
@@ -88,13 +88,13 @@ impl fmt::Display for PerLayer {
 /// Counts of a mixture of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experts {
-    /// How many there are.
+    /// Number of experts.
     pub count: u64,
-    /// How many each token uses.
+    /// Experts per token.
     pub used: u64,
 }
 
-/// Whether the model has tensors that it can do without: biases, norms, rotary factors.
+/// Whether the model has its optional tensors: biases, norms, rotary factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optionals {
     /// None.
@@ -103,20 +103,20 @@ pub enum Optionals {
     With,
 }
 
-/// Where the projection to logits comes from.
+/// The projection to logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// It is the token embedding.
+    /// The token embedding.
     Tied,
-    /// It is `output`.
+    /// The tensor `output`.
     Own,
 }
 
-/// What is written.
+/// The contents of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
     /// Metadata and tensor infos only.
     Header,
-    /// The data too.
+    /// The tensor data, too.
     Data,
 }

@@ -204,7 +204,7 @@ fn types_are_those_of_quantised_files() {
 fn presets_can_be_changed() {
     let spec = Spec::parse("llama-8b:layers=3,type=q8_0").unwrap();
     assert_eq!((spec.layers, spec.embd), (3, 4096));
-    assert_eq!(spec.types, Types::One(DType::Q8_0));
+    assert_eq!(spec.file_type, FileType::Uniform(DType::Q8_0));
     assert_eq!(spec.name, "llama-8b");
     assert_eq!(Spec::parse("llama:").unwrap().name, "llama-synth");
 }
@@ -224,7 +224,7 @@ fn metadata_can_be_given_by_their_keys() {
 fn what_is_wrong_is_named_with_what_was_expected() {
     for (text, expected) in [
         ("llama-tinny", "did you mean `llama-tiny`?"),
-        ("llama", "`llama-tiny`, or `llama:key=value,…`"),
+        ("llama", "write `llama-tiny`, or `llama:key=value,…`"),
         ("lama:embd=64", "did you mean `llama`?"),
         ("rwkv7:", "starcoder2"),
         ("llama:layer=2", "did you mean `layers`?"),
@@ -238,25 +238,31 @@ fn what_is_wrong_is_named_with_what_was_expected() {
             "llama:embd=99999999999999999999999",
             "an integer from 1 to 2147483647",
         ),
-        ("llama:heads=4/4/4", "heads lists 3 layers, layers=2"),
-        ("llama:heads=4/", "heads=`` is not such a number"),
+        (
+            "llama:heads=4/4/4",
+            "heads lists 3 layers, and the model has layers=2",
+        ),
+        (
+            "llama:heads=4/",
+            "heads=`` is not an integer from 1 to 2147483647",
+        ),
         (
             "llama:heads=8,kv_heads=3",
             "kv_heads=3 with heads=8 in layer 0",
         ),
         ("llama:embd=100", "embd=100 with heads=8"),
-        ("llama:head_dim=3", "an even number"),
+        ("llama:head_dim=3", "head_dim must be even"),
         ("llama:window=4", "llama has no sliding window"),
-        ("qwen3:experts=4", "qwen3 has none"),
+        ("qwen3:experts=4", "qwen3 has no experts"),
         ("llama:experts_used=4", "without experts"),
         (
             "qwen3moe:experts=4,experts_used=5",
             "experts_used=5 with experts=4",
         ),
         ("llama:type=q9_k", "q4_k"),
-        ("llama:type=i32", "no type of weights"),
-        ("llama:tied=yes", "0 or 1"),
-        ("llama-8b:header=0", "header=1 for the header only"),
+        ("llama:type=i32", "is not a type of weights"),
+        ("llama:tied=yes", "neither 0 nor 1"),
+        ("llama-8b:header=0", "header=1 to write the header only"),
         ("llama:llama.rope.scaling.type=odd", "make no model"),
         (
             "llama:embd=2147483647,heads=2147483647,ff=2147483647,head_dim=2147483646,header=1",

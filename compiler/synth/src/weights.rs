@@ -2,12 +2,12 @@
 
 use tpc_models::{ExpectedTensor, TensorRole};
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): small, and the same everywhere.
+/// A generator of random numbers, the same on every machine: SplitMix64 (Steele, Lea and Flood, 2014).
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The generator of a tensor: it depends on the seed and the tensor's name, not on what was written before.
+    /// The generator of a tensor. It depends on the seed and the tensor's name only.
     pub fn new(seed: u64, tensor: &str) -> Rng {
         // FNV-1a.
         let hash = tensor.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |h, b| {
@@ -25,8 +25,8 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number of mean 0 and variance 1, about normal: the sum of four uniform ones. Logarithms and cosines, which
-    /// would make it exactly normal, differ between machines.
+    /// An approximately normal number of mean 0 and variance 1: the sum of four uniform ones. An exactly normal one takes
+    /// logarithms and cosines, which differ between machines.
     fn normal(&mut self) -> f64 {
         let bits = self.next();
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xFFFF).sum();
@@ -38,8 +38,8 @@ impl Rng {
 
 /// Fills a row of a tensor.
 ///
-/// Matrices and taps have variance `1 / ne[0]`, so that a product of unit-variance numbers has about unit variance;
-/// norms and scales are about 1, biases about 0, rotary factors from 1 to 2, decays about -1.
+/// Matrices and taps have variance `1 / ne[0]`, so that products keep the variance of their input. Norms and scales are
+/// about 1, biases about 0, rotary factors from 1 to 2, decays about -1.
 pub(super) fn fill(tensor: &ExpectedTensor, rng: &mut Rng, row: &mut [f32]) {
     let (mean, deviation) = match tensor.role {
         TensorRole::NormWeight | TensorRole::Scale => (1.0, 0.1),

@@ -1,0 +1,50 @@
+//! Keys and tensor names: strings of bounded length that must be UTF-8.
+
+use super::cursor::Cursor;
+use super::error::{GgufError, GgufErrorKind, StringDefect};
+
+/// Longest key, in bytes (GGUF specification: 2^16-1).
+const MAX_KEY: u64 = 65_535;
+
+/// Longest tensor name, in bytes (GGUF specification).
+const MAX_TENSOR_NAME: u64 = 64;
+
+/// Reads a metadata key: 1 to 65535 bytes of UTF-8.
+pub(super) fn read_key(cursor: &mut Cursor<'_>) -> Result<String, GgufError> {
+    read(cursor, MAX_KEY, "a metadata key", |defect| {
+        GgufErrorKind::BadKey { defect }
+    })
+}
+
+/// Reads a tensor name: 1 to 64 bytes of UTF-8.
+pub(super) fn read_tensor_name(cursor: &mut Cursor<'_>) -> Result<String, GgufError> {
+    read(cursor, MAX_TENSOR_NAME, "a tensor name", |defect| {
+        GgufErrorKind::BadTensorName { defect }
+    })
+}
+
+/// Reads a string of 1 to `max` bytes of UTF-8.
+fn read(
+    cursor: &mut Cursor<'_>,
+    max: u64,
+    reading: &'static str,
+    bad: impl Fn(StringDefect) -> GgufErrorKind,
+) -> Result<String, GgufError> {
+    let offset = cursor.offset();
+    let length = cursor.u64(reading)?;
+    if length == 0 {
+        return Err(cursor.error_at(offset, bad(StringDefect::Empty)));
+    }
+    if length > max {
+        return Err(cursor.error_at(offset, bad(StringDefect::TooLong { length, max })));
+    }
+    let start = cursor.offset();
+    let bytes = cursor.take(length, reading)?;
+    match std::str::from_utf8(bytes) {
+        Ok(name) => Ok(name.to_owned()),
+        Err(e) => {
+            let at = e.valid_up_to() as u64;
+            Err(cursor.error_at(start + at, bad(StringDefect::NotUtf8 { at })))
+        }
+    }
+}
