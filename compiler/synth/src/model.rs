@@ -78,8 +78,10 @@ impl<'q> Model<'q> {
             let message = format!(
                 "the tensor data would take {bytes} bytes, and the limit is {MAX_DATA_BYTES}"
             );
-            return Err(Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message)
-                .help("give smaller sizes, or header=1 to write the header only"));
+            return Err(
+                Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message)
+                    .help("give smaller sizes, or header=1 to write the header only"),
+            );
         }
         let mut types: Vec<DType> = self.header.tensors().iter().map(|t| t.dtype).collect();
         types.sort_unstable();
@@ -87,8 +89,12 @@ impl<'q> Model<'q> {
         for dtype in types {
             let block = vec![0.0; usize::try_from(dtype.block_len()).unwrap_or(1)];
             (self.quantise)(dtype, &block, &mut Vec::new()).map_err(|e| {
-                Diagnostic::new(&codes::UNKNOWN_PRESET, "type", format!("{dtype} cannot be written: {e}"))
-                    .help("choose another type, or header=1 to write the header only")
+                Diagnostic::new(
+                    &codes::UNKNOWN_PRESET,
+                    "type",
+                    format!("{dtype} cannot be written: {e}"),
+                )
+                .help("choose another type, or header=1 to write the header only")
             })?;
         }
         Ok(())
@@ -185,7 +191,8 @@ fn bad_header(e: &GgufError) -> Diagnostic {
 }
 
 fn write_error(reason: String) -> Diagnostic {
-    Diagnostic::new(&codes::FILE_ACCESS, "output", reason).help("check the free space and the permissions")
+    Diagnostic::new(&codes::FILE_ACCESS, "output", reason)
+        .help("check the free space and the permissions")
 }
 
 fn cannot_write(e: &GgufError) -> Diagnostic {
