@@ -42,6 +42,11 @@ macro_rules! dtypes {
             pub const fn block_bytes(self) -> u64 {
                 match self { $(DType::$variant => $bytes,)* }
             }
+
+            /// Bytes per element, the overhead of blocks included.
+            pub fn element_bytes(self) -> f64 {
+                self.block_bytes() as f64 / self.block_len() as f64
+            }
         }
     };
 }

@@ -24,6 +24,7 @@ pub mod graph;
 pub mod interval;
 pub mod op;
 pub mod place;
+pub mod resize;
 pub mod sharding;
 pub mod text;
 pub mod types;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tpc_ir::op::{Collective, OpKind};
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, Value};
 
 /// Bytes at one place.
@@ -36,9 +37,8 @@ pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footpri
     let mut base: Vec<Value> = programs.values().map(|(v, _)| v).collect();
     let mut last_use = vec![0_usize; base.len()];
     for (i, (_, inst)) in programs.insts().enumerate() {
-        if matches!(inst.op, Op::SetRows(_) | Op::SetSlice(_) | Op::Slice(_)) || inst.op.is_layout()
-        {
-            base[inst.results[0].index()] = base[inst.operands[0].index()];
+        if let Some(operand) = inst.op.aliases() {
+            base[inst.results[0].index()] = base[inst.operands[operand].index()];
         }
         for v in inst.operands.iter().chain(&inst.results) {
             last_use[base[v.index()].index()] = i;
@@ -86,7 +86,7 @@ pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footpri
         for v in done.into_iter().filter(|v| last_use[v.index()] == i) {
             let place = programs.value(v).place;
             let op = programs.def_op(v);
-            if matches!(op, Op::Weight(_) | Op::State(_)) {
+            if op.is_stored() {
                 continue;
             }
             if let Some(l) = live.get_mut(&place) {
@@ -130,12 +130,14 @@ pub fn traffic_of(
 ) -> Traffic {
     let mut out = Traffic::default();
     for (_, inst) in programs.insts().filter(|(i, d)| some(*i, d)) {
-        let counter = match &inst.op {
-            Op::AllReduce(_) => &mut out.all_reduce,
-            Op::AllGather(_) => &mut out.all_gather,
-            Op::ReduceScatter(_) => &mut out.reduce_scatter,
-            Op::AllToAll(_) => &mut out.all_to_all,
-            Op::Copy(_) => &mut out.copies,
+        let counter = match inst.op.kind() {
+            OpKind::Collective(collective) => match collective {
+                Collective::AllReduce => &mut out.all_reduce,
+                Collective::AllGather => &mut out.all_gather,
+                Collective::ReduceScatter => &mut out.reduce_scatter,
+                Collective::AllToAll => &mut out.all_to_all,
+            },
+            OpKind::Copy => &mut out.copies,
             _ => continue,
         };
         *counter += 1;

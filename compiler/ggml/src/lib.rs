@@ -9,4 +9,3 @@ pub mod capture;
 pub mod llama_cpp;
 pub mod meta;
 pub mod op;
-pub mod resize;

@@ -1,12 +1,15 @@
 //! Attention.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
 use super::grouping::Grouping;
 use super::local::LocalCtx;
+use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, f32_of, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
+use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
@@ -21,6 +24,7 @@ eq_by_bits!(SoftMax { scale });
 
 impl OpDef for SoftMax {
     const NAMES: &'static [&'static str] = &["soft_max"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("scale", Attr::Float(self.scale))]
@@ -60,6 +64,12 @@ impl OpDef for SoftMax {
             rule
         }
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// The heads of the model that an op sees, for parameters that depend on a head's index among all.
@@ -91,6 +101,7 @@ eq_by_bits!(FlashAttn { scale, max_bias, softcap; heads });
 
 impl OpDef for FlashAttn {
     const NAMES: &'static [&'static str] = &["flash_attn"];
+    const KIND: OpKind = OpKind::Heavy;
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("scale", Attr::Float(self.scale))];
@@ -208,5 +219,23 @@ impl OpDef for FlashAttn {
             });
         }
         Some(op)
+    }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        let (q, k, v) = (Slot::Operand(0), Slot::Operand(1), Slot::Operand(2));
+        let cells = on.size(k, 1).unwrap_or(0) as f64;
+        let bytes = |slot: Slot| on.elements(slot) * on.dtype(slot).element_bytes();
+        Work {
+            flops: 4.0 * on.elements(q) * cells,
+            bytes: bytes(k) + bytes(v) + 4.0 * (on.elements(q) + on.elements(Slot::Result(0))),
+        }
+    }
+
+    fn resized(&self, _: &dyn NewSizes) -> Self {
+        self.clone()
+    }
+
+    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(self.clone())
     }
 }

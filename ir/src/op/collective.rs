@@ -3,10 +3,12 @@
 //! On a group's value a collective has one operand and one result. In per-device programs it has one operand and one
 //! result per participant, in rank order.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::resize::size_independent;
 use super::rule::{Linearity, Rule};
-use super::types::{Inferred, TypeError, axis, equal, exactly};
+use super::types::{Inferred, TypeError, axis_index, equal, exactly};
+use super::work::{Extents, Work};
+use super::{Collective, OpDef, OpKind};
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
@@ -17,6 +19,7 @@ pub struct Copy;
 
 impl OpDef for Copy {
     const NAMES: &'static [&'static str] = &["copy"];
+    const KIND: OpKind = OpKind::Copy;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Copy)
@@ -30,6 +33,12 @@ impl OpDef for Copy {
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::pointwise()
     }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    size_independent!();
 }
 
 fn some(operands: &[&TensorType]) -> Result<(), TypeError> {
@@ -63,6 +72,7 @@ pub struct AllReduce;
 
 impl OpDef for AllReduce {
     const NAMES: &'static [&'static str] = &["all_reduce"];
+    const KIND: OpKind = OpKind::Collective(Collective::AllReduce);
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(AllReduce)
@@ -78,6 +88,12 @@ impl OpDef for AllReduce {
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::pointwise().linear(Linearity::Joint)
     }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    size_independent!();
 }
 
 /// The participants' parts one after another along `axis`, on each of them.
@@ -89,6 +105,7 @@ pub struct AllGather {
 
 impl OpDef for AllGather {
     const NAMES: &'static [&'static str] = &["all_gather"];
+    const KIND: OpKind = OpKind::Collective(Collective::AllGather);
 
     fn attrs(&self) -> Attrs {
         vec![("axis", Attr::from(self.axis))]
@@ -101,7 +118,7 @@ impl OpDef for AllGather {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let axis = axis(self.axis)?;
+        let axis = axis_index(self.axis)?;
         alike(operands, Some(axis))?;
         let len = Dim::sum(operands.iter().map(|t| &t.dims[axis])).ok_or(TypeError::Overflow)?;
         Ok(Inferred::Types(
@@ -113,10 +130,16 @@ impl OpDef for AllGather {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let axis = axis(self.axis).unwrap_or(0);
+        let axis = axis_index(self.axis).unwrap_or(0);
         let rest: Vec<usize> = (0..RANK).filter(|&i| i != axis).collect();
         Rule::opaque().same(0, &rest)
     }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    size_independent!();
 }
 
 fn counts_attr(counts: &[u64]) -> Attr {
@@ -163,6 +186,7 @@ pub struct ReduceScatter {
 
 impl OpDef for ReduceScatter {
     const NAMES: &'static [&'static str] = &["reduce_scatter"];
+    const KIND: OpKind = OpKind::Collective(Collective::ReduceScatter);
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -179,7 +203,7 @@ impl OpDef for ReduceScatter {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let axis = axis(self.axis)?;
+        let axis = axis_index(self.axis)?;
         alike(operands, None)?;
         if self.counts.is_empty() {
             let [x] = exactly(operands, "1")?;
@@ -196,10 +220,16 @@ impl OpDef for ReduceScatter {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let axis = axis(self.axis).unwrap_or(0);
+        let axis = axis_index(self.axis).unwrap_or(0);
         let rest: Vec<usize> = (0..RANK).filter(|&i| i != axis).collect();
         Rule::opaque().same(0, &rest).linear(Linearity::Joint)
     }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    size_independent!();
 }
 
 /// Participant `p` cuts its operand along `cut` into counts and gets the `p`-th piece of every participant, one after
@@ -216,6 +246,7 @@ pub struct AllToAll {
 
 impl OpDef for AllToAll {
     const NAMES: &'static [&'static str] = &["all_to_all"];
+    const KIND: OpKind = OpKind::Collective(Collective::AllToAll);
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -234,7 +265,7 @@ impl OpDef for AllToAll {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let (cut_axis, join) = (axis(self.cut)?, axis(self.join)?);
+        let (cut_axis, join) = (axis_index(self.cut)?, axis_index(self.join)?);
         if cut_axis == join {
             return Err(TypeError::Axis(self.join));
         }
@@ -256,8 +287,17 @@ impl OpDef for AllToAll {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let (cut, join) = (axis(self.cut).unwrap_or(0), axis(self.join).unwrap_or(0));
+        let (cut, join) = (
+            axis_index(self.cut).unwrap_or(0),
+            axis_index(self.join).unwrap_or(0),
+        );
         let rest: Vec<usize> = (0..RANK).filter(|&i| i != cut && i != join).collect();
         Rule::opaque().same(0, &rest)
     }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    size_independent!();
 }

@@ -1,10 +1,13 @@
 //! Constants: leaves that every place can make for itself.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
-use super::rule::{Role, Rule, res};
+use super::local::LocalCtx;
+use super::resize::{NewSizes, size_independent};
+use super::rule::{Role, Rule, Slot, res};
 use super::types::{Inferred, TypeError, exactly, f32_of};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -23,6 +26,7 @@ impl Hadamard {
 
 impl OpDef for Hadamard {
     const NAMES: &'static [&'static str] = &["hadamard"];
+    const KIND: OpKind = OpKind::Constant;
 
     fn attrs(&self) -> Attrs {
         vec![("n", Attr::from(self.n))]
@@ -51,6 +55,12 @@ impl OpDef for Hadamard {
             .role(Role::Whole, res(0))
             .role(Role::Whole, res(1))
     }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    size_independent!();
 }
 
 /// `start + i · step` for `i` from 0 to `n − 1`: `f32[n]`.
@@ -68,6 +78,7 @@ eq_by_bits!(Arange { start, step; n });
 
 impl OpDef for Arange {
     const NAMES: &'static [&'static str] = &["arange"];
+    const KIND: OpKind = OpKind::Constant;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -92,5 +103,25 @@ impl OpDef for Arange {
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::opaque().role(Role::Whole, res(0))
+    }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    fn localise(&self, _: &LocalCtx<'_>) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    fn resized(&self, to: &dyn NewSizes) -> Self {
+        let [n, ..] = to.dims(Slot::Result(0));
+        Arange { n, ..self.clone() }
+    }
+
+    fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(Arange {
+            n: f(&self.n)?,
+            ..self.clone()
+        })
     }
 }

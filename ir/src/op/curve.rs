@@ -1,10 +1,12 @@
 //! Functions of one number with parameters.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
+use super::resize::size_independent;
 use super::rule::Rule;
 use super::types::{Inferred, TypeError, exactly, f32_of, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::types::TensorType;
 
 fn curve(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
@@ -24,6 +26,7 @@ eq_by_bits!(LeakyRelu { slope });
 
 impl OpDef for LeakyRelu {
     const NAMES: &'static [&'static str] = &["leaky_relu"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("slope", Attr::Float(self.slope))]
@@ -42,6 +45,12 @@ impl OpDef for LeakyRelu {
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::pointwise().zero()
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// The expanded integral of ELU (arXiv 2411.13010): `alpha_p · x² + beta · x` above 0, and
@@ -67,6 +76,7 @@ eq_by_bits!(Xielu {
 
 impl OpDef for Xielu {
     const NAMES: &'static [&'static str] = &["xielu"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -94,6 +104,12 @@ impl OpDef for Xielu {
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::pointwise()
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// One number in every place. Operand: `x`, any shape, of which nothing but the shape and the element type counts.
@@ -107,6 +123,7 @@ eq_by_bits!(Fill { value });
 
 impl OpDef for Fill {
     const NAMES: &'static [&'static str] = &["fill"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("value", Attr::Float(self.value))]
@@ -127,4 +144,10 @@ impl OpDef for Fill {
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::pointwise()
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }

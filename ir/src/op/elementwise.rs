@@ -1,10 +1,12 @@
 //! Element-wise ops.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
+use super::resize::size_independent;
 use super::rule::{Expr, Linearity, Rule, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
@@ -133,6 +135,7 @@ pub struct Unary {
 
 impl OpDef for Unary {
     const NAMES: &'static [&'static str] = UnaryKind::NAMES;
+    const KIND: OpKind = OpKind::Light;
 
     fn name(&self) -> &'static str {
         self.kind.name()
@@ -163,6 +166,12 @@ impl OpDef for Unary {
             rule
         }
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 kinds! {
@@ -203,6 +212,7 @@ fn broadcast(rule: Rule, operand: usize, axis: usize, part: &Dim, whole: &Dim) -
 
 impl OpDef for Binary {
     const NAMES: &'static [&'static str] = BinaryKind::NAMES;
+    const KIND: OpKind = OpKind::Light;
 
     fn name(&self) -> &'static str {
         self.kind.name()
@@ -235,6 +245,12 @@ impl OpDef for Binary {
             BinaryKind::Div => rule.linear(Linearity::Each(vec![0])),
         }
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// `scale · x + bias`. Operand: `x`.
@@ -250,6 +266,7 @@ eq_by_bits!(Scale { scale, bias });
 
 impl OpDef for Scale {
     const NAMES: &'static [&'static str] = &["scale"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("scale", Attr::Float(self.scale))];
@@ -280,6 +297,12 @@ impl OpDef for Scale {
             rule
         }
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// `min(max(x, min), max)`. Operand: `x`.
@@ -295,6 +318,7 @@ eq_by_bits!(Clamp { min, max });
 
 impl OpDef for Clamp {
     const NAMES: &'static [&'static str] = &["clamp"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -324,6 +348,12 @@ impl OpDef for Clamp {
             rule
         }
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 kinds! {
@@ -384,6 +414,7 @@ impl Glu {
 
 impl OpDef for Glu {
     const NAMES: &'static [&'static str] = GluKind::NAMES;
+    const KIND: OpKind = OpKind::Light;
 
     fn name(&self) -> &'static str {
         self.kind.name()
@@ -446,4 +477,10 @@ impl OpDef for Glu {
         }
         Rule::pointwise().same(1, &[0, 1, 2, 3]).zero()
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }

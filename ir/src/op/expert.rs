@@ -1,10 +1,13 @@
 //! Ops on tensors with a matrix or row per expert.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs};
 use super::local::LocalCtx;
+use super::resize::NewSizes;
 use super::rule::{Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, integer, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
+use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
@@ -26,6 +29,7 @@ pub struct MulMatId {
 
 impl OpDef for MulMatId {
     const NAMES: &'static [&'static str] = &["mul_mat_id"];
+    const KIND: OpKind = OpKind::Product;
 
     fn attrs(&self) -> Attrs {
         window_attr(self.window)
@@ -88,6 +92,33 @@ impl OpDef for MulMatId {
             window: ctx.window(Slot::Operand(0), 2)?,
         })
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        let w = Slot::Operand(0);
+        let experts = on.size(w, 2).unwrap_or(1) as f64;
+        let draws = on.total_elements(Slot::Operand(2));
+        // Distinct experts read, and products computed, on this device, of how many that it holds.
+        let (touched, products, held) = match on.expert_load(draws) {
+            Some(share) => (
+                share.busiest.min(share.own),
+                share.busiest,
+                share.own.max(1.0),
+            ),
+            None => (draws.min(experts), draws, experts),
+        };
+        Work {
+            flops: 2.0 * on.elements(w) / held * products,
+            bytes: on.stored_bytes(0) / held * touched + 4.0 * on.elements(Slot::Result(0)),
+        }
+    }
+
+    fn resized(&self, _: &dyn NewSizes) -> Self {
+        self.clone()
+    }
+
+    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(self.clone())
+    }
 }
 
 /// `out[:, u, t] = x[:, u, t] + bias[:, ids[u, t]]`. Operands: `x: [m, n_used, n_tokens]`, `bias: [m, n_expert]`,
@@ -100,6 +131,7 @@ pub struct AddId {
 
 impl OpDef for AddId {
     const NAMES: &'static [&'static str] = &["add_id"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         window_attr(self.window)
@@ -142,5 +174,17 @@ impl OpDef for AddId {
         Some(AddId {
             window: ctx.window(Slot::Operand(1), 1)?,
         })
+    }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    fn resized(&self, _: &dyn NewSizes) -> Self {
+        self.clone()
+    }
+
+    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(self.clone())
     }
 }

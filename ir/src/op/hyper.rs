@@ -1,10 +1,12 @@
 //! Hyper-connections (DeepSeek 4): how several residual streams mix.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
+use super::resize::size_independent;
 use super::rule::{Role, Rule, opd, res};
 use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -31,6 +33,7 @@ fn streams(n: u64) -> Option<u64> {
 
 impl OpDef for HcComb {
     const NAMES: &'static [&'static str] = &["hc_comb"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -78,4 +81,10 @@ impl OpDef for HcComb {
             .role(Role::Whole, res(0))
             .role(Role::Whole, res(1))
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }

@@ -1,9 +1,11 @@
 //! Scores of a sparse attention's indexer (DeepSeek 3.2).
 
-use super::OpDef;
 use super::attrs::{AttrError, AttrReader};
-use super::rule::{Role, Rule, opd, res};
+use super::resize::size_independent;
+use super::rule::{Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -14,6 +16,7 @@ pub struct LightningIndexer;
 
 impl OpDef for LightningIndexer {
     const NAMES: &'static [&'static str] = &["lightning_indexer"];
+    const KIND: OpKind = OpKind::Light;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(LightningIndexer)
@@ -51,4 +54,16 @@ impl OpDef for LightningIndexer {
             .role(Role::Reduce, opd(0, 1))
             .role(Role::Reduce, opd(2, 0))
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        let (q, k) = (Slot::Operand(0), Slot::Operand(1));
+        let cells = on.size(k, 2).unwrap_or(0) as f64;
+        let keys = on.dtype(k).element_bytes() * on.elements(k);
+        Work {
+            flops: 2.0 * on.elements(q) * cells,
+            bytes: keys + 4.0 * (on.elements(q) + on.elements(Slot::Result(0))),
+        }
+    }
+
+    size_independent!();
 }

@@ -1,11 +1,14 @@
 //! Leaves: weights, inputs and states.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
 use super::local::LocalCtx;
+use super::resize::{NewSizes, size_independent};
 use super::rule::{Rule, Slot};
 use super::types::{Inferred, TypeError, exactly};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
+use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
@@ -51,6 +54,7 @@ pub struct Weight {
 
 impl OpDef for Weight {
     const NAMES: &'static [&'static str] = &["weight"];
+    const KIND: OpKind = OpKind::Stored;
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("tensor", Attr::Str(self.tensor.clone()))];
@@ -78,6 +82,18 @@ impl OpDef for Weight {
             tensor: self.tensor.clone(),
             parts: local_parts(ctx)?,
         })
+    }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    fn resized(&self, _: &dyn NewSizes) -> Self {
+        self.clone()
+    }
+
+    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(self.clone())
     }
 }
 
@@ -166,6 +182,7 @@ pub struct Input {
 
 impl OpDef for Input {
     const NAMES: &'static [&'static str] = &["input"];
+    const KIND: OpKind = OpKind::Input;
 
     fn attrs(&self) -> Attrs {
         match InputKind::NAMED.iter().find(|(_, k)| *k == self.kind) {
@@ -233,6 +250,12 @@ impl OpDef for Input {
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::opaque()
     }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    size_independent!();
 }
 
 /// A value kept from batch to batch (a KV cache, a recurrent state), zero at first.
@@ -247,6 +270,7 @@ pub struct State {
 
 impl OpDef for State {
     const NAMES: &'static [&'static str] = &["state"];
+    const KIND: OpKind = OpKind::Stored;
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("name", Attr::Str(self.name.clone()))];
@@ -274,5 +298,17 @@ impl OpDef for State {
             name: self.name.clone(),
             parts: local_parts(ctx)?,
         })
+    }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    fn resized(&self, _: &dyn NewSizes) -> Self {
+        self.clone()
+    }
+
+    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(self.clone())
     }
 }

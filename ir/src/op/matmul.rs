@@ -1,10 +1,12 @@
 //! Matrix product.
 
-use super::OpDef;
 use super::attrs::{AttrError, AttrReader};
 use super::grouping::Grouping;
-use super::rule::{Expr, Linearity, Role, Rule, opd, res};
+use super::resize::size_independent;
+use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::types::TensorType;
 
 /// `out[m, n] = Σₖ a[k, m] · b[k, n]` per batch. Operands: `a: [k, m, p, q]`, `b: [k, n, P, Q]` where `p` divides `P`
@@ -14,6 +16,7 @@ pub struct MulMat;
 
 impl OpDef for MulMat {
     const NAMES: &'static [&'static str] = &["mul_mat"];
+    const KIND: OpKind = OpKind::Product;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(MulMat)
@@ -73,4 +76,16 @@ impl OpDef for MulMat {
         }
         rule
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        let x = Slot::Operand(1);
+        let columns = on.total_elements(x) / on.size(x, 0).unwrap_or(1).max(1) as f64;
+        let out = on.elements(Slot::Result(0));
+        Work {
+            flops: 2.0 * on.elements(Slot::Operand(0)) * columns,
+            bytes: on.stored_bytes(0) + 4.0 * (on.elements(x) + out),
+        }
+    }
+
+    size_independent!();
 }

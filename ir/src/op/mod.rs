@@ -14,6 +14,7 @@ mod expert;
 mod grouping;
 mod hyper;
 mod indexer;
+mod kind;
 mod leaf;
 mod local;
 mod matmul;
@@ -23,12 +24,14 @@ mod pool;
 mod position;
 mod recurrent;
 mod reduce;
+mod resize;
 mod rope;
 mod rows;
 mod rule;
 mod shape;
 mod types;
 mod unreduced;
+mod work;
 
 pub use attention::{FlashAttn, HeadWindow, SoftMax};
 pub use attrs::{Attr, AttrError, AttrReader, Attrs, quoted};
@@ -40,6 +43,7 @@ pub use expert::{AddId, MulMatId};
 pub use grouping::{Grouping, Piece, pieces};
 pub use hyper::HcComb;
 pub use indexer::LightningIndexer;
+pub use kind::{Collective, OpKind};
 pub use leaf::{Input, InputKind, State, Temperature, Weight};
 pub use local::{LocalCtx, Sharded};
 pub use matmul::MulMat;
@@ -49,21 +53,28 @@ pub use pool::{Pool2d, PoolKind};
 pub use position::{Cumsum, Diag, Side, Tri};
 pub use recurrent::{GatedDeltaNet, SsmConv, SsmScan};
 pub use reduce::{ArgSort, Mean, SortOrder, Sum, TopK};
+pub use resize::NewSizes;
 pub use rope::{Rope, RopeMode};
 pub use rows::{GetRows, SetRows, SetSlice};
 pub use rule::{Expr, Linearity, Role, Rule, Slot, opd, res, res_of};
 pub use shape::{Concat, Pad, Permute, Repeat, Reshape, Slice};
-pub use types::{Inferred, TypeError};
+pub use types::{Inferred, TypeError, axis_index};
 pub use unreduced::{ActiveRoles, OperandState, unreduced_result};
+pub use work::{ExpertShare, Extents, Work};
 
 use std::hash::Hash;
 
+use crate::dims::Dim;
+use crate::interval::Interval;
 use crate::types::TensorType;
 
 /// What every op states about itself.
 pub trait OpDef: Clone + Eq + Hash + Sized {
     /// Every name under which text may spell this op.
     const NAMES: &'static [&'static str];
+
+    /// The kind by which passes treat ops alike; it says whose memory the result lies in.
+    const KIND: OpKind;
 
     /// The name that this instance prints with; one of [`Self::NAMES`].
     fn name(&self) -> &'static str {
@@ -95,10 +106,18 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
         &[]
     }
 
-    /// The op that one device runs on its parts; `None` when parameters cannot be re-based for its part.
-    fn localise(&self, _ctx: &LocalCtx<'_>) -> Option<Self> {
-        Some(self.clone())
-    }
+    /// The arithmetic and the memory traffic on one device. An op whose data a transfer moves, or that shares memory
+    /// with an operand, has none.
+    fn work(&self, on: &dyn Extents) -> Work;
+
+    /// The op that one device runs on its parts; `None` when attributes cannot be re-based for its part.
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self>;
+
+    /// The op of a graph whose tensors have other sizes.
+    fn resized(&self, to: &dyn NewSizes) -> Self;
+
+    /// The op with `f` of every size among its attributes; `None` where `f` gives none.
+    fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self>;
 }
 
 macro_rules! ops {
@@ -158,9 +177,30 @@ macro_rules! ops {
                 match self { $(Op::$variant(op) => op.groupings(),)* }
             }
 
-            /// The op that one device runs on its parts; `None` when parameters cannot be re-based for its part.
+            /// The kind by which passes treat ops alike.
+            pub const fn kind(&self) -> OpKind {
+                match self { $(Op::$variant(_) => <$variant as OpDef>::KIND,)* }
+            }
+
+            /// The arithmetic and the memory traffic on one device.
+            pub fn work(&self, on: &dyn Extents) -> Work {
+                match self { $(Op::$variant(op) => op.work(on),)* }
+            }
+
+            /// The op that one device runs on its parts; `None` when attributes cannot be re-based for its part.
             pub fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Op> {
                 match self { $(Op::$variant(op) => op.localise(ctx).map(Op::$variant),)* }
+            }
+
+            /// The op of a graph whose tensors have other sizes.
+            #[must_use]
+            pub fn resized(&self, to: &dyn NewSizes) -> Op {
+                match self { $(Op::$variant(op) => op.resized(to).into(),)* }
+            }
+
+            /// The op with `f` of every size among its attributes; `None` where `f` gives none.
+            pub fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Op> {
+                match self { $(Op::$variant(op) => op.map_dims(f).map(Op::$variant),)* }
             }
         }
     };
@@ -220,42 +260,68 @@ ops! {
 }
 
 impl Op {
-    /// Whether this op defines a value from nothing in the graph.
+    /// Whether the op takes no operands.
     pub const fn is_leaf(&self) -> bool {
-        matches!(self, Op::Weight(_) | Op::Input(_) | Op::State(_)) || self.is_constant()
+        self.kind().is_leaf()
     }
 
-    /// Whether every place can make this op's result for itself.
+    /// Whether the op is a leaf that stays in memory from batch to batch: a weight or a state.
+    pub const fn is_stored(&self) -> bool {
+        matches!(self.kind(), OpKind::Stored)
+    }
+
+    /// Whether every place can compute the op's result for itself.
     pub const fn is_constant(&self) -> bool {
-        matches!(self, Op::Hadamard(_) | Op::Arange(_))
+        matches!(self.kind(), OpKind::Constant)
     }
 
-    /// Whether this op moves data between places or devices.
+    /// Whether the op moves data between places or devices.
     pub const fn is_transfer(&self) -> bool {
-        self.is_collective() || matches!(self, Op::Copy(_))
+        self.kind().is_transfer()
     }
 
-    /// Whether all devices of a group take part in this op together.
+    /// Whether all devices of a group take part in the op together.
     pub const fn is_collective(&self) -> bool {
-        matches!(
-            self,
-            Op::AllReduce(_) | Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_)
-        )
+        matches!(self.kind(), OpKind::Collective(_))
     }
 
-    /// Whether the result holds the operand's elements in the same order, only under another shape or order of axes.
+    /// Whether the result holds all elements of the operand, only under other sizes or another order of axes.
     pub const fn is_layout(&self) -> bool {
-        matches!(self, Op::Reshape(_) | Op::Permute(_))
+        matches!(self.kind(), OpKind::Layout)
     }
 
-    /// Whether the result holds elements of the operands and computes none: in another place, order or shape, some of
-    /// them, several operands in one, or with zeros around.
+    /// Whether the result is a view of operand 0: [`Self::is_layout`], or a selection.
+    pub const fn is_view(&self) -> bool {
+        self.kind().is_view()
+    }
+
+    /// Whether the op replaces elements of operand 0 in place.
+    pub const fn is_update(&self) -> bool {
+        matches!(self.kind(), OpKind::Update)
+    }
+
+    /// Whether the op is a matrix product, which contracts axis 0 of operands 0 and 1.
+    pub const fn is_product(&self) -> bool {
+        matches!(self.kind(), OpKind::Product)
+    }
+
+    /// Whether the result holds elements of the operands, each at most once, and zeros: nothing is computed.
     pub const fn is_movement(&self) -> bool {
-        self.is_layout()
-            || matches!(
-                self,
-                Op::Copy(_) | Op::Slice(_) | Op::Concat(_) | Op::Pad(_)
-            )
+        self.kind().is_movement()
+    }
+
+    /// The operand in whose memory the result lies, as a view or an update in place.
+    pub const fn aliases(&self) -> Option<usize> {
+        self.kind().aliases()
+    }
+
+    /// The intervals per axis that a stored leaf holds of the whole; `None` for all of it, and for other ops.
+    pub fn parts(&self) -> Option<&[Vec<Interval>]> {
+        match self {
+            Op::Weight(w) => w.parts.as_deref(),
+            Op::State(s) => s.parts.as_deref(),
+            _ => None,
+        }
     }
 
     /// The op without the name of the tensor that it reads.

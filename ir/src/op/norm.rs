@@ -1,10 +1,13 @@
 //! Normalisation over axis 0, whole and in two steps for a split axis.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
-use super::rule::{Role, Rule, opd, res};
+use super::local::LocalCtx;
+use super::resize::{NewSizes, size_independent};
+use super::rule::{Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -62,6 +65,7 @@ eq_by_bits!(Norm { eps; kind });
 
 impl OpDef for Norm {
     const NAMES: &'static [&'static str] = &["rms_norm", "norm", "l2_norm"];
+    const KIND: OpKind = OpKind::Light;
 
     fn name(&self) -> &'static str {
         match self.kind {
@@ -96,6 +100,12 @@ impl OpDef for Norm {
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::pointwise().role(Role::Norm, opd(0, 0))
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// The statistic of every row: `[1 or 2, …]`, a pending sum where axis 0 is split. Operand: `x`.
@@ -107,6 +117,7 @@ pub struct NormStats {
 
 impl OpDef for NormStats {
     const NAMES: &'static [&'static str] = &["norm_stats"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("kind", Attr::Word(self.kind.word().to_owned()))]
@@ -130,6 +141,12 @@ impl OpDef for NormStats {
             .role(Role::Reduce, opd(0, 0))
             .role(Role::Whole, res(0))
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// Normalises rows, or parts of them, by a statistic of the whole rows. Operands: `x`; the statistic of
@@ -148,6 +165,7 @@ eq_by_bits!(NormApply { eps; kind, n });
 
 impl OpDef for NormApply {
     const NAMES: &'static [&'static str] = &["norm_apply"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -185,5 +203,25 @@ impl OpDef for NormApply {
             rule = rule.eq(opd(1, i), res(i));
         }
         rule
+    }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    fn localise(&self, _: &LocalCtx<'_>) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    fn resized(&self, to: &dyn NewSizes) -> Self {
+        let [n, ..] = to.dims(Slot::Operand(0));
+        NormApply {
+            n: n.as_const().unwrap_or(self.n),
+            ..self.clone()
+        }
+    }
+
+    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(self.clone())
     }
 }

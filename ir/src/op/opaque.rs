@@ -1,9 +1,11 @@
 //! What the IR has no rule for.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::resize::size_independent;
 use super::rule::{Role, Rule, opd, res};
 use super::types::{Inferred, TypeError};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::types::{RANK, TensorType};
 
 /// An op of which nothing is known but its operands, any number of any type, and the type of its result, which is
@@ -16,6 +18,7 @@ pub struct Opaque {
 
 impl OpDef for Opaque {
     const NAMES: &'static [&'static str] = &["opaque"];
+    const KIND: OpKind = OpKind::Heavy;
 
     fn attrs(&self) -> Attrs {
         vec![("name", Attr::Str(self.name.clone()))]
@@ -41,4 +44,10 @@ impl OpDef for Opaque {
         }
         rule
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }

@@ -1,9 +1,11 @@
 //! Pooling of images.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd, res};
 use super::types::{Inferred, TypeError, exactly, f32_of, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -63,6 +65,7 @@ impl Pool2d {
 
 impl OpDef for Pool2d {
     const NAMES: &'static [&'static str] = &["pool_2d"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         let list = |pair: [u64; 2]| Attr::List(pair.map(Attr::from).to_vec());
@@ -116,4 +119,10 @@ impl OpDef for Pool2d {
             PoolKind::Avg => rule.linear(Linearity::Joint),
         }
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }

@@ -1,10 +1,12 @@
 //! Ops whose elements depend on where they stand along an axis, which is whole then.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
+use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd, res};
 use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -14,6 +16,7 @@ pub struct Cumsum;
 
 impl OpDef for Cumsum {
     const NAMES: &'static [&'static str] = &["cumsum"];
+    const KIND: OpKind = OpKind::Light;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Cumsum)
@@ -31,6 +34,12 @@ impl OpDef for Cumsum {
             .linear(Linearity::Joint)
             .zero()
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// Which side of a diagonal is kept.
@@ -76,6 +85,7 @@ eq_by_bits!(Tri { fill; keep, offset });
 
 impl OpDef for Tri {
     const NAMES: &'static [&'static str] = &["tri"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -114,6 +124,12 @@ impl OpDef for Tri {
             rule
         }
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// Matrices with the rows of the operand on their diagonals, and 0 elsewhere. Operand: `x: [n, 1, p, q]`; result
@@ -123,6 +139,7 @@ pub struct Diag;
 
 impl OpDef for Diag {
     const NAMES: &'static [&'static str] = &["diag"];
+    const KIND: OpKind = OpKind::Light;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Diag)
@@ -145,4 +162,10 @@ impl OpDef for Diag {
             .role(Role::Whole, opd(0, 0))
             .linear(Linearity::Joint)
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }

@@ -2,15 +2,27 @@
 //!
 //! The scans define two values: what the tokens read, and the state after the last of them.
 
-use super::OpDef;
 use super::attrs::{AttrError, AttrReader};
 use super::grouping::Grouping;
-use super::rule::{Expr, Linearity, Role, Rule, opd, res, res_of};
+use super::resize::size_independent;
+use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res, res_of};
 use super::types::{
     Inferred, TypeError, divides, equal, exactly, f32_of, integer, rank_at_most, real,
 };
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::types::TensorType;
+
+/// The work of a scan: the state, result 1, is read and written once, and updated by every token.
+fn scan_work(on: &dyn Extents) -> Work {
+    let state = on.elements(Slot::Result(1));
+    let tokens = on.size(Slot::Result(0), 2).unwrap_or(1) as f64;
+    Work {
+        flops: 6.0 * state * tokens,
+        bytes: 8.0 * (state + on.elements(Slot::Result(0))),
+    }
+}
 
 /// A convolution along time, per channel: `out[c, t, s] = Σₖ taps[k, c] · x[t + k, c, s]`.
 ///
@@ -21,6 +33,7 @@ pub struct SsmConv;
 
 impl OpDef for SsmConv {
     const NAMES: &'static [&'static str] = &["ssm_conv"];
+    const KIND: OpKind = OpKind::Heavy;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(SsmConv)
@@ -56,6 +69,12 @@ impl OpDef for SsmConv {
             .role(Role::Whole, res(1))
             .linear(Linearity::Each(vec![0, 1]))
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// Mamba's selective scan. With `Δ = softplus(dt)` and head `h` in group `h / (heads / groups)`, each token does
@@ -72,6 +91,7 @@ pub struct SsmScan;
 
 impl OpDef for SsmScan {
     const NAMES: &'static [&'static str] = &["ssm_scan"];
+    const KIND: OpKind = OpKind::Heavy;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(SsmScan)
@@ -181,6 +201,12 @@ impl OpDef for SsmScan {
             _ => rule.eq(opd(x, 1), opd(b, 1)),
         }
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        scan_work(on)
+    }
+
+    size_independent!();
 }
 
 /// The gated delta rule. Per head `h`, which meets key head `h mod key_heads`, each token forgets
@@ -194,6 +220,7 @@ pub struct GatedDeltaNet;
 
 impl OpDef for GatedDeltaNet {
     const NAMES: &'static [&'static str] = &["gated_delta_net"];
+    const KIND: OpKind = OpKind::Heavy;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(GatedDeltaNet)
@@ -268,6 +295,12 @@ impl OpDef for GatedDeltaNet {
             _ => rule.eq(opd(v, 1), opd(k, 1)),
         }
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        scan_work(on)
+    }
+
+    size_independent!();
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! Sums, selections and orders along an axis.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
-use super::rule::{Linearity, Role, Rule, opd, res};
-use super::types::{Inferred, TypeError, axis, exactly, f32_of, real};
+use super::local::LocalCtx;
+use super::resize::{NewSizes, size_independent};
+use super::rule::{Linearity, Role, Rule, Slot, opd, res};
+use super::types::{Inferred, TypeError, axis_index, exactly, f32_of, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::types::{RANK, TensorType};
@@ -17,6 +20,7 @@ pub struct Sum {
 
 impl OpDef for Sum {
     const NAMES: &'static [&'static str] = &["sum"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("axis", Attr::from(self.axis))]
@@ -31,11 +35,11 @@ impl OpDef for Sum {
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
         let [x] = exactly(operands, "1")?;
         real("x", x)?;
-        Ok(f32_of(x.with_dim(axis(self.axis)?, Dim::ONE).dims).into())
+        Ok(f32_of(x.with_dim(axis_index(self.axis)?, Dim::ONE).dims).into())
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let axis = axis(self.axis).unwrap_or(0);
+        let axis = axis_index(self.axis).unwrap_or(0);
         let mut rule = Rule::opaque()
             .role(Role::Reduce, opd(0, axis))
             .linear(Linearity::Joint);
@@ -44,6 +48,12 @@ impl OpDef for Sum {
         }
         rule
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// The sum of every row divided by `n`, the number of elements of a whole row. Operand: `x`; result `[1, …]`.
@@ -55,6 +65,7 @@ pub struct Mean {
 
 impl OpDef for Mean {
     const NAMES: &'static [&'static str] = &["mean"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("n", Attr::from(&self.n))]
@@ -73,6 +84,23 @@ impl OpDef for Mean {
     fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule {
         Sum { axis: 0 }.rule(operands, results)
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    fn localise(&self, _: &LocalCtx<'_>) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    fn resized(&self, to: &dyn NewSizes) -> Self {
+        let [n, ..] = to.dims(Slot::Operand(0));
+        Mean { n }
+    }
+
+    fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(Mean { n: f(&self.n)? })
+    }
 }
 
 /// The indices of the `k` largest of every row, largest first (equal elements: lowest index first). Operand:
@@ -85,6 +113,7 @@ pub struct TopK {
 
 impl OpDef for TopK {
     const NAMES: &'static [&'static str] = &["top_k"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("k", Attr::from(self.k))]
@@ -113,6 +142,12 @@ impl OpDef for TopK {
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         whole_rows()
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// The rule of ops that see every row as a whole and give indices into it.
@@ -153,6 +188,7 @@ pub struct ArgSort {
 
 impl OpDef for ArgSort {
     const NAMES: &'static [&'static str] = &["argsort"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("order", Attr::Word(self.order.word().to_owned()))]
@@ -176,4 +212,10 @@ impl OpDef for ArgSort {
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         whole_rows()
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }

@@ -1,10 +1,12 @@
 //! Rotary position embedding.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
+use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd};
 use super::types::{Inferred, TypeError, equal, f32_of, integer, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -116,6 +118,7 @@ eq_by_bits!(Rope { freq_base, freq_scale, ext_factor, attn_factor, beta_fast, be
 
 impl OpDef for Rope {
     const NAMES: &'static [&'static str] = &["rope"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("mode", Attr::Word(self.mode.word().to_owned()))];
@@ -213,4 +216,10 @@ impl OpDef for Rope {
             rule
         }
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }

@@ -1,10 +1,12 @@
 //! Reading and writing rows by index, and writing slices.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::local::LocalCtx;
+use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, axis, equal, exactly, f32_of, integer, real};
+use super::types::{Inferred, TypeError, axis_index, equal, exactly, f32_of, integer, real};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::interval::Interval;
@@ -21,6 +23,7 @@ pub struct GetRows {
 
 impl OpDef for GetRows {
     const NAMES: &'static [&'static str] = &["get_rows"];
+    const KIND: OpKind = OpKind::Light;
 
     fn attrs(&self) -> Attrs {
         self.window
@@ -72,6 +75,18 @@ impl OpDef for GetRows {
             window: ctx.window(Slot::Operand(0), 1)?,
         })
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    fn resized(&self, _: &dyn NewSizes) -> Self {
+        self.clone()
+    }
+
+    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(self.clone())
+    }
 }
 
 /// The destination with slices along `axis` replaced: `dst[…, index[i], …] = rows[…, i, …]`, converted to its element
@@ -84,6 +99,7 @@ pub struct SetRows {
 
 impl OpDef for SetRows {
     const NAMES: &'static [&'static str] = &["set_rows"];
+    const KIND: OpKind = OpKind::Update;
 
     fn attrs(&self) -> Attrs {
         vec![("axis", Attr::from(self.axis))]
@@ -100,7 +116,7 @@ impl OpDef for SetRows {
         real("dst", dst)?;
         real("rows", rows)?;
         integer("index", index)?;
-        let axis = axis(self.axis)?;
+        let axis = axis_index(self.axis)?;
         for i in (0..RANK).filter(|&i| i != axis) {
             equal("sizes of dst and rows", &dst.dims[i], &rows.dims[i])?;
         }
@@ -113,7 +129,7 @@ impl OpDef for SetRows {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let axis = axis(self.axis).unwrap_or(0);
+        let axis = axis_index(self.axis).unwrap_or(0);
         let mut rule = Rule::pointwise()
             .eq(opd(1, axis), opd(2, 0))
             .role(Role::Whole, opd(0, axis))
@@ -123,6 +139,12 @@ impl OpDef for SetRows {
         }
         rule
     }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    size_independent!();
 }
 
 /// The destination with the slice from `start` on along `axis` replaced, converted to its element type. Operands: `dst`;
@@ -137,6 +159,7 @@ pub struct SetSlice {
 
 impl OpDef for SetSlice {
     const NAMES: &'static [&'static str] = &["set_slice"];
+    const KIND: OpKind = OpKind::Update;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -156,7 +179,7 @@ impl OpDef for SetSlice {
         let [dst, src] = exactly(operands, "2")?;
         real("dst", dst)?;
         real("src", src)?;
-        let axis = axis(self.axis)?;
+        let axis = axis_index(self.axis)?;
         for i in (0..RANK).filter(|&i| i != axis) {
             equal("sizes of dst and src", &dst.dims[i], &src.dims[i])?;
         }
@@ -179,7 +202,7 @@ impl OpDef for SetSlice {
 
     /// What is set is a segment of the axis, or all of it is whole where its size is known only at run time.
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let axis = axis(self.axis).unwrap_or(0);
+        let axis = axis_index(self.axis).unwrap_or(0);
         let len = &operands[1].dims[axis];
         let mut rule = Rule::pointwise();
         let sizes = [&operands[0].dims[axis], len, &self.start];
@@ -202,10 +225,30 @@ impl OpDef for SetSlice {
     }
 
     fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
-        let axis = axis(self.axis).ok()?;
+        let axis = axis_index(self.axis).ok()?;
         Some(SetSlice {
             axis: self.axis,
             start: ctx.local_index(Slot::Operand(0), axis, &self.start)?,
+        })
+    }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    fn resized(&self, to: &dyn NewSizes) -> Self {
+        let axis = axis_index(self.axis).unwrap_or(0);
+        let len = &to.old(Slot::Operand(1)).dims[axis];
+        SetSlice {
+            axis: self.axis,
+            start: to.start(0, axis, &self.start, len),
+        }
+    }
+
+    fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(SetSlice {
+            axis: self.axis,
+            start: f(&self.start)?,
         })
     }
 }

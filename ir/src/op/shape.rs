@@ -1,10 +1,12 @@
 //! Views as values: the same elements in another shape, order or selection.
 
-use super::OpDef;
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::local::LocalCtx;
+use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, axis, divides, equal, exactly};
+use super::types::{Inferred, TypeError, axis_index, divides, equal, exactly};
+use super::work::{Extents, Work};
+use super::{OpDef, OpKind};
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
@@ -31,6 +33,11 @@ fn parse_dims(attrs: &mut AttrReader) -> Result<[Dim; RANK], AttrError> {
     Ok(dims)
 }
 
+fn map_all(dims: &[Dim; RANK], f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<[Dim; RANK]> {
+    let [a, b, c, d] = dims;
+    Some([f(a)?, f(b)?, f(c)?, f(d)?])
+}
+
 /// The same elements in the same order under other sizes. Operand: `x`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reshape {
@@ -40,6 +47,7 @@ pub struct Reshape {
 
 impl OpDef for Reshape {
     const NAMES: &'static [&'static str] = &["reshape"];
+    const KIND: OpKind = OpKind::Layout;
 
     fn attrs(&self) -> Attrs {
         dims_attr(&self.dims)
@@ -75,6 +83,22 @@ impl OpDef for Reshape {
             dims: ctx.local_type(Slot::Result(0))?.dims,
         })
     }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    fn resized(&self, to: &dyn NewSizes) -> Self {
+        Reshape {
+            dims: to.dims(Slot::Result(0)),
+        }
+    }
+
+    fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(Reshape {
+            dims: map_all(&self.dims, f)?,
+        })
+    }
 }
 
 /// Axis `i` of the operand becomes axis `axes[i]` of the result. Operand: `x`.
@@ -86,6 +110,7 @@ pub struct Permute {
 
 impl OpDef for Permute {
     const NAMES: &'static [&'static str] = &["permute"];
+    const KIND: OpKind = OpKind::Layout;
 
     fn attrs(&self) -> Attrs {
         vec![(
@@ -114,7 +139,7 @@ impl OpDef for Permute {
         let mut out = (*x).clone();
         let mut seen = [false; RANK];
         for (i, &to) in self.axes.iter().enumerate() {
-            let to_axis = axis(to)?;
+            let to_axis = axis_index(to)?;
             if std::mem::replace(&mut seen[to_axis], true) {
                 return Err(TypeError::Axis(to));
             }
@@ -126,10 +151,16 @@ impl OpDef for Permute {
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         let mut rule = Rule::opaque().linear(Linearity::Joint);
         for (i, &to) in self.axes.iter().enumerate() {
-            rule = rule.eq(opd(0, i), res(axis(to).unwrap_or(0)));
+            rule = rule.eq(opd(0, i), res(axis_index(to).unwrap_or(0)));
         }
         rule
     }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    size_independent!();
 }
 
 /// `len` indices along `axis` from `start` on. Operand: `x`.
@@ -145,6 +176,7 @@ pub struct Slice {
 
 impl OpDef for Slice {
     const NAMES: &'static [&'static str] = &["slice"];
+    const KIND: OpKind = OpKind::Selection;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -164,7 +196,7 @@ impl OpDef for Slice {
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
         let [x] = exactly(operands, "1")?;
-        let axis = axis(self.axis)?;
+        let axis = axis_index(self.axis)?;
         let end = self
             .start
             .checked_add(&self.len)
@@ -183,7 +215,7 @@ impl OpDef for Slice {
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let axis = axis(self.axis).unwrap_or(0);
+        let axis = axis_index(self.axis).unwrap_or(0);
         let rule = Rule::opaque().linear(Linearity::Joint);
         // Inside a size that is known only at run time (the last steps of a convolution's input) no boundary between
         // factors is known either; nothing splits such an axis.
@@ -204,12 +236,33 @@ impl OpDef for Slice {
     }
 
     fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
-        let axis = axis(self.axis).ok()?;
+        let axis = axis_index(self.axis).ok()?;
         let start = ctx.local_index(Slot::Operand(0), axis, &self.start)?;
         Some(Slice {
             axis: self.axis,
             start,
             len: ctx.local_type(Slot::Result(0))?.dims[axis].clone(),
+        })
+    }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    fn resized(&self, to: &dyn NewSizes) -> Self {
+        let axis = axis_index(self.axis).unwrap_or(0);
+        Slice {
+            axis: self.axis,
+            start: to.start(0, axis, &self.start, &self.len),
+            len: to.dims(Slot::Result(0))[axis].clone(),
+        }
+    }
+
+    fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(Slice {
+            axis: self.axis,
+            start: f(&self.start)?,
+            len: f(&self.len)?,
         })
     }
 }
@@ -223,6 +276,7 @@ pub struct Concat {
 
 impl OpDef for Concat {
     const NAMES: &'static [&'static str] = &["concat"];
+    const KIND: OpKind = OpKind::Assembly;
 
     fn attrs(&self) -> Attrs {
         vec![("axis", Attr::from(self.axis))]
@@ -241,7 +295,7 @@ impl OpDef for Concat {
                 found: 0,
             });
         };
-        let axis = axis(self.axis)?;
+        let axis = axis_index(self.axis)?;
         let mut len = first.dims[axis].clone();
         for t in rest {
             for i in (0..RANK).filter(|&i| i != axis) {
@@ -260,7 +314,7 @@ impl OpDef for Concat {
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let axis = axis(self.axis).unwrap_or(0);
+        let axis = axis_index(self.axis).unwrap_or(0);
         let parts = (0..operands.len())
             .filter(|&o| !operands[o].dims[axis].is_zero())
             .map(|o| opd(o, axis));
@@ -274,6 +328,12 @@ impl OpDef for Concat {
         }
         rule
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }
 
 /// The operand repeated as a whole along each axis up to these sizes. Operand: `x`.
@@ -285,6 +345,7 @@ pub struct Repeat {
 
 impl OpDef for Repeat {
     const NAMES: &'static [&'static str] = &["repeat"];
+    const KIND: OpKind = OpKind::Repetition;
 
     fn attrs(&self) -> Attrs {
         dims_attr(&self.dims)
@@ -327,6 +388,22 @@ impl OpDef for Repeat {
             dims: ctx.local_type(Slot::Result(0))?.dims,
         })
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    fn resized(&self, to: &dyn NewSizes) -> Self {
+        Repeat {
+            dims: to.dims(Slot::Result(0)),
+        }
+    }
+
+    fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(Repeat {
+            dims: map_all(&self.dims, f)?,
+        })
+    }
 }
 
 /// Zeros before and after along `axis`. Operand: `x`.
@@ -342,6 +419,7 @@ pub struct Pad {
 
 impl OpDef for Pad {
     const NAMES: &'static [&'static str] = &["pad"];
+    const KIND: OpKind = OpKind::Assembly;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -361,7 +439,7 @@ impl OpDef for Pad {
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
         let [x] = exactly(operands, "1")?;
-        let axis = axis(self.axis)?;
+        let axis = axis_index(self.axis)?;
         let zeros = self
             .before
             .checked_add(self.after)
@@ -373,7 +451,7 @@ impl OpDef for Pad {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let axis = axis(self.axis).unwrap_or(0);
+        let axis = axis_index(self.axis).unwrap_or(0);
         let mut rule = Rule::opaque()
             .role(Role::Whole, opd(0, axis))
             .role(Role::Whole, res(axis))
@@ -383,4 +461,10 @@ impl OpDef for Pad {
         }
         rule
     }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
 }

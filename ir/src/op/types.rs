@@ -129,8 +129,11 @@ pub(super) fn rank_at_most(
         .try_for_each(|d| equal(what, d, &Dim::ONE))
 }
 
-/// The axis number, when there is such an axis.
-pub(super) fn axis(n: u64) -> Result<usize, TypeError> {
+/// The axis that an attribute names.
+///
+/// # Errors
+/// When it is beyond the last axis.
+pub fn axis_index(n: u64) -> Result<usize, TypeError> {
     usize::try_from(n)
         .ok()
         .filter(|&a| a < crate::types::RANK)

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::entity::{Inst, Value};
 use crate::graph::{Graph, InstData};
 use crate::interval::Interval;
-use crate::op::{Inferred, InputKind, Op};
+use crate::op::{Inferred, InputKind, Op, OpKind};
 use crate::place::Place;
 use crate::text::Entity;
 use crate::types::{RANK, TensorType};
@@ -163,15 +163,20 @@ fn check_parts(parts: &[Vec<Interval>], ty: &TensorType, place: Place) -> Result
 fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyError>) {
     let op = data.op.name();
     let mut error = |kind| errors.push(VerifyError::new(kind, Entity::Inst(inst)));
-    let sums = matches!(data.op, Op::AllReduce(_) | Op::ReduceScatter(_));
+    let sums = match data.op.kind() {
+        OpKind::Collective(collective) => collective.sums(),
+        _ => false,
+    };
     for (operand, &value) in data.operands.iter().enumerate() {
         let dtype = graph.value(value).ty.dtype;
         if sums && (dtype.is_integer() || dtype.is_quantised()) {
             error(Kind::Summed { op, dtype });
-        } else if dtype.is_quantised() && !reads_blocks(&data.op, operand) {
-            error(Kind::Blocks { op, operand, dtype });
-        } else if cuts_blocks(&data.op, dtype) {
-            error(Kind::CutBlocks { op, dtype });
+        } else if dtype.is_quantised() {
+            match blocks_of(&data.op, operand, dtype) {
+                Blocks::Read => {}
+                Blocks::Unread => error(Kind::Blocks { op, operand, dtype }),
+                Blocks::Cut => error(Kind::CutBlocks { op, dtype }),
+            }
         }
     }
 }
@@ -179,26 +184,49 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
 /// Whether an op can read an operand of this type: quantised elements only where it decodes their blocks or moves them
 /// whole.
 pub fn reads(op: &Op, operand: usize, dtype: DType) -> bool {
-    !dtype.is_quantised() || (reads_blocks(op, operand) && !cuts_blocks(op, dtype))
+    !dtype.is_quantised() || blocks_of(op, operand, dtype) == Blocks::Read
 }
 
-/// Whether an op decodes the blocks of that operand, or moves them whole.
-fn reads_blocks(op: &Op, operand: usize) -> bool {
+/// The ways in which an op meets the blocks of a quantised operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blocks {
+    /// It decodes them, or moves them whole.
+    Read,
+    /// It would tear them apart. Sizes that are no whole blocks are TPC0239.
+    Cut,
+    /// It reads plain elements only.
+    Unread,
+}
+
+impl Blocks {
+    const fn read_if(reads: bool) -> Blocks {
+        if reads { Blocks::Read } else { Blocks::Unread }
+    }
+
+    const fn cut_if(cuts: bool) -> Blocks {
+        if cuts { Blocks::Cut } else { Blocks::Read }
+    }
+}
+
+/// How an op meets the blocks of that operand, whose elements are quantised.
+fn blocks_of(op: &Op, operand: usize, dtype: DType) -> Blocks {
+    let inside = |d: &Dim| !d.as_const().unwrap_or(0).is_multiple_of(dtype.block_len());
     match op {
-        Op::MulMat(_) | Op::MulMatId(_) | Op::GetRows(_) | Op::SetRows(_) | Op::SetSlice(_) => {
-            operand == 0
+        Op::MulMat(_) | Op::MulMatId(_) | Op::GetRows(_) | Op::SetRows(_) => {
+            Blocks::read_if(operand == 0)
         }
-        Op::FlashAttn(_) => operand == 1 || operand == 2,
-        Op::LightningIndexer(_) => operand == 1,
+        Op::SetSlice(s) if operand == 0 => Blocks::cut_if(s.axis == 0),
+        Op::FlashAttn(_) => Blocks::read_if(operand == 1 || operand == 2),
+        Op::LightningIndexer(_) => Blocks::read_if(operand == 1),
+        Op::Permute(p) => Blocks::cut_if(p.axes[0] != 0),
+        Op::Slice(s) => Blocks::cut_if(s.axis == 0 && inside(&s.start)),
         Op::Reshape(_)
-        | Op::Permute(_)
-        | Op::Slice(_)
         | Op::Concat(_)
         | Op::Repeat(_)
         | Op::Copy(_)
         | Op::AllGather(_)
         | Op::AllToAll(_)
-        | Op::Opaque(_) => true,
+        | Op::Opaque(_) => Blocks::Read,
         Op::Weight(_)
         | Op::Input(_)
         | Op::State(_)
@@ -232,17 +260,7 @@ fn reads_blocks(op: &Op, operand: usize) -> bool {
         | Op::ArgSort(_)
         | Op::Pad(_)
         | Op::AllReduce(_)
-        | Op::ReduceScatter(_) => false,
-    }
-}
-
-/// Whether an op that moves blocks would tear them apart. Sizes that are no whole blocks are TPC0239.
-fn cuts_blocks(op: &Op, dtype: DType) -> bool {
-    let inside = |d: &Dim| !d.as_const().unwrap_or(0).is_multiple_of(dtype.block_len());
-    match op {
-        Op::Permute(p) => dtype.is_quantised() && p.axes[0] != 0,
-        Op::Slice(s) => s.axis == 0 && inside(&s.start),
-        Op::SetSlice(s) => dtype.is_quantised() && s.axis == 0,
-        _ => false,
+        | Op::SetSlice(_)
+        | Op::ReduceScatter(_) => Blocks::Unread,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{ActiveRoles, OperandState, Role, Rule, unreduced_result};
-use tpc_ir::{Class, Graph, Group, Inst, InstData, Op, Place, Unreduced, Value};
+use tpc_ir::{Class, Graph, Group, Inst, InstData, Place, Unreduced, Value};
 
 use super::{Analysis, GraphFacts};
 use crate::place::group_of;
@@ -277,7 +277,7 @@ impl Pass<'_> {
         loop {
             let (inst, _) = graph.value(v).def;
             let data = graph.inst(inst);
-            if !data.op.is_layout() && !matches!(data.op, Op::Slice(_)) {
+            if !data.op.is_view() {
                 return v;
             }
             let from = data.operands[0];

@@ -1,7 +1,7 @@
 //! Where a factor stands: the axes of the tensors that it runs through.
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Graph, Op, RANK, Value};
+use tpc_ir::{Graph, RANK, Value};
 
 use super::{Analysis, Term};
 
@@ -65,7 +65,7 @@ pub fn through(analysis: &Analysis, leaf: Var) -> Vec<Through> {
 
 /// The other values that `leaf` runs through, in program order.
 pub fn activations(graph: &Graph, analysis: &Analysis, leaf: Var) -> Vec<Value> {
-    let stored = |v: Value| matches!(graph.def_op(v), Op::Weight(_) | Op::State(_));
+    let stored = |v: Value| graph.def_op(v).is_stored();
     let has = |v: Value| {
         analysis.terms[v.index()]
             .iter()

@@ -2,7 +2,7 @@
 //! index.
 
 use tpc_ir::op::{Expr, LocalCtx, Pad, Role, Slot};
-use tpc_ir::{AxisTree, Op, Value};
+use tpc_ir::{AxisTree, Value};
 
 use super::intervals::{overlaps, positions};
 use super::{LowerError, Lowering, Site};
@@ -20,13 +20,8 @@ impl Lowering<'_> {
         if !data.operands.iter().any(split) {
             return Ok(());
         }
-        let types = |vs: &[Value]| {
-            vs.iter()
-                .map(|&v| &self.from.value(v).ty)
-                .collect::<Vec<_>>()
-        };
-        let rule = data.op.rule(&types(&data.operands), &types(&data.results));
-        let product = matches!(data.op, Op::MulMat(_) | Op::MulMatId(_));
+        let rule = self.rule(data);
+        let product = data.op.is_product();
         for (role, expr) in &rule.roles {
             let (
                 Role::Reduce | Role::Gather | Role::Expert,

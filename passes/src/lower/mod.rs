@@ -14,7 +14,9 @@ mod intervals;
 mod transfer;
 mod unreduced;
 
-use tpc_ir::op::{Concat, Inferred, LocalCtx, ReduceScatter, Sharded, Slice, Slot, TypeError};
+use tpc_ir::op::{
+    Concat, Inferred, LocalCtx, ReduceScatter, Rule, Sharded, Slice, Slot, TypeError,
+};
 use tpc_ir::{Dim, Graph, Group, InstData, Interval, Op, Output, Place, TensorType, Value};
 
 /// The reason that a sharded graph has no programs. The verifier admits no such graph.
@@ -271,6 +273,14 @@ impl<'a> Lowering<'a> {
             counts,
         }
         .into())
+    }
+
+    /// The sharding rule of an instruction.
+    fn rule(&self, data: &InstData) -> Rule {
+        let types = |vs: &[Value]| -> Vec<&TensorType> {
+            vs.iter().map(|&v| &self.from.value(v).ty).collect()
+        };
+        data.op.rule(&types(&data.operands), &types(&data.results))
     }
 
     /// One device's form of an instruction.

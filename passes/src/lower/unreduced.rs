@@ -1,6 +1,6 @@
 //! Whole operands of unreduced sums: they count on the first device only.
 
-use tpc_ir::op::{Binary, BinaryKind, Pad, Repeat, Scale, Slice};
+use tpc_ir::op::{Binary, BinaryKind, Linearity, Pad, Repeat, Scale, Slice};
 use tpc_ir::{Dim, Op, Unreduced, Value};
 
 use super::{LowerError, Lowering, Site};
@@ -16,16 +16,15 @@ impl Lowering<'_> {
         if site.rank == 0 || !self.is_unreduced(data.results[0]) {
             return Ok(None);
         }
-        let kind = match &data.op {
-            Op::Binary(Binary {
-                kind: kind @ (BinaryKind::Add | BinaryKind::Sub),
-            }) => *kind,
+        match self.rule(data).linearity {
+            Linearity::Additive => {}
             // The bias counts once, unless each device adds the rows of its own experts.
-            Op::AddId(_) if !self.from.value(data.operands[1]).sharding.is_split() => {
-                return Ok(Some(local[0]));
+            Linearity::AdditiveFirst => {
+                let split = self.from.value(data.operands[1]).sharding.is_split();
+                return Ok((!split).then_some(local[0]));
             }
-            _ => return Ok(None),
-        };
+            Linearity::Opaque | Linearity::Joint | Linearity::Each(_) => return Ok(None),
+        }
         match [0, 1].map(|k| self.is_unreduced(data.operands[k])) {
             [true, false] => Ok(Some(local[0])),
             [false, true] => {
@@ -34,7 +33,10 @@ impl Lowering<'_> {
                 if self.out.value(v).ty.dims != dims {
                     v = self.push(site, Repeat { dims }, vec![v])?;
                 }
-                if kind == BinaryKind::Sub {
+                let subtracts = Op::from(Binary {
+                    kind: BinaryKind::Sub,
+                });
+                if data.op == subtracts {
                     let negated = Scale {
                         scale: -1.0,
                         bias: 0.0,
@@ -57,8 +59,8 @@ impl Lowering<'_> {
         let data = site.data;
         let result = &self.from.value(data.results[0]).sharding;
         if site.rank > 0
-            && matches!(data.op, Op::AddId(_))
             && result.unreduced == Unreduced::Partial
+            && self.rule(data).linearity == Linearity::AdditiveFirst
             && !self.is_unreduced(data.operands[0])
         {
             local[0] = self.zeros_like(site, local[0])?;

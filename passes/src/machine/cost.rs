@@ -1,28 +1,13 @@
 //! The time of an op by a roofline, and of a transfer by latency and bandwidth.
 
-use tpc_ir::{DType, Op, Place};
+use tpc_ir::Place;
+use tpc_ir::op::{Collective, Work};
 
 use super::topology::{DeviceProfile, Link, Topology};
 
-/// Work of one op on one device.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Work {
-    /// Operations.
-    pub flops: f64,
-    /// Bytes read and written.
-    pub bytes: f64,
-}
-
-impl Work {
-    /// Microseconds on a device.
-    pub fn time_us(self, d: &DeviceProfile) -> f64 {
-        (self.flops / d.flops).max(self.bytes / d.bandwidth) * 1e6
-    }
-}
-
-/// Bytes per element of a type, block overhead included.
-pub fn element_bytes(dtype: DType) -> f64 {
-    dtype.block_bytes() as f64 / dtype.block_len() as f64
+/// Microseconds of work on a device, by its roofline: arithmetic or memory traffic, whichever takes longer.
+pub fn roofline_us(work: Work, d: &DeviceProfile) -> f64 {
+    (work.flops / d.flops).max(work.bytes / d.bandwidth) * 1e6
 }
 
 /// Microseconds of an all-reduce of `bytes` over `n` devices in a ring.
@@ -36,10 +21,12 @@ pub fn all_reduce_us(link: Link, n: usize, bytes: f64) -> f64 {
 
 /// Microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An all-reduce is a
 /// reduce-scatter and an all-gather in one, so that either alone moves half as much after the same latency.
-pub fn collective_us(op: &Op, link: Link, n: usize, bytes: f64) -> f64 {
-    match op {
-        Op::AllReduce(_) => all_reduce_us(link, n, bytes),
-        _ => all_reduce_us(link, n, bytes / 2.0),
+pub fn collective_us(collective: Collective, link: Link, n: usize, bytes: f64) -> f64 {
+    match collective {
+        Collective::AllReduce => all_reduce_us(link, n, bytes),
+        Collective::AllGather | Collective::ReduceScatter | Collective::AllToAll => {
+            all_reduce_us(link, n, bytes / 2.0)
+        }
     }
 }
 

@@ -7,7 +7,7 @@ mod topology;
 mod work;
 mod workload;
 
-pub use cost::{Work, all_reduce_us, collective_us, copy_us, element_bytes};
+pub use cost::{all_reduce_us, collective_us, copy_us, roofline_us};
 pub use expert_load::{ExpertLoad, expected_max};
 pub use topology::{DeviceProfile, Link, PairLink, Topology, TopologyError};
 pub(crate) use work::{Parts, work};

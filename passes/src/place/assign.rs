@@ -1,5 +1,6 @@
 //! The place of every op.
 
+use tpc_ir::op::OpKind;
 use tpc_ir::{Graph, Group, Inst, InstData, Op, Output, Place, Value};
 
 use super::cut::{Side, Transfers, cheapest_cut};
@@ -105,9 +106,9 @@ impl Fixed {
                             .iter()
                             .for_each(|v| weights[v.index()] = Some(over));
                     }
-                    let updates = matches!(op, Op::SetRows(_) | Op::SetSlice(_));
+                    let updates = op.is_update();
                     let state = data.operands.first().and_then(|v| states[v.index()]);
-                    if updates || op.is_layout() || matches!(op, Op::Slice(_)) {
+                    if updates || op.is_view() {
                         data.results.iter().for_each(|v| states[v.index()] = state);
                     }
                     match (over, state.filter(|_| updates)) {
@@ -125,16 +126,7 @@ impl Fixed {
 
 /// Whether an op does so much on its operands that it does not follow them to another place.
 fn is_heavy(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::MulMat(_)
-            | Op::MulMatId(_)
-            | Op::FlashAttn(_)
-            | Op::SsmConv(_)
-            | Op::SsmScan(_)
-            | Op::GatedDeltaNet(_)
-            | Op::Opaque(_)
-    )
+    matches!(op.kind(), OpKind::Product | OpKind::Heavy)
 }
 
 /// The places that want each value, the one that defines it left out.

@@ -78,7 +78,7 @@ impl Transfers {
     /// Nanoseconds of an op without weights at the other place, and at its home.
     fn op_ns(&self, graph: &Graph, inst: Inst) -> [u64; 2] {
         let data = graph.inst(inst);
-        if data.op.is_layout() || matches!(data.op, Op::Slice(_)) {
+        if data.op.is_view() {
             return [0; 2];
         }
         // What was just computed is still in caches: its traffic does not count.

@@ -258,7 +258,7 @@ impl<'a> Alternatives<'a> {
                 .insts
                 .iter()
                 .map(|&i| graph.inst(i))
-                .filter(|d| matches!(d.op, Op::Weight(_) | Op::State(_)));
+                .filter(|d| d.op.is_stored());
             stored
                 .map(|d| p.stored_bytes(d.results[0], set, rank, &p.workload.decode))
                 .sum()

@@ -1,6 +1,6 @@
 //! The devices' shares where memory is short.
 
-use tpc_ir::{Bindings, Graph, Op};
+use tpc_ir::{Bindings, Graph};
 
 use super::PlanRequest;
 use crate::layers::Prologue;
@@ -104,7 +104,7 @@ impl Held {
         };
         let prologue = Prologue::of_graph(model);
         for (inst, data) in model.insts() {
-            if !matches!(data.op, Op::Weight(_) | Op::State(_)) {
+            if !data.op.is_stored() {
                 continue;
             }
             let v = data.results[0];

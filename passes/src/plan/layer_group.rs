@@ -87,7 +87,7 @@ fn fill(graph: &Graph, analysis: &Analysis, region: &mut LayerGroup) {
             if region.insts.binary_search(&graph.value(*v).def.0).is_err() {
                 // What comes from outside counts by what it is, not by where it comes from.
                 let outside = graph.value(*v);
-                let weight = matches!(graph.inst(outside.def.0).op, Op::Weight(_) | Op::State(_));
+                let weight = graph.inst(outside.def.0).op.is_stored();
                 let _ = write!(text, "<{}{}", outside.ty, if weight { "w" } else { "" });
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Group, Inst, Interval, Op, Value};
+use tpc_ir::{Group, Inst, Interval, Value};
 
 use super::kind::kind_of;
 use super::ranges::{self, ChainCuts};
@@ -137,7 +137,7 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
                 if need > 1 {
                     let contracted = |&inst: &Inst| {
                         let data = graph.inst(inst);
-                        matches!(data.op, Op::MulMat(_) | Op::MulMatId(_)) && data.operands[0] == v
+                        data.op.is_product() && data.operands[0] == v
                     };
                     let alone = terms.len() == 1 && first == 0;
                     out.soft &=

@@ -1,7 +1,7 @@
 //! The price of an assignment for a layer group: the busiest device's work and memory, and the collectives.
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::Slot;
+use tpc_ir::op::{Slot, Work};
 use tpc_ir::{
     Bindings, Class, Graph, Group, Inst, InstData, Op, Place, TensorType, Unreduced, Value,
 };
@@ -11,7 +11,7 @@ use super::layer_group::LayerGroup;
 use super::options::SplitOption;
 use crate::factors::{GraphFacts, Selection, Term, propagate};
 use crate::machine::{
-    DeviceProfile, ExpertLoad, Parts, Topology, Work, Workload, all_reduce_us, element_bytes, work,
+    DeviceProfile, ExpertLoad, Parts, Topology, Workload, all_reduce_us, roofline_us, work,
 };
 
 /// An assignment under trial; a class is the position of an option.
@@ -157,7 +157,7 @@ impl<'a> Pricer<'a> {
                 )
             })
             .sum();
-        n * element_bytes(dtype)
+        n * dtype.element_bytes()
     }
 
     /// Work of an instruction on the device at `rank`.
@@ -211,8 +211,7 @@ impl<'a> Pricer<'a> {
         if let Op::Copy(_) = self.facts.graph.inst(inst).op {
             return self.copy_us(inst, assignment, rank, batch);
         }
-        self.work(inst, assignment, rank, batch)
-            .time_us(self.profile(rank))
+        roofline_us(self.work(inst, assignment, rank, batch), self.profile(rank))
     }
 
     /// Time of the device at `rank` for its part of a copy, in µs: it fetches its part, or sends it. A whole value is sent by the
@@ -238,13 +237,13 @@ impl<'a> Pricer<'a> {
             Place::Host => self.topology.host_link,
             Place::Device(_) | Place::Group(_) => self.topology.link,
         };
-        let bytes = part * element_bytes(self.facts.graph.value(here).ty.dtype);
+        let bytes = part * self.facts.graph.value(here).ty.dtype.element_bytes();
         link.latency_us + bytes / link.bandwidth * 1e6
     }
 
     /// Time of an instruction that runs on no group of devices, in µs.
     pub fn elsewhere_us(&self, inst: Inst, profile: &DeviceProfile, batch: &Bindings) -> f64 {
-        self.work(inst, &[], 0, batch).time_us(profile)
+        roofline_us(self.work(inst, &[], 0, batch), profile)
     }
 
     /// The price of an instruction on the device at `rank`, in µs: its time, both batches weighed, and its memory.
@@ -253,7 +252,7 @@ impl<'a> Pricer<'a> {
         let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
         let mut us = self.time_us(inst, assignment, rank, dec)
             + prompt * self.time_us(inst, assignment, rank, pre);
-        if let Op::Weight(_) | Op::State(_) = self.facts.graph.inst(inst).op {
+        if self.facts.graph.inst(inst).op.is_stored() {
             let v = self.facts.graph.inst(inst).results[0];
             let bytes = self.stored_bytes(v, assignment, rank, dec);
             us += self.memory_price * bytes / self.profile(rank).bandwidth * 1e6;
@@ -358,7 +357,7 @@ fn collective_cap(graph: &Graph, device: &DeviceProfile) -> f64 {
         let ty = &graph.value(data.results[0]).ty;
         if !ty.dims[1].is_one() {
             let n = ty.elements().and_then(|d| d.as_const()).unwrap_or(0);
-            let bytes = n as f64 * element_bytes(ty.dtype);
+            let bytes = n as f64 * ty.dtype.element_bytes();
             matrices = (matrices.0 + 1, matrices.1 + bytes);
         }
     }

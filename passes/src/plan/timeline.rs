@@ -1,10 +1,10 @@
 //! What every instruction of a sharded graph takes, device by device: the estimate, taken apart.
 
-use tpc_ir::op::Slot;
+use tpc_ir::op::{OpKind, Slot};
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
 
 use super::PlanRequest;
-use crate::machine::{ExpertLoad, collective_us, copy_us, element_bytes};
+use crate::machine::{ExpertLoad, collective_us, copy_us, roofline_us};
 use crate::machine::{Parts, work};
 use crate::place::group_of;
 
@@ -85,7 +85,7 @@ fn work_us(
             rank,
             batch,
         };
-        work(&data.op, &held, batch, expert_load).time_us(profile)
+        roofline_us(work(&data.op, &held, batch, expert_load), profile)
     };
     match sharded.value(result).place {
         Place::Host => vec![on(0, &topology.host)],
@@ -107,13 +107,13 @@ pub(super) fn transfer(
     batch: &Bindings,
 ) -> Option<Transfer> {
     let data = sharded.inst(inst);
-    if data.op.is_collective() {
+    if let OpKind::Collective(collective) = data.op.kind() {
         let stage = group_of(sharded, inst).map_or(0, tpc_ir::Group::index);
         let devices = &request.layer_placement.stages[stage];
         let bytes = sharded.value(data.operands[0]).ty.bytes(batch).unwrap_or(0);
         return Some(Transfer {
             us: collective_us(
-                &data.op,
+                collective,
                 request.topology.ring(devices),
                 devices.len(),
                 bytes as f64,
@@ -196,7 +196,7 @@ impl Parts for Held<'_> {
 
     fn stored_bytes(&self, operand: usize) -> f64 {
         let slot = Slot::Operand(operand);
-        self.elements(slot) * element_bytes(self.ty(slot).dtype)
+        self.elements(slot) * self.ty(slot).dtype.element_bytes()
     }
 
     fn experts(&self) -> Option<(Vec<u64>, u64)> {

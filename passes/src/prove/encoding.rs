@@ -281,12 +281,7 @@ impl<'a> Encoding<'a> {
     fn leaf(&mut self, op: &Op) -> Result<Id, NotExpressible> {
         let whole = self.task.leaves.get(op).ok_or(NotExpressible)?;
         let base = self.of_model(whole);
-        let parts = match op {
-            Op::Weight(w) => w.parts.as_ref(),
-            Op::State(s) => s.parts.as_ref(),
-            _ => None,
-        };
-        let Some(parts) = parts else {
+        let Some(parts) = op.parts() else {
             return Ok(base);
         };
         let ty = self.terms.ty(base).ok_or(NotExpressible)?.clone();

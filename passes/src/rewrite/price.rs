@@ -1,11 +1,11 @@
 //! What a term costs, by the planner's cost model: microseconds per generated token, prompts weighted in.
 
-use tpc_ir::op::Slot;
+use tpc_ir::op::{OpKind, Slot};
 use tpc_ir::{Bindings, Op, Place, TensorType};
 
 use super::analysis::{Out, Table};
 use crate::machine::{
-    ExpertLoad, Parts, Topology, Workload, collective_us, copy_us, element_bytes, work,
+    ExpertLoad, Parts, Topology, Workload, collective_us, copy_us, roofline_us, work,
 };
 
 /// The machine and the batches that terms are priced for.
@@ -60,13 +60,18 @@ impl<'a> Prices<'a> {
                 group.devices.iter().map(|d| d.index()).collect()
             }
         };
-        match applied.op {
-            op if op.is_collective() => {
+        match applied.op.kind() {
+            OpKind::Collective(collective) => {
                 let devices = devices(place);
                 let bytes = applied.operands[0].ty.bytes(batch).unwrap_or(0);
-                collective_us(op, topology.ring(&devices), devices.len(), bytes as f64)
+                collective_us(
+                    collective,
+                    topology.ring(&devices),
+                    devices.len(),
+                    bytes as f64,
+                )
             }
-            Op::Copy(_) => {
+            OpKind::Copy => {
                 let largest = |o: &Out| {
                     (0..self.table.ranks(o.place))
                         .filter_map(|rank| {
@@ -79,7 +84,17 @@ impl<'a> Prices<'a> {
                 let parts = [largest(from), largest(to)];
                 copy_us(topology, [from.place, to.place], parts, applied.of_input)
             }
-            op => (0..self.table.ranks(place))
+            OpKind::Stored
+            | OpKind::Input
+            | OpKind::Constant
+            | OpKind::Layout
+            | OpKind::Selection
+            | OpKind::Repetition
+            | OpKind::Assembly
+            | OpKind::Update
+            | OpKind::Product
+            | OpKind::Heavy
+            | OpKind::Light => (0..self.table.ranks(place))
                 .map(|rank| {
                     let profile = match place {
                         Place::Host => &topology.host,
@@ -91,7 +106,7 @@ impl<'a> Prices<'a> {
                         rank,
                         batch,
                     };
-                    work(op, &parts, batch, &self.expert_load).time_us(profile)
+                    roofline_us(work(applied.op, &parts, batch, &self.expert_load), profile)
                 })
                 .fold(0.0, f64::max),
         }
@@ -138,7 +153,7 @@ impl Parts for TermParts<'_> {
 
     fn stored_bytes(&self, operand: usize) -> f64 {
         let slot = Slot::Operand(operand);
-        self.elements(slot) * element_bytes(self.ty(slot).dtype)
+        self.elements(slot) * self.ty(slot).dtype.element_bytes()
     }
 
     fn experts(&self) -> Option<(Vec<u64>, u64)> {

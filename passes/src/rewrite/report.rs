@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::Op;
+use tpc_ir::op::{Collective, OpKind};
 
 use super::template::Outcome;
 
@@ -67,12 +68,14 @@ pub struct Counts {
 
 impl Counts {
     pub(super) fn add(&mut self, op: &Op) {
-        match op {
-            Op::AllReduce(_) => self.all_reduce += 1,
-            Op::AllGather(_) => self.all_gather += 1,
-            Op::ReduceScatter(_) => self.reduce_scatter += 1,
-            Op::AllToAll(_) => self.all_to_all += 1,
-            Op::Copy(_) => self.copies += 1,
+        match op.kind() {
+            OpKind::Collective(collective) => match collective {
+                Collective::AllReduce => self.all_reduce += 1,
+                Collective::AllGather => self.all_gather += 1,
+                Collective::ReduceScatter => self.reduce_scatter += 1,
+                Collective::AllToAll => self.all_to_all += 1,
+            },
+            OpKind::Copy => self.copies += 1,
             _ => {}
         }
     }

@@ -254,7 +254,7 @@ fn anywhere(b: &mut Builder, request: &mut PlanRequest) {
         stages,
     };
     for (_, data) in b.graph.insts() {
-        let often = matches!(data.op, Op::Weight(_) | Op::State(_));
+        let often = data.op.is_stored();
         if often && rng.one_in(4) {
             let pin = match (rng.range(0, 3), &data.op) {
                 (0, _) => PlaceOverride::Device(rng.range(0, devices as u64 - 1) as usize),

@@ -3,7 +3,7 @@
 //! `auto` plans each and takes the one whose busiest moment costs least by the planner's own measure: the time of a
 //! decoded token, prompts weighted in, and the price of memory.
 
-use tpc_ir::{Bindings, Graph, Op, Place};
+use tpc_ir::{Bindings, Graph, Place};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
@@ -184,7 +184,7 @@ fn strategy(
 fn stored(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
     let mut out = vec![0_u64; devices];
     for (_, i) in graph.insts() {
-        if !matches!(i.op, Op::Weight(_) | Op::State(_)) {
+        if !i.op.is_stored() {
             continue;
         }
         let v = graph.value(i.results[0]);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tpc_ir::op::{Expr, Role, Slot};
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Value};
 use tpc_passes::layers::Prologue;
 use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
@@ -121,11 +122,18 @@ fn first_match<'a>(
 
 /// The expert weights of these layers: the weights behind operands that are selected by expert.
 fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
-    let selected = |(_, d): (Inst, &InstData)| match d.op {
-        _ if d.layer.is_none_or(|l| !layers.contains(u64::from(l))) => None,
-        Op::MulMatId(_) => Some(d.operands[0]),
-        Op::AddId(_) => Some(d.operands[1]),
-        _ => None,
+    let selected = |(_, d): (Inst, &InstData)| {
+        if d.layer.is_none_or(|l| !layers.contains(u64::from(l))) {
+            return None;
+        }
+        let types = |vs: &[Value]| -> Vec<_> { vs.iter().map(|&v| &graph.value(v).ty).collect() };
+        let rule = d.op.rule(&types(&d.operands), &types(&d.results));
+        rule.roles
+            .iter()
+            .find_map(|(role, expr)| match (role, expr) {
+                (Role::Expert, Expr::Axis(Slot::Operand(o), _)) => Some(d.operands[*o]),
+                _ => None,
+            })
     };
     let source = |mut v: Value| {
         while !graph.def_op(v).is_leaf() && graph.inst(graph.value(v).def.0).operands.len() == 1 {
@@ -146,9 +154,7 @@ fn units(
     let mut out = vec![Unit::default(); n_layer + 2];
     let prologue = Prologue::of_graph(graph);
     for (inst, data) in graph.insts() {
-        if !matches!(data.op, Op::Weight(_) | Op::State(_))
-            || overrides.contains_key(&data.results[0])
-        {
+        if !data.op.is_stored() || overrides.contains_key(&data.results[0]) {
             continue;
         }
         let unit = match data.layer {

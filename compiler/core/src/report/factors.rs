@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Graph, Op, RANK, Value};
+use tpc_ir::{Graph, RANK, Value};
 use tpc_passes::factors::{Through, activations};
 use tpc_passes::plan::{FactorFacts, LayerGroup, facts};
 
@@ -51,7 +51,7 @@ fn layer(compiled: &Compiled, graph: &Graph, region: &LayerGroup, out: &mut Stri
         .insts
         .iter()
         .map(|&i| graph.inst(i))
-        .filter(|d| matches!(d.op, Op::Weight(_) | Op::State(_)))
+        .filter(|d| d.op.is_stored())
         .map(|d| d.results[0])
         .collect();
     let _ = writeln!(out, "  tensors");

@@ -22,7 +22,7 @@ pub fn values(
 ) -> Result<Vec<Value>, Diagnostic> {
     let named = |v: &Value| describe::name(graph, *v) == asked;
     let all = || graph.values().map(|(v, _)| v);
-    let stored = |v: &Value| matches!(graph.def_op(*v), Op::Weight(_) | Op::State(_));
+    let stored = |v: &Value| graph.def_op(*v).is_stored();
     let exact: Vec<Value> = all().filter(stored).filter(named).collect();
     if !exact.is_empty() {
         return Ok(exact);

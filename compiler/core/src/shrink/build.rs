@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::op::Weight;
+use tpc_ir::resize::{Sizes, resized};
 use tpc_ir::{AxisTree, ClassData, ClassRef, DType, Graph, Op, RANK, Sharding, TensorType, Value};
 
 use super::joint::{Joint, TreeLeaf};
 use super::sizes::SmallSizes;
-use tpc_ggml::resize::{Sizes, resized};
 
 /// The sizes of one of the two graphs: its values, and which of the joint graph they are.
 struct Own<'a> {

@@ -6,14 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::factor::{Axes, Var};
-use tpc_ir::op::{Role, Rule};
+use tpc_ir::op::{Role, Rule, axis_index};
 use tpc_ir::{Class, Dim, Graph, Inst, Op, Value};
 use tpc_passes::gcd;
 
 use super::joint::{Joint, TreeLeaf};
 use super::sizes::position;
 use super::units::{Demand, Small};
-use tpc_ggml::resize::axis;
 
 /// Indices that remain of a factor that nothing splits, as far as units allow.
 const WHOLE: u64 = 16;
@@ -192,7 +191,7 @@ impl<'a> Demands<'a> {
             self.split(class, sharded, &refs);
         }
         for (_, data) in graph.insts() {
-            if let Op::Weight(_) | Op::State(_) = data.op {
+            if data.op.is_stored() {
                 let v = data.results[0];
                 let block = graph.value(v).ty.dtype.block_len();
                 if block > 1 {
@@ -254,9 +253,9 @@ impl<'a> Demands<'a> {
     fn cuts(&mut self, graph: &Graph) {
         for (_, data) in graph.insts() {
             let (along, start, len) = match &data.op {
-                Op::Slice(s) => (axis(s.axis), &s.start, &s.len),
+                Op::Slice(s) => (axis_index(s.axis).unwrap_or(0), &s.start, &s.len),
                 Op::SetSlice(s) => {
-                    let along = axis(s.axis);
+                    let along = axis_index(s.axis).unwrap_or(0);
                     let ty = &graph.value(data.operands[1]).ty;
                     (along, &s.start, &ty.dims[along])
                 }

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use tpc_ir::factor::{Cut, Space, Var};
+use tpc_ir::op::axis_index;
 use tpc_ir::{AxisTree, ClassRef, Graph, Inst, Op, Output, RANK, Value};
 use tpc_passes::factors::Factors;
-
-use tpc_ggml::resize::axis;
 
 /// A leaf of a sharding's tree: the factor that it is, and the class that splits it.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +143,7 @@ fn indexed(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
                 continue;
             }
             Op::GetRows(_) => Some((o[1], var(o[0], 1))),
-            Op::SetRows(s) => Some((o[2], var(o[0], axis(s.axis)))),
+            Op::SetRows(s) => Some((o[2], var(o[0], axis_index(s.axis).unwrap_or(0)))),
             Op::MulMatId(_) => Some((o[2], var(o[0], 2))),
             Op::AddId(_) => Some((o[2], var(o[1], 1))),
             _ => None,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::Inferred;
+use tpc_ir::resize::{Sizes, resized};
 use tpc_ir::{Class, Dim, Graph, Inst, Interval, RANK, TensorType, Value};
 
 use super::demands::Demands;
 use super::joint::Joint;
 use super::units::Small;
-use tpc_ggml::resize::{Sizes, resized};
 
 /// Why a graph cannot have other sizes.
 #[derive(Clone, Debug)]

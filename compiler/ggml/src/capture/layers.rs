@@ -90,7 +90,7 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
         let is_late = data
             .results
             .iter()
-            .any(|v| stateful[v.index()] || matches!(data.op, Op::Weight(_) | Op::State(_)));
+            .any(|v| stateful[v.index()] || data.op.is_stored());
         if is_late {
             let using = |v: &Value| users[v.index()].iter().copied();
             let all: BTreeSet<_> = data.results.iter().flat_map(using).collect();

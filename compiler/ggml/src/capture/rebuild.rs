@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use tpc_ir::op::{Input, InputKind};
+use tpc_ir::resize::{Sizes, resized};
 use tpc_ir::{Dim, Graph, InstData, Op, RANK, TensorType, Value};
-
-use crate::resize::{Sizes, resized};
 
 /// What changes.
 pub(super) struct Changes<'a> {

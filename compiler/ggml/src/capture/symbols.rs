@@ -136,10 +136,10 @@ fn fixed(graph: &Graph, why: &str) -> Diagnostic {
 fn behind(graph: &Graph, mut v: Value) -> Value {
     loop {
         let data = graph.inst(graph.value(v).def.0);
-        match &data.op {
-            op if op.is_layout() || matches!(op, Op::Slice(_)) => v = data.operands[0],
-            _ => return v,
+        if !data.op.is_view() {
+            return v;
         }
+        v = data.operands[0];
     }
 }
 

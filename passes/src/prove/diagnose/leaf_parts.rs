@@ -34,7 +34,7 @@ pub(in crate::prove) fn suspect_leaf(
             if renamed {
                 return Some(i);
             }
-            if parts(&data.op).is_some()
+            if data.op.parts().is_some()
                 && let Some(odd) = odd_one(programs, model, leaves, i)
             {
                 return Some(odd);
@@ -51,17 +51,6 @@ pub(in crate::prove) fn suspect_leaf(
     None
 }
 
-/// The indices held of each axis.
-type Parts = Vec<Vec<Interval>>;
-
-fn parts(op: &Op) -> Option<&Parts> {
-    match op {
-        Op::Weight(w) => w.parts.as_ref(),
-        Op::State(s) => s.parts.as_ref(),
-        _ => None,
-    }
-}
-
 /// The leaf that does not fit the other parts of its tensor; `None` where the parts make up the whole, in the order of the
 /// devices.
 fn odd_one(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> Option<Inst> {
@@ -70,14 +59,14 @@ fn odd_one(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> 
         .insts()
         .filter(|(_, i)| leaves.get(&i.op) == Some(whole));
     // Where a device holds all of it there are no gaps.
-    let held: Option<Vec<(Inst, &Parts)>> = of_whole
-        .map(|(i, data)| Some((i, parts(&data.op)?)))
+    let held: Option<Vec<(Inst, &[Vec<Interval>])>> = of_whole
+        .map(|(i, data)| Some((i, data.op.parts()?)))
         .collect();
     let held = held?;
     let dims = &model.value(whole).ty.dims;
     dims.iter().enumerate().find_map(|(axis, size)| {
         let size = size.as_const()?;
-        let mine = |p: &Parts| p.get(axis).cloned().unwrap_or_default();
+        let mine = |p: &[Vec<Interval>]| p.get(axis).cloned().unwrap_or_default();
         let ends: Vec<(Inst, u64, u64)> = held
             .iter()
             .filter_map(|&(i, p)| Some((i, mine(p).first()?.start, mine(p).last()?.end())))

@@ -49,7 +49,7 @@ pub(super) const PADDED_CONTRACTION: ProofRule = ProofRule {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        if !matches!(op, Op::MulMat(_) | Op::MulMatId(_)) || term.args.len() < 2 {
+        if !op.is_product() || term.args.len() < 2 {
             return Vec::new();
         }
         let mut out = Vec::new();

@@ -71,7 +71,7 @@ pub fn eval(
     results: &[Shape],
     ctx: &OpContext<'_>,
 ) -> Result<Vec<Tensor>, ExecError> {
-    let op = &*shape::concrete(op, ctx.bindings)?;
+    let op = &shape::concrete(op, ctx.bindings)?;
     let types: Vec<TensorType> = operands.iter().map(|t| t.constant_type()).collect();
     let types: Vec<&TensorType> = types.iter().collect();
     let Inferred::Types(inferred) = op.infer(&types)? else {

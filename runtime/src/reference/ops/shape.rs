@@ -1,8 +1,6 @@
 //! Views as values.
 
-use std::borrow::Cow;
-
-use tpc_ir::op::{Arange, Mean, Op, Pad, Permute, Repeat, Reshape, SetSlice, Slice};
+use tpc_ir::op::{Op, Pad, Permute, Slice};
 use tpc_ir::{Bindings, Dim, RANK};
 
 use super::{around, axis};
@@ -10,36 +8,20 @@ use crate::error::ExecError;
 use crate::tensor::{Data, Tensor, buffer, size_of};
 
 /// The op with the sizes in its attributes bound.
-pub(super) fn concrete<'a>(op: &'a Op, bindings: &Bindings) -> Result<Cow<'a, Op>, ExecError> {
-    let bind = |d: &Dim| size_of(d, bindings).map(|n| Dim::constant(n as u64));
-    let bind_all = |dims: &[Dim; RANK]| -> Result<[Dim; RANK], ExecError> {
-        let [a, b, c, d] = dims;
-        Ok([bind(a)?, bind(b)?, bind(c)?, bind(d)?])
-    };
-    if let Op::Reshape(op) = op {
-        let dims = bind_all(&op.dims)?;
-        return Ok(Cow::Owned(Reshape { dims }.into()));
-    }
-    if let Op::Repeat(op) = op {
-        let dims = bind_all(&op.dims)?;
-        return Ok(Cow::Owned(Repeat { dims }.into()));
-    }
-    if let Op::Slice(op) = op {
-        let (axis, start, len) = (op.axis, bind(&op.start)?, bind(&op.len)?);
-        return Ok(Cow::Owned(Slice { axis, start, len }.into()));
-    }
-    if let Op::SetSlice(op) = op {
-        let (axis, start) = (op.axis, bind(&op.start)?);
-        return Ok(Cow::Owned(SetSlice { axis, start }.into()));
-    }
-    if let Op::Arange(op) = op {
-        let n = bind(&op.n)?;
-        return Ok(Cow::Owned(Arange { n, ..op.clone() }.into()));
-    }
-    if let Op::Mean(op) = op {
-        return Ok(Cow::Owned(Mean { n: bind(&op.n)? }.into()));
-    }
-    Ok(Cow::Borrowed(op))
+pub(super) fn concrete(op: &Op, bindings: &Bindings) -> Result<Op, ExecError> {
+    let mut error = None;
+    let bound = op.map_dims(&mut |d| match size_of(d, bindings) {
+        Ok(n) => Some(Dim::constant(n as u64)),
+        Err(e) => {
+            error = Some(e);
+            None
+        }
+    });
+    bound.ok_or_else(|| {
+        error.unwrap_or_else(|| ExecError::Malformed {
+            what: format!("the sizes of {} have no values", op.name()),
+        })
+    })
 }
 
 pub(super) fn permute(op: &Permute, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
@@ -151,7 +133,7 @@ mod tests {
     use super::super::{OpContext, Options, eval};
     use super::*;
     use crate::tensor::Shape;
-    use tpc_ir::op::Concat;
+    use tpc_ir::op::{Concat, Repeat, Reshape};
     use tpc_ir::{DType, Symbol};
 
     fn six() -> Tensor {

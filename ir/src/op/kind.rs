@@ -1,0 +1,144 @@
+//! Kinds of ops: the classes by which passes treat ops alike.
+
+/// The kind of an op. Every op states one; passes ask for the kind where they treat several ops alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpKind {
+    /// A leaf that stays in memory from batch to batch: a weight or a state.
+    Stored,
+    /// A leaf that the caller gives with every batch.
+    Input,
+    /// A leaf that every place can compute for itself.
+    Constant,
+    /// All elements of operand 0 under other sizes or another order of axes, as a view of its memory.
+    Layout,
+    /// Some elements of operand 0, as a view of its memory.
+    Selection,
+    /// The elements of operand 0 several times over, in memory of their own.
+    Repetition,
+    /// All elements of the operands, in their order or between zeros, in memory of their own.
+    Assembly,
+    /// Operand 0 with some elements replaced, in its memory.
+    Update,
+    /// Operand 0 at another place.
+    Copy,
+    /// An exchange in which all devices of a group take part.
+    Collective(Collective),
+    /// A matrix product: axis 0 of operand 0 is contracted with axis 0 of operand 1.
+    Product,
+    /// Other computation that costs far more than moving its operands: it stays at the place of its layer.
+    Heavy,
+    /// Other computation: it runs where its operands are, or where its result is used.
+    Light,
+}
+
+/// The kinds of collectives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Collective {
+    /// The sum, on every device.
+    AllReduce,
+    /// The parts one after another, on every device.
+    AllGather,
+    /// The sum, each device with a part of it.
+    ReduceScatter,
+    /// Parts along one axis exchanged for parts along another.
+    AllToAll,
+}
+
+impl Collective {
+    /// Whether the operands are summed.
+    pub const fn sums(self) -> bool {
+        match self {
+            Collective::AllReduce | Collective::ReduceScatter => true,
+            Collective::AllGather | Collective::AllToAll => false,
+        }
+    }
+}
+
+impl OpKind {
+    /// Whether the op takes no operands.
+    pub const fn is_leaf(self) -> bool {
+        match self {
+            OpKind::Stored | OpKind::Input | OpKind::Constant => true,
+            OpKind::Layout
+            | OpKind::Selection
+            | OpKind::Repetition
+            | OpKind::Assembly
+            | OpKind::Update
+            | OpKind::Copy
+            | OpKind::Collective(_)
+            | OpKind::Product
+            | OpKind::Heavy
+            | OpKind::Light => false,
+        }
+    }
+
+    /// Whether the op moves data between places or devices.
+    pub const fn is_transfer(self) -> bool {
+        match self {
+            OpKind::Copy | OpKind::Collective(_) => true,
+            OpKind::Stored
+            | OpKind::Input
+            | OpKind::Constant
+            | OpKind::Layout
+            | OpKind::Selection
+            | OpKind::Repetition
+            | OpKind::Assembly
+            | OpKind::Update
+            | OpKind::Product
+            | OpKind::Heavy
+            | OpKind::Light => false,
+        }
+    }
+
+    /// Whether the result holds elements of the operands, each at most once, and zeros: nothing is computed.
+    pub const fn is_movement(self) -> bool {
+        match self {
+            OpKind::Layout | OpKind::Selection | OpKind::Assembly | OpKind::Copy => true,
+            OpKind::Stored
+            | OpKind::Input
+            | OpKind::Constant
+            | OpKind::Repetition
+            | OpKind::Update
+            | OpKind::Collective(_)
+            | OpKind::Product
+            | OpKind::Heavy
+            | OpKind::Light => false,
+        }
+    }
+
+    /// Whether the result is a view of operand 0.
+    pub const fn is_view(self) -> bool {
+        match self {
+            OpKind::Layout | OpKind::Selection => true,
+            OpKind::Stored
+            | OpKind::Input
+            | OpKind::Constant
+            | OpKind::Repetition
+            | OpKind::Assembly
+            | OpKind::Update
+            | OpKind::Copy
+            | OpKind::Collective(_)
+            | OpKind::Product
+            | OpKind::Heavy
+            | OpKind::Light => false,
+        }
+    }
+
+    /// The operand in whose memory the result lies, as a view or an update in place; `None` where the result has memory
+    /// of its own.
+    pub const fn aliases(self) -> Option<usize> {
+        match self {
+            OpKind::Layout | OpKind::Selection | OpKind::Update => Some(0),
+            OpKind::Stored
+            | OpKind::Input
+            | OpKind::Constant
+            | OpKind::Repetition
+            | OpKind::Assembly
+            | OpKind::Copy
+            | OpKind::Collective(_)
+            | OpKind::Product
+            | OpKind::Heavy
+            | OpKind::Light => None,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! An op of a graph whose tensors get other sizes.
+
+use super::rule::Slot;
+use crate::dims::Dim;
+use crate::types::{RANK, TensorType};
+
+/// The sizes that the tensors of one instruction get.
+pub trait NewSizes {
+    /// The type that a tensor has so far.
+    fn old(&self, slot: Slot) -> &TensorType;
+
+    /// The sizes that a tensor gets.
+    fn dims(&self, slot: Slot) -> [Dim; RANK];
+
+    /// The index along `axis` of an operand at which the `len` indices begin that begin at `start` so far.
+    fn start(&self, operand: usize, axis: usize, start: &Dim, len: &Dim) -> Dim;
+}
+
+/// Implements `localise`, `resized` and `map_dims` of [`OpDef`](super::OpDef) for an op whose attributes say nothing of
+/// sizes or of indices along an axis that may be split: it is the same on a device's part and at all sizes.
+macro_rules! size_independent {
+    () => {
+        fn localise(&self, _: &$crate::op::LocalCtx<'_>) -> Option<Self> {
+            Some(self.clone())
+        }
+
+        fn resized(&self, _: &dyn $crate::op::NewSizes) -> Self {
+            self.clone()
+        }
+
+        fn map_dims(&self, _: &mut dyn FnMut(&$crate::Dim) -> Option<$crate::Dim>) -> Option<Self> {
+            Some(self.clone())
+        }
+    };
+}
+
+pub(super) use size_independent;

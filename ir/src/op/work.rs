@@ -1,0 +1,61 @@
+//! The arithmetic and the memory traffic of an op on one device.
+
+use super::rule::Slot;
+use crate::dtype::DType;
+
+/// The work of one op on one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Arithmetic operations.
+    pub flops: f64,
+    /// Bytes read and written.
+    pub bytes: f64,
+}
+
+impl Work {
+    /// No work: the op moves nothing and computes nothing, or its time is counted as a transfer.
+    pub const NONE: Work = Work {
+        flops: 0.0,
+        bytes: 0.0,
+    };
+
+    /// One operation per element of the first result, each read and written once in f32.
+    pub fn per_element(on: &dyn Extents) -> Work {
+        let out = on.elements(Slot::Result(0));
+        Work {
+            flops: out,
+            bytes: 8.0 * out,
+        }
+    }
+}
+
+/// The extents of an instruction's operands and results on one device, for one batch.
+pub trait Extents {
+    /// The element type.
+    fn dtype(&self, slot: Slot) -> DType;
+
+    /// Indices along an axis over all devices; `None` where the batch does not settle the size.
+    fn size(&self, slot: Slot, axis: usize) -> Option<u64>;
+
+    /// Elements on this device.
+    fn elements(&self, slot: Slot) -> f64;
+
+    /// Elements over all devices.
+    fn total_elements(&self, slot: Slot) -> f64;
+
+    /// Bytes that this device stores of an operand that is a weight.
+    fn stored_bytes(&self, operand: usize) -> f64;
+
+    /// The expected load of the busiest device when so many draws fall on experts, and the experts of this device, where
+    /// the experts along axis 2 of operand 0 are split.
+    fn expert_load(&self, draws: f64) -> Option<ExpertShare>;
+}
+
+/// The share of one device in a product whose experts are split.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExpertShare {
+    /// Draws that the busiest device is expected to serve.
+    pub busiest: f64,
+    /// Experts of this device.
+    pub own: f64,
+}

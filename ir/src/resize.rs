@@ -1,0 +1,52 @@
+//! Instructions of a graph whose values get other sizes.
+
+use crate::dims::Dim;
+use crate::entity::Value;
+use crate::graph::{Graph, InstData};
+use crate::op::{NewSizes, Op, Slot};
+use crate::types::{RANK, TensorType};
+
+/// The sizes that the values of a graph get.
+pub trait Sizes {
+    /// The sizes of a value.
+    fn dims(&self, v: Value) -> [Dim; RANK];
+
+    /// The index along `axis` of `v` at which the `len` indices begin that begin at `start` so far.
+    fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim;
+}
+
+/// The op of an instruction of `graph` with the sizes among its attributes changed.
+pub fn resized(graph: &Graph, data: &InstData, sizes: &dyn Sizes) -> Op {
+    data.op.resized(&OfInst { graph, data, sizes })
+}
+
+/// The sizes that the tensors of one instruction get.
+struct OfInst<'a> {
+    graph: &'a Graph,
+    data: &'a InstData,
+    sizes: &'a dyn Sizes,
+}
+
+impl OfInst<'_> {
+    fn value(&self, slot: Slot) -> Value {
+        match slot {
+            Slot::Operand(i) => self.data.operands[i],
+            Slot::Result(i) => self.data.results[i],
+        }
+    }
+}
+
+impl NewSizes for OfInst<'_> {
+    fn old(&self, slot: Slot) -> &TensorType {
+        &self.graph.value(self.value(slot)).ty
+    }
+
+    fn dims(&self, slot: Slot) -> [Dim; RANK] {
+        self.sizes.dims(self.value(slot))
+    }
+
+    fn start(&self, operand: usize, axis: usize, start: &Dim, len: &Dim) -> Dim {
+        let v = self.value(Slot::Operand(operand));
+        self.sizes.start(v, axis, start, len)
+    }
+}
