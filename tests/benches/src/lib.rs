@@ -1,0 +1,1 @@
+//! Benchmarks of tpc; see `benches/`. They report times and assert nothing.
