@@ -3,17 +3,13 @@
 use serde::Serialize;
 use tpc_runtime::quant::can_quantise;
 
-use super::difference::first_difference;
+use super::difference::{TOLERANCE, first_difference};
 use super::feed::{Answer, Feed};
 use super::weights;
 use tpc_core::golden::{Distance, distance};
 use tpc_core::pipeline::Compiled;
 use tpc_core::shrink::{self, Shrunk};
 use tpc_diag::{Diagnostic, codes};
-
-/// The largest error (NMSE) between answers that agree. Sums in another order differ by 1e-15 in each number, and by more
-/// where that decides how a number of a cache is rounded.
-pub const TOLERANCE: f64 = 1e-9;
 
 /// The size of a comparison whose answers agree, and how well they do.
 #[derive(Clone, Debug, PartialEq, Serialize)]

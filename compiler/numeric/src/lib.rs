@@ -13,5 +13,6 @@ mod difference;
 mod feed;
 mod weights;
 
-pub use compare::{Agreement, TOLERANCE, compare, shrink};
+pub use compare::{Agreement, compare, shrink};
+pub use difference::TOLERANCE;
 pub use feed::Feed;

@@ -1,39 +1,14 @@
-//! What blocks that guess further tokens ahead add to a plan.
+//! The part of a plan that is there for drafts: blocks that guess further tokens ahead.
 
-use serde::Serialize;
 use tpc_ir::op::InputKind;
 use tpc_ir::{Device, InstData, Op, Place};
 use tpc_passes::footprint::traffic_of;
 
-use super::plan::Collectives;
+use super::plan::{Collectives, DraftBytes, DraftsReport};
 use crate::pipeline::Compiled;
 use crate::placement::Placement;
 
-/// What blocks that guess further tokens ahead add: it is counted in the numbers of the plan, too.
-#[derive(Clone, Debug, Serialize)]
-pub struct DraftsReport {
-    /// How many there are: so many tokens are guessed.
-    pub blocks: u64,
-    /// Bytes per device.
-    pub devices: Vec<DraftBytes>,
-    /// Bytes on the host.
-    pub host: DraftBytes,
-    /// Transfers per batch.
-    pub collectives: Collectives,
-}
-
-/// Bytes at one place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DraftBytes {
-    /// Name.
-    pub name: String,
-    /// Weights of these blocks; what they share with the model is not counted.
-    pub weights_bytes: u64,
-    /// Their KV caches.
-    pub kv_bytes: u64,
-}
-
-/// What a plan's drafts add, if it has some.
+/// The part of the drafts in a plan, if it has some.
 pub(super) fn drafts(placement: &Placement, compiled: &Compiled) -> Option<DraftsReport> {
     let blocks = compiled.model.summary.n_draft;
     if blocks == 0 {
@@ -81,8 +56,8 @@ pub(super) fn drafts(placement: &Placement, compiled: &Compiled) -> Option<Draft
     })
 }
 
-/// Per instruction of the programs, whether it is there for the drafts alone: it belongs to one of their blocks, or needs
-/// to know further tokens.
+/// Per instruction of the programs, whether it serves the drafts alone: it belongs to one of their blocks, or depends on
+/// further tokens.
 fn drafting(compiled: &Compiled) -> Vec<bool> {
     let first = compiled.model.summary.n_layer;
     let programs = &compiled.programs;

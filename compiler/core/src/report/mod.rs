@@ -18,13 +18,13 @@ mod table;
 mod why;
 
 pub use dot::{LayerRange, render_dot};
-pub use drafts::{DraftBytes, DraftsReport};
 pub use factors::render_factors;
 pub use html::{page, refusal_page};
 pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
 pub use plan::{
-    CandidateReport, Collectives, DeviceReport, EstimateReport, MirroredReport, ModelReport,
-    PlanReport, Ranges, RewritingReport, SearchReport, ShardingReport, TensorReport, TrafficReport,
+    CandidateReport, Collectives, DeviceReport, DraftBytes, DraftsReport, EstimateReport,
+    MirroredReport, ModelReport, PlanReport, Ranges, RewritingReport, SearchReport, ShardingReport,
+    TensorReport, TrafficReport,
 };
 pub use query::values;
 pub use rewriting::render_rewriting;

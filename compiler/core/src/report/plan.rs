@@ -6,8 +6,7 @@ use serde::Serialize;
 use tpc_ir::RANK;
 use tpc_passes::footprint::Traffic;
 
-use super::drafts::DraftsReport;
-use super::why::WhyReport;
+use super::why::report::WhyReport;
 use crate::pipeline::Candidate;
 use tpc_diag::{Diagnostic, Severity};
 
@@ -30,7 +29,7 @@ pub struct PlanReport {
     pub tensors: Vec<TensorReport>,
     /// Transfers per batch.
     pub collectives: Collectives,
-    /// What blocks that guess further tokens ahead add to all this; none where they are not planned.
+    /// The part of the drafts in all this; none where drafts are not planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drafts: Option<DraftsReport>,
     /// Estimated times.
@@ -197,6 +196,30 @@ impl From<Traffic> for TrafficReport {
             bytes,
         }
     }
+}
+
+/// The part of the drafts in a plan. The plan's own numbers include it.
+#[derive(Clone, Debug, Serialize)]
+pub struct DraftsReport {
+    /// Blocks that draft; each guesses one token.
+    pub blocks: u64,
+    /// Bytes per device.
+    pub devices: Vec<DraftBytes>,
+    /// Bytes on the host.
+    pub host: DraftBytes,
+    /// Transfers per batch.
+    pub collectives: Collectives,
+}
+
+/// Bytes at one place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DraftBytes {
+    /// Name.
+    pub name: String,
+    /// Weights of these blocks, without those that they share with the model.
+    pub weights_bytes: u64,
+    /// Their KV caches.
+    pub kv_bytes: u64,
 }
 
 /// Estimated times, in microseconds.

@@ -4,9 +4,8 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::drafts::DraftsReport;
 use super::kinds::{layer_kinds, shape, split};
-use super::plan::{DeviceReport, PlanReport, Ranges};
+use super::plan::{DeviceReport, DraftsReport, PlanReport, Ranges};
 use super::{rewriting, why};
 use crate::format::{bytes, count, equal, lens, span};
 

@@ -10,42 +10,7 @@ use crate::report::describe;
 
 /// The report of a factor.
 pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
-    let graph = &compiled.planned.graph;
-    let FactorFacts {
-        leaf,
-        size,
-        kind,
-        granules,
-        through,
-        ..
-    } = &f.facts;
-    let through = through.iter().map(|t| ThroughReport {
-        tensor: describe::name(graph, t.value),
-        axis: t.axis,
-        position: t.position,
-        factors: t.factors,
-        segment: t.segment,
-        text: describe::place(t),
-    });
-    let mut out = FactorReport {
-        factor: format!("f{}", leaf.index()),
-        size: size.into(),
-        kind: *kind,
-        granule: granules.hard,
-        shares_blocks: granules.soft && granules.hard != Some(1),
-        through: through.collect(),
-        verdict: "",
-        class: None,
-        ranges: Vec::new(),
-        reason: None,
-        op: None,
-        op_result: None,
-        op_layer: None,
-        instead_of: Vec::new(),
-        chosen: None,
-        alternative: None,
-        text: String::new(),
-    };
+    let mut out = facts(compiled, &f.facts);
     match &f.verdict {
         Verdict::Split {
             class,
@@ -70,7 +35,7 @@ pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
         }
         Verdict::OneDevice => {
             out.verdict = "one device";
-            let granule = describe::granule(granules);
+            let granule = describe::granule(&f.facts.granules);
             out.text = format!("whole: there is one device; {granule}");
         }
         Verdict::Forbidden(why) => forbidden(compiled, &f.facts, why, &mut out),
@@ -99,6 +64,38 @@ pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
         }
     }
     out
+}
+
+/// The report of a factor before the verdict on it.
+fn facts(compiled: &Compiled, facts: &FactorFacts) -> FactorReport {
+    let through = facts.through.iter().map(|t| ThroughReport {
+        tensor: describe::name(&compiled.planned.graph, t.value),
+        axis: t.axis,
+        position: t.position,
+        factors: t.factors,
+        segment: t.segment,
+        text: describe::place(t),
+    });
+    let granules = &facts.granules;
+    FactorReport {
+        factor: format!("f{}", facts.leaf.index()),
+        size: (&facts.size).into(),
+        kind: facts.kind,
+        granule: granules.hard,
+        shares_blocks: granules.soft && granules.hard != Some(1),
+        through: through.collect(),
+        verdict: "",
+        class: None,
+        ranges: Vec::new(),
+        reason: None,
+        op: None,
+        op_result: None,
+        op_layer: None,
+        instead_of: Vec::new(),
+        chosen: None,
+        alternative: None,
+        text: String::new(),
+    }
 }
 
 /// The ranges of an option, `[start, len]` per device.

@@ -1,7 +1,7 @@
 //! Why tensors are split as they are, factor by factor.
 
 mod factor;
-mod report;
+pub(super) mod report;
 mod text;
 
 pub use report::{CostReport, FactorReport, Size, ThroughReport, WhyReport};
