@@ -7,29 +7,29 @@ use super::memory::{Memory, dims};
 use super::record::Record;
 
 /// Why a record becomes an opaque op.
-pub(super) enum Misfit {
+pub(super) enum OpaqueReason {
     /// ggml has no op of this name.
     Unknown,
     /// The op has no rule, for this reason: it needs its operands whole.
-    Whole(&'static str),
+    NoRule(&'static str),
     /// The IR has the op, but not in this form.
     Form(String),
 }
 
-impl From<TypeError> for Misfit {
-    fn from(e: TypeError) -> Misfit {
-        Misfit::Form(e.to_string())
+impl From<TypeError> for OpaqueReason {
+    fn from(e: TypeError) -> OpaqueReason {
+        OpaqueReason::Form(e.to_string())
     }
 }
 
 /// A form that the IR does not have.
-pub(super) fn form(what: &str) -> Misfit {
-    Misfit::Form(what.to_owned())
+pub(super) fn form(what: &str) -> OpaqueReason {
+    OpaqueReason::Form(what.to_owned())
 }
 
 /// The operands, when there are `N`.
-pub(super) fn exactly<const N: usize>(values: &[Value]) -> Result<[Value; N], Misfit> {
-    let other = || Misfit::Form(format!("{} operands, not {N}", values.len()));
+pub(super) fn exactly<const N: usize>(values: &[Value]) -> Result<[Value; N], OpaqueReason> {
+    let other = || OpaqueReason::Form(format!("{} operands, not {N}", values.len()));
     values.try_into().map_err(|_| other())
 }
 
@@ -39,7 +39,7 @@ pub(super) fn push(
     t: &Record,
     op: Op,
     operands: Vec<Value>,
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let unknown = |(_, a): (_, Attr)| matches!(a, Attr::Float(x) if x.is_nan());
     if op.attrs().into_iter().any(unknown) {
         return Err(form("a parameter that is not a number"));
@@ -54,11 +54,11 @@ pub(super) fn push_packed(
     t: &Record,
     op: Op,
     operands: Vec<Value>,
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     m.readable(&op, &operands)?;
     let types: Vec<_> = operands.iter().map(|&v| &m.graph.value(v).ty).collect();
     let Inferred::Types(types) = op.infer(&types)? else {
-        return Err(Misfit::Unknown);
+        return Err(OpaqueReason::Unknown);
     };
     let elements = |ty: &TensorType| ty.elements().and_then(|d| d.as_const());
     let total: Option<u64> = types.iter().map(elements).sum();
@@ -69,12 +69,12 @@ pub(super) fn push_packed(
 }
 
 /// The value, when it has the sizes that the capture says.
-pub(super) fn fits(m: &Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value>, Misfit> {
+pub(super) fn fits(m: &Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value>, OpaqueReason> {
     let found = &m.graph.value(v).ty;
     if found.dims == dims(t.ne()) {
         Ok(vec![v])
     } else {
-        Err(Misfit::Form(format!(
+        Err(OpaqueReason::Form(format!(
             "the operands make {found}, the capture says {:?}",
             t.ne()
         )))

@@ -60,7 +60,7 @@ tpc_ir::codes! {
     .example("an empty file.")
     .cure("capture the graph that is computed.");
 
-    MISFIT = error(
+    INCONSISTENT = error(
         "TPC0187",
         "capture does not hold together",
         "The graph that was read breaks an invariant of the IR: a fault of tpc.",

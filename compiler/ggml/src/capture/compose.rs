@@ -6,7 +6,7 @@ use tpc_ir::op::{
 };
 use tpc_ir::{Dim, RANK, Value};
 
-use super::append::{Misfit, exactly, fits, form, push};
+use super::append::{OpaqueReason, exactly, fits, form, push};
 use super::lowering::Operands;
 use super::memory::{Memory, dims};
 use super::record::{Layout, Record};
@@ -27,7 +27,11 @@ const MUL: Binary = Binary {
 const SWAPPED: Permute = Permute { axes: [1, 0, 2, 3] };
 
 /// A copy is the same elements in the order of the result.
-pub(super) fn copy(m: &mut Memory<'_>, t: &Record, values: &[Value]) -> Result<Vec<Value>, Misfit> {
+pub(super) fn copy(
+    m: &mut Memory<'_>,
+    t: &Record,
+    values: &[Value],
+) -> Result<Vec<Value>, OpaqueReason> {
     let [x, ..] = values else {
         return Err(form("no operand"));
     };
@@ -42,7 +46,7 @@ pub(super) fn concat(
     t: &Record,
     p: &op::Concat,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     if let [part] = values {
         // The others are empty.
         return fits(m, t, *part);
@@ -51,7 +55,11 @@ pub(super) fn concat(
 }
 
 /// The sum of all elements.
-pub(super) fn sum(m: &mut Memory<'_>, t: &Record, values: &[Value]) -> Result<Vec<Value>, Misfit> {
+pub(super) fn sum(
+    m: &mut Memory<'_>,
+    t: &Record,
+    values: &[Value],
+) -> Result<Vec<Value>, OpaqueReason> {
     let [mut x] = exactly(values)?;
     for (axis, n) in (0..).zip(sizes(m, x)) {
         if n != 1 || axis == 0 {
@@ -61,7 +69,11 @@ pub(super) fn sum(m: &mut Memory<'_>, t: &Record, values: &[Value]) -> Result<Ve
     fits(m, t, x)
 }
 
-pub(super) fn mean(m: &mut Memory<'_>, t: &Record, values: &[Value]) -> Result<Vec<Value>, Misfit> {
+pub(super) fn mean(
+    m: &mut Memory<'_>,
+    t: &Record,
+    values: &[Value],
+) -> Result<Vec<Value>, OpaqueReason> {
     let [x] = exactly(values)?;
     let n = m.graph.value(x).ty.dims[0].clone();
     push(m, t, Mean { n }.into(), vec![x])
@@ -72,7 +84,7 @@ pub(super) fn argmax(
     m: &mut Memory<'_>,
     t: &Record,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let [x] = exactly(values)?;
     let top = m.push(TopK { k: 1 }, vec![x], &t.name)?;
     let rows = m.reshape(top, t.ne(), &t.name)?;
@@ -84,7 +96,7 @@ pub(super) fn repeat_back(
     m: &mut Memory<'_>,
     t: &Record,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let [mut x] = exactly(values)?;
     let mut ne = sizes(m, x);
     for axis in 0..RANK {
@@ -112,7 +124,7 @@ pub(super) fn group_norm(
     t: &Record,
     p: &op::GroupNorm,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let [x] = exactly(values)?;
     let groups = p.groups;
     let [w, h, channels, n] = sizes(m, x);
@@ -134,7 +146,7 @@ pub(super) fn out_prod(
     m: &mut Memory<'_>,
     t: &Record,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let [a, b] = exactly(values)?;
     if [a, b]
         .iter()
@@ -155,7 +167,7 @@ pub(super) fn set(
     t: &Record,
     p: &op::SetView,
     operands: Operands<'_>,
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     replaced(m, t, p, operands, |_, _, new| Ok(new))
 }
 
@@ -165,7 +177,7 @@ pub(super) fn accumulate(
     t: &Record,
     p: &op::SetView,
     operands: Operands<'_>,
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     replaced(m, t, p, operands, |m, old, new| {
         Ok(m.push(ADD, vec![old, new], &t.name)?)
     })
@@ -176,8 +188,8 @@ fn replaced(
     t: &Record,
     p: &op::SetView,
     operands: Operands<'_>,
-    with: impl FnOnce(&mut Memory<'_>, Value, Value) -> Result<Value, Misfit>,
-) -> Result<Vec<Value>, Misfit> {
+    with: impl FnOnce(&mut Memory<'_>, Value, Value) -> Result<Value, OpaqueReason>,
+) -> Result<Vec<Value>, OpaqueReason> {
     let ([a, b], &[_, part]) = (exactly(operands.values)?, operands.records) else {
         return Err(form("other than two operands"));
     };
@@ -216,7 +228,7 @@ pub(super) fn pad(
     t: &Record,
     p: &op::Pad,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let [mut x] = exactly(values)?;
     if p.circular {
         return Err(form("circular padding"));
@@ -242,7 +254,7 @@ pub(super) fn roll(
     t: &Record,
     p: &op::Roll,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let [mut x] = exactly(values)?;
     for (axis, n) in sizes(m, x).into_iter().enumerate() {
         let size = i64::try_from(n).map_err(|_| form("an axis of more than 2^63 indices"))?;
@@ -268,7 +280,7 @@ pub(super) fn lightning_indexer(
     m: &mut Memory<'_>,
     t: &Record,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let [q, k, w, mask] = exactly(values)?;
     let scores = m.push(LightningIndexer, vec![q, k, w], &t.name)?;
     push(m, t, ADD.into(), vec![scores, mask])
@@ -279,7 +291,7 @@ pub(super) fn hc_pre(
     m: &mut Memory<'_>,
     t: &Record,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let [x, w] = exactly(values)?;
     let [hc, tokens, ..] = sizes(m, w);
     let w = m.reshape(w, [1, hc, tokens, 1], &t.name)?;
@@ -295,7 +307,7 @@ pub(super) fn hc_post(
     m: &mut Memory<'_>,
     t: &Record,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let [x, residual, post, comb] = exactly(values)?;
     let [n, hc, tokens, _] = t.ne();
     let sources = m.push(SWAPPED, vec![residual], &t.name)?;

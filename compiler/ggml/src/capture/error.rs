@@ -1,4 +1,4 @@
-//! What can be wrong with a capture.
+//! The errors of reading a capture.
 
 use tpc_ir::Code;
 
@@ -13,7 +13,7 @@ use super::codes;
 pub enum CaptureError {
     #[error("line {line}: not a record of a capture: {message}")]
     Record { line: usize, message: String },
-    #[error("line {line}: {name}: no element type is called {found:?}")]
+    #[error("line {line}: {name}: unknown element type {found:?}")]
     ElementType {
         line: usize,
         name: String,
@@ -53,13 +53,18 @@ pub enum CaptureError {
         found: [u64; 4],
         expected: [u64; 4],
     },
-    #[error("nothing is computed: the capture has {records} records, all of them leaves")]
+    #[error("the capture computes nothing: all of its {records} records are leaves")]
     Empty { records: usize },
-    #[error("the graph of the capture does not hold together: {0}")]
-    Misfit(String),
+    #[error("the graph of the capture is inconsistent: {0}")]
+    Inconsistent(String),
 }
 
 impl CaptureError {
+    /// The error for a graph that breaks an invariant.
+    pub(super) fn inconsistent(e: &dyn std::fmt::Display) -> CaptureError {
+        CaptureError::Inconsistent(e.to_string())
+    }
+
     /// The stable code: `TPC0180` to `TPC0187`.
     pub const fn code(&self) -> &'static Code {
         match self {
@@ -70,7 +75,7 @@ impl CaptureError {
             CaptureError::OutsideView { .. } => &codes::OUTSIDE_VIEW,
             CaptureError::Strides { .. } => &codes::STRIDES,
             CaptureError::Empty { .. } => &codes::EMPTY,
-            CaptureError::Misfit(_) => &codes::MISFIT,
+            CaptureError::Inconsistent(_) => &codes::INCONSISTENT,
         }
     }
 
@@ -83,11 +88,11 @@ impl CaptureError {
             | CaptureError::Reference { line, .. }
             | CaptureError::OutsideView { line, .. }
             | CaptureError::Strides { line, .. } => Some(*line),
-            CaptureError::Empty { .. } | CaptureError::Misfit(_) => None,
+            CaptureError::Empty { .. } | CaptureError::Inconsistent(_) => None,
         }
     }
 
-    /// What the user can do about it, in a sentence or two.
+    /// The cure, in a sentence or two.
     pub fn help(&self) -> String {
         match self {
             CaptureError::Record { .. } => {
@@ -109,7 +114,7 @@ impl CaptureError {
                 "only views may have gaps or another order; name in `view` the tensor that owns the memory"
             }
             CaptureError::Empty { .. } => "capture the graph that is computed, not only its weights",
-            CaptureError::Misfit(_) => "this is a fault of tpc; please report it with the capture",
+            CaptureError::Inconsistent(_) => "this is a fault of tpc; please report it with the capture",
         }
         .to_owned()
     }

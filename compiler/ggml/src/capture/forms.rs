@@ -5,7 +5,7 @@ use tpc_ir::op::{
 };
 use tpc_ir::{Dim, Value};
 
-use super::append::{Misfit, form, push};
+use super::append::{OpaqueReason, form, push};
 use super::lowering::Operands;
 use super::memory::Memory;
 use super::record::Record;
@@ -18,7 +18,7 @@ pub(super) fn gated(
     kind: GluKind,
     p: &op::Glu,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let mut op = Glu::new(kind);
     if kind.takes_alpha() {
         op.alpha = p.alpha;
@@ -50,7 +50,7 @@ pub(super) fn set_rows(
     m: &mut Memory<'_>,
     t: &Record,
     operands: Operands<'_>,
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let (&[rows, index, old], &[_, _, target]) = (operands.values, operands.records) else {
         return Err(form("other than three operands"));
     };
@@ -70,7 +70,7 @@ fn set_columns(
     t: &Record,
     rows: Value,
     index: Value,
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let [_, channels, ..] = m.held(t.root);
     let elements = m.graph.value(rows).ty.elements();
     let tokens = elements.and_then(|n| n.as_const()).unwrap_or(0) / channels;
@@ -91,7 +91,7 @@ fn set_columns(
 }
 
 /// The rotation as the IR has it.
-fn rotation(p: &op::Rope) -> Result<Rope, Misfit> {
+fn rotation(p: &op::Rope) -> Result<Rope, OpaqueReason> {
     let sections = p.sections;
     let mode = match p.mode {
         op::RopeMode::Norm => RopeMode::Norm,
@@ -118,7 +118,7 @@ pub(super) fn rope(
     t: &Record,
     p: &op::Rope,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     rotate(m, t, rotation(p)?, p.offset, values.to_vec())
 }
 
@@ -128,7 +128,7 @@ pub(super) fn rope_back(
     t: &Record,
     p: &op::Rope,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let op = rotation(p)?;
     if op.ext_factor != 0.0 {
         return Err(form("a rotation back with extrapolated frequencies"));
@@ -145,7 +145,7 @@ fn rotate(
     op: Rope,
     offset: u64,
     mut all: Vec<Value>,
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     if all.is_empty() {
         return Err(form("no operand"));
     }
@@ -190,7 +190,7 @@ fn rotate(
 }
 
 /// A mask without the rows that ggml pads it with.
-fn unpadded(m: &mut Memory<'_>, t: &Record, mask: Value, rows: u64) -> Result<Value, Misfit> {
+fn unpadded(m: &mut Memory<'_>, t: &Record, mask: Value, rows: u64) -> Result<Value, OpaqueReason> {
     if m.graph.value(mask).ty.dims[1]
         .as_const()
         .is_none_or(|n| n <= rows)
@@ -210,7 +210,7 @@ pub(super) fn soft_max(
     t: &Record,
     p: &op::SoftMax,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let mut all = values.to_vec();
     if p.max_bias != 0.0 {
         return Err(form("ALiBi"));
@@ -229,7 +229,7 @@ pub(super) fn flash_attn(
     t: &Record,
     p: &op::FlashAttnExt,
     values: &[Value],
-) -> Result<Vec<Value>, Misfit> {
+) -> Result<Vec<Value>, OpaqueReason> {
     let mut all = values.to_vec();
     if all.len() < 4 {
         return Err(form("no mask"));

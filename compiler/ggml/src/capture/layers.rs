@@ -1,13 +1,13 @@
-//! Where one layer ends and the next begins.
+//! Layers: where one ends and the next begins.
 //!
-//! Between two blocks of a model only the residual stream is alive. Such places cut the program into pieces; a piece of
-//! more than one op is a block. A block that works on a state (a cache, a recurrent state) begins a layer, as mixers of
-//! tokens do; blocks without (feed-forward) belong to the layer before. What comes before the first and after the last
-//! block belongs to none.
+//! Between two blocks of a model only the residual stream is alive. Such points cut the program into *sections*; a section
+//! of more than one op is a block. A block that works on a state (a cache, a recurrent state) begins a layer, as mixers
+//! of tokens do; a block without one (feed-forward) belongs to the layer before it. Ops before the first and after the
+//! last block belong to no layer.
 
 use std::collections::BTreeSet;
 
-use tpc_ir::{Graph, Op, RANK, Value};
+use tpc_ir::{Graph, InstData, Op, RANK, Value};
 
 use super::rebuild::{Changes, rebuild};
 
@@ -23,75 +23,110 @@ pub(super) fn assign(graph: &Graph) -> (Graph, u32) {
     (rebuild(graph, &changes), n)
 }
 
+/// The data flow of a graph, by value.
+struct Flow<'g> {
+    insts: Vec<&'g InstData>,
+    /// Values of the stream: those that depend on weights. Others can be computed at any time.
+    stream: Vec<bool>,
+    /// Values that depend on states alone.
+    stateful: Vec<bool>,
+    /// The last instruction that reads each value, by position.
+    last_use: Vec<usize>,
+}
+
+impl Flow<'_> {
+    fn new(graph: &Graph) -> Flow<'_> {
+        let n = graph.values().len();
+        let mut flow = Flow {
+            insts: graph.insts().map(|(_, d)| d).collect(),
+            stream: vec![false; n],
+            stateful: vec![false; n],
+            last_use: vec![0; n],
+        };
+        for (inst, data) in graph.insts() {
+            for v in &data.operands {
+                flow.last_use[v.index()] = inst.index();
+            }
+            let any = |f: &dyn Fn(Value) -> bool| data.operands.iter().any(|&v| f(v));
+            let is_weight = |v: Value| matches!(graph.def_op(v), Op::Weight(_));
+            let flows = any(&|v| flow.stream[v.index()] || is_weight(v));
+            let keeps = any(&|v| flow.stateful[v.index()]) || matches!(data.op, Op::State(_));
+            for v in &data.results {
+                flow.stream[v.index()] = flows;
+                flow.stateful[v.index()] = keeps && !flows;
+            }
+        }
+        flow
+    }
+
+    /// The instructions of the stream, cut wherever a single value of it is alive.
+    fn sections(&self) -> Vec<Vec<usize>> {
+        let mut out: Vec<Vec<usize>> = Vec::new();
+        let mut section = Vec::new();
+        let mut alive: BTreeSet<Value> = BTreeSet::new();
+        for (i, data) in self.insts.iter().enumerate() {
+            if !data.results.iter().any(|v| self.stream[v.index()]) {
+                continue;
+            }
+            section.push(i);
+            alive.extend(&data.results);
+            alive.retain(|v| self.last_use[v.index()] > i);
+            if alive.len() == 1 {
+                out.push(std::mem::take(&mut section));
+            }
+        }
+        out.push(section);
+        out
+    }
+
+    /// Whether an instruction of the section reads a state.
+    fn mixes(&self, section: &[usize]) -> bool {
+        let reads_state = |&i: &usize| {
+            let mut operands = self.insts[i].operands.iter();
+            operands.any(|v| self.stateful[v.index()])
+        };
+        section.iter().any(reads_state)
+    }
+
+    /// Whether a later instruction reads the result of the section.
+    fn goes_on(&self, section: &[usize]) -> bool {
+        section.last().is_some_and(|&i| {
+            let mut results = self.insts[i].results.iter();
+            results.any(|v| self.last_use[v.index()] > i)
+        })
+    }
+}
+
+/// The layer of every instruction, and the number of layers.
 fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
-    let n_insts = graph.insts().len();
-    // Values of the stream depend on weights; what is worked out from states or inputs alone is ready at any time.
-    let mut stream = vec![false; graph.values().len()];
-    let mut stateful = vec![false; graph.values().len()];
-    let mut last_use: Vec<usize> = vec![0; graph.values().len()];
-    for (inst, data) in graph.insts() {
-        for v in &data.operands {
-            last_use[v.index()] = inst.index();
-        }
-        let any = |f: &dyn Fn(Value) -> bool| data.operands.iter().any(|&v| f(v));
-        let flows = any(&|v| stream[v.index()] || matches!(graph.def_op(v), Op::Weight(_)));
-        let kept = any(&|v| stateful[v.index()]) || matches!(data.op, Op::State(_));
-        for v in &data.results {
-            stream[v.index()] = flows;
-            stateful[v.index()] = kept && !flows;
-        }
-    }
-    // Ops of the stream in order.
-    let ops: Vec<usize> = graph
-        .insts()
-        .filter(|(_, d)| d.results.iter().any(|v| stream[v.index()]))
-        .map(|(i, _)| i.index())
-        .collect();
-    let mut pieces: Vec<Vec<usize>> = Vec::new();
-    let mut piece = Vec::new();
-    let mut alive: BTreeSet<Value> = BTreeSet::new();
-    let insts: Vec<_> = graph.insts().map(|(_, d)| d).collect();
-    for &i in &ops {
-        piece.push(i);
-        let data = insts[i];
-        alive.extend(&data.results);
-        alive.retain(|v| last_use[v.index()] > i);
-        if alive.len() == 1 {
-            pieces.push(std::mem::take(&mut piece));
-        }
-    }
-    pieces.push(piece);
-    let mut layers = vec![None; n_insts];
+    let flow = Flow::new(graph);
+    let sections = flow.sections();
+    let mut layers = vec![None; flow.insts.len()];
     let (mut current, mut n): (Option<u32>, u32) = (None, 0);
-    let is_block = |p: &[usize]| p.len() > 1;
-    let last = pieces
+    let last = sections
         .iter()
-        .rposition(|p| is_block(p) && ends_alive(p, &insts, &last_use));
-    for (i, piece) in pieces.iter().enumerate() {
-        if last.is_none_or(|l| i > l) {
-            break;
-        }
-        let mixes = piece
-            .iter()
-            .any(|&i| insts[i].operands.iter().any(|v| stateful[v.index()]));
-        if mixes {
+        .rposition(|s| s.len() > 1 && flow.goes_on(s));
+    for section in sections.iter().take(last.map_or(0, |l| l + 1)) {
+        if flow.mixes(section) {
             current = Some(n);
             n += 1;
         }
-        for &i in piece {
+        for &i in section {
             layers[i] = current;
         }
     }
-    // Weights and states, and what is worked out from states alone, belong to the layer that uses them, if one does: a
-    // table that all layers share makes none of them differ from the others.
+    leaves(graph, &flow, &mut layers);
+    (layers, n)
+}
+
+/// Puts weights, states, and what depends on states alone into the layer that uses them, when a single one does. A table
+/// that all layers share belongs to none, so that none differs from the others.
+fn leaves(graph: &Graph, flow: &Flow<'_>, layers: &mut [Option<u32>]) {
     let mut users: Vec<BTreeSet<Option<u32>>> = vec![BTreeSet::new(); graph.values().len()];
     for (inst, data) in graph.insts().rev() {
         let i = inst.index();
-        let is_late = data
-            .results
-            .iter()
-            .any(|v| stateful[v.index()] || data.op.is_stored());
-        if is_late {
+        let is_leaf = |v: &Value| flow.stateful[v.index()] || data.op.is_stored();
+        if data.results.iter().any(is_leaf) {
             let using = |v: &Value| users[v.index()].iter().copied();
             let all: BTreeSet<_> = data.results.iter().flat_map(using).collect();
             layers[i] = match Vec::from_iter(all)[..] {
@@ -103,12 +138,4 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
             users[v.index()].insert(layers[i]);
         }
     }
-    (layers, n)
-}
-
-/// Whether something reads what the piece ends with.
-fn ends_alive(piece: &[usize], insts: &[&tpc_ir::InstData], last_use: &[usize]) -> bool {
-    piece
-        .last()
-        .is_some_and(|&i| insts[i].results.iter().any(|v| last_use[v.index()] > i))
 }

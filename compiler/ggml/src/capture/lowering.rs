@@ -8,7 +8,7 @@ use tpc_ir::op::{
 };
 use tpc_ir::{Dim, Op, Value};
 
-use super::append::{Misfit, form};
+use super::append::{OpaqueReason, form};
 use super::compose;
 use super::forms;
 use super::memory::{Memory, dims};
@@ -25,8 +25,9 @@ pub(super) struct Operands<'a> {
 }
 
 /// Appends what a record computes; the values are its result, or the results that it packs.
-pub(super) type Build<'t> =
-    Box<dyn FnOnce(&mut Memory<'_>, &Record, Operands<'_>) -> Result<Vec<Value>, Misfit> + 't>;
+pub(super) type Build<'t> = Box<
+    dyn FnOnce(&mut Memory<'_>, &Record, Operands<'_>) -> Result<Vec<Value>, OpaqueReason> + 't,
+>;
 
 /// The lowering of an op.
 pub(super) enum OpLowering<'t> {
@@ -70,7 +71,7 @@ fn direct<'t>(op: impl Into<Op>) -> OpLowering<'t> {
 }
 
 fn custom<'t>(
-    build: impl FnOnce(&mut Memory<'_>, &Record, Operands<'_>) -> Result<Vec<Value>, Misfit> + 't,
+    build: impl FnOnce(&mut Memory<'_>, &Record, Operands<'_>) -> Result<Vec<Value>, OpaqueReason> + 't,
 ) -> OpLowering<'t> {
     OpLowering::Custom(Box::new(build))
 }
@@ -78,11 +79,11 @@ fn custom<'t>(
 /// The lowering of a record's op.
 ///
 /// # Errors
-/// [`Misfit`] when the op is unknown, or its parameters make no sense or are not in the IR.
-pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, Misfit> {
+/// [`OpaqueReason`] when the op is unknown, or its parameters make no sense or are not in the IR.
+pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
     Ok(match &t.op {
-        GgmlOp::Unknown(_) => return Err(Misfit::Unknown),
-        GgmlOp::Malformed(_, error) => return Err(Misfit::Form(error.to_string())),
+        GgmlOp::Unknown(_) => return Err(OpaqueReason::Unknown),
+        GgmlOp::Malformed(_, error) => return Err(OpaqueReason::Form(error.to_string())),
         GgmlOp::None => NoOp,
         GgmlOp::Dup | GgmlOp::Cpy | GgmlOp::Cont => custom(|m, t, o| compose::copy(m, t, o.values)),
         GgmlOp::Add | GgmlOp::Add1 => binary(BinaryKind::Add),
@@ -233,7 +234,7 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, Misfit> {
 }
 
 /// A recurrence that keeps the state of one token.
-fn packed<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, Misfit> {
+fn packed<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, OpaqueReason> {
     match p.n_states {
         0 | 1 => Ok(OpLowering::Packed(op)),
         _ => Err(form("states after several tokens")),

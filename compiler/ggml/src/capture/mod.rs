@@ -76,7 +76,7 @@ pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     let symbols::Symbolic { graph, batch, note } = symbols::introduce(&graph)?;
     notes.extend(note);
     let (graph, n_layer) = layers::assign(&graph);
-    verify(&graph).map_err(|e| misfit(&e[0]))?;
+    verify(&graph).map_err(|e| CaptureError::inconsistent(&e[0]))?;
     Ok(CapturedGraph {
         graph,
         batch,
@@ -85,10 +85,6 @@ pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
         notes,
         records: tensors,
     })
-}
-
-fn misfit(e: &dyn std::fmt::Display) -> CaptureError {
-    CaptureError::Misfit(e.to_string())
 }
 
 /// The graph with the sizes of the capture.
@@ -103,17 +99,17 @@ fn lower<'t>(tensors: &'t [Record], name: &str) -> Result<Memory<'t>, CaptureErr
             leaves.define(&mut m, tensors[*source].root);
         }
         m.at(t.line);
-        ops::lower(&mut m, i).map_err(|e| misfit(&e))?;
+        ops::lower(&mut m, i).map_err(|e| CaptureError::inconsistent(&e))?;
     }
     let mut names = BTreeSet::new();
     for i in leaves::results(tensors) {
-        for value in m.results(i).map_err(|e| misfit(&e))? {
+        for value in m.results(i).map_err(|e| CaptureError::inconsistent(&e))? {
             let name = leaves::unique(&mut names, &tensors[i]);
             m.graph.outputs.push(Output::Named(name, value));
         }
     }
     for (i, state) in leaves.states(&m) {
-        let value = m.whole(i).map_err(|e| misfit(&e))?;
+        let value = m.whole(i).map_err(|e| CaptureError::inconsistent(&e))?;
         if value != state {
             m.graph.outputs.push(Output::State { state, value });
         }

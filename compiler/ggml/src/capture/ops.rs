@@ -3,7 +3,7 @@
 use tpc_ir::op::TypeError;
 use tpc_ir::{RANK, Value};
 
-use super::append::{Misfit, form, push, push_packed};
+use super::append::{OpaqueReason, form, push, push_packed};
 use super::codes;
 use super::lowering::{OpLowering, Operands, lowering};
 use super::memory::Memory;
@@ -53,8 +53,8 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     };
     let made = match made {
         Ok(made) => made,
-        Err(misfit) => {
-            note(m, t, &misfit);
+        Err(reason) => {
+            note(m, t, &reason);
             if t.writes() {
                 return m.clobber(index, values);
             }
@@ -81,27 +81,31 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
 }
 
 /// Appends what the record computes. The values are its result, or the results that it packs.
-fn computed(m: &mut Memory<'_>, t: &Record, operands: Operands<'_>) -> Result<Vec<Value>, Misfit> {
+fn computed(
+    m: &mut Memory<'_>,
+    t: &Record,
+    operands: Operands<'_>,
+) -> Result<Vec<Value>, OpaqueReason> {
     match lowering(t)? {
         OpLowering::Direct(op) => push(m, t, op, operands.values.to_vec()),
         OpLowering::Packed(op) => push_packed(m, t, op, operands.values.to_vec()),
         OpLowering::Custom(build) => build(m, t, operands),
-        OpLowering::Opaque(why) => Err(Misfit::Whole(why)),
+        OpLowering::Opaque(why) => Err(OpaqueReason::NoRule(why)),
         // Leaves and pure views are not lowered.
         OpLowering::Memory => Err(form("a record that does not say what is computed")),
     }
 }
 
 /// Notes why a record becomes an opaque op.
-fn note(m: &mut Memory<'_>, t: &Record, misfit: &Misfit) {
-    match misfit {
-        Misfit::Unknown => m.note(
+fn note(m: &mut Memory<'_>, t: &Record, reason: &OpaqueReason) {
+    match reason {
+        OpaqueReason::Unknown => m.note(
             &codes::UNKNOWN_OP,
             t,
             "no op of ggml is known by this name",
             NONE_NEEDED,
         ),
-        Misfit::Whole(why) => m.note(&codes::WHOLE_OP, t, why, NONE_NEEDED),
-        Misfit::Form(why) => m.note(&codes::UNKNOWN_FORM, t, why, NONE_NEEDED),
+        OpaqueReason::NoRule(why) => m.note(&codes::WHOLE_OP, t, why, NONE_NEEDED),
+        OpaqueReason::Form(why) => m.note(&codes::UNKNOWN_FORM, t, why, NONE_NEEDED),
     }
 }

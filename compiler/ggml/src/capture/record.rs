@@ -1,4 +1,4 @@
-//! The lines of a capture: parsed, and checked so far that everything behind may trust them.
+//! The records of a capture: lines, parsed and checked, so that the later steps trust them.
 
 use std::collections::BTreeMap;
 
@@ -36,12 +36,12 @@ pub struct Layout {
     pub offset: u64,
 }
 
-/// A tensor of the capture. References are positions in the list of all.
+/// A tensor of a capture. References are positions in the list of all records.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// Line in the file, from 1.
     pub line: usize,
-    /// For people.
+    /// Its name, for people only.
     pub name: String,
     /// The op, with its parameters; [`GgmlOp::None`] for leaves.
     pub op: GgmlOp,
@@ -51,11 +51,11 @@ pub struct Record {
     pub layout: Layout,
     /// ggml's `op_params` as they were captured, trailing zeros left out; `op` has those that are decoded.
     pub words: Vec<i32>,
-    /// What it is computed from.
+    /// The operands by position; `None` where one is left out.
     pub src: Vec<Option<usize>>,
-    /// The tensor that owns the memory; itself when it is no view.
+    /// The tensor that owns the memory: another one for a view, else itself.
     pub root: usize,
-    /// Whether that is another.
+    /// Whether another tensor owns the memory.
     pub is_view: bool,
     /// Whether the caller fills it.
     pub is_input: bool,
@@ -104,7 +104,7 @@ const MAX_ELEMENTS: u64 = 1 << 48;
 const FLAG_INPUT: u64 = 1;
 const FLAG_OUTPUT: u64 = 2;
 
-/// Strides of a packed tensor of these sizes.
+/// The strides of a packed tensor of these sizes, in bytes.
 pub fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
     let mut nb = [dtype.block_bytes(); RANK];
     nb[1] = ne[0] / dtype.block_len() * dtype.block_bytes();
@@ -114,10 +114,10 @@ pub fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
     nb
 }
 
-/// Reads every line.
+/// Parses a capture: one JSON object per line.
 ///
 /// # Errors
-/// When a line is no record; the error has the line.
+/// When a line is not a record; the error has the line.
 pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     let mut out: Vec<Record> = Vec::new();
     let mut ids: BTreeMap<i64, usize> = BTreeMap::new();
@@ -130,17 +130,17 @@ pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
             line,
             message: e.to_string(),
         })?;
-        let (id, tensor) = (read.id, tensor(line, read, &ids, &out)?);
+        let (id, record) = (read.id, record(line, read, &ids, &out)?);
         if ids.insert(id, out.len()).is_some() {
             return Err(CaptureError::Reference {
                 line,
-                name: tensor.name,
+                name: record.name,
                 role: "id",
                 id,
                 what: "which an earlier line has",
             });
         }
-        out.push(tensor);
+        out.push(record);
     }
     if out.iter().all(Record::is_leaf) {
         return Err(CaptureError::Empty { records: out.len() });
@@ -148,88 +148,51 @@ pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     Ok(out)
 }
 
-fn tensor(
+/// The record of a line, behind the records `before`, which have the ids `ids`.
+fn record(
     line: usize,
     read: Line,
     ids: &BTreeMap<i64, usize>,
     before: &[Record],
 ) -> Result<Record, CaptureError> {
-    let name = read.name;
     let dtype = DType::from_name(&read.dtype).ok_or_else(|| CaptureError::ElementType {
         line,
-        name: name.clone(),
+        name: read.name.clone(),
         found: read.dtype.clone(),
     })?;
-    let sizes = |what| CaptureError::Sizes {
-        line,
-        name: name.clone(),
-        ne: read.ne,
-        what,
+    let layout = Layout {
+        ne: sizes(line, &read, dtype)?,
+        nb: read.nb,
+        offset: read.view_offs,
     };
-    let mut ne = [0; RANK];
-    for (to, &from) in ne.iter_mut().zip(&read.ne) {
-        *to = u64::try_from(from).map_err(|_| sizes("a tensor with a negative size"))?;
-    }
-    // Zero sizes do not hide others that overflow.
-    let elements = ne.iter().try_fold(1_u64, |a, &n| a.checked_mul(n.max(1)));
-    if elements.is_none_or(|n| n > MAX_ELEMENTS) {
-        return Err(sizes("a tensor larger than any memory"));
-    }
-    if !ne[0].is_multiple_of(dtype.block_len()) {
-        return Err(sizes("a tensor whose rows are no whole blocks"));
-    }
-    let find = |role, id: i64| {
-        let missing = || CaptureError::Reference {
-            line,
-            name: name.clone(),
-            role,
-            id,
-            what: "which no earlier line has",
-        };
-        match id {
-            -1 => Ok(None),
-            id => ids.get(&id).copied().map(Some).ok_or_else(missing),
-        }
-    };
+    let find = |role, id| reference(line, &read.name, role, id, ids);
     let src = read
         .src
         .iter()
         .map(|&id| find("src", id))
         .collect::<Result<Vec<_>, _>>()?;
-    let view = find("view", read.view)?;
-    let root = view.map(|v| before[v].root);
-    let layout = Layout {
-        ne,
-        nb: read.nb,
-        offset: read.view_offs,
-    };
+    let root = find("view", read.view)?.map(|v| before[v].root);
     match root {
-        Some(root) => inside(line, &name, dtype, &layout, &before[root])?,
+        Some(root) => inside(line, &read.name, dtype, &layout, &before[root])?,
         None => {
-            let expected = packed(dtype, ne);
+            let expected = packed(dtype, layout.ne);
             if expected != read.nb {
                 return Err(CaptureError::Strides {
                     line,
-                    name,
+                    name: read.name,
                     found: read.nb,
                     expected,
                 });
             }
         }
     }
-    let words = read.params.iter().map(|&p| {
-        // Words of 32 bits, signed or not.
-        u32::try_from(p).map_or_else(|_| i32::try_from(p).ok(), |u| Some(u.cast_signed()))
-    });
-    let words = words
-        .collect::<Option<Vec<i32>>>()
-        .ok_or_else(|| CaptureError::Record {
-            line,
-            message: "a parameter is no word of 32 bits".to_owned(),
-        })?;
+    let words = words(&read.params).ok_or_else(|| CaptureError::Record {
+        line,
+        message: "a parameter is not a word of 32 bits".to_owned(),
+    })?;
     Ok(Record {
         line,
-        name,
+        name: read.name,
         op: GgmlOp::parse(&read.op, &words),
         dtype,
         layout,
@@ -240,6 +203,59 @@ fn tensor(
         is_input: read.flags & FLAG_INPUT != 0,
         is_output: read.flags & FLAG_OUTPUT != 0,
     })
+}
+
+/// The sizes of a line: not negative, of whole blocks, and not larger than any memory.
+fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureError> {
+    let wrong = |what| CaptureError::Sizes {
+        line,
+        name: read.name.clone(),
+        ne: read.ne,
+        what,
+    };
+    let mut ne = [0; RANK];
+    for (to, &from) in ne.iter_mut().zip(&read.ne) {
+        *to = u64::try_from(from).map_err(|_| wrong("a tensor with a negative size"))?;
+    }
+    // Sizes of 0 do not hide others that overflow.
+    let elements = ne.iter().try_fold(1_u64, |a, &n| a.checked_mul(n.max(1)));
+    if elements.is_none_or(|n| n > MAX_ELEMENTS) {
+        return Err(wrong("a tensor larger than any memory"));
+    }
+    if !ne[0].is_multiple_of(dtype.block_len()) {
+        return Err(wrong("a tensor whose rows are not whole blocks"));
+    }
+    Ok(ne)
+}
+
+/// The position of the record with an id; -1 stands for none.
+fn reference(
+    line: usize,
+    name: &str,
+    role: &'static str,
+    id: i64,
+    ids: &BTreeMap<i64, usize>,
+) -> Result<Option<usize>, CaptureError> {
+    match (id, ids.get(&id)) {
+        (-1, _) => Ok(None),
+        (_, Some(&found)) => Ok(Some(found)),
+        (_, None) => Err(CaptureError::Reference {
+            line,
+            name: name.to_owned(),
+            role,
+            id,
+            what: "which no earlier line has",
+        }),
+    }
+}
+
+/// Words of 32 bits, which a capture may write as signed or unsigned numbers; `None` for a number with more bits.
+fn words(params: &[i64]) -> Option<Vec<i32>> {
+    let word = |&p: &i64| match u32::try_from(p) {
+        Ok(word) => Some(word.cast_signed()),
+        Err(_) => i32::try_from(p).ok(),
+    };
+    params.iter().map(word).collect()
 }
 
 /// Fails when a view reaches beyond the tensor that owns the memory.

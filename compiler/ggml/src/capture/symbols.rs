@@ -1,119 +1,142 @@
-//! Sizes of the batch become symbols again.
+//! The sizes of the batch, as symbols.
 //!
-//! A capture has numbers: 8 tokens look like 8 heads. What tells them apart is where they come from. Factor inference
-//! runs once over the graph of numbers, so that every axis that counts tokens is known by its factor, whatever it is
-//! merged with: the factor of the indices that look up embeddings and write the cache is the number of tokens; that of
-//! axis 0 of the masks the number of cells; that of indices into activations the number of outputs. The sizes of all
-//! values follow, and with them the attributes that are sizes.
+//! A capture has numbers: 8 tokens look like 8 heads. Their origin tells them apart. Factor inference runs once over the
+//! graph of numbers, so that every axis that counts tokens is known by its factor, whatever it is merged with:
 //!
-//! Two caches of one length are told apart but not named apart: which of them has a window is in the content of its
-//! mask, not in the graph. The first one met is then the full one.
+//! - the factor of the indices that look up embeddings and write the cache is the number of tokens;
+//! - that of axis 0 of the masks is the number of cells;
+//! - that of indices into activations is the number of outputs.
+//!
+//! The sizes of all values follow, and with them the attributes that are sizes.
+//!
+//! Two caches of equal length are two factors, but the graph does not say which of them has a window: that is in the
+//! content of its mask. The first one then has the whole context.
 //!
 //! The result must satisfy the verifier, and no factor may be cut; where some symbols break that, fewer are tried, down
-//! to none. A size that stays a number is sound too, since only what weights and states have is ever split, and what
-//! an index counts along stays whole.
+//! to none. A size that stays a number is sound too: only axes of weights and states are ever split, and the axes that
+//! indices count along stay whole.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::factor::Var;
 use tpc_ir::verify::verify;
-use tpc_ir::{Dim, Graph, Op, Symbol, Value};
+use tpc_ir::{Dim, Graph, InstData, Op, Symbol, Value};
 use tpc_passes::factors::Factors;
 
+use super::codes;
 use super::error::CaptureError;
 use super::rebuild::{Changes, rebuild};
-use super::{codes, misfit};
 use tpc_diag::Diagnostic;
 
-/// What a factor counts: a symbol, or a multiple of one.
+/// The size of a factor: a multiple of a symbol.
 #[derive(Clone, Copy, Debug)]
-struct Named {
+struct Size {
     symbol: Symbol,
     times: u64,
 }
 
-impl Named {
+impl Size {
     fn dim(self) -> Option<Dim> {
         Dim::symbol(self.symbol).checked_mul(&Dim::constant(self.times))
     }
 }
 
-/// The factors of the batch.
-type Symbols = BTreeMap<Var, Named>;
+/// The sizes of the batch's factors.
+type Symbols = BTreeMap<Var, Size>;
+
+/// Symbols that are introduced together: all, then those of tokens, then those of cells, then none.
+const ATTEMPTS: [&[Symbol]; 4] = [
+    &[
+        Symbol::NTokens,
+        Symbol::NOutputs,
+        Symbol::NCtx,
+        Symbol::NCtxSwa,
+        Symbol::NKv,
+        Symbol::NKvSwa,
+    ],
+    &[Symbol::NTokens, Symbol::NOutputs],
+    &[Symbol::NCtx, Symbol::NCtxSwa, Symbol::NKv, Symbol::NKvSwa],
+    &[],
+];
 
 /// A graph with symbols.
 pub(super) struct Symbolic {
     pub(super) graph: Graph,
-    /// What each symbol was in the capture.
+    /// The size of each symbol in the capture.
     pub(super) batch: Vec<(Symbol, u64)>,
-    /// Says so where sizes of the batch stay numbers.
+    /// The note that sizes of the batch stay numbers, where they do.
     pub(super) note: Option<Diagnostic>,
 }
 
-/// Makes the sizes of the batch symbols.
+/// Replaces the sizes of the batch by symbols.
 pub(super) fn introduce(graph: &Graph) -> Result<Symbolic, CaptureError> {
-    verify(graph).map_err(|e| misfit(&e[0]))?;
+    verify(graph).map_err(|e| CaptureError::inconsistent(&e[0]))?;
     let factors = Factors::infer(graph);
     let all = find(graph, &factors);
-    let inputs = disguised(graph, &factors, &all);
+    let inputs = unmarked_inputs(graph, &factors, &all);
     let mut why = None;
-    for kept in [
-        &[
-            Symbol::NTokens,
-            Symbol::NOutputs,
-            Symbol::NCtx,
-            Symbol::NCtxSwa,
-            Symbol::NKv,
-            Symbol::NKvSwa,
-        ][..],
-        &[Symbol::NTokens, Symbol::NOutputs],
-        &[Symbol::NCtx, Symbol::NCtxSwa, Symbol::NKv, Symbol::NKvSwa],
-        &[],
-    ] {
+    for kept in ATTEMPTS {
         let some: Symbols = all
             .iter()
             .filter(|(_, s)| kept.contains(&s.symbol))
             .map(|(&v, &s)| (v, s))
             .collect();
-        let dims = |v: Value| {
-            let axes = &factors.axes[v.index()];
-            std::array::from_fn(|i| {
-                let named = |var: Var| some.get(&var).and_then(|s| s.dim());
-                let size = factors.space.resized(axes[i], &named);
-                size.unwrap_or_else(|| graph.value(v).ty.dims[i].clone())
-            })
-        };
-        let changes = Changes {
-            dims: &dims,
-            layers: &[],
-            inputs: &inputs,
-        };
-        let made = rebuild(graph, &changes);
-        let sound = sound(&made);
-        match sound {
+        let symbolic = with_symbols(graph, &factors, &some, &inputs);
+        match check(&symbolic) {
             Err(e) if !kept.is_empty() => why = why.or(Some(e)),
             _ => {
-                let mut batch: Vec<(Symbol, u64)> = some
-                    .iter()
-                    .filter(|(_, s)| s.times == 1)
-                    .map(|(&v, s)| (s.symbol, factors.space.size(v).as_const().unwrap_or(1)))
-                    .collect();
-                batch.sort_unstable();
-                batch.dedup();
                 let note = why.or_else(|| all.is_empty().then(|| "none was found".to_owned()));
                 return Ok(Symbolic {
-                    graph: made,
-                    batch,
-                    note: note.map(|w| fixed(graph, &w)),
+                    graph: symbolic,
+                    batch: batch(&factors, &some),
+                    note: note.map(|w| fixed_batch(graph, &w)),
                 });
             }
         }
     }
-    Err(CaptureError::Misfit("no sizes hold".to_owned()))
+    Err(CaptureError::Inconsistent(
+        "no sizes satisfy the verifier".to_owned(),
+    ))
 }
 
-/// Whether the sizes of a graph fit together, and what is against it.
-fn sound(graph: &Graph) -> Result<(), String> {
+/// The graph with these symbols among its sizes, and with these weights as inputs.
+fn with_symbols(
+    graph: &Graph,
+    factors: &Factors,
+    symbols: &Symbols,
+    inputs: &BTreeSet<Value>,
+) -> Graph {
+    let dims = |v: Value| {
+        let axes = &factors.axes[v.index()];
+        std::array::from_fn(|i| {
+            let named = |var: Var| symbols.get(&var).and_then(|s| s.dim());
+            let size = factors.space.resized(axes[i], &named);
+            size.unwrap_or_else(|| graph.value(v).ty.dims[i].clone())
+        })
+    };
+    let changes = Changes {
+        dims: &dims,
+        layers: &[],
+        inputs,
+    };
+    rebuild(graph, &changes)
+}
+
+/// The number that each symbol stands for.
+fn batch(factors: &Factors, symbols: &Symbols) -> Vec<(Symbol, u64)> {
+    let mut batch: Vec<(Symbol, u64)> = symbols
+        .iter()
+        .filter(|(_, s)| s.times == 1)
+        .map(|(&v, s)| (s.symbol, factors.space.size(v).as_const().unwrap_or(1)))
+        .collect();
+    batch.sort_unstable();
+    batch.dedup();
+    batch
+}
+
+/// Checks that the sizes of a graph fit together, and that no weight depends on the batch.
+fn check(graph: &Graph) -> Result<(), String> {
     verify(graph).map_err(|e| e[0].to_string())?;
     for (_, data) in graph.insts() {
         let v = graph.value(data.results[0]);
@@ -126,7 +149,7 @@ fn sound(graph: &Graph) -> Result<(), String> {
     cut.map_or(Ok(()), |(inst, c)| Err(format!("{inst}: {c}")))
 }
 
-fn fixed(graph: &Graph, why: &str) -> Diagnostic {
+fn fixed_batch(graph: &Graph, why: &str) -> Diagnostic {
     let message = format!("sizes of the batch stay as they are in the capture ({why})");
     Diagnostic::new(&codes::FIXED_BATCH, &graph.name, message)
         .help("capture with batch sizes that no dimension of the model has")
@@ -147,89 +170,151 @@ fn is_input(graph: &Graph, v: Value) -> bool {
     matches!(graph.def_op(behind(graph, v)), Op::Input(_))
 }
 
-/// The factors of the batch.
-fn find(graph: &Graph, factors: &Factors) -> Symbols {
-    let var = |v: Value, axis: usize| factors.space.find(factors.axes[v.index()][axis]);
-    let (mut tokens, mut outputs, mut cells, mut masks) = (vec![], vec![], vec![], vec![]);
-    let mut positions = vec![];
-    for (_, data) in graph.insts() {
+/// The factor of several positions per token.
+struct Positions {
+    tokens: Var,
+    positions: Var,
+    /// Positions per token.
+    times: u64,
+}
+
+/// Factors that count something of the batch, by the ops that show it; a factor stands in a list once per op.
+#[derive(Default)]
+struct Evidence {
+    tokens: Vec<Var>,
+    outputs: Vec<Var>,
+    /// Rows of caches that are written.
+    cells: Vec<Var>,
+    /// Axis 0 of masks.
+    masks: Vec<Var>,
+    positions: Vec<Positions>,
+}
+
+impl Evidence {
+    fn collect(graph: &Graph, factors: &Factors) -> Evidence {
+        let mut out = Evidence::default();
+        for (_, data) in graph.insts() {
+            out.add(graph, factors, data);
+        }
+        out
+    }
+
+    fn add(&mut self, graph: &Graph, factors: &Factors, data: &InstData) {
+        let var = |v: Value, axis: usize| factor(factors, v, axis);
         let o = &data.operands;
         match &data.op {
             Op::GetRows(_) if matches!(graph.def_op(o[1]), Op::Input(_)) => {
                 match graph.def_op(behind(graph, o[0])) {
-                    Op::Weight(_) => tokens.push(var(o[1], 0)),
+                    Op::Weight(_) => self.tokens.push(var(o[1], 0)),
                     Op::State(_) | Op::SetSlice(_) => {}
-                    _ => outputs.push(var(o[1], 0)),
+                    _ => self.outputs.push(var(o[1], 0)),
                 }
             }
             Op::SetRows(s) if is_input(graph, o[2]) => {
-                tokens.push(var(o[2], 0));
+                self.tokens.push(var(o[2], 0));
                 let axis = usize::try_from(s.axis).unwrap_or(0).min(3);
-                cells.push(var(o[0], axis));
+                self.cells.push(var(o[0], axis));
             }
             Op::Rope(r) => {
-                tokens.push(var(o[0], 2));
+                let tokens = var(o[0], 2);
+                self.tokens.push(tokens);
                 if r.mode.positions() > 1 {
-                    positions.push((var(o[0], 2), var(o[1], 0), r.mode.positions()));
+                    self.positions.push(Positions {
+                        tokens,
+                        positions: var(o[1], 0),
+                        times: r.mode.positions(),
+                    });
                 }
             }
-            Op::FlashAttn(_) if is_input(graph, o[3]) => masks.push(var(o[3], 0)),
-            Op::SoftMax(_) if o.len() == 2 && is_input(graph, o[1]) => masks.push(var(o[1], 0)),
+            Op::FlashAttn(_) if is_input(graph, o[3]) => self.masks.push(var(o[3], 0)),
+            Op::SoftMax(_) if o.len() == 2 && is_input(graph, o[1]) => {
+                self.masks.push(var(o[1], 0));
+            }
             _ => {}
         }
     }
+
+    /// The most frequent factor of tokens: a graph may rotate something else than tokens.
+    fn most_tokens(&self) -> Option<Var> {
+        let mut counts: BTreeMap<Var, usize> = BTreeMap::new();
+        for &v in &self.tokens {
+            *counts.entry(v).or_default() += 1;
+        }
+        let most = counts.iter().max_by_key(|(v, n)| (**n, Reverse(**v)));
+        most.map(|(&v, _)| v)
+    }
+}
+
+fn factor(factors: &Factors, v: Value, axis: usize) -> Var {
+    factors.space.find(factors.axes[v.index()][axis])
+}
+
+/// The factors of the batch.
+fn find(graph: &Graph, factors: &Factors) -> Symbols {
+    let evidence = Evidence::collect(graph, factors);
     let mut out = Symbols::new();
     let mut add = |v: Var, symbol: Symbol, times: u64| {
         if !factors.space.size(v).is_one() {
-            out.entry(v).or_insert(Named { symbol, times });
+            out.entry(v).or_insert(Size { symbol, times });
         }
     };
-    // The most frequent: a graph may rotate something else than tokens.
-    let mut counts: BTreeMap<Var, usize> = BTreeMap::new();
-    for &v in &tokens {
-        *counts.entry(v).or_default() += 1;
-    }
-    if let Some((&v, _)) = counts
-        .iter()
-        .max_by_key(|(v, n)| (**n, std::cmp::Reverse(**v)))
-    {
+    if let Some(v) = evidence.most_tokens() {
         add(v, Symbol::NTokens, 1);
-        // A convolution over steps before the batch and those of the batch makes as many as the batch has.
-        for (_, data) in graph.insts() {
-            let Op::SsmConv(_) = data.op else { continue };
-            let steps = graph.inst(graph.value(data.operands[0]).def.0);
-            let last = steps
-                .operands
-                .last()
-                .filter(|_| matches!(steps.op, Op::Concat(_)));
-            if last.is_some_and(|&x| var(x, 0) == v) {
-                add(var(data.results[0], 1), Symbol::NTokens, 1);
-            }
+        for steps in convolved(graph, factors, v) {
+            add(steps, Symbol::NTokens, 1);
         }
-        // Several positions per token are no factor of anything else.
-        for (of, positions, times) in positions {
-            if of == v {
-                add(positions, Symbol::NTokens, times);
-            }
+        // Several positions per token are not a factor of anything else.
+        for p in evidence.positions.iter().filter(|p| p.tokens == v) {
+            add(p.positions, Symbol::NTokens, p.times);
         }
     }
-    if let Some(&v) = outputs.first() {
+    if let Some(&v) = evidence.outputs.first() {
         add(v, Symbol::NOutputs, 1);
     }
-    // Of two kinds of caches the shorter has the window; what attends to a whole cache attends to its context.
+    for (v, symbol) in cells(factors, evidence) {
+        add(v, symbol, 1);
+    }
+    out
+}
+
+/// The steps that convolutions make: a convolution over steps before the batch and those of the batch, which `tokens`
+/// counts, makes as many as the batch has.
+fn convolved(graph: &Graph, factors: &Factors, tokens: Var) -> Vec<Var> {
+    let mut out = Vec::new();
+    for (_, data) in graph.insts() {
+        let Op::SsmConv(_) = data.op else { continue };
+        let steps = graph.inst(graph.value(data.operands[0]).def.0);
+        let is_concat = matches!(steps.op, Op::Concat(_));
+        let last = steps.operands.last().filter(|_| is_concat);
+        if last.is_some_and(|&x| factor(factors, x, 0) == tokens) {
+            out.push(factor(factors, data.results[0], 1));
+        }
+    }
+    out
+}
+
+/// The factors of cells. Of two kinds of caches the shorter has the window; a mask of a whole cache has all cells of its
+/// context, another one the cells in use.
+fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
+    let Evidence {
+        mut masks,
+        mut cells,
+        ..
+    } = evidence;
     let mut seen = BTreeSet::new();
     masks.retain(|v| seen.insert(*v));
     let size = |v: &Var| factors.space.size(*v).as_const().unwrap_or(0);
-    masks.sort_by_key(|v| std::cmp::Reverse(size(v)));
+    masks.sort_by_key(|v| Reverse(size(v)));
     let kinds = [
         (Symbol::NCtx, Symbol::NKv),
         (Symbol::NCtxSwa, Symbol::NKvSwa),
     ];
+    let mut out = Vec::new();
     for (mask, (context, used)) in masks.iter().zip(kinds) {
-        add(*mask, if cells.contains(mask) { context } else { used }, 1);
+        let is_whole = cells.contains(mask);
+        out.push((*mask, if is_whole { context } else { used }));
     }
-    // A cache that is attended to in part has its mask's cells among its own; one that is not attended to is known by
-    // its size alone.
+    // A cache that is attended to in part has its mask's cells among its own; one without a mask is known by its size.
     let has = |cache: Var, mask: Var| {
         let mut leaves = Vec::new();
         factors.space.leaves(cache, &mut leaves);
@@ -241,16 +326,16 @@ fn find(graph: &Graph, factors: &Factors) -> Symbols {
         let by_mask = masks.iter().position(|&m| has(cache, m));
         let by_size = || sizes.iter().rev().position(|&n| n == size(&cache));
         if let Some((context, _)) = by_mask.or_else(by_size).and_then(|i| kinds.get(i)) {
-            add(cache, *context, 1);
+            out.push((cache, *context));
         }
     }
     out
 }
 
-/// Weights with an axis that counts something of the batch, or a multiple: inputs that are not marked as such.
-fn disguised(graph: &Graph, factors: &Factors, symbols: &Symbols) -> BTreeSet<Value> {
+/// Weights with an axis whose size depends on the batch: they are inputs that the capture does not mark.
+fn unmarked_inputs(graph: &Graph, factors: &Factors, symbols: &Symbols) -> BTreeSet<Value> {
     let named = |var: Var| symbols.get(&var).and_then(|s| s.dim());
-    let counts = |var: Var| {
+    let of_batch = |var: Var| {
         let size = factors.space.resized(var, &named);
         let multiple = |d: &Dim| {
             let mut symbols = symbols.values().map(|s| Dim::symbol(s.symbol));
@@ -261,6 +346,6 @@ fn disguised(graph: &Graph, factors: &Factors, symbols: &Symbols) -> BTreeSet<Va
     let weights = graph.insts().filter(|(_, d)| matches!(d.op, Op::Weight(_)));
     weights
         .map(|(_, d)| d.results[0])
-        .filter(|v| factors.axes[v.index()].iter().any(|&a| counts(a)))
+        .filter(|v| factors.axes[v.index()].iter().any(|&a| of_batch(a)))
         .collect()
 }
