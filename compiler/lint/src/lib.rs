@@ -5,30 +5,30 @@
 //! in one layer it finds in the others too, so it may tell each: [`merged`] makes one finding of those that differ in
 //! the layer's number alone. A [`Policy`] decides which findings count.
 
+mod commands;
 mod configs;
 mod files;
 pub mod format;
-mod lines;
+mod graphs;
 mod merge;
 mod plans;
 mod policy;
-mod ports;
 mod view;
 
 use tpc_ir::Code;
 
 pub use merge::{Finding, merged, numbers};
 pub use policy::Policy;
-pub use view::{File, Line, Plan, Port, graph_of};
+pub use view::{Capture, Command, File, Plan, graph_of};
 
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
 use tpc_diag::Diagnostic;
 
-/// What the findings of a lint name, as their entity.
+/// The kind of entity that the findings of a lint name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Names {
+pub enum EntityKind {
     /// A tensor of the file, or a state.
     Tensor,
     /// A key of the metadata.
@@ -45,17 +45,17 @@ pub enum Names {
     Plan,
 }
 
-impl Names {
+impl EntityKind {
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
-            Names::Tensor => "tensor",
-            Names::Key => "key",
-            Names::Op => "op",
-            Names::Option => "option",
-            Names::Device => "device",
-            Names::File => "file",
-            Names::Plan => "plan",
+            EntityKind::Tensor => "tensor",
+            EntityKind::Key => "key",
+            EntityKind::Op => "op",
+            EntityKind::Option => "option",
+            EntityKind::Device => "device",
+            EntityKind::File => "file",
+            EntityKind::Plan => "plan",
         }
     }
 }
@@ -66,17 +66,17 @@ pub enum Check {
     /// A model file.
     File(fn(&File<'_>, &mut Vec<Diagnostic>)),
     /// A captured graph.
-    Port(fn(&Port<'_>, &mut Vec<Diagnostic>)),
+    Graph(fn(&Capture<'_>, &mut Vec<Diagnostic>)),
     /// A command line of llama.cpp.
-    Line(fn(&Line<'_>, &mut Vec<Diagnostic>)),
+    Command(fn(&Command<'_>, &mut Vec<Diagnostic>)),
     /// A plan, and what was asked for.
     Plan(fn(&Plan<'_>, &mut Vec<Diagnostic>)),
 }
 
 /// A lint: its code with what `tpc explain` says of it, and what finds it.
 pub struct Lint {
-    /// What its findings name.
-    pub names: Names,
+    /// The kind of entity that its findings name.
+    pub entity: EntityKind,
     /// The code, with the user's documentation.
     pub code: Code,
     check: Check,
@@ -98,7 +98,7 @@ pub static TOPICS: &[Topic] = &[
     },
     Topic {
         name: "captured graphs",
-        lints: ports::LINTS,
+        lints: graphs::LINTS,
     },
     Topic {
         name: "configurations",
@@ -110,7 +110,7 @@ pub static TOPICS: &[Topic] = &[
     },
     Topic {
         name: "command lines of llama.cpp",
-        lints: lines::LINTS,
+        lints: commands::LINTS,
     },
 ];
 
@@ -130,7 +130,7 @@ pub fn find(code: &Code) -> Option<&'static Lint> {
 }
 
 /// The findings in a model file.
-pub fn of_file(file: &File<'_>) -> Vec<Diagnostic> {
+pub fn lint_file(file: &File<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     for lint in lints() {
         if let Check::File(check) = lint.check {
@@ -141,18 +141,18 @@ pub fn of_file(file: &File<'_>) -> Vec<Diagnostic> {
 }
 
 /// The findings in a captured graph.
-pub fn of_port(port: &Port<'_>) -> Vec<Diagnostic> {
+pub fn lint_graph(graph: &Capture<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     for lint in lints() {
-        if let Check::Port(check) = lint.check {
-            check(port, &mut out);
+        if let Check::Graph(check) = lint.check {
+            check(graph, &mut out);
         }
     }
     out
 }
 
 /// The findings in a plan.
-pub fn of_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
+pub fn lint_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     for lint in lints() {
         if let Check::Plan(check) = lint.check {
@@ -163,11 +163,11 @@ pub fn of_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
 }
 
 /// The findings in a command line of llama.cpp.
-pub fn of_line(line: &Line<'_>) -> Vec<Diagnostic> {
+pub fn lint_command(command: &Command<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     for lint in lints() {
-        if let Check::Line(check) = lint.check {
-            check(line, &mut out);
+        if let Check::Command(check) = lint.check {
+            check(command, &mut out);
         }
     }
     out
@@ -176,7 +176,7 @@ pub fn of_line(line: &Line<'_>) -> Vec<Diagnostic> {
 /// The report of a plan with what the lints find in it, and their verdict.
 pub fn plan_report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
     let report = PlanReport::new(path, placement, compiled);
-    let findings = of_plan(&Plan {
+    let findings = lint_plan(&Plan {
         placement,
         compiled,
         report: &report,

@@ -12,7 +12,7 @@ use tpc_diag::{Diagnostic, Excerpt};
 use tpc_ggml::capture::{CapturedGraph, Record};
 use tpc_ggml::llama_cpp::CommandLine;
 use tpc_ggml::op::{Family, GgmlOp, OpKind};
-use tpc_gguf::{GgufFile, Header, MetaValue, TensorInfo};
+use tpc_gguf::{GgufFile, Header, MetaValue, TensorInfo, TensorName};
 use tpc_models::{Drafting, LowerOptions, Lowered};
 
 /// A model file as lints see it.
@@ -77,22 +77,16 @@ impl<'a> File<'a> {
     pub fn of_blocks(&self, suffix: &str) -> Vec<(u32, &'a TensorInfo)> {
         let tensors = self.header().tensors().iter();
         let of = tensors.filter_map(|t| {
-            let (layer, rest) = block(&t.name)?;
+            let (layer, rest) = TensorName::parse(&t.name).block()?;
             (rest == suffix).then_some((layer, t))
         });
         of.collect()
     }
 }
 
-/// The layer of a tensor's name and the rest of it: 7 and `ffn_down.weight` of `blk.7.ffn_down.weight`.
-pub(super) fn block(name: &str) -> Option<(u32, &str)> {
-    let (layer, rest) = name.strip_prefix("blk.")?.split_once('.')?;
-    Some((layer.parse().ok()?, rest))
-}
-
 /// A captured graph as lints see it.
 #[derive(Clone, Copy)]
-pub struct Port<'a> {
+pub struct Capture<'a> {
     /// Its records.
     pub records: &'a [Record],
     /// What they mean.
@@ -101,9 +95,9 @@ pub struct Port<'a> {
     pub printed: &'a Printed,
 }
 
-impl Port<'_> {
+impl Capture<'_> {
     /// The graph.
-    pub fn graph(&self) -> &Graph {
+    pub fn ir(&self) -> &Graph {
         &self.captured.graph
     }
 
@@ -215,9 +209,9 @@ impl<'a> Plan<'a> {
 
 /// A command line of llama.cpp for a model, as lints see it.
 #[derive(Clone, Copy)]
-pub struct Line<'a> {
+pub struct Command<'a> {
     /// The line.
-    pub command: &'a CommandLine,
+    pub line: &'a CommandLine,
     /// The model's file.
     pub file: File<'a>,
     /// The same in tpc's terms.
@@ -228,9 +222,9 @@ pub struct Line<'a> {
     pub assumed: bool,
 }
 
-impl Line<'_> {
+impl Command<'_> {
     /// Whether tensors are to be split among several devices.
     pub fn splits_tensors(&self) -> bool {
-        self.command.splits_tensors() && self.placement.devices.len() > 1
+        self.line.splits_tensors() && self.placement.devices.len() > 1
     }
 }

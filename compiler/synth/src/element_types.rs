@@ -1,5 +1,6 @@
 //! The element type of each tensor, chosen as `llama-quantize` does.
 
+use tpc_gguf::TensorName;
 use tpc_ir::DType;
 
 use super::spec::{Head, Spec};
@@ -52,7 +53,8 @@ fn mixed(spec: &Spec, tensor: &ExpectedTensor) -> DType {
 
 /// The layer that a tensor belongs to.
 fn layer(name: &str) -> Option<u64> {
-    name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
+    let (layer, _) = TensorName::parse(name).block()?;
+    Some(u64::from(layer))
 }
 
 /// Whether a layer is one that `llama-quantize` gives more bits: the first and last eighth, and every third between.

@@ -8,7 +8,7 @@ use tpc_diag::Diagnostic;
 use tpc_gguf::GgufFile;
 use tpc_ir::text::{self, Entity, Parsed};
 use tpc_ir::{DType, Value, ValueData};
-use tpc_lint::{File, graph_of, of_file, plan_report};
+use tpc_lint::{File, graph_of, lint_file, plan_report};
 use tpc_synth::{Model, Spec};
 
 use super::case::Case;
@@ -108,7 +108,7 @@ fn findings(case: &Case, spec: &str) -> Result<Vec<Diagnostic>, String> {
     let file = file?;
     let placement = placement(case, SplitMode::Auto)?;
     let lowered = graph_of(&file);
-    let mut out = of_file(&File {
+    let mut out = lint_file(&File {
         file: &file,
         model: lowered.as_ref(),
     });

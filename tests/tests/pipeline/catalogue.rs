@@ -152,7 +152,7 @@ fn list() -> String {
                 .map(|c| if c == ' ' { '-' } else { c })
                 .collect();
             let (code, title) = (lint.code.id, lint.code.title);
-            let at = lint.names.word();
+            let at = lint.entity.word();
             let _ = writeln!(out, "| [{code}](codes.md#{anchor}) | {title} | {at} |");
         }
     }

@@ -62,7 +62,10 @@ fn dependencies_run_one_way() {
         ("runtime", &["tpc-ir"]),
         ("compiler/diag", &["tpc-ir"]),
         ("compiler/gguf", &["tpc-diag", "tpc-ir"]),
-        ("compiler/ggml", &["tpc-diag", "tpc-ir", "tpc-passes"]),
+        (
+            "compiler/ggml",
+            &["tpc-diag", "tpc-gguf", "tpc-ir", "tpc-passes"],
+        ),
         ("compiler/models", &["tpc-diag", "tpc-gguf", "tpc-ir"]),
         (
             "compiler/synth",

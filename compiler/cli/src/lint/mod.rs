@@ -17,8 +17,10 @@ use tpc_core::placement::Placement;
 use tpc_diag::Diagnostic;
 use tpc_gguf::GgufFile;
 use tpc_lint::format::{LintReport, Summary, github, sarif};
-use tpc_lint::plan_report;
-use tpc_lint::{File, Finding, Line, Policy, Port, graph_of, merged, of_file, of_line, of_port};
+use tpc_lint::{
+    Capture, Command, File, Finding, Policy, graph_of, lint_command, lint_file, lint_graph, merged,
+    plan_report,
+};
 use tpc_models::Lowered;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -106,16 +108,16 @@ fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
     };
     let captured = read_capture(path)?;
     let printed = text::print(&captured.graph);
-    let port = Port {
+    let graph = Capture {
         records: &captured.records,
         captured: &captured,
         printed: &printed,
     };
     let notes = captured.notes.iter();
     let mut out: Vec<Diagnostic> = notes
-        .map(|d| port.shown(d.clone(), "what it became"))
+        .map(|d| graph.shown(d.clone(), "what it became"))
         .collect();
-    out.extend(of_port(&port));
+    out.extend(lint_graph(&graph));
     Ok(out)
 }
 
@@ -128,7 +130,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
     if args.target.is_none() {
         let _progress = Progress::start(format!("checking {}", subject.source.path()));
         let mut of_source = of_capture(subject)?;
-        of_source.extend(opened.iter().flat_map(|o| of_file(&o.view())));
+        of_source.extend(opened.iter().flat_map(|o| lint_file(&o.view())));
         found.findings = merged(of_source);
     }
     let defaults = subject.source.defaults();
@@ -167,8 +169,8 @@ fn on_devices(
         Err(failure) => failure.diagnostics,
     };
     if let (Some(engine), Some(opened)) = (&subject.line, opened) {
-        out.extend(of_line(&Line {
-            command: &engine.command,
+        out.extend(lint_command(&Command {
+            line: &engine.command,
             file: opened.view(),
             placement,
             equivalent: &engine.equivalent,

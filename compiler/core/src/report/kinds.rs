@@ -1,20 +1,15 @@
 //! Layers that look alike, told once.
 
+use tpc_gguf::TensorName;
+
 use super::plan::{PlanReport, TensorReport};
 
 /// A tensor's name without the layer's number: `blk.3.attn_q.weight` → `attn_q.weight`.
 pub fn suffix(name: &str) -> String {
-    let Some(rest) = name.strip_prefix("blk.") else {
-        // Caches: `cache_k_l3`.
-        return match name.rsplit_once("_l") {
-            Some((head, n)) if !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()) => {
-                head.to_owned()
-            }
-            _ => name.to_owned(),
-        };
-    };
-    rest.split_once('.')
-        .map_or_else(|| rest.to_owned(), |(_, s)| s.to_owned())
+    match TensorName::parse(name) {
+        TensorName::Block { stem, .. } | TensorName::State { stem, .. } => stem.to_owned(),
+        TensorName::Result { .. } | TensorName::Global(_) => name.to_owned(),
+    }
 }
 
 /// A tensor of a kind of layer.

@@ -1,6 +1,7 @@
 //! Propagation: the state of every tensor, in the order of computation, up to the first op that is refused.
 
 use std::collections::BTreeMap;
+use tpc_gguf::TensorName;
 
 use tpc_ir::DType;
 
@@ -148,7 +149,7 @@ fn beforehand(records: &[Record], setup: &Setup) -> Option<Fault> {
 }
 
 fn is_kv(name: &str) -> bool {
-    name.starts_with("cache_k_l") || name.starts_with("cache_v_l")
+    matches!(TensorName::parse(name).cache(), Some((_, "k" | "v")))
 }
 
 /// The state of every tensor, up to what is refused.
@@ -268,9 +269,9 @@ fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool
 
 /// Whole blocks of the caches as asked for.
 fn blocks(t: &Record, state: &SplitState, setup: &Setup) -> Result<(), rules::Rejection> {
-    let dtype = match super::layers::cache(&t.name) {
-        Some(("k", _)) => setup.cache_type_k.unwrap_or(t.dtype),
-        Some(("v", _)) => setup.cache_type_v.unwrap_or(t.dtype),
+    let dtype = match TensorName::parse(&t.name).cache() {
+        Some((_, "k")) => setup.cache_type_k.unwrap_or(t.dtype),
+        Some((_, "v")) => setup.cache_type_v.unwrap_or(t.dtype),
         _ => t.dtype,
     };
     let call = Call {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tpc_gguf::TensorName;
+
 use crate::capture::Record;
 use crate::op::GgmlOp;
 
@@ -32,22 +34,10 @@ pub(super) enum Heads {
     },
 }
 
-/// The layer in `blk.N.REST`, and the rest.
-pub(super) fn block(name: &str) -> Option<(usize, &str)> {
-    let (number, rest) = name.strip_prefix("blk.")?.split_once('.')?;
-    Some((number.parse().ok()?, rest))
-}
-
-/// The kind and the layer of `cache_KIND_lN`.
-pub(super) fn cache(name: &str) -> Option<(&str, usize)> {
-    let (kind, number) = name.strip_prefix("cache_")?.split_once("_l")?;
-    Some((kind, number.parse().ok()?))
-}
-
 /// The layer of a weight of experts, by its name; `None` for any other weight.
 pub fn expert_layer(name: &str) -> Option<u64> {
-    let (n, rest) = block(name)?;
-    rest.contains("_exps").then_some(n as u64)
+    let (layer, rest) = TensorName::parse(name).block()?;
+    rest.contains("_exps").then_some(u64::from(layer))
 }
 
 /// The heads of each layer.
@@ -60,9 +50,10 @@ impl Layers {
     pub(super) fn of(records: &[Record]) -> Layers {
         let mut of: Vec<Option<usize>> = Vec::with_capacity(records.len());
         for t in records {
-            let own = block(&t.name).or_else(|| cache(&t.name).map(|(_, n)| (n, "")));
+            let name = TensorName::parse(&t.name);
+            let own = name.block().or(name.cache());
             let layer = match t.is_leaf() {
-                true => own.map(|(n, _)| n),
+                true => own.map(|(n, _)| n as usize),
                 false => t.src.iter().flatten().filter_map(|&s| of[s]).max(),
             };
             of.push(layer);

@@ -3,9 +3,10 @@
 //! A pattern says along which axis a tensor is split, and what must stay together: heads that share keys, blocks of
 //! the matrix behind. What no pattern names is mirrored.
 
+use tpc_gguf::TensorName;
 use tpc_ir::RANK;
 
-use super::layers::{self, Heads, Layers};
+use super::layers::{Heads, Layers};
 use super::states::{Segment, Split, SplitState};
 use crate::capture::Record;
 
@@ -159,7 +160,9 @@ impl<'r> Weights<'r> {
             "output.bias" => return self.split(t, 0, Unit::Vocabulary, 0),
             _ => {}
         }
-        if let Some((kind, layer)) = layers::cache(&t.name) {
+        let name = TensorName::parse(&t.name);
+        if let Some((layer, kind)) = name.cache() {
+            let layer = layer as usize;
             return match kind {
                 "k" | "v" => self.split(t, 0, Unit::KvGroup, layer),
                 // States of recurrences that the engine splits are split with them.
@@ -172,7 +175,8 @@ impl<'r> Weights<'r> {
                 _ => None,
             };
         }
-        let (layer, rest) = layers::block(&t.name)?;
+        let (layer, rest) = name.block()?;
+        let layer = layer as usize;
         match rest {
             "ffn_down_exps.bias" => return Some(SplitState::Partial),
             // Norms with a row per head are split by heads.

@@ -2,14 +2,14 @@
 
 use tpc_ir::Code;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 use tpc_models::ARCHS;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Option,
+    entity: EntityKind::Option,
     code: Code::note(
         "TPC0330",
         "blocks that could draft tokens are left out",

@@ -2,7 +2,7 @@
 
 use tpc_ir::Code;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_core::placement::Target;
 use tpc_core::report::DeviceReport;
@@ -10,7 +10,7 @@ use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Option,
+    entity: EntityKind::Option,
     code: Code::warning(
         "TPC0807",
         "the host holds what the devices have room for",

@@ -2,13 +2,14 @@
 
 use tpc_ir::Code;
 
-use super::{Check, Lint, Names, Plan};
-use crate::{numbers, view::block};
+use super::{Check, EntityKind, Lint, Plan};
+use crate::numbers;
 use tpc_diag::Diagnostic;
+use tpc_gguf::TensorName;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Option,
+    entity: EntityKind::Option,
     code: Code::warning(
         "TPC0814",
         "a regex that matches more layers than it names",
@@ -34,7 +35,9 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         }
         let layers = tensors.iter().filter(|n| o.matches(n) == Ok(true));
-        let mut layers: Vec<u32> = layers.filter_map(|n| Some(block(n)?.0)).collect();
+        let mut layers: Vec<u32> = layers
+            .filter_map(|n| Some(TensorName::parse(n).block()?.0))
+            .collect();
         layers.sort_unstable();
         layers.dedup();
         let more: Vec<u32> = layers

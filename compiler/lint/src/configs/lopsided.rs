@@ -2,14 +2,14 @@
 
 use tpc_ir::Code;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_core::placement::{SplitMode, Target};
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Option,
+    entity: EntityKind::Option,
     code: Code::warning(
         "TPC0802",
         "one device holds far more than its share",

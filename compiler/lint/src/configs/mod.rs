@@ -20,7 +20,7 @@ mod split_ignored;
 mod wide_cache;
 mod zero_share;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 
 /// The lints of configurations, in the order in which findings are told.
 pub(super) static LINTS: &[&Lint] = &[

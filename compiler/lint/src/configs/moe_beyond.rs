@@ -2,13 +2,13 @@
 
 use tpc_ir::Code;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::HostExperts;
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Option,
+    entity: EntityKind::Option,
     code: Code::note(
         "TPC0808",
         "experts of more layers than there are",

@@ -2,7 +2,7 @@
 
 use tpc_ir::Code;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::Diagnostic;
 
@@ -11,7 +11,7 @@ const QUIET: f64 = 3.0;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Option,
+    entity: EntityKind::Option,
     code: Code::warning(
         "TPC0307",
         "a device's share is not the one asked for",

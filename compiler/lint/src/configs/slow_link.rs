@@ -3,13 +3,13 @@
 use tpc_ir::Code;
 use tpc_passes::plan::collectives_us;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Option,
+    entity: EntityKind::Option,
     code: Code::warning(
         "TPC0811",
         "most of the time goes to the links",

@@ -3,14 +3,14 @@
 use tpc_ir::Code;
 use tpc_ir::DType;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_core::report::DeviceReport;
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Option,
+    entity: EntityKind::Option,
     code: Code::note(
         "TPC0803",
         "a cache in f32",

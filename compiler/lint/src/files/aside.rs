@@ -2,13 +2,14 @@
 
 use tpc_ir::Code;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
+use tpc_gguf::TensorName;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Tensor,
+    entity: EntityKind::Tensor,
     code: Code::note(
         "TPC0602",
         "older forms of tensors that the file has as well",
@@ -23,7 +24,9 @@ pub(crate) static LINT: Lint = Lint {
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let Some(model) = file.model else { return };
     let drafts = |n: &str| {
-        super::block(n).is_some_and(|(layer, _)| u64::from(layer) >= model.summary.n_layer)
+        TensorName::parse(n)
+            .block()
+            .is_some_and(|(layer, _)| u64::from(layer) >= model.summary.n_layer)
     };
     // Blocks that draft tokens are a matter of the options.
     let aside = model.summary.ignored.iter().filter(|n| !drafts(n));

@@ -2,13 +2,14 @@
 
 use tpc_ir::Code;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
+use tpc_gguf::TensorName;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Tensor,
+    entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0601",
         "blocks beyond the counted ones",
@@ -26,10 +27,16 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     };
     let tensors = file.header().tensors().iter();
     let beyond: Vec<_> = tensors
-        .filter(|t| super::block(&t.name).is_some_and(|(layer, _)| u64::from(layer) >= count))
+        .filter(|t| {
+            TensorName::parse(&t.name)
+                .block()
+                .is_some_and(|(layer, _)| u64::from(layer) >= count)
+        })
         .collect();
     let Some(first) = beyond.first() else { return };
-    let layers = beyond.iter().filter_map(|t| Some(super::block(&t.name)?.0));
+    let layers = beyond
+        .iter()
+        .filter_map(|t| Some(TensorName::parse(&t.name).block()?.0));
     let last = layers.max().unwrap_or(0);
     let message = format!(
         "{} tensors of blocks {count} to {last} ({}) are not computed: {key} is {count}",

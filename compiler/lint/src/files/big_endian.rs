@@ -2,13 +2,13 @@
 
 use tpc_ir::Code;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_diag::Diagnostic;
 use tpc_gguf::Endianness;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::File,
+    entity: EntityKind::File,
     code: Code::warning(
         "TPC0619",
         "a file of the other byte order",

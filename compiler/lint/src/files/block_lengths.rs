@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use tpc_ir::Code;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use crate::numbers;
 use tpc_diag::Diagnostic;
+use tpc_gguf::TensorName;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Tensor,
+    entity: EntityKind::Tensor,
     code: Code::note(
         "TPC0610",
         "layers of one role with blocks of different lengths",
@@ -30,7 +31,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let mut roles: BTreeMap<&str, Lengths> = BTreeMap::new();
     for t in file.header().tensors() {
         let block = t.dtype.block_len();
-        if let Some((layer, rest)) = super::block(&t.name).filter(|_| block > 1) {
+        if let Some((layer, rest)) = TensorName::parse(&t.name).block().filter(|_| block > 1) {
             let lens = roles.entry(rest).or_default();
             lens.entry(block).or_default().push((layer, t.dtype.name()));
         }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use tpc_ir::Code;
 use tpc_ir::DType;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Key,
+    entity: EntityKind::Key,
     code: Code::warning(
         "TPC0617",
         "the file's type is not its tensors'",

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use tpc_ir::Code;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_diag::Diagnostic;
 use tpc_models::ARCHS;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Key,
+    entity: EntityKind::Key,
     code: Code::warning(
         "TPC0621",
         "keys of another architecture",

@@ -23,8 +23,7 @@ mod unused;
 mod vocabulary;
 mod zeros;
 
-use super::view::block;
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 
 /// The lints of model files, in the order in which findings are told.
 pub(super) static LINTS: &[&Lint] = &[

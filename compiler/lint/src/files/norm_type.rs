@@ -3,12 +3,12 @@
 use tpc_ir::Code;
 use tpc_ir::DType;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Tensor,
+    entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0614",
         "a norm or bias that is not f32",

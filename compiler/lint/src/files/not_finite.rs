@@ -3,13 +3,13 @@
 use tpc_ir::Code;
 use tpc_ir::DType;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_diag::Diagnostic;
 use tpc_gguf::Endianness;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Tensor,
+    entity: EntityKind::Tensor,
     code: Code::error(
         "TPC0615",
         "numbers that are not finite",

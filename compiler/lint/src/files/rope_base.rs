@@ -3,12 +3,12 @@
 use tpc_ir::Code;
 use tpc_ir::Op;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Key,
+    entity: EntityKind::Key,
     code: Code::warning(
         "TPC0608",
         "a long context with the rotation of a short one",

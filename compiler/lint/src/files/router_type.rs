@@ -2,12 +2,12 @@
 
 use tpc_ir::Code;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Tensor,
+    entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0613",
         "a quantised router",

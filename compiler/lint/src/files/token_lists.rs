@@ -2,13 +2,13 @@
 
 use tpc_ir::Code;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_diag::Diagnostic;
 use tpc_gguf::MetaValue;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Key,
+    entity: EntityKind::Key,
     code: Code::warning(
         "TPC0605",
         "the tokenizer's lists differ in length",

@@ -2,13 +2,13 @@
 
 use tpc_ir::{Code, Severity};
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_diag::Diagnostic;
 use tpc_diag::suggest::nearest;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Key,
+    entity: EntityKind::Key,
     code: Code::warning(
         "TPC0620",
         "a key that no engine reads",

@@ -2,13 +2,14 @@
 
 use tpc_ir::Code;
 
-use super::{Check, File, Lint, Names};
+use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
+use tpc_gguf::TensorName;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Tensor,
+    entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0600",
         "the model uses no such tensor",
@@ -24,7 +25,10 @@ pub(crate) static LINT: Lint = Lint {
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let Some(model) = file.model else { return };
     for name in &model.summary.unused {
-        if super::block(name).is_some_and(|(layer, _)| u64::from(layer) >= model.summary.n_layer) {
+        if TensorName::parse(name)
+            .block()
+            .is_some_and(|(layer, _)| u64::from(layer) >= model.summary.n_layer)
+        {
             continue;
         }
         let size = file.header().tensor(name).map_or(0, |t| t.bytes);

@@ -8,9 +8,9 @@ pub use github::github;
 pub use json::{LintReport, Summary};
 pub use sarif::sarif;
 
-use super::{Finding, Names, find};
+use super::{EntityKind, Finding, find};
 
-/// What the findings of a code name; those that are no lint's are about the file.
-fn names(finding: &Finding) -> Names {
-    find(finding.diagnostic.code).map_or(Names::File, |l| l.names)
+/// The kind of entity that a finding names; the codes that are no lint's are about the file.
+fn kind(finding: &Finding) -> EntityKind {
+    find(finding.diagnostic.code).map_or(EntityKind::File, |l| l.entity)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value as Json, json};
 use tpc_ir::Code;
 
-use super::names;
+use super::kind;
 use crate::{Finding, lints};
 use tpc_diag::Severity;
 
@@ -66,7 +66,7 @@ fn result(path: &str, f: &Finding, place: &BTreeMap<&Code, usize>) -> Json {
     if let Some(line) = d.line {
         physical["region"] = json!({ "startLine": line });
     }
-    let kind = names(f).word();
+    let kind = kind(f).word();
     let mut entities: Vec<&str> = f.entities.iter().map(String::as_str).collect();
     entities.retain(|e| !e.is_empty());
     let logical = entities

@@ -2,13 +2,13 @@
 
 use tpc_ir::Code;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Device,
+    entity: EntityKind::Device,
     code: Code::error(
         "TPC0300",
         "a device's memory is too small",

@@ -2,12 +2,12 @@
 
 use tpc_ir::Code;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Option,
+    entity: EntityKind::Option,
     code: Code::note(
         "TPC0310",
         "the split mode that `auto` chose",

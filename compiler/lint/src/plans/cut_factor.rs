@@ -3,13 +3,13 @@
 use tpc_ir::{Code, Inst, text};
 use tpc_passes::factors::{cut_reshape, through};
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Excerpt};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Op,
+    entity: EntityKind::Op,
     code: Code::warning(
         "TPC0304",
         "an op cuts a factor",

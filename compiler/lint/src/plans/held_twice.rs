@@ -2,7 +2,7 @@
 
 use tpc_ir::Code;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
@@ -11,7 +11,7 @@ const QUIET: f64 = 0.03;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Plan,
+    entity: EntityKind::Plan,
     code: Code::warning(
         "TPC0313",
         "much of the model is held more than once",

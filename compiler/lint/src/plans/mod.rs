@@ -14,7 +14,7 @@ mod unsaturated;
 mod whole_op;
 mod whole_weight;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 
 /// The lints of plans, in the order in which findings are told.
 pub(super) static LINTS: &[&Lint] = &[

@@ -2,13 +2,13 @@
 
 use tpc_ir::Code;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Plan,
+    entity: EntityKind::Plan,
     code: Code::warning(
         "TPC0309",
         "one device would be as fast",

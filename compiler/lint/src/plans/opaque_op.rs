@@ -6,7 +6,7 @@ use tpc_ir::{Bindings, Code, Inst, Op, Place, Value};
 use tpc_passes::factors::Selection;
 use tpc_passes::factors::Term;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes as shown_bytes;
 use tpc_core::pipeline::Compiled;
 use tpc_core::report::describe;
@@ -14,7 +14,7 @@ use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Op,
+    entity: EntityKind::Op,
     code: Code::note(
         "TPC0305",
         "ops without a rule keep tensors whole",
@@ -27,7 +27,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// Names that are told.
+/// EntityKind that are told.
 const SHOWN: usize = 3;
 
 /// Ops of one name, and what they keep whole.

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use tpc_ir::{Code, Op, Output, Place, Value};
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Device,
+    entity: EntityKind::Device,
     code: Code::warning(
         "TPC0308",
         "every token goes to the host and back",

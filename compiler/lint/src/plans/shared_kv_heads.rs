@@ -2,12 +2,12 @@
 
 use tpc_ir::Code;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Plan,
+    entity: EntityKind::Plan,
     code: Code::note(
         "TPC0306",
         "KV heads are held more than once",

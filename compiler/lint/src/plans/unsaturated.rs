@@ -3,12 +3,12 @@
 use tpc_ir::Code;
 use tpc_passes::rewrite::Stop;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Plan,
+    entity: EntityKind::Plan,
     code: Code::note(
         "TPC0314",
         "rewriting stopped before it was saturated",

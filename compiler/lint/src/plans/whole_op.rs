@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tpc_ir::{Code, Inst, Place, Unreduced, Value};
 use tpc_passes::plan::timeline;
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::report::describe;
 use tpc_diag::Diagnostic;
 
@@ -14,7 +14,7 @@ const QUIET: f64 = 0.05;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Op,
+    entity: EntityKind::Op,
     code: Code::note(
         "TPC0340",
         "every device computes the same",

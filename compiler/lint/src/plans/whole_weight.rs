@@ -4,14 +4,14 @@ use tpc_ir::{Bindings, Code, Op, Place};
 use tpc_passes::factors::Selection;
 use tpc_passes::plan::{Refusal, refusal};
 
-use super::{Check, Lint, Names, Plan};
+use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes as shown_bytes;
 use tpc_core::report::{describe, suffix};
 use tpc_diag::Diagnostic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
-    names: Names::Tensor,
+    entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0301",
         "a weight stays whole on every device",

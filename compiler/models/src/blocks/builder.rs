@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tpc_gguf::TensorName;
 use tpc_ir::op::{
     Binary, BinaryKind, Hadamard, Inferred, Input, InputKind, MulMat, Permute, Reshape, Scale,
     Slice, State, Unary, UnaryKind, Weight,
@@ -156,7 +157,7 @@ impl<'a> Builder<'a> {
             parts: None,
         };
         let ty = TensorType::new(found.dtype, found.ne.map(Dim::constant));
-        let value = self.outside(!found.name.starts_with("blk."), |b| {
+        let value = self.outside(TensorName::parse(&found.name).block().is_none(), |b| {
             b.leaf(op, ty, &found.name)
         });
         self.weights.insert(found.name.clone(), value);

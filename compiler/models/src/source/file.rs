@@ -11,7 +11,7 @@ use crate::description::Presence;
 use crate::error::ArchError;
 use crate::size::Size;
 use crate::summary::IgnoredDrafts;
-use tpc_gguf::{Header, TensorInfo};
+use tpc_gguf::{Header, TensorInfo, TensorName};
 
 /// The tensors of a file, with notes of those used and ignored.
 pub(crate) struct FileTensors<'a> {
@@ -97,8 +97,8 @@ impl<'a> FileTensors<'a> {
 
 /// The index of the block that a tensor belongs to.
 fn block_index(name: &str) -> Option<usize> {
-    let (number, _) = name.strip_prefix("blk.")?.split_once('.')?;
-    number.parse().ok()
+    let (layer, _) = TensorName::parse(name).block()?;
+    Some(layer as usize)
 }
 
 impl TensorSource for FileTensors<'_> {

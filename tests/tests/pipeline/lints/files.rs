@@ -9,7 +9,7 @@ use tpc_diag::Diagnostic;
 use tpc_gguf::{Endianness, GgufFile, GgufWriter, MetaValue, StrList};
 use tpc_ir::DType;
 use tpc_lint::plan_report;
-use tpc_lint::{File, graph_of, of_file};
+use tpc_lint::{File, graph_of, lint_file};
 use tpc_tests::data;
 
 use super::super::support::plan;
@@ -84,7 +84,7 @@ fn findings(parts: &Parts) -> Vec<Diagnostic> {
     let path = parts.write();
     let file = GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
     let model = graph_of(&file);
-    let found = of_file(&File {
+    let found = lint_file(&File {
         file: &file,
         model: model.as_ref(),
     });

@@ -7,13 +7,13 @@ use std::path::Path;
 use tpc_ggml::capture::read;
 use tpc_gguf::GgufFile;
 use tpc_ir::text;
-use tpc_lint::{File, Port, graph_of, merged, of_file, of_port};
+use tpc_lint::{Capture, File, graph_of, lint_file, lint_graph, merged};
 use tpc_tests::{captures, data, goldens, headers};
 
 fn of_model(path: &Path) -> Vec<tpc_diag::Diagnostic> {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     let model = graph_of(&file);
-    of_file(&File {
+    lint_file(&File {
         file: &file,
         model: model.as_ref(),
     })
@@ -23,7 +23,7 @@ fn of_graph(path: &Path) -> Vec<tpc_diag::Diagnostic> {
     let text = std::fs::read_to_string(path).expect("the capture can be read");
     let captured = read(&text, "port").unwrap_or_else(|e| panic!("{e}"));
     let printed = text::print(&captured.graph);
-    of_port(&Port {
+    lint_graph(&Capture {
         records: &captured.records,
         captured: &captured,
         printed: &printed,

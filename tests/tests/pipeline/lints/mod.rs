@@ -1,11 +1,11 @@
 //! Every lint fires where it should, and is silent where it should not.
 
+mod commands;
 mod configs;
 mod files;
 mod fires;
-mod lines;
+mod graphs;
 mod plans;
-mod ports;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,10 +44,10 @@ pub(crate) fn codes(found: &[Diagnostic]) -> Vec<&'static str> {
 fn every_lint_fires_and_is_silent() {
     let all = [
         files::cases(),
-        ports::cases(),
+        graphs::cases(),
         configs::cases(),
         plans::cases(),
-        lines::cases(),
+        commands::cases(),
     ];
     let mut cases: BTreeMap<&str, Vec<Case>> = BTreeMap::new();
     for case in all.into_iter().flatten() {

@@ -12,7 +12,7 @@ use tpc_passes::rewrite::{Limits, Machine, RULES, rewrite};
 use tpc_tests::headers;
 
 use super::super::support::plan;
-use super::ports::record;
+use super::graphs::record;
 use super::{Case, codes};
 
 pub(super) fn findings(

@@ -1,0 +1,53 @@
+//! Overrides that take attention apart.
+
+use tpc_ir::Code;
+
+use super::{Check, Command, EntityKind, Lint};
+use tpc_core::placement::Target;
+use tpc_diag::Diagnostic;
+use tpc_ggml::meta::REFUSED;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Option,
+    code: Code::error(
+        "TPC0903",
+        "attention weights on the host under llama.cpp's tensor split",
+        "An `-ot` puts weights of attention on the host, and `-sm tensor` splits the caches of the same layer by \
+         heads: llama.cpp aborts. It did so with every architecture that was tried. tpc computes the layer's \
+         attention where its weights are, or copies what it needs.",
+    )
+    .example("`-sm tensor -ot 'blk\\.0\\.attn.*=CPU'`.")
+    .cure("keep attention on the devices there, or the command of tpc that is printed."),
+    check: Check::Command(check),
+};
+
+fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    if !command.splits_tensors() || REFUSED.contains(&command.file.arch()) {
+        return;
+    }
+    let tensors = command.file.header().tensors().iter();
+    let placed = tensors
+        .filter(|t| t.name.contains(".attn_") && t.n_dims > 1)
+        .filter_map(|t| {
+            let first = command
+                .placement
+                .overrides
+                .iter()
+                .find(|o| o.matches(&t.name) == Ok(true))?;
+            (first.target == Target::Host).then_some((t.name.as_str(), first))
+        });
+    let placed: Vec<_> = placed.collect();
+    if let Some((name, o)) = placed.first() {
+        let message = format!(
+            "`{}` puts {name} and {} more on the host: llama.cpp aborts",
+            o.pattern,
+            placed.len() - 1
+        );
+        let help = format!(
+            "keep attention on the devices there; tpc plans it: {}",
+            command.equivalent
+        );
+        out.push(Diagnostic::new(&LINT.code, "-ot", message).help(help));
+    }
+}

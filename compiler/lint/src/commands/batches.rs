@@ -1,0 +1,39 @@
+//! Batches whose sizes contradict each other.
+
+use tpc_ir::Code;
+
+use super::{Check, Command, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::Setting;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Option,
+    code: Code::warning(
+        "TPC0910",
+        "a computed batch larger than a submitted one",
+        "`-ub` is larger than `-b` (2048 if it is not given): llama.cpp computes at most `-b` tokens at once, so \
+         the rest of `-ub` has no effect. tpc has no `-b`, and sets memory aside for `-ub` tokens.",
+    )
+    .example("`-b 512 -ub 2048`.")
+    .cure("`-ub` of at most `-b`."),
+    check: Check::Command(check),
+};
+
+/// Tokens that are submitted at once where nobody says.
+const BATCH: u64 = 2048;
+
+fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    let batch = command.line.count(Setting::Batch).unwrap_or(BATCH);
+    let Some(ubatch) = command
+        .line
+        .count(Setting::Ubatch)
+        .filter(|&u| u > batch && batch > 0)
+    else {
+        return;
+    };
+    let message =
+        format!("-ub {ubatch} is above -b {batch}: llama.cpp computes {batch} tokens at once");
+    let help = format!("-ub {batch}, or -b {ubatch}");
+    out.push(Diagnostic::new(&LINT.code, "-ub", message).help(help));
+}

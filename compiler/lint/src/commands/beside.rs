@@ -1,0 +1,49 @@
+//! What is loaded beside the model.
+
+use tpc_ir::Code;
+
+use super::{Check, Command, EntityKind, Lint};
+use tpc_core::format::bytes;
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::Setting;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Option,
+    code: Code::note(
+        "TPC0909",
+        "models that the plan does not count",
+        "The line loads more than the model: a draft model, an encoder of images, adapters, or blocks that draft \
+         tokens. They take memory on the devices, and drafts verify several tokens at once; the plan is of the \
+         model alone.",
+    )
+    .example("`-md draft.gguf`.")
+    .cure("leave that much memory free: the memories of a `--topology`, less what they take."),
+    check: Check::Command(check),
+};
+
+fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    for setting in [
+        Setting::Draft,
+        Setting::Speculation,
+        Setting::Projector,
+        Setting::Adapter,
+    ] {
+        for given in command.line.all(setting) {
+            // Drafts from the text itself take no memory to speak of; blocks of the model's own file are planned.
+            let planned =
+                |kind: &str| kind == "none" || kind == "draft-mtp" || kind.starts_with("ngram");
+            if setting == Setting::Speculation && given.value.split(',').all(planned) {
+                continue;
+            }
+            let size = std::fs::metadata(&given.value).ok().map(|m| bytes(m.len()));
+            let size = size.map_or_else(String::new, |s| format!(" (its file has {s})"));
+            let message = format!(
+                "{} {}{size} is not in the plan",
+                given.spelling, given.value
+            );
+            let note = Diagnostic::new(&LINT.code, &given.spelling, message);
+            out.push(note.help("leave its memory free: --topology with that much less"));
+        }
+    }
+}

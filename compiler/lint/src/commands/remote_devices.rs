@@ -1,0 +1,39 @@
+//! Devices of other machines.
+
+use tpc_ir::Code;
+use tpc_passes::machine::Topology;
+
+use super::{Check, Command, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::Setting;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Option,
+    code: Code::warning(
+        "TPC0908",
+        "devices behind a network",
+        "The line uses devices of other machines (`--rpc`). tpc plans them as devices like any other; unless a \
+         topology says so, it takes the links to them to be as fast as those within a machine, and the estimate \
+         is far too good.",
+    )
+    .example("`--rpc 10.0.0.2:50052`.")
+    .cure("`--topology` with the bandwidth and latency of the network, before the `--`."),
+    check: Check::Command(check),
+};
+
+fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(servers) = command.line.value(Setting::Rpc) else {
+        return;
+    };
+    if command.placement.topology == Topology::default() {
+        let link = command.placement.topology.link;
+        let message = format!(
+            "the devices of {servers} are planned with links of {:.0} GB/s and {:.0} µs",
+            link.bandwidth / 1e9,
+            link.latency_us
+        );
+        let help = "--topology FILE.ron, before the `--`, with the network's bandwidth and latency";
+        out.push(Diagnostic::new(&LINT.code, "--rpc", message).help(help));
+    }
+}

@@ -1,0 +1,67 @@
+//! Options whose value does not count.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::Code;
+
+use super::{Check, Command, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::Setting;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Option,
+    code: Code::warning(
+        "TPC0914",
+        "an option that is overridden",
+        "Something is said more than once, and the last counts; an option counts more than an environment \
+         variable. Lines that grew over time, and services with an environment file, hold such remains.",
+    )
+    .example("`LLAMA_ARG_CTX_SIZE=8192 llama-server … -c 4096`.")
+    .cure("say it once."),
+    check: Check::Command(check),
+};
+
+fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    let mut told = BTreeSet::new();
+    for given in &command.line.options {
+        let setting = given.spec.setting;
+        // Of these, all count.
+        let several = matches!(
+            setting,
+            Setting::Override
+                | Setting::Adapter
+                | Setting::OverrideKv
+                | Setting::Rope
+                | Setting::Other
+                | Setting::Remote
+        );
+        if several || !told.insert(setting) {
+            continue;
+        }
+        let all: Vec<_> = command.line.all(setting).collect();
+        let (Some(last), true) = (all.last(), all.len() > 1) else {
+            continue;
+        };
+        let before: Vec<String> = all[..all.len() - 1]
+            .iter()
+            .filter(|g| g.value != last.value)
+            .map(|g| {
+                if g.from_env {
+                    format!("{}={}", g.spelling, g.value)
+                } else {
+                    format!("{} {}", g.spelling, g.value)
+                }
+            })
+            .collect();
+        if !before.is_empty() {
+            let message = format!(
+                "{} {} counts, not {}",
+                last.spelling,
+                last.value,
+                before.join(", ")
+            );
+            out.push(Diagnostic::new(&LINT.code, &last.spelling, message).help("say it once"));
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Numbers of devices beyond the engine's.
+
+use tpc_ir::Code;
+
+use super::{Check, Command, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::meta::MAX_DEVICES;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Option,
+    code: Code::error(
+        "TPC0907",
+        "more devices than llama.cpp splits tensors among",
+        "llama.cpp's tensor split takes at most 16 devices.",
+    )
+    .example("`-sm tensor` with 17 entries in `-ts`.")
+    .cure("16 devices or fewer there; tpc plans up to 64."),
+    check: Check::Command(check),
+};
+
+fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    let n = command.placement.devices.len();
+    if command.splits_tensors() && n > MAX_DEVICES {
+        let message =
+            format!("llama.cpp splits tensors among at most {MAX_DEVICES} devices, not {n}");
+        let help = format!("fewer devices there; tpc plans it: {}", command.equivalent);
+        out.push(Diagnostic::new(&LINT.code, "-dev", message).help(help));
+    }
+}

@@ -1,0 +1,38 @@
+//! Misspelt options.
+
+use tpc_ir::Code;
+
+use super::{Check, Command, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_diag::suggest::nearest;
+use tpc_ggml::llama_cpp::OPTIONS;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Option,
+    code: Code::warning(
+        "TPC0913",
+        "an option that llama.cpp does not have",
+        "No option of llama.cpp's programs is spelled so: they stop with an error. The message has the nearest \
+         one.",
+    )
+    .example("`--ctx-sise 4096`.")
+    .cure("the right spelling; `llama-server --help` lists the options."),
+    check: Check::Command(check),
+};
+
+/// Options of tpc that are not llama.cpp's.
+const OWN: [&str; 5] = ["--devices", "--topology", "--format", "--deny", "--allow"];
+
+fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    for word in &command.line.unknown {
+        let names = OPTIONS.iter().flat_map(|f| f.names.iter().copied());
+        let help = match nearest(word, names) {
+            _ if OWN.contains(&word.as_str()) => format!("tpc's {word} stands before `--`"),
+            Some(near) => format!("did you mean {near}?"),
+            None => "check its spelling; `llama-server --help` lists the options".to_owned(),
+        };
+        let message = format!("unknown llama.cpp option `{word}`");
+        out.push(Diagnostic::new(&LINT.code, word, message).help(help));
+    }
+}

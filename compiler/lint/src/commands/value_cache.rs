@@ -1,0 +1,33 @@
+//! Quantised values without flash attention.
+
+use tpc_ir::Code;
+
+use super::{Check, Command, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::Setting;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Option,
+    code: Code::error(
+        "TPC0905",
+        "a quantised V cache without fused attention",
+        "With `-fa off`, llama.cpp stores values transposed, and a quantised cache cannot be: it creates no \
+         context (`quantized V cache requires flash_attn to be enabled`).",
+    )
+    .example("`-fa off -ctv q8_0`.")
+    .cure("`-fa on`, or a V cache of f16."),
+    check: Check::Command(check),
+};
+
+fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    let quantised = command.placement.cache_type_v.is_quantised();
+    if quantised && command.line.is_off(Setting::FlashAttention) {
+        let message = format!(
+            "llama.cpp creates no context: a V cache of {} requires flash attention",
+            command.placement.cache_type_v.name()
+        );
+        let help = "-fa on, or -ctv f16; tpc always fuses attention";
+        out.push(Diagnostic::new(&LINT.code, "-ctv", message).help(help));
+    }
+}

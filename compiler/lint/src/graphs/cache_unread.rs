@@ -1,0 +1,38 @@
+//! Caches that are filled for nothing.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0643",
+        "a cache that is written and not read",
+        "The graph stores keys, values or a state in a tensor that no op reads. Attention then sees the tokens \
+         of the batch only, or another cache than the one that is filled.",
+    )
+    .example("attention gets the new keys instead of the view of the cache.")
+    .cure("read the cache after it was written."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    let read = graph.read();
+    let mut told = BTreeSet::new();
+    for r in graph.records.iter().filter(|r| r.writes() && !r.is_empty()) {
+        let owner = &graph.records[r.root];
+        if !owner.is_leaf() || read.contains(&r.root) || !told.insert(r.root) {
+            continue;
+        }
+        let name = graph.name(owner);
+        let message = format!("{name} is written by {} and read by nothing", r.op);
+        let d = Diagnostic::new(&LINT.code, name, message);
+        let d = d.help("read the cache after it was written");
+        out.push(graph.at(r, "written here, and read nowhere", d));
+    }
+}

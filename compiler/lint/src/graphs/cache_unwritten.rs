@@ -1,0 +1,48 @@
+//! Caches that nobody fills.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::op::OpKind;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0644",
+        "attention to a tensor that nothing writes",
+        "Attention reads its keys or values from a tensor that the graph does not compute and does not write: a \
+         cache that stays as it was. The first token already attends to what happens to be in memory.",
+    )
+    .example("the call that stores the values of the batch is missing for one layer.")
+    .cure("store the keys and values of the batch before they are read."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    let written: BTreeSet<usize> = graph.written();
+    for r in graph.records.iter().filter(|r| r.is(OpKind::FlashAttnExt)) {
+        for (operand, what) in [(1, "keys"), (2, "values")] {
+            let Some(source) = r.src.get(operand).copied().flatten() else {
+                continue;
+            };
+            let root = graph.records[source].root;
+            let owner = &graph.records[root];
+            if owner.is_leaf() && !owner.is_input && !written.contains(&root) {
+                let name = graph.name(owner);
+                let message = format!(
+                    "the {what} of {} are {name}, which nothing writes",
+                    graph.name(r)
+                );
+                let d = Diagnostic::new(&LINT.code, name, message);
+                let d = d.help(format!(
+                    "store the {what} of the batch before they are read"
+                ));
+                out.push(graph.at(r, "reads what nothing has written", d));
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Ops whose results are wanted by nobody.
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::Record;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0640",
+        "a result that nothing reads",
+        "An op is computed for every batch, and neither another op nor the caller reads what it makes. It is not \
+         marked as an output either. Often it is the remains of a port, or the wrong tensor was passed on.",
+    )
+    .example("a norm of the queries whose result is not what attention gets.")
+    .cure("pass its result on, mark it as an output, or leave the op out."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    let read = graph.read();
+    let unread: Vec<&Record> = graph
+        .records
+        .iter()
+        .enumerate()
+        .filter(|(i, r)| !r.is_leaf() && !r.is_empty() && !r.is_view && !read.contains(i))
+        .map(|(_, r)| r)
+        .collect();
+    // The last one is what the graph is computed for.
+    let Some((_, others)) = unread.split_last() else {
+        return;
+    };
+    for r in others.iter().filter(|r| !r.is_output) {
+        let name = graph.name(r);
+        let message = format!("nothing reads the result of {} ({name})", r.op);
+        let d = Diagnostic::new(&LINT.code, name, message)
+            .help("pass its result on, mark it as an output, or leave the op out");
+        out.push(graph.at(r, "computed for nobody", d));
+    }
+}

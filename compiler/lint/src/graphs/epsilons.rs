@@ -1,0 +1,58 @@
+//! Layers whose norms differ in their epsilon.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::Record;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0648",
+        "one norm with different epsilons",
+        "The norms of one name have different epsilons in different layers. Models have one per kind of norm; a \
+         port that takes it from two keys, or writes a constant in one place, gives such a graph.",
+    )
+    .example("`attn_norm` with 1e-6 in the first layer and 1e-5 in the others.")
+    .cure("the epsilon of the model's configuration in every layer."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    let mut found: BTreeMap<(&str, &str), BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
+    for r in graph.records {
+        // The layer stands behind the last dash.
+        let stem = r
+            .name
+            .rsplit_once('-')
+            .filter(|(_, l)| l.parse::<u32>().is_ok());
+        if let (Some(p), Some((stem, _))) = (r.op.norm(), stem) {
+            let same = found.entry((r.op.name(), stem)).or_default();
+            same.entry(p.eps.to_bits()).or_default().push(r);
+        }
+    }
+    for ((op, stem), by) in found {
+        // A name that each layer has for several norms says nothing.
+        let mut names: Vec<&str> = by.values().flatten().map(|r| r.name.as_str()).collect();
+        names.sort_unstable();
+        if by.len() < 2 || names.windows(2).any(|w| w[0] == w[1]) {
+            continue;
+        }
+        let fewest = by.values().min_by_key(|all| all.len());
+        let Some(odd) = fewest.and_then(|all| all.first()) else {
+            continue;
+        };
+        let shown: Vec<String> = by
+            .iter()
+            .map(|(&eps, all)| format!("{} in {} layers", f32::from_bits(eps), all.len()))
+            .collect();
+        let message = format!("{op} of {stem}: the epsilon is {}", shown.join(", "));
+        let d = Diagnostic::new(&LINT.code, graph.name(odd), message);
+        let d = d.help("the epsilon of the model's configuration in every layer");
+        out.push(graph.at(odd, "has another epsilon than most", d));
+    }
+}

@@ -1,0 +1,39 @@
+//! Groups of heads that do not come out even.
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::op::OpKind;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0658",
+        "query heads that KV heads do not divide",
+        "Attention has a number of query heads that is no multiple of its KV heads: which KV head serves which \
+         query is not defined. ggml aborts. Reshapes with the wrong head size give such numbers.",
+    )
+    .example("24 query heads and 5 KV heads, where both should have heads of another size.")
+    .cure("check the head sizes of the reshapes before attention."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    for r in graph.records.iter().filter(|r| r.is(OpKind::FlashAttnExt)) {
+        let heads = |i: usize| {
+            let s = r.src.get(i).copied().flatten()?;
+            Some(graph.records[s].ne()[2])
+        };
+        let (Some(q), Some(kv)) = (heads(0), heads(1)) else {
+            continue;
+        };
+        if kv > 0 && !q.is_multiple_of(kv) {
+            let message = format!("{} has {q} query heads and {kv} KV heads", graph.name(r));
+            let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+            let d = d.help("check the head sizes of the reshapes before attention");
+            out.push(graph.at(r, "groups that do not come out even", d));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Activations in half precision.
+
+use tpc_ir::Code;
+use tpc_ir::DType;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::op::{Family, GgmlOp};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0651",
+        "arithmetic in half precision",
+        "An op adds, multiplies or normalises in f16 or bf16. Activations of ggml's graphs are f32; in half \
+         precision sums lose bits, the more so where several devices add their parts, and large activations \
+         overflow f16.",
+    )
+    .example("a residual stream that was cast to f16 to save memory.")
+    .cure("compute in f32; cast what is stored."),
+    check: Check::Graph(check),
+};
+
+/// Whether the op adds, multiplies or normalises.
+fn is_arithmetic(op: &GgmlOp) -> bool {
+    matches!(op.family(), Family::Binary | Family::Norm)
+        || matches!(
+            op,
+            GgmlOp::Add1
+                | GgmlOp::Scale(_)
+                | GgmlOp::Sum
+                | GgmlOp::SumRows
+                | GgmlOp::Mean
+                | GgmlOp::SoftMax(_)
+                | GgmlOp::MulMat(_)
+        )
+}
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    for r in graph.records {
+        let half = matches!(r.dtype, DType::F16 | DType::Bf16);
+        if half && is_arithmetic(&r.op) {
+            let message = format!(
+                "{} ({}) computes in {}",
+                r.op,
+                graph.name(r),
+                r.dtype.name()
+            );
+            let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+            let d = d.help("compute in f32, and cast what is stored");
+            out.push(graph.at(r, "in half precision", d));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Masks in the wrong type.
+
+use tpc_ir::Code;
+use tpc_ir::DType;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::op::GgmlOp;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0645",
+        "a mask of a type that kernels do not take",
+        "`FLASH_ATTN_EXT` takes a mask in f16; `SOFT_MAX` one in f32 or f16. ggml checks this when the graph is \
+         built or run, and aborts.",
+    )
+    .example("the f32 mask of `SOFT_MAX` passed on to `FLASH_ATTN_EXT`.")
+    .cure("cast the mask once, before the first layer."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    for r in graph.records {
+        let (operand, fine): (usize, &[DType]) = match r.op {
+            GgmlOp::FlashAttnExt(_) => (3, &[DType::F16]),
+            GgmlOp::SoftMax(_) => (1, &[DType::F16, DType::F32]),
+            _ => continue,
+        };
+        let mask = r.src.get(operand).copied().flatten();
+        let Some(mask) = mask.map(|m| &graph.records[m]) else {
+            continue;
+        };
+        if fine.contains(&mask.dtype) {
+            continue;
+        }
+        let fine: Vec<&str> = fine.iter().map(|t| t.name()).collect();
+        let message = format!(
+            "the mask of {} is {}: {} takes {}",
+            graph.name(r),
+            mask.dtype.name(),
+            r.op,
+            fine.join(" or ")
+        );
+        let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+        let d = d.help("cast the mask once, before the first layer");
+        out.push(graph.at(r, "takes the mask in another type", d));
+    }
+}

@@ -1,0 +1,45 @@
+//! Copies that change nothing.
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::op::Family;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::note(
+        "TPC0642",
+        "a copy of what is packed already",
+        "`CONT`, `CPY` or `DUP` copies a tensor to the same type and the same packed layout: nothing changes but \
+         the time that it takes.",
+    )
+    .example("`ggml_cont` of a reshape of a matrix product's result.")
+    .cure("use its source."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    for r in graph.records {
+        let source = r.src.first().copied().flatten();
+        let copies = r.op.family() == Family::Copy && !r.is_view;
+        let Some(source) = source.filter(|_| copies).map(|s| &graph.records[s]) else {
+            continue;
+        };
+        let same = (source.dtype, source.layout.ne, source.layout.nb)
+            == (r.dtype, r.layout.ne, r.layout.nb);
+        if same && !r.is_empty() {
+            let message = format!(
+                "{} of {}, which is packed as it is",
+                r.op,
+                graph.name(source)
+            );
+            let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+            out.push(
+                d.help(format!("use {} itself", graph.name(source)))
+                    .line(r.line),
+            );
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Ops that give back what they get.
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::op::GgmlOp;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::note(
+        "TPC0656",
+        "an op without effect",
+        "A `SCALE` by 1, or a `REPEAT` to the same sizes, gives back its operand, and costs a pass over it.",
+    )
+    .example("a factor of the metadata that is 1 for this model.")
+    .cure("leave the op out where the factor is 1."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    for r in graph
+        .records
+        .iter()
+        .filter(|r| !r.writes() && !r.is_empty())
+    {
+        let source = r.src.first().copied().flatten().map(|s| &graph.records[s]);
+        let idle = match &r.op {
+            GgmlOp::Scale(p) => p.scale == 1.0 && p.bias == 0.0,
+            GgmlOp::Repeat => source.is_some_and(|s| s.ne() == r.ne()),
+            _ => false,
+        };
+        if idle {
+            let of = source.map_or_else(String::new, |s| graph.name(s));
+            let message = format!("{} ({}) gives back {of}", r.op, graph.name(r));
+            let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+            out.push(graph.at(r, "changes nothing", d.help(format!("use {of} itself"))));
+        }
+    }
+}

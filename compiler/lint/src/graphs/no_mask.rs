@@ -1,0 +1,35 @@
+//! Caches that are attended to as a whole.
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::op::OpKind;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0654",
+        "attention to a cache without a mask",
+        "Attention reads keys from a cache and has no mask: each token also attends to cells that hold later \
+         tokens, other sequences, or nothing yet.",
+    )
+    .example("`ggml_flash_attn_ext` with a null mask in one branch of a graph.")
+    .cure("pass the mask of the batch."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    let written = graph.written();
+    for r in graph.records.iter().filter(|r| r.is(OpKind::FlashAttnExt)) {
+        let operand = |i: usize| r.src.get(i).copied().flatten().map(|s| &graph.records[s]);
+        let cached = operand(1).is_some_and(|k| written.contains(&k.root));
+        if cached && operand(3).is_none() {
+            let message = format!("{} attends to all cells of the cache", graph.name(r));
+            let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+            let d = d.help("pass the mask of the batch");
+            out.push(graph.at(r, "has no mask", d));
+        }
+    }
+}

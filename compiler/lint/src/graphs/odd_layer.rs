@@ -1,0 +1,72 @@
+//! Layers that stand out.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::Code;
+use tpc_ir::Inst;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_core::report::describe;
+use tpc_diag::Diagnostic;
+use tpc_diag::Excerpt;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0649",
+        "one layer is built unlike all others",
+        "All layers but one in the middle of the graph have the same ops in the same order. Models with several \
+         kinds of layers repeat each kind, and special first or last layers are common; a single one in the \
+         middle is likely a slip of the graph. It is also planned by itself.",
+    )
+    .example("a branch on the layer's number that was meant for the last layer.")
+    .cure("compare the layer with its neighbours, from the op that is named."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    let ir = graph.ir();
+    let mut layers: BTreeMap<u32, Vec<Inst>> = BTreeMap::new();
+    for (inst, data) in ir.insts() {
+        if let Some(layer) = data.layer {
+            layers.entry(layer).or_default().push(inst);
+        }
+    }
+    let ops = |layer: &[Inst]| -> Vec<&'static str> {
+        layer.iter().map(|&i| ir.inst(i).op.name()).collect()
+    };
+    let kinds: Vec<(u32, Vec<&str>)> = layers.iter().map(|(l, i)| (*l, ops(i))).collect();
+    // The ends are special in many models.
+    let Some(inner) = kinds.get(1..kinds.len().saturating_sub(1)) else {
+        return;
+    };
+    if inner.len() < 4 {
+        return;
+    }
+    let usual = &inner[usize::from(inner[0].1 != inner[1].1 && inner[0].1 != inner[2].1)].1;
+    let mut odd = inner.iter().filter(|(_, kind)| kind != usual);
+    let (Some((layer, kind)), None) = (odd.next(), odd.next()) else {
+        return;
+    };
+    let at = kind.iter().zip(usual).take_while(|(a, b)| a == b).count();
+    let insts = &layers[layer];
+    let Some(&inst) = insts.get(at).or(insts.last()) else {
+        return;
+    };
+    let value = ir.inst(inst).results.first();
+    let name = value.map_or_else(String::new, |&v| describe::name(ir, v));
+    let has = |kind: &[&'static str]| kind.get(at).copied().unwrap_or("nothing more");
+    let message = format!(
+        "layer {layer} has {} ops, the other {} inner layers {}: from {name} on, `{}` instead of `{}`",
+        kind.len(),
+        inner.len() - 1,
+        usual.len(),
+        has(kind),
+        has(usual)
+    );
+    let d =
+        Diagnostic::new(&LINT.code, name, message).help("compare the layer with its neighbours");
+    let labels = [(inst, "the first op that differs".to_owned())];
+    out.push(d.excerpt(Excerpt::of("model", graph.printed, &labels)));
+}

@@ -1,0 +1,61 @@
+//! Attention without the precision that it needs.
+
+use tpc_ir::Code;
+use tpc_ir::DType;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::Record;
+use tpc_ggml::op::{GgmlOp, OpKind, Precision};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0646",
+        "attention that may be accumulated in f16",
+        "An attention op, or the product of queries with cached keys in half precision, has ggml's default \
+         precision: GPU kernels may then sum in f16, which overflows for some models and differs between back \
+         ends. Ports in llama.cpp ask for f32.",
+    )
+    .example("`ggml_flash_attn_ext` without `ggml_flash_attn_ext_set_prec(…, GGML_PREC_F32)`.")
+    .cure("set the precision to `GGML_PREC_F32`."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    let mut tell = |r: &Record, call: &str| {
+        let message = format!("{} ({}) may be accumulated in f16", r.op, graph.name(r));
+        let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+        let d = d.help(format!("{call}(…, GGML_PREC_F32)"));
+        out.push(graph.at(r, "of default precision", d));
+    };
+    let written = graph.written();
+    for r in graph.records {
+        if let GgmlOp::FlashAttnExt(p) = &r.op
+            && p.precision != Precision::F32
+        {
+            tell(r, "ggml_flash_attn_ext_set_prec");
+        }
+        if !r.is(OpKind::SoftMax) {
+            continue;
+        }
+        // The logits, behind scales and masks that were added.
+        let Some(logits) = graph.behind(r, &[OpKind::Scale, OpKind::Add]) else {
+            continue;
+        };
+        let keys = logits
+            .src
+            .first()
+            .copied()
+            .flatten()
+            .map(|s| &graph.records[s]);
+        let coarse = keys.is_some_and(|k| k.dtype != DType::F32 && written.contains(&k.root));
+        if let GgmlOp::MulMat(p) = &logits.op
+            && coarse
+            && p.precision != Precision::F32
+        {
+            tell(logits, "ggml_mul_mat_set_prec");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Computations that are there already.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_diag::Excerpt;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::note(
+        "TPC0641",
+        "the same is computed twice",
+        "Two ops of the same kind, with the same parameters, read the same operands, and nothing changes these \
+         in between: the second one makes what is there already. On devices that hold everything, it costs its \
+         time twice; where operands are split, also its collectives.",
+    )
+    .example("a norm that attention and feed-forward each compute for themselves.")
+    .cure("use the first result in both places."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    let mut versions: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut seen: BTreeMap<_, usize> = BTreeMap::new();
+    for (i, r) in graph.records.iter().enumerate() {
+        if r.writes() {
+            *versions.entry(r.root).or_default() += 1;
+            continue;
+        }
+        if r.is_leaf() || r.is_pure_view() || r.is_empty() {
+            continue;
+        }
+        let operand = |s: &usize| {
+            let s = &graph.records[*s];
+            (s.root, versions.get(&s.root).copied(), s.layout, s.dtype)
+        };
+        let operands: Vec<_> = r.src.iter().map(|s| s.as_ref().map(operand)).collect();
+        let key = (r.op.name(), r.dtype, r.ne(), &r.words, operands);
+        let Some(&first) = seen.get(&key) else {
+            seen.insert(key, i);
+            continue;
+        };
+        let first = &graph.records[first];
+        let message = format!(
+            "{} ({}) is {} once more",
+            r.op,
+            graph.name(r),
+            graph.name(first)
+        );
+        let d = Diagnostic::new(&LINT.code, graph.name(r), message).line(r.line);
+        let labels = [(first, "here it is made"), (r, "and here again")];
+        let labels = labels
+            .iter()
+            .filter_map(|(r, text)| Some((graph.inst_of(r)?, (*text).to_owned())));
+        let labels: Vec<_> = labels.collect();
+        let d = d.help(format!("use {} in both places", graph.name(first)));
+        out.push(d.excerpt(Excerpt::of("model", graph.printed, &labels)));
+    }
+}

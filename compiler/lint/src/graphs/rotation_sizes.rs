@@ -1,0 +1,56 @@
+//! Rotations whose parameters make no sense.
+
+use tpc_ir::Code;
+use tpc_ir::DType;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::op::{GgmlOp, OpKind, Rope};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0653",
+        "a rotation that cannot be",
+        "The parameters of a `ROPE` contradict its operands: positions that are not i32, more rotated elements \
+         than a head has, an odd number of them, or a base that is not above 0. ggml aborts, or rotates by NaNs.",
+    )
+    .example("a base that was read from a key that the file does not have.")
+    .cure("the message says what is wrong."),
+    check: Check::Graph(check),
+};
+
+/// The fault of a rotation of rows of `len` elements.
+fn parameters(p: &Rope, len: u64) -> Option<String> {
+    let (rotated, base) = (p.n_dims, p.freq_base);
+    if rotated == 0 || rotated % 2 != 0 {
+        return Some(format!(
+            "{rotated} elements are rotated: an even number above 0 can be"
+        ));
+    }
+    if rotated > len {
+        return Some(format!("{rotated} elements are rotated of heads of {len}"));
+    }
+    (base.is_nan() || base <= 0.0).then(|| format!("the base is {base}"))
+}
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    for r in graph.records.iter().filter(|r| r.is(OpKind::Rope)) {
+        let positions = r.src.get(1).copied().flatten().map(|s| &graph.records[s]);
+        let positions = positions.map(|p| p.dtype).filter(|&t| t != DType::I32);
+        let fault = match (&r.op, positions) {
+            (_, Some(dtype)) => format!("positions are {}, not i32", dtype.name()),
+            (GgmlOp::Rope(p), _) => match parameters(p, r.ne()[0]) {
+                Some(fault) => fault,
+                None => continue,
+            },
+            (GgmlOp::Malformed(_, error), _) => error.to_string(),
+            _ => continue,
+        };
+        let message = format!("{}: {fault}", graph.name(r));
+        let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+        let d = d.help("the rotation of the model's configuration: dimension, base, positions");
+        out.push(graph.at(r, "with these parameters", d));
+    }
+}

@@ -1,0 +1,59 @@
+//! Attention scales that stand out.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::Record;
+use tpc_ggml::op::GgmlOp;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Op,
+    code: Code::warning(
+        "TPC0657",
+        "one layer attends with another scale",
+        "The factor on the dot products is the same in all layers with heads of one size, but for a single \
+         layer.",
+    )
+    .example("`1/√128` everywhere, and 1 in the layer whose queries were thought to be scaled already.")
+    .cure("the same factor in every layer, or the scaled queries in every layer."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    let mut found: BTreeMap<u64, BTreeMap<u32, Vec<(&Record, f32)>>> = BTreeMap::new();
+    for r in graph.records {
+        let GgmlOp::FlashAttnExt(p) = &r.op else {
+            continue;
+        };
+        let Some(q) = r.src.first().copied().flatten() else {
+            continue;
+        };
+        let heads = found.entry(graph.records[q].ne()[0]).or_default();
+        let alike = heads.entry(p.scale.to_bits()).or_default();
+        alike.push((r, p.scale));
+    }
+    for (size, scales) in found.iter().filter(|(_, s)| s.len() == 2) {
+        let total: usize = scales.values().map(Vec::len).sum();
+        let odd = scales.values().find(|all| all.len() == 1);
+        let usual = scales.values().find(|all| all.len() > 1);
+        let (Some(&[(odd, scale)]), Some(&[(_, usual), ..])) =
+            (odd.map(Vec::as_slice), usual.map(Vec::as_slice))
+        else {
+            continue;
+        };
+        let message = format!(
+            "{} has the scale {}, {} others with heads of {size} have {}",
+            graph.name(odd),
+            scale,
+            total - 1,
+            usual
+        );
+        let d = Diagnostic::new(&LINT.code, graph.name(odd), message);
+        let d = d.help(format!("{}, as in the other layers", usual));
+        out.push(graph.at(odd, "with another scale", d));
+    }
+}

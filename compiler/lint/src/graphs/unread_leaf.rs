@@ -1,0 +1,34 @@
+//! Weights and inputs that nothing uses.
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_diag::Diagnostic;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Tensor,
+    code: Code::warning(
+        "TPC0652",
+        "a tensor that the graph does not read",
+        "A weight or input of the capture is read by no op. The port loads it for nothing, or forgot an op: a \
+         bias that is not added, a norm that is not applied.",
+    )
+    .example("`blk.0.attn_q.bias` is there, and no `ADD` reads it.")
+    .cure("use it, or leave it out."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    let read = graph.read();
+    let written = graph.written();
+    for (i, r) in graph.records.iter().enumerate() {
+        let leaf = r.is_leaf() && !r.is_view && !r.is_empty();
+        if leaf && !read.contains(&i) && !written.contains(&i) {
+            let name = graph.name(r);
+            let message = format!("no op reads {name}");
+            let d = Diagnostic::new(&LINT.code, name, message).line(r.line);
+            out.push(d.help("use it, or leave it out"));
+        }
+    }
+}

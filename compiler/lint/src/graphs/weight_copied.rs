@@ -1,0 +1,47 @@
+//! Weights that are copied while running.
+
+use tpc_ir::Code;
+
+use super::{Capture, Check, EntityKind, Lint};
+use tpc_core::format::bytes;
+use tpc_diag::Diagnostic;
+use tpc_ggml::op::Family;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Tensor,
+    code: Code::warning(
+        "TPC0655",
+        "a weight that is rearranged for every batch",
+        "A weight is copied, cast or transposed inside the graph, so once per batch: per token when decoding. \
+         Weights do not change; this belongs into the conversion.",
+    )
+    .example("`ggml_cont(ggml_transpose(w))`, where the converter could store the transposed matrix.")
+    .cure("store the weight in the form in which it is used."),
+    check: Check::Graph(check),
+};
+
+fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
+    let written = graph.written();
+    for r in graph.records {
+        let copies = r.op.family() == Family::Copy && !r.is_view;
+        let Some(source) = r.src.first().copied().flatten().filter(|_| copies) else {
+            continue;
+        };
+        let root = graph.records[source].root;
+        let weight = &graph.records[root];
+        let constant = weight.is_leaf() && !weight.is_input && !weight.dtype.is_integer();
+        if constant
+            && !written.contains(&root)
+            && weight.ne()[1] > 1
+            && !graph.masks().contains(&root)
+        {
+            let size = r.dtype.bytes(r.elements()).unwrap_or(0);
+            let name = graph.name(weight);
+            let message = format!("{name} is copied for every batch ({})", bytes(size));
+            let d = Diagnostic::new(&LINT.code, name, message);
+            let d = d.help("store the weight in the form in which it is used");
+            out.push(graph.at(r, "the same each time", d));
+        }
+    }
+}
