@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use tpc_ir::{Device, Op, Place, Value};
+use tpc_ir::op::OpKind;
+use tpc_ir::{Device, Place, Value};
 use tpc_passes::prove::{self, Proof};
 
 use super::NumericCheck;
@@ -63,10 +64,18 @@ fn program_size(compiled: &Compiled, place: Place) -> (usize, usize) {
         if !data.results.iter().any(here) {
             continue;
         }
-        match &data.op {
-            op if op.is_transfer() => moves += 1,
-            Op::Weight(_) | Op::State(_) | Op::Input(_) => {}
-            _ => ops += 1,
+        match data.op.kind() {
+            OpKind::Copy | OpKind::Collective(_) => moves += 1,
+            OpKind::Stored | OpKind::Input => {}
+            OpKind::Constant
+            | OpKind::Layout
+            | OpKind::Selection
+            | OpKind::Repetition
+            | OpKind::Assembly
+            | OpKind::Update
+            | OpKind::Product
+            | OpKind::Heavy
+            | OpKind::Light => ops += 1,
         }
     }
     (ops, moves)

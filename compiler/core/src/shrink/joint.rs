@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use tpc_ir::factor::{Cut, Space, Var};
-use tpc_ir::op::axis_index;
-use tpc_ir::{AxisTree, ClassRef, Graph, Inst, Op, Output, RANK, Value};
+use tpc_ir::op::{Expr, Role, Slot, axis_index};
+use tpc_ir::{AxisTree, ClassRef, Graph, Inst, InstData, Op, Output, RANK, Value};
 use tpc_passes::factors::Factors;
 
 /// A leaf of a sharding's tree: the factor that it is, and the class that splits it.
@@ -142,11 +142,8 @@ fn indexed(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
                 counts.insert(data.results[0], var(o[0], 0));
                 continue;
             }
-            Op::GetRows(_) => Some((o[1], var(o[0], 1))),
             Op::SetRows(s) => Some((o[2], var(o[0], axis_index(s.axis).unwrap_or(0)))),
-            Op::MulMatId(_) => Some((o[2], var(o[0], 2))),
-            Op::AddId(_) => Some((o[2], var(o[1], 1))),
-            _ => None,
+            _ => looked_up(graph, data).map(|(index, table, axis)| (index, var(table, axis))),
         };
         if let Some((index, axis)) = along
             && let Some(&counted) = counts.get(&index)
@@ -164,6 +161,23 @@ fn indexed(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
         }
     }
     out
+}
+
+/// The operand that is an index, and the operand and axis along which it selects, for an op that looks up.
+fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
+    let ty = |v: &Value| &graph.value(*v).ty;
+    let types = |vs: &[Value]| -> Vec<_> { vs.iter().map(ty).collect() };
+    let mut operands = data.operands.iter();
+    let index = *operands.rfind(|v| ty(v).dtype.is_integer())?;
+    let rule = data.op.rule(&types(&data.operands), &types(&data.results));
+    rule.roles
+        .iter()
+        .find_map(|(role, expr)| match (role, expr) {
+            (Role::Gather | Role::Expert, Expr::Axis(Slot::Operand(o), axis)) => {
+                Some((index, data.operands[*o], *axis))
+            }
+            _ => None,
+        })
 }
 
 /// Whether a leaf of one graph is told by its name in the other.
