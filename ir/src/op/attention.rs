@@ -2,7 +2,7 @@
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
-use super::grouping::Grouping;
+use super::head_groups::HeadGrouping;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
@@ -169,11 +169,11 @@ impl OpDef for FlashAttn {
         .into())
     }
 
-    fn groupings(&self) -> &'static [Grouping] {
-        &[Grouping {
-            many: (0, 2),
-            few: &[(1, 2), (2, 2)],
-            along: &[(4, 0)],
+    fn head_groupings(&self) -> &'static [HeadGrouping] {
+        &[HeadGrouping {
+            query: (0, 2),
+            kv: &[(1, 2), (2, 2)],
+            per_query: &[(4, 0)],
             results: &[1],
         }]
     }

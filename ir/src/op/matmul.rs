@@ -1,7 +1,7 @@
 //! Matrix product.
 
 use super::attrs::{AttrError, AttrReader};
-use super::grouping::Grouping;
+use super::head_groups::HeadGrouping;
 use super::resize::size_independent;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, real};
@@ -38,18 +38,18 @@ impl OpDef for MulMat {
         .into())
     }
 
-    fn groupings(&self) -> &'static [Grouping] {
+    fn head_groupings(&self) -> &'static [HeadGrouping] {
         &[
-            Grouping {
-                many: (1, 2),
-                few: &[(0, 2)],
-                along: &[],
+            HeadGrouping {
+                query: (1, 2),
+                kv: &[(0, 2)],
+                per_query: &[],
                 results: &[2],
             },
-            Grouping {
-                many: (1, 3),
-                few: &[(0, 3)],
-                along: &[],
+            HeadGrouping {
+                query: (1, 3),
+                kv: &[(0, 3)],
+                per_query: &[],
                 results: &[3],
             },
         ]

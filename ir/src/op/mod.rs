@@ -11,7 +11,7 @@ mod constant;
 mod curve;
 mod elementwise;
 mod expert;
-mod grouping;
+mod head_groups;
 mod hyper;
 mod indexer;
 mod kind;
@@ -40,7 +40,7 @@ pub use constant::{Arange, Hadamard};
 pub use curve::{Fill, LeakyRelu, Xielu};
 pub use elementwise::{Binary, BinaryKind, Clamp, Glu, GluKind, Scale, Unary, UnaryKind};
 pub use expert::{AddId, MulMatId};
-pub use grouping::{Grouping, Piece, pieces};
+pub use head_groups::{HeadGrouping, HeadGroups, head_groups};
 pub use hyper::HcComb;
 pub use indexer::LightningIndexer;
 pub use kind::{Collective, OpKind};
@@ -101,8 +101,8 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
     /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
     fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule;
 
-    /// Axes whose indices meet those of another operand in groups.
-    fn groupings(&self) -> &'static [Grouping] {
+    /// The axes along which query heads meet KV heads. An op whose indices meet one by one has none.
+    fn head_groupings(&self) -> &'static [HeadGrouping] {
         &[]
     }
 
@@ -172,9 +172,9 @@ macro_rules! ops {
                 match self { $(Op::$variant(op) => op.rule(operands, results),)* }
             }
 
-            /// Axes whose indices meet those of another operand in groups.
-            pub fn groupings(&self) -> &'static [Grouping] {
-                match self { $(Op::$variant(op) => op.groupings(),)* }
+            /// The axes along which query heads meet KV heads.
+            pub fn head_groupings(&self) -> &'static [HeadGrouping] {
+                match self { $(Op::$variant(op) => op.head_groupings(),)* }
             }
 
             /// The kind by which passes treat ops alike.

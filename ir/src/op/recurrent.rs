@@ -3,7 +3,7 @@
 //! The scans define two values: what the tokens read, and the state after the last of them.
 
 use super::attrs::{AttrError, AttrReader};
-use super::grouping::Grouping;
+use super::head_groups::HeadGrouping;
 use super::resize::size_independent;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res, res_of};
 use super::types::{
@@ -152,11 +152,11 @@ impl OpDef for SsmScan {
         ]))
     }
 
-    fn groupings(&self) -> &'static [Grouping] {
-        &[Grouping {
-            many: (1, 1),
-            few: &[(4, 1), (5, 1)],
-            along: &[(0, 2), (2, 0), (3, 1)],
+    fn head_groupings(&self) -> &'static [HeadGrouping] {
+        &[HeadGrouping {
+            query: (1, 1),
+            kv: &[(4, 1), (5, 1)],
+            per_query: &[(0, 2), (2, 0), (3, 1)],
             results: &[1, 2],
         }]
     }

@@ -1,6 +1,6 @@
 //! Head groups: query heads that meet KV heads, or channels that meet groups of a scan, in unequal numbers on a device.
 
-use tpc_ir::op::{FlashAttn, LocalCtx, Slot, pieces};
+use tpc_ir::op::{FlashAttn, LocalCtx, Slot, head_groups};
 use tpc_ir::{Op, Value};
 
 use super::intervals::at_positions;
@@ -19,36 +19,36 @@ impl Lowering<'_> {
     ) -> Result<Option<Vec<Value>>, LowerError> {
         let is_split = |(o, a): (usize, usize)| ctx.operands[o].sharding.axes[a].is_some();
         let found = op
-            .groupings()
+            .head_groupings()
             .iter()
-            .find(|g| is_split(g.many) || is_split(g.few[0]));
+            .find(|g| is_split(g.query) || is_split(g.kv[0]));
         let Some(grouping) = found else {
             return Ok(None);
         };
         let size = |(o, a): (usize, usize)| ctx.operands[o].ty.dims[a].as_const();
         let held = |(o, a): (usize, usize)| ctx.intervals(Slot::Operand(o), a);
         // Axes whose sizes are known at run time only are never grouped.
-        let (Some(many), Some(few)) = (size(grouping.many), size(grouping.few[0])) else {
+        let (Some(query), Some(kv)) = (size(grouping.query), size(grouping.kv[0])) else {
             return Ok(None);
         };
-        let (Some(held_many), Some(held_few)) = (held(grouping.many), held(grouping.few[0])) else {
+        let (Some(held_query), Some(held_kv)) = (held(grouping.query), held(grouping.kv[0])) else {
             return Ok(None);
         };
-        let group = many.checked_div(few).unwrap_or(1);
-        let groups = pieces(&held_many, &held_few, group.max(1));
+        let group = query.checked_div(kv).unwrap_or(1);
+        let groups = head_groups(&held_query, &held_kv, group.max(1));
         let groups = groups.ok_or_else(|| self.rebase(site))?;
         match groups.as_slice() {
             [] => return Ok(None),
-            [one] if one.few.len == tpc_ir::sharding::total_len(&held_few) => return Ok(None),
+            [one] if one.kv.len == tpc_ir::sharding::total_len(&held_kv) => return Ok(None),
             _ => {}
         }
         // Per result of the op, its values by group.
         let mut results: Vec<Vec<Value>> = vec![Vec::new(); grouping.results.len()];
         for group in groups {
             let mut operands = local.to_vec();
-            let of_group = std::iter::once((grouping.many, group.many))
-                .chain(grouping.few.iter().map(|&at| (at, group.few)))
-                .chain(grouping.along.iter().map(|&at| (at, group.many)));
+            let of_group = std::iter::once((grouping.query, group.query))
+                .chain(grouping.kv.iter().map(|&at| (at, group.kv)))
+                .chain(grouping.per_query.iter().map(|&at| (at, group.query)));
             for ((o, a), interval) in of_group {
                 if o < operands.len() {
                     operands[o] = self.select(site, operands[o], a, &[interval])?;
@@ -56,7 +56,7 @@ impl Lowering<'_> {
             }
             let mut op = op.clone();
             if let Op::FlashAttn(FlashAttn { heads: Some(w), .. }) = &mut op {
-                w.heads = at_positions(&w.heads, group.many);
+                w.heads = at_positions(&w.heads, group.query);
             }
             let types = self.infer(site, &op, &operands)?.unwrap_or_default();
             let of_group = self.push_typed(site, op, operands, types);

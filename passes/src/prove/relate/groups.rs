@@ -1,6 +1,6 @@
 //! Indices that meet in groups: query heads and their KV heads, channels and the groups of a scan.
 
-use tpc_ir::op::{Expr, pieces};
+use tpc_ir::op::{Expr, head_groups};
 use tpc_ir::{Dim, Interval, Op};
 
 use super::{Axes, Part, is_axis, mentions};
@@ -16,17 +16,17 @@ pub(super) fn meeting(
     axes: &[Axes],
 ) -> Result<Vec<Meeting>, NotExpressible> {
     let mut out = Vec::new();
-    for g in op.groupings() {
-        let few = g.few[0];
-        if [g.many, few]
+    for g in op.head_groupings() {
+        let kv = g.kv[0];
+        if [g.query, kv]
             .iter()
             .any(|&(o, a)| parts[o].copies[a].is_some())
         {
             return Err(NotExpressible);
         }
-        if axes[g.many.0][g.many.1].is_some() || axes[few.0][few.1].is_some() {
-            check_meeting(axes, parts, (g.many, few))?;
-            out.push((g.many, few));
+        if axes[g.query.0][g.query.1].is_some() || axes[kv.0][kv.1].is_some() {
+            check_meeting(axes, parts, (g.query, kv))?;
+            out.push((g.query, kv));
         }
     }
     Ok(out)
@@ -34,8 +34,8 @@ pub(super) fn meeting(
 
 /// Whether the condition on groups stands in place of the equation of `a` and `b`.
 pub(super) fn replace_equation(grouped: &[Meeting], a: &Expr, b: &Expr) -> bool {
-    grouped.iter().any(|&(many, few)| {
-        is_axis(a, many) && mentions(b, few) || is_axis(b, many) && mentions(a, few)
+    grouped.iter().any(|&(query, kv)| {
+        is_axis(a, query) && mentions(b, kv) || is_axis(b, query) && mentions(a, kv)
     })
 }
 
@@ -43,24 +43,24 @@ pub(super) fn replace_equation(grouped: &[Meeting], a: &Expr, b: &Expr) -> bool 
 fn check_meeting(
     axes: &[Axes],
     parts: &[Part],
-    (many, few): Meeting,
+    (query, kv): Meeting,
 ) -> Result<(), NotExpressible> {
     let size = |(o, a): (usize, usize)| parts[o].ty.dims[a].as_const().ok_or(NotExpressible);
-    let (m, f) = (size(many)?, size(few)?);
+    let (m, f) = (size(query)?, size(kv)?);
     let held = |(o, a): (usize, usize), n: u64| match &axes[o][a] {
         Some(p) => p.refined(&Dim::ONE, &n.into()),
         None => Ok(vec![Interval { start: 0, len: n }]),
     };
-    let (held_many, held_few) = (held(many, m)?, held(few, f)?);
+    let (held_query, held_kv) = (held(query, m)?, held(kv, f)?);
     let group = m.checked_div(f).ok_or(NotExpressible)?;
     if group == 0 || group * f != m {
         return Err(NotExpressible);
     }
-    let groups = pieces(&held_many, &held_few, group).ok_or(NotExpressible)?;
-    let all: u64 = held_few.iter().map(|r| r.len).sum();
+    let groups = head_groups(&held_query, &held_kv, group).ok_or(NotExpressible)?;
+    let all: u64 = held_kv.iter().map(|r| r.len).sum();
     match groups.as_slice() {
         [] => Ok(()),
-        [one] if one.few.start == 0 && one.few.len == all => Ok(()),
+        [one] if one.kv.start == 0 && one.kv.len == all => Ok(()),
         _ => Err(NotExpressible),
     }
 }
