@@ -15,7 +15,7 @@ use tpc_core::placement::{
 use tpc_diag::{Diagnostic, codes};
 use tpc_models::Drafting;
 
-/// llama.cpp's short forms of several letters, and the options that they mean.
+/// llama.cpp's short forms of several letters, with their long forms.
 const SHORT: [(&str, &str); 12] = [
     ("-sm", "--split-mode"),
     ("-ts", "--tensor-split"),
@@ -31,7 +31,7 @@ const SHORT: [(&str, &str); 12] = [
     ("-fa", "--flash-attn"),
 ];
 
-/// Replaces llama.cpp's short forms by the long ones, up to a `--`.
+/// Replaces llama.cpp's short forms by the long ones, up to `--`.
 pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut literal = false;
     arguments
@@ -48,17 +48,17 @@ pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString>
         .collect()
 }
 
-/// How the model is divided.
+/// The placement options.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
     /// A count, or a list such as `cpu,cpu` or `cuda:0,cuda:1` [default: 1].
     #[arg(long, value_name = "SPEC", value_parser = values::devices())]
     devices: Option<Parsed<DeviceLists>>,
-    /// Device and link profiles.
+    /// Profiles of devices and links.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
-    /// How devices share the model [-sm; default: auto, for captured graphs tensor].
+    /// How devices share the model [-sm; default: auto; of captured graphs: tensor].
     #[arg(long, value_name = "MODE", value_parser = values::split_mode())]
     split_mode: Option<Parsed<SplitMode>>,
     /// Proportions of the devices, such as `3,1` [-ts].
@@ -81,7 +81,7 @@ pub(super) struct PlacementArgs {
     /// The KV cache stays on the host [-nkvo].
     #[arg(long)]
     no_kv_offload: bool,
-    /// Layers beyond the last N stay on the host, the output counted as one; `all` and `auto` keep none there [-ngl].
+    /// The last N layers run on the devices, the output counted as one; a number, `all` or `auto` [-ngl; default: all].
     #[arg(
         long,
         alias = "gpu-layers",
@@ -90,10 +90,10 @@ pub(super) struct PlacementArgs {
         value_parser = values::gpu_layers()
     )]
     n_gpu_layers: Option<Parsed<GpuLayers>>,
-    /// Type of the K cache [-ctk; default: f16, for eval f32].
+    /// Type of the K cache [-ctk; default: f16; of eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_k())]
     cache_type_k: Option<Parsed<DType>>,
-    /// Type of the V cache [-ctv; default: f16, for eval f32].
+    /// Type of the V cache [-ctv; default: f16; of eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_v())]
     cache_type_v: Option<Parsed<DType>>,
     /// Cells of the KV cache [default: the model's context].
@@ -105,7 +105,7 @@ pub(super) struct PlacementArgs {
     /// Number of sequences [-np].
     #[arg(long, default_value_t = 1, value_name = "N")]
     parallel: u64,
-    /// Drafting of further tokens: `draft-mtp` plans the blocks that the file has for it.
+    /// Drafting of tokens: `draft-mtp` plans the file's blocks for it.
     #[arg(long, value_name = "TYPE", default_value = "none", value_parser = values::spec_type())]
     spec_type: Parsed<Drafting>,
     /// Accepted and without effect: attention is always fused [-fa].
@@ -121,7 +121,7 @@ struct PlacementOnly {
     placement: PlacementArgs,
 }
 
-/// The values of the options that depend on what is planned, and by what command.
+/// The defaults that depend on the source and the command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defaults {
     /// Element type of the caches.
@@ -129,7 +129,7 @@ pub(super) struct Defaults {
     pub(super) split_mode: SplitMode,
 }
 
-/// The value of an option that was given, or a refusal.
+/// The value of an option, if it is given.
 fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
     option.clone().transpose().map_err(Failure::usage)
 }
@@ -162,7 +162,7 @@ impl PlacementArgs {
         Ok([given(&self.cache_type_k)?, given(&self.cache_type_v)?])
     }
 
-    /// The placement.
+    /// The placement on the devices of `--devices`.
     pub(super) fn placement(&self, defaults: Defaults) -> Result<Placement, Failure> {
         let lists = match self.devices() {
             Some(lists) => lists,
@@ -172,7 +172,7 @@ impl PlacementArgs {
         self.placement_on(lists.only().map_err(Failure::usage)?, defaults)
     }
 
-    /// The same on other devices than `--devices` says.
+    /// The placement on these devices, whatever `--devices` says.
     pub(super) fn placement_on(
         &self,
         devices: &[DeviceSpec],

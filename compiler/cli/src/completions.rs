@@ -1,4 +1,4 @@
-//! `tpc completions`.
+//! `tpc completions`: scripts for shells, generated from the definition of the arguments.
 
 use clap_complete::{Shell, generate};
 
@@ -6,7 +6,7 @@ use super::output::{self, Failure};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The shell.
+    /// The shell that the script is for.
     shell: Shell,
 }
 

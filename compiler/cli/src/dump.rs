@@ -1,4 +1,4 @@
-//! `tpc dump`.
+//! `tpc dump`: the IR after a stage, as text or for Graphviz.
 
 use std::str::FromStr;
 
@@ -16,13 +16,13 @@ use tpc_diag::{Diagnostic, codes};
 enum Stage {
     /// The model on one place, as its architecture describes it.
     Model,
-    /// The factors of each distinct layer: the tensors that each runs through, and what forbids splitting it.
+    /// The factors of each distinct layer: the tensors that they run through, and what forbids splitting them.
     Factors,
     /// The model with places and copies.
     Placed,
-    /// The same with shardings, and every pending sum done where it arises.
+    /// The same with shardings; unreduced sums are reduced where they arise.
     Sharded,
-    /// The same with copies and collectives where they cost least, and how they got there.
+    /// The same with copies and collectives where they cost least.
     Rewrite,
     /// The programs of the host and of every device.
     Programs,
@@ -72,7 +72,7 @@ pub(super) struct Args {
     source: SourceArgs,
     #[command(flatten)]
     placement: PlacementArgs,
-    /// Which stage.
+    /// The stage to print.
     #[arg(long, value_enum)]
     stage: Stage,
     /// Output format.
@@ -89,13 +89,13 @@ fn wrong(option: &str, message: String, help: &str) -> Failure {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if args.format == Format::Dot && args.stage == Stage::Factors {
-        let message = "factors are tables, not a graph".to_owned();
-        let help = "--stage model, placed, sharded, rewrite or programs; or --format text";
+        let message = "factors are a table, not a graph".to_owned();
+        let help = "use --stage model, placed, sharded, rewrite or programs, or --format text";
         return Err(wrong("--format dot", message, help));
     }
     if args.format == Format::Text && args.layers.is_some() {
-        let message = "the text form is of whole graphs".to_owned();
-        return Err(wrong("--layers", message, "--format dot with it"));
+        let message = "the text form has whole graphs only".to_owned();
+        return Err(wrong("--layers", message, "add --format dot"));
     }
     let placement = args.placement.placement(args.source.defaults())?;
     let Source { compiled, .. } = args.source.compile(&placement)?;
@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let message = format!("there is no layer {last}");
         let help = match highest {
             Some(h) => format!("layers are 0 to {h}"),
-            None => "leave it out: the graph has no layers".to_owned(),
+            None => "leave it out: this graph has no layers".to_owned(),
         };
         return Err(wrong("--layers", message, &help));
     }

@@ -1,4 +1,4 @@
-//! `tpc explain`.
+//! `tpc explain`: the documentation of diagnostic codes.
 
 use super::output::{self, Failure};
 use tpc_diag::Diagnostic;
@@ -7,7 +7,7 @@ use super::catalogue::codes;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A diagnostic code, such as TPC0301; without one, all are listed.
+    /// A diagnostic code, such as TPC0301 [default: list all codes].
     code: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             Diagnostic::new(
                 &tpc_diag::codes::UNKNOWN_CODE,
                 "explain",
-                format!("`{code}` is no code"),
+                format!("there is no code `{code}`"),
             )
             .help("`tpc explain` lists all codes"),
         )),

@@ -1,4 +1,4 @@
-//! `tpc inspect`.
+//! `tpc inspect`: the content of a GGUF file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use tpc_gguf::{Endianness, GgufFile, TensorInfo};
 pub(super) struct Args {
     /// A GGUF file, or any shard of one.
     model: PathBuf,
-    /// Every tensor with its offset.
+    /// List every tensor with its offset.
     #[arg(long, short)]
     verbose: bool,
 }

@@ -1,4 +1,8 @@
-//! The command line: one module per subcommand. Only this module joins the compiler with the runtime.
+//! # tpc: the command line
+//!
+//! A module per subcommand reads its arguments, calls the libraries, and prints. Values of options are read where the
+//! arguments are parsed (`args`, `values`); results and diagnostics leave through `output`, which knows terminals, widths
+//! and exit statuses. Of the crates only this one and `tpc-numeric` know both the compiler and the runtime.
 
 mod args;
 pub mod catalogue;
@@ -40,23 +44,23 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Plan how a model's tensors are divided among devices: layouts, memory, collectives, cost.
+    /// Plan the layouts of a model on devices: splits, memory, transfers, times.
     Plan(plan::Args),
-    /// Say what is wrong, or likely not meant, with a model file, a captured graph, a configuration and its plan.
+    /// Find mistakes in a model file, a captured graph, options, or a command line of llama.cpp.
     Lint(lint::Args),
-    /// Say what is in a GGUF file: metadata, tensors, types, bytes.
+    /// Show the metadata, tensors, types and bytes of a GGUF file.
     Inspect(inspect::Args),
-    /// Prove that the devices' programs compute what the model says; with --numeric, also run a small model of the plan.
+    /// Prove that the devices' programs compute the model.
     Verify(verify::Args),
     /// Print the IR after a stage.
     Dump(dump::Args),
-    /// Run tokens through a model and compare the logits with golden ones, or write them.
+    /// Run tokens through a model; compare or write the logits.
     Eval(eval::Args),
-    /// Write a small model with random weights, or the header of a model of given sizes.
+    /// Write a small model with random weights, or a header of any size.
     Synth(synth::Args),
     /// Explain a diagnostic code, or list all codes.
     Explain(explain::Args),
-    /// Print a script that completes commands and options in a shell.
+    /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Print the manual page, or write the pages of all commands.
     Man(man::Args),
@@ -77,7 +81,7 @@ pub fn placement(
         .map_err(|f| f.diagnostics)
 }
 
-/// Runs the program with these arguments, the first being its own name.
+/// Runs the program with these arguments, of which the first is its own name; returns its exit status.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(normalise(arguments)) {
         Ok(cli) => cli,
@@ -115,7 +119,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// An error of the parser of arguments as a diagnostic. A value may have been refused by one already.
+/// The diagnostic of an error of the parser of arguments. Values that are read by tpc's own functions are refused by
+/// diagnostics already.
 fn usage(e: &clap::Error) -> Diagnostic {
     if let Some(d) = e.source().and_then(|s| s.downcast_ref::<Diagnostic>()) {
         return d.clone();
@@ -131,7 +136,10 @@ fn usage(e: &clap::Error) -> Diagnostic {
     });
     let first = paragraphs.next().unwrap_or_default();
     let message = first.strip_prefix("error: ").unwrap_or(&first);
-    let help: Vec<String> = paragraphs.filter(|p| !p.is_empty()).collect();
+    let help = paragraphs.filter(|p| !p.is_empty());
+    let help: Vec<String> = help
+        .map(|p| p.strip_prefix("tip: ").unwrap_or(&p).to_owned())
+        .collect();
     let entity = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
         .iter()
         .find_map(|&k| e.get(k))

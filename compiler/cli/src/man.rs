@@ -1,4 +1,4 @@
-//! `tpc man`.
+//! `tpc man`: manual pages, generated from the definition of the arguments.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use super::output::{self, Failure};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Write the pages of all commands into this folder, instead of printing the page of `tpc` [default: print].
+    /// Write the pages of all commands into this folder [default: print the page of `tpc`].
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }

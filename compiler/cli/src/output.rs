@@ -1,4 +1,4 @@
-//! Where results and diagnostics go, and what they make the exit status.
+//! Results on standard output, diagnostics on standard error, and the exit status that follows.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -10,10 +10,10 @@ use miette::{GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
 
 use tpc_diag::{Diagnostic, codes, unusable};
 
-/// Why a subcommand ends with another status than 0.
+/// The end of a subcommand with another status than 0.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// What to report on standard error.
+    /// Diagnostics for standard error.
     pub(super) diagnostics: Vec<Diagnostic>,
     /// 1: the plan or comparison found errors. 2: bad usage or unreadable input.
     pub(super) status: u8,
@@ -52,7 +52,7 @@ impl Failure {
         Failure::usage(d.help("check where the output goes: a full disk, a closed terminal"))
     }
 
-    /// Status 2 when a diagnostic concerns an option or the file itself, 1 when it concerns the plan.
+    /// Diagnostics of any kind: status 2 when one concerns an option or the file itself, else 1.
     pub(super) fn from_diagnostics(diagnostics: Vec<Diagnostic>) -> Failure {
         let status = if diagnostics.iter().any(|d| unusable(d.code)) {
             2
@@ -107,11 +107,10 @@ pub(super) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     result(&text)
 }
 
-/// Writes a file whole or not at all: a failure leaves what was there. What is no regular file (a pipe, a terminal) is
-/// written to as it is.
+/// Writes a file whole or not at all: a failure leaves the former content. Pipes and terminals are written to directly.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let failed = |e: io::Error| Failure::file(path, &e);
-    // A link keeps pointing where it does.
+    // A link keeps its target.
     let target = match fs::canonicalize(path) {
         Ok(target) => target,
         Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_owned(),

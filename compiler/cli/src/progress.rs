@@ -1,4 +1,4 @@
-//! A line on standard error that tells what long work is about.
+//! Progress: a line on standard error that names the work in hand.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, spawn};
@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Work that takes less shows nothing.
+/// Shorter work shows nothing.
 const DELAY: Duration = Duration::from_secs(1);
 /// The time between two redraws.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A line that tells what work is being done. It appears on a terminal only, after a second, and goes when this is
-/// dropped.
+/// A line that names the work in hand. It appears on a terminal only, after a second, and vanishes when this is dropped.
 pub(super) struct Progress {
     bar: ProgressBar,
     /// Dropping it ends the wait for the line to appear.
@@ -47,7 +46,7 @@ impl Progress {
         let shown = bar.clone();
         let delayed = spawn(move || {
             if stopped.recv_timeout(DELAY) == Err(RecvTimeoutError::Timeout) {
-                // What is no terminal is not drawn to.
+                // Nothing is drawn where standard error is no terminal.
                 shown.set_draw_target(ProgressDrawTarget::stderr());
                 shown.enable_steady_tick(TICK);
             }

@@ -1,4 +1,4 @@
-//! What is planned: a model file, or a captured graph.
+//! The source of a plan: a model file, or a captured graph.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use tpc_gguf::GgufFile;
 /// A model or a capture.
 #[derive(Debug, Args)]
 pub(super) struct SourceArgs {
-    /// A GGUF file, or any shard of one; a header without data suffices.
+    /// A GGUF file, or any shard of one; the header suffices.
     #[arg(required_unless_present = "graph", conflicts_with = "graph")]
     model: Option<PathBuf>,
     /// A captured ggml graph (JSON lines), instead of a model.
@@ -25,27 +25,36 @@ pub(super) struct SourceArgs {
     graph: Option<PathBuf>,
 }
 
-/// A verified plan, and what is known of its source beyond it.
+/// A verified plan, with facts about its source.
 pub(super) struct Source {
     pub(super) compiled: Compiled,
     /// Notes of a capture.
     pub(super) notes: Vec<Diagnostic>,
     /// Per instruction of the model's graph, the line of a capture; empty for a model.
     pub(super) lines: Vec<usize>,
-    /// What each symbol was in a capture; `None` for a model.
+    /// The size of each symbol in a capture; `None` for a model.
     pub(super) batch: Option<Vec<(Symbol, u64)>>,
 }
 
+/// The treatment of a plan that is not proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unproved {
+    /// There is no plan.
+    Error,
+    /// The plan is given with a warning.
+    Warning,
+}
+
 impl Source {
-    /// The plan, if it is proved or need not be.
-    pub(super) fn proved(mut self, need_not_be: bool) -> Result<Source, Failure> {
-        match self.compiled.unproved() {
-            None => {}
-            Some(d) if need_not_be => self.notes.push(Diagnostic {
+    /// The plan, if it is proved or a warning suffices.
+    pub(super) fn proved(mut self, unproved: Unproved) -> Result<Source, Failure> {
+        match (self.compiled.unproved(), unproved) {
+            (None, _) => {}
+            (Some(d), Unproved::Warning) => self.notes.push(Diagnostic {
                 severity: Severity::Warning,
                 ..d
             }),
-            Some(d) => return Err(Failure::from_diagnostics(vec![d])),
+            (Some(d), Unproved::Error) => return Err(Failure::from_diagnostics(vec![d])),
         }
         Ok(self)
     }

@@ -13,11 +13,11 @@ use tpc_core::placement::{
 use tpc_diag::{Diagnostic, codes};
 use tpc_models::{CACHE_TYPES, Drafting};
 
-/// An option's value, or why the text is none. The parser of arguments passes refusals on, since with `--format json` a
-/// refusal is a result, and only the command knows where it goes.
+/// The value of an option, or its refusal. The parser of arguments passes refusals on: with `--format json` they are
+/// results, which the command prints.
 pub(super) type Parsed<T> = Result<T, Diagnostic>;
 
-/// Reads an option's value with a function that refuses by a diagnostic.
+/// A reader of an option's value, for the parser of arguments.
 #[derive(Clone)]
 pub(super) struct Reader<T> {
     parse: fn(&str) -> Parsed<T>,
@@ -46,7 +46,7 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Reader<T> {
     }
 }
 
-/// The devices to plan for: one list, or, as `tpc lint` takes them, one per count of a range.
+/// The devices to plan for: a list, or several for a range of counts, which `tpc lint` takes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DeviceLists {
     /// The option's value as given.
@@ -56,7 +56,7 @@ pub(super) struct DeviceLists {
 }
 
 impl DeviceLists {
-    /// So many devices of no kind.
+    /// A list of `n` generic devices.
     ///
     /// # Errors
     /// TPC0400 for none, and for more than [`MAX_DEVICES`].

@@ -1,4 +1,4 @@
-//! A captured graph held against the rules of ggml's backend of several devices (`--target ggml-meta`).
+//! A captured graph checked by the rules of ggml's backend of several devices (`--target ggml-meta`).
 
 use std::path::Path;
 
@@ -21,10 +21,14 @@ pub(super) fn findings(
     cache_types: [Option<DType>; 2],
 ) -> Result<Vec<Finding>, Failure> {
     let Some(path) = graph else {
-        let d = Diagnostic::new(&codes::COMMAND_LINE, "--target", "needs a captured graph");
-        return Err(Failure::usage(
-            d.help("tpc lint --graph CAPTURE.jsonl --target ggml-meta"),
-        ));
+        let d = Diagnostic::new(
+            &codes::COMMAND_LINE,
+            "--target",
+            "there is no captured graph to check",
+        );
+        return Err(Failure::usage(d.help(
+            "add a graph: tpc lint --graph CAPTURE.jsonl --target ggml-meta",
+        )));
     };
     let captured = read_capture(path)?;
     let mut setup = setup(&captured.records, placement)?;

@@ -11,7 +11,7 @@ use tpc_ir::text;
 use crate::args::PlacementArgs;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
-use crate::source::read_capture;
+use crate::source::{Unproved, read_capture};
 use subject::Subject;
 use tpc_core::placement::Placement;
 use tpc_diag::Diagnostic;
@@ -31,7 +31,7 @@ enum Format {
     Github,
 }
 
-/// Engines whose rules a captured graph may be held against.
+/// An engine by whose rules a captured graph is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Target {
     /// ggml's backend of several devices.
@@ -40,16 +40,16 @@ enum Target {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file, or any shard of one; a header without data suffices.
+    /// A GGUF file, or any shard of one; the header suffices.
     #[arg(required_unless_present_any = ["graph", "command"], conflicts_with = "graph")]
     model: Option<PathBuf>,
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl", conflicts_with = "command")]
     graph: Option<PathBuf>,
-    /// Hold the graph against the rules of another engine.
+    /// Check the graph by the rules of another engine.
     #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "command")]
     target: Option<Target>,
-    /// With --target: the architecture of the graph, which the engine may refuse by name.
+    /// The graph's architecture, which the engine of --target may refuse by name.
     #[arg(long, value_name = "NAME", requires = "target")]
     architecture: Option<String>,
     #[command(flatten)]
@@ -57,13 +57,13 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Make errors of all warnings (`warnings`), or of the findings with these codes. May be repeated.
+    /// Make errors of all warnings (`warnings`), or of findings with these codes; repeatable.
     #[arg(long, value_name = "warnings|CODE")]
     deny: Vec<String>,
-    /// Leave out the findings with these codes. May be repeated.
+    /// Leave out the findings with these codes; repeatable.
     #[arg(long, value_name = "CODE")]
     allow: Vec<String>,
-    /// A command line of llama.cpp, environment variables before it included.
+    /// A command line of llama.cpp, with any environment variables before it.
     #[arg(last = true, value_name = "llama-server …")]
     command: Vec<String>,
 }
@@ -162,9 +162,9 @@ fn on_devices(
     placement: &Placement,
 ) -> Result<Vec<Diagnostic>, Failure> {
     let planned = subject.source.compile(placement);
-    let mut out = match planned.and_then(|s| s.proved(false)) {
+    let mut out = match planned.and_then(|s| s.proved(Unproved::Error)) {
         Ok(s) => plan_report(&subject.source.path(), placement, &s.compiled).diagnostics,
-        // What concerns an option or the file concerns every plan.
+        // An unusable option or file spoils every plan.
         Err(failure) if failure.status != 1 => return Err(failure),
         Err(failure) => failure.diagnostics,
     };
@@ -190,7 +190,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut findings = policy.apply(found.findings);
     let status = failed.as_ref().map(|f| f.status);
     if let Some(f) = failed {
-        // What makes a file unusable is no finding that could be allowed.
+        // Reasons why a file or an option is unusable cannot be allowed.
         findings.extend(merged(f.diagnostics));
     }
     let summary = Summary::of(&findings);

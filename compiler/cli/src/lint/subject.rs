@@ -47,18 +47,22 @@ impl Subject {
             });
         }
         if PlacementArgs::read(&[])?.on_machine_of(&args.placement) != args.placement {
-            let message = "placement options stand in the command line behind `--`";
+            let message = "placement options are given before a command line of llama.cpp";
             let d = Diagnostic::new(&codes::COMMAND_LINE, "command line", message);
-            return Err(Failure::usage(
-                d.help("only --devices and --topology may stand before it"),
-            ));
+            return Err(Failure::usage(d.help(
+                "put them behind `--`; only --devices and --topology may stand before it",
+            )));
         }
         let command = CommandLine::parse(&args.command).map_err(Failure::usage)?;
         let named = args.model.as_ref().map(|m| m.display().to_string());
         let Some(same) = TpcCommand::from_line(&command, named) else {
-            let d = Diagnostic::new(&codes::COMMAND_LINE, "-m", "the line names no model file");
+            let d = Diagnostic::new(
+                &codes::COMMAND_LINE,
+                "-m",
+                "the command line names no model file",
+            );
             return Err(Failure::usage(d.help(
-                "-m MODEL.gguf; of a model that is fetched, the file: tpc lint MODEL.gguf -- llama-server -hf …",
+                "add -m MODEL.gguf; of a model that is fetched, give the file: tpc lint MODEL.gguf -- llama-server -hf …",
             )));
         };
         let placement = PlacementArgs::read(&same.options)?.on_machine_of(&args.placement);

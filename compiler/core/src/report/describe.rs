@@ -10,7 +10,7 @@ use tpc_passes::plan::{Cost, FactorFacts, Forbidden, Granules, Refusal};
 
 use crate::format::{bytes, equal, span};
 
-/// The name of a weight or state; of another value its own, or its number where it has none.
+/// The tensor of a weight, the name of a state or another value, or the number of a value without a name.
 pub fn name(graph: &Graph, v: Value) -> String {
     match graph.def_op(v) {
         Op::Weight(w) => w.tensor.clone(),
@@ -69,7 +69,7 @@ pub fn axis(factors: &Factors, segments: &[Term], axis: usize) -> String {
     all.join(" + ")
 }
 
-/// Where ranges may end.
+/// The places where ranges may end.
 pub fn granule(g: &Granules) -> String {
     match (g.hard, g.soft) {
         (Some(1), _) => "ranges may end anywhere".to_owned(),
@@ -82,7 +82,7 @@ pub fn granule(g: &Granules) -> String {
     }
 }
 
-/// The name of an op; of one without a rule that of where it comes from.
+/// The name of an op; of an opaque one, the name that it has in the capture.
 pub fn op_name(op: &Op) -> &str {
     match op {
         Op::Opaque(o) => &o.name,
@@ -90,7 +90,7 @@ pub fn op_name(op: &Op) -> &str {
     }
 }
 
-/// An instruction as people know it: `` `rope` of Qcur-0 (layer 0) ``.
+/// `` `rope` of Qcur-0 (layer 0) ``: an instruction by its op, first result and layer.
 pub fn inst(graph: &Graph, i: Inst) -> String {
     let data = graph.inst(i);
     let op = op_name(&data.op);
@@ -104,46 +104,20 @@ pub fn inst(graph: &Graph, i: Inst) -> String {
     format!("`{op}` of {of}{layer}")
 }
 
-/// What forbids splitting a factor.
+/// The reason that forbids splitting a factor.
 pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &Forbidden) -> String {
     match &f.reason {
-        Refusal::Whole(i) => {
-            let mut out = inst(graph, *i);
-            let data = graph.inst(*i);
-            if let Some(cut) = &f.cut {
-                let _ = write!(out, " cuts it: {cut}");
-            } else if matches!(data.op, Op::Opaque(_)) {
-                out.push_str(" has no sharding rule: what it reads and makes stays whole");
-            } else {
-                let at = |(slot, axis): &(Slot, usize)| match slot {
-                    Slot::Operand(o) => {
-                        format!("axis {axis} of {}", name(graph, data.operands[*o]))
-                    }
-                    Slot::Result(_) => format!("axis {axis} of its result"),
-                };
-                let all: Vec<String> = f.at.iter().map(at).collect();
-                let _ = write!(out, " needs {} whole", all.join(" and "));
-            }
-            match f.others {
-                0 => {}
-                1 => out.push_str("; another op needs it whole too"),
-                n => {
-                    let _ = write!(out, "; {n} other ops need it whole too");
-                }
-            }
-            out
+        Refusal::Whole(i) => needed_whole(graph, *i, f),
+        Refusal::PinnedWhole(v) => {
+            format!("an override mirrors {} on every device", name(graph, *v))
         }
-        Refusal::PinnedWhole(v) => format!(
-            "an override wants {} whole on every device",
-            name(graph, *v)
-        ),
         Refusal::Repeated(v) => format!(
-            "it occurs twice in {}, which only one range could cut",
+            "{} contains it twice, and only one occurrence may be split",
             name(graph, *v)
         ),
         Refusal::Indexed(i) => {
             format!(
-                "{} looks up by an index that counts along more than this factor",
+                "the index of {} counts along this and other factors together",
                 inst(graph, *i)
             )
         }
@@ -151,14 +125,40 @@ pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &Forbidden) -> String {
         Refusal::NotStored => "no weight or state has it".to_owned(),
         Refusal::Granule(g) => {
             format!(
-                "quantisation blocks make units of {g} of its {} indices: too few to share",
+                "quantisation blocks make units of {g} of its {} indices, too few to divide",
                 facts.size
             )
         }
     }
 }
 
-/// Layers, `None` standing for what comes before the first and after the last.
+/// The op that needs a factor whole, and how many others do.
+fn needed_whole(graph: &Graph, i: Inst, f: &Forbidden) -> String {
+    let mut out = inst(graph, i);
+    let data = graph.inst(i);
+    if let Some(cut) = &f.cut {
+        let _ = write!(out, " cuts it: {cut}");
+    } else if let Op::Opaque(_) = data.op {
+        out.push_str(" has no sharding rule: what it reads and makes stays whole");
+    } else {
+        let at = |(slot, axis): &(Slot, usize)| match slot {
+            Slot::Operand(o) => format!("axis {axis} of {}", name(graph, data.operands[*o])),
+            Slot::Result(_) => format!("axis {axis} of its result"),
+        };
+        let all: Vec<String> = f.at.iter().map(at).collect();
+        let _ = write!(out, " needs {} whole", all.join(" and "));
+    }
+    match f.others {
+        0 => {}
+        1 => out.push_str("; another op needs it whole too"),
+        n => {
+            let _ = write!(out, "; {n} other ops need it whole too");
+        }
+    }
+    out
+}
+
+/// `in layers 0-3 and outside`: layers, of which `None` is what precedes or follows all of them.
 pub fn layers(all: &[Option<u32>]) -> String {
     let inside: Vec<u32> = all.iter().copied().flatten().collect();
     let outside = inside.len() < all.len();
@@ -170,7 +170,7 @@ pub fn layers(all: &[Option<u32>]) -> String {
     }
 }
 
-/// Bytes per device: each of a few, or the least and the most.
+/// `2 × 12.0 MiB`: bytes per device, or the least and the most of more than four.
 fn per_device(all: &[f64]) -> String {
     let each: Vec<String> = all.iter().map(|&b| bytes(b as u64)).collect();
     if each.len() <= 4 || each.iter().all(|b| *b == each[0]) {

@@ -1,0 +1,102 @@
+//! The formats of `tpc plan`: a table, JSON or RON on standard output, and a page in a file.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::output::{self, Failure};
+use tpc_core::pipeline::Compiled;
+use tpc_core::placement::Placement;
+use tpc_core::report::{Detail, PlanReport, page, refusal_page, render};
+use tpc_diag::{Diagnostic, codes};
+
+/// The format of standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    Table,
+    Json,
+    Ron,
+}
+
+/// The object that JSON and RON readers get when there is no plan.
+#[derive(Serialize)]
+struct Refusal<'a> {
+    tpc: u32,
+    model: RefusedModel<'a>,
+    verdict: &'static str,
+    diagnostics: &'a [Diagnostic],
+}
+
+#[derive(Serialize)]
+struct RefusedModel<'a> {
+    path: &'a str,
+}
+
+impl Format {
+    /// A plan in this format.
+    pub(super) fn plan(self, report: &PlanReport, detail: Detail) -> Result<String, Failure> {
+        match self {
+            Format::Table => Ok(render(report, output::width(), detail)),
+            Format::Json => json(report),
+            Format::Ron => ron(report),
+        }
+    }
+
+    /// The object that says why there is no plan; `None` for tables, beside which diagnostics say it.
+    pub(super) fn refusal(
+        self,
+        path: &str,
+        diagnostics: &[Diagnostic],
+    ) -> Result<Option<String>, Failure> {
+        let refusal = Refusal {
+            tpc: 1,
+            model: RefusedModel { path },
+            verdict: "error",
+            diagnostics,
+        };
+        match self {
+            Format::Table => Ok(None),
+            Format::Json => json(&refusal).map(Some),
+            Format::Ron => ron(&refusal).map(Some),
+        }
+    }
+}
+
+/// Writes a plan as a page.
+pub(super) fn write_page(
+    file: &Path,
+    report: &PlanReport,
+    placement: &Placement,
+    compiled: &Compiled,
+) -> Result<(), Failure> {
+    let html = serialised(page(report, placement, compiled))?;
+    output::replace(file, html.as_bytes())
+}
+
+/// Writes a page that says why there is no plan.
+pub(super) fn write_refusal_page(
+    file: &Path,
+    path: &str,
+    diagnostics: &[Diagnostic],
+) -> Result<(), Failure> {
+    let html = serialised(refusal_page(path, diagnostics))?;
+    output::replace(file, html.as_bytes())
+}
+
+fn json(value: &impl Serialize) -> Result<String, Failure> {
+    Ok(serialised(serde_json::to_string_pretty(value))? + "\n")
+}
+
+fn ron(value: &impl Serialize) -> Result<String, Failure> {
+    let pretty = ron::ser::PrettyConfig::new();
+    Ok(serialised(ron::ser::to_string_pretty(value, pretty))? + "\n")
+}
+
+fn serialised(text: Result<String, impl Display>) -> Result<String, Failure> {
+    text.map_err(|e| {
+        let d = Diagnostic::new(&codes::FILE_ACCESS, "report", e.to_string());
+        Failure::usage(d.help("--format table says the same"))
+    })
+}

@@ -1,0 +1,141 @@
+//! `tpc plan`: the layouts of a model on devices, as tables, JSON, RON or a page.
+
+mod formats;
+
+use std::path::PathBuf;
+
+use tpc_ir::Value;
+
+use crate::args::PlacementArgs;
+use crate::output::{self, Failure};
+use crate::source::{Source, SourceArgs, Unproved};
+use formats::{Format, write_page, write_refusal_page};
+use tpc_core::advice::{cures, fits};
+use tpc_core::pipeline::Compiled;
+use tpc_core::placement::Placement;
+use tpc_core::report::{Detail, explain, values};
+use tpc_diag::{Diagnostic, Severity};
+use tpc_lint::plan_report;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    placement: PlacementArgs,
+    /// Output format.
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// List every tensor with its ranges.
+    #[arg(long, short)]
+    verbose: bool,
+    /// Explain the split of a tensor: its name, a regular expression, a value (v12), or a line of a capture (line:12).
+    /// Repeatable.
+    #[arg(long, value_name = "TENSOR")]
+    why: Vec<String>,
+    /// Also write the plan as one HTML page, which loads nothing else.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Give a plan that is not proved (TPC0391), with a warning.
+    #[arg(long)]
+    allow_unproved: bool,
+}
+
+/// A plan, and the values whose splits are to be explained.
+struct Plan {
+    placement: Placement,
+    source: Source,
+    explained: Vec<Value>,
+}
+
+impl Plan {
+    fn new(args: &Args) -> Result<Plan, Failure> {
+        let placement = args.placement.placement(args.source.defaults())?;
+        let unproved = match args.allow_unproved {
+            true => Unproved::Warning,
+            false => Unproved::Error,
+        };
+        let source = args.source.compile(&placement)?.proved(unproved)?;
+        let mut explained = Vec::new();
+        for name in &args.why {
+            let Compiled { planned, model, .. } = &source.compiled;
+            let named = values(&planned.graph, &model.graph, &source.lines, name);
+            for v in named.map_err(Failure::usage)? {
+                if !explained.contains(&v) {
+                    explained.push(v);
+                }
+            }
+        }
+        Ok(Plan {
+            placement,
+            source,
+            explained,
+        })
+    }
+}
+
+/// The options under which a model fits that does not fit as planned; each was planned.
+fn remedies(args: &Args, placement: &Placement, compiled: &Compiled) -> String {
+    let plan = |p: &Placement| {
+        let source = args.source.compile(p);
+        source.map(|s| s.compiled).map_err(|f| f.diagnostics)
+    };
+    let cures = cures(placement, compiled, &plan);
+    if cures.is_empty() {
+        return "more devices: no smaller context or cache, and nothing on the host, makes it fit"
+            .to_owned();
+    }
+    format!("each of these fits: {}", cures.join("; "))
+}
+
+/// Reports a failure in the formats that were asked for.
+fn refuse(args: &Args, path: &str, failure: &Failure) -> Result<(), Failure> {
+    if let Some(file) = &args.html {
+        write_refusal_page(file, path, &failure.diagnostics)?;
+    }
+    match args.format.refusal(path, &failure.diagnostics)? {
+        Some(text) => output::result(&text),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let path = args.source.path();
+    let plan = match Plan::new(args) {
+        Ok(plan) => plan,
+        Err(failure) => {
+            refuse(args, &path, &failure)?;
+            return Err(failure);
+        }
+    };
+    let Plan {
+        placement,
+        source,
+        explained,
+    } = plan;
+    let compiled = &source.compiled;
+    let mut report = plan_report(&path, &placement, compiled);
+    report.why = explain(compiled, &explained, &report.tensors);
+    report.diagnostics.extend(source.notes);
+    if !fits(compiled) {
+        let help = remedies(args, &placement, compiled);
+        let over_capacity = |d: &&mut Diagnostic| d.code == tpc_lint::over_capacity();
+        for d in report.diagnostics.iter_mut().filter(over_capacity) {
+            d.help = Some(help.clone());
+        }
+    }
+    if let Some(file) = &args.html {
+        write_page(file, &report, &placement, compiled)?;
+    }
+    let detail = match args.verbose {
+        true => Detail::Full,
+        false => Detail::Brief,
+    };
+    output::result(&args.format.plan(&report, detail)?)?;
+    let errors = |d: &Diagnostic| d.severity == Severity::Error;
+    if report.diagnostics.iter().any(errors) {
+        return Err(Failure::findings(report.diagnostics));
+    }
+    report.diagnostics.iter().for_each(output::diagnostic);
+    Ok(())
+}
