@@ -1,66 +1,66 @@
-//! What is known of every class of terms: type, place and sharding.
+//! The analysis of the e-graph: type, place and sharding of each e-class.
 //!
-//! Two terms are in one class if every device ends up with the same from both, and a *pending sum* is known by its sum
-//! alone: devices may hold different summands as long as these add up to the same. All ops that take a pending sum are
-//! linear in it, so nothing can tell two such apart. That keeps graphs small: of a chain of additions there is one
-//! pending form, not one per way to distribute the summands.
+//! Two terms are in one e-class if every device gets the same from both. An *unreduced sum* is known by its sum alone:
+//! devices may hold different summands as long as these add up to the same. All ops that take an unreduced sum are linear in
+//! it, so nothing can tell two such apart. That keeps graphs small: a chain of additions has one unreduced form, not one
+//! per way to distribute the summands.
 
 use std::collections::HashMap;
 
-use egg::{Analysis, DidMerge, EGraph, Id};
+use egg::{Analysis, DidMerge, Id};
 use tpc_ir::op::Sharded;
 use tpc_ir::verify::derive;
 use tpc_ir::{Class, ClassData, GroupData, Interval, Op, Place, Sharding, TensorType, Unreduced};
 
-use super::language::{Head, Node, OpRef, OutRef};
+use super::language::{Head, Node, OpRef, TypesRef};
 
-/// The e-graph of a region.
-pub(crate) type Terms = EGraph<Node, Table>;
+/// The e-graph of a section.
+pub(crate) type EGraph = egg::EGraph<Node, Table>;
 
-/// What a value is, apart from how it is computed.
+/// Type, place and sharding of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Out {
+pub(crate) struct ShardedType {
     pub(crate) ty: TensorType,
     pub(crate) place: Place,
     pub(crate) sharding: Sharding,
 }
 
-/// An op on what it reads, and the types and places of what it gives.
-type Application = (OpRef, Vec<OutRef>, OutRef);
+/// An op, the types of its operands, and the types and places of its results.
+type DerivationKey = (OpRef, Vec<TypesRef>, TypesRef);
 
-/// Everything that terms refer to, each thing once.
+/// The ops, types and classes of split factors that terms refer to, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     ops: Vec<Op>,
     op_by_value: HashMap<Op, OpRef>,
-    outs: Vec<Vec<Out>>,
-    out_by_value: HashMap<Vec<Out>, OutRef>,
-    /// What each leaf is.
-    pub(crate) leaves: Vec<OutRef>,
+    types: Vec<Vec<ShardedType>>,
+    types_by_value: HashMap<Vec<ShardedType>, TypesRef>,
+    /// The type of each leaf.
+    pub(crate) leaves: Vec<TypesRef>,
     /// Classes of split factors.
     pub(crate) classes: Vec<ClassData>,
     /// Groups of devices.
     pub(crate) groups: Vec<GroupData>,
-    derived: HashMap<Application, Option<OutRef>>,
+    derived: HashMap<DerivationKey, Option<TypesRef>>,
 }
 
-/// What is known of a class of terms.
+/// The facts about an e-class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fact {
-    /// What its values are.
-    pub(crate) out: OutRef,
-    /// The first value of the region that it stands for, which names it.
+    /// The types of its values.
+    pub(crate) types: TypesRef,
+    /// The first value of the section that it stands for, which names it.
     pub(crate) origin: Option<u32>,
 }
 
 impl Table {
-    /// A table of its own for a region, in which all handles so far are good.
+    /// A table for one section, in which all handles so far are good.
     pub(crate) fn fork(&self) -> Table {
         Table {
             ops: self.ops.clone(),
             op_by_value: self.op_by_value.clone(),
-            outs: self.outs.clone(),
-            out_by_value: self.out_by_value.clone(),
+            types: self.types.clone(),
+            types_by_value: self.types_by_value.clone(),
             ..Table::default()
         }
     }
@@ -70,20 +70,20 @@ impl Table {
         if let Some(&known) = self.op_by_value.get(op) {
             return known;
         }
-        let new = OpRef(u32::try_from(self.ops.len()).expect("invariant: regions are small"));
+        let new = OpRef(u32::try_from(self.ops.len()).expect("invariant: sections are small"));
         self.ops.push(op.clone());
         self.op_by_value.insert(op.clone(), new);
         new
     }
 
-    /// The handle of a list of results.
-    pub(crate) fn out_ref(&mut self, outs: Vec<Out>) -> OutRef {
-        if let Some(&known) = self.out_by_value.get(&outs) {
+    /// The handle of the types of a list of results.
+    pub(crate) fn types_ref(&mut self, types: Vec<ShardedType>) -> TypesRef {
+        if let Some(&known) = self.types_by_value.get(&types) {
             return known;
         }
-        let new = OutRef(u32::try_from(self.outs.len()).expect("invariant: regions are small"));
-        self.outs.push(outs.clone());
-        self.out_by_value.insert(outs, new);
+        let new = TypesRef(u32::try_from(self.types.len()).expect("invariant: sections are small"));
+        self.types.push(types.clone());
+        self.types_by_value.insert(types, new);
         new
     }
 
@@ -91,26 +91,26 @@ impl Table {
         &self.ops[op.0 as usize]
     }
 
-    pub(crate) fn outs(&self, out: OutRef) -> &[Out] {
-        &self.outs[out.0 as usize]
+    pub(crate) fn types(&self, out: TypesRef) -> &[ShardedType] {
+        &self.types[out.0 as usize]
     }
 
-    /// The one result of a list.
-    pub(crate) fn out(&self, out: OutRef) -> &Out {
-        &self.outs(out)[0]
+    /// The type of the one result of a list.
+    pub(crate) fn ty(&self, out: TypesRef) -> &ShardedType {
+        &self.types(out)[0]
     }
 
-    /// The same with nothing split and nothing pending.
-    pub(crate) fn whole(&mut self, out: OutRef) -> OutRef {
-        let whole = |o: &Out| Out {
+    /// The same types, mirrored on all devices.
+    pub(crate) fn whole(&mut self, out: TypesRef) -> TypesRef {
+        let whole = |o: &ShardedType| ShardedType {
             sharding: Sharding::mirrored(),
             ..o.clone()
         };
-        let outs = self.outs(out).iter().map(whole).collect();
-        self.out_ref(outs)
+        let types = self.types(out).iter().map(whole).collect();
+        self.types_ref(types)
     }
 
-    /// A class of `size` indices that so many devices share evenly: one of the region's own, or a new one.
+    /// A class of `size` indices that `ranks` devices share evenly: one of the section's, or a new one.
     pub(crate) fn even_class(&mut self, size: u64, ranks: u64) -> Class {
         let cut = |rank: u64| size * rank / ranks;
         let class = ClassData {
@@ -127,7 +127,7 @@ impl Table {
         }))
     }
 
-    /// Devices of a place.
+    /// The number of devices of a place.
     pub(crate) fn ranks(&self, place: Place) -> usize {
         match place {
             Place::Host | Place::Device(_) => 1,
@@ -135,14 +135,14 @@ impl Table {
         }
     }
 
-    /// The results of `op` on operands that are `operands`, of the types and at the places of `like`; `None` where the
-    /// op does not take their shardings.
+    /// The types of the results of `op` on `operands`, with the plain types and the places of `like`; `None` where the op
+    /// does not take the operands' shardings.
     pub(crate) fn derive(
         &mut self,
         op: OpRef,
-        operands: Vec<OutRef>,
-        like: OutRef,
-    ) -> Option<OutRef> {
+        operands: Vec<TypesRef>,
+        like: TypesRef,
+    ) -> Option<TypesRef> {
         let key = (op, operands, like);
         if let Some(&known) = self.derived.get(&key) {
             return known;
@@ -151,22 +151,22 @@ impl Table {
         let sharded: Vec<Sharded<'_>> = operands
             .iter()
             .map(|&o| {
-                let o = self.out(o);
+                let o = self.ty(o);
                 Sharded {
                     ty: &o.ty,
                     sharding: &o.sharding,
                 }
             })
             .collect();
-        let types: Vec<&TensorType> = self.outs(like).iter().map(|o| &o.ty).collect();
+        let types: Vec<&TensorType> = self.types(like).iter().map(|o| &o.ty).collect();
         let made = derive(self.op(op), &sharded, &types).map(|shardings| {
-            let new = |(o, sharding): (&Out, Sharding)| Out {
+            let new = |(o, sharding): (&ShardedType, Sharding)| ShardedType {
                 sharding,
                 ..o.clone()
             };
-            self.outs(like).iter().zip(shardings).map(new).collect()
+            self.types(like).iter().zip(shardings).map(new).collect()
         });
-        let made = made.map(|outs| self.out_ref(outs));
+        let made = made.map(|types| self.types_ref(types));
         self.derived.insert(key, made);
         made
     }
@@ -175,23 +175,26 @@ impl Table {
 impl Analysis<Node> for Table {
     type Data = Fact;
 
-    fn make(egraph: &mut EGraph<Node, Table>, node: &Node, _: Id) -> Fact {
+    fn make(egraph: &mut EGraph, node: &Node, _: Id) -> Fact {
         let out = match node.head {
             Head::Leaf(i) => egraph.analysis.leaves[i as usize],
             Head::Op(_, out) => out,
             Head::Result(i) => {
-                let all = egraph[node.operands[0]].data.out;
-                let one = egraph.analysis.outs(all)[i as usize].clone();
-                egraph.analysis.out_ref(vec![one])
+                let all = egraph[node.operands[0]].data.types;
+                let one = egraph.analysis.types(all)[i as usize].clone();
+                egraph.analysis.types_ref(vec![one])
             }
         };
-        Fact { out, origin: None }
+        Fact {
+            types: out,
+            origin: None,
+        }
     }
 
     fn merge(&mut self, a: &mut Fact, b: Fact) -> DidMerge {
         debug_assert_eq!(
-            self.outs(a.out),
-            self.outs(b.out),
+            self.types(a.types),
+            self.types(b.types),
             "equal terms have one type, place and sharding"
         );
         let old = a.origin;
@@ -201,25 +204,25 @@ impl Analysis<Node> for Table {
     }
 }
 
-/// What the value of a class is.
-pub(crate) fn out_of(terms: &Terms, id: Id) -> &Out {
-    terms.analysis.out(terms[id].data.out)
+/// The type of an e-class.
+pub(crate) fn type_of(egraph: &EGraph, id: Id) -> &ShardedType {
+    egraph.analysis.ty(egraph[id].data.types)
 }
 
-/// The pending sum of a class.
-pub(crate) fn pending_of(terms: &Terms, id: Id) -> Unreduced {
-    out_of(terms, id).sharding.unreduced
+/// How an e-class is unreduced.
+pub(crate) fn unreduced_of(egraph: &EGraph, id: Id) -> Unreduced {
+    type_of(egraph, id).sharding.unreduced
 }
 
-/// The class of a term that stands for `origin`.
-pub(crate) fn insert(terms: &mut Terms, node: Node, origin: Option<u32>) -> Id {
-    let id = terms.add(node);
-    let known = terms[id].data.origin;
+/// Adds a term that stands for `origin`. Returns its e-class.
+pub(crate) fn insert(egraph: &mut EGraph, node: Node, origin: Option<u32>) -> Id {
+    let id = egraph.add(node);
+    let known = egraph[id].data.origin;
     let first = [known, origin].into_iter().flatten().min();
     if known != first {
-        let mut fact = terms[id].data;
+        let mut fact = egraph[id].data;
         fact.origin = first;
-        terms.set_analysis_data(id, fact);
+        egraph.set_analysis_data(id, fact);
     }
     id
 }

@@ -1,56 +1,56 @@
-//! Choosing one term per class: the cheapest *graph*, in which what is used twice is paid for once.
+//! Extraction: one term per e-class, such that the *graph* is cheapest, in which a value used twice is paid for once.
 //!
 //! The cheapest graph is hard to find in general, and the sum over a tree overflows where residuals are added layer by
-//! layer. So each class keeps the set of classes that its choice needs and pays for each of them once. That sees what
+//! layer. So each e-class keeps the set of e-classes that its choice needs, and pays for each of them once. That sees what
 //! the operands of one term share. What different users of a value could share is found by trying: every transfer in
 //! turn counts as paid for, or as forbidden, and the choice that follows stays if it is cheaper as a whole.
 
-/// A term of a class.
+/// A term of an e-class.
 #[derive(Clone, Debug)]
-pub(super) struct Term {
-    /// Classes of its operands.
+pub(super) struct PricedNode {
+    /// The e-classes of its operands.
     pub(super) operands: Vec<usize>,
-    /// Its price.
+    /// The price, in µs per generated token.
     pub(super) us: f64,
     /// Whether it is a copy or a collective.
     pub(super) transfer: bool,
 }
 
-/// Classes of terms, and which of them are wanted.
+/// An extraction problem: e-classes by number, and those to be extracted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Classes {
-    /// The terms of each.
-    pub(super) terms: Vec<Vec<Term>>,
-    /// What is wanted.
+pub(super) struct Extraction {
+    /// The terms of each e-class.
+    pub(super) nodes: Vec<Vec<PricedNode>>,
+    /// The e-classes to extract.
     pub(super) roots: Vec<usize>,
-    /// A term per class that is known to make an acyclic graph; none for classes that it does not need.
+    /// A term per e-class that is known to make an acyclic graph; `None` for e-classes that it does not need.
     pub(super) known: Vec<Option<usize>>,
 }
 
-/// What every term costs at least, so that of two equal graphs the smaller is taken.
+/// The least price of a term, so that of two equal graphs the smaller is taken.
 const LEAST: f64 = 1e-6;
-/// Passes over all classes until the sets are stable, at most.
+/// The most passes over all e-classes until the sets are stable.
 const PASSES: usize = 16;
-/// Rounds of trials, at most.
+/// The most rounds of trials.
 const ROUNDS: usize = 4;
 
-/// A set of classes.
+/// A set of e-classes, as bits.
 type Set = Vec<u64>;
 
-/// The term chosen for each class.
-pub(super) type Chosen = Vec<Option<usize>>;
+/// The term chosen for each e-class.
+pub(super) type Choice = Vec<Option<usize>>;
 
-/// Whether a term is priced as it is, as paid for, or not at all.
+/// A changed price of one term.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trial {
     Paid,
     Forbidden,
 }
 
-impl Classes {
-    /// Gives every term a price by chance.
+impl Extraction {
+    /// Gives every term a random price.
     pub(super) fn shuffle(&mut self, mut seed: u64) {
-        for term in self.terms.iter_mut().flatten() {
+        for term in self.nodes.iter_mut().flatten() {
             // A linear congruential generator; its upper bits are good enough.
             seed = seed
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -59,12 +59,12 @@ impl Classes {
         }
     }
 
-    /// The cheapest choice that was found.
-    pub(super) fn cheapest(&self) -> Chosen {
+    /// The cheapest choice found.
+    pub(super) fn cheapest(&self) -> Choice {
         let mut best = self.known.clone();
         let mut cost = self.cost(&best).unwrap_or(f64::INFINITY);
         let order = self.order();
-        let mut consider = |chosen: Chosen, best: &mut Chosen| {
+        let mut consider = |chosen: Choice, best: &mut Choice| {
             let better = self.cost(&chosen).filter(|c| *c < cost * (1.0 - 1e-9));
             if let Some(c) = better {
                 cost = c;
@@ -73,9 +73,9 @@ impl Classes {
             better.is_some()
         };
         consider(self.greedy(&order, None), &mut best);
-        let transfers: Vec<(usize, usize)> = (0..self.terms.len())
-            .flat_map(|c| (0..self.terms[c].len()).map(move |t| (c, t)))
-            .filter(|&(c, t)| self.terms[c][t].transfer)
+        let transfers: Vec<(usize, usize)> = (0..self.nodes.len())
+            .flat_map(|c| (0..self.nodes[c].len()).map(move |t| (c, t)))
+            .filter(|&(c, t)| self.nodes[c][t].transfer)
             .collect();
         for _ in 0..ROUNDS {
             let mut improved = false;
@@ -95,10 +95,10 @@ impl Classes {
         best
     }
 
-    /// Classes in an order in which operands mostly come first.
+    /// The e-classes in an order in which operands mostly come first.
     fn order(&self) -> Vec<usize> {
-        let mut out = Vec::with_capacity(self.terms.len());
-        let mut seen = vec![false; self.terms.len()];
+        let mut out = Vec::with_capacity(self.nodes.len());
+        let mut seen = vec![false; self.nodes.len()];
         for &root in &self.roots {
             let mut stack = vec![(root, false)];
             while let Some((c, done)) = stack.pop() {
@@ -106,7 +106,7 @@ impl Classes {
                     out.push(c);
                 } else if !std::mem::replace(&mut seen[c], true) {
                     stack.push((c, true));
-                    let operands = self.terms[c]
+                    let operands = self.nodes[c]
                         .iter()
                         .rev()
                         .flat_map(|t| t.operands.iter().rev());
@@ -117,21 +117,22 @@ impl Classes {
         out
     }
 
-    fn greedy(&self, order: &[usize], trial: Option<((usize, usize), Trial)>) -> Chosen {
-        let words = self.terms.len().div_ceil(64);
+    /// The choice of the cheapest term per e-class, with one price changed on trial.
+    fn greedy(&self, order: &[usize], trial: Option<((usize, usize), Trial)>) -> Choice {
+        let words = self.nodes.len().div_ceil(64);
         let price = |c: usize, t: usize| match trial {
             Some((at, Trial::Forbidden)) if at == (c, t) => None,
             Some((at, Trial::Paid)) if at == (c, t) => Some(LEAST),
-            _ => Some(self.terms[c][t].us + LEAST),
+            _ => Some(self.nodes[c][t].us + LEAST),
         };
-        let mut sets: Vec<Option<Set>> = vec![None; self.terms.len()];
-        let mut own = vec![0.0; self.terms.len()];
-        let mut chosen: Chosen = vec![None; self.terms.len()];
+        let mut sets: Vec<Option<Set>> = vec![None; self.nodes.len()];
+        let mut own = vec![0.0; self.nodes.len()];
+        let mut chosen: Choice = vec![None; self.nodes.len()];
         for _ in 0..PASSES {
             let mut changed = false;
             for &c in order {
                 let mut best: Option<(f64, usize, Set)> = None;
-                for (t, term) in self.terms[c].iter().enumerate() {
+                for (t, term) in self.nodes[c].iter().enumerate() {
                     let Some(us) = price(c, t) else { continue };
                     let mut set = vec![0; words];
                     let known = term.operands.iter().all(|&o| match &sets[o] {
@@ -166,22 +167,22 @@ impl Classes {
         chosen
     }
 
-    /// The price of all that the roots need; `None` where the choice has a cycle or a gap.
-    fn cost(&self, chosen: &Chosen) -> Option<f64> {
+    /// The price of everything that the roots need; `None` where the choice has a cycle or a gap.
+    fn cost(&self, chosen: &Choice) -> Option<f64> {
         let order = self.needed(chosen)?;
-        let price = |&c: &usize| Some(self.terms[c][chosen[c]?].us + LEAST);
+        let price = |&c: &usize| Some(self.nodes[c][chosen[c]?].us + LEAST);
         order.iter().map(price).sum()
     }
 
-    /// The classes that the roots need, operands first; `None` where the choice has a cycle or a gap.
-    pub(super) fn needed(&self, chosen: &Chosen) -> Option<Vec<usize>> {
+    /// The e-classes that the roots need, operands first; `None` where the choice has a cycle or a gap.
+    pub(super) fn needed(&self, chosen: &Choice) -> Option<Vec<usize>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Mark {
             New,
             Open,
             Done,
         }
-        let mut marks = vec![Mark::New; self.terms.len()];
+        let mut marks = vec![Mark::New; self.nodes.len()];
         let mut out = Vec::new();
         for &root in &self.roots {
             let mut stack = vec![(root, false)];
@@ -198,7 +199,7 @@ impl Classes {
                 }
                 marks[c] = Mark::Open;
                 stack.push((c, true));
-                let operands = &self.terms[c][chosen[c]?].operands;
+                let operands = &self.nodes[c][chosen[c]?].operands;
                 if operands.iter().any(|&o| marks[o] == Mark::Open) {
                     return None;
                 }

@@ -1,23 +1,23 @@
-//! Terms over the values of a region.
+//! The language of the e-graph: terms over the values of a section.
 
 use egg::{Id, Language};
 
-/// An op of the [`Table`](super::analysis::Table).
+/// The handle of an op in the [`Table`](super::analysis::Table).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct OpRef(pub(crate) u32);
 
-/// A list of types, places and shardings of the [`Table`](super::analysis::Table): what an op gives.
+/// The handle of the types of an op's results in the [`Table`](super::analysis::Table).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct OutRef(pub(crate) u32);
+pub(crate) struct TypesRef(pub(crate) u32);
 
-/// What stands at the head of a term.
+/// The head of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Head {
     /// A value from outside, or one that an op without operands defines: a weight, a state, an input.
     Leaf(u32),
-    /// An op. What it gives is part of it: a copy is to somewhere.
-    Op(OpRef, OutRef),
-    /// A result of an op with several.
+    /// An op with the types of its results, which include places: a copy is to somewhere.
+    Op(OpRef, TypesRef),
+    /// A result of an op that has several, by index.
     Result(u32),
 }
 

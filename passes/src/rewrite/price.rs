@@ -1,9 +1,9 @@
-//! What a term costs, by the planner's cost model: microseconds per generated token, prompts weighted in.
+//! Prices of terms by the planner's cost model, in µs per generated token, prompts weighted in.
 
 use tpc_ir::op::{OpKind, Slot};
 use tpc_ir::{Bindings, Op, Place, TensorType};
 
-use super::analysis::{Out, Table};
+use super::analysis::{ShardedType, Table};
 use crate::machine::{
     ExpertLoad, Parts, Topology, Workload, collective_us, copy_us, roofline_us, work,
 };
@@ -17,19 +17,19 @@ pub struct Machine<'a> {
     pub workload: &'a Workload,
 }
 
-/// Prices terms.
+/// The pricing of terms.
 pub(crate) struct Prices<'a> {
     machine: Machine<'a>,
     table: &'a Table,
     expert_load: ExpertLoad,
 }
 
-/// An op with what it reads and gives.
-pub(crate) struct Applied<'a> {
+/// An op with the types of its operands and results.
+pub(crate) struct AppliedOp<'a> {
     pub(crate) op: &'a Op,
-    pub(crate) operands: Vec<&'a Out>,
-    pub(crate) results: &'a [Out],
-    /// Whether it copies an input of the batch: these go out together.
+    pub(crate) operands: Vec<&'a ShardedType>,
+    pub(crate) results: &'a [ShardedType],
+    /// Whether an operand is an input of the batch: these are copied together.
     pub(crate) of_input: bool,
 }
 
@@ -43,13 +43,13 @@ impl<'a> Prices<'a> {
     }
 
     /// The price of an op.
-    pub(crate) fn us(&self, applied: &Applied<'_>) -> f64 {
+    pub(crate) fn us(&self, applied: &AppliedOp<'_>) -> f64 {
         let Workload { decode, prefill } = self.machine.workload;
         let prompt = Workload::PROMPT_WEIGHT / self.machine.workload.ubatch();
         self.batch_us(applied, decode) + prompt * self.batch_us(applied, prefill)
     }
 
-    fn batch_us(&self, applied: &Applied<'_>, batch: &Bindings) -> f64 {
+    fn batch_us(&self, applied: &AppliedOp<'_>, batch: &Bindings) -> f64 {
         let topology = self.machine.topology;
         let place = applied.results[0].place;
         let devices = |place| match place {
@@ -72,7 +72,7 @@ impl<'a> Prices<'a> {
                 )
             }
             OpKind::Copy => {
-                let largest = |o: &Out| {
+                let largest = |o: &ShardedType| {
                     (0..self.table.ranks(o.place))
                         .filter_map(|rank| {
                             let local = o.sharding.local_type(&o.ty, &self.table.classes, rank)?;
@@ -100,7 +100,7 @@ impl<'a> Prices<'a> {
                         Place::Host => &topology.host,
                         Place::Device(_) | Place::Group(_) => topology.device(devices(place)[rank]),
                     };
-                    let parts = TermParts {
+                    let parts = NodeParts {
                         table: self.table,
                         applied,
                         rank,
@@ -114,15 +114,15 @@ impl<'a> Prices<'a> {
 }
 
 /// The parts of an op on the device of rank `rank`.
-struct TermParts<'p> {
+struct NodeParts<'p> {
     table: &'p Table,
-    applied: &'p Applied<'p>,
+    applied: &'p AppliedOp<'p>,
     rank: usize,
     batch: &'p Bindings,
 }
 
-impl TermParts<'_> {
-    fn out(&self, slot: Slot) -> &Out {
+impl NodeParts<'_> {
+    fn out(&self, slot: Slot) -> &ShardedType {
         match slot {
             Slot::Operand(i) => self.applied.operands[i],
             Slot::Result(i) => &self.applied.results[i],
@@ -135,7 +135,7 @@ impl TermParts<'_> {
     }
 }
 
-impl Parts for TermParts<'_> {
+impl Parts for NodeParts<'_> {
     fn ty(&self, slot: Slot) -> &TensorType {
         &self.out(slot).ty
     }

@@ -1,21 +1,19 @@
-//! How rewriting went.
+//! The report on rewriting.
 
 use std::collections::BTreeMap;
 
 use tpc_ir::Op;
 use tpc_ir::op::{Collective, OpKind};
 
-use super::template::Outcome;
-
-/// When rewriting a region stops short of saturation, and which of the equal graphs is taken.
+/// Limits on the saturation of a section, and the choice among equal graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Rounds of all rules.
+    /// The most rounds of all rules.
     pub iterations: usize,
-    /// Terms.
+    /// The most terms.
     pub nodes: usize,
-    /// Whether to take any graph, by these numbers, instead of the cheapest: all must be sound.
-    pub any: Option<u64>,
+    /// The seed of random prices in place of the cost model's, for tests: every equal graph must be sound.
+    pub seed: Option<u64>,
 }
 
 impl Default for Limits {
@@ -24,15 +22,15 @@ impl Default for Limits {
         Limits {
             iterations: 200,
             nodes: 20_000,
-            any: None,
+            seed: None,
         }
     }
 }
 
-/// Why rewriting a region stopped.
+/// The reason that saturation of a section stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stop {
-    /// The rules had nothing more to say.
+    /// No rule finds anything new.
     #[default]
     Saturated,
     /// The limit on rounds.
@@ -51,7 +49,7 @@ impl std::fmt::Display for Stop {
     }
 }
 
-/// Numbers of transfers.
+/// The numbers of transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All-reduces.
@@ -67,7 +65,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(super) fn add(&mut self, op: &Op) {
+    fn add(&mut self, op: &Op) {
         match op.kind() {
             OpKind::Collective(collective) => match collective {
                 Collective::AllReduce => self.all_reduce += 1,
@@ -78,6 +76,13 @@ impl Counts {
             OpKind::Copy => self.copies += 1,
             _ => {}
         }
+    }
+
+    /// The transfers among `ops`.
+    pub(super) fn among<'a>(ops: impl Iterator<Item = &'a Op>) -> Counts {
+        let mut out = Counts::default();
+        ops.for_each(|op| out.add(op));
+        out
     }
 
     /// Collectives, copies left out.
@@ -99,38 +104,50 @@ impl Counts {
     }
 }
 
-/// How rewriting the regions of one shape went.
+/// The saturation of a section, and the transfers before and after.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) nodes: usize,
+    pub(super) classes: usize,
+    pub(super) iterations: usize,
+    pub(super) stop: Stop,
+    pub(super) matches: BTreeMap<&'static str, usize>,
+    pub(super) before: Counts,
+    pub(super) after: Counts,
+}
+
+/// The report on the sections of one skeleton.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RegionReport {
-    /// The layers that the regions begin with; none for what comes before the first.
+pub struct SectionReport {
+    /// The layers that the sections begin with; `None` before the first layer.
     pub layers: Vec<Option<u32>>,
-    /// Terms in the end.
+    /// The number of terms in the end.
     pub nodes: usize,
-    /// Classes of equal terms.
+    /// The number of e-classes.
     pub classes: usize,
-    /// Rounds of all rules.
+    /// The number of rounds.
     pub iterations: usize,
-    /// Why it stopped.
+    /// The reason that it stopped.
     pub stop: Stop,
-    /// Per rule that found something, how often.
+    /// Per rule that found terms equal, how often.
     pub matches: BTreeMap<&'static str, usize>,
-    /// Transfers of one region before.
+    /// The transfers of one section before.
     pub before: Counts,
-    /// Transfers of one region after.
+    /// The transfers of one section after.
     pub after: Counts,
 }
 
-/// How rewriting a graph went.
+/// The report on a rewritten graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Regions of one shape each, in order of appearance.
-    pub regions: Vec<RegionReport>,
+    /// The sections of one skeleton each, in order of appearance.
+    pub sections: Vec<SectionReport>,
 }
 
 impl Report {
     pub(super) fn count(&mut self, at: usize, layer: Option<u32>, outcome: &Outcome) {
-        if at == self.regions.len() {
-            self.regions.push(RegionReport {
+        if at == self.sections.len() {
+            self.sections.push(SectionReport {
                 layers: Vec::new(),
                 nodes: outcome.nodes,
                 classes: outcome.classes,
@@ -141,12 +158,12 @@ impl Report {
                 after: outcome.after,
             });
         }
-        self.regions[at].layers.push(layer);
+        self.sections[at].layers.push(layer);
     }
 
-    fn sum(&self, of: impl Fn(&RegionReport) -> Counts) -> Counts {
+    fn sum(&self, of: impl Fn(&SectionReport) -> Counts) -> Counts {
         let mut out = Counts::default();
-        for r in &self.regions {
+        for r in &self.sections {
             for _ in &r.layers {
                 out.join(&of(r));
             }
@@ -164,15 +181,15 @@ impl Report {
         self.sum(|r| r.after)
     }
 
-    /// Whether every region was rewritten to saturation.
+    /// Whether every section is saturated.
     pub fn saturated(&self) -> bool {
-        self.regions.iter().all(|r| r.stop == Stop::Saturated)
+        self.sections.iter().all(|r| r.stop == Stop::Saturated)
     }
 
-    /// Per rule that found something in a distinct region, how often.
+    /// Per rule that found terms equal in a distinct section, how often.
     pub fn matches(&self) -> BTreeMap<&'static str, usize> {
         let mut out = BTreeMap::new();
-        for (rule, n) in self.regions.iter().flat_map(|r| &r.matches) {
+        for (rule, n) in self.sections.iter().flat_map(|r| &r.matches) {
             *out.entry(*rule).or_insert(0) += n;
         }
         out

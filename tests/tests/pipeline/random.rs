@@ -17,7 +17,7 @@ use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
 use tpc_passes::place::on_group;
 use tpc_passes::plan::{Choice, PlanRequest, Planned, Refusal, SplitOption, plan, refusal};
-use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, Rule, rewrite};
+use tpc_passes::rewrite::{Limits, Machine, RULES, RewriteRule, Rewritten, rewrite};
 use tpc_passes::shard::{ShardError, shard};
 use tpc_runtime::ExecError;
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
@@ -444,7 +444,7 @@ fn rewritten(sharded: &Graph, limits: Limits) -> Graph {
     rewritten_by(sharded, limits, RULES).graph
 }
 
-fn rewritten_by(sharded: &Graph, limits: Limits, rules: &[&'static Rule]) -> Rewritten {
+fn rewritten_by(sharded: &Graph, limits: Limits, rules: &[&'static RewriteRule]) -> Rewritten {
     let (topology, workload) = (Topology::default(), Workload::new(64, 64, 16, 1));
     let machine = Machine {
         topology: &topology,
@@ -463,7 +463,7 @@ fn rewritten_by(sharded: &Graph, limits: Limits, rules: &[&'static Rule]) -> Rew
 pub(crate) fn rewrite_and_run(
     mut b: Builder,
     out: Value,
-    rules: &[&'static Rule],
+    rules: &[&'static RewriteRule],
     name: &str,
 ) -> bool {
     let devices = b.rng.range(2, 4) as usize;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tpc_passes::rewrite::{Counts, RegionReport, Report};
+use tpc_passes::rewrite::{Counts, Report, SectionReport};
 
 use super::plan::RewritingReport;
 use crate::format::span;
@@ -44,7 +44,7 @@ pub(super) fn summary(report: &RewritingReport) -> String {
     )
 }
 
-/// What `dump --stage rewrite` prints: how rewriting each distinct region went, as comments, and the graph.
+/// What `dump --stage rewrite` prints: how rewriting each distinct section went, as comments, and the graph.
 pub fn render_rewriting(compiled: &Compiled) -> String {
     let report = &compiled.rewriting;
     let mut out = String::new();
@@ -54,19 +54,19 @@ pub fn render_rewriting(compiled: &Compiled) -> String {
         transfers(report.before()),
         transfers(report.after())
     );
-    for region in &report.regions {
-        let _ = writeln!(out, "; {}", layers(region));
+    for section in &report.sections {
+        let _ = writeln!(out, "; {}", layers(section));
         let _ = writeln!(
             out,
             ";   {} after {} rounds: {} terms in {} classes; {} -> {}",
-            region.stop,
-            region.iterations,
-            region.nodes,
-            region.classes,
-            transfers(region.before),
-            transfers(region.after)
+            section.stop,
+            section.iterations,
+            section.nodes,
+            section.classes,
+            transfers(section.before),
+            transfers(section.after)
         );
-        for (rule, n) in &region.matches {
+        for (rule, n) in &section.matches {
             let _ = writeln!(out, ";   {rule}: {n}");
         }
     }
@@ -74,9 +74,9 @@ pub fn render_rewriting(compiled: &Compiled) -> String {
     out
 }
 
-/// `1 region, from layer 0`, `78 regions, from layers 1-77, 79`.
-fn layers(region: &RegionReport) -> String {
-    let numbers: Vec<u32> = region.layers.iter().flatten().copied().collect();
+/// `1 section, from layer 0`, `78 sections, from layers 1-77, 79`.
+fn layers(section: &SectionReport) -> String {
+    let numbers: Vec<u32> = section.layers.iter().flatten().copied().collect();
     if numbers.is_empty() {
         return "before the first layer".to_owned();
     }

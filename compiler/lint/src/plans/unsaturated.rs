@@ -22,17 +22,17 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let report = &plan.compiled.rewriting;
-    let stopped = report.regions.iter().filter(|r| r.stop != Stop::Saturated);
-    for region in stopped {
+    let stopped = report.sections.iter().filter(|r| r.stop != Stop::Saturated);
+    for section in stopped {
         let message = format!(
             "rewriting {} {} after {} rounds, with {} terms",
-            match region.layers.iter().flatten().next() {
-                Some(layer) => format!("layer {layer} and {} like it", region.layers.len() - 1),
+            match section.layers.iter().flatten().next() {
+                Some(layer) => format!("layer {layer} and {} like it", section.layers.len() - 1),
                 None => "what comes before the layers".to_owned(),
             },
-            region.stop,
-            region.iterations,
-            region.nodes
+            section.stop,
+            section.iterations,
+            section.nodes
         );
         out.push(Diagnostic::new(&LINT.code, "plan", message));
     }

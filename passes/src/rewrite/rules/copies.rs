@@ -5,101 +5,103 @@ use tpc_ir::Op;
 use tpc_ir::op::{Copy, Sharded};
 use tpc_ir::verify::derive_operand;
 
-use super::{Equal, Rule};
-use crate::rewrite::analysis::{Out, Terms, insert, out_of};
+use super::{Equal, RewriteRule};
+use crate::rewrite::analysis::{EGraph, ShardedType, insert, type_of};
 use crate::rewrite::language::{Head, Node};
 
-/// `slice(copy(x)) = copy(slice(x))`: what is cut off does not cross.
-pub(super) const SLICE_THEN_COPY: Rule = Rule {
+/// `slice(copy(x)) = copy(slice(x))`: elements that are cut off do not cross the link.
+pub(super) const SLICE_THEN_COPY: RewriteRule = RewriteRule {
     name: "slice-then-copy",
     equation: "slice(copy(x)) = copy(slice(x))",
     condition: "x is so divided that each device can slice its part",
-    apply: |terms, class, node, equal| {
-        before(terms, class, node, equal, |op| matches!(op, Op::Slice(_)));
+    apply: |egraph, eclass, node, equal| {
+        before(egraph, eclass, node, equal, |op| matches!(op, Op::Slice(_)));
     },
 };
 
 /// `view(copy(x)) = copy(view(x))`, so that a slice behind a view may come before the copy.
-pub(super) const VIEW_THEN_COPY: Rule = Rule {
+pub(super) const VIEW_THEN_COPY: RewriteRule = RewriteRule {
     name: "view-then-copy",
     equation: "view(copy(x)) = copy(view(x))",
     condition: "view reshapes or permutes, and x is so divided that each device can",
-    apply: |terms, class, node, equal| before(terms, class, node, equal, Op::is_layout),
+    apply: |egraph, eclass, node, equal| before(egraph, eclass, node, equal, Op::is_layout),
 };
 
 /// `copy(view(x)) = view(copy(x))`, so that several views of a value cross as one.
-pub(super) const COPY_THEN_VIEW: Rule = Rule {
+pub(super) const COPY_THEN_VIEW: RewriteRule = RewriteRule {
     name: "copy-then-view",
     equation: "copy(view(x)) = view(copy(x))",
     condition: "view reshapes or permutes, and the copy of x can be divided as that of its view",
-    apply: |terms, class, node, equal| after(terms, class, node, equal, Op::is_layout),
+    apply: |egraph, eclass, node, equal| after(egraph, eclass, node, equal, Op::is_layout),
 };
 
 /// `copy(repeat(x)) = repeat(copy(x))`: one of the equal rows crosses.
-pub(super) const COPY_THEN_REPEAT: Rule = Rule {
+pub(super) const COPY_THEN_REPEAT: RewriteRule = RewriteRule {
     name: "copy-then-repeat",
     equation: "copy(repeat(x)) = repeat(copy(x))",
     condition: "the copy of x can be divided as that of the repetition",
-    apply: |terms, class, node, equal| {
-        after(terms, class, node, equal, |op| matches!(op, Op::Repeat(_)));
+    apply: |egraph, eclass, node, equal| {
+        after(egraph, eclass, node, equal, |op| {
+            matches!(op, Op::Repeat(_))
+        });
     },
 };
 
 /// `copy(copy(x)) = x` back where it came from, `copy(copy(x)) = copy(x)` elsewhere.
-pub(super) const COPY_OF_COPY: Rule = Rule {
+pub(super) const COPY_OF_COPY: RewriteRule = RewriteRule {
     name: "copy-of-copy",
     equation: "copy(copy(x)) = copy(x), or x itself",
     condition: "x itself where it came from there, divided alike",
-    apply: |terms, class, node, equal| {
-        let Some(to) = copy_to(terms, node) else {
+    apply: |egraph, eclass, node, equal| {
+        let Some(to) = copy_to(egraph, node) else {
             return;
         };
-        for from in sources(terms, node.operands[0]) {
-            let source = out_of(terms, from).clone();
+        for from in sources(egraph, node.operands[0]) {
+            let source = type_of(egraph, from).clone();
             if source == to {
-                equal.push((class, from));
+                equal.push((eclass, from));
             } else if source.place != to.place {
-                let id = copy(terms, from, to.clone(), class);
-                equal.push((class, id));
+                let id = copy(egraph, from, to.clone(), eclass);
+                equal.push((eclass, id));
             }
         }
     },
 };
 
-/// What a copy gives.
-fn copy_to(terms: &Terms, node: &Node) -> Option<Out> {
+/// The type of a copy's result.
+fn copy_to(egraph: &EGraph, node: &Node) -> Option<ShardedType> {
     let Head::Op(op, out) = node.head else {
         return None;
     };
-    let table = &terms.analysis;
-    matches!(table.op(op), Op::Copy(_)).then(|| table.out(out).clone())
+    let table = &egraph.analysis;
+    matches!(table.op(op), Op::Copy(_)).then(|| table.ty(out).clone())
 }
 
-/// What is copied to make a class.
-fn sources(terms: &Terms, class: Id) -> Vec<Id> {
-    let mut out: Vec<Id> = (terms[class].nodes.iter())
-        .filter(|n| copy_to(terms, n).is_some())
-        .map(|n| terms.find(n.operands[0]))
+/// The e-classes whose copies an e-class is.
+fn sources(egraph: &EGraph, eclass: Id) -> Vec<Id> {
+    let mut out: Vec<Id> = (egraph[eclass].nodes.iter())
+        .filter(|n| copy_to(egraph, n).is_some())
+        .map(|n| egraph.find(n.operands[0]))
         .collect();
     out.sort_unstable();
     out.dedup();
     out
 }
 
-/// The copy of a class, to make what stands for `class`.
-fn copy(terms: &mut Terms, from: Id, to: Out, class: Id) -> Id {
-    let op = terms.analysis.op_ref(&Copy.into());
-    let head = Head::Op(op, terms.analysis.out_ref(vec![to]));
+/// Adds the copy of `from`, as a term of `eclass`.
+fn copy(egraph: &mut EGraph, from: Id, to: ShardedType, eclass: Id) -> Id {
+    let op = egraph.analysis.op_ref(&Copy.into());
+    let head = Head::Op(op, egraph.analysis.types_ref(vec![to]));
     let operands = vec![from];
-    let origin = terms[class].data.origin;
-    insert(terms, Node { head, operands }, origin)
+    let origin = egraph[eclass].data.origin;
+    insert(egraph, Node { head, operands }, origin)
 }
 
-/// Whether what each device has of a value is known as runs of one axis, so that it can be cut and put together.
-fn moves(terms: &Terms, out: &Out) -> bool {
+/// Whether each device's part of a value is intervals of one axis, so that it can be cut and put together.
+fn moves(egraph: &EGraph, out: &ShardedType) -> bool {
     let mut split = out.sharding.axes.iter().flatten();
-    let classes = &terms.analysis.classes;
-    let ranks = 0..terms.analysis.ranks(out.place);
+    let classes = &egraph.analysis.classes;
+    let ranks = 0..egraph.analysis.ranks(out.place);
     match (split.next(), split.next()) {
         (None, _) => true,
         (Some(tree), None) => ranks
@@ -109,72 +111,72 @@ fn moves(terms: &Terms, out: &Out) -> bool {
     }
 }
 
-/// `f(copy(x)) = copy(f(x))`.
-fn before(terms: &mut Terms, class: Id, node: &Node, equal: &mut Equal, fits: fn(&Op) -> bool) {
+/// Moves an op before the copy: `f(copy(x)) = copy(f(x))`.
+fn before(egraph: &mut EGraph, eclass: Id, node: &Node, equal: &mut Equal, fits: fn(&Op) -> bool) {
     let Head::Op(op, out) = node.head else {
         return;
     };
-    if !fits(terms.analysis.op(op)) {
+    if !fits(egraph.analysis.op(op)) {
         return;
     }
-    let to = terms.analysis.out(out).clone();
-    for from in sources(terms, node.operands[0]) {
+    let to = egraph.analysis.ty(out).clone();
+    for from in sources(egraph, node.operands[0]) {
         // The op runs where `x` is, on x as it is divided there.
-        let there = Out {
-            place: out_of(terms, from).place,
+        let there = ShardedType {
+            place: type_of(egraph, from).place,
             ..to.clone()
         };
-        let like = terms.analysis.out_ref(vec![there]);
-        let operands = vec![terms[from].data.out];
-        let Some(made) = terms.analysis.derive(op, operands, like) else {
+        let like = egraph.analysis.types_ref(vec![there]);
+        let operands = vec![egraph[from].data.types];
+        let Some(made) = egraph.analysis.derive(op, operands, like) else {
             continue;
         };
-        if !moves(terms, &to) || !moves(terms, terms.analysis.out(made)) {
+        if !moves(egraph, &to) || !moves(egraph, egraph.analysis.ty(made)) {
             continue;
         }
         let head = Head::Op(op, made);
         let operands = vec![from];
-        let origin = terms[class].data.origin;
-        let id = insert(terms, Node { head, operands }, origin);
-        let copied = copy(terms, id, to.clone(), class);
-        equal.push((class, copied));
+        let origin = egraph[eclass].data.origin;
+        let id = insert(egraph, Node { head, operands }, origin);
+        let copied = copy(egraph, id, to.clone(), eclass);
+        equal.push((eclass, copied));
     }
 }
 
-/// `copy(f(x)) = f(copy(x))`.
-fn after(terms: &mut Terms, class: Id, node: &Node, equal: &mut Equal, fits: fn(&Op) -> bool) {
-    let Some(to) = copy_to(terms, node) else {
+/// Moves an op after the copy: `copy(f(x)) = f(copy(x))`.
+fn after(egraph: &mut EGraph, eclass: Id, node: &Node, equal: &mut Equal, fits: fn(&Op) -> bool) {
+    let Some(to) = copy_to(egraph, node) else {
         return;
     };
-    for inner in terms[node.operands[0]].nodes.clone() {
+    for inner in egraph[node.operands[0]].nodes.clone() {
         let Head::Op(op, _) = inner.head else {
             continue;
         };
-        if !fits(terms.analysis.op(op)) {
+        if !fits(egraph.analysis.op(op)) {
             continue;
         }
         let x = inner.operands[0];
-        let ty = out_of(terms, x).ty.clone();
+        let ty = type_of(egraph, x).ty.clone();
         let result = Sharded {
             ty: &to.ty,
             sharding: &to.sharding,
         };
-        let Some(sharding) = derive_operand(terms.analysis.op(op), &ty, result) else {
+        let Some(sharding) = derive_operand(egraph.analysis.op(op), &ty, result) else {
             continue;
         };
         let place = to.place;
-        let arrived = Out {
+        let arrived = ShardedType {
             ty,
             place,
             sharding,
         };
-        if !moves(terms, &arrived) || !moves(terms, out_of(terms, x)) {
+        if !moves(egraph, &arrived) || !moves(egraph, type_of(egraph, x)) {
             continue;
         }
-        let operands = vec![copy(terms, x, arrived, class)];
-        let head = Head::Op(op, terms.analysis.out_ref(vec![to.clone()]));
-        let origin = terms[class].data.origin;
-        let id = insert(terms, Node { head, operands }, origin);
-        equal.push((class, id));
+        let operands = vec![copy(egraph, x, arrived, eclass)];
+        let head = Head::Op(op, egraph.analysis.types_ref(vec![to.clone()]));
+        let origin = egraph[eclass].data.origin;
+        let id = insert(egraph, Node { head, operands }, origin);
+        equal.push((eclass, id));
     }
 }

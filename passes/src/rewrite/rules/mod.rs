@@ -1,8 +1,7 @@
-//! The rules of rewriting, one named item each: its equation and its side condition stand in its doc comment and in
-//! its fields, and [`RULES`] lists them all.
+//! The rules of rewriting. Each is a constant with its equation and its side condition; [`RULES`] lists them all.
 //!
-//! A rule derives what an op does with a pending sum from the op's own rule (`tpc_ir::verify::derive`); no rule has a
-//! list of ops that it knows.
+//! A rule derives from the op's own rule (`tpc_ir::verify::derive`) how an op treats an unreduced sum; no rule has a list
+//! of ops.
 
 mod copies;
 mod experts;
@@ -14,32 +13,32 @@ use egg::{Applier, Id, Language, PatternAst, SearchMatches, Searcher, Subst, Sym
 use tpc_ir::op::AllReduce;
 use tpc_ir::{Op, Unreduced};
 
-use super::analysis::{Table, Terms, insert, out_of, pending_of};
-use super::language::{Head, Node, OpRef, OutRef};
+use super::analysis::{EGraph, Table, insert, type_of, unreduced_of};
+use super::language::{Head, Node, OpRef, TypesRef};
 
-/// Pairs of classes that a rule found to be equal.
+/// Pairs of e-classes that a rule found to be equal.
 pub(crate) type Equal = Vec<(Id, Id)>;
 
 /// A rule of rewriting.
-pub struct Rule {
-    /// Its name.
+pub struct RewriteRule {
+    /// The name.
     pub name: &'static str,
-    /// The equation, for people.
+    /// The equation, for readers.
     pub equation: &'static str,
-    /// When it holds, for people.
+    /// The condition under which it holds, for readers.
     pub condition: &'static str,
-    /// Finds the instances whose left side is this term of this class.
-    apply: fn(&mut Terms, Id, &Node, &mut Equal),
+    /// Finds the instances whose left side is this term of this e-class.
+    apply: fn(&mut EGraph, Id, &Node, &mut Equal),
 }
 
-impl std::fmt::Debug for Rule {
+impl std::fmt::Debug for RewriteRule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}, {}", self.name, self.equation, self.condition)
     }
 }
 
 /// Every rule.
-pub const RULES: &[&Rule] = &[
+pub const RULES: &[&RewriteRule] = &[
     &sums::ADDED_SUM,
     &sums::VIEW_OF_SUM,
     &sums::CONCAT_OF_SUMS,
@@ -57,19 +56,19 @@ pub const RULES: &[&Rule] = &[
     &copies::COPY_OF_COPY,
 ];
 
-/// A rule as egg takes it.
-pub(crate) struct Runnable(pub(crate) &'static Rule);
+/// A rule as the searcher and applier that egg takes.
+pub(crate) struct RuleApplier(pub(crate) &'static RewriteRule);
 
-impl Searcher<Node, Table> for Runnable {
+impl Searcher<Node, Table> for RuleApplier {
     fn search_eclass_with_limit(
         &self,
-        terms: &Terms,
-        class: Id,
+        egraph: &EGraph,
+        eclass: Id,
         _: usize,
     ) -> Option<SearchMatches<'_, Node>> {
-        let ops = terms[class].nodes.iter().any(|n| !n.is_leaf());
+        let ops = egraph[eclass].nodes.iter().any(|n| !n.is_leaf());
         ops.then(|| SearchMatches {
-            eclass: class,
+            eclass: eclass,
             substs: vec![Subst::default()],
             ast: None,
         })
@@ -80,70 +79,70 @@ impl Searcher<Node, Table> for Runnable {
     }
 }
 
-impl Applier<Node, Table> for Runnable {
+impl Applier<Node, Table> for RuleApplier {
     fn apply_one(
         &self,
-        terms: &mut Terms,
-        class: Id,
+        egraph: &mut EGraph,
+        eclass: Id,
         _: &Subst,
         _: Option<&PatternAst<Node>>,
         _: Symbol,
     ) -> Vec<Id> {
-        let class = terms.find(class);
+        let eclass = egraph.find(eclass);
         let mut equal = Equal::new();
-        for node in terms[class].nodes.clone() {
-            (self.0.apply)(terms, class, &node, &mut equal);
+        for node in egraph[eclass].nodes.clone() {
+            (self.0.apply)(egraph, eclass, &node, &mut equal);
         }
         let mut changed = Vec::new();
         for (a, b) in equal {
-            if terms.union(a, b) {
-                changed.push(terms.find(a));
+            if egraph.union(a, b) {
+                changed.push(egraph.find(a));
             }
         }
         changed
     }
 }
 
-/// The op of a term that has operands and one result and moves nothing.
-fn local_op(terms: &Terms, node: &Node) -> Option<(OpRef, OutRef)> {
+/// The op of a term that has operands and one result, and is no transfer.
+fn local_op(egraph: &EGraph, node: &Node) -> Option<(OpRef, TypesRef)> {
     let Head::Op(op, out) = node.head else {
         return None;
     };
-    let one = terms.analysis.outs(out).len() == 1 && !node.operands.is_empty();
-    (one && !terms.analysis.op(op).is_transfer()).then_some((op, out))
+    let one = egraph.analysis.types(out).len() == 1 && !node.operands.is_empty();
+    (one && !egraph.analysis.op(op).is_transfer()).then_some((op, out))
 }
 
-/// The pending sums that all-reduces make a class of.
-fn sums_of(terms: &Terms, class: Id) -> Vec<Id> {
+/// The unreduced sums whose all-reduces an e-class is.
+fn sums_of(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     let sum = |n: &Node| match n.head {
-        Head::Op(op, _) if matches!(terms.analysis.op(op), Op::AllReduce(_)) => {
-            Some(terms.find(n.operands[0]))
+        Head::Op(op, _) if matches!(egraph.analysis.op(op), Op::AllReduce(_)) => {
+            Some(egraph.find(n.operands[0]))
         }
         _ => None,
     };
-    let mut out: Vec<Id> = terms[class].nodes.iter().filter_map(sum).collect();
+    let mut out: Vec<Id> = egraph[eclass].nodes.iter().filter_map(sum).collect();
     out.sort_unstable();
     out.dedup();
     out
 }
 
-/// Takes the operands at these positions as the pending sums whose all-reduces they are, and the sum of the result
-/// instead: `f(all_reduce(a)) = all_reduce(f(a))` wherever `f`'s own rule has it.
+/// Delays the all-reduces of the operands at these positions: `f(all_reduce(a)) = all_reduce(f(a))` wherever `f`'s own
+/// rule says so.
 fn delay(
-    terms: &mut Terms,
-    class: Id,
+    egraph: &mut EGraph,
+    eclass: Id,
     node: &Node,
-    (op, out): (OpRef, OutRef),
+    (op, out): (OpRef, TypesRef),
     at: &[usize],
     equal: &mut Equal,
 ) {
-    // A result that comes to be split, as a repeated row may, is no sum.
-    if out_of(terms, class).sharding.is_split() {
+    // A split result, such as a repeated row, is no sum.
+    if type_of(egraph, eclass).sharding.is_split() {
         return;
     }
     let mut forms = vec![node.operands.clone()];
     for &i in at {
-        let sums = sums_of(terms, node.operands[i]);
+        let sums = sums_of(egraph, node.operands[i]);
         forms = forms
             .iter()
             .flat_map(|form| {
@@ -156,49 +155,49 @@ fn delay(
             .collect();
     }
     for operands in forms {
-        let outs = operands.iter().map(|&o| terms[o].data.out).collect();
-        let Some(made) = terms.analysis.derive(op, outs, out) else {
+        let outs = operands.iter().map(|&o| egraph[o].data.types).collect();
+        let Some(made) = egraph.analysis.derive(op, outs, out) else {
             continue;
         };
-        let pending = terms.analysis.out(made).sharding.unreduced;
-        if pending == Unreduced::None {
+        let unreduced = egraph.analysis.ty(made).sharding.unreduced;
+        if unreduced == Unreduced::None {
             continue;
         }
-        let origin = terms[class].data.origin;
+        let origin = egraph[eclass].data.origin;
         let head = Head::Op(op, made);
-        let id = insert(terms, Node { head, operands }, origin);
-        if made == terms[class].data.out {
-            equal.push((class, id));
+        let id = insert(egraph, Node { head, operands }, origin);
+        if made == egraph[eclass].data.types {
+            equal.push((eclass, id));
             continue;
         }
-        let whole = terms.analysis.whole(out);
-        let sum = all_reduce(terms, id, whole, origin);
-        if pending_of(terms, class) == Unreduced::None {
-            equal.push((class, sum));
+        let whole = egraph.analysis.whole(out);
+        let sum = all_reduce(egraph, id, whole, origin);
+        if unreduced_of(egraph, eclass) == Unreduced::None {
+            equal.push((eclass, sum));
         } else {
             // Unreduced in another way: the sums are equal.
-            let other = all_reduce(terms, class, whole, origin);
+            let other = all_reduce(egraph, eclass, whole, origin);
             equal.push((other, sum));
         }
     }
 }
 
-/// The all-reduce of a pending sum.
-fn all_reduce(terms: &mut Terms, sum: Id, out: OutRef, origin: Option<u32>) -> Id {
-    let op = terms.analysis.op_ref(&AllReduce.into());
+/// The all-reduce of an unreduced sum.
+fn all_reduce(egraph: &mut EGraph, sum: Id, out: TypesRef, origin: Option<u32>) -> Id {
+    let op = egraph.analysis.op_ref(&AllReduce.into());
     let head = Head::Op(op, out);
     let operands = vec![sum];
-    insert(terms, Node { head, operands }, origin)
+    insert(egraph, Node { head, operands }, origin)
 }
 
-/// How an op treats pending sums, for the shapes of this term.
-fn rule_of(terms: &Terms, node: &Node, (op, out): (OpRef, OutRef)) -> tpc_ir::op::Rule {
-    let table = &terms.analysis;
+/// The sharding rule of an op, for the shapes of this term.
+fn rule_of(egraph: &EGraph, node: &Node, (op, out): (OpRef, TypesRef)) -> tpc_ir::op::Rule {
+    let table = &egraph.analysis;
     let operands: Vec<_> = node
         .operands
         .iter()
-        .map(|&o| &table.out(terms[o].data.out).ty)
+        .map(|&o| &table.ty(egraph[o].data.types).ty)
         .collect();
-    let results: Vec<_> = table.outs(out).iter().map(|o| &o.ty).collect();
+    let results: Vec<_> = table.types(out).iter().map(|o| &o.ty).collect();
     table.op(op).rule(&operands, &results)
 }

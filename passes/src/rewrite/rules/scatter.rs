@@ -4,160 +4,166 @@ use egg::Id;
 use tpc_ir::op::{AllGather, AllReduce, Copy, Norm, NormApply, NormStats, ReduceScatter};
 use tpc_ir::{AxisTree, ClassRef, DType, Op, Place, Sharding, TensorType, Unreduced};
 
-use super::{Rule, all_reduce, local_op};
-use crate::rewrite::analysis::{Out, Terms, insert, out_of};
+use super::{RewriteRule, all_reduce, local_op};
+use crate::rewrite::analysis::{EGraph, ShardedType, insert, type_of};
 use crate::rewrite::language::{Head, Node};
 
 /// `all_reduce(a) = all_gather(reduce_scatter(a))`: as many bytes, and a latency more.
-pub(super) const SCATTERED_SUM: Rule = Rule {
+pub(super) const SCATTERED_SUM: RewriteRule = RewriteRule {
     name: "scattered-sum",
     equation: "all_reduce(a) = all_gather(reduce_scatter(a))",
     condition: "rows have as many elements as there are devices, or more",
-    apply: |terms, class, node, equal| {
+    apply: |egraph, eclass, node, equal| {
         let Head::Op(op, out) = node.head else {
             return;
         };
-        if !matches!(terms.analysis.op(op), Op::AllReduce(AllReduce)) {
+        if !matches!(egraph.analysis.op(op), Op::AllReduce(AllReduce)) {
             return;
         }
-        let whole = terms.analysis.out(out).clone();
-        let partial = out_of(terms, node.operands[0]).sharding.unreduced == Unreduced::Partial;
+        let whole = egraph.analysis.ty(out).clone();
+        let partial = type_of(egraph, node.operands[0]).sharding.unreduced == Unreduced::Partial;
         if !partial || whole.ty.dtype != DType::F32 {
             return;
         }
-        let Some(part) = part(terms, &whole) else {
+        let Some(part) = part(egraph, &whole) else {
             return;
         };
         let op = ReduceScatter {
             axis: 0,
             counts: Vec::new(),
         };
-        let scattered = make(terms, op, node.operands.clone(), part, class);
-        let gathered = gather(terms, scattered, whole, class);
-        equal.push((class, gathered));
+        let scattered = make(egraph, op, node.operands.clone(), part, eclass);
+        let gathered = gather(egraph, scattered, whole, eclass);
+        equal.push((eclass, gathered));
     },
 };
 
 /// `f(all_gather(a), m) = all_gather(f(a, part of m))` for what works on each element by itself.
-pub(super) const PARTS_OF_ROWS: Rule = Rule {
+pub(super) const PARTS_OF_ROWS: RewriteRule = RewriteRule {
     name: "parts-of-rows",
     equation: "f(all_gather(a), m) = all_gather(f(a, part(m)))",
     condition: "f keeps the split of its rows; m is whole, and each device takes its part",
-    apply: |terms, class, node, equal| {
-        let Some((op, out)) = local_op(terms, node) else {
+    apply: |egraph, eclass, node, equal| {
+        let Some((op, out)) = local_op(egraph, node) else {
             return;
         };
-        let to = terms.analysis.out(out).clone();
+        let to = egraph.analysis.ty(out).clone();
         let gathered: Vec<Option<Id>> = (node.operands.iter())
-            .map(|&o| gathered_from(terms, o))
+            .map(|&o| gathered_from(egraph, o))
             .collect();
         if gathered.iter().all(Option::is_none) || !to.sharding.is_mirrored() {
             return;
         }
-        let Some(wanted) = part(terms, &to) else {
+        let Some(wanted) = part(egraph, &to) else {
             return;
         };
         let mut operands = Vec::new();
         for (&o, from) in node.operands.iter().zip(gathered) {
-            let own = out_of(terms, o).clone();
-            let form = match (from, part(terms, &own)) {
+            let own = type_of(egraph, o).clone();
+            let form = match (from, part(egraph, &own)) {
                 (Some(part), _) => part,
                 (None, Some(part)) if own.sharding.is_mirrored() => {
-                    make(terms, Copy, vec![o], part, class)
+                    make(egraph, Copy, vec![o], part, eclass)
                 }
                 _ => o,
             };
             operands.push(form);
         }
-        let outs = operands.iter().map(|&o| terms[o].data.out).collect();
-        let made = terms.analysis.derive(op, outs, out);
-        if made.is_none_or(|made| *terms.analysis.out(made) != wanted) {
+        let outs = operands.iter().map(|&o| egraph[o].data.types).collect();
+        let made = egraph.analysis.derive(op, outs, out);
+        if made.is_none_or(|made| *egraph.analysis.ty(made) != wanted) {
             return;
         }
-        let op = terms.analysis.op(op).clone();
-        let made = make(terms, op, operands, wanted, class);
-        let gathered = gather(terms, made, to, class);
-        equal.push((class, gathered));
+        let op = egraph.analysis.op(op).clone();
+        let made = make(egraph, op, operands, wanted, eclass);
+        let gathered = gather(egraph, made, to, eclass);
+        equal.push((eclass, gathered));
     },
 };
 
 /// `norm(all_gather(a)) = all_gather(norm_apply(a, all_reduce(norm_stats(a))))`.
-pub(super) const NORM_OF_PARTS: Rule = Rule {
+pub(super) const NORM_OF_PARTS: RewriteRule = RewriteRule {
     name: "norm-of-parts",
     equation: "norm(all_gather(a)) = all_gather(norm_apply(a, all_reduce(norm_stats(a))))",
     condition: "the statistics cost an all-reduce of a few numbers per row",
-    apply: |terms, class, node, equal| {
-        let Some((op, out)) = local_op(terms, node) else {
+    apply: |egraph, eclass, node, equal| {
+        let Some((op, out)) = local_op(egraph, node) else {
             return;
         };
-        let Op::Norm(Norm { kind, eps }) = *terms.analysis.op(op) else {
+        let Op::Norm(Norm { kind, eps }) = *egraph.analysis.op(op) else {
             return;
         };
-        let to = terms.analysis.out(out).clone();
-        let Some(from) = gathered_from(terms, node.operands[0]) else {
+        let to = egraph.analysis.ty(out).clone();
+        let Some(from) = gathered_from(egraph, node.operands[0]) else {
             return;
         };
-        let (Some(part), Some(n)) = (part(terms, &to), to.ty.dims[0].as_const()) else {
+        let (Some(part), Some(n)) = (part(egraph, &to), to.ty.dims[0].as_const()) else {
             return;
         };
-        let stats = Out {
+        let stats = ShardedType {
             ty: TensorType::with_dim(&to.ty, 0, kind.stats().into()),
             place: to.place,
             sharding: Sharding::unreduced(Unreduced::Partial),
         };
-        let stats_ref = terms.analysis.out_ref(vec![stats.clone()]);
-        let whole = terms.analysis.whole(stats_ref);
-        let stats = make(terms, NormStats { kind }, vec![from], stats, class);
-        let origin = terms[class].data.origin;
-        let sum = all_reduce(terms, stats, whole, origin);
+        let stats_ref = egraph.analysis.types_ref(vec![stats.clone()]);
+        let whole = egraph.analysis.whole(stats_ref);
+        let stats = make(egraph, NormStats { kind }, vec![from], stats, eclass);
+        let origin = egraph[eclass].data.origin;
+        let sum = all_reduce(egraph, stats, whole, origin);
         let apply = NormApply { kind, eps, n };
-        let made = make(terms, apply, vec![from, sum], part, class);
-        let gathered = gather(terms, made, to, class);
-        equal.push((class, gathered));
+        let made = make(egraph, apply, vec![from, sum], part, eclass);
+        let gathered = gather(egraph, made, to, eclass);
+        equal.push((eclass, gathered));
     },
 };
 
-/// What is gathered along rows to make a class.
-fn gathered_from(terms: &Terms, class: Id) -> Option<Id> {
+/// The parts of rows whose all-gather an e-class is.
+fn gathered_from(egraph: &EGraph, eclass: Id) -> Option<Id> {
     let gather = |n: &Node| match n.head {
-        Head::Op(op, _) => match terms.analysis.op(op) {
-            Op::AllGather(AllGather { axis: 0 }) => Some(terms.find(n.operands[0])),
+        Head::Op(op, _) => match egraph.analysis.op(op) {
+            Op::AllGather(AllGather { axis: 0 }) => Some(egraph.find(n.operands[0])),
             _ => None,
         },
         _ => None,
     };
-    terms[class].nodes.iter().filter_map(gather).min()
+    egraph[eclass].nodes.iter().filter_map(gather).min()
 }
 
-/// A whole value of a group with its rows cut into parts of equal length, nearly; `None` where rows are too short.
-fn part(terms: &mut Terms, whole: &Out) -> Option<Out> {
+/// The type of a whole value with its rows cut into nearly equal parts; `None` where rows are too short.
+fn part(egraph: &mut EGraph, whole: &ShardedType) -> Option<ShardedType> {
     let Place::Group(_) = whole.place else {
         return None;
     };
     let n = whole.ty.dims[0].as_const()?;
-    let ranks = terms.analysis.ranks(whole.place) as u64;
+    let ranks = egraph.analysis.ranks(whole.place) as u64;
     if ranks < 2 || n < ranks {
         return None;
     }
-    let class = terms.analysis.even_class(n, ranks);
+    let class = egraph.analysis.even_class(n, ranks);
     let leaf = AxisTree::Leaf {
         size: n.into(),
         split: Some(ClassRef { class, div: 1 }),
     };
     let rest = |a: usize| AxisTree::whole(whole.ty.dims[a].clone());
-    Some(Out {
+    Some(ShardedType {
         sharding: Sharding::split([leaf, rest(1), rest(2), rest(3)]),
         ..whole.clone()
     })
 }
 
-fn make(terms: &mut Terms, op: impl Into<Op>, operands: Vec<Id>, out: Out, class: Id) -> Id {
-    let op = terms.analysis.op_ref(&op.into());
-    let head = Head::Op(op, terms.analysis.out_ref(vec![out]));
-    let origin = terms[class].data.origin;
-    insert(terms, Node { head, operands }, origin)
+fn make(
+    egraph: &mut EGraph,
+    op: impl Into<Op>,
+    operands: Vec<Id>,
+    out: ShardedType,
+    eclass: Id,
+) -> Id {
+    let op = egraph.analysis.op_ref(&op.into());
+    let head = Head::Op(op, egraph.analysis.types_ref(vec![out]));
+    let origin = egraph[eclass].data.origin;
+    insert(egraph, Node { head, operands }, origin)
 }
 
-fn gather(terms: &mut Terms, part: Id, whole: Out, class: Id) -> Id {
-    make(terms, AllGather { axis: 0 }, vec![part], whole, class)
+fn gather(egraph: &mut EGraph, part: Id, whole: ShardedType, eclass: Id) -> Id {
+    make(egraph, AllGather { axis: 0 }, vec![part], whole, eclass)
 }

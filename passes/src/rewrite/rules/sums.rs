@@ -3,86 +3,110 @@
 use egg::Id;
 use tpc_ir::op::Linearity;
 
-use super::{Equal, Rule, delay, local_op, rule_of, sums_of};
-use crate::rewrite::analysis::{Terms, out_of};
+use super::{Equal, RewriteRule, delay, local_op, rule_of, sums_of};
+use crate::rewrite::analysis::{EGraph, type_of};
 use crate::rewrite::language::Node;
 
-/// `all_reduce(a) + b = all_reduce(a + b)`, where `b` is pending too, or is whole and counts on one device. So is
+/// `all_reduce(a) + b = all_reduce(a + b)`, where `b` is unreduced, too, or is whole and counts on one device. So is
 /// `all_reduce(a) + all_reduce(b) = all_reduce(a + b)`: first the one, then the other.
-pub(super) const ADDED_SUM: Rule = Rule {
+pub(super) const ADDED_SUM: RewriteRule = RewriteRule {
     name: "added-sum",
     equation: "all_reduce(a) ± b = all_reduce(a ± b)",
-    condition: "b is pending as well, or whole on every device; then it counts on the first",
-    apply: |terms, class, node, equal| {
-        let split = |&o: &Id| out_of(terms, o).sharding.is_split();
+    condition: "b is unreduced as well, or whole on every device; then it counts on the first",
+    apply: |egraph, eclass, node, equal| {
+        let split = |&o: &Id| type_of(egraph, o).sharding.is_split();
         if node.operands.iter().any(split) {
             return;
         }
-        linear(terms, class, node, equal, |linearity, n| match linearity {
-            Linearity::Additive => (0..n).map(|i| vec![i]).collect(),
-            Linearity::AdditiveFirst => vec![vec![0]],
-            _ => Vec::new(),
-        });
+        linear(
+            egraph,
+            eclass,
+            node,
+            equal,
+            |linearity, n| match linearity {
+                Linearity::Additive => (0..n).map(|i| vec![i]).collect(),
+                Linearity::AdditiveFirst => vec![vec![0]],
+                _ => Vec::new(),
+            },
+        );
     },
 };
 
 /// `view(all_reduce(a)) = all_reduce(view(a))`: reshapes, permutations, slices, repetitions, sums along an axis.
-pub(super) const VIEW_OF_SUM: Rule = Rule {
+pub(super) const VIEW_OF_SUM: RewriteRule = RewriteRule {
     name: "view-of-sum",
     equation: "f(all_reduce(a)) = all_reduce(f(a))",
     condition: "f is linear: a view, a slice, a repetition, a sum along an axis",
-    apply: |terms, class, node, equal| {
-        linear(terms, class, node, equal, |linearity, n| match linearity {
-            Linearity::Joint if n == 1 => vec![vec![0]],
-            _ => Vec::new(),
-        });
+    apply: |egraph, eclass, node, equal| {
+        linear(
+            egraph,
+            eclass,
+            node,
+            equal,
+            |linearity, n| match linearity {
+                Linearity::Joint if n == 1 => vec![vec![0]],
+                _ => Vec::new(),
+            },
+        );
     },
 };
 
 /// `concat(all_reduce(a), all_reduce(b)) = all_reduce(concat(a, b))`.
-pub(super) const CONCAT_OF_SUMS: Rule = Rule {
+pub(super) const CONCAT_OF_SUMS: RewriteRule = RewriteRule {
     name: "concat-of-sums",
     equation: "concat(all_reduce(a), all_reduce(b)) = all_reduce(concat(a, b))",
     condition: "all operands are sums",
-    apply: |terms, class, node, equal| {
-        linear(terms, class, node, equal, |linearity, n| match linearity {
-            Linearity::Joint if n > 1 => vec![(0..n).collect()],
-            _ => Vec::new(),
-        });
+    apply: |egraph, eclass, node, equal| {
+        linear(
+            egraph,
+            eclass,
+            node,
+            equal,
+            |linearity, n| match linearity {
+                Linearity::Joint if n > 1 => vec![(0..n).collect()],
+                _ => Vec::new(),
+            },
+        );
     },
 };
 
 /// `f(all_reduce(a), m) = all_reduce(f(a, m))` where `f` is linear in `a`: products and quotients by whole values, products
 /// with whole matrices, rows looked up. Where `f` reads experts that are split, and each device has the rows of `a` that its
 /// own experts read, `f(all_reduce(a)) = f(a)` as it stands.
-pub(super) const SCALED_SUM: Rule = Rule {
+pub(super) const SCALED_SUM: RewriteRule = RewriteRule {
     name: "scaled-sum",
     equation: "f(all_reduce(a), m) = all_reduce(f(a, m))",
     condition: "f is linear in a, and m is whole on every device, or its experts are split as the rows of a are",
-    apply: |terms, class, node, equal| {
-        linear(terms, class, node, equal, |linearity, _| match linearity {
-            Linearity::Each(linear) => linear.iter().map(|&i| vec![i]).collect(),
-            _ => Vec::new(),
-        });
+    apply: |egraph, eclass, node, equal| {
+        linear(
+            egraph,
+            eclass,
+            node,
+            equal,
+            |linearity, _| match linearity {
+                Linearity::Each(linear) => linear.iter().map(|&i| vec![i]).collect(),
+                _ => Vec::new(),
+            },
+        );
     },
 };
 
 /// Delays the sums of the operands at the positions that `pick` gives for the op's linearity.
 fn linear(
-    terms: &mut Terms,
-    class: Id,
+    egraph: &mut EGraph,
+    eclass: Id,
     node: &Node,
     equal: &mut Equal,
     pick: fn(&Linearity, usize) -> Vec<Vec<usize>>,
 ) {
-    let Some(op) = local_op(terms, node) else {
+    let Some(op) = local_op(egraph, node) else {
         return;
     };
-    if node.operands.iter().all(|&o| sums_of(terms, o).is_empty()) {
+    if node.operands.iter().all(|&o| sums_of(egraph, o).is_empty()) {
         return;
     }
-    let rule = rule_of(terms, node, op);
+    let rule = rule_of(egraph, node, op);
     for at in pick(&rule.linearity, node.operands.len()) {
-        delay(terms, class, node, op, &at, equal);
+        delay(egraph, eclass, node, op, &at, equal);
     }
 }

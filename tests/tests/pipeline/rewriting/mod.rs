@@ -14,7 +14,7 @@ use tpc_ir::{Bindings, DType, Graph, Op, Symbol, TensorType, Value};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
 use tpc_passes::plan::{PlanRequest, timeline};
-use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, Rule, rewrite};
+use tpc_passes::rewrite::{Limits, Machine, RULES, RewriteRule, Rewritten, rewrite};
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::random::{Builder, Rng, d, rewrite_and_run};
@@ -34,7 +34,12 @@ fn request(devices: usize, fast: bool) -> PlanRequest {
     PlanRequest::new(topology, Workload::new(64, 64, 16, 1), names)
 }
 
-fn rewritten(graph: &Graph, limits: Limits, rules: &[&'static Rule], fast: bool) -> Rewritten {
+fn rewritten(
+    graph: &Graph,
+    limits: Limits,
+    rules: &[&'static RewriteRule],
+    fast: bool,
+) -> Rewritten {
     let request = request(graph.devices.len(), fast);
     let machine = Machine {
         topology: &request.topology,
@@ -151,7 +156,7 @@ fn without_a_rule_its_witness_costs_more() {
     for (rule, make) in WITNESSES {
         let graph = make(2);
         verify(&graph).unwrap_or_else(|e| panic!("{rule}: {}\n{graph}", e[0]));
-        let others: Vec<&'static Rule> =
+        let others: Vec<&'static RewriteRule> =
             RULES.iter().copied().filter(|r| r.name != *rule).collect();
         let fast = OF_FAST_LINKS.contains(rule);
         let with = rewritten(&graph, Limits::default(), RULES, fast);
@@ -177,7 +182,7 @@ fn witnesses_give_the_same_numbers_rewritten() {
             let tokens = rng.range(1, 3);
             let graph = make(devices);
             let limits = Limits {
-                any: (seed > 0).then_some(seed),
+                seed: (seed > 0).then_some(seed),
                 ..Limits::default()
             };
             let found = rewritten(&graph, limits, RULES, OF_FAST_LINKS.contains(rule));
@@ -196,14 +201,14 @@ fn witnesses_give_the_same_numbers_rewritten() {
 }
 
 /// A rule, and one that must have spoken before it can.
-fn with_what_it_needs(rule: &'static Rule) -> Vec<&'static Rule> {
+fn with_what_it_needs(rule: &'static RewriteRule) -> Vec<&'static RewriteRule> {
     let needed = match rule.name {
         "parts-of-rows" | "norm-of-parts" => "scattered-sum",
         // In the random graphs, biases stand between the product and the function.
         "zero-rows" => "expert-bias",
         name => name,
     };
-    let named = |r: &&Rule| r.name == rule.name || r.name == needed;
+    let named = |r: &&RewriteRule| r.name == rule.name || r.name == needed;
     RULES.iter().copied().filter(named).collect()
 }
 

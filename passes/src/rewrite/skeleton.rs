@@ -1,79 +1,79 @@
-//! Cutting a sharded graph into regions, and finding those that are alike.
+//! Sections of a sharded graph, and their skeletons: sections alike have equal skeletons.
 //!
-//! A region is the instructions from the first of a layer to the first of the next, in program order. What it reads of
-//! other regions comes from earlier ones, and they are rewritten one by one: values that cross keep their shardings.
+//! A section is the instructions from the first of a layer to the first of the next, in program order. It reads values of
+//! earlier sections only. Sections are rewritten one by one, so values that cross keep their shardings.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use tpc_ir::{Class, ClassData, Graph, Inst, Op, Value};
 
-use super::analysis::{Out, Table};
-use super::language::{OpRef, OutRef};
+use super::analysis::{ShardedType, Table};
+use super::language::{OpRef, TypesRef};
 
-/// What a step reads.
+/// An operand of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Arg {
-    /// A leaf of the region.
+    /// A leaf of the section.
     Leaf(u32),
-    /// A result of one of its steps, by number.
+    /// A result of a step, by number.
     Value(u32),
 }
 
-/// A leaf of a region.
+/// A leaf of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Leaf {
-    /// What it is.
-    pub(super) out: OutRef,
+    /// The type.
+    pub(super) ty: TypesRef,
     /// Whether it is an input of the batch.
     pub(super) input: bool,
 }
 
-/// An instruction of a region.
+/// An instruction of a section.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
-    /// It defines this leaf.
+    /// The definition of a leaf.
     Leaf(u32),
-    /// It applies an op; its results are the next numbers.
+    /// The application of an op; its results have the next numbers.
     Apply {
         /// The op.
         op: OpRef,
-        /// What it gives.
-        out: OutRef,
-        /// What it reads.
+        /// The types of the results.
+        types: TypesRef,
+        /// The operands.
         operands: Vec<Arg>,
     },
 }
 
-/// A region without names: alike regions have equal shapes.
+/// A section without names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Shape {
-    /// Instructions.
+pub(super) struct Skeleton {
+    /// The instructions.
     pub(super) steps: Vec<Step>,
-    /// Leaves, those from other regions included, in order of first appearance.
+    /// The leaves, those from other sections included, in order of first appearance.
     pub(super) leaves: Vec<Leaf>,
-    /// Numbers of the values that are wanted outside.
+    /// The numbers of the values that are live out.
     pub(super) roots: Vec<u32>,
-    /// Size and ranges of its classes, in order of first appearance.
+    /// Size and ranges of the classes of split factors, in order of first appearance.
     pub(super) classes: Vec<(u64, Vec<tpc_ir::Interval>)>,
 }
 
-/// A region of a graph.
+/// A section of a graph.
 #[derive(Clone, Debug)]
-pub(super) struct Region {
-    /// The layer that it begins with.
+pub(super) struct Section {
+    /// The layer of the first instruction.
     pub(super) layer: Option<u32>,
-    /// What it is apart from names.
-    pub(super) shape: Shape,
-    /// The values of its leaves.
+    /// The section without names.
+    pub(super) skeleton: Skeleton,
+    /// The values of the leaves.
     pub(super) leaves: Vec<Value>,
-    /// The values of its steps, by number.
+    /// The values of the steps, by number.
     pub(super) values: Vec<Value>,
-    /// Its classes.
+    /// The classes of split factors.
     pub(super) classes: Vec<Class>,
 }
 
-/// Instructions of a region, at most: what has no layers is cut somewhere.
+/// The most instructions of a section: graphs without layers are cut somewhere.
 const LONGEST: usize = 1024;
 
 fn cuts(graph: &Graph) -> Vec<Range<usize>> {
@@ -95,9 +95,9 @@ fn cuts(graph: &Graph) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Cuts `graph` into regions, whose ops and types go into `table`.
-pub(super) fn regions(graph: &Graph, table: &mut Table) -> Vec<Region> {
-    // Where each value is wanted last.
+/// Cuts `graph` into sections, whose ops and types go into `table`.
+pub(super) fn sections(graph: &Graph, table: &mut Table) -> Vec<Section> {
+    // Per value, one past the last instruction that uses it.
     let mut last = vec![0; graph.values().len()];
     for (i, data) in graph.insts() {
         for v in &data.operands {
@@ -117,9 +117,9 @@ pub(super) fn regions(graph: &Graph, table: &mut Table) -> Vec<Region> {
             let mut sketch = Sketch {
                 graph,
                 table,
-                region: Region {
+                section: Section {
                     layer,
-                    shape: Shape::default(),
+                    skeleton: Skeleton::default(),
                     leaves: Vec::new(),
                     values: Vec::new(),
                     classes: Vec::new(),
@@ -130,26 +130,26 @@ pub(super) fn regions(graph: &Graph, table: &mut Table) -> Vec<Region> {
             for i in cut {
                 sketch.inst(Inst::new(i));
             }
-            let mut region = sketch.region;
-            region.shape.roots = (0..region.values.len())
-                .filter(|&i| last[region.values[i].index()] > end)
+            let mut section = sketch.section;
+            section.skeleton.roots = (0..section.values.len())
+                .filter(|&i| last[section.values[i].index()] > end)
                 .map(number)
                 .collect();
             let data = |c: &Class| (graph.class(*c).size, graph.class(*c).ranges.clone());
-            region.shape.classes = region.classes.iter().map(data).collect();
-            region
+            section.skeleton.classes = section.classes.iter().map(data).collect();
+            section
         })
         .collect()
 }
 
 fn number(n: usize) -> u32 {
-    u32::try_from(n).expect("invariant: regions are small")
+    u32::try_from(n).expect("invariant: sections are small")
 }
 
 struct Sketch<'a> {
     graph: &'a Graph,
     table: &'a mut Table,
-    region: Region,
+    section: Section,
     args: HashMap<Value, Arg>,
 }
 
@@ -158,21 +158,21 @@ impl Sketch<'_> {
         let data = self.graph.inst(inst);
         if data.op.is_leaf() && !data.op.is_constant() {
             let leaf = self.leaf(data.results[0]);
-            self.region.shape.steps.push(Step::Leaf(leaf));
+            self.section.skeleton.steps.push(Step::Leaf(leaf));
             return;
         }
         let operands = data.operands.iter().map(|&v| self.arg(v)).collect();
-        let outs = data.results.iter().map(|&v| self.out(v)).collect();
+        let types = data.results.iter().map(|&v| self.ty(v)).collect();
         let step = Step::Apply {
             op: self.table.op_ref(&data.op),
-            out: self.table.out_ref(outs),
+            types: self.table.types_ref(types),
             operands,
         };
-        self.region.shape.steps.push(step);
+        self.section.skeleton.steps.push(step);
         for &v in &data.results {
-            let n = number(self.region.values.len());
+            let n = number(self.section.values.len());
             self.args.insert(v, Arg::Value(n));
-            self.region.values.push(v);
+            self.section.values.push(v);
         }
     }
 
@@ -184,22 +184,22 @@ impl Sketch<'_> {
     }
 
     fn leaf(&mut self, v: Value) -> u32 {
-        let out = self.out(v);
+        let ty = self.ty(v);
         let leaf = Leaf {
-            out: self.table.out_ref(vec![out]),
+            ty: self.table.types_ref(vec![ty]),
             input: matches!(self.graph.def_op(v), Op::Input(_)),
         };
-        let n = number(self.region.leaves.len());
-        self.region.shape.leaves.push(leaf);
-        self.region.leaves.push(v);
+        let n = number(self.section.leaves.len());
+        self.section.skeleton.leaves.push(leaf);
+        self.section.leaves.push(v);
         self.args.insert(v, Arg::Leaf(n));
         n
     }
 
-    /// A value, with the classes of its sharding numbered as the region meets them.
-    fn out(&mut self, v: Value) -> Out {
+    /// The type of a value, with the classes of its sharding numbered as the section meets them.
+    fn ty(&mut self, v: Value) -> ShardedType {
         let data = self.graph.value(v);
-        let classes = &mut self.region.classes;
+        let classes = &mut self.section.classes;
         let sharding = data.sharding.renamed(&mut |c| {
             let at = classes.iter().position(|&k| k == c);
             Class::new(at.unwrap_or_else(|| {
@@ -207,7 +207,7 @@ impl Sketch<'_> {
                 classes.len() - 1
             }))
         });
-        Out {
+        ShardedType {
             ty: data.ty.clone(),
             place: data.place,
             sharding,
@@ -215,12 +215,12 @@ impl Sketch<'_> {
     }
 }
 
-/// The classes of a region's shape, without names.
-pub(super) fn class_data(shape: &Shape) -> Vec<ClassData> {
+/// The classes of a skeleton, without names.
+pub(super) fn class_data(skeleton: &Skeleton) -> Vec<ClassData> {
     let data = |(size, ranges): &(u64, Vec<tpc_ir::Interval>)| ClassData {
         name: String::new(),
         size: *size,
         ranges: ranges.clone(),
     };
-    shape.classes.iter().map(data).collect()
+    skeleton.classes.iter().map(data).collect()
 }

@@ -1,0 +1,107 @@
+//! The driver of rewriting: each distinct skeleton becomes a template, and each section an instance of its template.
+
+use std::collections::HashMap;
+
+use tpc_ir::{Graph, GroupData, Output, Value};
+
+use super::analysis::Table;
+use super::emit::emit;
+use super::price::Machine;
+use super::report::{Counts, Limits, Outcome, Report};
+use super::rules::RewriteRule;
+use super::saturate::{SkeletonGraph, saturate};
+use super::skeleton::{Skeleton, Step, class_data, sections};
+use super::template::{Template, TemplateStep, instantiate};
+
+/// A rewritten graph, with the report on it.
+#[derive(Clone, Debug)]
+pub struct Rewritten {
+    /// The graph.
+    pub graph: Graph,
+    /// The report.
+    pub report: Report,
+}
+
+/// Rewrites a sharded graph, which must be valid, by `rules` (all of them are [`RULES`]).
+pub fn rewrite(
+    sharded: &Graph,
+    machine: Machine<'_>,
+    limits: Limits,
+    rules: &[&'static RewriteRule],
+) -> Rewritten {
+    let mut table = Table::default();
+    let sections = sections(sharded, &mut table);
+    let mut known: HashMap<&Skeleton, usize> = HashMap::new();
+    let mut templates: Vec<Template> = Vec::new();
+    let mut report = Report::default();
+    let mut out = Graph::new(sharded.name.clone());
+    out.devices.clone_from(&sharded.devices);
+    out.groups.clone_from(&sharded.groups);
+    out.classes.clone_from(&sharded.classes);
+    let mut map: Vec<Option<Value>> = vec![None; sharded.values().len()];
+    for section in &sections {
+        let at = *known.entry(&section.skeleton).or_insert_with(|| {
+            let groups = &sharded.groups;
+            let template = template(&section.skeleton, &table, groups, machine, limits, rules);
+            templates.push(template);
+            templates.len() - 1
+        });
+        let template = &templates[at];
+        report.count(at, section.layer, &template.outcome);
+        instantiate(sharded, section, template, &mut out, &mut map);
+    }
+    let at = |v: Value| map[v.index()].expect("invariant: values that are live out are roots");
+    out.outputs = sharded
+        .outputs
+        .iter()
+        .map(|o| match o {
+            Output::Named(name, v) => Output::Named(name.clone(), at(*v)),
+            Output::State { state, value } => Output::State {
+                state: at(*state),
+                value: at(*value),
+            },
+        })
+        .collect();
+    Rewritten { graph: out, report }
+}
+
+/// Rewrites a skeleton.
+fn template(
+    skeleton: &Skeleton,
+    shared: &Table,
+    groups: &[GroupData],
+    machine: Machine<'_>,
+    limits: Limits,
+    rules: &[&'static RewriteRule],
+) -> Template {
+    let mut table = shared.fork();
+    table.classes = class_data(skeleton);
+    table.groups = groups.to_vec();
+    table.leaves = skeleton.leaves.iter().map(|l| l.ty).collect();
+    let before = Counts::among(skeleton.steps.iter().filter_map(|s| match s {
+        Step::Leaf(_) => None,
+        Step::Apply { op, .. } => Some(shared.op(*op)),
+    }));
+    let mut graph = SkeletonGraph::new(skeleton, table);
+    let mut outcome = Outcome {
+        before,
+        ..Outcome::default()
+    };
+    if before.total() > 0 {
+        saturate(&mut graph.egraph, limits, rules, &mut outcome);
+    }
+    outcome.nodes = graph.egraph.total_number_of_nodes();
+    outcome.classes = graph.egraph.number_of_classes();
+    let (steps, roots) = emit(skeleton, &graph, machine, limits.seed);
+    let table = graph.egraph.analysis;
+    outcome.after = Counts::among(steps.iter().filter_map(|s| match s {
+        TemplateStep::Leaf(_) => None,
+        TemplateStep::Apply { op, .. } => Some(table.op(*op)),
+    }));
+    Template {
+        table,
+        steps,
+        roots,
+        outcome,
+    }
+}
