@@ -431,7 +431,7 @@ fn compare(
         &rewritten(
             &sharded,
             Limits {
-                any,
+                seed: any,
                 ..Limits::default()
             },
         ),
@@ -477,7 +477,7 @@ pub(crate) fn rewrite_and_run(
     };
     let any = Some(b.rng.next());
     let limits = Limits {
-        any,
+        seed: any,
         ..Limits::default()
     };
     let made = rewritten_by(&sharded, limits, rules);
@@ -632,7 +632,7 @@ pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
     let mut sharded = rewritten(
         &sharded,
         Limits {
-            any,
+            seed: any,
             ..Limits::default()
         },
     );
