@@ -5,6 +5,33 @@
 
 use std::path::{Path, PathBuf};
 
+/// How much of a sweep a test runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// A fixed sample, the same in every run.
+    Sample,
+    /// Everything: minutes more.
+    Full,
+}
+
+impl Sweep {
+    /// [`Sweep::Full`] where `TPC_FULL=1`.
+    pub fn asked() -> Sweep {
+        match std::env::var_os("TPC_FULL").is_some_and(|v| v == "1") {
+            true => Sweep::Full,
+            false => Sweep::Sample,
+        }
+    }
+
+    /// The value for this sweep.
+    pub fn pick<T>(self, sample: T, full: T) -> T {
+        match self {
+            Sweep::Sample => sample,
+            Sweep::Full => full,
+        }
+    }
+}
+
 /// The folder `tests/data` of the repository.
 pub fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data")

@@ -10,7 +10,7 @@ use tpc_ir::verify::verify;
 use tpc_ir::{DType, Graph, Op, Place};
 use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
 use tpc_passes::plan::PlanRequest;
-use tpc_tests::goldens;
+use tpc_tests::{Sweep, goldens};
 
 use super::graphs::random_graph;
 use super::random::{Builder, Rng, plan_and_run_with};
@@ -182,11 +182,10 @@ fn check(path: &Path, chosen: &mut dyn FnMut() -> bool) -> usize {
     ran
 }
 
-/// Every placement of every golden model takes minutes: here some of each, all of them when `TPC_FULL=1`.
+/// Every twentieth placement of every golden model; all of them with `TPC_FULL=1`.
 #[test]
 fn placed_models_agree_with_whole_ones() {
-    let full = std::env::var_os("TPC_FULL").is_some_and(|v| v == "1");
-    let every = if full { 1 } else { 7 };
+    let every = Sweep::asked().pick(20, 1);
     let mut turn = 0;
     let mut ran = 0;
     for path in goldens() {
@@ -196,7 +195,7 @@ fn placed_models_agree_with_whole_ones() {
         });
     }
     println!("{ran} placements ran");
-    assert!(ran > 50, "only {ran} placements ran");
+    assert!(ran > 20, "only {ran} placements ran");
 }
 
 /// The graph with its ops dealt to layers, in order.
@@ -282,7 +281,7 @@ fn random_graphs_anywhere_give_the_same_numbers() {
 /// Quantised caches of every architecture: split as whole. Rounding may flip on the last bit, hence the wider bound.
 #[test]
 fn quantised_caches_split_as_whole() {
-    let full = std::env::var_os("TPC_FULL").is_some_and(|v| v == "1");
+    let full = Sweep::asked() == Sweep::Full;
     let pairs = [
         (DType::Q8_0, DType::Q8_0),
         (DType::Q8_0, DType::Q4_0),

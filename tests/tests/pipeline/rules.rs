@@ -2,6 +2,7 @@
 //! ranges, on operands that are whole, split or pending sums.
 
 use std::collections::BTreeSet;
+use tpc_tests::Sweep;
 
 use proptest::prelude::*;
 use tpc_ir::op::*;
@@ -891,7 +892,7 @@ fn every_rule_holds_when_executed() {
     let mut seen = BTreeSet::new();
     let mut failed = Vec::new();
     for (name, case) in CASES {
-        match check(name, *case, 600) {
+        match check(name, *case, Sweep::asked().pick(200, 600)) {
             Ok(names) => seen.extend(names),
             Err(e) => failed.push(e),
         }

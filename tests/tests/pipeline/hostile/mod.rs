@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tpc_tests::Sweep;
 
 use tpc_core::pipeline::compile;
 use tpc_core::placement::{Placement, SplitMode, parse_devices};
@@ -795,10 +796,10 @@ fn worker() {
     let before = (status("VmHWM"), status("VmPeak"));
     let mut tally = Tally::default();
     match job.as_str() {
-        "headers" => damaged_headers(runs(4000), &mut tally),
-        "captures" => captures::damaged(runs(600), &mut tally),
+        "headers" => damaged_headers(runs(Sweep::asked().pick(1200, 4000)), &mut tally),
+        "captures" => captures::damaged(runs(Sweep::asked().pick(300, 600)), &mut tally),
         "cuts" => truncations(&mut tally),
-        "texts" => mangled_texts(runs(10_000), &mut tally),
+        "texts" => mangled_texts(runs(Sweep::asked().pick(4000, 10_000)), &mut tally),
         other => panic!("no job `{other}`"),
     }
     println!("{}", tally.report(&job));
