@@ -1,23 +1,23 @@
-//! What a sharding says of a leaf.
+//! Labels: the facts about a leaf that a sharding states.
 
 use crate::sharding::ClassRef;
 
-/// What is known of a leaf.
+/// The way in which devices hold a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Label {
-    /// Nothing yet.
+    /// Not known yet.
     Free,
-    /// It is whole on every device.
+    /// Whole on every device.
     Whole,
-    /// It is split by this class.
+    /// Split by this class.
     Split(ClassRef),
-    /// It is a minor part of a factor split by this class, right behind the major part `class / div`.
-    Rest(ClassRef),
+    /// A minor part of a factor split by this class, right behind the major part `class / div`.
+    Minor(ClassRef),
 }
 
 impl Label {
     /// Whether devices hold different parts of the leaf.
     pub const fn is_split(self) -> bool {
-        matches!(self, Label::Split(_) | Label::Rest(_))
+        matches!(self, Label::Split(_) | Label::Minor(_))
     }
 }

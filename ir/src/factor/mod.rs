@@ -2,13 +2,20 @@
 //!
 //! An axis is an ordered product (major → minor) of variables; a variable is a leaf, a product, or a sum
 //! (concatenation) of variables. Refinement is in place, so that every axis that runs through a variable sees it.
-//! Inference works on unlabelled leaves. The verifier works on leaves that carry what a sharding says of them, and
-//! unifying two leaves that say different things is an error.
+//! Inference works on unlabelled leaves. The verifier works on leaves that carry a sharding's [`Label`], and unifying
+//! two leaves with different labels is an error.
 
+mod cut;
+mod describe;
 mod label;
+mod refine;
 mod rules;
 mod space;
+mod tree;
+mod unify;
 
+pub use cut::Cut;
 pub use label::Label;
 pub use rules::{Axes, solve};
-pub use space::{Cut, Space, SplitOf, Var};
+pub use space::{Space, Var};
+pub use tree::SplitOf;

@@ -1,6 +1,8 @@
 //! Applying an op's rule to the factor trees of its operands and results.
 
-use super::space::{Cut, Space, Var};
+use super::cut::Cut;
+use super::label::Label;
+use super::space::{Space, Var};
 use crate::dims::Dim;
 use crate::op::{Expr, Rule, Slot};
 use crate::types::RANK;
@@ -27,14 +29,15 @@ pub fn solve(
     Ok(())
 }
 
-/// The variables of an expression without fresh factors.
-pub(crate) fn axis_of(slot: Slot, axis: usize, operands: &[Axes], results: &[Axes]) -> Var {
+/// The variable of an axis.
+const fn axis_of(slot: Slot, axis: usize, operands: &[Axes], results: &[Axes]) -> Var {
     match slot {
         Slot::Operand(i) => operands[i][axis],
         Slot::Result(i) => results[i][axis],
     }
 }
 
+/// The factors of an expression, refining `space` where it slices.
 fn eval(
     space: &mut Space,
     expr: &Expr,
@@ -70,7 +73,7 @@ fn eval(
         Expr::Slice(of, start, len) => {
             let of = eval(space, of, operands, results, fresh)?;
             if len.is_zero() {
-                return Ok(vec![space.labelled(Dim::ZERO, super::Label::Whole)]);
+                return Ok(vec![space.labelled(Dim::ZERO, Label::Whole)]);
             }
             space.take(&of, start, len)?
         }
@@ -78,8 +81,8 @@ fn eval(
 }
 
 impl Rule {
-    /// The variables of an expression of the rule's roles, which never holds fresh factors.
-    pub fn role_vars(expr: &Expr, operands: &[Axes], results: &[Axes]) -> Option<Var> {
+    /// The variable of a role's axis; `None` for an expression that is no axis, which no role has.
+    pub fn role_var(expr: &Expr, operands: &[Axes], results: &[Axes]) -> Option<Var> {
         match expr {
             Expr::Axis(slot, axis) => Some(axis_of(*slot, *axis, operands, results)),
             Expr::Fresh(..) | Expr::Product(_) | Expr::Sum(_) | Expr::Slice(..) => None,

@@ -106,7 +106,7 @@ fn tree(space: &Space, v: Var) -> Option<AxisTree> {
             let mut taken = 1;
             for &f in &factors[1..] {
                 match space.label(f) {
-                    Some(Label::Rest(rest)) if (rest.class, rest.div) == (class.class, div) => {
+                    Some(Label::Minor(rest)) if (rest.class, rest.div) == (class.class, div) => {
                         div = div.checked_div(space.size(f).as_const()?)?;
                         taken += 1;
                     }
@@ -115,7 +115,7 @@ fn tree(space: &Space, v: Var) -> Option<AxisTree> {
             }
             Some((ClassRef { div, ..class }, taken))
         }
-        Some(Label::Rest(_)) => {
+        Some(Label::Minor(_)) => {
             whole.set(false);
             None
         }

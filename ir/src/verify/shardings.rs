@@ -236,7 +236,7 @@ pub(super) fn roles(space: &Space, rule: &Rule, operands: &[Axes], results: &[Ax
         mixed: None,
     };
     for (role, expr) in &rule.roles {
-        let Some(var) = Rule::role_vars(expr, operands, results) else {
+        let Some(var) = Rule::role_var(expr, operands, results) else {
             continue;
         };
         let terms = space.terms(var);

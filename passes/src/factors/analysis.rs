@@ -150,7 +150,7 @@ impl Analysis {
         let integers = data.results.iter().any(integer);
         let mut out = InstFacts::default();
         for (role, expr) in &factors.rules[inst.index()].roles {
-            let Some(var) = Rule::role_vars(expr, &operands, &results) else {
+            let Some(var) = Rule::role_var(expr, &operands, &results) else {
                 continue;
             };
             let terms = factors.space.terms(var);

@@ -76,7 +76,7 @@ impl Factors {
             }
             // Experts are numbered alike for all users of the same ids.
             for (role, expr) in &rule.roles {
-                let (Role::Expert, Some(var)) = (role, Rule::role_vars(expr, &operands, &results))
+                let (Role::Expert, Some(var)) = (role, Rule::role_var(expr, &operands, &results))
                 else {
                     continue;
                 };

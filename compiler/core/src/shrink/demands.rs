@@ -64,7 +64,7 @@ impl<'a> Demands<'a> {
         let mut changed = false;
         for (role, expr) in &factors.rules[inst.index()].roles {
             if *role == Role::Whole
-                && let Some(v) = Rule::role_vars(expr, &operands, &results)
+                && let Some(v) = Rule::role_var(expr, &operands, &results)
             {
                 changed |= self.fix(v);
             }

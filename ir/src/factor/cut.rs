@@ -1,0 +1,41 @@
+//! The reasons that two factor trees cannot be the same.
+
+use crate::dims::Dim;
+use crate::sharding::ClassRef;
+
+/// Why two trees cannot be the same.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Cut {
+    /// The sizes differ.
+    #[error("sizes differ: {0} against {1}")]
+    Sizes(Dim, Dim),
+    /// A boundary falls inside a factor.
+    #[error("a boundary at {boundary} cuts a factor of {size}")]
+    Factor {
+        /// The factor's size.
+        size: Dim,
+        /// The boundary, counted in indices of the factor.
+        boundary: Dim,
+    },
+    /// A boundary falls inside a split factor.
+    #[error("a boundary at {boundary} cuts the split factor {class} of {size}")]
+    Split {
+        /// The class.
+        class: ClassRef,
+        /// The factor's size.
+        size: Dim,
+        /// The boundary, counted in indices of the factor.
+        boundary: Dim,
+    },
+    /// The labels differ: one tree is split in a way that the other is not.
+    #[error("{left} against {right}")]
+    Labels {
+        /// One tree, with its classes.
+        left: String,
+        /// The other tree.
+        right: String,
+    },
+    /// The trees nest deeper than those of any model.
+    #[error("factor trees nest too deeply")]
+    Depth,
+}

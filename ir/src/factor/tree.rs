@@ -1,0 +1,128 @@
+//! Trees below a variable: their factors, segments, leaves and terms, and the way from and to a sharding's tree.
+
+use super::label::Label;
+use super::space::{Node, Space, Var};
+use crate::sharding::{AxisTree, ClassRef};
+
+/// The class that splits the first of these factors, and the number of factors that it takes.
+pub type SplitOf<'a> = dyn Fn(&[Var]) -> Option<(ClassRef, usize)> + 'a;
+
+impl Space {
+    /// The variable of a sharding's tree. Leaves that are not split are [`Label::Whole`].
+    pub fn import(&mut self, tree: &AxisTree) -> Var {
+        match tree {
+            AxisTree::Leaf { size, split } => {
+                self.labelled(size.clone(), split.map_or(Label::Whole, Label::Split))
+            }
+            AxisTree::Product(k) => {
+                let parts = k.iter().map(|t| self.import(t)).collect();
+                self.product(parts)
+            }
+            AxisTree::Sum(k) => {
+                let parts = k.iter().map(|t| self.import(t)).collect();
+                self.sum(parts)
+            }
+        }
+    }
+
+    /// The factors of a product, major first: nested products flattened, factors of 1 dropped.
+    pub fn factors(&self, seq: &[Var]) -> Vec<Var> {
+        let mut out = Vec::with_capacity(seq.len());
+        self.expand_into(seq, &mut out);
+        out
+    }
+
+    fn expand_into(&self, seq: &[Var], out: &mut Vec<Var>) {
+        for &v in seq {
+            let v = self.find(v);
+            let data = &self.vars[v.index()];
+            match &data.node {
+                _ if data.size.is_one() => {}
+                Node::Product(k) => self.expand_into(k, out),
+                _ => out.push(v),
+            }
+        }
+    }
+
+    /// The segments of a sum, nested sums flattened; `None` when `v` is no sum.
+    pub fn segments(&self, v: Var) -> Option<Vec<Var>> {
+        let Node::Sum(k) = &self.vars[self.find(v).index()].node else {
+            return None;
+        };
+        let mut out = Vec::with_capacity(k.len());
+        for &s in k {
+            match self.factors(&[s]).as_slice() {
+                [one] => match self.segments(*one) {
+                    Some(inner) => out.extend(inner),
+                    None => out.push(*one),
+                },
+                _ => out.push(self.find(s)),
+            }
+        }
+        Some(out)
+    }
+
+    /// The leaves below `v`, in order.
+    pub fn leaves(&self, v: Var, out: &mut Vec<Var>) {
+        for f in self.factors(&[v]) {
+            match self.segments(f) {
+                Some(segments) => segments.iter().for_each(|&s| self.leaves(s, out)),
+                None => out.push(f),
+            }
+        }
+    }
+
+    /// The sums below `v` distributed over the products: one list of leaves (major first) per term, in order.
+    pub fn terms(&self, v: Var) -> Vec<Vec<Var>> {
+        let mut out = vec![Vec::new()];
+        for f in self.factors(&[v]) {
+            match self.segments(f) {
+                None => out.iter_mut().for_each(|t| t.push(f)),
+                Some(segments) => {
+                    let alternatives: Vec<Vec<Var>> =
+                        segments.iter().flat_map(|&s| self.terms(s)).collect();
+                    out = out
+                        .iter()
+                        .flat_map(|t| {
+                            alternatives
+                                .iter()
+                                .map(|a| t.iter().chain(a).copied().collect())
+                        })
+                        .collect();
+                }
+            }
+        }
+        out
+    }
+
+    /// The sharding's tree of `v`, with the class that `split` gives for each leaf. `split` sees the factors of the
+    /// product from the leaf on, and says how many of them the class takes.
+    pub fn export(&self, v: Var, split: &SplitOf<'_>) -> AxisTree {
+        let factors = self.factors(&[v]);
+        let mut out = Vec::new();
+        let mut i = 0;
+        while i < factors.len() {
+            let f = factors[i];
+            if let Some(segments) = self.segments(f) {
+                out.push(AxisTree::Sum(
+                    segments.iter().map(|&s| self.export(s, split)).collect(),
+                ));
+                i += 1;
+            } else if let Some((class, taken)) = split(&factors[i..]) {
+                let size = self.product_size(&factors[i..i + taken]);
+                out.push(AxisTree::Leaf {
+                    size,
+                    split: Some(class),
+                });
+                i += taken;
+            } else {
+                out.push(AxisTree::whole(self.size(f).clone()));
+                i += 1;
+            }
+        }
+        match out.len() {
+            1 => out.remove(0),
+            _ => AxisTree::Product(out),
+        }
+    }
+}
