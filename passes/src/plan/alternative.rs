@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tpc_ir::factor::Var;
 use tpc_ir::{Bindings, Class, Dim, Group, Op, Value};
 
-use super::layer_group::LayerGroup;
+use super::layer_group::{LayerGroup, Signature};
 use super::options::{SplitOption, clash, options_for};
 use super::price::Pricer;
 use super::search::search;
@@ -62,7 +62,7 @@ pub(super) struct Instead {
 
 /// Costs of a group, by what is fixed and chosen in it.
 struct Known<'a> {
-    signature: &'a str,
+    signature: &'a Signature,
     places: Vec<Option<usize>>,
     chosen: Cost,
     cost: Option<Cost>,
@@ -161,7 +161,7 @@ impl<'a> Alternatives<'a> {
                 .chain(&now)
                 .flat_map(|o| o.leaves.iter().map(place))
                 .collect();
-            let signature = group.signature.as_str();
+            let signature = &group.signature;
             let alike = |k: &Known<'_>| k.signature == signature && k.places == places;
             let at = known.iter().position(alike).unwrap_or_else(|| {
                 known.push(Known {

@@ -1,30 +1,99 @@
-//! Regions: what is planned as a unit, and which of them are alike.
+//! Layer groups: the units of planning, and which of them are alike.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Graph, Group, Inst, Op, Place, Value};
+use tpc_ir::{Graph, Group, Inst, Op, Place, TensorType, Value};
 
 use crate::factors::{Analysis, Term};
-use crate::layers::Prologue;
+use crate::layers::{Prologue, Shape, View, shape};
 
-/// The instructions of one layer on one group of devices, or those before the first or after the last.
+/// The instructions of one layer, of the prologue, or of the epilogue, on one group of devices.
 #[derive(Clone, Debug)]
 pub struct LayerGroup {
-    /// The group.
+    /// The group of devices.
     pub group: Group,
-    /// The layer; `None` before the first and after the last.
+    /// The layer; `None` for the prologue and the epilogue.
     pub layer: Option<u32>,
     /// Instructions, in program order.
     pub insts: Vec<Inst>,
-    /// Leaves that occur in it, in order of first appearance: alike regions have corresponding lists.
+    /// Leaves that occur in it, in order of first appearance: alike layer groups have corresponding lists.
     pub leaves: Vec<Var>,
-    /// Text that is the same for regions that differ only in the names of weights and states.
-    pub signature: String,
+    /// The signature: equal for layer groups that differ only in the names of weights and states.
+    pub signature: Signature,
 }
 
-/// The group that plans for an instruction: its own, or for a copy to elsewhere the one that it comes from.
+/// What a layer group is apart from names; of several in one, of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Signature(Vec<Layer>);
+
+impl Signature {
+    /// Appends the signature of another layer group.
+    pub(super) fn append(&mut self, other: &Signature) {
+        self.0.extend(other.0.iter().cloned());
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Layer {
+    shape: Shape<PlacedOp, PlacedValue>,
+    /// Leaves that an override keeps whole, by the step that they first occur in and by their position.
+    whole: Vec<(usize, usize)>,
+}
+
+/// An op before splits; of a leaf, its name alone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct PlacedOp {
+    name: &'static str,
+    op: Option<Op>,
+}
+
+/// A value before splits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum PlacedValue {
+    Result(TensorType),
+    /// A value from outside: its number among these, its type, and whether it is a weight or state.
+    Outside(usize, TensorType, bool),
+}
+
+/// Layers before splits: ops and types are equal, and so is which values from outside are the same.
+struct PlacedView<'a> {
+    graph: &'a Graph,
+    outside: HashMap<Value, usize>,
+}
+
+impl View for PlacedView<'_> {
+    type Op = PlacedOp;
+    type Value = PlacedValue;
+
+    fn op(&mut self, op: &Op) -> PlacedOp {
+        PlacedOp {
+            name: op.name(),
+            op: (!op.is_leaf()).then(|| op.clone()),
+        }
+    }
+
+    fn outside(&mut self, v: Value) -> PlacedValue {
+        let next = self.outside.len();
+        let number = *self.outside.entry(v).or_insert(next);
+        let stored = self.graph.def_op(v).is_stored();
+        PlacedValue::Outside(number, self.graph.value(v).ty.clone(), stored)
+    }
+
+    fn result(&mut self, v: Value) -> PlacedValue {
+        PlacedValue::Result(self.graph.value(v).ty.clone())
+    }
+}
+
+/// The part of a graph that an instruction belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Section {
+    Prologue,
+    Layer(u32),
+    Epilogue,
+}
+
+/// The group that plans for an instruction: its own, or for a copy to elsewhere that of the operand.
 fn planned_by(graph: &Graph, inst: Inst) -> Option<Group> {
     let data = graph.inst(inst);
     let copied = matches!(data.op, Op::Copy(_)).then(|| data.operands[0]);
@@ -38,78 +107,59 @@ fn planned_by(graph: &Graph, inst: Inst) -> Option<Group> {
         })
 }
 
-/// Cuts what a placed graph does on groups into regions, in program order of each group.
+/// The layer groups of a placed graph, in program order for each group of devices.
 pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
-    // What belongs to no layer precedes the layers or follows them, wherever it stands among them.
     let prologue = Prologue::of_graph(graph);
-    let mut by_place: BTreeMap<(Group, u8, u32), LayerGroup> = BTreeMap::new();
+    let mut insts: BTreeMap<(Group, Section), Vec<Inst>> = BTreeMap::new();
     for (inst, data) in graph.insts() {
         let Some(group) = planned_by(graph, inst) else {
             continue;
         };
-        let key = match data.layer {
-            Some(l) => (group, 1, l),
-            None if prologue.contains(inst) => (group, 0, 0),
-            None => (group, 2, 0),
+        let section = match data.layer {
+            Some(l) => Section::Layer(l),
+            None if prologue.contains(inst) => Section::Prologue,
+            None => Section::Epilogue,
         };
-        let region = by_place.entry(key).or_insert_with(|| LayerGroup {
-            group,
-            layer: data.layer,
-            insts: Vec::new(),
-            leaves: Vec::new(),
-            signature: String::new(),
-        });
-        region.insts.push(inst);
+        insts.entry((group, section)).or_default().push(inst);
     }
-    let mut out: Vec<LayerGroup> = by_place.into_values().collect();
-    for r in &mut out {
-        fill(graph, analysis, r);
-    }
-    out
+    insts
+        .into_iter()
+        .map(|((group, _), insts)| layer_group(graph, analysis, group, insts))
+        .collect()
 }
 
-fn fill(graph: &Graph, analysis: &Analysis, region: &mut LayerGroup) {
-    let mut number: BTreeMap<Value, usize> = BTreeMap::new();
-    let mut seen: std::collections::BTreeSet<Var> = std::collections::BTreeSet::new();
-    let mut text = String::new();
-    for &inst in &region.insts {
+/// The layer group of these instructions, which belong to one layer or to none.
+fn layer_group(graph: &Graph, analysis: &Analysis, group: Group, insts: Vec<Inst>) -> LayerGroup {
+    let mut seen: BTreeSet<Var> = BTreeSet::new();
+    let mut leaves: Vec<Var> = Vec::new();
+    let mut whole = Vec::new();
+    for (step, &inst) in insts.iter().enumerate() {
         let data = graph.inst(inst);
-        text.push_str(data.op.name());
-        if !data.op.is_leaf() {
-            for (name, attr) in data.op.attrs() {
-                let _ = write!(text, " {name}={attr}");
-            }
-        }
-        for v in &data.operands {
-            let next = number.len();
-            let n = *number.entry(*v).or_insert(next);
-            let _ = write!(text, " {n}");
-            if region.insts.binary_search(&graph.value(*v).def.0).is_err() {
-                // What comes from outside counts by what it is, not by where it comes from.
-                let outside = graph.value(*v);
-                let weight = graph.inst(outside.def.0).op.is_stored();
-                let _ = write!(text, "<{}{}", outside.ty, if weight { "w" } else { "" });
-            }
-        }
-        for v in &data.results {
-            let next = number.len();
-            number.entry(*v).or_insert(next);
-            let _ = write!(text, " {}", graph.value(*v).ty);
-        }
-        text.push('\n');
-        let planned = |v: &&Value| graph.value(**v).place == Place::Group(region.group);
+        let planned = |v: &&Value| graph.value(**v).place == Place::Group(group);
         for v in data.operands.iter().chain(&data.results).filter(planned) {
             for leaf in analysis.terms[v.index()].iter().flat_map(Term::leaves) {
-                if seen.insert(leaf) {
-                    // What the user wants whole in one region is not so in another.
-                    let facts = analysis.leaves.get(&leaf);
-                    if facts.is_some_and(|f| f.pinned_whole.is_some()) {
-                        let _ = writeln!(text, "whole {}", region.leaves.len());
-                    }
-                    region.leaves.push(leaf);
+                if !seen.insert(leaf) {
+                    continue;
                 }
+                // An override may keep a factor whole in one layer and not in another.
+                let facts = analysis.leaves.get(&leaf);
+                if facts.is_some_and(|f| f.pinned_whole.is_some()) {
+                    whole.push((step, leaves.len()));
+                }
+                leaves.push(leaf);
             }
         }
     }
-    region.signature = text;
+    let mut view = PlacedView {
+        graph,
+        outside: HashMap::new(),
+    };
+    let shape = shape(graph, &insts, &mut view);
+    LayerGroup {
+        group,
+        layer: graph.inst(insts[0]).layer,
+        insts,
+        leaves,
+        signature: Signature(vec![Layer { shape, whole }]),
+    }
 }

@@ -4,13 +4,13 @@
 //! them together: these are *global* and decided before the problems. Problems that differ only in names are solved
 //! once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use petgraph::unionfind::UnionFind;
 use tpc_ir::Group;
 use tpc_ir::factor::Var;
 
-use super::layer_group::LayerGroup;
+use super::layer_group::{LayerGroup, Signature};
 use super::options::{SplitOption, options_for};
 use super::price::Pricer;
 
@@ -85,9 +85,9 @@ impl<'a> OptionTable<'a> {
             by_leaf: BTreeMap::new(),
             global: Vec::new(),
         };
-        let mut first_alike: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut first_alike: HashMap<&Signature, usize> = HashMap::new();
         for (i, g) in layer_groups.iter().enumerate() {
-            let first = *first_alike.entry(g.signature.as_str()).or_insert(i);
+            let first = *first_alike.entry(&g.signature).or_insert(i);
             for (k, &leaf) in g.leaves.iter().enumerate() {
                 if out.by_leaf.contains_key(&leaf) {
                     continue;
@@ -176,8 +176,7 @@ impl<'a> OptionTable<'a> {
         for &m in &members[1..] {
             let other = &self.layer_groups[m];
             out.insts.extend(&other.insts);
-            out.signature.push_str("--\n");
-            out.signature.push_str(&other.signature);
+            out.signature.append(&other.signature);
             for &l in &other.leaves {
                 if !out.leaves.contains(&l) {
                     out.leaves.push(l);

@@ -3,13 +3,13 @@
 //! A section is the instructions from the first of a layer to the first of the next, in program order. It reads values of
 //! earlier sections only. Sections are rewritten one by one, so values that cross keep their shardings.
 
-use std::collections::{BTreeSet, HashMap};
-use std::ops::Range;
+use std::collections::HashMap;
 
 use tpc_ir::{Class, ClassData, Graph, Inst, Op, Value};
 
 use super::analysis::{ShardedType, Table};
 use super::language::{OpRef, TypesRef};
+use crate::layers::runs;
 
 /// An operand of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,25 +76,6 @@ pub(super) struct Section {
 /// The most instructions of a section: graphs without layers are cut somewhere.
 const LONGEST: usize = 1024;
 
-fn cuts(graph: &Graph) -> Vec<Range<usize>> {
-    let mut seen: BTreeSet<u32> = BTreeSet::new();
-    let mut starts = vec![0];
-    for (i, data) in graph.insts() {
-        let new = data.layer.is_some_and(|l| seen.insert(l));
-        let i = i.index();
-        if i > 0 && (new || i - starts[starts.len() - 1] >= LONGEST) {
-            starts.push(i);
-        }
-    }
-    let ends = starts[1..].iter().copied().chain([graph.insts().len()]);
-    starts
-        .iter()
-        .copied()
-        .zip(ends)
-        .map(|(a, b)| a..b)
-        .collect()
-}
-
 /// Cuts `graph` into sections, whose ops and types go into `table`.
 pub(super) fn sections(graph: &Graph, table: &mut Table) -> Vec<Section> {
     // Per value, one past the last instruction that uses it.
@@ -110,7 +91,7 @@ pub(super) fn sections(graph: &Graph, table: &mut Table) -> Vec<Section> {
             last[state.index()] = usize::MAX;
         }
     }
-    cuts(graph)
+    runs(graph, LONGEST)
         .into_iter()
         .map(|cut| {
             let layer = graph.inst(Inst::new(cut.start)).layer;

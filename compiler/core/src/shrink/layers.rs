@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tpc_ir::{Class, Graph, Output, Sharding, Unreduced, Value};
 
-use super::kinds::{Kind, by_layer, kind_of, wanted};
+use super::kinds::{Kind, kind_of};
+use tpc_passes::layers::{by_layer, live_out};
 
 /// Which layers stay.
 #[derive(Clone, Debug)]
@@ -37,9 +38,9 @@ impl Layers {
 pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let mut in_graphs: BTreeMap<u32, Vec<Kind>> = BTreeMap::new();
     for graph in graphs {
-        let wanted = wanted(graph);
+        let live_out = live_out(graph);
         for (layer, insts) in by_layer(graph) {
-            let (kind, _) = kind_of(graph, &insts, &wanted);
+            let (kind, _) = kind_of(graph, &insts, &live_out);
             in_graphs.entry(layer).or_default().push(kind);
         }
     }
@@ -165,7 +166,7 @@ fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
 /// The graph with the layers that stay.
 pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
     let insts = by_layer(graph);
-    let wanted = wanted(graph);
+    let live_out = live_out(graph);
     let mut out = Graph::new(graph.name.clone());
     out.devices.clone_from(&graph.devices);
     out.groups.clone_from(&graph.groups);
@@ -181,7 +182,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
             let (a, b) = (graph.inst(a), graph.inst(b));
             stand_in.extend(b.results.iter().copied().zip(a.results.iter().copied()));
         }
-        let classes = |insts| kind_of(graph, insts, &wanted).1;
+        let classes = |insts| kind_of(graph, insts, &live_out).1;
         class_of.extend(classes(others).into_iter().zip(classes(own)));
     }
     // A class of a layer that stays is its own.

@@ -9,7 +9,7 @@ pub(super) use text::render;
 
 use tpc_ir::{Interval, Place, RANK, Value};
 use tpc_passes::factors::{Selection, Term};
-use tpc_passes::plan::why;
+use tpc_passes::plan::{Signature, why};
 
 use super::describe;
 use super::plan::TensorReport;
@@ -34,7 +34,7 @@ pub fn explain(compiled: &Compiled, values: &[Value], tensors: &[TensorReport]) 
 
 /// What makes tensors of different layers alike: the layer's signature, the tensor's position in it, and the ranges of
 /// its factors.
-type Alike<'a> = (&'a str, usize, Vec<Option<&'a [Interval]>>);
+type Alike<'a> = (&'a Signature, usize, Vec<Option<&'a [Interval]>>);
 
 fn alike(compiled: &Compiled, v: Value) -> Option<Alike<'_>> {
     let planned = &compiled.planned;
@@ -48,7 +48,7 @@ fn alike(compiled: &Compiled, v: Value) -> Option<Alike<'_>> {
         .filter(|r| r.group == group)
         .find_map(|r| {
             let at = r.insts.binary_search(&inst).ok()?;
-            r.layer.map(|_| (r.signature.as_str(), at))
+            r.layer.map(|_| (&r.signature, at))
         });
     let (signature, at) = found?;
     let chosen = planned.analysis.terms[v.index()]

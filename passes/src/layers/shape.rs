@@ -1,0 +1,72 @@
+//! The shape of a layer: its instructions without names.
+
+use std::collections::HashMap;
+
+use tpc_ir::{Graph, Inst, Op, Value};
+
+/// How a shape shows ops and values. Layers are alike if all that the view shows of them is equal.
+pub trait View {
+    /// An op in a shape.
+    type Op;
+    /// A value in a shape.
+    type Value;
+
+    /// The op of an instruction.
+    fn op(&mut self, op: &Op) -> Self::Op;
+
+    /// An operand that no instruction of the layer defines.
+    fn outside(&mut self, v: Value) -> Self::Value;
+
+    /// A result of an instruction of the layer.
+    fn result(&mut self, v: Value) -> Self::Value;
+}
+
+/// An operand of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Operand<V> {
+    /// A result of an earlier step, counting all results from 0.
+    Inside(usize),
+    /// A value from outside the layer.
+    Outside(V),
+}
+
+/// An instruction without names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Step<O, V> {
+    /// The op.
+    pub op: O,
+    /// Its operands.
+    pub operands: Vec<Operand<V>>,
+    /// Its results.
+    pub results: Vec<V>,
+}
+
+/// The steps of a layer, in program order.
+pub type Shape<O, V> = Vec<Step<O, V>>;
+
+/// The shape of some instructions of a graph. The view sees each instruction's operands, then its results.
+pub fn shape<W: View>(graph: &Graph, insts: &[Inst], view: &mut W) -> Shape<W::Op, W::Value> {
+    let mut inside: HashMap<Value, usize> = HashMap::new();
+    let mut out = Vec::with_capacity(insts.len());
+    for &inst in insts {
+        let data = graph.inst(inst);
+        let mut operands = Vec::with_capacity(data.operands.len());
+        for v in &data.operands {
+            operands.push(match inside.get(v) {
+                Some(&n) => Operand::Inside(n),
+                None => Operand::Outside(view.outside(*v)),
+            });
+        }
+        let mut results = Vec::with_capacity(data.results.len());
+        for &v in &data.results {
+            inside.insert(v, inside.len());
+            results.push(view.result(v));
+        }
+        out.push(Step {
+            op: view.op(&data.op),
+            operands,
+            results,
+        });
+    }
+    out
+}
