@@ -85,7 +85,7 @@ tpc_ir::codes! {
     .example("`token_embd.weight` of i32, `output_norm.weight` of q8_0.")
     .cure("convert or quantise the model again with a current llama.cpp.");
 
-    HALF_PAIR = error(
+    MISSING_PARTNER = error(
         "TPC0159",
         "one of two tensors missing",
         "Two tensors that only make sense together: the norms of queries and of keys, or the factors of \
@@ -111,7 +111,7 @@ tpc_ir::codes! {
     .example("`--ctx-size 4096` with GPT-2, which has 1024.")
     .cure("a shorter context.");
 
-    MISFIT = error(
+    INCONSISTENT = error(
         "TPC0162",
         "description does not fit together",
         "An architecture's description combines blocks whose shapes disagree for this model's hyper-parameters. \

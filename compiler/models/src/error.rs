@@ -67,7 +67,7 @@ pub enum ArchError {
         expected: &'static str,
     },
     #[error("tensor {present} is there but {missing} is not")]
-    HalfPair { present: String, missing: String },
+    MissingPartner { present: String, missing: String },
     #[error(
         "a cache of {dtype} cannot hold the {what} of layer {layer}, {size} elements each: {reason}"
     )]
@@ -84,7 +84,7 @@ pub enum ArchError {
     #[error("{arch} has no block to draft tokens with: {reason}")]
     NoDrafts { arch: &'static str, reason: String },
     #[error("the description of {model:?} does not fit together at {op}{}: {source}", of_types(.operands))]
-    Misfit {
+    Inconsistent {
         model: String,
         op: &'static str,
         operands: Vec<TensorType>,
@@ -123,10 +123,10 @@ impl ArchError {
             ArchError::MissingTensor { .. } => &codes::MISSING_TENSOR,
             ArchError::WrongShape { .. } => &codes::WRONG_SHAPE,
             ArchError::WrongElements { .. } => &codes::WRONG_ELEMENTS,
-            ArchError::HalfPair { .. } => &codes::HALF_PAIR,
+            ArchError::MissingPartner { .. } => &codes::MISSING_PARTNER,
             ArchError::CacheType { .. } => &codes::CACHE_TYPE,
             ArchError::ContextTooLong { .. } => &codes::CONTEXT_TOO_LONG,
-            ArchError::Misfit { .. } => &codes::MISFIT,
+            ArchError::Inconsistent { .. } => &codes::INCONSISTENT,
             ArchError::NoDrafts { .. } => &codes::NO_DRAFTS,
         }
     }

@@ -38,7 +38,7 @@ impl ArchError {
             ArchError::WrongShape { .. } => {
                 "either the tensor or the key is wrong: convert the model again with a current llama.cpp".into()
             }
-            ArchError::WrongElements { .. } | ArchError::HalfPair { .. } => {
+            ArchError::WrongElements { .. } | ArchError::MissingPartner { .. } => {
                 "convert the model again with a current llama.cpp".into()
             }
             ArchError::CacheType { option, size, .. } if size.is_multiple_of(32) => format!(
@@ -61,7 +61,7 @@ impl ArchError {
                     names.join(", ")
                 )
             }
-            ArchError::Misfit { .. } => {
+            ArchError::Inconsistent { .. } => {
                 "this is an error of tpc or of an architecture's description: please report it with the file's header"
                     .into()
             }

@@ -214,9 +214,9 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     };
     let has_fused = b.offers(&b.tensor_name("attn_qkv", "weight"), fused);
     let has_separate = b.offers(&b.tensor_name("attn_q", "weight"), separate);
-    let one = |b: &mut Builder<'_>, stem, width, name| {
+    let one = |b: &mut Builder<'_>, tensor, width, name| {
         let (sizes, role) = ([embd, width], TensorRole::Matrix);
-        let y = b.linear(stem, x, sizes, form.qkv_bias, role, name)?;
+        let y = b.linear(tensor, x, sizes, form.qkv_bias, role, name)?;
         clamped(b, cx, y)
     };
     if layer.kv_from.is_some() {

@@ -1,4 +1,4 @@
-//! Appends instructions to a graph: names them, types them by inference, loads each weight once.
+//! The builder of graphs: it names instructions, infers their types, and loads each weight once.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +15,41 @@ use crate::hparams::LayerHParams;
 use crate::size::Size;
 use crate::source::{ExpectedTensor, Form, Request, TensorRole, TensorSource};
 
-/// A tensor that the source has.
+/// A tensor of the source.
 #[derive(Clone)]
-pub(crate) struct Found {
+pub(crate) struct SourceTensor {
     name: String,
     ne: [u64; 4],
     dtype: DType,
 }
 
-/// A graph under construction. All values are on the host: placing them is the planner's work.
+/// The owner of an instruction: the current layer, or the model for what all layers share.
+#[derive(Clone, Copy)]
+enum Owner {
+    Layer,
+    Model,
+}
+
+impl Owner {
+    /// The owner of a tensor.
+    fn new(tensor: &str) -> Owner {
+        match TensorName::parse(tensor).block() {
+            Some(_) => Owner::Layer,
+            None => Owner::Model,
+        }
+    }
+}
+
+/// A graph under construction. All values are on the host: the planner places them.
 pub(crate) struct Builder<'a> {
     graph: Graph,
     tokens: Dim,
     source: &'a mut dyn TensorSource,
     layer: Option<u32>,
-    /// The layer that tensors are named after.
+    /// The layer in the names of tensors.
     names: Option<u32>,
-    found: BTreeMap<String, Option<Found>>,
+    /// The answers of the source, by name.
+    answers: BTreeMap<String, Option<SourceTensor>>,
     weights: BTreeMap<String, Value>,
     inputs: Vec<(InputKind, Value)>,
     hadamards: BTreeMap<u64, Value>,
@@ -40,7 +58,7 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// A graph of batches of so many tokens.
+    /// An empty graph for batches of this many tokens.
     pub(crate) fn new(name: &str, tokens: Dim, source: &'a mut dyn TensorSource) -> Builder<'a> {
         Builder {
             graph: Graph::new(name),
@@ -48,7 +66,7 @@ impl<'a> Builder<'a> {
             source,
             layer: None,
             names: None,
-            found: BTreeMap::new(),
+            answers: BTreeMap::new(),
             weights: BTreeMap::new(),
             inputs: Vec::new(),
             hadamards: BTreeMap::new(),
@@ -57,17 +75,17 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What follows belongs to this layer, or to none.
+    /// Puts the following instructions into a layer, or into none.
     pub(crate) fn enter(&mut self, layer: Option<u32>) {
         (self.layer, self.names) = (layer, layer);
     }
 
-    /// What `make` makes belongs to this layer, of tensors outside all layers.
-    pub(crate) fn of_the_model<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> T {
+    /// Runs `build`, whose tensors are those of the model, not of the current layer.
+    pub(crate) fn with_model_tensors<T>(&mut self, build: impl FnOnce(&mut Self) -> T) -> T {
         let names = self.names.take();
-        let made = make(self);
+        let result = build(self);
         self.names = names;
-        made
+        result
     }
 
     /// Makes a value an output of the graph, by name.
@@ -76,7 +94,7 @@ impl<'a> Builder<'a> {
         self.graph.outputs.push(output);
     }
 
-    /// The graph, with what is wanted of it, and every state that was updated.
+    /// The graph, with its named outputs and the updated states.
     pub(crate) fn finish(mut self) -> Graph {
         self.graph.outputs.append(&mut self.states);
         self.graph
@@ -88,18 +106,18 @@ impl<'a> Builder<'a> {
     }
 
     /// The name of a tensor: `blk.3.attn_q.weight` within layer 3, `output.weight` outside layers.
-    pub(crate) fn tensor_name(&self, stem: &str, part: &str) -> String {
+    pub(crate) fn tensor_name(&self, tensor: &str, part: &str) -> String {
         match self.names {
-            Some(il) => format!("blk.{il}.{stem}.{part}"),
-            None => format!("{stem}.{part}"),
+            Some(il) => format!("blk.{il}.{tensor}.{part}"),
+            None => format!("{tensor}.{part}"),
         }
     }
 
-    /// The name of a tensor that is no part of a pair of weight and bias: `blk.3.ssm_a`.
-    pub(crate) fn bare_name(&self, stem: &str) -> String {
+    /// The name of a tensor without `weight` or `bias`: `blk.3.ssm_a`.
+    pub(crate) fn bare_name(&self, tensor: &str) -> String {
         match self.names {
-            Some(il) => format!("blk.{il}.{stem}"),
-            None => stem.to_owned(),
+            Some(il) => format!("blk.{il}.{tensor}"),
+            None => tensor.to_owned(),
         }
     }
 
@@ -108,23 +126,23 @@ impl<'a> Builder<'a> {
         self.source.ignore(name);
     }
 
-    /// Whether to ask for a tensor that belongs to one of several forms.
+    /// Whether to ask for the tensor of that name, which belongs to the given form.
     pub(crate) fn offers(&self, name: &str, form: Form) -> bool {
         self.source.offers(name, form)
     }
 
-    /// Asks for a tensor without loading it.
+    /// Asks for a tensor without loading it; `None` if the source has none.
     pub(crate) fn find(
         &mut self,
         name: &str,
         sizes: &[Size],
         role: TensorRole,
         presence: Presence,
-    ) -> Result<Option<Found>, ArchError> {
+    ) -> Result<Option<SourceTensor>, ArchError> {
         if presence == Presence::Never {
             return Ok(None);
         }
-        if let Some(known) = self.found.get(name) {
+        if let Some(known) = self.answers.get(name) {
             return Ok(known.clone());
         }
         let mut ne = [1; 4];
@@ -138,33 +156,31 @@ impl<'a> Builder<'a> {
             presence,
         };
         let dtype = self.source.find(Request { tensor, sizes })?;
-        let found = dtype.map(|dtype| Found {
+        let found = dtype.map(|dtype| SourceTensor {
             name: name.to_owned(),
             ne,
             dtype,
         });
-        self.found.insert(name.to_owned(), found.clone());
+        self.answers.insert(name.to_owned(), found.clone());
         Ok(found)
     }
 
-    /// The value of a tensor that was found, loaded at its first use.
-    pub(crate) fn load(&mut self, found: &Found) -> Value {
-        if let Some(&value) = self.weights.get(&found.name) {
+    /// The value of a tensor, loaded at its first use.
+    pub(crate) fn load(&mut self, tensor: &SourceTensor) -> Value {
+        if let Some(&value) = self.weights.get(&tensor.name) {
             return value;
         }
         let op = Weight {
-            tensor: found.name.clone(),
+            tensor: tensor.name.clone(),
             parts: None,
         };
-        let ty = TensorType::new(found.dtype, found.ne.map(Dim::constant));
-        let value = self.outside(TensorName::parse(&found.name).block().is_none(), |b| {
-            b.leaf(op, ty, &found.name)
-        });
-        self.weights.insert(found.name.clone(), value);
+        let ty = TensorType::new(tensor.dtype, tensor.ne.map(Dim::constant));
+        let value = self.leaf_of(Owner::new(&tensor.name), op, ty, &tensor.name);
+        self.weights.insert(tensor.name.clone(), value);
         value
     }
 
-    /// A tensor that may be there.
+    /// The value of an optional tensor.
     pub(crate) fn optional(
         &mut self,
         name: &str,
@@ -176,7 +192,7 @@ impl<'a> Builder<'a> {
         Ok(found.map(|found| self.load(&found)))
     }
 
-    /// A tensor that must be there.
+    /// The value of a required tensor.
     pub(crate) fn required(
         &mut self,
         name: &str,
@@ -185,7 +201,7 @@ impl<'a> Builder<'a> {
     ) -> Result<Value, ArchError> {
         let found = self
             .find(name, sizes, role, Presence::Required)?
-            .expect("invariant: a source has what is required, or fails");
+            .expect("invariant: a source has a required tensor, or fails");
         Ok(self.load(&found))
     }
 
@@ -227,7 +243,7 @@ impl<'a> Builder<'a> {
 
     fn new_input(&mut self, kind: InputKind, ty: TensorType, name: &str) -> Value {
         let op = Input { kind: kind.clone() };
-        let value = self.outside(true, |b| b.leaf(op, ty, name));
+        let value = self.leaf_of(Owner::Model, op, ty, name);
         self.inputs.push((kind, value));
         value
     }
@@ -239,7 +255,7 @@ impl<'a> Builder<'a> {
         }
         let ty = TensorType::new(DType::F32, [n, n].map(Dim::constant));
         let name = format!("hadamard_{n}");
-        let value = self.outside(true, |b| b.leaf(Hadamard { n }, ty, &name));
+        let value = self.leaf_of(Owner::Model, Hadamard { n }, ty, &name);
         self.hadamards.insert(n, value);
         value
     }
@@ -249,46 +265,40 @@ impl<'a> Builder<'a> {
         &self.graph.value(value).ty.dims
     }
 
-    /// Notes the caches of keys and values in use, as this layer attends to them.
+    /// Notes the cached keys and values of a layer, for later layers that share them.
     pub(crate) fn note_caches(&mut self, layer: u32, caches: [Value; 2]) {
         self.caches.insert(layer, caches);
     }
 
-    /// The caches of the earlier layer that this one shares.
+    /// The cached keys and values of the earlier layer that `layer` shares them with.
     pub(crate) fn caches_of(&self, layer: &LayerHParams) -> [Value; 2] {
         let caches = layer.kv_from.and_then(|from| self.caches.get(&from));
         *caches.expect("invariant: layers share caches of earlier layers that have their own")
     }
 
-    /// A state of the graph.
+    /// Appends a state.
     pub(crate) fn state(&mut self, name: &str, ty: TensorType) -> Value {
         let op = State {
             name: name.to_owned(),
             parts: None,
         };
-        self.leaf(op, ty, name)
+        self.leaf_of(Owner::Layer, op, ty, name)
     }
 
-    /// What a state becomes.
+    /// Sets the value of a state after the batch.
     pub(crate) fn update(&mut self, state: Value, value: Value) {
         self.states.push(Output::State { state, value });
     }
 
-    /// What is shared by all layers belongs to none, whichever uses it first.
-    fn outside(&mut self, shared: bool, make: impl FnOnce(&mut Self) -> Value) -> Value {
-        let layer = self.layer;
-        if shared {
-            self.layer = None;
-        }
-        let value = make(self);
-        self.layer = layer;
-        value
-    }
-
-    fn leaf(&mut self, op: impl Into<Op>, ty: TensorType, name: &str) -> Value {
+    /// Appends an instruction without operands.
+    fn leaf_of(&mut self, owner: Owner, op: impl Into<Op>, ty: TensorType, name: &str) -> Value {
+        let layer = match owner {
+            Owner::Layer => self.layer,
+            Owner::Model => None,
+        };
         let inst = self
             .graph
-            .push(op, Vec::new(), vec![ty], Place::Host, self.layer);
+            .push(op, Vec::new(), vec![ty], Place::Host, layer);
         let value = self.graph.inst(inst).results[0];
         self.graph.value_mut(value).name = name.to_owned();
         value
@@ -305,7 +315,7 @@ impl<'a> Builder<'a> {
         Ok(value)
     }
 
-    /// Appends an instruction with two results, named in the same way.
+    /// Appends an instruction with two results, named alike.
     pub(crate) fn push_pair(
         &mut self,
         op: impl Into<Op>,
@@ -322,7 +332,7 @@ impl<'a> Builder<'a> {
         names: [&str; N],
     ) -> Result<[Value; N], ArchError> {
         let types: Vec<&TensorType> = operands.iter().map(|&v| &self.graph.value(v).ty).collect();
-        let inferred = op.infer(&types).map_err(|source| ArchError::Misfit {
+        let inferred = op.infer(&types).map_err(|source| ArchError::Inconsistent {
             model: self.graph.name.clone(),
             op: op.name(),
             operands: types.iter().map(|&t| t.clone()).collect(),
@@ -363,7 +373,7 @@ impl<'a> Builder<'a> {
         self.push(Binary { kind }, vec![a, b], name)
     }
 
-    /// These functions of each element, one after another.
+    /// Applies functions to each element, one after another.
     pub(crate) fn unary(
         &mut self,
         kinds: &[UnaryKind],
@@ -411,33 +421,33 @@ impl<'a> Builder<'a> {
         self.push(Slice { axis, start, len }, vec![x], name)
     }
 
-    /// `w · x + bias`, where `w` is the matrix `[rows, columns]` of that stem.
+    /// `w · x + bias`, where `w` is the matrix `[rows, columns]` of that tensor.
     pub(crate) fn linear(
         &mut self,
-        stem: &str,
+        tensor: &str,
         x: Value,
         [rows, columns]: [Size; 2],
         bias: Presence,
         role: TensorRole,
         name: &str,
     ) -> Result<Value, ArchError> {
-        let w = self.tensor_name(stem, "weight");
+        let w = self.tensor_name(tensor, "weight");
         let w = self.required(&w, &[rows, columns], role)?;
         let y = self.mul_mat(w, x, name)?;
-        self.biased(stem, y, columns, bias, name)
+        self.biased(tensor, y, columns, bias, name)
     }
 
-    /// `y + bias`, where there is one.
+    /// `y + bias`, if the tensor has one.
     pub(crate) fn biased(
         &mut self,
-        stem: &str,
+        tensor: &str,
         y: Value,
         size: Size,
         bias: Presence,
         name: &str,
     ) -> Result<Value, ArchError> {
-        let tensor = self.tensor_name(stem, "bias");
-        match self.optional(&tensor, &[size], TensorRole::Bias, bias)? {
+        let full_name = self.tensor_name(tensor, "bias");
+        match self.optional(&full_name, &[size], TensorRole::Bias, bias)? {
             Some(bias) => self.add(y, bias, name),
             None => Ok(y),
         }

@@ -23,7 +23,7 @@ pub(crate) fn ffn(
             dense: width,
             experts: widths,
         } => {
-            let has = |stem, form| b.offers(&b.tensor_name(stem, "weight"), form);
+            let has = |tensor, form| b.offers(&b.tensor_name(tensor, "weight"), form);
             // A file with neither misses the router.
             if has("ffn_gate_inp", Form::Usual) || !has(network::DENSE.up, Form::Unusual) {
                 experts(b, cx, widths, x)

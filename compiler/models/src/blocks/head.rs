@@ -42,18 +42,18 @@ pub(super) fn projected(
     };
     let x = b.mul_mat(output, x, NAME)?;
     let bias = |b: &mut Builder<'_>| b.biased("output", x, vocabulary(cx), form.bias, NAME);
-    let x = b.of_the_model(bias)?;
+    let x = b.with_model_tensors(bias)?;
     scaled(b, cx, x)
 }
 
-/// The logits of normalised columns, by the matrix of that stem, if there is one.
+/// The logits of normalised columns, by the matrix of that tensor, if there is one.
 pub(super) fn projected_by(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
-    stem: &str,
+    tensor: &str,
     x: Value,
 ) -> Result<Option<Value>, ArchError> {
-    let name = b.tensor_name(stem, "weight");
+    let name = b.tensor_name(tensor, "weight");
     let sizes = [cx.hparams.embd(), vocabulary(cx)];
     let own = b.optional(&name, &sizes, TensorRole::Output, Presence::Optional)?;
     let Some(own) = own else {

@@ -64,7 +64,7 @@ pub(super) fn store(
     new: Value,
 ) -> Result<Value, ArchError> {
     let options = cx.model.options;
-    let (stem, dtype) = match kind {
+    let (tensor, dtype) = match kind {
         CacheKind::Keys => ("cache_k", options.cache_type_k),
         CacheKind::Values => ("cache_v", options.cache_type_v),
     };
@@ -72,12 +72,12 @@ pub(super) fn store(
     check(dtype, kind, head_size(&d), cx.layer.index)?;
     let inputs = CacheInputs::new(cx.layer.reach);
     let ty = TensorType::new(dtype, [d, heads, Dim::symbol(inputs.cells)]);
-    let cache = b.state(&format!("{stem}_l{}", cx.layer.index), ty);
+    let cache = b.state(&format!("{tensor}_l{}", cx.layer.index), ty);
     let rows = b.input(inputs.rows);
-    let stored = b.push(SetRows { axis: 2 }, vec![cache, new, rows], stem)?;
+    let stored = b.push(SetRows { axis: 2 }, vec![cache, new, rows], tensor)?;
     b.update(cache, stored);
-    let used = b.slice(stored, 2, 0, Dim::symbol(inputs.used), stem)?;
-    b.swap_heads(used, stem)
+    let used = b.slice(stored, 2, 0, Dim::symbol(inputs.used), tensor)?;
+    b.swap_heads(used, tensor)
 }
 
 /// The elements of a head.

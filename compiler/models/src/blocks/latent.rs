@@ -145,8 +145,8 @@ fn absorbed_heads(
         n: cx.layer.n_head,
         from: "attention.head_count",
     };
-    let by_head = |b: &mut Builder<'_>, stem, sizes: [Size; 3], x, name| {
-        let w = b.tensor_name(stem, "weight");
+    let by_head = |b: &mut Builder<'_>, tensor, sizes: [Size; 3], x, name| {
+        let w = b.tensor_name(tensor, "weight");
         let w = b.required(&w, &sizes, TensorRole::Matrix)?;
         let x = b.swap_heads(x, name)?;
         let y = b.mul_mat(w, x, name)?;

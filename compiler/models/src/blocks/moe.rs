@@ -119,19 +119,19 @@ struct Experts {
 }
 
 impl Experts {
-    /// What each selected expert's matrix of that stem makes of its row of `x`, plus its bias.
+    /// What each selected expert's matrix of that tensor makes of its row of `x`, plus its bias.
     fn apply(
         &self,
         b: &mut Builder<'_>,
-        stem: &str,
+        tensor: &str,
         [rows, columns]: [Size; 2],
         x: Value,
         name: &str,
     ) -> Result<Value, ArchError> {
-        let weight = b.tensor_name(stem, "weight");
+        let weight = b.tensor_name(tensor, "weight");
         let weight = b.required(&weight, &[rows, columns, self.count], TensorRole::Experts)?;
         let y = b.push(MulMatId { window: None }, vec![weight, x, self.ids], name)?;
-        let bias = b.tensor_name(stem, "bias");
+        let bias = b.tensor_name(tensor, "bias");
         match b.optional(&bias, &[columns, self.count], TensorRole::Bias, self.bias)? {
             Some(bias) => b.push(AddId { window: None }, vec![y, bias, self.ids], name),
             None => Ok(y),

@@ -11,8 +11,8 @@ use crate::hparams::FfnWidth;
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// The tensors of a network, by their stems, which name its values too.
-pub(super) struct Stems {
+/// The tensors of a network, by their names, which name its values too.
+pub(super) struct TensorNames {
     gate: &'static str,
     pub(super) up: &'static str,
     down: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct Stems {
 }
 
 /// Those of the dense network.
-pub(super) const DENSE: Stems = Stems {
+pub(super) const DENSE: TensorNames = TensorNames {
     gate: "ffn_gate",
     up: "ffn_up",
     down: "ffn_down",
@@ -30,7 +30,7 @@ pub(super) const DENSE: Stems = Stems {
 };
 
 /// Those of the shared expert.
-pub(super) const SHARED: Stems = Stems {
+pub(super) const SHARED: TensorNames = TensorNames {
     gate: "ffn_gate_shexp",
     up: "ffn_up_shexp",
     down: "ffn_down_shexp",
@@ -73,7 +73,7 @@ pub(super) fn dense(
 pub(super) fn network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    stems: &Stems,
+    names: &TensorNames,
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
@@ -81,58 +81,59 @@ pub(super) fn network(
         bias: Presence::Never,
         act_scales: Presence::Never,
     };
-    separate(b, cx, stems, extras, width, x)
+    separate(b, cx, names, extras, width, x)
 }
 
 fn separate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    stems: &Stems,
+    names: &TensorNames,
     extras: Extras,
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
     let sizes = [cx.model.hparams.embd(), width];
-    let up =
-        |b: &mut Builder<'_>, stem| b.linear(stem, x, sizes, extras.bias, TensorRole::Matrix, stem);
+    let up = |b: &mut Builder<'_>, tensor| {
+        b.linear(tensor, x, sizes, extras.bias, TensorRole::Matrix, tensor)
+    };
     let gated = |b: &mut Builder<'_>, glu: &Glu| {
-        let gate = up(b, stems.gate)?;
-        let up = up(b, stems.up)?;
-        b.push(glu.clone(), vec![gate, up], stems.act)
+        let gate = up(b, names.gate)?;
+        let up = up(b, names.up)?;
+        b.push(glu.clone(), vec![gate, up], names.act)
     };
     let y = match &cx.model.arch.ffn.activation {
         Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, glu)?,
         Activation::Plain(kinds) => {
-            let y = up(b, stems.up)?;
-            let y = b.unary(kinds, y, stems.act)?;
+            let y = up(b, names.up)?;
+            let y = b.unary(kinds, y, names.act)?;
             let scales = b.tensor_name("ffn.act", "scales");
             match b.optional(&scales, &[width], TensorRole::Scale, extras.act_scales)? {
                 Some(scales) => {
                     let kind = BinaryKind::Div;
-                    b.push(Binary { kind }, vec![y, scales], stems.act)?
+                    b.push(Binary { kind }, vec![y, scales], names.act)?
                 }
                 None => y,
             }
         }
     };
-    down(b, cx, stems, extras, width, y)
+    down(b, cx, names, extras, width, y)
 }
 
 fn down(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    stems: &Stems,
+    names: &TensorNames,
     extras: Extras,
     width: Size,
     y: Value,
 ) -> Result<Value, ArchError> {
     let sizes = [width, cx.model.hparams.embd()];
     b.linear(
-        stems.down,
+        names.down,
         y,
         sizes,
         extras.bias,
         TensorRole::Matrix,
-        stems.out,
+        names.out,
     )
 }

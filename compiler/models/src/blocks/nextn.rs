@@ -41,9 +41,9 @@ pub(crate) fn first_hidden(
     x: Value,
 ) -> Result<Value, ArchError> {
     match form.input {
-        DraftInput::Normed => b.of_the_model(|b| {
-            let stem = cx.model.arch.head.norm;
-            norm::stream(b, &cx.model, stem, x, "h_nextn")
+        DraftInput::Normed => b.with_model_tensors(|b| {
+            let tensor = cx.model.arch.head.norm;
+            norm::stream(b, &cx.model, tensor, x, "h_nextn")
         }),
         DraftInput::Residual => Ok(x),
     }
@@ -113,10 +113,10 @@ fn normed(
     name: &str,
 ) -> Result<Value, ArchError> {
     let model = &cx.model;
-    for stem in form.norms {
-        if norm::exists(b, stem, &[model.hparams.embd()], Presence::Optional)? {
-            return norm::stream(b, model, stem, x, name);
+    for tensor in form.norms {
+        if norm::exists(b, tensor, &[model.hparams.embd()], Presence::Optional)? {
+            return norm::stream(b, model, tensor, x, name);
         }
     }
-    b.of_the_model(|b| norm::stream(b, model, model.arch.head.norm, x, name))
+    b.with_model_tensors(|b| norm::stream(b, model, model.arch.head.norm, x, name))
 }

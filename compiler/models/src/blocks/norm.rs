@@ -10,43 +10,43 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// The normalised residual stream `[n_embd, n]`, times the weight of that stem, plus its bias.
+/// The normalised residual stream `[n_embd, n]`, times the weight of that tensor, plus its bias.
 pub(crate) fn stream(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
-    stem: &str,
+    tensor: &str,
     x: Value,
     name: &str,
 ) -> Result<Value, ArchError> {
-    affine(b, cx, stem, cx.hparams.embd(), cx.arch.norm.bias, x, name)
+    affine(b, cx, tensor, cx.hparams.embd(), cx.arch.norm.bias, x, name)
 }
 
-/// The normalised rows of `x`, times the weight of that stem and size, plus its bias.
+/// The normalised rows of `x`, times the weight of that tensor and size, plus its bias.
 pub(super) fn affine(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
-    stem: &str,
+    tensor: &str,
     size: Size,
     bias: Presence,
     x: Value,
     name: &str,
 ) -> Result<Value, ArchError> {
-    let y = weighted(b, cx, stem, &[size], x, name)?;
-    b.biased(stem, y, size, bias, name)
+    let y = weighted(b, cx, tensor, &[size], x, name)?;
+    b.biased(tensor, y, size, bias, name)
 }
 
-/// The normalised rows of `x`, times the weight of that stem and those sizes.
+/// The normalised rows of `x`, times the weight of that tensor and those sizes.
 pub(super) fn weighted(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
-    stem: &str,
+    tensor: &str,
     sizes: &[Size],
     x: Value,
     name: &str,
 ) -> Result<Value, ArchError> {
-    let tensor = weight_name(b, stem);
+    let full_name = weight_name(b, tensor);
     let y = plain(b, cx, x, "norm")?;
-    let weight = b.required(&tensor, sizes, TensorRole::NormWeight)?;
+    let weight = b.required(&full_name, sizes, TensorRole::NormWeight)?;
     b.mul(y, weight, name)
 }
 
@@ -67,20 +67,20 @@ pub(super) fn plain(
 /// Whether the weight of a norm is there.
 pub(crate) fn exists(
     b: &mut Builder<'_>,
-    stem: &str,
+    tensor: &str,
     sizes: &[Size],
     presence: Presence,
 ) -> Result<bool, ArchError> {
-    let tensor = weight_name(b, stem);
-    let found = b.find(&tensor, sizes, TensorRole::NormWeight, presence)?;
+    let full_name = weight_name(b, tensor);
+    let found = b.find(&full_name, sizes, TensorRole::NormWeight, presence)?;
     Ok(found.is_some())
 }
 
 /// The name of the weight of a norm. Some files leave out `weight`.
-fn weight_name(b: &Builder<'_>, stem: &str) -> String {
-    let bare = b.bare_name(stem);
+fn weight_name(b: &Builder<'_>, tensor: &str) -> String {
+    let bare = b.bare_name(tensor);
     if b.offers(&bare, Form::Unusual) {
         return bare;
     }
-    b.tensor_name(stem, "weight")
+    b.tensor_name(tensor, "weight")
 }

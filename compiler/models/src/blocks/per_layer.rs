@@ -42,8 +42,8 @@ pub(crate) fn inputs(
     )?;
     let projected = b.scale(projected, 1.0 / root(hp.n_embd), "per_layer_proj_scaled")?;
     let projected = b.reshape(projected, dims, "per_layer_proj")?;
-    let stem = "per_layer_proj_norm";
-    let projected = norm::weighted(b, cx, stem, &[width], projected, stem)?;
+    let tensor = "per_layer_proj_norm";
+    let projected = norm::weighted(b, cx, tensor, &[width], projected, tensor)?;
     let sum = b.add(projected, looked_up, "inp_per_layer_sum")?;
     // The two are of one variance, and so is this.
     b.scale(sum, 1.0 / root(2), "inp_per_layer_mixed").map(Some)
@@ -60,8 +60,8 @@ pub(crate) fn add(
     let Some([width, _]) = hp.per_layer else {
         return Ok(x);
     };
-    let matrix = |b: &mut Builder<'_>, stem: &str, x: Value, sizes: [Size; 2], name: &str| {
-        b.linear(stem, x, sizes, Presence::Never, TensorRole::Matrix, name)
+    let matrix = |b: &mut Builder<'_>, tensor: &str, x: Value, sizes: [Size; 2], name: &str| {
+        b.linear(tensor, x, sizes, Presence::Never, TensorRole::Matrix, name)
     };
     let gate = matrix(b, "inp_gate", x, [hp.embd(), width], "per_layer_gate")?;
     let gate = b.unary(&[UnaryKind::Gelu], gate, "per_layer_gate_act")?;

@@ -115,7 +115,7 @@ fn per_head(
 }
 
 fn half(b: &Builder<'_>, present: &str, missing: &str) -> ArchError {
-    ArchError::HalfPair {
+    ArchError::MissingPartner {
         present: b.tensor_name(present, "weight"),
         missing: b.tensor_name(missing, "weight"),
     }

@@ -78,7 +78,7 @@ fn factors(
 }
 
 fn half(present: &str, missing: &str) -> ArchError {
-    ArchError::HalfPair {
+    ArchError::MissingPartner {
         present: present.to_owned(),
         missing: missing.to_owned(),
     }

@@ -17,40 +17,40 @@ use super::presence::{KeyUse, Presence};
 use super::recurrent::{RecurrentForm, Sublayers};
 use super::rope::{RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor};
 
-/// How an architecture turns tokens into logits.
+/// The description of an architecture: how it computes logits from tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arch {
     /// The value of `general.architecture`, and the prefix of its metadata keys.
     pub name: &'static str,
-    /// What enters the first block.
+    /// The input of the first layer.
     pub embedding: EmbeddingForm,
     /// The normalisation of the residual stream and the output.
     pub norm: NormForm,
-    /// Where a block normalises.
+    /// The norms of a layer.
     pub norms: BlockNorms,
-    /// How a block's two halves join the residual stream.
+    /// How sublayers join the residual stream.
     pub residual: Residual,
-    /// Factor on what joins the residual stream.
+    /// Factor on the output of a sublayer.
     pub residual_scale: ResidualScale,
-    /// `layer_output_scale`, a factor on what leaves a block.
+    /// `layer_output_scale`, a factor on the output of a layer.
     pub layer_scale: Presence,
-    /// Which halves a block has.
+    /// The sublayers of a layer.
     pub sublayers: Sublayers,
-    /// The attention half of a block.
+    /// Attention.
     pub attention: AttentionForm,
-    /// Layers that mix tokens in another way.
+    /// Recurrent layers.
     pub recurrent: Option<RecurrentForm>,
-    /// The feed-forward half of a block.
+    /// The feed-forward sublayer.
     pub ffn: FfnForm,
-    /// What leaves the last block.
+    /// The projection to logits.
     pub head: HeadForm,
-    /// Blocks that guess further tokens ahead, where it is known how they do.
+    /// Draft blocks; `None` if they are not described.
     pub drafts: Option<DraftForm>,
 }
 
 impl Arch {
-    /// The choices of Llama, which most architectures share: RMS norms before both halves, separate projections
-    /// without bias, rotary embedding of halves, SwiGLU, no experts.
+    /// The choices of Llama, which most architectures share: RMS norms before both sublayers, separate projections,
+    /// rotation of half-head pairs, SwiGLU, no experts.
     pub const CLASSIC: Arch = Arch {
         name: "",
         embedding: EmbeddingForm {
@@ -111,7 +111,7 @@ impl Arch {
         drafts: None,
     };
 
-    /// [`Self::CLASSIC`]'s rotation.
+    /// The rotation of [`Self::CLASSIC`].
     pub const CLASSIC_ROPE: RopeForm = RopeForm {
         mode: RopeMode::Neox,
         sections: Sections::Ignored,

@@ -1,111 +1,112 @@
-//! The attention half of a block.
+//! Attention.
 
 use super::models::Models;
 use super::presence::{KeyUse, Presence};
 use super::rope::RopeForm;
 
-/// The attention half of a block.
+/// The attention of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionForm {
-    /// How the files usually hold the projections to queries, keys and values.
+    /// The usual form of the projections to queries, keys and values.
     pub qkv: QkvForm,
-    /// Biases of those projections.
+    /// Biases of the projections to queries, keys and values.
     pub qkv_bias: Presence,
-    /// Whether `attention.clamp_kqv` bounds the elements of what is projected.
+    /// Whether `attention.clamp_kqv` bounds the elements of queries, keys and values.
     pub clamp: KeyUse,
     /// The source of values.
     pub value_source: ValueSource,
     /// Normalisation of values.
     pub value_norm: ValueNorm,
-    /// Whether the last `attention.shared_kv_layers` layers attend to what the last layer of their kind before them
-    /// has cached: of those with a window, or of those without.
+    /// Whether the last `attention.shared_kv_layers` layers have no caches of their own. Each reads those of the last
+    /// earlier layer of its kind, with or without a window.
     pub shared_kv: KeyUse,
-    /// A factor on queries that grows with the position.
+    /// Factor on queries that grows with the position.
     pub temperature: TemperatureForm,
     /// Bias of the output projection.
     pub out_bias: Presence,
     /// Whether `attention.value_scale` multiplies the output.
     pub value_scale: KeyUse,
-    /// Whether all layers have heads of one size.
+    /// The size of heads in each layer.
     pub head_sizes: HeadSizes,
     /// Normalisation of queries and keys.
     pub qk_norm: QkNorm,
-    /// Whether queries and keys are normalised before they are rotated.
+    /// The order of normalisation and rotation of queries and keys.
     pub qk_norm_order: QkNormOrder,
     /// Rotary position embedding.
     pub rope: Option<RopeForm>,
-    /// A bias on the logits that grows with the distance.
+    /// Bias on the logits that grows with the distance.
     pub alibi: Alibi,
-    /// Factor on the dot products where no key gives one.
+    /// Factor on the dot products if no key gives one.
     pub scale: ScaleRule,
-    /// Where that factor is applied.
+    /// The place of that factor.
     pub scale_on: ScaleOn,
     /// Whether `attn_logit_softcapping` bounds the logits.
     pub softcap: KeyUse,
-    /// Which layers attend to a sliding window only.
+    /// The layers with a window.
     pub window: Window,
-    /// How far the window of such a layer reaches.
+    /// The kind of window.
     pub window_kind: WindowKind,
-    /// Which models have such layers.
+    /// The models with windows.
     pub window_in: Models,
-    /// Tokens of the window where `attention.sliding_window` is absent or 0.
+    /// Tokens of the window if `attention.sliding_window` is absent or 0.
     pub window_default: Option<u64>,
-    /// `attn_sinks`, a logit per head that takes weight but adds nothing.
+    /// `attn_sinks`: a logit per head, which takes weight and has no value.
     pub sinks: Presence,
-    /// What the output is multiplied by before its projection.
+    /// Factor on the output before its projection.
     pub out_gate: OutGate,
-    /// Whether keys and values are made of a latent vector (multi-head latent attention). Choices that concern their
-    /// projection have no meaning then.
+    /// Multi-head latent attention, which computes keys and values from a latent vector. Choices about their projection
+    /// then have no effect.
     pub latent: Option<LatentForm>,
 }
 
-/// How the projections from the latent vector to keys and values are held. Either form is read; this one is expected.
+/// The usual form of the projections from the latent vector to keys and values. Either form is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatentForm {
-    /// `attn_k_b` and `attn_v_b`, head by head: queries are brought to the latent vector, which is all that is cached.
+    /// `attn_k_b` and `attn_v_b`, a matrix per head: queries are multiplied by the former, and the cache holds latent
+    /// vectors.
     Absorbed,
-    /// `attn_kv_b`: keys and values are made of the latent vector and cached.
+    /// `attn_kv_b`: the cache holds the keys and values of all heads.
     Expanded,
 }
 
-/// What the output of attention is multiplied by before its projection.
+/// Factor on the output of attention before its projection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutGate {
-    /// Nothing.
+    /// None.
     None,
-    /// The sigmoid of a gate that `attn_q` holds: head by head its query and then its gate.
+    /// The sigmoid of a gate. `attn_q` projects to it too: for each head the query and then the gate.
     WithQueries,
 }
 
-/// How projections to queries, keys and values are held. Either form is read; this one is expected.
+/// The usual form of the projections to queries, keys and values. Either form is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkvForm {
     /// `attn_q`, `attn_k`, `attn_v`
     Separate,
-    /// `attn_qkv`, whose rows are those of the three one after another.
+    /// `attn_qkv`: the rows of queries, then keys, then values.
     Fused,
 }
 
-/// Normalisation of queries and keys by `attn_q_norm` and `attn_k_norm`, of the kind of the block's other norms.
+/// Normalisation of queries and keys by `attn_q_norm` and `attn_k_norm`, of the kind of the other norms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkNorm {
     /// None.
     None,
-    /// Each head by itself; all heads share one weight `[head size]`.
+    /// Each head by itself. All heads share one weight `[head size]`.
     Head,
     /// As [`Self::Head`], if the file has the weights.
     OptionalHead,
-    /// Each head by itself with its own weight, `[head size, heads]`; only if the file has them.
+    /// Each head by itself, with a weight of its own, `[head size, heads]`, if the file has the weights.
     OptionalHeads,
-    /// All heads together, before they are told apart; weight `[head size · heads]`.
+    /// All heads together. Weight `[head size · heads]`.
     All,
-    /// As [`Self::All`], if the file has the norm of queries, and with the biases that it has.
+    /// As [`Self::All`], if the file has the norm of queries, with optional biases.
     OptionalAll,
-    /// Each head by itself without weight, in layers that rotate. Models with so many experts have none.
+    /// Each head by itself without weight, in layers that rotate. Models with this number of experts have none.
     UnweightedUnlessExperts(u64),
 }
 
-/// Whether queries and keys are normalised before they are rotated. Norms over all heads always are.
+/// The order of normalisation and rotation of queries and keys. Norms over all heads always come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkNormOrder {
     /// Norm, then rotation.
@@ -117,9 +118,9 @@ pub enum QkNormOrder {
 /// The source of a layer's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueSource {
-    /// A projection of its own.
+    /// A projection of their own.
     Projected,
-    /// In layers without `attn_v`, what is projected to keys, before it is normalised or rotated.
+    /// In layers without `attn_v` the projection to keys, neither normalised nor rotated.
     ProjectedOrKeys,
 }
 
@@ -128,62 +129,61 @@ pub enum ValueSource {
 pub enum ValueNorm {
     /// None.
     None,
-    /// Each head by itself, without weights.
+    /// Each head by itself, without weight.
     Head,
 }
 
-/// Whether all layers have heads of one size.
+/// The size of heads in each layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadSizes {
-    /// All have `attention.key_length` and `attention.value_length`.
+    /// `attention.key_length` and `attention.value_length` in all.
     Same,
-    /// Layers with a window have `attention.key_length_swa`, `attention.value_length_swa` and
-    /// `rope.dimension_count_swa`.
+    /// As [`Self::Same`], but `attention.key_length_swa`, `attention.value_length_swa` and `rope.dimension_count_swa`
+    /// in layers with a window.
     WindowedOwn,
 }
 
-/// A factor on queries that grows with the position.
+/// Factor on queries that grows with the position, a step for every full length of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TemperatureForm {
     /// None.
     None,
-    /// By `attention.temperature_scale`, where present and not 0, whenever the context of training is passed once more.
+    /// The scale is `attention.temperature_scale`, if present and not 0; the length is the original context.
     PerContext,
-    /// The same whenever `attention.temperature_length` is, where that is present and not 0.
+    /// The same scale; the length is `attention.temperature_length`, if present and not 0.
     PerLength,
-    /// In layers that do not rotate, by `scale` whenever so many tokens are passed once more.
+    /// Only in layers that do not rotate.
     Unrotated {
-        /// How much it grows.
+        /// The scale of a step.
         scale: f32,
-        /// Tokens after which it grows.
+        /// The length, in tokens.
         length: u64,
     },
 }
 
-/// ALiBi: the distance to a token, times a slope that each head has of its own, is taken from its logit. The gentlest
-/// slope is `2^-bias`.
+/// ALiBi: the logit of a token loses its distance times a slope, which differs by head. The smallest slope is `2^-bias`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Alibi {
     /// None.
     None,
-    /// That of `attention.max_alibi_bias`, where present and not 0.
+    /// With the bias `attention.max_alibi_bias`, if present and not 0.
     Key,
-    /// As [`Self::Key`], and in these models this where the key gives none.
+    /// As [`Self::Key`]; if the key gives none, these models have this bias.
     In(Models, f32),
 }
 
-/// Factor on the dot products where `attention.scale` is absent or 0.
+/// Factor on the dot products if `attention.scale` is absent or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleRule {
     /// `1 / √head size`
     Head,
-    /// As [`Self::Head`], except that these models have `1 / √(embedding_length / heads)`.
+    /// `1 / √(embedding_length / heads)` in these models, else as [`Self::Head`].
     WidthIn(Models),
     /// 1
     One,
 }
 
-/// Where the factor on the dot products is applied. The product is the same, its rounding is not.
+/// The place of the factor on the dot products. Only rounding depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleOn {
     /// On the logits, by the attention op.
@@ -192,25 +192,25 @@ pub enum ScaleOn {
     Queries,
 }
 
-/// Which layers attend to a sliding window of `attention.sliding_window` tokens, where that key is present and not 0.
+/// The layers with a window of `attention.sliding_window` tokens, if that key is present and not 0.
 /// `attention.sliding_window_pattern` overrides the period, or lists the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// None; the key is ignored.
+    /// None. The key is ignored.
     None,
     /// All.
     All,
-    /// All but the last of every so many.
+    /// All but the last of every this many.
     AllButEvery(u32),
-    /// Those that `attention.sliding_window_pattern` lists, none without it.
+    /// Those that `attention.sliding_window_pattern` lists; none without it.
     Listed,
 }
 
-/// How far the window of a layer reaches.
+/// The kind of window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowKind {
-    /// Over the last `attention.sliding_window` tokens.
+    /// The last `attention.sliding_window` tokens.
     Sliding,
-    /// Over the chunk of so many tokens that the token is in; of the key it only counts whether it is 0.
+    /// The chunk, of this many tokens, that holds the token. A key of 0 means no window; other values have no effect.
     Chunks(u64),
 }

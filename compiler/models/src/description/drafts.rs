@@ -1,30 +1,29 @@
-//! Blocks after the last layer that guess further tokens ahead (multi-token prediction).
+//! Draft blocks, which follow the last layer and predict further tokens (multi-token prediction).
 
-/// Blocks that guess further tokens ahead: the last `nextn_predict_layers` of `block_count`. Each reads the token that
-/// follows those it has seen, beside what the model, or the block before it, makes of these:
-/// `nextn.eh_proj · [nextn.enorm(embedding); nextn.hnorm(hidden state)]` enters an ordinary block with attention.
+/// Draft blocks: the last `nextn_predict_layers` of `block_count`. The input of each is
+/// `nextn.eh_proj · [nextn.enorm(embedding); nextn.hnorm(hidden state)]`, of the next token and of the hidden state of the
+/// model or the draft block before. An ordinary layer with attention follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DraftForm {
-    /// What they make of what the model, or the block before, hands on.
+    /// The hidden state that a draft block reads.
     pub input: DraftInput,
-    /// Stems of the norm of what leaves such a block, of which the first that the file has counts; the model's own where
-    /// it has none.
+    /// Tensors of the norm on the output. The first that the file has is used; if it has none, that of the model is.
     pub norms: &'static [&'static str],
 }
 
 impl DraftForm {
-    /// The choices of most: the hidden state that is projected to logits, and a norm of each block's own.
+    /// The choices of most architectures: the normalised hidden state, and a norm per block.
     pub const CLASSIC: DraftForm = DraftForm {
         input: DraftInput::Normed,
         norms: &["nextn.shared_head_norm"],
     };
 }
 
-/// The hidden state that is handed on.
+/// The hidden state that a draft block reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DraftInput {
-    /// After the norm: what is projected to logits.
+    /// The input of the projection to logits, after the norm.
     Normed,
-    /// Before it: the residual stream.
+    /// The residual stream, before the norm.
     Residual,
 }

@@ -1,16 +1,16 @@
-//! What enters the first block.
+//! The input of the first layer.
 
 use super::presence::{KeyUse, Presence};
 
-/// What enters the first block.
+/// The input of the first layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbeddingForm {
     /// Factor on the token embedding.
     pub scale: EmbeddingScale,
     /// `token_embd_norm`, a norm of the token embedding.
     pub norm: Presence,
-    /// Whether every layer gets embeddings of its own, of `embedding_length_per_layer_input` elements: `per_layer_*`,
-    /// and in layers `inp_gate`, `proj` and `post_norm`.
+    /// Whether every layer has embeddings of its own, of `embedding_length_per_layer_input` elements: `per_layer_*`, and
+    /// in layers `inp_gate`, `proj` and `post_norm`.
     pub per_layer: KeyUse,
     /// `position_embd`, a learned vector per position, added to the token embedding.
     pub positions: Presence,
@@ -23,8 +23,8 @@ pub enum EmbeddingScale {
     One,
     /// `√embedding_length`
     RootOfWidth,
-    /// `embedding_scale`, where present and not 0.
+    /// `embedding_scale`, if present and not 0.
     Key,
-    /// This.
+    /// This number.
     Fixed(f32),
 }

@@ -1,20 +1,20 @@
-//! The feed-forward half of a block.
+//! The feed-forward sublayer.
 
 use tpc_ir::op::{Glu, UnaryKind};
 
 use super::experts::Experts;
 use super::presence::Presence;
 
-/// The feed-forward half of a block.
+/// The feed-forward sublayer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FfnForm {
     /// The activation.
     pub activation: Activation,
-    /// `ffn.act.scales`, by which what the activation gives is divided, of dense layers without a gate.
+    /// `ffn.act.scales`, which divides the output of the activation in dense layers without a gate.
     pub act_scales: Presence,
-    /// Biases, of dense layers.
+    /// Biases of dense layers.
     pub bias: Presence,
-    /// Whether layers have experts.
+    /// Whether models have experts.
     pub experts: Experts,
 }
 
@@ -23,8 +23,8 @@ pub struct FfnForm {
 pub enum Activation {
     /// `ffn_gate` and `ffn_up`
     Gated(Glu),
-    /// `ffn_up` whose rows are those of the gate and then of up; a file with `ffn_gate` is read as [`Self::Gated`].
+    /// `ffn_up`: the rows of the gate, then those of up. A file with `ffn_gate` is read as [`Self::Gated`].
     GatedFused(Glu),
-    /// `ffn_up` alone; the functions one after another.
+    /// `ffn_up` alone. The functions apply one after another.
     Plain(&'static [UnaryKind]),
 }

@@ -1,8 +1,7 @@
-//! The language in which an architecture describes itself: a table of choices, read by the building blocks.
+//! The language of descriptions: tables of choices, which hyper-parameters and building blocks read.
 //!
-//! A description is a constant and holds no code. [`Arch::CLASSIC`] is the most common set of choices; an architecture
-//! states what it does otherwise. What a file may or may not carry is a [`Presence`]; what a metadata key decides is
-//! read in `hparams/`.
+//! A description is a constant without code. [`Arch::CLASSIC`] is the most common set of choices; an architecture states
+//! where it differs. A [`Presence`] says whether files have a tensor, a [`KeyUse`] whether a metadata key is read.
 
 mod arch;
 mod attention;

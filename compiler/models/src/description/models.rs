@@ -1,16 +1,16 @@
-//! Which models of an architecture.
+//! Models of an architecture, told apart by their depth.
 
-/// Which models of an architecture make a choice of which no metadata key tells: known by their depth.
+/// The models of an architecture that make a choice without a metadata key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Models {
     /// All.
     All,
-    /// Those of so many layers.
+    /// Those with this number of layers.
     WithLayers(u32),
 }
 
 impl Models {
-    /// Whether a model of so many layers is one of them.
+    /// Whether a model of `n_layer` layers is one of them.
     pub const fn include(self, n_layer: usize) -> bool {
         match self {
             Models::All => true,

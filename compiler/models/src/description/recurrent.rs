@@ -1,15 +1,15 @@
-//! Recurrent layers: what mixes tokens without attention, or beside it, and keeps a state of fixed size per sequence.
+//! Recurrent layers, which mix tokens by a state of fixed size per sequence.
 
 /// Recurrent layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecurrentForm {
-    /// What they compute.
+    /// The computation.
     pub mixer: RecurrentMixer,
-    /// Which layers they are.
+    /// The layers that are recurrent.
     pub layers: RecurrentLayers,
 }
 
-/// What a recurrent layer computes.
+/// The computation of a recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecurrentMixer {
     /// Mamba-2's selective scan behind a convolution along time: `ssm_in`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
@@ -23,18 +23,18 @@ pub enum RecurrentMixer {
 /// Choices of the gated delta rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeltaNetForm {
-    /// Which key head a value head meets, where there are fewer key heads.
+    /// The key head of each value head, if there are fewer key heads.
     pub key_heads: KeyHeads,
-    /// How files usually hold the projections to the gates of decay and correction. Either form is read.
+    /// The usual form of the projections to the gates of decay and correction. Either form is read.
     pub gates: GateForm,
 }
 
-/// Which key head a value head meets.
+/// The key head of each value head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHeads {
-    /// Value heads that follow one another have the same.
+    /// Consecutive value heads share a key head.
     Consecutive,
-    /// Key heads take turns.
+    /// Value head `i` has key head `i` modulo their number.
     InTurns,
 }
 
@@ -43,31 +43,31 @@ pub enum KeyHeads {
 pub enum GateForm {
     /// `ssm_alpha` and `ssm_beta`
     Separate,
-    /// `ssm_ba`, whose rows are, key head by key head, the corrections of its value heads and then their decays.
+    /// `ssm_ba`: for each key head the corrections of its value heads, then their decays.
     Fused,
 }
 
-/// Which layers are recurrent.
+/// The layers that are recurrent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecurrentLayers {
-    /// All, and none has attention.
+    /// All. None has attention.
     All,
-    /// All, and all have attention too: what the two say is added.
+    /// All. All have attention too, and the two outputs are added.
     BesideAttention,
-    /// Those for which `attention.head_count_kv` is 0; the others have attention.
+    /// Those with an `attention.head_count_kv` of 0. The others have attention.
     WithoutKvHeads,
-    /// Those that `attention.recurrent_layers` lists, or else all but the last of every `full_attention_interval`, or
-    /// else of every so many; the others have attention.
+    /// Those that `attention.recurrent_layers` lists, else all but the last of every `full_attention_interval`, else all
+    /// but the last of every this many. The others have attention.
     AllButEvery(u32),
 }
 
-/// Which halves a block has.
+/// The sublayers of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sublayers {
-    /// What mixes tokens, and a feed-forward network.
+    /// A token mixer and a feed-forward network.
     Both,
-    /// What mixes tokens.
+    /// A token mixer.
     Mixer,
-    /// A feed-forward network where `feed_forward_length` is above 0, else what mixes tokens.
+    /// A feed-forward network if `feed_forward_length` is above 0, else a token mixer.
     Either,
 }

@@ -7,61 +7,61 @@ use super::models::Models;
 /// Rotary position embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeForm {
-    /// Pairing.
+    /// The elements that form a pair.
     pub mode: RopeMode,
-    /// Whether tokens may have more positions than one.
+    /// Whether tokens have several positions.
     pub sections: Sections,
-    /// Which layers rotate.
+    /// The layers that rotate.
     pub layers: RopeLayers,
-    /// Tensors of factors by which frequencies are divided, always optional.
+    /// Factors that divide the frequencies. Their tensors are optional.
     pub factors: RopeFactors,
     /// The rotation in layers with a sliding window.
     pub windowed: WindowedRope,
-    /// What YaRN multiplies.
+    /// The place of YaRN's factor.
     pub yarn: YarnFactor,
 }
 
-/// What YaRN's factor multiplies. With a context that is `s` times as long it is `m(x) = 1 + 0.1 x ln(s)`.
+/// The place of YaRN's factor, which is `m(x) = 1 + 0.1 x ln(s)` for a context extended by the factor `s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum YarnFactor {
-    /// The rotated elements, by `m(1)`, or by `m(1) / m(x)` where `rope.scaling.yarn_log_multiplier` is `x`.
+    /// The rotated elements: `m(1)`, or `m(1) / m(x)` if `rope.scaling.yarn_log_multiplier` is `x`.
     OnElements,
-    /// The logits of attention, by `m(x)²`, where `rope.scaling.yarn_log_multiplier` is a tenth of `x`.
+    /// The logits of attention: `m(x)²`, where `rope.scaling.yarn_log_multiplier` is a tenth of `x`.
     OnLogits,
 }
 
-/// Whether tokens may have more positions than one: in time, height and width.
+/// Whether tokens have several positions: in time, height and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sections {
     /// Never; `rope.dimension_sections` is ignored.
     Ignored,
-    /// Where the first two of `rope.dimension_sections` are above 0; pairs are then as in [`RopeMode::Mrope`].
+    /// If the first two of `rope.dimension_sections` are above 0. Pairs are then as in [`RopeMode::Mrope`].
     Mrope,
-    /// Always; `rope.dimension_sections` must say which, and pairs are as in [`RopeMode::Imrope`].
+    /// Always, by `rope.dimension_sections`. Pairs are as in [`RopeMode::Imrope`].
     Imrope,
 }
 
-/// Which layers rotate their queries and keys.
+/// The layers that rotate their queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeLayers {
     /// All.
     All,
     /// All in these models, none in others.
     AllIn(Models),
-    /// All, or none where `rope.scaling.finetuned` is false.
+    /// All, or none if `rope.scaling.finetuned` is false.
     AllIfFinetuned,
-    /// All but the last of every so many.
+    /// All but the last of every this many.
     AllButEvery(u32),
-    /// All but the last of every so many, or all in a model without windows.
+    /// All but the last of every this many, or all in a model without windows.
     AllButEveryIfWindowed(u32),
     /// Those with a window, or all in a model without windows.
     Windowed,
 }
 
-/// Factors by which frequencies are divided, as files usually hold them; where some are used, either form is read.
+/// The usual form of the factors that divide the frequencies. Unless [`Self::None`], either form is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeFactors {
-    /// Never used.
+    /// None.
     None,
     /// `rope_freqs`
     One,
@@ -76,6 +76,6 @@ pub enum WindowedRope {
     Same,
     /// The same base without scaling or factors.
     Unscaled,
-    /// Without scaling or factors, and the base of `rope.freq_base_swa` or else this.
+    /// Without scaling or factors, with the base `rope.freq_base_swa` or else this number.
     Local(f32),
 }

@@ -54,7 +54,7 @@ fn every_error() -> Vec<ArchError> {
             found: DType::I32,
             expected: "real numbers",
         },
-        ArchError::HalfPair {
+        ArchError::MissingPartner {
             present: name.clone(),
             missing: name,
         },
@@ -71,7 +71,7 @@ fn every_error() -> Vec<ArchError> {
             limit: 1,
             key,
         },
-        ArchError::Misfit {
+        ArchError::Inconsistent {
             model: "m".into(),
             op: "rope",
             operands: Vec::new(),

@@ -71,9 +71,9 @@ fn project(
 ) -> Result<Projected, ArchError> {
     const FUSED: &str = "ssm_in";
     let embd = cx.model.hparams.embd();
-    let one = |b: &mut Builder<'_>, stem, columns, name| {
+    let one = |b: &mut Builder<'_>, tensor, columns, name| {
         let (absent, role) = (Presence::Never, TensorRole::Matrix);
-        b.linear(stem, x, [embd, columns], absent, role, name)
+        b.linear(tensor, x, [embd, columns], absent, role, name)
     };
     let has_qkv = b.offers(&b.tensor_name("attn_qkv", "weight"), Form::Usual);
     let fused = b.tensor_name(FUSED, "weight");
@@ -111,9 +111,9 @@ fn gates(
 ) -> Result<Gates, ArchError> {
     const FUSED: &str = "ssm_ba";
     let embd = cx.model.hparams.embd();
-    let one = |b: &mut Builder<'_>, stem, columns, name| {
+    let one = |b: &mut Builder<'_>, tensor, columns, name| {
         let (absent, role) = (Presence::Never, TensorRole::Matrix);
-        b.linear(stem, x, [embd, columns], absent, role, name)
+        b.linear(tensor, x, [embd, columns], absent, role, name)
     };
     let (fused, separate) = match hp.form.gates {
         GateForm::Separate => (Form::Unusual, Form::Usual),

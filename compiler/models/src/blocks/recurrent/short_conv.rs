@@ -17,8 +17,8 @@ pub(super) fn short_conv(
     hp: &ShortConvHParams,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let linear = |b: &mut Builder<'_>, stem, x, sizes, name| {
-        b.linear(stem, x, sizes, Presence::Never, TensorRole::Matrix, name)
+    let linear = |b: &mut Builder<'_>, tensor, x, sizes, name| {
+        b.linear(tensor, x, sizes, Presence::Never, TensorRole::Matrix, name)
     };
     let embd = hp.conv.channels;
     let sizes = [embd, hp.projected];
