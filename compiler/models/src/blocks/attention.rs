@@ -1,4 +1,4 @@
-//! The attention half of a block.
+//! Attention by heads.
 
 use tpc_ir::op::{Clamp, FlashAttn, InputKind, Unary, UnaryKind};
 use tpc_ir::{Dim, Value};
@@ -17,14 +17,14 @@ use crate::hparams::{HeadElements, RopeUse};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Projections of the block's input: `[heads · head size, n_tokens]` each.
+/// The projections of a layer's input: `[heads · head size, n_tokens]` each.
 struct Qkv {
     q: Value,
-    /// Keys and values, in layers with caches of their own.
+    /// Keys and values; `None` in layers that share the caches of another.
     kv: Option<[Value; 2]>,
 }
 
-/// What attention adds to the residual stream: `[n_embd, n_tokens]`.
+/// The output of attention: `[n_embd, n_tokens]`.
 pub(crate) fn attention(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -82,7 +82,7 @@ pub(crate) fn attention(
     }
 }
 
-/// Tells the heads of values apart, `[head size, heads, n_tokens]`, and normalises them.
+/// The values by heads, `[head size, heads, n_tokens]`, normalised if the description does.
 fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     let layer = cx.layer;
     let dims = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
@@ -93,7 +93,7 @@ fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     }
 }
 
-/// Queries that grow with their position, where the model says so.
+/// Queries, times the factor that grows with their position if the layer has one.
 pub(super) fn temperature_scaled(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -110,8 +110,8 @@ pub(super) fn temperature_scaled(
     b.mul(q, temperature, "Qcur_tempered")
 }
 
-/// Caches `new` keys and values, `[d, heads, n_tokens]` each, and attends to what the caches then hold, or to what those
-/// of another layer do: `[dv, heads, n_tokens]`.
+/// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches: `[dv, heads, n_tokens]`. Without
+/// `new` the caches are those of another layer.
 pub(super) fn attend_to_new(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -121,8 +121,8 @@ pub(super) fn attend_to_new(
     scale: f32,
 ) -> Result<Value, ArchError> {
     let options = cx.model.options;
-    let key_rotation = Rotation::of_keys(options.cache_type_k, sizes.dk);
-    let value_rotation = Rotation::of_values(options.cache_type_v, sizes.dv);
+    let key_rotation = Rotation::for_keys(options.cache_type_k, sizes.dk);
+    let value_rotation = Rotation::for_values(options.cache_type_v, sizes.dv);
     if let Some(rotation) = key_rotation {
         q = rotation.apply(b, q, "Qcur_rot")?;
     }
@@ -175,7 +175,7 @@ pub(super) fn attend(
     b.push(flash, operands, "kqv")
 }
 
-/// The queries of what `attn_q` projects, and the factor on the output that it holds beside them, if it does.
+/// The queries, and the factor on the output if `attn_q` projects to one too.
 fn out_gate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -197,7 +197,7 @@ fn out_gate(
     Ok((q, Some(gate)))
 }
 
-/// The values of what is projected, bounded where the model says so.
+/// A projection, bounded if the model has a bound.
 fn clamped(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     match cx.model.hparams.qkv_clamp {
         Some(max) => b.push(Clamp { min: -max, max }, vec![x], "qkv_clamped"),
@@ -223,7 +223,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
         let q = one(b, "attn_q", layer.q_width, "Qcur")?;
         return Ok(Qkv { q, kv: None });
     }
-    // A file with neither form misses the tensor of the usual one.
+    // The error about a file with neither form names the tensor of the usual one.
     if has_fused || (form.qkv == QkvForm::Fused && !has_separate) {
         let y = one(b, "attn_qkv", layer.qkv_width, "wqkv")?;
         let (q, k, v) = (layer.q_projected.n, layer.k_width.n, layer.v_width.n);
@@ -244,7 +244,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     Ok(Qkv { q, kv })
 }
 
-/// Whether a layer projects values, and does not take keys instead: it must where the two differ in size.
+/// Whether a layer projects values. If not, keys are the values, so both must have one size.
 fn has_values(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Result<bool, ArchError> {
     let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
     let presence = match cx.model.arch.attention.value_source {

@@ -80,7 +80,7 @@ impl<'a> Builder<'a> {
         (self.layer, self.names) = (layer, layer);
     }
 
-    /// Runs `build`, whose tensors are those of the model, not of the current layer.
+    /// Runs `build` with tensor names of the model instead of the current layer.
     pub(crate) fn with_model_tensors<T>(&mut self, build: impl FnOnce(&mut Self) -> T) -> T {
         let names = self.names.take();
         let result = build(self);

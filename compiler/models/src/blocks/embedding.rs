@@ -1,4 +1,4 @@
-//! From tokens to the residual stream.
+//! The input of the first layer, from tokens.
 
 use tpc_ir::Value;
 use tpc_ir::op::{GetRows, InputKind};
@@ -25,7 +25,7 @@ pub(super) fn vocabulary(cx: &Context<'_>) -> Size {
     }
 }
 
-/// What enters the first block, `[n_embd, n_tokens]`.
+/// The input of the first layer: `[n_embd, n_tokens]`.
 pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, ArchError> {
     let form = &cx.arch.embedding;
     let rows = |b: &mut Builder<'_>, table, index, name| {

@@ -1,4 +1,4 @@
-//! The feed-forward half of a block.
+//! The feed-forward sublayer.
 
 use tpc_ir::Value;
 
@@ -9,7 +9,7 @@ use crate::error::ArchError;
 use crate::hparams::{ExpertWidths, LayerFfn};
 use crate::source::Form;
 
-/// What the feed-forward half adds to the residual stream: `[n_embd, n_tokens]`.
+/// The output of the feed-forward sublayer: `[n_embd, n_tokens]`.
 pub(crate) fn ffn(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -24,7 +24,7 @@ pub(crate) fn ffn(
             experts: widths,
         } => {
             let has = |tensor, form| b.offers(&b.tensor_name(tensor, "weight"), form);
-            // A file with neither misses the router.
+            // The error about a file with neither names the router.
             if has("ffn_gate_inp", Form::Usual) || !has(network::DENSE.up, Form::Unusual) {
                 experts(b, cx, widths, x)
             } else {

@@ -1,4 +1,4 @@
-//! From the residual stream to logits.
+//! The projection to logits.
 
 use tpc_ir::Value;
 use tpc_ir::op::{GetRows, InputKind, Unary, UnaryKind};
@@ -13,16 +13,19 @@ use crate::source::TensorRole;
 
 const NAME: &str = "result_output";
 
-/// The logits `[n_vocab, n_outputs]` of the tokens that they are wanted of, where `x: [n_embd, n_tokens]` leaves the last
-/// layer.
+/// The logits `[n_vocab, n_outputs]` of the output tokens, given the output `x: [n_embd, n_tokens]` of the last layer.
 pub(crate) fn logits(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Value, ArchError> {
-    let x = wanted(b, x, "result_rows")?;
+    let x = output_columns(b, x, "result_rows")?;
     let x = norm::stream(b, cx, cx.arch.head.norm, x, "result_norm")?;
     projected(b, cx, x)
 }
 
-/// The columns of the tokens that logits are wanted of.
-pub(super) fn wanted(b: &mut Builder<'_>, x: Value, name: &str) -> Result<Value, ArchError> {
+/// The columns of the output tokens.
+pub(super) fn output_columns(
+    b: &mut Builder<'_>,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
     let rows = b.input(InputKind::OutputRows);
     b.push(GetRows { window: None }, vec![x, rows], name)
 }
@@ -46,7 +49,7 @@ pub(super) fn projected(
     scaled(b, cx, x)
 }
 
-/// The logits of normalised columns, by the matrix of that tensor, if there is one.
+/// The logits of normalised columns by the matrix of that tensor, if the file has it.
 pub(super) fn projected_by(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -63,7 +66,7 @@ pub(super) fn projected_by(
     scaled(b, cx, x).map(Some)
 }
 
-/// Logits, scaled and bounded as the model says.
+/// Logits, scaled and bounded if the model does.
 fn scaled(b: &mut Builder<'_>, cx: &Context<'_>, mut x: Value) -> Result<Value, ArchError> {
     if let Some(scale) = cx.hparams.logit_scale {
         x = b.scale(x, scale, NAME)?;

@@ -1,5 +1,5 @@
-//! The KV cache: one state per layer for keys and one for values, updated row by row and read up to the last row in
-//! use. Layers with a window have caches of their own length.
+//! The KV cache: a state per layer for keys and one for values, updated row by row and read up to the last row in use.
+//! Layers with a window have shorter caches.
 
 use tpc_ir::op::{InputKind, SetRows};
 use tpc_ir::{DType, Dim, Symbol, TensorType, Value};
@@ -9,7 +9,7 @@ use super::context::LayerContext;
 use crate::error::ArchError;
 use crate::hparams::Reach;
 
-/// Types that a cache can be written in at run time.
+/// The element types of caches: those that can be written at run time.
 pub const CACHE_TYPES: [DType; 9] = [
     DType::F32,
     DType::F16,
@@ -56,7 +56,7 @@ impl CacheInputs {
     }
 }
 
-/// Stores `new: [d, heads, n_tokens]` and gives all of the cache that is in use, `[d, n_kv, heads]`.
+/// Stores `new: [d, heads, n_tokens]`. Returns the part of the cache in use, `[d, n_kv, heads]`.
 pub(super) fn store(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -83,7 +83,7 @@ pub(super) fn store(
 /// The elements of a head.
 pub(super) fn head_size(d: &Dim) -> u64 {
     d.as_const()
-        .expect("invariant: metadata give the size of heads")
+        .expect("invariant: the size of heads is constant")
 }
 
 fn check(dtype: DType, kind: CacheKind, size: u64, layer: u32) -> Result<(), ArchError> {

@@ -1,9 +1,9 @@
-//! Multi-head latent attention: keys and values of all heads are made of one short vector per token, beside a rotated
-//! part of the keys that all heads share.
+//! Multi-head latent attention: the keys and values of all heads are computed from one short vector per token, the latent
+//! vector, and a rotated part of the keys that all heads share.
 //!
-//! Where files hold the projections from that vector head by head (`attn_k_b`, `attn_v_b`), queries are brought to the
-//! vector instead: every head then attends to the same cached row, whose first part is its value too. Where they hold
-//! one projection (`attn_kv_b`), keys and values are made and cached as for any other attention.
+//! If the file holds the projections from the latent vector as a matrix per head (`attn_k_b`, `attn_v_b`), queries are
+//! multiplied by the former: every head then attends to the same cached row, whose first part is the value. If it holds
+//! one projection (`attn_kv_b`), keys and values are computed and cached as in any other attention.
 
 use tpc_ir::op::{Concat, Repeat};
 use tpc_ir::{DType, Dim, TensorType, Value};
@@ -18,7 +18,7 @@ use crate::hparams::{HeadElements, LatentHParams};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// What attention adds to the residual stream: `[n_embd, n_tokens]`.
+/// The output of attention: `[n_embd, n_tokens]`.
 pub(crate) fn latent(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -33,7 +33,7 @@ pub(crate) fn latent(
     };
     let has_absorbed = b.offers(&b.tensor_name("attn_k_b", "weight"), absorbed);
     let has_expanded = b.offers(&b.tensor_name("attn_kv_b", "weight"), expanded);
-    // A file with neither form misses the tensors of the usual one.
+    // The error about a file with neither form names the tensors of the usual one.
     let y = if has_absorbed || (hp.form == LatentForm::Absorbed && !has_expanded) {
         absorbed_heads(b, cx, hp, &queries, &shared)?
     } else {
@@ -61,14 +61,14 @@ pub(crate) fn latent(
 
 /// Heads of queries, `[.., heads, n_tokens]`.
 struct Queries {
-    /// What is not rotated; `None` where everything is.
+    /// The part that is not rotated; `None` if all of it is.
     plain: Option<Value>,
     rotated: Value,
 }
 
-/// What all heads share.
-struct Shared {
-    /// What keys and values are made of, `[rank, n_tokens]`.
+/// The projections that all heads share.
+struct SharedKv {
+    /// The latent vectors, `[rank, n_tokens]`.
     latent: Value,
     /// The rotated part of keys, `[rotated, 1, n_tokens]`.
     rotated: Value,
@@ -113,7 +113,7 @@ fn shared(
     cx: &LayerContext<'_>,
     hp: &LatentHParams,
     x: Value,
-) -> Result<Shared, ArchError> {
+) -> Result<SharedKv, ArchError> {
     let sizes = [cx.model.hparams.embd(), hp.cached];
     let (bias, role) = (Presence::Never, TensorRole::Matrix);
     let both = b.linear("attn_kv_a_mqa", x, sizes, bias, role, "kv_cmpr_pe")?;
@@ -130,7 +130,7 @@ fn shared(
     let dims = [hp.rotated.into(), Dim::ONE, b.n_tokens()];
     let rotated = b.reshape(rotated, dims, "k_pe")?;
     let rotated = rope::rotate(b, cx, rotated, "k_pe")?;
-    Ok(Shared { latent, rotated })
+    Ok(SharedKv { latent, rotated })
 }
 
 /// Attention to the latent vectors: `[dv, heads, n_tokens]`.
@@ -139,7 +139,7 @@ fn absorbed_heads(
     cx: &LayerContext<'_>,
     hp: &LatentHParams,
     queries: &Queries,
-    shared: &Shared,
+    shared: &SharedKv,
 ) -> Result<Value, ArchError> {
     let heads = Size {
         n: cx.layer.n_head,
@@ -158,7 +158,7 @@ fn absorbed_heads(
                 key: format!("{}.rope.dimension_count", cx.model.arch.name),
                 found: hp.rotated.to_string(),
                 with: format!("keys of {} elements", hp.dk),
-                expected: "fewer, where queries are brought to the latent vector".into(),
+                expected: "a smaller number for files with attn_k_b".into(),
             });
         }
         Some(plain) => {
@@ -178,20 +178,20 @@ fn absorbed_heads(
     by_head(b, "attn_v_b", [hp.rank, hp.dv, heads], y, "kqv_mla")
 }
 
-/// Attention to keys and values that each head has of its own: `[dv, heads, n_tokens]`.
+/// Attention to keys and values per head: `[dv, heads, n_tokens]`.
 fn expanded_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     hp: &LatentHParams,
     queries: &Queries,
-    shared: &Shared,
+    shared: &SharedKv,
 ) -> Result<Value, ArchError> {
     let n_head = cx.layer.n_head;
     let each = hp.plain.n + hp.dv.n;
     let all = Size::product(
         n_head,
         each,
-        "attention.head_count × the value length and what of the key length is not rotated",
+        "attention.head_count × the value length and the part of the key length that is not rotated",
     )?;
     let (sizes, bias) = ([hp.rank, all], Presence::Never);
     let kv = b.linear(

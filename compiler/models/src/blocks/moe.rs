@@ -1,4 +1,4 @@
-//! A mixture of experts: a router chooses a few experts per token and weighs what they say.
+//! A mixture of experts: the weighted sum of the outputs of the experts that the router selects.
 
 use tpc_ir::op::{AddId, Glu, MulMatId, Repeat, Sum, UnaryKind};
 use tpc_ir::{DType, Dim, TensorType, Value};
@@ -6,14 +6,14 @@ use tpc_ir::{DType, Dim, TensorType, Value};
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::network::{self, SHARED};
-use super::router::{self, Choice};
+use super::router::{self, Routing};
 use crate::description::{Activation, ExpertForm, Presence, SharedForm, WeightedSide};
 use crate::error::ArchError;
 use crate::hparams::{ExpertHParams, ExpertWidths, FfnWidth};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// What the experts add to the residual stream: `[n_embd, n_tokens]`.
+/// The output of the experts: `[n_embd, n_tokens]`.
 pub(super) fn moe(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -22,8 +22,8 @@ pub(super) fn moe(
     widths: &ExpertWidths,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let choice = router::route(b, cx, form, hp, x)?;
-    let y = chosen(b, cx, form, hp, widths.each, &choice, x)?;
+    let routing = router::route(b, cx, form, hp, x)?;
+    let y = selected(b, cx, form, hp, widths.each, &routing, x)?;
     let (Some(form), Some(width)) = (&form.shared, widths.shared) else {
         return Ok(y);
     };
@@ -31,20 +31,20 @@ pub(super) fn moe(
     b.add(y, shared, "ffn_moe_out_merged")
 }
 
-/// What the chosen experts say of `x: [n_embd, n_tokens]`, weighed and added up.
-fn chosen(
+/// The weighted sum of the outputs of the selected experts for `x: [n_embd, n_tokens]`.
+fn selected(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     form: &ExpertForm,
     hp: &ExpertHParams,
     width: FfnWidth,
-    choice: &Choice,
+    routing: &Routing,
     x: Value,
 ) -> Result<Value, ArchError> {
     let embd = cx.model.hparams.embd();
     let experts = Experts {
         count: router::expert_count(hp),
-        ids: choice.ids,
+        ids: routing.ids,
         bias: form.bias,
     };
     let mut x = b.reshape(x, [embd.n.into(), Dim::ONE, b.n_tokens()], "ffn_moe_in")?;
@@ -52,7 +52,7 @@ fn chosen(
         let each: [Dim; 3] = [embd.n.into(), hp.used.into(), b.n_tokens()];
         let dims = TensorType::new(DType::F32, each).dims;
         x = b.push(Repeat { dims }, vec![x], "ffn_moe_in")?;
-        x = b.mul(x, choice.weights, "ffn_moe_weighted")?;
+        x = b.mul(x, routing.weights, "ffn_moe_weighted")?;
     }
     let y = match &cx.model.arch.ffn.activation {
         Activation::Gated(glu) | Activation::GatedFused(glu) => {
@@ -65,7 +65,7 @@ fn chosen(
     };
     let mut y = experts.apply(b, "ffn_down_exps", [width.n, embd], y, "ffn_moe_down")?;
     if form.weighted == WeightedSide::Outputs {
-        y = b.mul(y, choice.weights, "ffn_moe_weighted")?;
+        y = b.mul(y, routing.weights, "ffn_moe_weighted")?;
     }
     let y = b.push(Sum { axis: 1 }, vec![y], "ffn_moe_sum")?;
     b.reshape(y, [embd.n.into(), b.n_tokens()], "ffn_moe_out")
@@ -92,7 +92,7 @@ fn gated(
     b.push(glu.clone(), operands, "ffn_moe_act")
 }
 
-/// What the shared expert says of `x: [n_embd, n_tokens]`.
+/// The output of the shared expert for `x: [n_embd, n_tokens]`.
 fn shared(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -119,7 +119,7 @@ struct Experts {
 }
 
 impl Experts {
-    /// What each selected expert's matrix of that tensor makes of its row of `x`, plus its bias.
+    /// The product of each selected expert's matrix and its row of `x`, plus its bias.
     fn apply(
         &self,
         b: &mut Builder<'_>,

@@ -11,7 +11,7 @@ use crate::hparams::FfnWidth;
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// The tensors of a network, by their names, which name its values too.
+/// The tensors of a network, by their names without `weight` or `bias`. Its values have the same names.
 pub(super) struct TensorNames {
     gate: &'static str,
     pub(super) up: &'static str,
@@ -20,7 +20,7 @@ pub(super) struct TensorNames {
     out: &'static str,
 }
 
-/// Those of the dense network.
+/// The tensors of the dense network.
 pub(super) const DENSE: TensorNames = TensorNames {
     gate: "ffn_gate",
     up: "ffn_up",
@@ -29,7 +29,7 @@ pub(super) const DENSE: TensorNames = TensorNames {
     out: "ffn_out",
 };
 
-/// Those of the shared expert.
+/// The tensors of the shared expert.
 pub(super) const SHARED: TensorNames = TensorNames {
     gate: "ffn_gate_shexp",
     up: "ffn_up_shexp",
@@ -38,7 +38,7 @@ pub(super) const SHARED: TensorNames = TensorNames {
     out: "ffn_shexp",
 };
 
-/// What a network may have beyond its matrices.
+/// The optional tensors of a network beside its matrices.
 #[derive(Clone, Copy)]
 struct Extras {
     bias: Presence,
@@ -69,7 +69,7 @@ pub(super) fn dense(
     separate(b, cx, &DENSE, extras, width.n, x)
 }
 
-/// A network of these tensors and that width, each matrix by itself and without bias.
+/// The output of a network of these tensors and that width, without biases.
 pub(super) fn network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -84,6 +84,7 @@ pub(super) fn network(
     separate(b, cx, names, extras, width, x)
 }
 
+/// A network with each matrix in a tensor of its own.
 fn separate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -119,6 +120,7 @@ fn separate(
     down(b, cx, names, extras, width, y)
 }
 
+/// The projection back to the residual stream.
 fn down(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

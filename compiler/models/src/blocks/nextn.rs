@@ -1,17 +1,16 @@
-//! Blocks that guess further tokens ahead (multi-token prediction, "nextn").
+//! Draft blocks (multi-token prediction, "nextn").
 //!
-//! Block `k` guesses the token that is `k + 1` after each token of the batch. It takes the token `k` after it, which is
-//! known by then, and the hidden state that the model (for the first block) or the block before it made there:
+//! Draft block `k` predicts the token `k + 1` after each token of the batch. It reads the token `k` after it, which is
+//! known by then, and the hidden state of the model (for the first block) or of the draft block before it:
 //!
 //! ```text
 //! x = eh_proj · [enorm(embedding of the token); hnorm(hidden state)]
-//! x = an ordinary block of the model, with KV caches of its own
+//! x = an ordinary layer of the model, with KV caches of its own
 //! logits = head · norm(x)
 //! ```
 //!
-//! Embedding, last norm and head are the model's unless the block has its own. A token's position, and the cell of the
-//! caches that it is stored in, are those that the token of the batch has: attention sees distances only, so that all
-//! that matters is that they are counted alike.
+//! Embedding, last norm and head are the model's unless the block has its own. The positions and cache cells are those of
+//! the batch's tokens. Attention sees distances only, so the shift by `k` has no effect.
 
 use tpc_ir::Value;
 use tpc_ir::op::{Concat, GetRows, InputKind};
@@ -25,15 +24,15 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// What such a block makes.
+/// The output of a draft block.
 pub(crate) struct Draft {
-    /// What it hands on to the next: `[n_embd, n_tokens]`.
+    /// The hidden state that the next draft block reads: `[n_embd, n_tokens]`.
     pub(crate) hidden: Value,
-    /// The logits of the tokens that these are wanted of: `[n_vocab, n_outputs]`.
+    /// The logits of the output tokens: `[n_vocab, n_outputs]`.
     pub(crate) logits: Value,
 }
 
-/// What the first block is given of `x: [n_embd, n_tokens]`, which leaves the last layer.
+/// The hidden state that the first draft block reads, given the output `x: [n_embd, n_tokens]` of the last layer.
 pub(crate) fn first_hidden(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -49,11 +48,11 @@ pub(crate) fn first_hidden(
     }
 }
 
-/// What enters a block of the tokens so many `ahead` and a hidden state: `[n_embd, n_tokens]`.
+/// The input of draft block number `draft`, counted from 1, given a hidden state: `[n_embd, n_tokens]`.
 pub(crate) fn input(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    ahead: u32,
+    draft: u32,
     hidden: Value,
 ) -> Result<Value, ArchError> {
     let model = &cx.model;
@@ -64,7 +63,7 @@ pub(crate) fn input(
         Some(own) => own,
         None => table(b, model)?,
     };
-    let tokens = b.input(InputKind::NextTokens(ahead));
+    let tokens = b.input(InputKind::NextTokens(draft));
     let looked_up = GetRows { window: None };
     let token = b.push(looked_up, vec![embeddings, tokens], "mtp_tok_embd")?;
     let token = norm::stream(b, model, "nextn.enorm", token, "mtp_enorm")?;
@@ -80,7 +79,7 @@ pub(crate) fn input(
     )
 }
 
-/// What is made of `x: [n_embd, n_tokens]`, which leaves a block.
+/// The output of a draft block, given the output `x: [n_embd, n_tokens]` of its layer.
 pub(crate) fn output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -90,10 +89,10 @@ pub(crate) fn output(
     let (hidden, x) = match form.input {
         DraftInput::Normed => {
             let x = normed(b, cx, form, x, "h_nextn")?;
-            (x, head::wanted(b, x, "mtp_rows")?)
+            (x, head::output_columns(b, x, "mtp_rows")?)
         }
         DraftInput::Residual => {
-            let rows = head::wanted(b, x, "mtp_rows")?;
+            let rows = head::output_columns(b, x, "mtp_rows")?;
             (x, normed(b, cx, form, rows, "mtp_shared_head_norm")?)
         }
     };
@@ -104,7 +103,7 @@ pub(crate) fn output(
     Ok(Draft { hidden, logits })
 }
 
-/// Normalises by the block's own norm, or by the model's last.
+/// `x`, normalised by the block's own norm or else by the model's last.
 fn normed(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

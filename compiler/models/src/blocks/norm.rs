@@ -35,7 +35,7 @@ pub(super) fn affine(
     b.biased(tensor, y, size, bias, name)
 }
 
-/// The normalised rows of `x`, times the weight of that tensor and those sizes.
+/// The normalised rows of `x`, times the weight of that tensor, of these sizes.
 pub(super) fn weighted(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -64,7 +64,7 @@ pub(super) fn plain(
     b.push(norm, vec![x], name)
 }
 
-/// Whether the weight of a norm is there.
+/// Whether the source has the weight of a norm.
 pub(crate) fn exists(
     b: &mut Builder<'_>,
     tensor: &str,

@@ -1,5 +1,5 @@
-//! Embeddings that every layer has of its own: looked up by token, mixed with a projection of the token embedding, and
-//! let into the residual stream through a gate at the end of each block.
+//! Embeddings per layer: looked up by token, mixed with a projection of the token embedding, and added to the residual
+//! stream through a gate at the end of each layer.
 
 use tpc_ir::op::{GetRows, InputKind, UnaryKind};
 use tpc_ir::{Dim, Value};
@@ -12,7 +12,7 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The embeddings of all layers, `[width, layers, n_tokens]`, where `x: [n_embd, n_tokens]` enters the first block.
+/// The embeddings of all layers, `[width, layers, n_tokens]`, given the input `x: [n_embd, n_tokens]` of the first layer.
 pub(crate) fn inputs(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -45,11 +45,11 @@ pub(crate) fn inputs(
     let tensor = "per_layer_proj_norm";
     let projected = norm::weighted(b, cx, tensor, &[width], projected, tensor)?;
     let sum = b.add(projected, looked_up, "inp_per_layer_sum")?;
-    // The two are of one variance, and so is this.
+    // Both summands have the same variance, and so has the result.
     b.scale(sum, 1.0 / root(2), "inp_per_layer_mixed").map(Some)
 }
 
-/// What leaves a block, with the layer's own embedding of `all` let in.
+/// The output of a layer plus its gated embedding, a slice of `all`.
 pub(crate) fn add(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

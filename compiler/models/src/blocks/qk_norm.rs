@@ -1,4 +1,4 @@
-//! The heads of queries and keys: told apart, normalised and rotated, in the order that the description says.
+//! The heads of queries and keys, normalised and rotated in the order of the description.
 
 use tpc_ir::Value;
 
@@ -10,11 +10,11 @@ use crate::error::ArchError;
 use crate::hparams::RopeUse;
 use crate::size::Size;
 
-/// Queries or keys, as far as the two are treated alike.
+/// Queries or keys, which are treated alike.
 pub(super) struct Heads<'a> {
-    /// Stem of the tensor that normalises them.
+    /// Tensor that normalises them.
     pub(super) norm: &'a str,
-    /// Stem of that of the others.
+    /// Tensor that normalises the others.
     pub(super) other_norm: &'a str,
     pub(super) width: Size,
     pub(super) other_width: Size,
@@ -22,7 +22,7 @@ pub(super) struct Heads<'a> {
     pub(super) name: &'a str,
 }
 
-/// Tells the heads apart, `[head size, heads, n_tokens]`, and normalises and rotates them.
+/// The heads `[head size, heads, n_tokens]`, normalised and rotated.
 pub(super) fn heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -44,7 +44,7 @@ pub(super) fn heads(
     }
 }
 
-/// Normalises all heads together, where the description does.
+/// Normalises all heads together, if the description does.
 fn over_all(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -70,7 +70,7 @@ fn over_all(
     norm::affine(b, &cx.model, which.norm, which.width, bias, x, &normed)
 }
 
-/// Normalises each head by itself, where the description does.
+/// Normalises each head by itself, if the description does.
 fn per_head(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -109,12 +109,13 @@ fn per_head(
     match (here, there) {
         (true, true) => norm::weighted(b, &cx.model, which.norm, &sizes, x, &normed),
         (false, false) => Ok(x),
-        (true, false) => Err(half(b, which.norm, which.other_norm)),
-        (false, true) => Err(half(b, which.other_norm, which.norm)),
+        (true, false) => Err(missing_partner(b, which.norm, which.other_norm)),
+        (false, true) => Err(missing_partner(b, which.other_norm, which.norm)),
     }
 }
 
-fn half(b: &Builder<'_>, present: &str, missing: &str) -> ArchError {
+/// The error for a file with one of two norms.
+fn missing_partner(b: &Builder<'_>, present: &str, missing: &str) -> ArchError {
     ArchError::MissingPartner {
         present: b.tensor_name(present, "weight"),
         missing: b.tensor_name(missing, "weight"),

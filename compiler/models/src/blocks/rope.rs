@@ -11,7 +11,7 @@ use crate::hparams::{Reach, RopeUse};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Rotates the heads of `x: [dk, heads, n_tokens]`; `x` itself where the layer does not rotate.
+/// The rotated heads of `x: [dk, heads, n_tokens]`; `x` itself if the layer does not rotate.
 pub(super) fn rotate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -40,8 +40,8 @@ pub(super) fn rotate(
     b.push(rope.clone(), operands, name)
 }
 
-/// The factors by which frequencies are divided, if the file has some: one set for all contexts, or one for contexts
-/// up to that of the original training and one for longer ones.
+/// The factors that divide the frequencies, if the file has some: one set for all contexts, or one for contexts up to the
+/// original one and another for longer ones.
 fn factors(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -72,12 +72,13 @@ fn factors(
             Ok(Some(b.load(if extended { &long } else { &short })))
         }
         (None, None) => Ok(None),
-        (Some(_), None) => Err(half(LONG, SHORT)),
-        (None, Some(_)) => Err(half(SHORT, LONG)),
+        (Some(_), None) => Err(missing_partner(LONG, SHORT)),
+        (None, Some(_)) => Err(missing_partner(SHORT, LONG)),
     }
 }
 
-fn half(present: &str, missing: &str) -> ArchError {
+/// The error for a file with one of two tensors.
+fn missing_partner(present: &str, missing: &str) -> ArchError {
     ArchError::MissingPartner {
         present: present.to_owned(),
         missing: missing.to_owned(),

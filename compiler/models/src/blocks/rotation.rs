@@ -10,8 +10,8 @@ use tpc_ir::{DType, Dim, Value};
 use super::builder::Builder;
 use crate::error::ArchError;
 
-/// No block is shorter, and heads whose size this does not divide are not rotated.
-const LEAST_BLOCK: u64 = 64;
+/// The shortest block. Heads of a size that it does not divide are not rotated.
+const MIN_BLOCK: u64 = 64;
 
 /// A rotation of heads, block by block along the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,27 +20,27 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    /// The rotation of keys of `head` elements in a cache of this type, and of the queries that meet them: by blocks
-    /// of the largest power of two that divides the head.
-    pub(super) fn of_keys(cache: DType, head: u64) -> Option<Rotation> {
+    /// The rotation of keys of `head` elements in a cache of this type, and of queries: by blocks of the largest power of
+    /// two that divides the head.
+    pub(super) fn for_keys(cache: DType, head: u64) -> Option<Rotation> {
         let largest = 1_u64.checked_shl(head.trailing_zeros())?;
-        Rotation::of(cache, head, largest)
+        Rotation::new(cache, head, largest)
     }
 
-    /// The rotation of values of `head` elements in a cache of this type, and of what attention makes of them.
-    pub(super) fn of_values(cache: DType, head: u64) -> Option<Rotation> {
-        Rotation::of(cache, head, LEAST_BLOCK)
+    /// The rotation of values of `head` elements in a cache of this type, and of the output of attention.
+    pub(super) fn for_values(cache: DType, head: u64) -> Option<Rotation> {
+        Rotation::new(cache, head, MIN_BLOCK)
     }
 
-    fn of(cache: DType, head: u64, block: u64) -> Option<Rotation> {
-        let rotated = cache.is_quantised() && head > 0 && head.is_multiple_of(LEAST_BLOCK);
+    fn new(cache: DType, head: u64, block: u64) -> Option<Rotation> {
+        let rotated = cache.is_quantised() && head > 0 && head.is_multiple_of(MIN_BLOCK);
         rotated.then_some(Rotation { block })
     }
 
-    /// Rotates `x: [head, heads, n_tokens]`, forth or back, to values named `name`.
+    /// The rotation of `x: [head, heads, n_tokens]`, which is also its inverse, as values named `name`.
     ///
-    /// The blocks of a head become an axis of their own, in front of the axis of heads, so that a split of the heads
-    /// stays on one axis all along.
+    /// The blocks of a head become an axis of their own, in front of the axis of heads, so that a split of the heads stays
+    /// on one axis.
     pub(super) fn apply(
         self,
         b: &mut Builder<'_>,
@@ -55,7 +55,7 @@ impl Rotation {
         }
         let blocks = head
             .checked_div(&block)
-            .expect("invariant: blocks divide the heads that they were made for");
+            .expect("invariant: the block divides the head");
         let cut = [block, blocks, heads.clone(), tokens.clone()];
         let x = b.reshape(x, cut, name)?;
         let y = b.mul_mat(matrix, x, name)?;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_turn_by_the_largest_block_and_values_by_the_least() {
+    fn keys_rotate_by_the_largest_block_and_values_by_the_smallest() {
         let block = |r: Option<Rotation>| r.map(|r| r.block);
         for (head, k, v) in [
             (64, Some(64), Some(64)),
@@ -82,16 +82,16 @@ mod tests {
             (96, None, None),
             (0, None, None),
         ] {
-            assert_eq!(block(Rotation::of_keys(DType::Q8_0, head)), k, "{head}");
-            assert_eq!(block(Rotation::of_values(DType::Q4_0, head)), v, "{head}");
+            assert_eq!(block(Rotation::for_keys(DType::Q8_0, head)), k, "{head}");
+            assert_eq!(block(Rotation::for_values(DType::Q4_0, head)), v, "{head}");
         }
     }
 
     #[test]
-    fn plain_caches_hold_heads_as_they_are() {
+    fn caches_that_are_not_quantised_are_not_rotated() {
         for plain in [DType::F32, DType::F16, DType::Bf16] {
-            assert_eq!(Rotation::of_keys(plain, 128), None);
-            assert_eq!(Rotation::of_values(plain, 128), None);
+            assert_eq!(Rotation::for_keys(plain, 128), None);
+            assert_eq!(Rotation::for_values(plain, 128), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The router of a mixture of experts: which experts a token goes to, and what weight each has.
+//! The router of a mixture of experts: it selects the experts of each token and gives them weights.
 
 use tpc_ir::op::{Binary, BinaryKind, Clamp, GetRows, SoftMax, Sum, TopK, UnaryKind};
 use tpc_ir::{Dim, Value};
@@ -11,19 +11,21 @@ use crate::hparams::{ExpertHParams, Groups};
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The least that a sum of weights is taken for, 2⁻¹⁴: the least normal number of f16.
+/// The lower bound of a sum of weights, 2⁻¹⁴: the smallest normal number of f16.
 const LEAST_SUM: f32 = 6.103_515_6e-5;
 
-/// What a group's experts lose per unit that the group scores below those chosen: any two scores that differ in f32
+/// The penalty on the experts of a group, per unit that the group scores below the last selected one. Any two f32 scores
 /// differ by enough that none of its experts is selected, and the largest difference leaves numbers finite.
 const EXCLUSION: f32 = 1e30;
 
-/// How many experts of a group speak for it.
-const SPOKESMEN: u64 = 2;
+/// The number of best experts whose scores make up the score of a group.
+const GROUP_BEST: u64 = 2;
 
-/// The experts of each token, `[n_used, n_tokens]`, and their weights, `[1, n_used, n_tokens]`.
-pub(super) struct Choice {
+/// The selected experts of each token.
+pub(super) struct Routing {
+    /// `[n_used, n_tokens]`
     pub(super) ids: Value,
+    /// `[1, n_used, n_tokens]`
     pub(super) weights: Value,
 }
 
@@ -35,14 +37,14 @@ pub(super) fn expert_count(hp: &ExpertHParams) -> Size {
     }
 }
 
-/// Chooses the experts of each token of `x: [n_embd, n_tokens]`.
+/// Selects the experts of each token of `x: [n_embd, n_tokens]`.
 pub(super) fn route(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     form: &ExpertForm,
     hp: &ExpertHParams,
     x: Value,
-) -> Result<Choice, ArchError> {
+) -> Result<Routing, ArchError> {
     let count = expert_count(hp);
     let logits = b.linear(
         "ffn_gate_inp",
@@ -60,7 +62,7 @@ pub(super) fn route(
     let bias = b.tensor_name("exp_probs_b", "bias");
     let mut scores = match b.optional(&bias, &[count], TensorRole::Bias, form.selection_bias)? {
         Some(bias) => b.add(probs, bias, "ffn_moe_probs_biased")?,
-        // Logits are in the order of their sigmoids, and large ones differ where their sigmoids no longer do.
+        // Logits have the order of their sigmoids, and large ones still differ when their sigmoids are rounded to 1.
         None if hp.gating == Gating::Sigmoid && hp.groups.is_none() => logits,
         None => probs,
     };
@@ -72,10 +74,10 @@ pub(super) fn route(
     let rows = b.reshape(probs, rows, "ffn_moe_probs")?;
     let selected = b.push(GetRows { window: None }, vec![rows, ids], "ffn_moe_weights")?;
     let weights = weigh(b, hp, selected)?;
-    Ok(Choice { ids, weights })
+    Ok(Routing { ids, weights })
 }
 
-/// The weights `[1, n_used, n_tokens]` of the experts selected.
+/// The final weights `[1, n_used, n_tokens]` of the selected experts.
 fn weigh(b: &mut Builder<'_>, hp: &ExpertHParams, selected: Value) -> Result<Value, ArchError> {
     let mut weights = selected;
     if hp.gating == Gating::SoftmaxOfSelected {
@@ -101,8 +103,8 @@ fn weigh(b: &mut Builder<'_>, hp: &ExpertHParams, selected: Value) -> Result<Val
     Ok(weights)
 }
 
-/// The scores `[n_expert, n_tokens]`, those of experts outside the best groups so low that they are not selected. Groups
-/// that score exactly as much as the last one chosen stay in.
+/// The scores `[n_expert, n_tokens]`, lowered outside the best groups so that no expert there is selected. Groups that
+/// tie with the last selected one stay in.
 fn within_groups(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,
@@ -117,21 +119,21 @@ fn within_groups(
     let apart = [each.clone(), count.clone(), b.n_tokens()];
     let apart = b.reshape(scores, apart, "ffn_moe_groups")?;
     // The best experts of every group.
-    let k = SPOKESMEN.min(size);
+    let k = GROUP_BEST.min(size);
     let best = b.push(TopK { k }, vec![apart], "ffn_moe_group_best")?;
     let rows = [one.clone(), each, count.clone(), b.n_tokens()];
     let rows = b.reshape(scores, rows, "ffn_moe_groups")?;
     let best = b.push(gather.clone(), vec![rows, best], "ffn_moe_group_best")?;
     let total = b.push(Sum { axis: 1 }, vec![best], GROUP)?;
     let total = b.reshape(total, [count.clone(), b.n_tokens()], GROUP)?;
-    // The score of the last group chosen.
+    // The score of the last selected group.
     let k = groups.used;
     let chosen = b.push(TopK { k }, vec![total], "ffn_moe_group_topk")?;
     let rows = b.reshape(total, [one.clone(), count.clone(), b.n_tokens()], GROUP)?;
     let chosen = b.push(gather, vec![rows, chosen], LAST)?;
     let last = b.slice(chosen, 1, groups.used - 1, Dim::ONE, LAST)?;
     let last = b.reshape(last, [one.clone(), b.n_tokens()], LAST)?;
-    // How far below it each group is.
+    // The distance of each group below it.
     let kind = BinaryKind::Sub;
     let above = b.push(Binary { kind }, vec![total, last], "ffn_moe_group_margin")?;
     let below = b.scale(above, -EXCLUSION, "ffn_moe_group_margin")?;

@@ -25,7 +25,7 @@ pub(super) fn main_layers(keys: &Keys<'_>, n_block: usize) -> Result<usize, Arch
         })
 }
 
-/// The draft blocks to lower, of those that the file has.
+/// The draft blocks to lower, of the file's `blocks`.
 pub(super) fn lowered(
     keys: &Keys<'_>,
     arch: &Arch,

@@ -8,9 +8,9 @@ use crate::error::ArchError;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ExpertHParams {
     pub(crate) count: u64,
-    /// Experts that a token goes to.
+    /// Experts per token.
     pub(crate) used: u64,
-    /// Groups, where tokens go to experts of some groups only.
+    /// The groups, if tokens use experts of some groups only.
     pub(crate) groups: Option<Groups>,
     pub(crate) gating: Gating,
     /// Whether the weights of a token are divided by their sum.
@@ -23,7 +23,7 @@ pub(crate) struct ExpertHParams {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Groups {
     pub(crate) count: u64,
-    /// Groups that a token's experts are in.
+    /// Groups per token.
     pub(crate) used: u64,
 }
 
@@ -39,7 +39,7 @@ impl ExpertHParams {
                 key: keys.name(USED),
                 found: used.to_string(),
                 with: format!("{} = {count}", keys.name(COUNT)),
-                expected: "no more than there are".into(),
+                expected: format!("at most {count}"),
             });
         }
         Ok(ExpertHParams {
@@ -54,7 +54,7 @@ impl ExpertHParams {
             },
             scale: match form.weights_scale {
                 KeyUse::Ignored => None,
-                // A factor of 1 is as good as none.
+                // A factor of 1 has no effect.
                 KeyUse::Read | KeyUse::ReadOr(_) => keys
                     .positive("expert_weights_scale")?
                     .filter(|&scale| scale != 1.0),
@@ -82,7 +82,7 @@ fn groups(keys: &Keys<'_>, experts: u64, used_experts: u64) -> Result<Option<Gro
     let used = keys.require_count(USED)?;
     if used > count {
         let with = format!("{} = {count}", keys.name(COUNT));
-        return Err(contradiction(USED, used, with, "no more than there are"));
+        return Err(contradiction(USED, used, with, &format!("at most {count}")));
     }
     if used * (experts / count) < used_experts {
         let with = format!("{} = {used_experts}", keys.name("expert_used_count"));
@@ -90,10 +90,10 @@ fn groups(keys: &Keys<'_>, experts: u64, used_experts: u64) -> Result<Option<Gro
             USED,
             used,
             with,
-            "groups that hold as many experts",
+            "enough groups to hold them",
         ));
     }
-    // All groups are no restriction.
+    // A token that may use all groups is not restricted.
     Ok((used < count).then_some(Groups { count, used }))
 }
 

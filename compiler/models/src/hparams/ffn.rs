@@ -12,7 +12,7 @@ const DENSE: &str = "feed_forward_length";
 const EXPERT: &str = "expert_feed_forward_length";
 const SHARED: &str = "expert_shared_feed_forward_length";
 
-/// A key that holds a width, and what messages call that width and twice that.
+/// A key that holds a width, and the names of that width and of its double in messages.
 #[derive(Clone, Copy)]
 struct WidthKey {
     key: &'static str,
@@ -20,18 +20,18 @@ struct WidthKey {
     twice: &'static str,
 }
 
-const OF_DENSE: WidthKey = WidthKey {
+const DENSE_WIDTH: WidthKey = WidthKey {
     key: DENSE,
     once: DENSE,
     twice: "2 × feed_forward_length",
 };
-const OF_EXPERT: WidthKey = WidthKey {
+const EXPERT_WIDTH: WidthKey = WidthKey {
     key: EXPERT,
     once: EXPERT,
     twice: "2 × expert_feed_forward_length",
 };
-/// That of experts in files that give none.
-const OF_EXPERT_AS_DENSE: WidthKey = WidthKey {
+/// The width of experts in files without a key for it.
+const EXPERT_WIDTH_AS_DENSE: WidthKey = WidthKey {
     key: DENSE,
     once: "feed_forward_length (no expert_feed_forward_length is given)",
     twice: "2 × feed_forward_length (no expert_feed_forward_length is given)",
@@ -41,16 +41,16 @@ const OF_EXPERT_AS_DENSE: WidthKey = WidthKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FfnWidth {
     pub(crate) n: Size,
-    /// That of gate and up in one matrix.
+    /// The width of gate and up in one matrix.
     pub(crate) gate_up: Size,
 }
 
-/// The feed-forward half of a layer.
+/// The feed-forward sublayer of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LayerFfn {
     Dense(FfnWidth),
     Experts(ExpertWidths),
-    /// Experts if there is a router.
+    /// Experts if the file has a router.
     ByRouter {
         dense: FfnWidth,
         experts: ExpertWidths,
@@ -60,36 +60,36 @@ pub(crate) enum LayerFfn {
 /// The widths of a layer's experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExpertWidths {
-    /// That of one.
+    /// The width of one expert.
     pub(crate) each: FfnWidth,
-    /// That of the shared one.
+    /// The width of the shared expert.
     pub(crate) shared: Option<Size>,
 }
 
-/// The experts, where there are some, and the feed-forward half of every layer that has one.
+/// The mixture of experts, if the model has one, and the feed-forward sublayer of every layer that has one.
 pub(super) fn read(
     keys: &Keys<'_>,
     arch: &Arch,
     n_layer: usize,
 ) -> Result<(Option<ExpertHParams>, Vec<Option<LayerFfn>>), ArchError> {
     let dense = || keys.require_count_per_layer(DENSE, n_layer);
-    let has_one: Vec<bool> = match arch.sublayers {
+    let has_ffn: Vec<bool> = match arch.sublayers {
         Sublayers::Both => vec![true; n_layer],
         Sublayers::Mixer => return Ok((None, vec![None; n_layer])),
         Sublayers::Either => dense()?.into_iter().map(|n| n > 0).collect(),
     };
-    let Some(form) = counted(keys, &arch.ffn.experts)? else {
+    let Some(form) = described(keys, &arch.ffn.experts)? else {
         let widths = dense()?.into_iter().enumerate();
         let layers = widths.map(|(il, n)| {
-            let width = has_one[il].then(|| ffn_width(keys, il, n, OF_DENSE));
+            let width = has_ffn[il].then(|| ffn_width(keys, il, n, DENSE_WIDTH));
             Ok(width.transpose()?.map(LayerFfn::Dense))
         });
         return Ok((None, layers.collect::<Result<_, ArchError>>()?));
     };
     let expert = keys.count_per_layer(EXPERT, n_layer)?;
     let (expert, expert_key) = match expert.filter(|widths| widths.iter().any(|&n| n != 0)) {
-        Some(widths) => (widths, OF_EXPERT),
-        None => (dense()?, OF_EXPERT_AS_DENSE),
+        Some(widths) => (widths, EXPERT_WIDTH),
+        None => (dense()?, EXPERT_WIDTH_AS_DENSE),
     };
     let of_expert = |il: usize| -> Result<ExpertWidths, ArchError> {
         let each = ffn_width(keys, il, expert[il], expert_key)?;
@@ -99,16 +99,16 @@ pub(super) fn read(
         };
         Ok(ExpertWidths { each, shared })
     };
-    let of_dense = |il: usize| ffn_width(keys, il, dense()?[il], OF_DENSE);
-    let layers = with_experts(keys, form.layers, n_layer)?;
+    let of_dense = |il: usize| ffn_width(keys, il, dense()?[il], DENSE_WIDTH);
+    let layers = layer_kinds(keys, form.layers, n_layer)?;
     let layers = layers.into_iter().enumerate().map(|(il, kind)| {
-        if !has_one[il] {
+        if !has_ffn[il] {
             return Ok(None);
         }
         Ok(Some(match kind {
-            Kind::Dense => LayerFfn::Dense(of_dense(il)?),
-            Kind::Experts => LayerFfn::Experts(of_expert(il)?),
-            Kind::ByRouter => LayerFfn::ByRouter {
+            LayerKind::Dense => LayerFfn::Dense(of_dense(il)?),
+            LayerKind::Experts => LayerFfn::Experts(of_expert(il)?),
+            LayerKind::ByRouter => LayerFfn::ByRouter {
                 dense: of_dense(il)?,
                 experts: of_expert(il)?,
             },
@@ -119,14 +119,18 @@ pub(super) fn read(
 }
 
 /// The form of the experts, if the file has some.
-fn counted<'a>(keys: &Keys<'_>, experts: &'a Experts) -> Result<Option<&'a ExpertForm>, ArchError> {
+fn described<'a>(
+    keys: &Keys<'_>,
+    experts: &'a Experts,
+) -> Result<Option<&'a ExpertForm>, ArchError> {
     const KEY: &str = "expert_count";
     match experts {
         Experts::Never => Ok(None),
         Experts::Refused => match keys.count(KEY)? {
             None => Ok(None),
             Some(n) => {
-                let expected = "0: models with experts of this architecture are not supported";
+                let expected =
+                    "0 or no such key (models of this architecture with experts are not supported)";
                 Err(keys.out_of_range(KEY, n, expected))
             }
         },
@@ -135,30 +139,31 @@ fn counted<'a>(keys: &Keys<'_>, experts: &'a Experts) -> Result<Option<&'a Exper
     }
 }
 
+/// The kind of feed-forward network of a layer.
 #[derive(Clone, Copy)]
-enum Kind {
+enum LayerKind {
     Dense,
     Experts,
     ByRouter,
 }
 
-fn with_experts(
+fn layer_kinds(
     keys: &Keys<'_>,
     layers: ExpertLayers,
     n_layer: usize,
-) -> Result<Vec<Kind>, ArchError> {
+) -> Result<Vec<LayerKind>, ArchError> {
     let leading = || keys.count("leading_dense_block_count");
     let (leading, step) = match layers {
         ExpertLayers::All => (None, 1),
         ExpertLayers::AfterLeading => (leading()?, 1),
         ExpertLayers::Interleaved => (leading()?, keys.require_count("interleave_moe_layer_step")?),
-        ExpertLayers::WithRouter => return Ok(vec![Kind::ByRouter; n_layer]),
+        ExpertLayers::WithRouter => return Ok(vec![LayerKind::ByRouter; n_layer]),
     };
     let kind = |il: u64| {
         if il >= leading.unwrap_or(0) && (il + 1).is_multiple_of(step) {
-            Kind::Experts
+            LayerKind::Experts
         } else {
-            Kind::Dense
+            LayerKind::Dense
         }
     };
     Ok((0..n_layer as u64).map(kind).collect())

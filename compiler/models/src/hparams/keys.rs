@@ -1,4 +1,4 @@
-//! Access to an architecture's metadata keys, with the checks that every hyper-parameter gets.
+//! The metadata keys of an architecture, with the checks of every hyper-parameter.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::error::ArchError;
 use crate::size::Size;
 use tpc_gguf::{MetaArray, MetaValue, Metadata};
 
-/// The largest count that is believed. Products of two counts then fit 63 bits.
+/// The largest count. Products of two counts then fit 63 bits.
 const MAX_COUNT: u64 = (1 << 31) - 1;
 
 /// The metadata keys of one architecture.
@@ -47,7 +47,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A count; an absent key and 0 both mean that it is not given.
+    /// A count; `None` for an absent key and for 0.
     pub(super) fn count(&self, key: &str) -> Result<Option<u64>, ArchError> {
         match self.metadata.get_u64(&self.name(key))? {
             None | Some(0) => Ok(None),
@@ -55,12 +55,12 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Whether the key is there and 0.
+    /// Whether the key is present and 0.
     pub(super) fn is_zero(&self, key: &str) -> Result<bool, ArchError> {
         Ok(self.metadata.get_u64(&self.name(key))? == Some(0))
     }
 
-    /// A count that must be given.
+    /// A required count.
     pub(super) fn require_count(&self, key: &str) -> Result<u64, ArchError> {
         match self.metadata.require_u64(&self.name(key))? {
             0 => Err(self.out_of_range(key, 0, "at least 1")),
@@ -68,12 +68,12 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A count that must be given, as a size of tensors.
+    /// A required count, as a size.
     pub(super) fn require_size(&self, key: &'static str) -> Result<Size, ArchError> {
         Size::checked(self.require_count(key)?, key)
     }
 
-    /// A size that a layer takes from the key: 0 means that the layer lacks the part.
+    /// A size of a layer. 0 is an error: the layer lacks the part.
     pub(super) fn require_in_layer(
         &self,
         layer: usize,
@@ -108,7 +108,7 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// A count per layer, where the key is there.
+    /// A count per layer, if the key is present.
     pub(super) fn count_per_layer(
         &self,
         key: &str,
@@ -124,7 +124,7 @@ impl<'a> Keys<'a> {
             .map(Some)
     }
 
-    /// A count per layer that must be given.
+    /// A required count per layer.
     pub(super) fn require_count_per_layer(
         &self,
         key: &str,
@@ -132,12 +132,12 @@ impl<'a> Keys<'a> {
     ) -> Result<Vec<u64>, ArchError> {
         match self.count_per_layer(key, n_layer)? {
             Some(counts) => Ok(counts),
-            // The getter words the error.
+            // The getter returns the error.
             None => self.require_count(key).map(|n| vec![n; n_layer]),
         }
     }
 
-    /// A finite number, where the key is there.
+    /// A finite number, if the key is present.
     pub(super) fn float(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.metadata.get_f32(&self.name(key))? {
             Some(x) if !x.is_finite() => Err(self.out_of_range(key, x, "a finite number")),
@@ -145,7 +145,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A finite number above 0; an absent key and 0 both mean that it is not given.
+    /// A finite number above 0; `None` for an absent key and for 0.
     pub(super) fn positive(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.float(key)? {
             None | Some(0.0) => Ok(None),
@@ -154,7 +154,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A finite number, not below 0, that must be given.
+    /// A required finite number, not below 0.
     pub(super) fn require_epsilon(&self, key: &str) -> Result<f32, ArchError> {
         let x = self.metadata.require_f32(&self.name(key))?;
         if x.is_finite() && x >= 0.0 {
@@ -163,33 +163,33 @@ impl<'a> Keys<'a> {
         Err(self.out_of_range(key, x, "a small number, not below 0"))
     }
 
-    /// Text, where the key is there.
+    /// Text, if the key is present.
     pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, ArchError> {
         Ok(self.metadata.get_str(&self.name(key))?)
     }
 
-    /// A yes or no, where the key is there.
+    /// A boolean, if the key is present.
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, ArchError> {
         Ok(self.metadata.get_bool(&self.name(key))?)
     }
 
-    /// A yes or no that must be given.
+    /// A required boolean.
     pub(super) fn require_flag(&self, key: &str) -> Result<bool, ArchError> {
         Ok(self.metadata.require_bool(&self.name(key))?)
     }
 
-    /// As many counts as asked for, where the key is there.
+    /// A list of `N` counts, if the key is present.
     pub(super) fn counts<const N: usize>(&self, key: &str) -> Result<Option<[u64; N]>, ArchError> {
         let list = self.metadata.get_array_u32(&self.name(key))?;
-        list.map(|list| self.as_many(key, list)).transpose()
+        list.map(|list| self.exactly(key, list)).transpose()
     }
 
-    /// As many counts as asked for, that must be given.
+    /// A required list of `N` counts.
     pub(super) fn require_counts<const N: usize>(&self, key: &str) -> Result<[u64; N], ArchError> {
-        self.as_many(key, self.metadata.require_array_u32(&self.name(key))?)
+        self.exactly(key, self.metadata.require_array_u32(&self.name(key))?)
     }
 
-    fn as_many<const N: usize>(&self, key: &str, list: Vec<u32>) -> Result<[u64; N], ArchError> {
+    fn exactly<const N: usize>(&self, key: &str, list: Vec<u32>) -> Result<[u64; N], ArchError> {
         let found = format!("a list of {}", list.len());
         let list: [u32; N] = list
             .try_into()
@@ -200,7 +200,7 @@ impl<'a> Keys<'a> {
         Ok(list.map(u64::from))
     }
 
-    /// Which layers an array lists, or the period that a number gives.
+    /// The layers that an array lists, or the period that a number gives.
     pub(super) fn pattern(&self, key: &str, n_layer: usize) -> Result<Option<Pattern>, ArchError> {
         let name = self.name(key);
         match self.metadata.value(&name) {

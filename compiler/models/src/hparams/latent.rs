@@ -11,11 +11,11 @@ use crate::size::Size;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LatentHParams {
     pub(crate) form: LatentForm,
-    /// Elements of the vector that queries are made of; `None` if they are projected from the input at once.
+    /// Elements of the vector that queries are computed from; `None` if they are projected from the input directly.
     pub(crate) q_rank: Option<Size>,
-    /// Elements of the vector that keys and values are made of.
+    /// Elements of the latent vector.
     pub(crate) rank: Size,
-    /// Elements of a cached row: that vector and the rotated part of keys.
+    /// Elements of a cached row: the latent vector and the rotated part of keys.
     pub(crate) cached: Size,
     /// Elements of a query or key.
     pub(crate) dk: u64,

@@ -1,4 +1,4 @@
-//! Hyper-parameters: the metadata of a model, read as the description says and checked.
+//! Hyper-parameters: the metadata of a model, read by the rules of the description and checked.
 //!
 //! Defaults and meanings are llama.cpp's, whose files these are: a 0 often stands for an absent value, `rope.scaling.*`
 //! are read even where the scaling type is the default, and YaRN's factor on the rotated elements leaves out the part

@@ -1,4 +1,4 @@
-//! Convolutions along time, per channel. The last steps of a batch are kept for the next one.
+//! Convolutions along time, per channel. A state holds the last steps of a batch for the next one.
 
 use tpc_ir::op::{Concat, Permute, Slice, SsmConv};
 use tpc_ir::{Dim, Value};
@@ -10,7 +10,7 @@ use crate::error::ArchError;
 use crate::hparams::ConvHParams;
 use crate::source::TensorRole;
 
-/// Convolves `x: [channels, n_tokens]`.
+/// The convolution of `x: [channels, n_tokens]`, of the same shape.
 pub(super) fn apply(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,5 +1,5 @@
 //! The gated delta rule of Qwen 3.5 and Qwen 3 Next: a convolution along time over queries, keys and values, then a
-//! memory per value head that forgets, is corrected, and is read.
+//! memory per value head that decays, is corrected, and is read.
 
 use tpc_ir::op::{Concat, GatedDeltaNet, Norm, NormKind, Repeat, Unary, UnaryKind};
 use tpc_ir::{DType, Dim, TensorType, Value};
@@ -14,10 +14,11 @@ use crate::error::ArchError;
 use crate::hparams::DeltaNetHParams;
 use crate::source::{Form, TensorRole};
 
-/// Queries, keys and values before the convolution, `[channels, n_tokens]`, and the gate of the output,
-/// `[value_width, n_tokens]`.
-struct Projected {
+/// The projections of a layer's input.
+struct Projections {
+    /// Queries, keys and values before the convolution: `[channels, n_tokens]`.
     qkv: Value,
+    /// The gate of the output: `[value_width, n_tokens]`.
     gate: Value,
 }
 
@@ -28,7 +29,7 @@ struct Gates {
     correction: Value,
 }
 
-/// What the layer adds to the residual stream: `[n_embd, n_tokens]`.
+/// The output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn delta_net(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -68,7 +69,7 @@ fn project(
     cx: &LayerContext<'_>,
     hp: &DeltaNetHParams,
     x: Value,
-) -> Result<Projected, ArchError> {
+) -> Result<Projections, ArchError> {
     const FUSED: &str = "ssm_in";
     let embd = cx.model.hparams.embd();
     let one = |b: &mut Builder<'_>, tensor, columns, name| {
@@ -78,14 +79,14 @@ fn project(
     let has_qkv = b.offers(&b.tensor_name("attn_qkv", "weight"), Form::Usual);
     let fused = b.tensor_name(FUSED, "weight");
     if has_qkv || !b.offers(&fused, Form::Unusual) {
-        // Some files have the older form as well.
+        // Some files have the older form too.
         b.ignore(&fused);
-        return Ok(Projected {
+        return Ok(Projections {
             qkv: one(b, "attn_qkv", hp.conv.channels, "qkv_mixed")?,
             gate: one(b, "attn_gate", hp.value_width, "z")?,
         });
     }
-    // Key head by key head its query, its key, its values and the gates of those.
+    // For each key head its query, its key, its values and their gates.
     let y = one(b, FUSED, hp.with_gate, "mixed_qkvz")?;
     let values = hp.value_width.n / hp.key_heads;
     let each: Dim = (hp.with_gate.n / hp.key_heads).into();
@@ -100,7 +101,7 @@ fn project(
     let gate = part(b, 2 * hp.key_dim + values, values, "z")?;
     let qk = b.push(Concat { axis: 0 }, vec![q, k], "qk_mixed")?;
     let qkv = b.push(Concat { axis: 0 }, vec![qk, v], "qkv_mixed")?;
-    Ok(Projected { qkv, gate })
+    Ok(Projections { qkv, gate })
 }
 
 fn gates(
@@ -142,7 +143,7 @@ fn gates(
 }
 
 /// Heads of unit length from the convolved queries or keys: `[key_dim, heads, n_seq_tokens, n_seqs]`, with as many
-/// heads as values have where key heads do not take turns.
+/// heads as values have if consecutive value heads share a key head.
 fn key_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -174,7 +175,7 @@ fn key_heads(
     b.reshape(x, [d, hp.value_heads.n.into(), n_t, n_s], name)
 }
 
-/// What the memories answer: `[value_dim, value_heads, n_tokens]`.
+/// The output of the delta rule: `[value_dim, value_heads, n_tokens]`.
 fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

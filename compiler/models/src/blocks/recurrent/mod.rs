@@ -1,4 +1,4 @@
-//! Recurrent mixers: what they compute, and what they keep of a sequence.
+//! Recurrent mixers and their states.
 
 mod conv;
 mod delta_net;
@@ -13,7 +13,7 @@ use super::context::LayerContext;
 use crate::error::ArchError;
 use crate::hparams::RecurrentHParams;
 
-/// What a recurrent mixer adds to the residual stream: `[n_embd, n_tokens]`.
+/// The output of a recurrent mixer: `[n_embd, n_tokens]`.
 pub(crate) fn recurrent(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

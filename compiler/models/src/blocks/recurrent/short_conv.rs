@@ -1,4 +1,5 @@
-//! The gated short convolution of LFM2: one part of the projected input gates what is convolved, another the result.
+//! The gated short convolution of LFM2: one part of the projected input gates the input of the convolution, another its
+//! output.
 
 use tpc_ir::Value;
 
@@ -10,7 +11,7 @@ use crate::error::ArchError;
 use crate::hparams::ShortConvHParams;
 use crate::source::TensorRole;
 
-/// What the layer adds to the residual stream: `[n_embd, n_tokens]`.
+/// The output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn short_conv(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

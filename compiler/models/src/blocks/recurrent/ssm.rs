@@ -14,7 +14,7 @@ use crate::hparams::SsmHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// What the layer adds to the residual stream: `[n_embd, n_tokens]`.
+/// The output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn ssm(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -46,7 +46,7 @@ pub(super) fn ssm(
     b.linear("ssm_out", y, [hp.inner, embd], absent, role, "ssm_out")
 }
 
-/// What the heads read, and what of their input passes by the scan: `[head_dim, heads, n_tokens]`.
+/// The output of the scan plus the scaled input: `[head_dim, heads, n_tokens]`.
 fn scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -84,7 +84,7 @@ fn scan(
     b.reshape(y, [dim, heads, b.n_tokens()], "ssm_y")
 }
 
-/// Normalises the heads of each group together, in files that do.
+/// `y`, with the heads of each group normalised together if the file has the norm.
 fn grouped_norm(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

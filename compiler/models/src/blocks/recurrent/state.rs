@@ -1,4 +1,4 @@
-//! What recurrent layers keep of each sequence: a state with a cell per sequence, read and written by cell.
+//! The states of recurrent layers, with a cell per sequence.
 
 use tpc_ir::op::{GetRows, InputKind, SetRows};
 use tpc_ir::{DType, Dim, Symbol, TensorType, Value};
@@ -7,20 +7,20 @@ use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::error::ArchError;
 
-/// A state of a layer.
-pub(super) struct Kept<'a> {
+/// A state of a layer, to be written once.
+pub(super) struct LayerState<'a> {
     tensor: &'a str,
     size: u64,
     state: Value,
 }
 
-/// The state of that tensor, and what it holds of the sequences of the batch, `[size, n_seqs]`: zero for those that start.
+/// The state of that name, and its cells of the batch's sequences, `[size, n_seqs]`: zero for sequences that start.
 pub(super) fn read<'a>(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     tensor: &'a str,
     size: u64,
-) -> Result<(Kept<'a>, Value), ArchError> {
+) -> Result<(LayerState<'a>, Value), ArchError> {
     let ty = TensorType::new(DType::F32, [size.into(), Symbol::NSeqMax.into()]);
     let state = b.state(&format!("{tensor}_l{}", cx.layer.index), ty);
     let cells = b.input(InputKind::StateCells);
@@ -28,7 +28,7 @@ pub(super) fn read<'a>(
     let found = b.push(GetRows { window: None }, vec![state, cells], tensor)?;
     let own = b.mul(found, goes_on, tensor)?;
     Ok((
-        Kept {
+        LayerState {
             tensor,
             size,
             state,
@@ -37,8 +37,8 @@ pub(super) fn read<'a>(
     ))
 }
 
-impl Kept<'_> {
-    /// Keeps `new`, `size` numbers of each sequence of the batch.
+impl LayerState<'_> {
+    /// Writes the cells of the batch's sequences: `size` numbers each.
     pub(super) fn write(self, b: &mut Builder<'_>, new: Value) -> Result<(), ArchError> {
         let dims = [self.size.into(), Dim::symbol(Symbol::NSeqs)];
         let new = b.reshape(new, dims, self.tensor)?;
@@ -53,7 +53,7 @@ impl Kept<'_> {
     }
 }
 
-/// Tokens of each sequence, and sequences: what the tokens of a batch are for recurrent layers.
+/// The axes of a batch in recurrent layers: tokens of each sequence, and sequences.
 pub(super) fn tokens() -> [Dim; 2] {
     [Symbol::NSeqTokens, Symbol::NSeqs].map(Dim::symbol)
 }
