@@ -14,8 +14,7 @@ tpc_ir::codes! {
     NOT_GGUF = error(
         "TPC0101",
         "not a GGUF file",
-        "A GGUF file begins with the four bytes `GGUF`; this one does not, so nothing in it can be trusted to be \
-         a model.",
+        "A GGUF file begins with the four bytes `GGUF`; this one does not, so it is not read as a model.",
     )
     .example("a `.safetensors` file, a PyTorch `.bin`, a GGML file from before August 2023, or a Git LFS pointer \
               of a hundred bytes.")
@@ -34,7 +33,7 @@ tpc_ir::codes! {
         "TPC0103",
         "header ends early",
         "The file ends inside its header: in the counts, a key, a value or a tensor info. The lengths before \
-         that point promise more.",
+         that point announce more.",
     )
     .example("the first megabyte of a model whose token list alone is two.")
     .cure("compare the size and checksum with the publisher's and fetch the file again.");
@@ -68,7 +67,7 @@ tpc_ir::codes! {
     DUPLICATE_KEY = error(
         "TPC0107",
         "metadata key given twice",
-        "Keys are unique; with two values it would depend on the reader which one counts.",
+        "Keys are unique. Of two values, some readers would use the first and others the second.",
     )
     .example("`general.name` both from the converter and from an editing script that appended instead of \
               replacing.")
@@ -163,7 +162,7 @@ tpc_ir::codes! {
     UNKNOWN_TENSOR_TYPE = error(
         "TPC0118",
         "unknown tensor type",
-        "The type id of a tensor is not one of those known. Ids 4 and 5 (q4_2, q4_3), 31 to 33 and 36 to 38 \
+        "The type id of a tensor is unknown. Ids 4 and 5 (q4_2, q4_3), 31 to 33 and 36 to 38 \
          (layouts repacked for one CPU) are withdrawn; others may be newer than this program or private to a \
          fork.",
     )
@@ -207,8 +206,7 @@ tpc_ir::codes! {
     MISSING_SHARD = error(
         "TPC0123",
         "shard missing",
-        "The model is split over several files and one of them is not beside the others. The message gives the \
-         name under which it was looked for.",
+        "The model is split over several files and one of them is not beside the others. The message gives its expected path.",
     )
     .example("`m-00002-of-00003.gguf` was not downloaded.")
     .cure("put all shards into one directory.");
@@ -234,7 +232,7 @@ tpc_ir::codes! {
     SPLIT_TENSOR_COUNT = error(
         "TPC0126",
         "wrong number of tensors in the shards",
-        "All shards together hold as many tensors as `split.tensors.count` says.",
+        "The shards together hold more or fewer tensors than `split.tensors.count`.",
     )
     .example("one shard replaced by that of a variant without its last block.")
     .cure("fetch all shards of one model again.");
@@ -259,9 +257,9 @@ tpc_ir::codes! {
     WRONG_TYPE = error(
         "TPC0131",
         "metadata value of the wrong type",
-        "A value is there but of a type that cannot be read as what is needed. Integers of any width are \
-         interchangeable, a scalar may stand for an array of one value per layer; strings, floats, integers and \
-         booleans are not interchangeable.",
+        "The value of a key is of another type than the reader needs. Integers of any width are interchangeable, and \
+         a scalar may stand for an array of one value per layer. Strings, floats, integers and booleans are not \
+         interchangeable.",
     )
     .example("`llama.rope.freq_base` as a string.")
     .cure("set the key again with the type that the message asks for.");
@@ -269,7 +267,7 @@ tpc_ir::codes! {
     OUT_OF_RANGE = error(
         "TPC0132",
         "metadata value out of range",
-        "An integer does not fit what it is used as.",
+        "An integer is too small or too large for its use.",
     )
     .example("`llama.block_count` = -1.")
     .cure("set the key again, or convert the model again.");
@@ -289,5 +287,5 @@ tpc_ir::codes! {
          shape call for.",
     )
     .example("4096 bytes for 2048 f32.")
-    .cure("an error of the program that writes the file; report it.");
+    .cure("report it: the program that writes the file is wrong.");
 }

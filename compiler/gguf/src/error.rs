@@ -1,4 +1,4 @@
-//! What can be wrong with a GGUF file, and what to do about it.
+//! The defects of GGUF files and their cures.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ pub struct GgufError {
     kind: Box<GgufErrorKind>,
 }
 
-/// The part of a header that a defect concerns. Names are shortened and escaped for display.
+/// The part of a header that a defect is about. Names are shortened and escaped for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A metadata key.
@@ -27,13 +27,13 @@ pub enum Subject {
     Tensor(String),
 }
 
-/// What is wrong with a key or a tensor name.
+/// The defect of a key or a tensor name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StringDefect {
-    /// No characters at all.
+    /// It has no characters.
     #[error("it is empty")]
     Empty,
-    /// Longer than the format allows.
+    /// It is longer than the format allows.
     #[error("it is {length} bytes long; at most {max} are allowed")]
     TooLong {
         /// Bytes declared.
@@ -41,7 +41,7 @@ pub enum StringDefect {
         /// Bytes allowed.
         max: u64,
     },
-    /// Not UTF-8.
+    /// It is not UTF-8.
     #[error("it is not valid UTF-8 (first bad byte: its byte {at})")]
     NotUtf8 {
         /// Bytes from the start of the string to the first that is not UTF-8.
@@ -49,11 +49,11 @@ pub enum StringDefect {
     },
 }
 
-/// The kinds of defect; [`GgufErrorKind::code`] numbers them and [`super::CODES`] explains them.
+/// The kinds of defect. [`GgufErrorKind::code`] gives their codes, and [`super::CODES`] explains these.
 #[derive(Debug, thiserror::Error)]
 #[expect(
     missing_docs,
-    reason = "the message of each variant says what its fields hold"
+    reason = "the message of each variant explains its fields"
 )]
 pub enum GgufErrorKind {
     #[error("cannot {action}")]
@@ -76,7 +76,7 @@ pub enum GgufErrorKind {
     },
     #[error("the header does not end within {limit} bytes (while reading {reading})")]
     HeaderTooLarge { reading: &'static str, limit: u64 },
-    #[error("{what} is {count}, but the rest of the file has room for {at_most} at most")]
+    #[error("{what} is {count}: expected at most {at_most}, which fit the rest of the file")]
     ImplausibleCount {
         what: &'static str,
         count: u64,
@@ -84,23 +84,23 @@ pub enum GgufErrorKind {
     },
     #[error("bad metadata key: {defect}")]
     BadKey { defect: StringDefect },
-    #[error("metadata key given twice; first at byte {first}")]
+    #[error("metadata key given twice, first at byte {first}")]
     DuplicateKey { first: u64 },
     #[error("unknown value type {found}: expected 0 to 12")]
     UnknownValueType { found: u32 },
     #[error("bad boolean: expected a byte 0 or 1, found {found}")]
     BadBool { found: u8 },
-    #[error("arrays are nested more than {max} deep")]
+    #[error("array nested too deep: expected at most {max} levels")]
     NestedTooDeep { max: u32 },
     #[error("bad alignment: expected a u32 power of two of at least 8, found {found}")]
     BadAlignment { found: String },
     #[error("bad tensor name: {defect}")]
     BadTensorName { defect: StringDefect },
-    #[error("tensor given twice; first {first}")]
+    #[error("tensor given twice, first {first}")]
     DuplicateTensor { first: String },
     #[error("expected 1 to 4 dimensions, found {found}")]
     BadDimCount { found: u32 },
-    #[error("dimension {axis} is zero")]
+    #[error("dimension {axis} is 0: expected at least 1")]
     ZeroDim { axis: usize },
     #[error("dimensions {ne:?} are too large: expected fewer than 2^63 elements and bytes")]
     DimOverflow { ne: Vec<u64> },
@@ -112,11 +112,13 @@ pub enum GgufErrorKind {
     },
     #[error("unknown tensor type {found}{}", retired(*.found))]
     UnknownTensorType { found: u32 },
-    #[error("data offset {found} is not a multiple of the alignment, {alignment}")]
+    #[error("data offset {found}: expected a multiple of the alignment, {alignment}")]
     MisalignedOffset { found: u64, alignment: u64 },
-    #[error("data offset {found} plus {bytes} bytes is beyond any file")]
+    #[error("data offset {found} plus {bytes} bytes: expected less than 2^63")]
     OffsetOverflow { found: u64, bytes: u64 },
-    #[error("its data begin at byte {start}, inside those of {other:?}, which end at byte {end}")]
+    #[error(
+        "its data begin at byte {start}, before those of {other:?} end: expected byte {end} or later"
+    )]
     TensorOverlap { other: String, start: u64, end: u64 },
     #[error(
         "the file is cut short: expected data up to byte {end}, found a file of {file_len} bytes"
@@ -129,7 +131,7 @@ pub enum GgufErrorKind {
         count: u32,
     },
     #[error(
-        "the header says shard {number} of {count}, but the file is not named like one: expected {expected}"
+        "the header is of shard {number} of {count}, and the file has another name: expected {expected}"
     )]
     SplitName {
         number: u32,
@@ -146,7 +148,9 @@ pub enum GgufErrorKind {
         "the shards hold {found} tensors: expected {expected}, the value of split.tensors.count"
     )]
     SplitTensorCount { expected: u64, found: u64 },
-    #[error("this shard has no tensor data, though {with} has")]
+    #[error(
+        "this shard has no tensor data, and {with} has: expected data in all shards or in none"
+    )]
     MixedShardData { with: String },
     #[error("required metadata key is missing: expected {expected}")]
     MissingKey { expected: &'static str },
@@ -225,7 +229,7 @@ impl GgufErrorKind {
         }
     }
 
-    /// What the user can do about it, in a sentence or two.
+    /// The cure, in a sentence or two.
     pub fn help(&self) -> String {
         use GgufErrorKind as K;
         match self {
@@ -237,29 +241,29 @@ impl GgufErrorKind {
                 "version 1 files date from August 2023: convert the model again with a current llama.cpp".into()
             }
             K::UnsupportedVersion { .. } => {
-                "the file is newer than this program, or its first bytes are damaged; compare its checksum".into()
+                "compare the checksum: the file is newer than this program, or its first bytes are damaged".into()
             }
             K::TruncatedHeader { .. } | K::TruncatedData { .. } => {
-                "the download or copy was probably interrupted: compare the file's size and checksum, fetch it again"
+                "compare the file's size and checksum, and fetch it again: the download or copy was probably interrupted"
                     .into()
             }
             K::HeaderTooLarge { .. } => {
-                "no published model has a header this long; the file is damaged or not what it claims to be".into()
+                "fetch the file again from a source you trust: no published model has a header this long".into()
             }
             K::ImplausibleCount { .. } => {
-                "the file is cut short or damaged: compare its size and checksum, fetch it again".into()
+                "compare the file's size and checksum, and fetch it again: it is cut short or damaged".into()
             }
             K::DuplicateKey { .. } | K::DuplicateTensor { .. } => {
-                "whatever wrote the file repeated a name; remove one of the two, or convert the model again".into()
+                "remove one of the two, or convert the model again".into()
             }
-            K::BadAlignment { .. } => "correct general.alignment (the default, without the key, is 32)".into(),
+            K::BadAlignment { .. } => "correct general.alignment (without the key it is 32)".into(),
             K::UnknownTensorType { .. } => {
                 let known: Vec<String> =
                     tpc_ir::DType::ALL.iter().map(|t| format!("{} {}", t.gguf_id(), t.name())).collect();
-                format!("requantise the model to a known type; known are: {}", known.join(", "))
+                format!("requantise the model; known types: {}", known.join(", "))
             }
             K::PartialBlock { .. } => {
-                "a quantised row is stored in whole blocks: keep this tensor in f16 or a type with shorter blocks".into()
+                "keep this tensor in f16 or in a type with shorter blocks: quantised rows are stored in whole blocks".into()
             }
             K::BadKey { .. }
             | K::UnknownValueType { .. }
@@ -272,26 +276,26 @@ impl GgufErrorKind {
             | K::MisalignedOffset { .. }
             | K::OffsetOverflow { .. }
             | K::TensorOverlap { .. } => {
-                "the file is damaged or was written by a faulty program: compare its checksum, convert the model again"
+                "compare the file's checksum, or convert the model again: it is damaged, or its writer is faulty"
                     .into()
             }
             K::MissingShard { .. } => "put all shards of the model into one directory, with their original names".into(),
             K::SplitName { .. } => "give all shards their original names, which number them".into(),
             K::SplitMismatch { .. } | K::SplitTensorCount { .. } => {
-                "the files do not belong together: fetch all shards of one model and one quantisation again".into()
+                "fetch all shards of one model and one quantisation again: these do not belong together".into()
             }
-            K::MixedShardData { .. } => "fetch the missing data, or use header-only copies of every shard".into(),
+            K::MixedShardData { .. } => "fetch the missing data, or use bare headers of all shards".into(),
             K::MissingKey { .. } | K::WrongType { .. } | K::OutOfRange { .. } | K::WrongLength { .. } => {
                 "correct the key (llama.cpp's gguf_set_metadata.py), or convert the model again with a current llama.cpp"
                     .into()
             }
-            K::DataLength { .. } => "supply exactly the bytes that the tensor's type and shape call for".into(),
+            K::DataLength { .. } => "write exactly the bytes of the tensor's type and shape".into(),
         }
     }
 }
 
 impl GgufError {
-    /// A defect of the file `file`, with neither offset nor subject yet.
+    /// A defect of `file`, without offset and subject.
     pub(super) fn new(file: &str, kind: GgufErrorKind) -> GgufError {
         GgufError {
             file: file.to_owned(),
@@ -301,19 +305,19 @@ impl GgufError {
         }
     }
 
-    /// The same, at `offset` bytes from the file's start.
+    /// This error, at `offset` bytes from the file's start.
     pub(super) fn at(mut self, offset: u64) -> GgufError {
         self.offset = Some(offset);
         self
     }
 
-    /// The same, concerning the metadata key `key`.
+    /// This error, about a metadata key.
     pub(super) fn in_key(mut self, key: &str) -> GgufError {
         self.subject = Some(Subject::Key(shorten(key)));
         self
     }
 
-    /// The same, concerning the tensor `name`.
+    /// This error, about a tensor.
     pub(super) fn in_tensor(mut self, name: &str) -> GgufError {
         self.subject = Some(Subject::Tensor(shorten(name)));
         self
@@ -324,17 +328,17 @@ impl GgufError {
         &self.file
     }
 
-    /// Bytes from the file's start to the defect, where it has a place.
+    /// Bytes from the file's start to the defect, if it has a place.
     pub fn offset(&self) -> Option<u64> {
         self.offset
     }
 
-    /// The key or tensor concerned.
+    /// The key or tensor that the defect is about.
     pub fn subject(&self) -> Option<&Subject> {
         self.subject.as_ref()
     }
 
-    /// What is wrong.
+    /// The kind of defect.
     pub fn kind(&self) -> &GgufErrorKind {
         &self.kind
     }
@@ -344,7 +348,7 @@ impl GgufError {
         self.kind.code()
     }
 
-    /// What the user can do about it.
+    /// The cure.
     pub fn help(&self) -> String {
         self.kind.help()
     }
@@ -368,12 +372,12 @@ impl fmt::Display for GgufError {
 
 impl std::error::Error for GgufError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // The message already holds the kind's, so the chain goes on at the kind's own source.
+        // The message includes the kind's, so the next source is the kind's own.
         self.kind.source()
     }
 }
 
-/// A name cut to a length that suits a message.
+/// A name of at most 100 characters and an ellipsis.
 pub(super) fn shorten(name: &str) -> String {
     const MAX: usize = 100;
     if name.chars().count() <= MAX {

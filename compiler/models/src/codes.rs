@@ -6,11 +6,10 @@ tpc_ir::codes! {
     UNSUPPORTED = error(
         "TPC0150",
         "architecture not supported",
-        "`general.architecture` names how a model computes; each needs a description, and for this one there is \
-         none.",
+        "`general.architecture` names the architecture of the model, and tpc has no description of this one.",
     )
     .example("`rwkv7`.")
-    .cure("use one of those listed; a fine-tune usually keeps the architecture of its base model, so check the \
+    .cure("use one of the listed architectures; a fine-tune usually keeps the architecture of its base model, so check the \
            spelling if the file was edited. Adding an ordinary architecture is one short file (see the book).");
 
     OUT_OF_RANGE = error(
@@ -34,8 +33,8 @@ tpc_ir::codes! {
     EMPTY_LAYER = error(
         "TPC0153",
         "layer without heads or feed-forward width",
-        "Keys may list a value per layer, and hybrid architectures list 0 where a layer has no attention or no \
-         feed-forward part. In the architecture that the file names every layer has both.",
+        "Keys may list a value per layer. Hybrid architectures list 0 for layers without attention or without a \
+         feed-forward sublayer. In the architecture that the file names every layer has both.",
     )
     .example("`llama.attention.head_count_kv` = [8, 0, 8].")
     .cure("check `general.architecture`; pruned variants of Llama have their own (`deci`).");
@@ -43,7 +42,7 @@ tpc_ir::codes! {
     ROPE_SCALING = error(
         "TPC0154",
         "unknown rope scaling",
-        "`rope.scaling.type` says how positions beyond the trained context are rotated; guessing would give \
+        "`rope.scaling.type` decides how positions beyond the trained context are rotated. A guess would give \
          wrong results.",
     )
     .example("`dynamic`.")
@@ -52,7 +51,7 @@ tpc_ir::codes! {
     OVERFLOW = error(
         "TPC0155",
         "size overflows",
-        "A product of hyper-parameters is larger than any tensor can be.",
+        "A product of hyper-parameters exceeds 2^40, the largest size of a tensor's axis that tpc accepts.",
     )
     .example("2^31 heads of 2^31 elements.")
     .cure("correct the key, or convert the model again.");
@@ -69,8 +68,8 @@ tpc_ir::codes! {
     WRONG_SHAPE = error(
         "TPC0157",
         "tensor of the wrong shape",
-        "A tensor's shape differs from what the hyper-parameters say; the message names the first axis that \
-         differs and the keys that decide it.",
+        "A tensor's shape contradicts the hyper-parameters. The message names the first axis that differs and the \
+         keys that decide it.",
     )
     .example("`blk.0.attn_k.weight` [4096, 4096] where `attention.head_count_kv` × `attention.key_length` is \
               1024.")
@@ -78,9 +77,9 @@ tpc_ir::codes! {
 
     WRONG_ELEMENTS = error(
         "TPC0158",
-        "tensor of unusable elements",
-        "Weights are real numbers; norms, biases, attention sinks and rotary factors are added or multiplied \
-         element by element and cannot be quantised.",
+        "tensor with an unusable element type",
+        "Weights are real numbers. Norms, biases, attention sinks and rotary factors cannot be quantised: they are \
+         added or multiplied element by element.",
     )
     .example("`token_embd.weight` of i32, `output_norm.weight` of q8_0.")
     .cure("convert or quantise the model again with a current llama.cpp.");
@@ -88,8 +87,8 @@ tpc_ir::codes! {
     MISSING_PARTNER = error(
         "TPC0159",
         "one of two tensors missing",
-        "Two tensors that only make sense together: the norms of queries and of keys, or the factors of \
-         frequencies for long and for short contexts. The file has one of them.",
+        "Some tensors come in pairs: the norms of queries and of keys, or the rotary factors for long and for short \
+         contexts. The file has one of a pair.",
     )
     .example("`rope_factors_long.weight` without `rope_factors_short.weight`.")
     .cure("convert the model again.");
@@ -97,37 +96,37 @@ tpc_ir::codes! {
     CACHE_TYPE = error(
         "TPC0160",
         "cache type does not fit",
-        "A row of the KV cache is a head, and quantised types store whole blocks.",
+        "A row of the KV cache is a head, and quantised types store whole blocks. Types that cannot be written at \
+         run time, such as q4_k, fit no model. Keys and values are checked separately, layer by layer.",
     )
-    .example("`--cache-type-k q8_0` (blocks of 32) with heads of 80 elements. Types that cannot be written at \
-              run time, such as q4_k, do not fit any model. Keys and values are checked apart, layer by layer.")
+    .example("`--cache-type-k q8_0` (blocks of 32) with heads of 80 elements.")
     .cure("use f16 (f32, bf16), or a type whose blocks divide the head.");
 
     CONTEXT_TOO_LONG = error(
         "TPC0161",
         "context longer than the learned positions",
-        "The model learned one vector per position and has none beyond.",
+        "The model has a learned vector for every position, and the context has more positions.",
     )
     .example("`--ctx-size 4096` with GPT-2, which has 1024.")
-    .cure("a shorter context.");
+    .cure("give a shorter context.");
 
     INCONSISTENT = error(
         "TPC0162",
-        "description does not fit together",
-        "An architecture's description combines blocks whose shapes disagree for this model's hyper-parameters. \
-         All tensors were found with the shapes the description asked for, so the description, not the file, is \
-         wrong.",
+        "inconsistent description",
+        "The description of an architecture combines blocks whose shapes disagree for this model's \
+         hyper-parameters. All tensors have the shapes that the description expects, so the description is wrong, \
+         not the file.",
     )
     .example("attention whose value heads and output projection were described with different sizes.")
     .cure("report it.");
 
     NO_DRAFTS = error(
         "TPC0163",
-        "no block to draft tokens with",
-        "`--spec-type draft-mtp` plans the blocks that guess further tokens ahead (multi-token prediction): the \
+        "no draft block",
+        "`--spec-type draft-mtp` plans the draft blocks, which predict further tokens (multi-token prediction): the \
          last `nextn_predict_layers` of `block_count`, with tensors such as `blk.64.nextn.eh_proj.weight`. The \
-         file has none, or how its architecture's compute is not described.",
+         file has none, or the draft blocks of its architecture are not described.",
     )
     .example("a Qwen 3.5 that was converted without them.")
-    .cure("leave the option out, or take a file that has them; `tpc inspect -v` lists its tensors.");
+    .cure("remove the option, or use a file that has draft blocks; `tpc inspect -v` lists the tensors.");
 }

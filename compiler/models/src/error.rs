@@ -1,4 +1,4 @@
-//! What can be wrong with a model whose file is sound.
+//! The errors of models in sound files.
 
 use tpc_ir::op::TypeError;
 use tpc_ir::{Code, DType, TensorType};
@@ -6,11 +6,11 @@ use tpc_ir::{Code, DType, TensorType};
 use super::codes;
 use tpc_gguf::GgufError;
 
-/// Why a model cannot be lowered.
+/// The reason why a model cannot be lowered.
 #[derive(Debug, thiserror::Error)]
 #[expect(
     missing_docs,
-    reason = "the message of each variant says what its fields hold"
+    reason = "the message of each variant explains its fields"
 )]
 pub enum ArchError {
     /// A metadata key is missing or of the wrong kind.
@@ -27,18 +27,18 @@ pub enum ArchError {
         found: String,
         expected: String,
     },
-    #[error("{key} is {found}, which does not go with {with}: expected {expected}")]
+    #[error("{key} is {found}, which contradicts {with}: expected {expected}")]
     Contradiction {
         key: String,
         found: String,
         with: String,
         expected: String,
     },
-    #[error("layer {layer} has none: {key} is 0 there")]
+    #[error("{key} is 0 in layer {layer}: expected at least 1")]
     EmptyLayer { layer: u32, key: String },
     #[error("{key} is {found:?}: expected none, linear, yarn or longrope")]
     RopeScaling { key: String, found: String },
-    #[error("{what} is too large to compute with ({of})")]
+    #[error("{what} is too large: {of}, and the limit is 2^40")]
     Overflow { what: &'static str, of: String },
     #[error("tensor {name} is missing: expected one of shape {}", shape(.expected))]
     MissingTensor {
@@ -66,7 +66,7 @@ pub enum ArchError {
         found: DType,
         expected: &'static str,
     },
-    #[error("tensor {present} is there but {missing} is not")]
+    #[error("tensor {missing} is missing, though the file has {present}")]
     MissingPartner { present: String, missing: String },
     #[error(
         "a cache of {dtype} cannot hold the {what} of layer {layer}, {size} elements each: {reason}"
@@ -79,11 +79,13 @@ pub enum ArchError {
         layer: u32,
         reason: &'static str,
     },
-    #[error("a context of {found} tokens is too long: {limit} positions are learned ({key})")]
+    #[error(
+        "a context of {found} tokens is too long: the model has {limit} learned positions ({key})"
+    )]
     ContextTooLong { found: u64, limit: u64, key: String },
-    #[error("{arch} has no block to draft tokens with: {reason}")]
+    #[error("{arch} has no draft block to use: {reason}")]
     NoDrafts { arch: &'static str, reason: String },
-    #[error("the description of {model:?} does not fit together at {op}{}: {source}", of_types(.operands))]
+    #[error("the description of {model:?} is inconsistent at {op}{}: {source}", of_types(.operands))]
     Inconsistent {
         model: String,
         op: &'static str,

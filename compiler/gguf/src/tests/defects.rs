@@ -199,7 +199,7 @@ fn cases() -> Vec<Case> {
             "TPC0105",
             Some(16),
             Raw::new(0, 9).defect(100),
-            "room for 7",
+            "at most 7",
         ),
         (
             "TPC0105",
@@ -259,7 +259,7 @@ fn cases() -> Vec<Case> {
             "TPC0110",
             Some(pair + 13 + 48),
             nested(5).header().unwrap_err(),
-            "more than 4",
+            "at most 4 levels",
         ),
         (
             "TPC0111",
@@ -362,13 +362,13 @@ fn cases() -> Vec<Case> {
             "TPC0120",
             Some(DIMS_AT + 12),
             one_tensor("t", &[8], 0, 1 << 63),
-            "beyond any file",
+            "less than 2^63",
         ),
         (
             "TPC0120",
             Some(DIMS_AT + 12),
             one_tensor("t", &[8], 0, u64::MAX - 31),
-            "beyond any file",
+            "less than 2^63",
         ),
         (
             "TPC0121",

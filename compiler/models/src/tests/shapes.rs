@@ -237,7 +237,7 @@ fn command_r_plus_needs_both_norms_of_heads() {
     assert_eq!(error.code(), "TPC0159");
     assert_eq!(
         error.to_string(),
-        "tensor blk.0.attn_k_norm.weight is there but blk.0.attn_q_norm.weight is not"
+        "tensor blk.0.attn_q_norm.weight is missing, though the file has blk.0.attn_k_norm.weight"
     );
 }
 
