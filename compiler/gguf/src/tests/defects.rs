@@ -195,12 +195,7 @@ fn cases() -> Vec<Case> {
             Raw::new(1 << 60, 0).defect(100),
             "tensor count is",
         ),
-        (
-            "TPC0105",
-            Some(16),
-            Raw::new(0, 9).defect(100),
-            "at most 7",
-        ),
+        ("TPC0105", Some(16), Raw::new(0, 9).defect(100), "at most 7"),
         (
             "TPC0105",
             Some(pair + 17),

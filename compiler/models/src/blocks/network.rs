@@ -12,7 +12,7 @@ use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
 /// The tensors of a network, by their names without `weight` or `bias`. Its values have the same names.
-pub(super) struct TensorNames {
+pub(super) struct NetworkTensors {
     gate: &'static str,
     pub(super) up: &'static str,
     down: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct TensorNames {
 }
 
 /// The tensors of the dense network.
-pub(super) const DENSE: TensorNames = TensorNames {
+pub(super) const DENSE: NetworkTensors = NetworkTensors {
     gate: "ffn_gate",
     up: "ffn_up",
     down: "ffn_down",
@@ -30,7 +30,7 @@ pub(super) const DENSE: TensorNames = TensorNames {
 };
 
 /// The tensors of the shared expert.
-pub(super) const SHARED: TensorNames = TensorNames {
+pub(super) const SHARED: NetworkTensors = NetworkTensors {
     gate: "ffn_gate_shexp",
     up: "ffn_up_shexp",
     down: "ffn_down_shexp",
@@ -73,7 +73,7 @@ pub(super) fn dense(
 pub(super) fn network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    names: &TensorNames,
+    names: &NetworkTensors,
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
@@ -88,7 +88,7 @@ pub(super) fn network(
 fn separate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    names: &TensorNames,
+    names: &NetworkTensors,
     extras: Extras,
     width: Size,
     x: Value,
@@ -124,7 +124,7 @@ fn separate(
 fn down(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    names: &TensorNames,
+    names: &NetworkTensors,
     extras: Extras,
     width: Size,
     y: Value,
