@@ -41,4 +41,5 @@ pub use op::Op;
 pub use place::{DeviceData, GroupData, Place};
 pub use sharding::{AxisTree, ClassData, ClassRef, Sharding, Unreduced};
 pub use types::{RANK, TensorType};
+pub use verify::{Verified, stage};
 pub use window::Window;

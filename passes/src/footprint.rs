@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::op::{Collective, OpKind};
-use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, Value};
+use tpc_ir::{Bindings, Inst, InstData, Op, Place, Value, Verified, stage};
 
 /// Bytes at one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,10 @@ impl Footprint {
 }
 
 /// The footprint of every place of the programs, for the largest batch.
-pub fn footprints(programs: &Graph, batch: &Bindings) -> BTreeMap<Place, Footprint> {
+pub fn footprints(
+    programs: &Verified<stage::Programs>,
+    batch: &Bindings,
+) -> BTreeMap<Place, Footprint> {
     let mut out: BTreeMap<Place, Footprint> = BTreeMap::new();
     // Views and in-place updates share the memory of what they view: a value lives as long as any view of it.
     let mut base: Vec<Value> = programs.values().map(|(v, _)| v).collect();
@@ -118,13 +121,13 @@ pub struct Traffic {
 }
 
 /// The transfers of one batch of the programs.
-pub fn traffic(programs: &Graph, batch: &Bindings) -> Traffic {
+pub fn traffic(programs: &Verified<stage::Programs>, batch: &Bindings) -> Traffic {
     traffic_of(programs, batch, |_, _| true)
 }
 
 /// The transfers of one batch among some instructions of the programs.
 pub fn traffic_of(
-    programs: &Graph,
+    programs: &Verified<stage::Programs>,
     batch: &Bindings,
     some: impl Fn(Inst, &InstData) -> bool,
 ) -> Traffic {

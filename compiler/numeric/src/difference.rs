@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use tpc_ir::{Graph, Interval, Place, RANK, Sharding, Unreduced, Value};
+use tpc_ir::{Graph, Interval, Place, RANK, Sharding, Unreduced, Value, Verified, stage};
 use tpc_runtime::{MemoryWeights, Tensor};
 
 use super::feed::Feed;
@@ -53,9 +53,9 @@ type ModelTensors = HashMap<(Value, usize), Tensor>;
 /// Values are matched by name. One is right if it is, for any of the model's values of its name, the part that the sharded
 /// graph has on its place. Terms of unreduced sums are passed over.
 pub(super) fn first_difference(
-    model: &Graph,
-    sharded: &Graph,
-    programs: &Graph,
+    model: &Verified<stage::Model>,
+    sharded: &Verified<stage::Sharded>,
+    programs: &Verified<stage::Programs>,
     feed: &Feed,
     weights: &MemoryWeights,
 ) -> Option<Difference> {

@@ -1,7 +1,8 @@
 //! The batches that a small model is run on.
 
 use tpc_ir::op::InputKind;
-use tpc_ir::{Bindings, Dim, Graph, Op, Output, Symbol, TensorType, Window};
+use tpc_ir::stage::Executable;
+use tpc_ir::{Bindings, Dim, Op, Output, Symbol, TensorType, Verified, Window};
 use tpc_runtime::Observer;
 use tpc_runtime::{
     Batch, ExecError, Interpreter, MemoryWeights, Options, Session, SessionConfig, Tensor,
@@ -46,9 +47,9 @@ impl Feed {
     }
 
     /// The outputs of all batches. A batch sees the states that those before it left.
-    pub(super) fn run(
+    pub(super) fn run<S: Executable>(
         &self,
-        graph: &Graph,
+        graph: &Verified<S>,
         weights: &MemoryWeights,
         observe: &mut Observer<'_>,
     ) -> Result<Vec<Answer>, ExecError> {
@@ -59,8 +60,8 @@ impl Feed {
     }
 }
 
-fn tokens(
-    graph: &Graph,
+fn tokens<S: Executable>(
+    graph: &Verified<S>,
     weights: &MemoryWeights,
     window: Option<Window>,
     observe: &mut Observer<'_>,
@@ -117,8 +118,8 @@ fn tokens(
     Ok(out)
 }
 
-fn captured(
-    graph: &Graph,
+fn captured<S: Executable>(
+    graph: &Verified<S>,
     weights: &MemoryWeights,
     batch: &[(Symbol, u64)],
     observe: &mut Observer<'_>,

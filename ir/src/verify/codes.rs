@@ -372,4 +372,14 @@ crate::codes! {
     )
     .example("`weight … partial`.")
     .cure("remove `partial`.");
+
+    STAGE = error(
+        "TPC0263",
+        "graph of another stage",
+        "Each stage has an invariant of its own: a model lies on the host, a placed graph has no shardings, and \
+         programs have no values on groups. Text cannot say this, since it does not name its stage; a pass that is \
+         left out can.",
+    )
+    .example("a sharded graph given to the interpreter.")
+    .cure("run the pass that leads to the stage.");
 }

@@ -220,6 +220,11 @@ pub enum VerifyErrorKind {
     InputPlace { place: Place },
     #[error("it is on {place}, which is no group, but is not mirrored")]
     ShardedAlone { place: Place },
+    #[error("it {broken}, which the stage `{stage}` rules out")]
+    Stage {
+        stage: &'static str,
+        broken: &'static str,
+    },
 }
 
 impl VerifyErrorKind {
@@ -263,6 +268,7 @@ impl VerifyErrorKind {
             VerifyErrorKind::ParticipantResult { .. } => &codes::PARTICIPANT_RESULT,
             VerifyErrorKind::InputPlace { .. } => &codes::INPUT_PLACE,
             VerifyErrorKind::ShardedAlone { .. } => &codes::SHARDED_ALONE,
+            VerifyErrorKind::Stage { .. } => &codes::STAGE,
         }
     }
 
@@ -343,6 +349,7 @@ impl VerifyErrorKind {
             VerifyErrorKind::ShardedAlone { .. } => {
                 "remove the sharding; a single place holds the whole value"
             }
+            VerifyErrorKind::Stage { .. } => "run the pass that leads to the stage",
         }
     }
 

@@ -1,7 +1,7 @@
-//! The verifier: what holds in every graph that passes and back ends see.
+//! The verifier: the invariants of every graph that passes and executors see.
 //!
-//! [`verify`] checks the invariants below and gives every violation with the entity it concerns. A [`Verified`] graph
-//! is the proof that there is none; passes and back ends demand it and check nothing again.
+//! [`verify`] checks the invariants below and reports every violation with the entity it concerns. A [`Verified`] graph
+//! keeps the fact that there is none; passes and executors take one of their [stage] and check nothing again.
 //!
 //! # Structure
 //!
@@ -61,6 +61,10 @@
 //! - TPC0261: copies move no pending sum; reductions take nothing else.
 //! - TPC0262: leaves have no pending sum.
 //!
+//! # Stages
+//!
+//! - TPC0263: a graph keeps the invariant of its [stage], which only [`Verified::new`] checks.
+//!
 //! [`AxisTree::simplified`]: crate::AxisTree::simplified
 
 mod codes;
@@ -68,6 +72,7 @@ mod derive;
 mod error;
 mod places;
 mod shardings;
+pub mod stage;
 mod structure;
 mod types;
 
@@ -79,29 +84,19 @@ pub use derive::{derive, derive_operand};
 pub use error::{PartsDefect, VerifyError, VerifyErrorKind};
 
 pub use shardings::ShardingRule;
+pub use stage::{Verified, Violations};
 pub use types::reads;
 
 pub use crate::text::Entity;
 
 use crate::graph::Graph;
 
-/// A graph in which every invariant holds.
-#[derive(Clone, Copy, Debug)]
-pub struct Verified<'a>(&'a Graph);
-
-impl<'a> Verified<'a> {
-    /// The graph.
-    pub const fn graph(self) -> &'a Graph {
-        self.0
-    }
-}
-
-/// Checks every invariant.
+/// Checks the invariants of all stages.
 ///
 /// # Errors
 /// All violations: by section, in program order within each. Dangling handles and uses before definition hide what is
 /// behind them, and errors of types and places those of shardings.
-pub fn verify(graph: &Graph) -> Result<Verified<'_>, Vec<VerifyError>> {
+pub fn verify(graph: &Graph) -> Result<(), Vec<VerifyError>> {
     let mut errors = Vec::new();
     structure::handles(graph, &mut errors);
     if !errors.is_empty() {
@@ -114,7 +109,7 @@ pub fn verify(graph: &Graph) -> Result<Verified<'_>, Vec<VerifyError>> {
         shardings::check(graph, &mut errors);
     }
     if errors.is_empty() {
-        Ok(Verified(graph))
+        Ok(())
     } else {
         Err(errors)
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::error::{VerifyError, VerifyErrorKind as Kind};
 use crate::dims::Dim;
 use crate::entity::{Class, Group, Value};
-use crate::graph::{Graph, InstData, Output, ValueData};
+use crate::graph::{Graph, Output, ValueData};
 use crate::op::{Attr, AttrReader, Op};
 use crate::place::Place;
 use crate::sharding::{AxisTree, ClassData, ClassRef, Sharding, Unreduced};
@@ -116,8 +116,15 @@ pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
         ranks(graph, value, data, &mut miscounted, errors);
         trees(graph, value, data, errors);
     }
+    // The same op stands in every layer and in the program of every device.
+    let mut expressible = HashSet::new();
     for (inst, data) in graph.insts() {
-        if !survives_text(data) {
+        if expressible.contains(&data.op) {
+            continue;
+        }
+        if survives_text(&data.op) {
+            expressible.insert(&data.op);
+        } else {
             let op = data.op.name();
             errors.push(VerifyError::new(Kind::OpText { op }, Entity::Inst(inst)));
         }
@@ -282,8 +289,8 @@ fn leaves(tree: &AxisTree, f: &mut dyn FnMut(ClassRef, &Dim)) {
 }
 
 /// Whether the op's text form parses to the op and all its numbers are numbers.
-fn survives_text(inst: &InstData) -> bool {
-    let attrs = inst.op.attrs();
+fn survives_text(op: &Op) -> bool {
+    let attrs = op.attrs();
     let is_nan = |(_, value): &(_, Attr)| matches!(value, Attr::Float(x) if x.is_nan());
     if attrs.iter().any(is_nan) {
         return false;
@@ -291,6 +298,6 @@ fn survives_text(inst: &InstData) -> bool {
     let attrs = attrs
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value));
-    let again = Op::parse(inst.op.name(), AttrReader::new(attrs.collect()));
-    again.is_some_and(|op| op.is_ok_and(|op| op == inst.op))
+    let again = Op::parse(op.name(), AttrReader::new(attrs.collect()));
+    again.is_some_and(|again| again.is_ok_and(|again| again == *op))
 }

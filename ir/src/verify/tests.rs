@@ -1,7 +1,8 @@
 //! What text cannot say, and the catalogue. Everything else is in the file tests.
 
-use super::{CODES, Entity, VerifyErrorKind, verify};
-use crate::op::{Clamp, Glu, GluKind, Input, InputKind, Scale, Unary, UnaryKind};
+use super::stage::{self, Stage};
+use super::{CODES, Entity, Verified, VerifyErrorKind, verify};
+use crate::op::{Clamp, Copy, Glu, GluKind, Input, InputKind, Scale, Unary, UnaryKind};
 use crate::{
     AxisTree, Class, ClassData, ClassRef, Code, DType, Device, DeviceData, Dim, Graph, Group,
     GroupData, Inst, Interval, Op, Output, Place, Sharding, TensorType, Unreduced, Value,
@@ -51,9 +52,59 @@ fn found(g: &Graph) -> Vec<(&'static str, Entity)> {
 fn a_sound_graph_is_verified() {
     let g = graph();
     assert_eq!(found(&g), []);
+    assert_eq!(verify(&g), Ok(()));
+}
+
+/// The codes with which a graph is not of a stage.
+fn of_stage<S: Stage>(g: &Graph) -> Vec<&'static str> {
+    let violations = Verified::<S>::new(g.clone()).err();
+    let errors = violations.into_iter().flat_map(|v| v.errors);
+    errors.map(|e| e.code().id).collect()
+}
+
+#[test]
+fn each_stage_has_its_invariant() {
+    let host = graph();
+    let mut on_group = graph();
+    let copy = on_group.push(
+        Copy,
+        vec![Value::new(1)],
+        vec![ty()],
+        Place::Group(Group::new(0)),
+        None,
+    );
+    let mut split = on_group.clone();
+    let copied = split.inst(copy).results[0];
+    let leaf = AxisTree::Leaf {
+        size: Dim::constant(8),
+        split: Some(ClassRef {
+            class: Class::new(0),
+            div: 1,
+        }),
+    };
+    split.value_mut(copied).sharding.axes[0] = Some(Box::new(leaf));
+    let stages = |g: &Graph| {
+        [
+            of_stage::<stage::Model>(g),
+            of_stage::<stage::Placed>(g),
+            of_stage::<stage::Sharded>(g),
+            of_stage::<stage::Programs>(g),
+        ]
+    };
+    let (yes, no): (Vec<&str>, _) = (vec![], vec!["TPC0263"]);
     assert_eq!(
-        verify(&g).map(|v| v.graph().name.clone()).ok(),
-        Some("g".into())
+        stages(&host),
+        [yes.clone(), yes.clone(), yes.clone(), yes.clone()]
+    );
+    assert_eq!(
+        stages(&on_group),
+        [no.clone(), yes.clone(), yes.clone(), no.clone()]
+    );
+    assert_eq!(stages(&split), [no.clone(), no.clone(), yes, no]);
+    let violations = Verified::<stage::Programs>::new(split).expect_err("a value is on a group");
+    assert_eq!(
+        violations.to_string(),
+        "programs graph: TPC0263: v2: it is on a group, which the stage `programs` rules out"
     );
 }
 

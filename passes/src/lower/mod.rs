@@ -17,9 +17,11 @@ mod unreduced;
 use tpc_ir::op::{
     Concat, Inferred, LocalCtx, ReduceScatter, Rule, Sharded, Slice, Slot, TypeError,
 };
-use tpc_ir::{Dim, Graph, Group, InstData, Interval, Op, Output, Place, TensorType, Value};
+use tpc_ir::{
+    Dim, Graph, Group, InstData, Interval, Op, Output, Place, TensorType, Value, Verified, stage,
+};
 
-/// The reason that a sharded graph has no programs. The verifier admits no such graph.
+/// The reason that a sharded graph has no programs: a fault of the verifier, which should not have admitted it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LowerError {
     /// An op's parameters cannot be re-based to a device's part.
@@ -63,8 +65,8 @@ pub enum LowerError {
 /// The programs of all devices and of the host, in one graph.
 ///
 /// # Errors
-/// When the graph is not one that the verifier admits.
-pub fn lower(sharded: &Graph) -> Result<Graph, LowerError> {
+/// When the verifier admits a graph that it should not.
+pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
     let mut out = Graph::new(sharded.name.clone());
     out.devices.clone_from(&sharded.devices);
     let mut lowering = Lowering {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Graph, Group, Interval, text};
+use tpc_ir::{Group, Interval, Verified, stage, text};
 
 use super::options::{SplitOption, clash, options_for};
 use super::problem::is_global;
@@ -22,7 +22,7 @@ struct Model {
 }
 
 impl Model {
-    fn graph(&self) -> Graph {
+    fn graph(&self) -> Verified<stage::Model> {
         let (h, kv, w, ty) = (self.heads, self.kv, self.width, self.dtype);
         let (e, q, k) = (64, 32 * h, 32 * kv);
         let mut t = format!(
@@ -83,8 +83,7 @@ impl Model {
         }
         let _ = writeln!(t, "layer none\noutput \"y\" = v{x}\n{states}");
         let parsed = text::parse(&t).unwrap_or_else(|e| panic!("{}\n{t}", e[0]));
-        tpc_ir::verify::verify(&parsed.graph).unwrap_or_else(|e| panic!("{}\n{t}", e[0]));
-        parsed.graph
+        Verified::new(parsed.graph).unwrap_or_else(|e| panic!("{e}\n{t}"))
     }
 }
 
@@ -196,7 +195,7 @@ fn no_set_of_options_is_cheaper_than_the_plan() {
         let graph = model.graph();
         for (devices, slow) in [(2, false), (3, false), (4, false), (2, true), (3, true)] {
             let request = request(devices, slow);
-            let planned = plan(&graph, &request);
+            let planned = plan(&graph, &request).expect("placed graphs verify");
             let device_weights = request.stage_device_weights(0);
             let space = Space::new(&planned, &request, &device_weights);
             let chosen: Vec<&SplitOption> = planned.choice.options.iter().collect();
@@ -226,7 +225,7 @@ fn no_other_ranges_are_cheaper_where_devices_share_evenly() {
         };
         let graph = model.graph();
         let request = request(2, false);
-        let planned = plan(&graph, &request);
+        let planned = plan(&graph, &request).expect("placed graphs verify");
         let device_weights = request.stage_device_weights(0);
         let space = Space::new(&planned, &request, &device_weights);
         let chosen: Vec<&SplitOption> = planned.choice.options.iter().collect();
@@ -279,7 +278,7 @@ fn no_assignment_costs_less_than_the_lower_bound() {
     let graph = model.graph();
     for devices in [2, 3, 4] {
         let request = request(devices, true);
-        let planned = plan(&graph, &request);
+        let planned = plan(&graph, &request).expect("placed graphs verify");
         let device_weights = request.stage_device_weights(0);
         let space = Space::new(&planned, &request, &device_weights);
         let all: Vec<&SplitOption> = space.options.iter().collect();

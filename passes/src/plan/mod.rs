@@ -36,7 +36,8 @@ pub use request::PlanRequest;
 pub use timeline::{Event, is_copy_of_input, timeline};
 pub use why::{FactorFacts, FactorWhy, Forbidden, Verdict, Why, facts, why};
 
-use tpc_ir::{Graph, Group};
+use tpc_ir::verify::Violations;
+use tpc_ir::{Group, Verified, stage};
 
 use crate::factors::{Analysis, Factors, GraphFacts};
 use crate::place::{Placed, place};
@@ -46,7 +47,7 @@ use crate::users::Users;
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The graph, with places and copies.
-    pub graph: Graph,
+    pub graph: Verified<stage::Placed>,
     /// Its factors.
     pub factors: Factors,
     /// Tables over the factors.
@@ -71,8 +72,11 @@ impl Planned {
     }
 }
 
-/// Places the ops of a model's graph, which must be valid, and chooses splits for it.
-pub fn plan(model: &Graph, request: &PlanRequest) -> Planned {
+/// Places the ops of a model's graph and chooses splits for it.
+///
+/// # Errors
+/// When the placed graph does not verify, which is a fault of the placement.
+pub fn plan(model: &Verified<stage::Model>, request: &PlanRequest) -> Result<Planned, Violations> {
     let placement = &request.layer_placement;
     let Placed { graph, mirrored } = place(
         model,
@@ -81,6 +85,7 @@ pub fn plan(model: &Graph, request: &PlanRequest) -> Planned {
         &request.topology,
         &request.workload,
     );
+    let graph = Verified::<stage::Placed>::new(graph)?;
     let factors = Factors::infer(&graph);
     let mut analysis = Analysis::new(&graph, &factors);
     analysis.keep_whole(&mirrored);
@@ -109,5 +114,5 @@ pub fn plan(model: &Graph, request: &PlanRequest) -> Planned {
     }
     choice.distinct = choice.distinct.max(1);
     out.choice = choice;
-    out
+    Ok(out)
 }

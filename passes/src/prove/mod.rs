@@ -46,7 +46,7 @@ mod term_graph;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use tpc_ir::Graph;
+use tpc_ir::{Graph, Verified, stage};
 
 pub use refutation::{Refutation, Unproven};
 
@@ -80,7 +80,10 @@ pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
 ///
 /// # Errors
 /// The first op whose value cannot be justified.
-pub fn prove(model: &Graph, programs: &Graph) -> Result<Proof, Box<Refutation>> {
+pub fn prove(
+    model: &Verified<stage::Model>,
+    programs: &Verified<stage::Programs>,
+) -> Result<Proof, Box<Refutation>> {
     prove_without(model, programs, None)
 }
 
@@ -89,8 +92,8 @@ pub fn prove(model: &Graph, programs: &Graph) -> Result<Proof, Box<Refutation>> 
 /// # Errors
 /// The first op whose value cannot be justified.
 pub fn prove_without(
-    model: &Graph,
-    programs: &Graph,
+    model: &Verified<stage::Model>,
+    programs: &Verified<stage::Programs>,
     without: Option<&str>,
 ) -> Result<Proof, Box<Refutation>> {
     structure::check(programs)?;
@@ -131,7 +134,8 @@ pub fn prove_without(
             // A sum is done in the next section: both are proved together.
             None => to += 1,
             Some(lemma) => {
-                let (model, programs) = ((model, &*of_model), (programs, &*of_programs));
+                let model: (&Graph, _) = (model, &*of_model);
+                let programs: (&Graph, _) = (programs, &*of_programs);
                 known.learn(lemma, model, programs, &boundary);
                 (from, to) = (to, to + 1);
             }

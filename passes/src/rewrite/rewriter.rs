@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tpc_ir::{Graph, GroupData, Output, Value};
+use tpc_ir::{Graph, GroupData, Output, Value, Verified, stage};
 
 use super::analysis::Table;
 use super::emit::emit;
@@ -22,9 +22,9 @@ pub struct Rewritten {
     pub report: Report,
 }
 
-/// Rewrites a sharded graph, which must be valid, by `rules` (all of them are [`RULES`]).
+/// Rewrites a sharded graph by `rules` (all of them are [`RULES`]).
 pub fn rewrite(
-    sharded: &Graph,
+    sharded: &Verified<stage::Sharded>,
     machine: Machine<'_>,
     limits: Limits,
     rules: &[&'static RewriteRule],

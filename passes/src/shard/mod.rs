@@ -7,6 +7,7 @@ use tpc_ir::factor::Var;
 use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, unreduced_result};
 use tpc_ir::{
     ClassData, ClassRef, Dim, Graph, Inst, Op, Output, Place, RANK, Sharding, Unreduced, Value,
+    Verified, stage,
 };
 
 use crate::factors::{Analysis, Clash, Factors, Selection, active_roles};
@@ -28,7 +29,7 @@ pub enum ShardError {
 /// # Errors
 /// When the choice contradicts itself.
 pub fn shard(
-    graph: &Graph,
+    graph: &Verified<stage::Placed>,
     factors: &Factors,
     analysis: &Analysis,
     choice: &Choice,

@@ -14,7 +14,8 @@ mod sequences;
 mod tests;
 
 use tpc_ir::op::InputKind;
-use tpc_ir::{Bindings, Graph, Symbol, TensorType};
+use tpc_ir::stage::Executable;
+use tpc_ir::{Bindings, Symbol, TensorType, Verified};
 
 pub use batch::{Batch, TokenPos};
 pub use config::SessionConfig;
@@ -65,8 +66,8 @@ impl<'g> Session<Interpreter<'g>> {
     ///
     /// # Errors
     /// Those of [`Self::with_executor`] and of [`Interpreter::new`].
-    pub fn new(
-        graph: &'g Graph,
+    pub fn new<S: Executable>(
+        graph: &'g Verified<S>,
         weights: &dyn WeightSource,
         config: SessionConfig,
     ) -> Result<Self, ExecError> {

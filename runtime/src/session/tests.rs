@@ -9,7 +9,7 @@ use tpc_ir::op::{
     Binary, BinaryKind, FlashAttn, GetRows, Input, MulMat, Permute, Reshape, Rope, RopeMode,
     SetRows, Slice, State, Weight,
 };
-use tpc_ir::{DType, Dim, Place, Value};
+use tpc_ir::{DType, Dim, Graph, Place, Value, Verified, stage};
 
 const VOCAB: u64 = 6;
 /// Two heads of two.
@@ -70,7 +70,7 @@ impl Builder {
     }
 }
 
-fn model(cache: DType, max_bias: f32, swa: bool) -> Graph {
+fn model(cache: DType, max_bias: f32, swa: bool) -> Verified<stage::Model> {
     let mut b = Builder(Graph::new("one layer"));
     let t: Dim = Symbol::NTokens.into();
     let (rows_kind, mask_kind, kv): (_, _, Dim) = if swa {
@@ -136,7 +136,7 @@ fn model(cache: DType, max_bias: f32, swa: bool) -> Graph {
     let y = b.op(GetRows { window: None }, &[y, wanted]);
     let logits = b.op(MulMat, &[embd, y]);
     b.0.outputs.push(Output::Named("logits".into(), logits));
-    b.0
+    Verified::new(b.0).expect("the model verifies")
 }
 
 fn weights() -> MemoryWeights {
@@ -146,7 +146,7 @@ fn weights() -> MemoryWeights {
     w
 }
 
-fn session(graph: &Graph, config: SessionConfig) -> ReferenceSession<'_> {
+fn session(graph: &Verified<stage::Model>, config: SessionConfig) -> ReferenceSession<'_> {
     Session::new(graph, &weights(), config).expect("loads")
 }
 
@@ -264,7 +264,9 @@ fn what_a_session_needs_of_its_graph() {
     let mut s = session(&g, SessionConfig::new(9));
     let e = s.decode(&Batch::sequence(&[0], 0, 0));
     assert_eq!(e.expect_err("no window").code(), "TPC0512");
-    let empty = Graph::new("empty");
-    let e = Session::new(&empty, &weights(), SessionConfig::new(9));
+    let mut other = g.into_graph();
+    other.outputs.pop();
+    let other = Verified::<stage::Model>::new(other).expect("states are outputs, too");
+    let e = Session::new(&other, &weights(), SessionConfig::new(9));
     assert_eq!(e.map(|_| ()).expect_err("no logits").code(), "TPC0516");
 }

@@ -33,7 +33,7 @@ fn reported(line: usize, d: &Diagnostic) -> Reported {
 /// other than expected.
 pub(crate) fn of_graph(case: &Case, parsed: &Parsed) -> Outcome {
     let planned = placement(case, SplitMode::Tensor).and_then(|placement| {
-        compile_capture(&captured(parsed), &placement)
+        compile_capture(&captured(parsed)?, &placement)
             .map(|compiled| (placement, compiled))
             .map_err(|d| format!("no plan: {}: {}", d[0].code, d[0]))
     });

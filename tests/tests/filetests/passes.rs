@@ -4,11 +4,12 @@ use tpc_core::pipeline::{Compiled, compile_capture};
 use tpc_core::placement::SplitMode;
 use tpc_core::report::render_factors;
 use tpc_ggml::capture::CapturedGraph;
+use tpc_ir::stage::Stage;
 use tpc_ir::text::{self, Parsed};
-use tpc_ir::verify::verify;
-use tpc_ir::{DType, Graph};
+use tpc_ir::{DType, Graph, Verified, stage};
 use tpc_passes::machine::Topology;
 use tpc_passes::machine::Workload;
+use tpc_passes::prove::{Proof, Refutation};
 use tpc_passes::rewrite::{Limits, Machine, RULES};
 
 use super::case::Case;
@@ -16,21 +17,21 @@ use super::expectation::Reported;
 use super::run::Outcome;
 
 /// A captured graph of one layer.
-pub(crate) fn captured(parsed: &Parsed) -> CapturedGraph {
-    CapturedGraph {
-        graph: parsed.graph.clone(),
+pub(crate) fn captured(parsed: &Parsed) -> Result<CapturedGraph, String> {
+    Ok(CapturedGraph {
+        graph: verified(&parsed.graph)?,
         batch: Vec::new(),
         n_layer: 1,
         lines: Vec::new(),
         notes: Vec::new(),
         records: Vec::new(),
-    }
+    })
 }
 
 fn compiled(case: &Case, parsed: &Parsed) -> Result<Compiled, String> {
     let placement = tpc::placement(&case.options, DType::F16, SplitMode::Tensor)
         .map_err(|d| format!("`; options`: {}", d[0]))?;
-    compile_capture(&captured(parsed), &placement)
+    compile_capture(&captured(parsed)?, &placement)
         .map_err(|d| format!("no plan: {}: {}", d[0].code, d[0]))
 }
 
@@ -49,33 +50,32 @@ pub(crate) fn shard(case: &Case, parsed: &Parsed) -> Result<String, String> {
     Ok(compiled(case, parsed)?.eager.to_string())
 }
 
-fn valid(graph: &Graph) -> Result<(), String> {
-    let errors = verify(graph).err().unwrap_or_default();
-    match errors.first() {
-        Some(e) => Err(format!("the graph is not valid: {}: {e}", e.code())),
-        None => Ok(()),
-    }
+fn verified<S: Stage>(graph: &Graph) -> Result<Verified<S>, String> {
+    Verified::new(graph.clone()).map_err(|v| format!("the graph is not valid: {v}"))
 }
 
 /// The rewritten graph, on a machine of equal devices.
 pub(crate) fn rewrite(parsed: &Parsed) -> Result<String, String> {
-    valid(&parsed.graph)?;
+    let sharded = verified(&parsed.graph)?;
     let (topology, workload) = (Topology::default(), Workload::new(4096, 0, 512, 1));
     let machine = Machine {
         topology: &topology,
         workload: &workload,
     };
-    let out = tpc_passes::rewrite::rewrite(&parsed.graph, machine, Limits::default(), RULES);
-    valid(&out.graph)?;
-    Ok(out.graph.to_string())
+    let out = tpc_passes::rewrite::rewrite(&sharded, machine, Limits::default(), RULES);
+    Ok(verified::<stage::Sharded>(&out.graph)?.to_string())
 }
 
 /// The programs of the devices.
 pub(crate) fn lower(parsed: &Parsed) -> Result<String, String> {
-    valid(&parsed.graph)?;
-    let programs = tpc_passes::lower::lower(&parsed.graph).map_err(|e| e.to_string())?;
-    valid(&programs)?;
-    Ok(programs.to_string())
+    let sharded = verified(&parsed.graph)?;
+    let programs = tpc_passes::lower::lower(&sharded).map_err(|e| e.to_string())?;
+    Ok(verified::<stage::Programs>(&programs)?.to_string())
+}
+
+fn proved(model: &Graph, programs: &Graph) -> Result<Result<Proof, Box<Refutation>>, String> {
+    let (model, programs) = (verified(model)?, verified(programs)?);
+    Ok(tpc_passes::prove::prove(&model, &programs))
 }
 
 /// The proof of the programs in the section, or its refusal on the line of the op that it names.
@@ -85,11 +85,10 @@ pub(crate) fn prove(case: &Case, model: &Parsed) -> Outcome {
         Ok(p) => p,
         Err(e) => return Outcome::output(Err(format!("the programs do not parse: {}", e[0]))),
     };
-    if let Err(e) = valid(&model.graph).and_then(|()| valid(&programs.graph)) {
-        return Outcome::output(Err(e));
-    }
-    let Err(refutation) = tpc_passes::prove::prove(&model.graph, &programs.graph) else {
-        return Outcome::default();
+    let refutation = match proved(&model.graph, &programs.graph) {
+        Ok(Err(refutation)) => refutation,
+        Ok(Ok(_)) => return Outcome::default(),
+        Err(e) => return Outcome::output(Err(e)),
     };
     let offset = case.section.as_ref().map_or(0, |s| s.body);
     let line = refutation.inst.map_or(0, |inst| {

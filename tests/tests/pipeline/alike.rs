@@ -1,10 +1,11 @@
 //! Layers that are alike are planned once, as far as they are.
 
-use tpc_ir::verify::verify;
-use tpc_ir::{Op, text};
+use tpc_ir::{Op, stage, text};
 use tpc_passes::machine::{Link, Topology, Workload};
 use tpc_passes::plan::{PlanRequest, plan};
 use tpc_passes::shard::shard;
+
+use super::support::verified;
 
 /// Two layers of one form; nothing between them can be split. After them the inside of one is needed whole.
 const LAYERS: &str = "tpir 1
@@ -35,17 +36,17 @@ output \"z\" = v12
 /// Whether the first and the second layer are split when the inside of one is needed whole.
 fn split(inside: &str) -> [bool; 2] {
     let parsed = text::parse(&LAYERS.replace("INSIDE", inside));
-    let graph = parsed.unwrap_or_else(|e| panic!("{}", e[0])).graph;
+    let graph = verified(parsed.unwrap_or_else(|e| panic!("{}", e[0])).graph);
     let names = vec!["a".to_owned(), "b".to_owned()];
     let mut request = PlanRequest::new(Topology::default(), Workload::new(8, 8, 8, 1), names);
     request.topology.link = Link {
         bandwidth: 1e18,
         latency_us: 0.0,
     };
-    let p = plan(&graph, &request);
+    let p = plan(&graph, &request).unwrap_or_else(|e| panic!("{e}"));
     let sharded =
         shard(&p.graph, &p.factors, &p.analysis, &p.choice).unwrap_or_else(|e| panic!("{e}"));
-    verify(&sharded).unwrap_or_else(|e| panic!("{}\n{sharded}", e[0]));
+    let sharded = verified::<stage::Sharded>(sharded);
     ["up.0", "up.1"].map(|name| {
         let of = |op: &Op| matches!(op, Op::Weight(w) if w.tensor == name);
         let mut values = sharded.values();

@@ -1,6 +1,7 @@
 //! The documentation against the code: every diagnostic code is documented, and what the book generates from the code
 //! or shows for use is up to date.
 
+use crate::support::verified;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +12,7 @@ use tpc_core::pipeline::compile;
 use tpc_core::placement::{HostExperts, Placement, parse_devices};
 use tpc_core::report::{Detail, explain, render, values};
 use tpc_gguf::GgufFile;
-use tpc_ir::{Code, Graph, Op, text, verify};
+use tpc_ir::{Code, Op, stage, text};
 use tpc_lint::TOPICS;
 use tpc_lint::plan_report;
 use tpc_passes::machine::{Topology, Workload};
@@ -337,12 +338,6 @@ fn the_catalogue_of_the_book_is_up_to_date() {
     );
 }
 
-fn verified(stage: &str, graph: &Graph) {
-    if let Err(errors) = verify::verify(graph) {
-        panic!("{stage}: {}", errors[0]);
-    }
-}
-
 /// The worked example of the sharding page: what the passes make of its first graph for four devices is its second.
 #[test]
 fn the_worked_example_of_the_book_is_what_the_passes_give() {
@@ -362,7 +357,7 @@ fn the_worked_example_of_the_book_is_what_the_passes_give() {
     let graph = text::parse(&body(model))
         .unwrap_or_else(|e| panic!("{path}: {}", e[0]))
         .graph;
-    verified("model", &graph);
+    let graph = verified(graph);
     let request = PlanRequest::new(
         Topology::default(),
         Workload::new(4096, 4096, 512, 1),
@@ -374,13 +369,10 @@ fn the_worked_example_of_the_book_is_what_the_passes_give() {
         analysis,
         choice,
         ..
-    } = plan(&graph, &request);
+    } = plan(&graph, &request).unwrap_or_else(|e| panic!("{e}"));
     let found = shard(&graph, &factors, &analysis, &choice).expect("the choice is sound");
-    verified("sharded", &found);
-    verified(
-        "programs",
-        &lower(&found).expect("a verified graph has programs"),
-    );
+    let found = verified::<stage::Sharded>(found);
+    verified::<stage::Programs>(lower(&found).expect("a verified graph has programs"));
     let found = found.to_string();
     if std::env::var_os("TPC_BLESS").is_some_and(|v| v == "1") {
         let rest = sharded.split_once("```").expect("a fence is closed").1;

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 
 use tpc_ggml::capture;
-use tpc_ir::{DType, Graph, Op, RANK};
+use tpc_ir::{DType, Graph, Op, RANK, Verified, stage};
 use tpc_passes::machine::{Topology, Workload};
 use tpc_passes::plan::{PlanRequest, plan};
 use tpc_passes::shard::shard;
 use tpc_tests::{captures, goldens};
 
-use super::support::{placement, plan as plan_file, rewritten};
+use super::support::{placement, plan as plan_file, rewritten, verified};
 
 /// The graph with the types that the engine's captures have: exact weights, caches of one type.
-fn alike(graph: &Graph) -> Graph {
+fn alike(graph: &Graph) -> Verified<stage::Model> {
     let mut out = graph.clone();
     let values: Vec<_> = out.values().map(|(v, _)| v).collect();
     for v in values {
@@ -22,20 +22,20 @@ fn alike(graph: &Graph) -> Graph {
         }
         out.value_mut(v).ty.dtype = DType::F32;
     }
-    out
+    verified(out)
 }
 
 /// Runs of indices per axis and device.
 type Split = Vec<Vec<Vec<(u64, u64)>>>;
 
 /// What a plan does with every weight, and how often it sums.
-fn planned(graph: &Graph, devices: usize) -> (BTreeMap<String, Split>, usize) {
+fn planned(graph: &Verified<stage::Model>, devices: usize) -> (BTreeMap<String, Split>, usize) {
     let names = (0..devices).map(|d| format!("dev{d}")).collect();
     let workload = Workload::new(4096, 4096, 512, 1);
     let request = PlanRequest::new(Topology::default(), workload, names);
-    let p = plan(graph, &request);
+    let p = plan(graph, &request).unwrap_or_else(|e| panic!("{e}"));
     let eager = shard(&p.graph, &p.factors, &p.analysis, &p.choice);
-    let eager = eager.unwrap_or_else(|e| panic!("{e}"));
+    let eager = verified(eager.unwrap_or_else(|e| panic!("{e}")));
     let sharded = rewritten(&eager, &request).graph;
     let mut weights = BTreeMap::new();
     let mut sums = 0;

@@ -1,13 +1,14 @@
 //! Ops of captures that are arranged or put together anew: what they compute against formulas over flat lists, and the
 //! same on several devices with splits around them.
 
+use crate::support::verified;
 use std::collections::BTreeMap;
+use tpc_ir::stage::Executable;
 
 use tpc_core::golden::distance;
 use tpc_ggml::capture;
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::verify::verify;
-use tpc_ir::{Bindings, Graph, Symbol, TensorType};
+use tpc_ir::{Bindings, Graph, Symbol, TensorType, Verified, stage};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
 use tpc_passes::plan::{PlanRequest, Planned, plan};
@@ -58,7 +59,7 @@ impl Capture {
     }
 
     /// The graph, of which nothing is worth more than the note that it has no batch.
-    fn graph(&self) -> Graph {
+    fn graph(&self) -> Verified<stage::Model> {
         let read =
             capture::read(&self.text, "ops").unwrap_or_else(|e| panic!("{e}\n{}", self.text));
         let notes: Vec<_> = read.notes.iter().filter(|n| n.code != "TPC0193").collect();
@@ -92,12 +93,12 @@ fn content(id: u64, n: usize) -> Vec<f64> {
 }
 
 /// The named output of a whole graph whose weights hold [`content`].
-fn run(graph: &Graph, output: &str) -> Vec<f64> {
+fn run(graph: &Verified<stage::Model>, output: &str) -> Vec<f64> {
     run_with(graph, output, &stored(graph))
 }
 
 /// The same of programs; integers are 0, 1, 2, ….
-fn run_with(graph: &Graph, output: &str, weights: &MemoryWeights) -> Vec<f64> {
+fn run_with<S: Executable>(graph: &Verified<S>, output: &str, weights: &MemoryWeights) -> Vec<f64> {
     let options = Options { gelu: Gelu::Exact };
     let mut interpreter =
         Interpreter::new(graph, weights, options).unwrap_or_else(|e| panic!("{e}\n{graph}"));
@@ -336,7 +337,7 @@ fn rotations_go_back_and_start_anywhere() {
 }
 
 /// What the planner makes of a graph for so many devices when links cost nothing.
-fn divided(graph: &Graph, devices: usize) -> (Graph, usize) {
+fn divided(graph: &Verified<stage::Model>, devices: usize) -> (Verified<stage::Programs>, usize) {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let mut request = PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names);
     request.topology.link = Link {
@@ -349,12 +350,11 @@ fn divided(graph: &Graph, devices: usize) -> (Graph, usize) {
         analysis,
         choice,
         ..
-    } = plan(graph, &request);
+    } = plan(graph, &request).unwrap_or_else(|e| panic!("{e}"));
     let sharded = shard(&graph, &factors, &analysis, &choice).expect("the choice is sound");
-    verify(&sharded).unwrap_or_else(|e| panic!("{}\n{sharded}", e[0]));
+    let sharded = verified(sharded);
     let programs = lower(&sharded).expect("a verified graph has programs");
-    verify(&programs).unwrap_or_else(|e| panic!("{}\n{programs}", e[0]));
-    (programs, choice.options.len())
+    (verified(programs), choice.options.len())
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Golden models: the reference executor agrees with the exact logits, on one device and split over several.
 
+use crate::support::verified;
 use tpc_core::golden::distance;
+use tpc_ir::{Verified, stage};
 use tpc_tests::goldens;
 
 use super::support::{golden, placement, plan, round_trip, run};
@@ -108,6 +110,7 @@ fn a_wrong_program_is_noticed() {
     let faulty = tpc_ir::text::parse(&faulty)
         .unwrap_or_else(|e| panic!("{}", e[0]))
         .graph;
+    let faulty: Verified<stage::Programs> = verified(faulty);
     let got = run(&faulty, &file, &compiled, &golden.tokens);
     let d = distance(golden.logits.iter().map(|&x| f64::from(x)), got);
     assert!(d.nmse > 1e-3, "NMSE {:e}", d.nmse);

@@ -8,6 +8,7 @@
 //! By default each model takes three pairs, other ones for each model, on two or on three devices.
 //! `TPC_KV_TYPES=all` asks for all 81 of every model on both, and prints the figures.
 
+use crate::support::verified;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -201,7 +202,7 @@ fn no_block_of_a_cache_is_cut_where_blocks_run_across_heads() {
     let text = include_str!("../../filetests/lint/blocks-across-heads.tpir");
     let parsed = tpc_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e[0]));
     let captured = CapturedGraph {
-        graph: parsed.graph,
+        graph: verified(parsed.graph),
         batch: Vec::new(),
         n_layer: 1,
         lines: Vec::new(),

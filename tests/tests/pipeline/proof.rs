@@ -5,10 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use tpc_core::golden::distance;
-use tpc_ir::{Graph, Op, Symbol, text};
+use tpc_ir::stage::Stage;
+use tpc_ir::{Graph, Op, Symbol, Verified, text};
 use tpc_passes::prove::{prove, prove_without, rules};
 
 use super::captures::{divided_experts, random_weights, run_at_random};
+use super::support::verified;
 
 /// The most that numbers may differ for another order of summation.
 const EXACT: f64 = 1e-24;
@@ -17,11 +19,11 @@ fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/data/proof"))
 }
 
-fn read(rule: &str, kind: &str) -> Graph {
+fn read<S: Stage>(rule: &str, kind: &str) -> Verified<S> {
     let path = folder().join(format!("{rule}.{kind}.tpir"));
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let parsed = text::parse(&text).unwrap_or_else(|e| panic!("{}: {}", path.display(), e[0]));
-    parsed.graph
+    verified(parsed.graph)
 }
 
 #[test]
@@ -38,10 +40,10 @@ fn every_rule_is_needed_by_its_witness() {
         let weights = random_weights(&model);
         let batch = [(Symbol::NTokens, 8), (Symbol::NOutputs, 8)];
         let rows = fewest_rows(&model);
-        let run = |g: &Graph| {
-            run_at_random(g, &weights, &batch, rows).unwrap_or_else(|e| panic!("{rule}: {e}"))
-        };
-        let (whole, parts) = (run(&model), run(&programs));
+        let whole = run_at_random(&model, &weights, &batch, rows);
+        let whole = whole.unwrap_or_else(|e| panic!("{rule}: {e}"));
+        let parts = run_at_random(&programs, &weights, &batch, rows);
+        let parts = parts.unwrap_or_else(|e| panic!("{rule}: {e}"));
         for (name, expected) in &whole {
             let d = distance(expected.iter().copied(), parts[name].iter().copied());
             assert!(d.nmse <= EXACT, "{rule}: {name}: NMSE {:e}", d.nmse);
@@ -101,6 +103,7 @@ output \"out0\" = v5
     let programs = text::parse(programs)
         .unwrap_or_else(|e| panic!("{}", e[0]))
         .graph;
+    let programs = verified(programs);
     let refutation = prove(&read("padded-contraction", "model"), &programs);
     assert!(refutation.is_err(), "{refutation:?}");
 }

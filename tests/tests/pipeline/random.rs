@@ -1,16 +1,18 @@
 //! Random graphs of few ops, random splits of them, and their execution both ways.
 
+use crate::support::verified;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tpc_ir::stage::Executable;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{Inferred, Input, InputKind, MulMat, Weight};
 use tpc_ir::verify::verify;
 use tpc_ir::{
     AxisTree, Bindings, ClassRef, DType, Dim, Graph, Group, Interval, Op, Output, Place, Sharding,
-    Symbol, TensorType, Unreduced, Value,
+    Symbol, TensorType, Unreduced, Value, Verified, stage,
 };
 use tpc_passes::factors::{Analysis, Factors};
 use tpc_passes::lower::lower;
@@ -341,7 +343,7 @@ pub(crate) fn split_by(
 ) -> Fate {
     b.finish(out);
     verify(&b.graph).expect("the generator makes valid graphs");
-    let placed = on_group(&b.graph, &names(devices));
+    let placed = verified(on_group(&b.graph, &names(devices)));
     let factors = Factors::infer(&placed);
     assert!(
         factors.is_stable(&placed),
@@ -370,7 +372,7 @@ pub(crate) fn plan_and_run_with(
     change: impl FnOnce(&mut Builder, &mut PlanRequest),
 ) -> usize {
     b.finish(out);
-    verify(&b.graph).expect("the generator makes valid graphs");
+    let model = verified(b.graph.clone());
     let devices = b.rng.range(2, 8) as usize;
     let workload = Workload::new(64, 64, 16, 1);
     let mut request = PlanRequest::new(Topology::default(), workload, names(devices));
@@ -395,7 +397,7 @@ pub(crate) fn plan_and_run_with(
         analysis,
         choice,
         ..
-    } = plan(&b.graph, &request);
+    } = plan(&model, &request).unwrap_or_else(|e| panic!("{e}"));
     let fate = compare(&mut b, &graph, &factors, &analysis, &choice);
     assert!(
         matches!(fate, Fate::Ran),
@@ -411,13 +413,13 @@ fn names(devices: usize) -> Vec<String> {
 
 fn compare(
     b: &mut Builder,
-    placed: &Graph,
+    placed: &Verified<stage::Placed>,
     factors: &Factors,
     analysis: &Analysis,
     choice: &Choice,
 ) -> Fate {
     let sharded = match shard(placed, factors, analysis, choice) {
-        Ok(s) => s,
+        Ok(s) => verified(s),
         Err(ShardError::Clash(_)) => return Fate::Clash,
         Err(e) => panic!("{e}\n{placed}"),
     };
@@ -440,11 +442,15 @@ fn compare(
 }
 
 /// A sharded graph rewritten by all rules, for a machine like any.
-fn rewritten(sharded: &Graph, limits: Limits) -> Graph {
-    rewritten_by(sharded, limits, RULES).graph
+fn rewritten(sharded: &Verified<stage::Sharded>, limits: Limits) -> Verified<stage::Sharded> {
+    verified(rewritten_by(sharded, limits, RULES).graph)
 }
 
-fn rewritten_by(sharded: &Graph, limits: Limits, rules: &[&'static RewriteRule]) -> Rewritten {
+fn rewritten_by(
+    sharded: &Verified<stage::Sharded>,
+    limits: Limits,
+    rules: &[&'static RewriteRule],
+) -> Rewritten {
     let (topology, workload) = (Topology::default(), Workload::new(64, 64, 16, 1));
     let machine = Machine {
         topology: &topology,
@@ -468,13 +474,14 @@ pub(crate) fn rewrite_and_run(
 ) -> bool {
     let devices = b.rng.range(2, 4) as usize;
     b.finish(out);
-    let placed = on_group(&b.graph, &names(devices));
+    let placed = verified(on_group(&b.graph, &names(devices)));
     let factors = Factors::infer(&placed);
     let analysis = Analysis::new(&placed, &factors);
     let choice = random_choice(&mut b.rng, &factors, &analysis, devices);
     let Ok(sharded) = shard(&placed, &factors, &analysis, &choice) else {
         return false;
     };
+    let sharded = verified(sharded);
     let any = Some(b.rng.next());
     let limits = Limits {
         seed: any,
@@ -484,7 +491,7 @@ pub(crate) fn rewrite_and_run(
     let fired = made.report.matches().contains_key(name);
     if fired {
         let trial = Trial::of(&mut b);
-        execute(&b, &trial, &made.graph);
+        execute(&b, &trial, &verified(made.graph));
     }
     fired
 }
@@ -518,16 +525,11 @@ pub(super) fn unproved_at_most(in_thousand: u64) {
     assert!(found > 0 && missing * 1000 <= in_thousand * (found + missing));
 }
 
-/// Verifies, lowers, proves, runs and compares a sharded graph.
-fn execute(b: &Builder, trial: &Trial, sharded: &Graph) {
-    if let Err(errors) = verify(sharded) {
-        panic!("{}\n{sharded}", errors[0]);
-    }
+/// Lowers, proves, runs and compares a sharded graph.
+fn execute(b: &Builder, trial: &Trial, sharded: &Verified<stage::Sharded>) {
     let programs = lower(sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}"));
-    if let Err(errors) = verify(&programs) {
-        panic!("{}\n{programs}", errors[0]);
-    }
-    let proof = super::support::proved(&b.graph, &programs);
+    let programs = verified(programs);
+    let proof = super::support::proved(&trial.model, &programs);
     PROOFS.with_borrow_mut(|p| p.count(proof.is_ok()));
     let nmse = trial
         .nmse(b, &programs)
@@ -540,6 +542,7 @@ const EXACT: f64 = 1e-20;
 
 /// Values of a graph's inputs, and what it makes of them.
 struct Trial {
+    model: Verified<stage::Model>,
     bindings: Bindings,
     values: BTreeMap<String, Tensor>,
     whole: Vec<f64>,
@@ -566,17 +569,18 @@ impl Trial {
             values.insert(name.clone(), tensor.expect("sizes agree"));
         }
         let mut out = Trial {
+            model: verified(b.graph.clone()),
             bindings,
             values,
             whole: Vec::new(),
         };
         out.whole = out
-            .run(b, &b.graph)
+            .run(b, &out.model)
             .unwrap_or_else(|e| panic!("{e}\n{}", b.graph));
         out
     }
 
-    fn run(&self, b: &Builder, graph: &Graph) -> Result<Vec<f64>, ExecError> {
+    fn run<S: Executable>(&self, b: &Builder, graph: &Verified<S>) -> Result<Vec<f64>, ExecError> {
         let options = Options { gelu: Gelu::Exact };
         let mut interpreter = Interpreter::new(graph, &b.weights, options)?;
         let mut inputs = |kind: &InputKind, _: &TensorType| match kind {
@@ -593,7 +597,7 @@ impl Trial {
     }
 
     /// How far what programs make is from what the whole graph makes.
-    fn nmse(&self, b: &Builder, programs: &Graph) -> Result<f64, ExecError> {
+    fn nmse(&self, b: &Builder, programs: &Verified<stage::Programs>) -> Result<f64, ExecError> {
         let parts = self.run(b, programs)?;
         assert_eq!(self.whole.len(), parts.len(), "{programs}");
         Ok(tpc_core::golden::distance(self.whole.iter().copied(), parts).nmse)
@@ -625,9 +629,9 @@ pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
         bandwidth: 1e18,
         latency_us: 0.0,
     };
-    let p = plan(&b.graph, &request);
+    let p = plan(&verified(b.graph.clone()), &request).unwrap_or_else(|e| panic!("{e}"));
     let sharded = shard(&p.graph, &p.factors, &p.analysis, &p.choice);
-    let sharded = sharded.unwrap_or_else(|e| panic!("{e}\n{}", p.graph));
+    let sharded = verified(sharded.unwrap_or_else(|e| panic!("{e}\n{}", p.graph)));
     let any = Some(b.rng.next());
     let mut sharded = rewritten(
         &sharded,
@@ -635,17 +639,19 @@ pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
             seed: any,
             ..Limits::default()
         },
-    );
+    )
+    .into_graph();
     if !resharded(&mut sharded, &mut b.rng) {
         return None;
     }
     let trial = Trial::of(&mut b);
     let admitted = verify(&sharded).is_ok();
     // What the verifier refuses keeps none of the promises that lowering relies on.
+    let sharded = Verified::unchecked(sharded);
     let made = catch_unwind(AssertUnwindSafe(|| {
         let programs = lower(&sharded).map_err(|e| e.to_string())?;
-        verify(&programs).map_err(|e| e[0].to_string())?;
-        let proved = super::support::proved(&b.graph, &programs).is_ok();
+        let programs = Verified::new(programs).map_err(|e| e.to_string())?;
+        let proved = super::support::proved(&trial.model, &programs).is_ok();
         let nmse = trial.nmse(&b, &programs).map_err(|e| e.to_string())?;
         Ok::<_, String>((nmse, proved))
     }));

@@ -1,7 +1,8 @@
 //! Which experts a token goes to, against a plain account of the rule.
 
+use crate::support::verified;
 use tpc_ir::op::InputKind;
-use tpc_ir::{Bindings, Output, Symbol};
+use tpc_ir::{Bindings, Output, Symbol, Verified, stage};
 use tpc_runtime::{Interpreter, Options, Tensor};
 
 use super::support::{FileWeights, placement};
@@ -44,7 +45,7 @@ fn tokens_go_to_experts_of_the_best_groups() {
     ));
     let compiled =
         tpc_core::pipeline::compile(&file, &placement(1)).unwrap_or_else(|e| panic!("{}", e[0]));
-    let mut graph = compiled.model.graph;
+    let mut graph = compiled.model.graph.into_graph();
     for name in ["ffn_moe_probs_biased-0", "ffn_moe_topk-0"] {
         let (value, _) = graph
             .values()
@@ -52,6 +53,7 @@ fn tokens_go_to_experts_of_the_best_groups() {
             .expect("the router's values have names");
         graph.outputs.push(Output::Named(name.to_owned(), value));
     }
+    let graph: Verified<stage::Model> = verified(graph);
     let mut interpreter = Interpreter::new(&graph, &FileWeights(&file), Options::default())
         .unwrap_or_else(|e| panic!("{e}"));
     let count = TOKENS as u64;

@@ -1,12 +1,14 @@
 //! States whose new content is worked out as a whole, as recurrent models do.
 
 use tpc_ir::verify::verify;
-use tpc_ir::{Graph, Group, Op, text};
+use tpc_ir::{Graph, Group, Op, stage, text};
 use tpc_passes::Users;
 use tpc_passes::factors::{Analysis, Factors, GraphFacts};
 use tpc_passes::place::on_group;
 use tpc_passes::plan::{Choice, Refusal, options_for, refusal};
 use tpc_passes::shard::shard;
+
+use super::support::verified;
 
 fn graph(body: &str) -> Graph {
     let text = format!("tpir 1\ngraph \"g\"\n{body}");
@@ -28,7 +30,7 @@ fn a_pending_sum_is_reduced_before_a_state_keeps_it() {
          output \"y\" = v3\n\
          output state v2 = v4\n",
     );
-    let graph = on_group(&graph, &["a".to_owned(), "b".to_owned()]);
+    let graph = verified(on_group(&graph, &["a".to_owned(), "b".to_owned()]));
     let factors = Factors::infer(&graph);
     let analysis = Analysis::new(&graph, &factors);
     let users = Users::of_graph(&graph);
@@ -43,7 +45,7 @@ fn a_pending_sum_is_reduced_before_a_state_keeps_it() {
     let options = options_for(facts, width[0], (Group::new(0), &[1.0, 1.0]));
     let choice = Choice::from_options(options);
     let sharded = shard(&graph, &factors, &analysis, &choice).unwrap_or_else(|e| panic!("{e}"));
-    verify(&sharded).unwrap_or_else(|e| panic!("{}\n{sharded}", e[0]));
+    let sharded = verified::<stage::Sharded>(sharded);
     let reduces = sharded
         .insts()
         .filter(|(_, i)| matches!(i.op, Op::AllReduce(_)));

@@ -7,7 +7,8 @@ use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::{Placement, parse_devices};
 use tpc_diag::Diagnostic;
 use tpc_gguf::GgufFile;
-use tpc_ir::{DType, Graph};
+use tpc_ir::stage::{Executable, Stage};
+use tpc_ir::{DType, Graph, Verified, stage};
 use tpc_passes::plan::PlanRequest;
 use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, rewrite};
 use tpc_runtime::{Batch, ExecError, Session, SessionConfig, WeightData, WeightSource};
@@ -66,7 +67,12 @@ pub(crate) fn compiled(
 }
 
 /// The logits of `tokens`, fed as one batch from position 0.
-pub(crate) fn run(graph: &Graph, file: &GgufFile, compiled: &Compiled, tokens: &[u32]) -> Vec<f64> {
+pub(crate) fn run<S: Executable>(
+    graph: &Verified<S>,
+    file: &GgufFile,
+    compiled: &Compiled,
+    tokens: &[u32],
+) -> Vec<f64> {
     let mut config = SessionConfig::new(tokens.len());
     if let Some(window) = compiled.model.summary.window {
         config = config.with_window(window, tokens.len());
@@ -86,8 +92,13 @@ pub(crate) fn golden(path: &Path) -> Golden {
     Golden::parse(&path.display().to_string(), &bytes).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// A graph that must verify.
+pub(crate) fn verified<S: Stage>(graph: Graph) -> Verified<S> {
+    Verified::new(graph).unwrap_or_else(|v| panic!("{v}\n{}", v.graph))
+}
+
 /// A sharded graph rewritten by all rules.
-pub(crate) fn rewritten(sharded: &Graph, request: &PlanRequest) -> Rewritten {
+pub(crate) fn rewritten(sharded: &Verified<stage::Sharded>, request: &PlanRequest) -> Rewritten {
     let machine = Machine {
         topology: &request.topology,
         workload: &request.workload,
@@ -107,7 +118,10 @@ pub(crate) fn round_trip(graph: &Graph) {
 }
 
 /// Proves that programs compute what the model says.
-pub(super) fn proved(model: &Graph, programs: &Graph) -> Result<(), String> {
+pub(super) fn proved(
+    model: &Verified<stage::Model>,
+    programs: &Verified<stage::Programs>,
+) -> Result<(), String> {
     let proof = tpc_passes::prove::prove(model, programs);
     proof.map(drop).map_err(|r| format!("not proved: {r}"))
 }

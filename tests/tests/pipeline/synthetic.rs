@@ -1,17 +1,18 @@
 //! Synthetic models of awkward sizes: what is planned for several devices computes what the model's graph computes,
 //! and is really split.
 
+use crate::support::verified;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tpc_tests::Sweep;
+use tpc_ir::stage::Executable;
 
 use tpc_core::golden::distance;
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::{Placement, parse_tensor_split};
 use tpc_gguf::GgufFile;
-use tpc_ir::verify::verify;
-use tpc_ir::{DType, Graph, Group, Op, Sharding, Value};
+use tpc_ir::{DType, Graph, Group, Op, Sharding, Value, Verified};
 use tpc_models::description::{Presence, Window};
 use tpc_models::{ARCHS, Arch};
 use tpc_passes::lower::lower;
@@ -83,9 +84,9 @@ fn shares(devices: usize, split: &[f64]) -> Placement {
 pub(super) fn planned(file: &GgufFile, placement: &Placement) -> Compiled {
     let compiled = super::support::compiled(file, placement)
         .unwrap_or_else(|d| panic!("{}: {}", d[0].code, d[0]));
-    for graph in [&compiled.model.graph, &compiled.sharded, &compiled.programs] {
-        round_trip(graph);
-    }
+    round_trip(&compiled.model.graph);
+    round_trip(&compiled.sharded);
+    round_trip(&compiled.programs);
     compiled
 }
 
@@ -94,8 +95,8 @@ fn tokens(n: u32, vocab: u32) -> Vec<u32> {
     (0..n).map(|i| (i * 7 + 3) % vocab).collect()
 }
 
-fn session<'g>(
-    graph: &'g Graph,
+fn session<'g, S: Executable>(
+    graph: &'g Verified<S>,
     file: &GgufFile,
     compiled: &Compiled,
     n_ctx: usize,
@@ -114,7 +115,7 @@ fn decode(session: &mut ReferenceSession<'_>, batch: &Batch) -> Vec<f64> {
 }
 
 /// A prompt, then three more tokens one by one.
-fn run(graph: &Graph, file: &GgufFile, compiled: &Compiled) -> Vec<f64> {
+fn run<S: Executable>(graph: &Verified<S>, file: &GgufFile, compiled: &Compiled) -> Vec<f64> {
     let vocab = compiled.model.summary.n_vocab as u32;
     let tokens = tokens(7, vocab);
     let mut session = session(graph, file, compiled, 8, 8);
@@ -207,12 +208,13 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
     let choice = Choice::from_options(taken);
     let sharded =
         shard(graph, factors, analysis, &choice).unwrap_or_else(|e| panic!("{e}\n{graph}"));
-    verify(&sharded).unwrap_or_else(|e| panic!("{}: {}\n{sharded}", e[0].code(), e[0]));
+    let sharded = verified(sharded);
     let programs = lower(&sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}"));
-    verify(&programs).unwrap_or_else(|e| panic!("{}: {}\n{programs}", e[0].code(), e[0]));
+    let programs = verified(programs);
     round_trip(&sharded);
     round_trip(&programs);
-    super::support::proved(graph, &programs).unwrap_or_else(|e| panic!("{e}\n{programs}"));
+    super::support::proved(&compiled.model.graph, &programs)
+        .unwrap_or_else(|e| panic!("{e}\n{programs}"));
     (compiled.sharded, compiled.programs) = (sharded, programs);
     compiled.planned.choice = choice;
     compiled
@@ -543,16 +545,22 @@ fn a_sliding_window_wraps_around_its_cache() {
                 &mut session(&compiled.model.graph, &file, &compiled, n, n),
                 &Batch::sequence(&tokens, 0, 0),
             );
-            for graph in [&compiled.model.graph, &compiled.programs] {
-                let mut one_by_one = session(graph, &file, &compiled, n, window + 1);
+            let sessions = |cells| {
+                [
+                    session(&compiled.model.graph, &file, &compiled, n, cells),
+                    session(&compiled.programs, &file, &compiled, n, cells),
+                ]
+            };
+            for mut one_by_one in sessions(window + 1) {
                 let mut got = Vec::new();
                 for (i, t) in tokens.iter().enumerate() {
                     let batch = Batch::sequence(&[*t], i as u32, 0);
                     got.extend(decode(&mut one_by_one, &batch));
                 }
                 assert_close(&what, &whole, &got, EXACT);
-                // In batches of uneven length, with just as many cells as they need.
-                let mut batches = session(graph, &file, &compiled, n, window + 4);
+            }
+            // In batches of uneven length, with just as many cells as they need.
+            for mut batches in sessions(window + 4) {
                 let mut got = Vec::new();
                 let mut at = 0;
                 for len in [4, 1, 3, 4, 2, 4, 1] {

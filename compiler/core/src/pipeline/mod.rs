@@ -6,8 +6,8 @@ mod strategies;
 pub use size::{CacheSizes, ModelSize};
 pub use strategies::Candidate;
 
-use tpc_ir::verify::VerifyError;
-use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
+use tpc_ir::verify::{VerifyError, Violations};
+use tpc_ir::{Bindings, Graph, Op, Place, Symbol, Verified, stage};
 use tpc_passes::footprint::{Footprint, footprints};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::Workload;
@@ -26,11 +26,20 @@ use strategies::Strategy;
 
 pub use tpc_passes::plan::Estimate;
 
+/// A model's graph, and the facts of its header.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The graph.
+    pub graph: Verified<stage::Model>,
+    /// The facts of its header.
+    pub summary: Summary,
+}
+
 /// A planned, verified model.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The model's graph and what its header says.
-    pub model: Lowered,
+    /// The model's graph, and the facts of its header.
+    pub model: Model,
     /// How it is divided.
     pub mode: SplitMode,
     /// The strategies to divide it that were compared, the chosen one included; none where the user says which.
@@ -42,13 +51,13 @@ pub struct Compiled {
     /// Factors and choice.
     pub planned: Planned,
     /// The sharded graph as it was before rewriting: every pending sum done where it arises.
-    pub eager: Graph,
+    pub eager: Verified<stage::Sharded>,
     /// The sharded graph, rewritten.
-    pub sharded: Graph,
+    pub sharded: Verified<stage::Sharded>,
     /// How rewriting went.
     pub rewriting: RewriteReport,
     /// The programs of the host and of every device.
-    pub programs: Graph,
+    pub programs: Verified<stage::Programs>,
     /// Sizes of the KV caches.
     pub caches: CacheSizes,
     /// How large the model is.
@@ -94,14 +103,21 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
         options.n_ctx = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
     }
     in_range(options.n_ctx, placement)?;
-    let model = tpc_models::lower(header, &options).map_err(|e| one(e.into()))?;
+    let Lowered { graph, summary } =
+        tpc_models::lower(header, &options).map_err(|e| one(e.into()))?;
+    let graph = Verified::new(graph).map_err(invalid)?;
     let caches = CacheSizes::new(
         options.n_ctx,
-        model.summary.window,
+        summary.window,
         placement.ubatch_size,
         placement.parallel,
     );
-    compile_graph(model, caches, ModelSize::of_file(file), placement)
+    compile_graph(
+        Model { graph, summary },
+        caches,
+        ModelSize::of_file(file),
+        placement,
+    )
 }
 
 /// The context that a captured graph is planned for when nobody says.
@@ -141,7 +157,7 @@ pub fn compile_capture(
         ignored: Vec::new(),
     };
     let caches = CacheSizes::new(n_ctx, None, placement.ubatch_size, placement.parallel);
-    compile_graph(Lowered { graph, summary }, caches, size, placement)
+    compile_graph(Model { graph, summary }, caches, size, placement)
 }
 
 fn in_range(n_ctx: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
@@ -161,12 +177,11 @@ fn in_range(n_ctx: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
 
 /// Plans a model's graph and proves the plan.
 fn compile_graph(
-    model: Lowered,
+    model: Model,
     caches: CacheSizes,
     size: ModelSize,
     placement: &Placement,
 ) -> Result<Compiled, Vec<Diagnostic>> {
-    verified("model", &model.graph)?;
     let workload = Workload::new(
         caches.n_ctx,
         caches.n_ctx_swa,
@@ -251,7 +266,7 @@ const SHIFTS: usize = 5;
 
 /// A plan with other shares that fits, where the devices have the memory together.
 fn shifted(
-    graph: &Graph,
+    graph: &Verified<stage::Model>,
     mut request: PlanRequest,
     batch: &Bindings,
 ) -> Result<Option<(PlanRequest, Divided)>, Vec<Diagnostic>> {
@@ -280,13 +295,13 @@ fn shifted(
 /// A graph divided among devices, and proved.
 struct Divided {
     planned: Planned,
-    eager: Graph,
-    sharded: Graph,
+    eager: Verified<stage::Sharded>,
+    sharded: Verified<stage::Sharded>,
     rewriting: RewriteReport,
-    programs: Graph,
+    programs: Verified<stage::Programs>,
 }
 
-/// A fault of tpc's own.
+/// A pass that failed: a fault of tpc's own.
 fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
     let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, &graph.name, e.to_string());
     vec![d.help("this is a fault of tpc; please report it")]
@@ -315,11 +330,10 @@ fn refuted(r: &Refutation) -> Diagnostic {
 
 /// A plan with its sharded graph, before and after rewriting.
 fn sharded(
-    graph: &Graph,
+    graph: &Verified<stage::Model>,
     request: &PlanRequest,
-) -> Result<(Planned, Graph, Rewritten), Vec<Diagnostic>> {
-    let planned = plan(graph, request);
-    verified("placed", &planned.graph)?;
+) -> Result<(Planned, Verified<stage::Sharded>, Rewritten), Vec<Diagnostic>> {
+    let planned = plan(graph, request).map_err(invalid)?;
     let Planned {
         graph,
         factors,
@@ -328,6 +342,7 @@ fn sharded(
         ..
     } = &planned;
     let eager = shard(graph, factors, analysis, choice).map_err(|e| internal(graph, &e))?;
+    let eager = Verified::new(eager).map_err(invalid)?;
     let machine = Machine {
         topology: &request.topology,
         workload: &request.workload,
@@ -336,15 +351,18 @@ fn sharded(
     Ok((planned, eager, rewritten))
 }
 
-fn divide(graph: &Graph, request: &PlanRequest) -> Result<Divided, Vec<Diagnostic>> {
+fn divide(
+    graph: &Verified<stage::Model>,
+    request: &PlanRequest,
+) -> Result<Divided, Vec<Diagnostic>> {
     let (planned, eager, rewritten) = sharded(graph, request)?;
     let Rewritten {
         graph: sharded,
         report: rewriting,
     } = rewritten;
-    verified("sharded", &sharded)?;
+    let sharded = Verified::new(sharded).map_err(invalid)?;
     let programs = lower(&sharded).map_err(|e| internal(graph, &e))?;
-    verified("programs", &programs)?;
+    let programs = Verified::new(programs).map_err(invalid)?;
     Ok(Divided {
         planned,
         eager,
@@ -355,7 +373,7 @@ fn divide(graph: &Graph, request: &PlanRequest) -> Result<Divided, Vec<Diagnosti
 }
 
 /// Whether every device has the memory for its program, as far as the topology says what it has.
-fn fits(programs: &Graph, request: &PlanRequest, batch: &Bindings) -> bool {
+fn fits(programs: &Verified<stage::Programs>, request: &PlanRequest, batch: &Bindings) -> bool {
     let capacity = |i: usize| request.topology.device(i).memory;
     let devices = (0..request.devices.len()).map(capacity);
     if devices
@@ -380,21 +398,15 @@ fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
         .with(Symbol::NKvSwa, caches.n_ctx_swa)
 }
 
-fn verified(stage: &str, graph: &Graph) -> Result<(), Vec<Diagnostic>> {
-    let report = |errors: Vec<VerifyError>| {
-        errors
-            .into_iter()
-            .map(|e| {
-                Diagnostic::new(
-                    &codes::UNVERIFIED_PLAN,
-                    format!("{stage} graph"),
-                    format!("{}: {e}", e.code()),
-                )
-                .help("this is a fault of tpc; please report it")
-            })
-            .collect()
+/// A graph that does not verify: a fault of tpc's own.
+fn invalid(violations: Violations) -> Vec<Diagnostic> {
+    let Violations { stage, errors, .. } = violations;
+    let diagnostic = |e: VerifyError| {
+        let (entity, message) = (format!("{stage} graph"), format!("{}: {e}", e.code()));
+        Diagnostic::new(&codes::UNVERIFIED_PLAN, entity, message)
+            .help("this is a fault of tpc; please report it")
     };
-    tpc_ir::verify::verify(graph).map(|_| ()).map_err(report)
+    errors.into_iter().map(diagnostic).collect()
 }
 
 impl Compiled {

@@ -7,10 +7,9 @@ use tpc_ir::{Bindings, Graph, Place};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
-use super::{CacheSizes, memory_batch, sharded};
+use super::{CacheSizes, Model, memory_batch, sharded};
 use crate::placement::{Placement, ResolvedPlacement, SplitMode, resolve};
 use tpc_diag::Diagnostic;
-use tpc_models::Lowered;
 
 /// A strategy to divide the model, and what to ask the planner for.
 #[derive(Clone, Debug)]
@@ -85,7 +84,7 @@ fn hybrids(n: usize) -> Vec<(SplitMode, String, Vec<Vec<usize>>)> {
 /// # Errors
 /// When a pattern cannot be matched, or a plan contradicts itself.
 pub(super) fn ranked(
-    model: &Lowered,
+    model: &Model,
     workload: &Workload,
     caches: CacheSizes,
     placement: &Placement,
@@ -142,7 +141,7 @@ pub(super) fn ranked(
 }
 
 fn strategy(
-    model: &Lowered,
+    model: &Model,
     workload: Workload,
     placement: &Placement,
     mode: SplitMode,

@@ -26,8 +26,8 @@ pub use form::Departure;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tpc_ir::verify::verify;
-use tpc_ir::{DType, Graph, Op, RANK, Window};
+use tpc_ir::verify::Violations;
+use tpc_ir::{DType, Graph, Op, RANK, Verified, Window, stage};
 use tpc_passes::lower::lower;
 
 use crate::pipeline::Compiled;
@@ -61,11 +61,11 @@ pub struct Resized {
 #[derive(Clone, Debug)]
 pub struct Shrunk {
     /// The small model's graph.
-    pub model: Graph,
+    pub model: Verified<stage::Model>,
     /// The same, divided.
-    pub sharded: Graph,
+    pub sharded: Verified<stage::Sharded>,
     /// The programs of its devices.
-    pub programs: Graph,
+    pub programs: Verified<stage::Programs>,
     /// What layers with a window attend to.
     pub window: Option<Window>,
     /// The layers that it has, each with those that it stands for, itself included.
@@ -125,11 +125,11 @@ pub fn shrink(compiled: &Compiled, writable: &dyn Fn(DType) -> bool) -> Result<S
     })?;
     let model = build::model(&large, &sizes, &types);
     let sharded = build::sharded(&large_sharded, &joint, &sizes, &types);
-    for graph in [&model, &sharded] {
-        verify(graph).map_err(|e| refused(&graph.name, format!("{}: {}", e[0].code(), e[0])))?;
-    }
+    let invalid = |v: Violations| refused(&v.graph.name, &v);
+    let model = Verified::new(model).map_err(invalid)?;
+    let sharded = Verified::new(sharded).map_err(invalid)?;
     let programs = lower(&sharded).map_err(|e| refused(&sharded.name, e))?;
-    verify(&programs).map_err(|e| refused(&programs.name, format!("{}: {}", e[0].code(), e[0])))?;
+    let programs = Verified::new(programs).map_err(invalid)?;
     let elements = elements(&programs);
     if elements > MOST_ELEMENTS {
         let why = format!("what keeps its form has {elements} elements on all devices");

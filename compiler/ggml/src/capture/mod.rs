@@ -38,8 +38,7 @@ pub use write::write;
 
 use std::collections::BTreeSet;
 
-use tpc_ir::verify::verify;
-use tpc_ir::{Graph, Output, Symbol};
+use tpc_ir::{Output, Symbol, Verified, stage};
 
 use memory::Memory;
 use tpc_diag::Diagnostic;
@@ -47,8 +46,8 @@ use tpc_diag::Diagnostic;
 /// A captured graph.
 #[derive(Clone, Debug)]
 pub struct CapturedGraph {
-    /// The graph, on the host.
-    pub graph: Graph,
+    /// The graph.
+    pub graph: Verified<stage::Model>,
     /// What each symbol of the graph was in the capture.
     pub batch: Vec<(Symbol, u64)>,
     /// Layers that were found; 0 where none were told apart.
@@ -76,7 +75,7 @@ pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     let symbols::Symbolic { graph, batch, note } = symbols::introduce(&graph)?;
     notes.extend(note);
     let (graph, n_layer) = layers::assign(&graph);
-    verify(&graph).map_err(|e| CaptureError::inconsistent(&e[0]))?;
+    let graph = Verified::new(graph).map_err(|v| CaptureError::inconsistent(&v.errors[0]))?;
     Ok(CapturedGraph {
         graph,
         batch,

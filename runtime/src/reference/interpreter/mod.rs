@@ -12,7 +12,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tpc_ir::op::{InputKind, Op, State, Weight};
-use tpc_ir::{Bindings, Graph, Inst, InstData, Interval, Output, Place, TensorType, Value};
+use tpc_ir::stage::Executable;
+use tpc_ir::{
+    Bindings, Graph, Inst, InstData, Interval, Output, Place, TensorType, Value, Verified,
+};
 
 use super::memories::Memories;
 use super::ops::{OpContext, Options, eval, load_weight};
@@ -91,9 +94,21 @@ impl<'g> Interpreter<'g> {
     /// An interpreter of `graph` with its weights loaded: each place holds only its own parts, each part once.
     ///
     /// # Errors
-    /// [`ExecError::NotLowered`] when a value lives on a group; [`ExecError::Malformed`] when values are used before
-    /// they are defined; and what the weights lack.
-    pub fn new(
+    /// When a weight is missing, or has another type or other sizes than the graph declares.
+    pub fn new<S: Executable>(
+        graph: &'g Verified<S>,
+        weights: &dyn WeightSource,
+        options: Options,
+    ) -> Result<Interpreter<'g>, ExecError> {
+        Interpreter::unverified(graph, weights, options)
+    }
+
+    /// [`Self::new`] for a graph that may be malformed.
+    ///
+    /// # Errors
+    /// The same; [`ExecError::NotLowered`] when a value is on a group, and [`ExecError::Malformed`] when values are used
+    /// before they are defined.
+    fn unverified(
         graph: &'g Graph,
         weights: &dyn WeightSource,
         options: Options,

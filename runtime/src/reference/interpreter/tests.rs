@@ -133,7 +133,7 @@ fn split_ffn() -> Graph {
 
 fn run_ffn(graph: &Graph, tokens: usize) -> (Tensor, Interpreter<'_>) {
     let mut interpreter =
-        Interpreter::new(graph, &ffn_weights(), Options::default()).expect("loads");
+        Interpreter::unverified(graph, &ffn_weights(), Options::default()).expect("loads");
     let bindings = Bindings::default().with(Symbol::NTokens, tokens as u64);
     let x: Vec<f64> = (0..32 * tokens).map(|i| (i as f64).cos()).collect();
     let mut out = interpreter
@@ -193,7 +193,8 @@ fn a_part_named_twice_is_stored_once() {
     let b = leaf(&mut g, weight("down", None), f32s([96, 5]), HOST);
     let y = op(&mut g, add(), &[a, b], HOST);
     g.outputs.push(Output::Named("y".into(), y));
-    let interpreter = Interpreter::new(&g, &ffn_weights(), Options::default()).expect("loads");
+    let interpreter =
+        Interpreter::unverified(&g, &ffn_weights(), Options::default()).expect("loads");
     assert_eq!(interpreter.places()[&HOST].weight_bytes, 96 * 5 * 4);
 }
 
@@ -205,7 +206,7 @@ fn no_inputs(kind: &InputKind, _: &TensorType) -> Result<Tensor, ExecError> {
 #[track_caller]
 fn error_of(g: &Graph) -> ExecError {
     let mut zeros = |_: &InputKind, _: &TensorType| Tensor::reals_of([32, 1, 1, 1], vec![0.0; 32]);
-    Interpreter::new(g, &ffn_weights(), Options::default())
+    Interpreter::unverified(g, &ffn_weights(), Options::default())
         .and_then(|mut i| i.run(&Bindings::default(), &mut zeros))
         .expect_err("must fail")
 }
@@ -333,7 +334,8 @@ fn states_keep_what_is_written_in_their_type() {
     ] {
         let g = row_writer(dtype);
         let bindings = Bindings::default().with(Symbol::NCtx, 2);
-        let mut i = Interpreter::new(&g, &MemoryWeights::new(), Options::default()).expect("loads");
+        let mut i =
+            Interpreter::unverified(&g, &MemoryWeights::new(), Options::default()).expect("loads");
         let mut inputs = |kind: &InputKind, _: &TensorType| match kind {
             InputKind::CacheRows => Tensor::ints_of([1; 4], vec![1]),
             _ => Tensor::reals_of([32, 1, 1, 1], vec![third; 32]),
@@ -358,7 +360,8 @@ fn states_keep_what_is_written_in_their_type() {
 fn a_batch_that_fails_leaves_the_states() {
     let g = row_writer(DType::F32);
     let bindings = Bindings::default().with(Symbol::NCtx, 2);
-    let mut i = Interpreter::new(&g, &MemoryWeights::new(), Options::default()).expect("loads");
+    let mut i =
+        Interpreter::unverified(&g, &MemoryWeights::new(), Options::default()).expect("loads");
     let run = |i: &mut Interpreter<'_>, row| {
         i.run(&bindings, &mut |kind, _| match kind {
             InputKind::CacheRows => Tensor::ints_of([1; 4], vec![row]),
@@ -382,7 +385,8 @@ fn a_state_rounds_a_value_of_a_wider_type() {
         state: s,
         value: sum,
     });
-    let mut i = Interpreter::new(&g, &MemoryWeights::new(), Options::default()).expect("loads");
+    let mut i =
+        Interpreter::unverified(&g, &MemoryWeights::new(), Options::default()).expect("loads");
     let mut inputs = |_: &InputKind, _: &TensorType| Tensor::reals_of([2, 1, 1, 1], vec![0.1; 2]);
     i.run(&Bindings::default(), &mut inputs).expect("runs");
     let kept = i.state(s).expect("written");
@@ -392,7 +396,7 @@ fn a_state_rounds_a_value_of_a_wider_type() {
 #[test]
 fn an_observer_sees_every_value_once() {
     let g = whole_ffn();
-    let mut i = Interpreter::new(&g, &ffn_weights(), Options::default()).expect("loads");
+    let mut i = Interpreter::unverified(&g, &ffn_weights(), Options::default()).expect("loads");
     let mut seen = Vec::new();
     let mut observe = |v: Value, t: &Tensor| seen.push((v.index(), t.dims()[0]));
     let mut inputs = |_: &InputKind, _: &TensorType| Tensor::reals_of([32, 1, 1, 1], vec![1.0; 32]);
@@ -429,7 +433,8 @@ fn views_of_an_empty_batch() {
     let dims = [2.into(), 2.into(), Symbol::NTokens.into(), Dim::ONE];
     let y = op(&mut g, Reshape { dims }, &[y], HOST);
     g.outputs.push(Output::Named("y".into(), y));
-    let mut i = Interpreter::new(&g, &MemoryWeights::new(), Options::default()).expect("loads");
+    let mut i =
+        Interpreter::unverified(&g, &MemoryWeights::new(), Options::default()).expect("loads");
     let none = Bindings::default().with(Symbol::NTokens, 0);
     let out = i.run(&none, &mut no_inputs).expect("runs");
     assert_eq!(out["y"].dims(), [2, 2, 0, 1]);

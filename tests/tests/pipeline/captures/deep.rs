@@ -173,6 +173,7 @@ fn check(path: &Path) {
             &captured.graph,
             &PlanRequest::new(Topology::default(), workload, names),
         )
+        .unwrap_or_else(|e| panic!("{name}: {e}"))
     };
     let start = Instant::now();
     let again = capture::read(&deep, &name).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -2,12 +2,14 @@
 //!
 //! How the engine fills the inputs of its graphs is the tests' only use of names.
 
+use crate::support::verified;
 use std::path::{Path, PathBuf};
+use tpc_ir::stage::Executable;
 
 use tpc_core::golden::{Golden, distance};
 use tpc_gguf::GgufFile;
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::{Bindings, DType, Graph, Symbol, TensorType};
+use tpc_ir::{Bindings, DType, Graph, Symbol, TensorType, Verified, stage};
 use tpc_runtime::{ExecError, WeightData, WeightSource};
 use tpc_runtime::{Interpreter, Options, Tensor};
 
@@ -122,7 +124,7 @@ impl Engine {
     }
 
     /// The NMSE of what a graph answers against the engine's exact logits.
-    fn compare(&mut self, graph: &Graph) -> f64 {
+    fn compare<S: Executable>(&mut self, graph: &Verified<S>) -> f64 {
         let n = self.golden.tokens.len() as u64;
         let counts = Symbol::ALL.into_iter().filter(|&s| s != Symbol::NSeqs);
         let bindings = counts.fold(Bindings::default(), |b, s| b.with(s, n));
@@ -147,9 +149,9 @@ fn golden_of(capture: &Path) -> Option<PathBuf> {
 }
 
 /// The graph of a capture with the types of the model's tensors.
-fn quantised(text: &str, model: &Path) -> (Graph, Engine) {
+fn quantised(text: &str, model: &Path) -> (Verified<stage::Model>, Engine) {
     let captured = read(text, &stem(model)).unwrap_or_else(|e| panic!("{}: {e}", stem(model)));
-    let mut graph = exact(captured.graph);
+    let mut graph = exact(captured.graph).into_graph();
     let engine = Engine::new(model, &graph);
     let weights = graph.insts().filter_map(|(_, d)| match &d.op {
         Op::Weight(w) => Some((d.results[0], engine.dtype(&w.tensor))),
@@ -158,7 +160,7 @@ fn quantised(text: &str, model: &Path) -> (Graph, Engine) {
     for (v, dtype) in weights.collect::<Vec<_>>() {
         graph.value_mut(v).ty.dtype = dtype;
     }
-    (graph, engine)
+    (verified(graph), engine)
 }
 
 #[test]

@@ -19,14 +19,16 @@ use std::path::Path;
 use tpc_core::golden::distance;
 use tpc_ggml::capture::{self, CapturedGraph};
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::verify::verify;
-use tpc_ir::{Bindings, DType, Dim, Graph, Symbol, TensorType};
+use tpc_ir::stage::Executable;
+use tpc_ir::{Bindings, DType, Dim, Graph, Symbol, TensorType, Verified, stage};
 use tpc_passes::factors::Factors;
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Topology, Workload};
 use tpc_passes::plan::{PlanRequest, Planned, plan};
 use tpc_passes::shard::shard;
 use tpc_runtime::{Interpreter, MemoryWeights, Options, Tensor};
+
+use super::support::verified;
 
 /// The numbers of devices that every capture is planned for.
 const DEVICES: [usize; 5] = [2, 3, 4, 5, 8];
@@ -54,9 +56,8 @@ fn read(text: &str, name: &str) -> Result<CapturedGraph, String> {
     }
 }
 
-/// The graph is valid, and its factors are inferred without cutting any.
-fn infer(graph: &Graph) -> Result<(), String> {
-    verify(graph).map_err(|e| format!("verify: {}", e[0]))?;
+/// The factors of a graph are inferred without cutting any.
+fn infer(graph: &Verified<stage::Model>) -> Result<(), String> {
     let factors = Factors::infer(graph);
     if let Some((inst, cut)) = factors.opaque.first() {
         let op = graph.inst(*inst).op.name();
@@ -71,25 +72,33 @@ fn infer(graph: &Graph) -> Result<(), String> {
 /// A plan with what was made of it.
 struct Divided {
     planned: Planned,
-    sharded: Graph,
-    programs: Graph,
+    sharded: Verified<stage::Sharded>,
+    programs: Verified<stage::Programs>,
 }
 
 /// The verified plan for so many devices.
-fn divide(graph: &Graph, devices: usize) -> Result<Divided, String> {
+fn divide(graph: &Verified<stage::Model>, devices: usize) -> Result<Divided, String> {
     divide_on(graph, devices, Topology::default())
 }
 
 /// The verified plan for so many devices of a machine.
-fn divide_on(graph: &Graph, devices: usize, topology: Topology) -> Result<Divided, String> {
+fn divide_on(
+    graph: &Verified<stage::Model>,
+    devices: usize,
+    topology: Topology,
+) -> Result<Divided, String> {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let workload = Workload::new(4096, 4096, 512, 1);
     let request = PlanRequest::new(topology, workload, names);
-    carry_out_on(plan(graph, &request), &request)
+    let planned = plan(graph, &request).map_err(|e| format!("for {devices}: {e}"))?;
+    carry_out_on(planned, &request)
 }
 
 /// The graph of a capture, and its programs with the experts divided by number; `None` where it has none.
-pub(crate) fn divided_experts(path: &Path, devices: usize) -> Option<(Graph, Graph)> {
+pub(crate) fn divided_experts(
+    path: &Path,
+    devices: usize,
+) -> Option<(Verified<stage::Model>, Verified<stage::Programs>)> {
     let captured = read(&text(path), &stem(path)).unwrap_or_else(|e| panic!("{e}"));
     let whole = Whole::of(captured).ok()?;
     let made = forced::by_number(&whole, devices).ok()?;
@@ -112,11 +121,11 @@ fn carry_out_on(planned: Planned, request: &PlanRequest) -> Result<Divided, Stri
     let devices = request.devices.len();
     let eager = shard(&p.graph, &p.factors, &p.analysis, &p.choice)
         .map_err(|e| format!("shard for {devices}: {e}"))?;
-    verify(&eager).map_err(|e| format!("sharded for {devices}: {}", e[0]))?;
+    let eager = Verified::new(eager).map_err(|e| format!("for {devices}: {e}"))?;
     let sharded = super::support::rewritten(&eager, request).graph;
-    verify(&sharded).map_err(|e| format!("rewritten for {devices}: {}", e[0]))?;
+    let sharded = Verified::new(sharded).map_err(|e| format!("rewritten for {devices}: {e}"))?;
     let programs = lower(&sharded).map_err(|e| format!("lower for {devices}: {e}"))?;
-    verify(&programs).map_err(|e| format!("programs for {devices}: {}", e[0]))?;
+    let programs = Verified::new(programs).map_err(|e| format!("for {devices}: {e}"))?;
     Ok(Divided {
         planned,
         sharded,
@@ -125,7 +134,8 @@ fn carry_out_on(planned: Planned, request: &PlanRequest) -> Result<Divided, Stri
 }
 
 /// The graph with exact caches and masks: rounding to f16 may turn a difference of the last bit into one of f16's.
-fn exact(mut graph: Graph) -> Graph {
+fn exact(graph: Verified<stage::Model>) -> Verified<stage::Model> {
+    let mut graph = graph.into_graph();
     let values: Vec<_> = graph.values().map(|(v, _)| v).collect();
     for v in values {
         let ty = &mut graph.value_mut(v).ty;
@@ -133,7 +143,7 @@ fn exact(mut graph: Graph) -> Graph {
             ty.dtype = DType::F32;
         }
     }
-    graph
+    verified(graph)
 }
 
 /// Numbers from −1 to 1, the same for the same name.
@@ -183,8 +193,8 @@ fn sizes(ty: &TensorType, bindings: &Bindings) -> [usize; 4] {
 const ROWS: usize = 8;
 
 /// The named outputs of two batches, of which the second sees the states that the first left. Indices are below `rows`.
-pub(crate) fn run_at_random(
-    graph: &Graph,
+pub(crate) fn run_at_random<S: Executable>(
+    graph: &Verified<S>,
     weights: &MemoryWeights,
     batch: &[(Symbol, u64)],
     rows: usize,
@@ -222,7 +232,7 @@ pub(crate) fn run_at_random(
 
 /// A graph as captured, with exact numbers and random weights, and what it answers.
 struct Whole {
-    graph: Graph,
+    graph: Verified<stage::Model>,
     batch: Vec<(Symbol, u64)>,
     weights: MemoryWeights,
     answers: BTreeMap<String, Vec<f64>>,
@@ -248,7 +258,7 @@ impl Whole {
     }
 
     /// Whether programs answer the same.
-    fn compare(&self, programs: &Graph) -> Result<(), String> {
+    fn compare(&self, programs: &Verified<stage::Programs>) -> Result<(), String> {
         super::support::proved(&self.graph, programs)?;
         let parts = run_at_random(programs, &self.weights, &self.batch, ROWS)?;
         for (name, expected) in &self.answers {

@@ -61,7 +61,8 @@ fn check(name: &str, native: &Compiled) -> Duration {
     let text = capture(&native.model.graph, batch());
     let start = Instant::now();
     let captured = capture::read(&text, name).unwrap_or_else(|e| panic!("{what}: {e}"));
-    let planned = choose(&captured.graph, &native.request);
+    let planned =
+        choose(&captured.graph, &native.request).unwrap_or_else(|e| panic!("{what}: {e}"));
     let took = start.elapsed();
     println!(
         "| {name} | {devices} | {} | {} | {} | {:.0} ms |",

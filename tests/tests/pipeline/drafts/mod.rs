@@ -3,6 +3,7 @@
 mod by_hand;
 
 use std::path::PathBuf;
+use tpc_ir::stage::Executable;
 
 use tpc_core::golden::distance;
 use tpc_core::pipeline::Compiled;
@@ -10,7 +11,7 @@ use tpc_core::placement::{Placement, parse_cache_type};
 use tpc_core::report::PlanReport;
 use tpc_gguf::GgufFile;
 use tpc_ir::verify::verify;
-use tpc_ir::{Graph, Op};
+use tpc_ir::{Op, Verified};
 use tpc_lint::plan_report;
 use tpc_models::Drafting;
 use tpc_runtime::{Batch, Session, SessionConfig};
@@ -89,8 +90,8 @@ fn tokens(n: u32, compiled: &Compiled) -> Vec<u32> {
 type Logits = Vec<Vec<f64>>;
 
 /// Feeds `tokens` but the last few, which are only there to come next, in batches of `sizes`.
-fn run(
-    graph: &Graph,
+fn run<S: Executable>(
+    graph: &Verified<S>,
     file: &GgufFile,
     compiled: &Compiled,
     tokens: &[u32],

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tpc_tests::Sweep;
+use tpc_ir::Verified;
 
 use tpc_core::pipeline::compile;
 use tpc_core::placement::{Placement, SplitMode, parse_devices};
@@ -736,9 +737,10 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
                     Ok(parsed) => parsed.graph,
                     Err(e) => return e[0].code().id,
                 };
-                if let Err(errors) = verify(&graph) {
-                    return errors[0].code().id;
-                }
+                let graph = match Verified::new(graph) {
+                    Ok(graph) => graph,
+                    Err(violations) => return violations.errors[0].code().id,
+                };
                 match lower(&graph) {
                     // What the verifier admits and has programs, has programs that it admits.
                     Ok(programs) => {

@@ -1,5 +1,6 @@
 //! Lints of captured graphs, on a capture of a small Llama with one thing changed, and on captures written by hand.
 
+use crate::support::verified;
 use serde_json::{Value as Json, json};
 use tpc_diag::Diagnostic;
 use tpc_ggml::capture::{CapturedGraph, read};
@@ -114,7 +115,7 @@ fn layers(odd: Option<u32>) -> CapturedGraph {
     text.push_str(&format!("\nlayer none\noutput \"out\" = v{last}\n"));
     let parsed = tpc_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}\n{text}", e[0]));
     CapturedGraph {
-        graph: parsed.graph,
+        graph: verified(parsed.graph),
         batch: Vec::new(),
         n_layer: 8,
         lines: Vec::new(),

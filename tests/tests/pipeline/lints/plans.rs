@@ -1,5 +1,6 @@
 //! Lints of plans, on headers of real models.
 
+use crate::support::verified;
 use tpc_core::pipeline::compile_capture;
 use tpc_core::placement::{
     HostExperts, Placement, SplitMode, parse_devices, parse_overrides, parse_tensor_split,
@@ -134,7 +135,7 @@ fn of_capture(name: &str, text: &str, devices: &str) -> Vec<Diagnostic> {
 fn of_text(text: &str, devices: &str) -> Vec<Diagnostic> {
     let parsed = tpc_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e[0]));
     let captured = CapturedGraph {
-        graph: parsed.graph,
+        graph: verified(parsed.graph),
         batch: Vec::new(),
         n_layer: 1,
         lines: Vec::new(),

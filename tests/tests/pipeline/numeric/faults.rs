@@ -1,7 +1,7 @@
 //! Wrong programs are noticed, and the first wrong value is named.
 
 use tpc_core::shrink::Shrunk;
-use tpc_ir::{Graph, Op, Output};
+use tpc_ir::{Graph, Op, Output, Verified};
 use tpc_numeric::{Feed, compare};
 use tpc_tests::goldens;
 
@@ -18,6 +18,7 @@ fn made() -> Shrunk {
 
 /// What is said of other programs.
 fn said(programs: Graph) -> String {
+    let programs = Verified::unchecked(programs);
     let shrunk = Shrunk { programs, ..made() };
     let d = compare(&shrunk, &Feed::Tokens(shrunk.window)).expect_err("it is wrong");
     assert_eq!(d.code, "TPC0394");
@@ -101,7 +102,7 @@ fn another_function_is_named() {
 
 #[test]
 fn a_cache_that_is_not_renewed_shows_in_a_later_batch() {
-    let mut programs = made().programs;
+    let mut programs = made().programs.into_graph();
     let state = programs
         .outputs
         .iter()
@@ -114,7 +115,7 @@ fn a_cache_that_is_not_renewed_shows_in_a_later_batch() {
 
 #[test]
 fn programs_that_do_not_run_are_wrong() {
-    let mut programs = made().programs;
+    let mut programs = made().programs.into_graph();
     let rows = programs
         .insts()
         .find(|(_, d)| matches!(d.op, Op::GetRows(_)));

@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tpc_ir::op::{Binary, BinaryKind, Concat, InputKind, MulMat, Norm, NormKind, Unary, UnaryKind};
-use tpc_ir::verify::verify;
-use tpc_ir::{Bindings, DType, Graph, Op, Symbol, TensorType, Value};
+use tpc_ir::{Bindings, DType, Graph, Op, Symbol, TensorType, Value, Verified, stage};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
 use tpc_passes::plan::{PlanRequest, timeline};
-use tpc_passes::rewrite::{Limits, Machine, RULES, RewriteRule, Rewritten, rewrite};
+use tpc_passes::rewrite::{Limits, Machine, RULES, Report, RewriteRule, Rewritten, rewrite};
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::random::{Builder, Rng, d, rewrite_and_run};
 use super::rules::{CASES, Case};
+use super::support::verified;
 use witness::{OF_FAST_LINKS, WITNESSES};
 
 /// Devices with links as they are, or with links that cost nothing.
@@ -34,22 +34,26 @@ fn request(devices: usize, fast: bool) -> PlanRequest {
     PlanRequest::new(topology, Workload::new(64, 64, 16, 1), names)
 }
 
+/// A rewritten graph, verified.
+struct Found {
+    graph: Verified<stage::Sharded>,
+    report: Report,
+}
+
 fn rewritten(
-    graph: &Graph,
+    graph: &Verified<stage::Sharded>,
     limits: Limits,
     rules: &[&'static RewriteRule],
     fast: bool,
-) -> Rewritten {
+) -> Found {
     let request = request(graph.devices.len(), fast);
     let machine = Machine {
         topology: &request.topology,
         workload: &request.workload,
     };
-    let out = rewrite(graph, machine, limits, rules);
-    if let Err(e) = verify(&out.graph) {
-        panic!("{}\n{graph}\n{}", e[0], out.graph);
-    }
-    out
+    let Rewritten { graph, report } = rewrite(graph, machine, limits, rules);
+    let graph = verified(graph);
+    Found { graph, report }
 }
 
 /// Microseconds of a sharded graph, batches weighted as the planner does.
@@ -67,9 +71,9 @@ fn cost(graph: &Graph, fast: bool) -> f64 {
 }
 
 /// What a graph makes of random weights and inputs.
-fn run(graph: &Graph, rng: &Rng, tokens: u64) -> Vec<f64> {
+fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
     let programs = lower(graph).unwrap_or_else(|e| panic!("{e}\n{graph}"));
-    verify(&programs).unwrap_or_else(|e| panic!("{}\n{programs}", e[0]));
+    let programs: Verified<stage::Programs> = verified(programs);
     let mut weights = MemoryWeights::new();
     let mut names = BTreeSet::new();
     for (_, data) in graph.insts() {
@@ -154,8 +158,7 @@ fn the_book_lists_the_rules() {
 #[test]
 fn without_a_rule_its_witness_costs_more() {
     for (rule, make) in WITNESSES {
-        let graph = make(2);
-        verify(&graph).unwrap_or_else(|e| panic!("{rule}: {}\n{graph}", e[0]));
+        let graph = verified(make(2));
         let others: Vec<&'static RewriteRule> =
             RULES.iter().copied().filter(|r| r.name != *rule).collect();
         let fast = OF_FAST_LINKS.contains(rule);
@@ -180,7 +183,7 @@ fn witnesses_give_the_same_numbers_rewritten() {
             let mut rng = Rng::new(seed);
             let devices = rng.range(2, 4) as usize;
             let tokens = rng.range(1, 3);
-            let graph = make(devices);
+            let graph = verified(make(devices));
             let limits = Limits {
                 seed: (seed > 0).then_some(seed),
                 ..Limits::default()

@@ -1,0 +1,181 @@
+//! Stages of compilation, and graphs verified at one.
+//!
+//! | stage | graph | its own invariant |
+//! |---|---|---|
+//! | [`Model`] | the whole model | every value is on the host |
+//! | [`Placed`] | the model on devices and groups | no value has a sharding |
+//! | [`Sharded`] | the same with shardings, copies and collectives | none |
+//! | [`Programs`] | one program per device, sizes local | no value is on a group |
+//!
+//! A [`Verified`] graph keeps the fact that it was checked: a pass that takes `&Verified<Sharded>` checks nothing again,
+//! and cannot be handed a graph of another stage.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use super::error::{VerifyError, VerifyErrorKind};
+use crate::entity::Value;
+use crate::graph::{Graph, ValueData};
+use crate::place::Place;
+use crate::sharding::Sharding;
+use crate::text::Entity;
+
+mod sealed {
+    use crate::graph::ValueData;
+
+    /// The invariant of a stage.
+    pub trait Invariant {
+        /// The name of the stage in messages.
+        const NAME: &'static str;
+
+        /// The invariant as a predicate of a value that breaks it; `None` where the value keeps it.
+        fn broken(value: &ValueData) -> Option<&'static str>;
+    }
+}
+
+use sealed::Invariant;
+
+/// A stage of compilation.
+pub trait Stage: Invariant {}
+
+/// A stage whose graphs run as they are.
+pub trait Executable: Stage {}
+
+macro_rules! stages {
+    ($($(#[$doc:meta])* $stage:ident = $name:literal, |$value:ident| $broken:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $stage {}
+
+        impl Invariant for $stage {
+            const NAME: &'static str = $name;
+
+            fn broken($value: &ValueData) -> Option<&'static str> {
+                $broken
+            }
+        }
+
+        impl Stage for $stage {}
+    )*};
+}
+
+stages! {
+    /// The whole model, on the host.
+    Model = "model", |v| (v.place != Place::Host).then_some("is not on the host");
+    /// The model on devices and groups, not yet divided.
+    Placed = "placed", |v| (v.sharding != Sharding::mirrored()).then_some("has a sharding");
+    /// The model divided among the devices of groups; sizes are global.
+    Sharded = "sharded", |_v| None;
+    /// The programs of the host and of every device; sizes are local.
+    Programs = "programs", |v| matches!(v.place, Place::Group(_)).then_some("is on a group");
+}
+
+impl Executable for Model {}
+impl Executable for Programs {}
+
+/// A graph in which every invariant holds, those of the stage `S` included.
+#[derive(Debug)]
+pub struct Verified<S> {
+    graph: Graph,
+    stage: PhantomData<S>,
+}
+
+impl<S: Stage> Verified<S> {
+    /// Verifies a graph.
+    ///
+    /// # Errors
+    /// All violations, and the graph itself.
+    pub fn new(graph: Graph) -> Result<Verified<S>, Violations> {
+        let mut errors = super::verify(&graph).err().unwrap_or_default();
+        errors.extend(
+            graph
+                .values()
+                .filter_map(|(v, data)| misplaced::<S>(v, data)),
+        );
+        if errors.is_empty() {
+            let stage = PhantomData;
+            return Ok(Verified { graph, stage });
+        }
+        Err(Violations {
+            stage: S::NAME,
+            graph: Box::new(graph),
+            errors,
+        })
+    }
+
+    /// A graph taken for verified: tests give a stage what the verifier refuses, to see what comes of it. A test of the
+    /// tree allows it nowhere else.
+    #[doc(hidden)]
+    pub const fn unchecked(graph: Graph) -> Verified<S> {
+        let stage = PhantomData;
+        Verified { graph, stage }
+    }
+
+    /// The graph, to change it.
+    pub fn into_graph(self) -> Graph {
+        self.graph
+    }
+}
+
+fn misplaced<S: Stage>(v: Value, data: &ValueData) -> Option<VerifyError> {
+    let stage = S::NAME;
+    let broken = S::broken(data)?;
+    let kind = VerifyErrorKind::Stage { stage, broken };
+    Some(VerifyError::new(kind, Entity::Value(v)))
+}
+
+impl<S> Deref for Verified<S> {
+    type Target = Graph;
+
+    fn deref(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+// By hand: a derived impl would ask that of the marker, too.
+impl<S> Clone for Verified<S> {
+    fn clone(&self) -> Verified<S> {
+        Verified {
+            graph: self.graph.clone(),
+            stage: PhantomData,
+        }
+    }
+}
+
+impl<S> PartialEq for Verified<S> {
+    fn eq(&self, other: &Verified<S>) -> bool {
+        self.graph == other.graph
+    }
+}
+
+/// The text form of the graph.
+impl<S> fmt::Display for Verified<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.graph.fmt(f)
+    }
+}
+
+/// A graph that does not verify. It is a fault of the pass that made it.
+#[derive(Clone, Debug)]
+pub struct Violations {
+    /// The stage that the graph was to be of (`placed`).
+    pub stage: &'static str,
+    /// The graph.
+    pub graph: Box<Graph>,
+    /// The violations; at least one.
+    pub errors: Vec<VerifyError>,
+}
+
+/// `placed graph: TPC0236: inst7: the first violation`
+impl fmt::Display for Violations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} graph", self.stage)?;
+        match self.errors.first() {
+            Some(first) => write!(f, ": {}: {first}", first.code()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Violations {}
