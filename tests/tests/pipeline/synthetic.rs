@@ -5,8 +5,8 @@ use crate::support::verified;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tpc_tests::Sweep;
 use tpc_ir::stage::Executable;
+use tpc_tests::Sweep;
 
 use tpc_core::golden::distance;
 use tpc_core::pipeline::Compiled;

@@ -15,8 +15,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use tpc_tests::Sweep;
 use tpc_ir::Verified;
+use tpc_tests::Sweep;
 
 use tpc_core::pipeline::compile;
 use tpc_core::placement::{Placement, SplitMode, parse_devices};
