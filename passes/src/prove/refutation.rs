@@ -110,13 +110,17 @@ pub struct Refutation {
 impl std::fmt::Display for Refutation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.inst.is_none() {
-            return write!(f, "{}", self.what);
+            return write!(f, "the proof stops: {}", self.what);
         }
-        write!(f, "`{}` of `{}` on {}", self.op, self.value, self.place)?;
+        write!(
+            f,
+            "the proof stops at `{}` of `{}` on {}",
+            self.op, self.value, self.place
+        )?;
         if let Some(l) = self.layer {
             write!(f, " in layer {l}")?;
         }
-        write!(f, " {}", self.what)
+        write!(f, ", which {}", self.what)
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn proof(compiled: &Compiled, proof: &Proof, detail: Detail) -> Strin
     }
     let _ = writeln!(
         out,
-        "\n{} regions, {} of them different; the largest took {} terms",
+        "\n{} sections, {} of them different; the largest took {} terms",
         proof.sections, proof.distinct, proof.terms
     );
     if detail == Detail::Full {
