@@ -81,108 +81,167 @@ pub struct PackedWeight<'a> {
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// Cuts the part that `parts` names out of a tensor: per axis the runs of indices that stay, one after another;
+/// A tensor from which a part is cut, with the errors that name it.
+struct Cut<'a> {
+    tensor: &'a str,
+    data: WeightData<'a>,
+}
+
+impl Cut<'_> {
+    fn mismatch(&self, expected: String, found: String) -> ExecError {
+        ExecError::WeightMismatch {
+            tensor: self.tensor.to_owned(),
+            expected,
+            found,
+        }
+    }
+
+    fn too_large(&self) -> ExecError {
+        ExecError::Size {
+            what: format!("of tensor {:?}, {:?}", self.tensor, self.data.ne),
+        }
+    }
+
+    /// The bytes of a row, if rows are whole blocks and the tensor's bytes are those of its sizes.
+    fn row_bytes(&self) -> Result<u64, ExecError> {
+        let WeightData { dtype, ne, bytes } = &self.data;
+        let row_bytes = dtype.bytes(ne[0]).ok_or_else(|| {
+            self.mismatch(
+                format!("rows of whole blocks of {dtype}"),
+                ne[0].to_string(),
+            )
+        })?;
+        let total = ne[1..].iter().try_fold(row_bytes, |a, &d| a.checked_mul(d));
+        if total == Some(bytes.len() as u64) {
+            return Ok(row_bytes);
+        }
+        Err(self.mismatch(
+            format!("the bytes of {dtype}{ne:?}"),
+            format!("{} bytes", bytes.len()),
+        ))
+    }
+
+    /// Checks one interval of an axis.
+    fn check(&self, axis: usize, interval: Interval) -> Result<(), ExecError> {
+        let Interval { start, len } = interval;
+        let (tensor, dtype) = (self.tensor.to_owned(), self.data.dtype);
+        let size = self.data.ne[axis];
+        if start.checked_add(len).is_none_or(|end| end > size) {
+            return Err(ExecError::PartRange {
+                tensor,
+                axis,
+                start,
+                len,
+                size,
+            });
+        }
+        let block = dtype.block_len();
+        if axis == 0 && !(start.is_multiple_of(block) && len.is_multiple_of(block)) {
+            return Err(ExecError::CutBlock {
+                tensor,
+                dtype,
+                start,
+                len,
+            });
+        }
+        Ok(())
+    }
+
+    /// The intervals of every axis, checked, and the sizes of the part.
+    fn intervals(
+        &self,
+        parts: &[Vec<Interval>],
+    ) -> Result<([Vec<Interval>; RANK], [usize; RANK]), ExecError> {
+        if parts.len() > RANK {
+            return Err(ExecError::Parameter {
+                what: format!(
+                    "tensor {:?}: parts for {} axes, there are {RANK}",
+                    self.tensor,
+                    parts.len()
+                ),
+            });
+        }
+        let mut out: [Vec<Interval>; RANK] = Default::default();
+        let mut ne = [0_usize; RANK];
+        for (axis, (out, &size)) in out.iter_mut().zip(&self.data.ne).enumerate() {
+            let whole = [Interval {
+                start: 0,
+                len: size,
+            }];
+            let given = parts.get(axis).map_or(whole.as_slice(), Vec::as_slice);
+            for &interval in given {
+                self.check(axis, interval)?;
+            }
+            let len = given.iter().try_fold(0_u64, |a, r| a.checked_add(r.len));
+            ne[axis] = len
+                .and_then(|n| usize::try_from(n).ok())
+                .ok_or_else(|| self.too_large())?;
+            *out = given.to_vec();
+        }
+        Ok((out, ne))
+    }
+
+    /// The blocks of these intervals, axis 0 fastest.
+    fn blocks(
+        &self,
+        row_bytes: u64,
+        intervals: &[Vec<Interval>; RANK],
+        ne: [usize; RANK],
+    ) -> Result<Vec<u8>, ExecError> {
+        let WeightData {
+            dtype,
+            ne: all,
+            bytes,
+        } = &self.data;
+        let (len, width) = (dtype.block_len(), dtype.block_bytes());
+        let local_row = ne[0] as u64 / len * width;
+        let local_row = usize::try_from(local_row).map_err(|_| self.too_large())?;
+        let mut out: Vec<u8> = buffer([local_row, ne[1], ne[2], ne[3]])?;
+        let indices = |axis: usize| {
+            intervals[axis]
+                .iter()
+                .flat_map(|r| r.start..r.start + r.len)
+        };
+        for i3 in indices(3) {
+            for i2 in indices(2) {
+                for i1 in indices(1) {
+                    let row = ((i3 * all[2] + i2) * all[1] + i1) * row_bytes;
+                    for r in &intervals[0] {
+                        let at = (row + r.start / len * width) as usize;
+                        let end = at + (r.len / len * width) as usize;
+                        out.extend_from_slice(&bytes[at..end]);
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Cuts the part that `parts` names out of a tensor: per axis the intervals of indices that stay, one after another;
 /// `None`, and axes that `parts` leaves out, stay whole.
 ///
 /// # Errors
-/// [`ExecError::CutBlock`] when a run along axis 0 is not whole blocks, [`ExecError::PartRange`] when one is beyond
-/// the axis, [`ExecError::WeightMismatch`] when the bytes are not those of the tensor's sizes.
+/// [`ExecError::CutBlock`] when an interval along axis 0 is not whole blocks, [`ExecError::PartRange`] when one is
+/// beyond the axis, [`ExecError::WeightMismatch`] when the bytes are not those of the tensor's sizes.
 pub fn pack<'a>(
     tensor: &str,
     data: WeightData<'a>,
     parts: Option<&[Vec<Interval>]>,
 ) -> Result<PackedWeight<'a>, ExecError> {
     let dtype = data.dtype;
-    let mismatch = |expected: String, found: String| ExecError::WeightMismatch {
-        tensor: tensor.to_owned(),
-        expected,
-        found,
-    };
-    let row_bytes = dtype.bytes(data.ne[0]).ok_or_else(|| {
-        mismatch(
-            format!("rows of whole blocks of {dtype}"),
-            data.ne[0].to_string(),
-        )
-    })?;
-    let total = data.ne[1..]
-        .iter()
-        .try_fold(row_bytes, |a, &d| a.checked_mul(d))
-        .filter(|&n| n == data.bytes.len() as u64);
-    if total.is_none() {
-        return Err(mismatch(
-            format!("the bytes of {dtype}{:?}", data.ne),
-            format!("{} bytes", data.bytes.len()),
-        ));
-    }
-    let too_large = || ExecError::Size {
-        what: format!("of tensor {tensor:?}, {:?}", data.ne),
-    };
-    let mut ne = [0_usize; RANK];
+    let cut = Cut { tensor, data };
+    let row_bytes = cut.row_bytes()?;
     let Some(parts) = parts else {
+        let mut ne = [0_usize; RANK];
         for (out, &n) in ne.iter_mut().zip(&data.ne) {
-            *out = usize::try_from(n).map_err(|_| too_large())?;
+            *out = usize::try_from(n).map_err(|_| cut.too_large())?;
         }
         let bytes = Cow::Borrowed(data.bytes);
         return Ok(PackedWeight { dtype, ne, bytes });
     };
-    if parts.len() > RANK {
-        return Err(ExecError::Parameter {
-            what: format!(
-                "tensor {tensor:?}: parts for {} axes, there are {RANK}",
-                parts.len()
-            ),
-        });
-    }
-    let mut runs: [Vec<Interval>; RANK] = Default::default();
-    for (axis, (out, &size)) in runs.iter_mut().zip(&data.ne).enumerate() {
-        let whole = [Interval {
-            start: 0,
-            len: size,
-        }];
-        let given = parts.get(axis).map_or(whole.as_slice(), Vec::as_slice);
-        for &Interval { start, len } in given {
-            if start.checked_add(len).is_none_or(|end| end > size) {
-                return Err(ExecError::PartRange {
-                    tensor: tensor.to_owned(),
-                    axis,
-                    start,
-                    len,
-                    size,
-                });
-            }
-            if axis == 0 && (start % dtype.block_len() != 0 || len % dtype.block_len() != 0) {
-                return Err(ExecError::CutBlock {
-                    tensor: tensor.to_owned(),
-                    dtype,
-                    start,
-                    len,
-                });
-            }
-        }
-        let len = given.iter().try_fold(0_u64, |a, r| a.checked_add(r.len));
-        ne[axis] = len
-            .and_then(|n| usize::try_from(n).ok())
-            .ok_or_else(too_large)?;
-        *out = given.to_vec();
-    }
-    let (len, width) = (dtype.block_len(), dtype.block_bytes());
-    let local_row = ne[0] as u64 / len * width;
-    let local_row = usize::try_from(local_row).map_err(|_| too_large())?;
-    let mut bytes: Vec<u8> = buffer([local_row, ne[1], ne[2], ne[3]])?;
-    let indices = |axis: usize| runs[axis].iter().flat_map(|r| r.start..r.start + r.len);
-    for i3 in indices(3) {
-        for i2 in indices(2) {
-            for i1 in indices(1) {
-                let row = ((i3 * data.ne[2] + i2) * data.ne[1] + i1) * row_bytes;
-                for r in &runs[0] {
-                    let at = (row + r.start / len * width) as usize;
-                    let end = at + (r.len / len * width) as usize;
-                    bytes.extend_from_slice(&data.bytes[at..end]);
-                }
-            }
-        }
-    }
-    let bytes = Cow::Owned(bytes);
+    let (intervals, ne) = cut.intervals(parts)?;
+    let bytes = Cow::Owned(cut.blocks(row_bytes, &intervals, ne)?);
     Ok(PackedWeight { dtype, ne, bytes })
 }
 
