@@ -1,0 +1,376 @@
+//! Imports run one way: between crates, and between the modules of each crate.
+
+use std::path::Path;
+
+use super::{CRATES, root, sources};
+
+/// The crates of this workspace that a manifest names as dependencies.
+fn depends(krate: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join(krate).join("Cargo.toml")).expect("a manifest");
+    let dependencies = text.split("[dependencies]").nth(1).unwrap_or_default();
+    let dependencies = dependencies.split("\n[").next().unwrap_or_default();
+    let names = dependencies
+        .lines()
+        .filter_map(|l| l.split(['.', ' ', '=']).next());
+    let mut names: Vec<String> = names
+        .filter(|n| n.starts_with("tpc"))
+        .map(str::to_owned)
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn dependencies_run_one_way() {
+    let arrows: [(&str, &[&str]); 12] = [
+        ("ir", &[]),
+        ("passes", &["tpc-ir"]),
+        ("runtime", &["tpc-ir"]),
+        ("compiler/diag", &["tpc-ir"]),
+        ("compiler/gguf", &["tpc-diag", "tpc-ir"]),
+        (
+            "compiler/ggml",
+            &["tpc-diag", "tpc-gguf", "tpc-ir", "tpc-passes"],
+        ),
+        ("compiler/models", &["tpc-diag", "tpc-gguf", "tpc-ir"]),
+        (
+            "compiler/synth",
+            &["tpc-diag", "tpc-gguf", "tpc-ir", "tpc-models"],
+        ),
+        (
+            "compiler/core",
+            &[
+                "tpc-diag",
+                "tpc-ggml",
+                "tpc-gguf",
+                "tpc-ir",
+                "tpc-models",
+                "tpc-passes",
+            ],
+        ),
+        (
+            "compiler/lint",
+            &[
+                "tpc-core",
+                "tpc-diag",
+                "tpc-ggml",
+                "tpc-gguf",
+                "tpc-ir",
+                "tpc-models",
+                "tpc-passes",
+            ],
+        ),
+        (
+            "compiler/numeric",
+            &[
+                "tpc-core",
+                "tpc-diag",
+                "tpc-ir",
+                "tpc-passes",
+                "tpc-runtime",
+                "tpc-synth",
+            ],
+        ),
+        (
+            "compiler/cli",
+            &[
+                "tpc-core",
+                "tpc-diag",
+                "tpc-ggml",
+                "tpc-gguf",
+                "tpc-ir",
+                "tpc-lint",
+                "tpc-models",
+                "tpc-numeric",
+                "tpc-passes",
+                "tpc-runtime",
+                "tpc-synth",
+            ],
+        ),
+    ];
+    for (krate, allowed) in arrows {
+        for name in depends(krate) {
+            assert!(
+                allowed.contains(&name.as_str()),
+                "{krate} must not depend on {name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn only_numeric_and_the_command_line_know_the_runtime() {
+    let joins = ["compiler/numeric", "compiler/cli", "tests"];
+    for krate in CRATES {
+        let knows = depends(krate).iter().any(|n| n == "tpc-runtime");
+        assert!(
+            !knows || joins.contains(&krate),
+            "{krate} names the runtime"
+        );
+    }
+}
+
+/// The top-level modules of every crate: each imports from those before it only. The root of a crate (`lib.rs`) declares
+/// them, and what it defines itself is below them all.
+const MODULES: [(&str, &[&str]); 12] = [
+    (
+        "ir",
+        &[
+            "code", "dims", "dtype", "entity", "interval", "window", "place", "types", "sharding",
+            "op", "factor", "graph", "resize", "text", "verify",
+        ],
+    ),
+    (
+        "passes",
+        &[
+            "gcd",
+            "users",
+            "layers",
+            "machine",
+            "footprint",
+            "place",
+            "factors",
+            "plan",
+            "shard",
+            "rewrite",
+            "lower",
+            "prove",
+        ],
+    ),
+    (
+        "runtime",
+        &[
+            "codes",
+            "quant",
+            "error",
+            "tensor",
+            "executor",
+            "weights",
+            "reference",
+            "session",
+        ],
+    ),
+    (
+        "compiler/diag",
+        &["codes", "diagnostic", "excerpt", "suggest"],
+    ),
+    (
+        "compiler/gguf",
+        &[
+            "codes",
+            "lookalike",
+            "names",
+            "tensor_name",
+            "error",
+            "cursor",
+            "strings",
+            "value",
+            "metadata",
+            "getters",
+            "header",
+            "split",
+            "tensor_table",
+            "parser",
+            "file",
+            "writer",
+        ],
+    ),
+    ("compiler/ggml", &["llama_cpp", "op", "capture", "meta"]),
+    (
+        "compiler/models",
+        &[
+            "codes",
+            "description",
+            "options",
+            "summary",
+            "error",
+            "families",
+            "size",
+            "help",
+            "hparams",
+            "source",
+            "blocks",
+            "lowering",
+            "expected",
+        ],
+    ),
+    (
+        "compiler/synth",
+        &[
+            "presets",
+            "types",
+            "weights",
+            "spec",
+            "element_types",
+            "metadata",
+            "parse",
+            "model",
+        ],
+    ),
+    (
+        "compiler/core",
+        &[
+            "format",
+            "golden",
+            "placement",
+            "pipeline",
+            "advice",
+            "report",
+            "shrink",
+        ],
+    ),
+    (
+        "compiler/lint",
+        &[
+            "commands", "configs", "files", "format", "graphs", "merge", "plans", "policy", "view",
+        ],
+    ),
+    (
+        "compiler/numeric",
+        &["feed", "weights", "difference", "compare"],
+    ),
+    (
+        "compiler/cli",
+        &[
+            "catalogue",
+            "output",
+            "progress",
+            "values",
+            "args",
+            "completions",
+            "explain",
+            "inspect",
+            "man",
+            "synth",
+            "eval",
+            "source",
+            "dump",
+            "lint",
+            "plan",
+            "verify",
+        ],
+    ),
+];
+
+/// The modules of `passes`, each with those that it may import.
+const PASSES: [(&str, &[&str]); 12] = [
+    ("gcd", &[]),
+    ("users", &[]),
+    ("layers", &[]),
+    ("machine", &[]),
+    ("footprint", &[]),
+    ("place", &["layers", "machine"]),
+    ("factors", &["gcd", "place", "users"]),
+    (
+        "plan",
+        &["factors", "gcd", "layers", "machine", "place", "users"],
+    ),
+    ("shard", &["factors", "plan"]),
+    ("rewrite", &["layers", "machine"]),
+    ("lower", &[]),
+    ("prove", &["gcd"]),
+];
+
+/// The code of a file: no comments, and nothing from its tests on.
+fn code(text: &str) -> String {
+    let text = text
+        .split("#[cfg(test)]\nmod tests")
+        .next()
+        .unwrap_or_default();
+    let lines = text.lines().filter(|l| !l.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The names that a file of `module` imports from the root of its crate.
+fn imported(text: &str, path: &Path) -> Vec<String> {
+    let code = code(text);
+    // `super::` of a file at the root, `super::super::` of one in a folder, and so on.
+    let depth = match path.ends_with("mod.rs") {
+        true => path.components().count() - 1,
+        false => path.components().count(),
+    };
+    let up = "super::".repeat(depth);
+    let mut names = Vec::new();
+    for prefix in ["crate::", up.as_str()] {
+        for (at, _) in code.match_indices(prefix) {
+            let before = code[..at].chars().next_back();
+            if before.is_some_and(|c| c == ':' || c.is_alphanumeric() || c == '_') {
+                continue;
+            }
+            let rest = &code[at + prefix.len()..];
+            let list = match rest.strip_prefix('{') {
+                Some(group) => group.split('}').next().unwrap_or_default(),
+                None => rest
+                    .split(|c: char| !c.is_alphanumeric() && c != '_')
+                    .next()
+                    .unwrap_or_default(),
+            };
+            let first = |item: &str| {
+                let name = item
+                    .split(|c: char| !c.is_alphanumeric() && c != '_')
+                    .next();
+                name.unwrap_or_default().to_owned()
+            };
+            names.extend(list.split(',').map(|item| first(item.trim())));
+        }
+    }
+    names
+}
+
+/// Calls `check` with every file of a crate: its path from `src`, its top-level module, and its imports from the root.
+fn each_file(krate: &str, check: &mut dyn FnMut(&Path, &str, &[String])) {
+    let src = root().join(krate).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    for f in files {
+        let path = f.strip_prefix(&src).expect("a file of the crate");
+        let first = path.iter().next().expect("a name").to_string_lossy();
+        let module = first.trim_end_matches(".rs");
+        if ["lib", "main", "tests"].contains(&module) || path.iter().any(|p| p == "tests") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&f).expect("a source file");
+        check(path, module, &imported(&text, path));
+    }
+}
+
+#[test]
+fn modules_import_one_way() {
+    let mut arrows = 0;
+    for (krate, order) in MODULES {
+        each_file(krate, &mut |path, module, names| {
+            let own = order.iter().position(|m| *m == module);
+            let own = own
+                .unwrap_or_else(|| panic!("{krate}/src/{module} is not in the table of modules"));
+            for name in names.iter().filter(|n| *n != module) {
+                let other = order.iter().position(|m| m == name);
+                assert!(
+                    other.is_none_or(|other| other < own),
+                    "{krate}/src/{} imports crate::{name}, which stands above {module}",
+                    path.display()
+                );
+                arrows += usize::from(other.is_some());
+            }
+        });
+    }
+    assert!(arrows > 300, "{arrows} imports were checked");
+}
+
+#[test]
+fn passes_import_what_they_may() {
+    let mut arrows = 0;
+    each_file("passes", &mut |path, module, names| {
+        let allowed = PASSES.iter().find(|(m, _)| *m == module);
+        let (_, allowed) =
+            allowed.unwrap_or_else(|| panic!("passes/src/{module} is not in the table of arrows"));
+        for name in names.iter().filter(|n| *n != module) {
+            assert!(
+                allowed.contains(&name.as_str()),
+                "{} imports crate::{name}, which passes/src/{module} must not know",
+                path.display()
+            );
+            arrows += 1;
+        }
+    });
+    assert!(arrows > 20, "the arrows of {arrows} imports were checked");
+}

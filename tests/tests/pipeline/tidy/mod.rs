@@ -1,0 +1,100 @@
+//! Architecture invariants, many of them absences: which crate and module may import which, how long files and functions
+//! may be, and where names may be read.
+
+mod arrows;
+mod functions;
+mod names;
+
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("a source folder")
+        .map(|e| e.expect("an entry").path())
+        .collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            sources(&path, out);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+/// The folder of every crate, those that need less before those that need more.
+const CRATES: [&str; 13] = [
+    "ir",
+    "passes",
+    "runtime",
+    "compiler/diag",
+    "compiler/gguf",
+    "compiler/ggml",
+    "compiler/models",
+    "compiler/synth",
+    "compiler/core",
+    "compiler/lint",
+    "compiler/numeric",
+    "compiler/cli",
+    "tests",
+];
+
+#[test]
+fn libraries_do_not_print_or_exit() {
+    for krate in CRATES.iter().filter(|k| **k != "tests") {
+        let mut files = Vec::new();
+        sources(&root().join(krate).join("src"), &mut files);
+        for f in files {
+            let text = std::fs::read_to_string(&f).expect("a source file");
+            for word in ["println!", "eprintln!", "print!(", "process::exit", "dbg!"] {
+                let used = text
+                    .lines()
+                    .any(|l| l.contains(word) && !l.trim_start().starts_with("//"));
+                assert!(!used, "{} uses {word}", f.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn files_stay_readable() {
+    for krate in CRATES.iter().filter(|k| **k != "tests") {
+        let mut files = Vec::new();
+        sources(&root().join(krate).join("src"), &mut files);
+        for f in files {
+            let lines = std::fs::read_to_string(&f)
+                .expect("a source file")
+                .lines()
+                .count();
+            assert!(
+                lines <= 1000,
+                "{} has {lines} lines: one concept per file",
+                f.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_page_on_architectures_shows_code_that_is_there() {
+    let read = |path: &Path| std::fs::read_to_string(path).expect("a readable file");
+    let mut files = Vec::new();
+    sources(&root().join("compiler/models/src"), &mut files);
+    let code: Vec<String> = files.iter().map(|f| read(f)).collect();
+    let page = read(&root().join("docs/src/add-an-architecture.md"));
+    let blocks = page.split("```rust\n").skip(1);
+    let blocks = blocks.filter_map(|b| Some(b.split_once("```")?.0));
+    // An excerpt says so by an ellipsis.
+    let whole: Vec<&str> = blocks.filter(|b| !b.contains('…')).collect();
+    assert!(whole.len() >= 5);
+    for block in whole {
+        assert!(
+            code.iter().any(|c| c.contains(block)),
+            "no source has\n{block}"
+        );
+    }
+}
