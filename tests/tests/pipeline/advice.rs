@@ -1,6 +1,6 @@
 //! The cures that a plan names when it does not fit: each fits, and the next milder one does not.
 
-use tpc_core::advice::{cures, fits};
+use tpc_core::advice::cures;
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::{
     HostExperts, Placement, SplitMode, parse_cache_type, parse_devices, parse_tensor_split,
@@ -43,7 +43,7 @@ fn shares_shift_until_a_plan_fits() {
         };
         let compiled =
             super::support::compiled(&file, &placement).unwrap_or_else(|d| panic!("{}", d[0]));
-        assert_eq!(fits(&compiled), room, "{gigabytes:?} GB");
+        assert_eq!(compiled.fits(), room, "{gigabytes:?} GB");
         // Shares that are asked for are taken as they are.
         let asked = Placement {
             tensor_split: Some(vec![1.0; gigabytes.len()]),
@@ -51,7 +51,7 @@ fn shares_shift_until_a_plan_fits() {
         };
         let compiled =
             super::support::compiled(&file, &asked).unwrap_or_else(|d| panic!("{}", d[0]));
-        assert!(!fits(&compiled), "{gigabytes:?} GB in equal shares");
+        assert!(!compiled.fits(), "{gigabytes:?} GB in equal shares");
     }
 }
 
@@ -110,19 +110,19 @@ fn checked(header: &str, gigabytes: &[f64], set: impl Fn(&mut Placement)) -> Vec
     set(&mut base);
     let planned = |p: &Placement| -> Result<Compiled, _> { super::support::compiled(&file, p) };
     let compiled = planned(&base).expect("the model is planned");
-    assert!(!fits(&compiled), "{header} fits {gigabytes:?}");
+    assert!(!compiled.fits(), "{header} fits {gigabytes:?}");
     let found = cures(&base, &compiled, &planned);
     for cure in &found {
         let (cured, milder) = applied(&base, compiled.caches.n_ctx, cure);
         let what = format!("{header} on {gigabytes:?} with {cure}");
-        assert!(fits(&planned(&cured).expect("planned")), "{what}: too much");
+        assert!(planned(&cured).expect("planned").fits(), "{what}: too much");
         let milder = milder.map(|p| Placement {
             split_mode: compiled.mode,
             ..p
         });
         if let Some(milder) = milder {
             assert!(
-                !fits(&planned(&milder).expect("planned")),
+                !planned(&milder).expect("planned").fits(),
                 "{what}: not the mildest"
             );
         }

@@ -10,7 +10,7 @@ use crate::args::PlacementArgs;
 use crate::output::{self, Failure};
 use crate::source::{Source, SourceArgs, Unproved};
 use formats::{Format, write_page, write_refusal_page};
-use tpc_core::advice::{cures, fits};
+use tpc_core::advice::cures;
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
 use tpc_core::report::{Detail, explain, values};
@@ -117,7 +117,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut report = plan_report(&path, &placement, compiled);
     report.why = explain(compiled, &explained, &report.tensors);
     report.diagnostics.extend(source.notes);
-    if !fits(compiled) {
+    if !compiled.fits() {
         let help = remedies(args, &placement, compiled);
         let over_capacity = |d: &&mut Diagnostic| d.code == tpc_lint::over_capacity();
         for d in report.diagnostics.iter_mut().filter(over_capacity) {

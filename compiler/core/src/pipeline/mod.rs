@@ -1,20 +1,18 @@
 //! From a model file to verified programs.
 
+mod divide;
+mod fitting;
 mod size;
 mod strategies;
 
 pub use size::{CacheSizes, ModelSize};
 pub use strategies::Candidate;
 
-use tpc_ir::verify::{VerifyError, Violations};
-use tpc_ir::{Bindings, Graph, Op, Place, Symbol, Verified, stage};
-use tpc_passes::footprint::{Footprint, footprints};
-use tpc_passes::lower::lower;
+use tpc_ir::{Bindings, Op, Symbol, Verified, stage};
 use tpc_passes::machine::Workload;
-use tpc_passes::plan::{Choice, PlanRequest, Planned, estimate, plan};
+use tpc_passes::plan::{Choice, PlanRequest, Planned, estimate};
 use tpc_passes::prove::{Proof, Refutation, prove};
-use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewritten, rewrite};
-use tpc_passes::shard::shard;
+use tpc_passes::rewrite::Report as RewriteReport;
 
 use crate::placement::{Placement, ResolvedPlacement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
@@ -22,6 +20,8 @@ use tpc_ggml::capture::CapturedGraph;
 use tpc_gguf::GgufFile;
 use tpc_models::{ArchError, Drafting, LowerOptions, Lowered, Summary};
 
+use divide::{Division, invalid};
+use fitting::Fitting;
 use strategies::Strategy;
 
 pub use tpc_passes::plan::Estimate;
@@ -189,52 +189,19 @@ fn compile_graph(
         placement.parallel,
     );
     let (strategies, mut candidates) = strategies::ranked(&model, &workload, caches, placement)?;
-    let batch = memory_batch(&workload, caches);
-    // Only the programs tell whether what is computed fits as well: then the next best strategy is taken.
-    let mut best: Option<(Strategy, Divided)> = None;
-    for mut strategy in strategies {
-        if best.is_some() && !candidates[strategy.number].fits {
-            break;
-        }
-        let mut divided = divide(&model.graph, &strategy.request)?;
-        let mut room = fits(&divided.programs, &strategy.request, &batch);
-        let plain = strategy.request.clone();
-        for price in Workload::SCARCE_MEMORY {
-            if room
-                || !strategy.mode.splits_tensors()
-                || !strategy.request.has_room(&model.graph, &batch)
-            {
-                break;
-            }
-            strategy.request.memory_price = price;
-            divided = divide(&model.graph, &strategy.request)?;
-            room = fits(&divided.programs, &strategy.request, &batch);
-        }
-        let may_shift = !room && placement.tensor_split.is_none() && strategy.mode.splits_tensors();
-        if may_shift && let Some((request, other)) = shifted(&model.graph, plain, &batch)? {
-            (strategy.request, divided, room) = (request, other, true);
-        }
-        if let Some(c) = candidates.get_mut(strategy.number) {
-            c.fits = room;
-        }
-        if room || best.is_none() {
-            best = Some((strategy, divided));
-        }
-        if room {
-            break;
-        }
-    }
-    let (strategy, divided) = best.expect("invariant: there is a strategy for every mode");
-    if let Some(c) = candidates.get_mut(strategy.number) {
-        c.chosen = true;
-    }
+    let fitting = Fitting {
+        model: &model.graph,
+        placement,
+        batch: memory_batch(&workload, caches),
+    };
+    let (strategy, divided) = fitting.first(strategies, &mut candidates)?;
     let Strategy {
         mode,
         resolved,
         request,
         ..
     } = strategy;
-    let Divided {
+    let Division {
         planned,
         eager,
         sharded,
@@ -261,52 +228,6 @@ fn compile_graph(
     })
 }
 
-/// How often shares are shifted towards devices with room.
-const SHIFTS: usize = 5;
-
-/// A plan with other shares that fits, where the devices have the memory together.
-fn shifted(
-    graph: &Verified<stage::Model>,
-    mut request: PlanRequest,
-    batch: &Bindings,
-) -> Result<Option<(PlanRequest, Divided)>, Vec<Diagnostic>> {
-    let mut divided = divide(graph, &request)?;
-    for _ in 0..SHIFTS {
-        if !request.has_room(graph, batch) {
-            break;
-        }
-        let prints = footprints(&divided.programs, batch);
-        let needed = |d: usize| {
-            let print = prints.get(&Place::Device(tpc_ir::Device::new(d)));
-            print.map_or(0, Footprint::total)
-        };
-        let needed: Vec<u64> = (0..request.devices.len()).map(needed).collect();
-        if !request.shift_device_weights(&needed) {
-            break;
-        }
-        divided = divide(graph, &request)?;
-        if fits(&divided.programs, &request, batch) {
-            return Ok(Some((request, divided)));
-        }
-    }
-    Ok(None)
-}
-
-/// A graph divided among devices, and proved.
-struct Divided {
-    planned: Planned,
-    eager: Verified<stage::Sharded>,
-    sharded: Verified<stage::Sharded>,
-    rewriting: RewriteReport,
-    programs: Verified<stage::Programs>,
-}
-
-/// A pass that failed: a fault of tpc's own.
-fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
-    let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, &graph.name, e.to_string());
-    vec![d.help("this is a fault of tpc; please report it")]
-}
-
 /// Programs that do not compute what the model says.
 fn refuted(r: &Refutation) -> Diagnostic {
     let mut message = r.to_string();
@@ -328,85 +249,12 @@ fn refuted(r: &Refutation) -> Diagnostic {
     )
 }
 
-/// A plan with its sharded graph, before and after rewriting.
-fn sharded(
-    graph: &Verified<stage::Model>,
-    request: &PlanRequest,
-) -> Result<(Planned, Verified<stage::Sharded>, Rewritten), Vec<Diagnostic>> {
-    let planned = plan(graph, request).map_err(invalid)?;
-    let Planned {
-        graph,
-        factors,
-        analysis,
-        choice,
-        ..
-    } = &planned;
-    let eager = shard(graph, factors, analysis, choice).map_err(|e| internal(graph, &e))?;
-    let eager = Verified::new(eager).map_err(invalid)?;
-    let machine = Machine {
-        topology: &request.topology,
-        workload: &request.workload,
-    };
-    let rewritten = rewrite(&eager, machine, Limits::default(), RULES);
-    Ok((planned, eager, rewritten))
-}
-
-fn divide(
-    graph: &Verified<stage::Model>,
-    request: &PlanRequest,
-) -> Result<Divided, Vec<Diagnostic>> {
-    let (planned, eager, rewritten) = sharded(graph, request)?;
-    let Rewritten {
-        graph: sharded,
-        report: rewriting,
-    } = rewritten;
-    let sharded = Verified::new(sharded).map_err(invalid)?;
-    let programs = lower(&sharded).map_err(|e| internal(graph, &e))?;
-    let programs = Verified::new(programs).map_err(invalid)?;
-    Ok(Divided {
-        planned,
-        eager,
-        sharded,
-        rewriting,
-        programs,
-    })
-}
-
-/// Whether every device has the memory for its program, as far as the topology says what it has.
-fn fits(programs: &Verified<stage::Programs>, request: &PlanRequest, batch: &Bindings) -> bool {
-    let capacity = |i: usize| request.topology.device(i).memory;
-    let devices = (0..request.devices.len()).map(capacity);
-    if devices
-        .chain([request.topology.host.memory])
-        .all(|c| c.is_none())
-    {
-        return true;
-    }
-    let prints = footprints(programs, batch);
-    prints.iter().all(|(place, print)| match place {
-        Place::Device(d) => capacity(d.index()).is_none_or(|c| print.total() as f64 <= c),
-        Place::Host => (request.topology.host.memory).is_none_or(|c| print.total() as f64 <= c),
-        Place::Group(_) => true,
-    })
-}
-
 /// The largest batch of a prompt, with a full cache.
 fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
     workload
         .prefill
         .with(Symbol::NKv, caches.n_ctx)
         .with(Symbol::NKvSwa, caches.n_ctx_swa)
-}
-
-/// A graph that does not verify: a fault of tpc's own.
-fn invalid(violations: Violations) -> Vec<Diagnostic> {
-    let Violations { stage, errors, .. } = violations;
-    let diagnostic = |e: VerifyError| {
-        let (entity, message) = (format!("{stage} graph"), format!("{}: {e}", e.code()));
-        Diagnostic::new(&codes::UNVERIFIED_PLAN, entity, message)
-            .help("this is a fault of tpc; please report it")
-    };
-    errors.into_iter().map(diagnostic).collect()
 }
 
 impl Compiled {
@@ -418,6 +266,11 @@ impl Compiled {
     /// The largest batch of a prompt, with a full cache: what memory is sized for.
     pub fn memory_batch(&self) -> Bindings {
         memory_batch(&self.request.workload, self.caches)
+    }
+
+    /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+    pub fn fits(&self) -> bool {
+        fitting::fits(&self.programs, &self.request, &self.memory_batch())
     }
 
     /// The choice of splits.

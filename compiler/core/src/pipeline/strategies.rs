@@ -7,7 +7,8 @@ use tpc_ir::{Bindings, Graph, Place};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
-use super::{CacheSizes, Model, memory_batch, sharded};
+use super::divide::sharded;
+use super::{CacheSizes, Model, memory_batch};
 use crate::placement::{Placement, ResolvedPlacement, SplitMode, resolve};
 use tpc_diag::Diagnostic;
 

@@ -1,0 +1,149 @@
+//! The search for a plan that fits the devices' memory.
+//!
+//! Planning does not know the memory that intermediate values take: only the programs tell whether all fits. A plan that
+//! does not is planned again, first with a higher price of stored bytes, then with device weights that shift towards the
+//! devices with room, then by the next strategy.
+
+use tpc_ir::{Bindings, Device, Place, Verified, stage};
+use tpc_passes::footprint::{Footprint, footprints};
+use tpc_passes::machine::Workload;
+use tpc_passes::plan::PlanRequest;
+
+use super::divide::{Division, divide};
+use super::strategies::{Candidate, Strategy};
+use crate::placement::Placement;
+use tpc_diag::Diagnostic;
+
+/// How often device weights are shifted, at most.
+const SHIFTS: usize = 5;
+
+/// The search for a plan that fits.
+pub(super) struct Fitting<'a> {
+    pub(super) model: &'a Verified<stage::Model>,
+    pub(super) placement: &'a Placement,
+    /// The batch that memory is sized for.
+    pub(super) batch: Bindings,
+}
+
+/// A request with its plan.
+struct Attempt {
+    request: PlanRequest,
+    division: Division,
+    fits: bool,
+}
+
+impl Fitting<'_> {
+    /// The plan of the first strategy under which the model fits, or of the first strategy. Says in `candidates`, which are
+    /// empty where the user chose the strategy, which fit and which is chosen.
+    ///
+    /// # Errors
+    /// TPC0390 when a graph does not verify.
+    pub(super) fn first(
+        &self,
+        strategies: Vec<Strategy>,
+        candidates: &mut [Candidate],
+    ) -> Result<(Strategy, Division), Vec<Diagnostic>> {
+        let mut best: Option<(Strategy, Division)> = None;
+        for mut strategy in strategies {
+            // Where weights and states alone do not fit, nothing does.
+            if best.is_some() && !candidates[strategy.number].fits {
+                break;
+            }
+            let attempt = self.attempt(&strategy)?;
+            if let Some(c) = candidates.get_mut(strategy.number) {
+                c.fits = attempt.fits;
+            }
+            if attempt.fits || best.is_none() {
+                strategy.request = attempt.request;
+                best = Some((strategy, attempt.division));
+            }
+            if attempt.fits {
+                break;
+            }
+        }
+        let (strategy, division) = best.expect("invariant: every mode has a strategy");
+        if let Some(c) = candidates.get_mut(strategy.number) {
+            c.chosen = true;
+        }
+        Ok((strategy, division))
+    }
+
+    /// The plan of a strategy, as its request says if that fits, else with scarce memory, else with shifted device weights.
+    fn attempt(&self, strategy: &Strategy) -> Result<Attempt, Vec<Diagnostic>> {
+        let mut out = self.plan(strategy.request.clone())?;
+        if out.fits || !strategy.mode.splits_tensors() {
+            return Ok(out);
+        }
+        for price in Workload::SCARCE_MEMORY {
+            if out.fits || !out.request.has_room(self.model, &self.batch) {
+                break;
+            }
+            let mut request = out.request;
+            request.memory_price = price;
+            out = self.plan(request)?;
+        }
+        if !out.fits
+            && self.placement.tensor_split.is_none()
+            && let Some(shifted) = self.shifted(strategy.request.clone())?
+        {
+            out = shifted;
+        }
+        Ok(out)
+    }
+
+    /// A plan that fits with device weights shifted towards the devices with room, if there is one.
+    fn shifted(&self, request: PlanRequest) -> Result<Option<Attempt>, Vec<Diagnostic>> {
+        let mut attempt = self.plan(request)?;
+        for _ in 0..SHIFTS {
+            if !attempt.request.has_room(self.model, &self.batch) {
+                break;
+            }
+            let prints = footprints(&attempt.division.programs, &self.batch);
+            let needed = |d: usize| {
+                let print = prints.get(&Place::Device(Device::new(d)));
+                print.map_or(0, Footprint::total)
+            };
+            let mut request = attempt.request;
+            let needed: Vec<u64> = (0..request.devices.len()).map(needed).collect();
+            if !request.shift_device_weights(&needed) {
+                break;
+            }
+            attempt = self.plan(request)?;
+            if attempt.fits {
+                return Ok(Some(attempt));
+            }
+        }
+        Ok(None)
+    }
+
+    fn plan(&self, request: PlanRequest) -> Result<Attempt, Vec<Diagnostic>> {
+        let division = divide(self.model, &request)?;
+        Ok(Attempt {
+            fits: fits(&division.programs, &request, &self.batch),
+            request,
+            division,
+        })
+    }
+}
+
+/// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+pub(super) fn fits(
+    programs: &Verified<stage::Programs>,
+    request: &PlanRequest,
+    batch: &Bindings,
+) -> bool {
+    let capacity = |i: usize| request.topology.device(i).memory;
+    let devices = (0..request.devices.len()).map(capacity);
+    if devices
+        .chain([request.topology.host.memory])
+        .all(|c: Option<f64>| c.is_none())
+    {
+        return true;
+    }
+    let prints = footprints(programs, batch);
+    prints.iter().all(|(place, print)| match place {
+        Place::Device(d) => capacity(d.index()).is_none_or(|c| print.total() as f64 <= c),
+        Place::Host => (request.topology.host.memory).is_none_or(|c| print.total() as f64 <= c),
+        Place::Group(_) => true,
+    })
+}
