@@ -17,7 +17,7 @@ fn a_refused_graph_is_shown_with_its_equivalent() {
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     let told = words(&ran.stderr);
     assert!(
-        told.contains("line 6: RESHAPE: the engine aborts here: shape mismatch"),
+        told.contains("line 6: RESHAPE: ggml aborts here: shape mismatch"),
         "{told}"
     );
     let guide = include_str!("../../../../docs/src/user-guide.md");

@@ -1,5 +1,4 @@
-//! The codes of what ggml's meta back end refuses or gets wrong, in the order of [`Class`](super::Class), and of the
-//! search for equivalents.
+//! The codes of faults, in the order of [`FaultKind`](super::FaultKind), and of the search for repairs.
 
 tpc_ir::codes! {
     pub(super) static;

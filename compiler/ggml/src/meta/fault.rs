@@ -1,76 +1,64 @@
-//! What can become of a graph: the kinds of what the engine refuses or gets wrong, each with its code.
+//! Faults: what ggml refuses or computes wrongly, each kind with its code.
 
-use super::codes::CODES;
+use super::codes;
 use tpc_ir::Code;
 
-/// A kind of faults.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultKind {
-    /// The architecture is on the engine's list of refused ones.
+    /// An architecture that ggml refuses by name.
     Architecture,
-    /// More devices than it has room for.
+    /// More devices than ggml splits over.
     Devices,
-    /// It splits attention only as one op.
+    /// Cached attention that is not one op.
     NoFlash,
-    /// An op that it has no rule for.
+    /// An op without a rule.
     Unknown,
-    /// An op that it computes only of whole sources.
+    /// A split source of an op that is computed of whole sources only.
     Whole,
-    /// States that an op does not take, of sources that must be mirrored.
+    /// Split indices, positions or ids, which must be mirrored.
     States,
-    /// Factors of a matrix product.
+    /// Factors of a matrix product in states that do not fit.
     Product,
-    /// Operands of an elementwise op.
+    /// Operands of an elementwise op in different states.
     Elementwise,
-    /// Rows that must be whole.
+    /// Split rows of an op that needs them whole.
     Rows,
-    /// Axes put together or padded.
+    /// A concatenation or padding along the split axis.
     Concat,
-    /// A split that other sizes or strides do not keep.
+    /// A reshape or view that does not keep the split axis.
     Shape,
-    /// Parts that do not fit each other.
+    /// Parts of sources that differ, or that are not integers.
     Sizes,
-    /// Blocks of a quantised type cut.
+    /// A part that ends inside of a quantisation block.
     Blocks,
-    /// Rows written to a cache.
+    /// Rows in another state than the cache that they are written to.
     Write,
-    /// Operands of attention.
+    /// Operands of attention in states that do not fit.
     Attention,
-    /// Heads of a device that do not belong together.
+    /// Query heads of a device that are not a multiple of its key heads.
     Heads,
-    /// Operands of a recurrence.
+    /// Operands of a recurrence in states that do not fit.
     Recurrence,
-    /// ALiBi slopes of local heads.
+    /// ALiBi slopes by the indices of a device's own heads.
     Slopes,
-    /// Keys and values mirrored where queries are split.
+    /// Mirrored keys and values for split queries.
     MirroredKeys,
-    /// Local elements in another order than those of the whole.
+    /// Elements of a device in another order than those of the whole.
     Order,
 }
 
-/// How bad a kind is.
+/// The consequence of a fault, or of none, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// It runs, with the right result.
+    /// The graph runs, with the right result.
     Ok,
-    /// It runs, with another result.
+    /// The graph runs, with a wrong result.
     Wrong,
     /// The process aborts.
     Crash,
-    /// It says that it cannot.
+    /// ggml refuses the graph with a message.
     Refused,
-}
-
-impl Verdict {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Verdict::Ok => "ok",
-            Verdict::Wrong => "wrong",
-            Verdict::Crash => "crash",
-            Verdict::Refused => "refused",
-        }
-    }
 }
 
 impl FaultKind {
@@ -98,33 +86,64 @@ impl FaultKind {
         FaultKind::Order,
     ];
 
-    /// What it comes to.
+    /// The consequence.
     pub const fn verdict(self) -> Verdict {
         match self {
             FaultKind::Architecture | FaultKind::Devices | FaultKind::NoFlash => Verdict::Refused,
             FaultKind::Slopes | FaultKind::MirroredKeys | FaultKind::Order => Verdict::Wrong,
-            _ => Verdict::Crash,
+            FaultKind::Unknown
+            | FaultKind::Whole
+            | FaultKind::States
+            | FaultKind::Product
+            | FaultKind::Elementwise
+            | FaultKind::Rows
+            | FaultKind::Concat
+            | FaultKind::Shape
+            | FaultKind::Sizes
+            | FaultKind::Blocks
+            | FaultKind::Write
+            | FaultKind::Attention
+            | FaultKind::Heads
+            | FaultKind::Recurrence => Verdict::Crash,
         }
     }
 
-    /// Its code.
+    /// The code.
     pub fn code(self) -> &'static Code {
-        CODES[self as usize]
+        match self {
+            FaultKind::Architecture => &codes::ARCHITECTURE,
+            FaultKind::Devices => &codes::DEVICES,
+            FaultKind::NoFlash => &codes::NO_FLASH,
+            FaultKind::Unknown => &codes::UNKNOWN,
+            FaultKind::Whole => &codes::WHOLE,
+            FaultKind::States => &codes::STATES,
+            FaultKind::Product => &codes::PRODUCT,
+            FaultKind::Elementwise => &codes::ELEMENTWISE,
+            FaultKind::Rows => &codes::ROWS,
+            FaultKind::Concat => &codes::CONCAT,
+            FaultKind::Shape => &codes::SHAPE,
+            FaultKind::Sizes => &codes::SIZES,
+            FaultKind::Blocks => &codes::BLOCKS,
+            FaultKind::Write => &codes::WRITE,
+            FaultKind::Attention => &codes::ATTENTION,
+            FaultKind::Heads => &codes::HEADS,
+            FaultKind::Recurrence => &codes::RECURRENCE,
+            FaultKind::Slopes => &codes::SLOPES,
+            FaultKind::MirroredKeys => &codes::MIRRORED_KEYS,
+            FaultKind::Order => &codes::ORDER,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes;
     use super::*;
 
     #[test]
-    fn classes_have_codes_of_their_own() {
-        for (i, c) in FaultKind::ALL.iter().enumerate() {
-            assert_eq!(*c as usize, i);
-            assert!(c.code() < &codes::EQUIVALENT);
-        }
-        assert!(CODES.is_sorted());
-        assert_eq!(CODES.len(), FaultKind::ALL.len() + 1);
+    fn kinds_have_the_codes_in_their_order() {
+        let codes = FaultKind::ALL.map(FaultKind::code);
+        assert!(codes.is_sorted());
+        assert_eq!(codes, codes::CODES[..codes.len()]);
+        assert_eq!(codes.len() + 1, codes::CODES.len());
     }
 }

@@ -1,8 +1,8 @@
-//! Propagation: the state of every tensor, in the order of computation, up to the first op that is refused.
+//! Inference: the state of every tensor, in the order of computation, up to the first op that is refused.
 
 use std::collections::BTreeMap;
-use tpc_gguf::TensorName;
 
+use tpc_gguf::TensorName;
 use tpc_ir::DType;
 
 use super::fault::{FaultKind, Verdict};
@@ -13,7 +13,7 @@ use super::weights::{Proportions, Weights};
 use crate::capture::Record;
 use crate::op::{GgmlOp, OpKind};
 
-/// Architectures that the engine refuses by name.
+/// Architectures whose tensors llama.cpp refuses to split, by name.
 pub const REFUSED: [&str; 30] = [
     "grok",
     "mpt",
@@ -47,15 +47,15 @@ pub const REFUSED: [&str; 30] = [
     "qwen3tts",
 ];
 
-/// Most devices that the engine splits tensors over.
+/// Most devices that ggml splits tensors over.
 pub const MAX_DEVICES: usize = 16;
 
-/// What the engine is asked for.
+/// The devices, and the options that decide how they hold tensors.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Number of devices.
     pub devices: usize,
-    /// Their proportions (`-ts`); none for equal ones.
+    /// The proportions of the devices (`-ts`); empty for equal ones.
     pub proportions: Vec<f64>,
     /// The architecture, where it is known.
     pub architecture: Option<String>,
@@ -63,14 +63,14 @@ pub struct Setup {
     pub cache_type_k: Option<DType>,
     /// Type of cached values (`-ctv`), where it is not that of the capture.
     pub cache_type_v: Option<DType>,
-    /// The caches of keys and values are on the host (`-nkvo`).
+    /// Whether the caches of keys and values are on the host (`-nkvo`).
     pub caches_on_host: bool,
-    /// Weights on the host (`-ot`, `-cmoe`), by name.
+    /// The names of the weights on the host (`-ot`, `-cmoe`).
     pub on_host: Vec<String>,
 }
 
 impl Setup {
-    /// So many equal devices, and nothing else.
+    /// A number of equal devices, without options.
     pub fn new(devices: usize) -> Setup {
         Setup {
             devices,
@@ -84,38 +84,38 @@ impl Setup {
     }
 }
 
-/// Something that the engine refuses or gets wrong.
+/// A place where ggml refuses the graph, aborts, or computes a wrong result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The kind.
+    /// The kind, which has the code.
     pub kind: FaultKind,
-    /// The record concerned; `None` when it is the whole graph.
+    /// The record; `None` for the whole graph.
     pub record: Option<usize>,
-    /// In words, with the states of the sources.
+    /// The reason, with the states of the sources.
     pub why: String,
 }
 
-/// What was inferred.
+/// The states of a graph, and its faults.
 #[derive(Clone, Debug)]
 pub struct Inference {
-    /// The state of every record; none behind a fault.
+    /// The state of every record up to the one that is refused.
     pub states: Vec<SplitState>,
-    /// The state of every leaf, also behind a fault.
+    /// The state of every leaf, also of those behind the refused record.
     pub leaves: BTreeMap<usize, SplitState>,
-    /// Whether the record is computed on the host.
+    /// Per record, whether the host computes it.
     pub on_host: Vec<bool>,
-    /// What goes wrong, in order. At most one aborts, and it is the last.
+    /// The faults in the order of computation. At most one aborts, and it is the last.
     pub faults: Vec<Fault>,
 }
 
 impl Inference {
-    /// The verdict: the worst that happens first.
+    /// The worst verdict of the faults.
     pub fn verdict(&self) -> Verdict {
-        let of = |f: &Fault| f.kind.verdict();
-        self.faults.iter().map(of).max().unwrap_or(Verdict::Ok)
+        let verdicts = self.faults.iter().map(|f| f.kind.verdict());
+        verdicts.max().unwrap_or(Verdict::Ok)
     }
 
-    /// The op that is not taken.
+    /// The fault that aborts.
     pub fn refused(&self) -> Option<&Fault> {
         self.faults
             .iter()
@@ -123,27 +123,28 @@ impl Inference {
     }
 }
 
+/// A fault of the whole graph.
 fn of_graph(kind: FaultKind, why: String) -> Fault {
     let record = None;
     Fault { kind, record, why }
 }
 
-/// What the engine says before it looks at the graph.
-fn beforehand(records: &[Record], setup: &Setup) -> Option<Fault> {
+/// The fault that refuses the whole graph, before any op is looked at.
+fn of_setup(records: &[Record], setup: &Setup) -> Option<Fault> {
     if let Some(name) = &setup.architecture
         && REFUSED.contains(&name.as_str())
     {
-        let why = format!("the engine does not split tensors of {name}, by name");
+        let why = format!("llama.cpp does not split tensors of {name}, by name");
         return Some(of_graph(FaultKind::Architecture, why));
     }
     if setup.devices > MAX_DEVICES {
-        let why = format!("{} devices, of {MAX_DEVICES} at most", setup.devices);
+        let why = format!("{} devices, more than {MAX_DEVICES}", setup.devices);
         return Some(of_graph(FaultKind::Devices, why));
     }
     let has = |f: &dyn Fn(&Record) -> bool| records.iter().any(f);
     let cached = has(&|t| is_kv(&t.name) && t.is_leaf());
     (cached && !has(&|t| t.is(OpKind::FlashAttnExt))).then(|| {
-        let why = "keys and values are cached, and attention is not one op".to_owned();
+        let why = "keys and values are cached, and attention is not a FLASH_ATTN_EXT".to_owned();
         of_graph(FaultKind::NoFlash, why)
     })
 }
@@ -152,7 +153,7 @@ fn is_kv(name: &str) -> bool {
     matches!(TensorName::parse(name).cache(), Some((_, "k" | "v")))
 }
 
-/// The state of every tensor, up to what is refused.
+/// Infers the state of every tensor, up to the first op that is refused.
 pub fn infer(records: &[Record], setup: &Setup) -> Inference {
     let mut out = Inference {
         states: Vec::with_capacity(records.len()),
@@ -160,7 +161,7 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
         on_host: Vec::with_capacity(records.len()),
         faults: Vec::new(),
     };
-    if let Some(fault) = beforehand(records, setup) {
+    if let Some(fault) = of_setup(records, setup) {
         out.faults.push(fault);
         return out;
     }
@@ -180,11 +181,11 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
     }
     for (i, t) in records.iter().enumerate() {
         let host = out.on_host[i];
-        // The host has what it computes whole, and what it reads of the devices is fetched.
+        // The host holds whole tensors; those of the devices are gathered when it reads them.
         let state = if host {
             Ok(SplitState::Mirrored)
         } else if let Some(state) = out.leaves.get(&i) {
-            blocks(t, state, setup).map(|()| state.clone())
+            check_leaf(t, state, setup).map(|()| state.clone())
         } else {
             op(records, &out, i)
         };
@@ -226,7 +227,7 @@ fn op(records: &[Record], so_far: &Inference, i: usize) -> rules::Inferred {
     rules::apply(&call(records, &so_far.states, i))
 }
 
-/// The record as a rule sees it.
+/// The call that a record is, with the states of its sources.
 pub(super) fn call<'a>(records: &'a [Record], states: &'a [SplitState], i: usize) -> Call<'a> {
     let t = &records[i];
     let source = |s: &Option<usize>| {
@@ -250,7 +251,8 @@ pub(super) fn call<'a>(records: &'a [Record], states: &'a [SplitState], i: usize
     }
 }
 
-/// Whether the host computes it: its own memory, views of that, writes to it, and ops of weights that it holds.
+/// Whether the host computes the record: it does for its own memory, views of that, writes to it, and ops that read a
+/// weight of the host.
 fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool {
     let t = &records[i];
     if t.is_view && t.root != i {
@@ -267,8 +269,8 @@ fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool
     t.src.iter().flatten().any(held)
 }
 
-/// Whole blocks of the caches as asked for.
-fn blocks(t: &Record, state: &SplitState, setup: &Setup) -> Result<(), rules::Rejection> {
+/// Checks the split of a leaf, of a cache with the element type that is asked for.
+fn check_leaf(t: &Record, state: &SplitState, setup: &Setup) -> Result<(), rules::Rejection> {
     let dtype = match TensorName::parse(&t.name).cache() {
         Some((_, "k")) => setup.cache_type_k.unwrap_or(t.dtype),
         Some((_, "v")) => setup.cache_type_v.unwrap_or(t.dtype),

@@ -1,4 +1,4 @@
-//! Layers by the names of tensors, and the heads of each.
+//! The layers of a graph, by the names of its tensors, and the heads of each.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,9 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Of these records: a weight or cache says its layer, and an op belongs to the last layer that it needs.
-    pub(super) fn of(records: &[Record]) -> Layers {
+    /// The layers of these records. The name of a weight or cache has its layer; an op belongs to the last layer that it
+    /// depends on.
+    pub(super) fn from_records(records: &[Record]) -> Layers {
         let mut of: Vec<Option<usize>> = Vec::with_capacity(records.len());
         for t in records {
             let name = TensorName::parse(&t.name);

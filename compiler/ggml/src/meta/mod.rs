@@ -1,16 +1,17 @@
-//! The rules of the engine that graphs are ported to: llama.cpp's backend of several devices, which splits tensors.
+//! ggml's tensor split: the rules of its back end of several devices (`ggml-backend-meta`), which llama.cpp uses for
+//! `-sm tensor`.
 //!
-//! That engine takes a finished graph and infers how each tensor is held: split along one axis, mirrored, or as a
-//! pending sum. Weights and caches are split by their names; for everything else each op has a rule, and what no rule
-//! takes aborts the process. Here is what it would say of a captured graph:
+//! That back end takes a finished graph and infers how the devices hold each tensor: split along one axis, mirrored, or as
+//! a partial sum. Weights and caches are split by their names; every other tensor by the rule of its op. Where the rule
+//! does not accept the sources, the process aborts. This module predicts that for a captured graph:
 //!
-//! 1. `weights` gives the leaves their states;
-//! 2. `rules` is the table of ops, `infer` follows the graph with it to the first op that is refused, `silent` tells
-//!    what is computed, but wrongly;
-//! 3. `cure` searches, by equality saturation, for an equivalent graph that is taken; `report` says it all.
+//! 1. `weights` gives the leaves their states, with the heads of each layer from `layers`;
+//! 2. `rules` is the table of ops. `infer` follows the graph with it to the first op that is refused; `silent` finds the
+//!    ops that are accepted and compute a wrong result;
+//! 3. [`repair`] searches, by equality saturation, for an equivalent graph that is accepted;
+//! 4. `report` makes diagnostics of the faults and repairs.
 //!
-//! Nothing here plans for tpc, and nothing of tpc's own rules is used: the engine is seen as it is, on the graph as it
-//! sees it, with its strides and views.
+//! Nothing here affects tpc's plans, and no rule of tpc is used: the graph is that of ggml, with its strides and views.
 
 mod codes;
 mod fault;

@@ -1,42 +1,42 @@
-//! What the engine would make of a graph, as diagnostics.
+//! The faults of a graph and their repairs, as diagnostics.
 
 use std::collections::BTreeMap;
 
 use super::codes;
 use super::fault::Verdict;
 use super::infer::{Fault, Setup};
-use super::repair::{EQUATIONS, Limits, Repair, RepairedGraph, repair};
+use super::repair::{EQUATIONS, Limits, Repair, RepairedGraph, Stop, repair};
 use crate::capture::Record;
 use tpc_diag::Diagnostic;
 
-/// What goes wrong in a graph, and its equivalents that are taken.
+/// The faults of a graph, the repairs that were found, and the fault without one.
 pub fn diagnose(records: &[Record], setup: &Setup) -> Vec<Diagnostic> {
     let repaired = repair(records, setup, EQUATIONS, Limits::default());
     let mut out: Vec<Diagnostic> = Vec::new();
-    for c in &repaired.repairs {
-        out.push(told(&c.fault, Some(&c.record)));
+    for r in &repaired.repairs {
+        out.push(of_fault(&r.fault, Some(&r.record)));
     }
     for f in &repaired.inference.faults {
-        out.push(told(f, f.record.map(|i| &repaired.records[i])));
+        out.push(of_fault(f, f.record.map(|i| &repaired.records[i])));
     }
-    out.extend(changes(&repaired.repairs));
-    out.extend(failure(&repaired));
+    out.extend(of_repairs(&repaired.repairs));
+    out.extend(not_repaired(&repaired));
     out
 }
 
-fn told(f: &Fault, record: Option<&Record>) -> Diagnostic {
-    let says = match f.kind.verdict() {
-        Verdict::Refused => "the engine refuses the graph",
-        Verdict::Crash => "the engine aborts here",
-        Verdict::Wrong => "the engine goes on, and the result is wrong",
-        Verdict::Ok => "the engine takes it",
+fn of_fault(f: &Fault, record: Option<&Record>) -> Diagnostic {
+    let consequence = match f.kind.verdict() {
+        Verdict::Refused => "ggml refuses the graph",
+        Verdict::Crash => "ggml aborts here",
+        Verdict::Wrong => "ggml silently computes a wrong result",
+        Verdict::Ok => "ggml accepts it",
     };
     let (entity, place) = match record {
         Some(t) if t.line > 0 => (t.name.as_str(), format!("line {}: {}: ", t.line, t.op)),
         Some(t) => (t.name.as_str(), format!("{}: ", t.op)),
         None => ("graph", String::new()),
     };
-    let message = format!("{place}{says}: {}", f.why);
+    let message = format!("{place}{consequence}: {}", f.why);
     let d = Diagnostic::new(f.kind.code(), entity, message).help(f.kind.code().cure);
     match record {
         Some(t) if t.line > 0 => d.line(t.line),
@@ -44,7 +44,7 @@ fn told(f: &Fault, record: Option<&Record>) -> Diagnostic {
     }
 }
 
-/// A change with stars for numbers: what it has in common in all layers.
+/// A change with a star for each number: repairs of several layers have one pattern.
 fn pattern(diff: &str) -> String {
     let mut out = String::new();
     for c in diff.chars() {
@@ -57,15 +57,15 @@ fn pattern(diff: &str) -> String {
     out
 }
 
-/// One note per change, however many layers need it.
-fn changes(repairs: &[Repair]) -> Vec<Diagnostic> {
+/// One note per pattern, with the number of its repairs.
+fn of_repairs(repairs: &[Repair]) -> Vec<Diagnostic> {
     let mut alike: BTreeMap<String, usize> = BTreeMap::new();
-    for c in repairs {
-        *alike.entry(pattern(&c.diff)).or_insert(0) += 1;
+    for r in repairs {
+        *alike.entry(pattern(&r.diff)).or_insert(0) += 1;
     }
     let mut out = Vec::new();
-    for c in repairs {
-        let Some(n) = alike.remove(&pattern(&c.diff)) else {
+    for r in repairs {
+        let Some(n) = alike.remove(&pattern(&r.diff)) else {
             continue;
         };
         let times = match n {
@@ -74,28 +74,32 @@ fn changes(repairs: &[Repair]) -> Vec<Diagnostic> {
             n => format!(", as in {} more places", n - 1),
         };
         let message = format!(
-            "line {}: {}: this equivalent is taken{times} ({} terms, {})",
-            c.record.line, c.record.op, c.search.terms, c.search.stop
+            "line {}: {}: ggml accepts this equivalent{times}",
+            r.record.line, r.record.op
         );
-        let note = Diagnostic::new(&codes::EQUIVALENT, &c.record.name, message).line(c.record.line);
-        out.push(note.help(c.diff.trim_end()));
+        let note = Diagnostic::new(&codes::EQUIVALENT, &r.record.name, message).line(r.record.line);
+        out.push(note.help(r.diff.trim_end()));
     }
     out
 }
 
-/// That no equivalent was found, and how the search ended.
-fn failure(repaired: &RepairedGraph) -> Option<Diagnostic> {
+/// The note that no repair was found, and how the search ended.
+fn not_repaired(repaired: &RepairedGraph) -> Option<Diagnostic> {
     let search = repaired.failed.as_ref()?;
     let record = repaired.inference.refused()?.record?;
     let t = &repaired.records[record];
+    let end = match search.stop {
+        Stop::Saturated => "the search is complete".to_owned(),
+        Stop::Rounds(n) => format!("the search stopped after {n} rounds"),
+        Stop::Terms(n) => format!("the search stopped at {n} terms"),
+    };
     let message = format!(
-        "line {}: {}: no equivalent is found that is taken ({} terms, {})",
-        t.line, t.op, search.terms, search.stop
+        "line {}: {}: found no rewrite that ggml accepts; {end}",
+        t.line, t.op
     );
-    let help = "no law of these ops makes it one that this engine splits; build the layer otherwise, or use tpc";
     Some(
         Diagnostic::new(&codes::EQUIVALENT, &t.name, message)
             .line(t.line)
-            .help(help),
+            .help("build the layer differently, or use tpc"),
     )
 }

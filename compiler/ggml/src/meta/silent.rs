@@ -1,11 +1,11 @@
-//! What the engine computes, but not what the graph says.
+//! Silent faults: calls that the rules accept, and whose result is wrong.
 
 use super::fault::FaultKind;
 use super::rules::Call;
 use super::states::Split;
 use crate::op::{Family, GgmlOp, OpKind};
 
-/// What is silently wrong about a call that the rules take.
+/// The silent faults of a call that the rules accept.
 pub(super) fn faults(t: &Call<'_>) -> Vec<(FaultKind, String)> {
     let state = |k: usize| t.seen(k).split();
     let mut out = Vec::new();
@@ -15,21 +15,21 @@ pub(super) fn faults(t: &Call<'_>) -> Vec<(FaultKind, String)> {
             if p.max_bias > 0.0 {
                 out.push((
                     FaultKind::Slopes,
-                    format!("the slopes of ALiBi are those of each device's own heads ({q})"),
+                    format!("each device computes the ALiBi slopes as if its own heads ({q}) were the first"),
                 ));
             }
             let n_kv = t.src.get(1).copied().flatten().map_or(1, |k| k.ne[2]);
             if state(1).is_none() && n_kv > 1 {
                 out.push((
                     FaultKind::MirroredKeys,
-                    format!("queries by heads ({q}) meet all {n_kv} heads of keys on every device"),
+                    format!("on every device, its own query heads ({q}) meet all {n_kv} key heads"),
                 ));
             }
         }
         GgmlOp::View => out.extend(state(0).and_then(|s| cut(t, s))),
         op if is_rotation(op) && state(0).is_some_and(|s| s.axis == 0) => out.push((
             FaultKind::Order,
-            "each device rotates its part of a row as if it were a row".to_owned(),
+            "each device rotates its part of a row as if it were the whole row".to_owned(),
         )),
         GgmlOp::Repeat => out.extend(state(0).and_then(|s| repeated(t, s))),
         op if op.family() == Family::Gated && t.src.iter().flatten().count() == 1 => {
@@ -44,7 +44,7 @@ fn is_rotation(op: &GgmlOp) -> bool {
     op.is(OpKind::Rope) || op.is(OpKind::RopeBack)
 }
 
-/// A view of a part of the split axis that does not begin and end where segments do.
+/// A view of a part of the split axis that does not begin and end at segments.
 fn cut(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     let from = t.src.first().copied().flatten()?;
     let elements = |ne: [u64; 4]| ne.iter().product::<u64>();
@@ -69,7 +69,8 @@ fn cut(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     if whole && sizes().all(|n| n.is_multiple_of(period)) {
         return None;
     }
-    let why = format!("the view takes {from} to {to} of {s}: not the same part of every device's");
+    let why =
+        format!("the view takes {from} to {to} of {s}, which is not the same part on every device");
     Some((FaultKind::Order, why))
 }
 
@@ -78,7 +79,7 @@ fn repeated(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     (t.ne[s.axis] != from.ne[s.axis]).then(|| {
         (
             FaultKind::Order,
-            format!("each device repeats its own part of {s}"),
+            format!("each device repeats its own part of {s}, not the whole"),
         )
     })
 }
@@ -88,7 +89,7 @@ fn halves(s: &Split) -> Option<(FaultKind, String)> {
     (s.axis == 0 && !fused).then(|| {
         (
             FaultKind::Order,
-            format!("each device takes its part of {s} for both halves"),
+            format!("each device takes its part of {s} for both halves of the row"),
         )
     })
 }

@@ -1,41 +1,41 @@
-//! What each device holds of a tensor.
+//! States: how the devices hold a tensor.
 
 use std::fmt;
 
-/// Most segments that a split axis may have.
+/// Most segments of a split axis.
 pub const MAX_SEGMENTS: usize = 16;
 
 /// How the devices hold a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SplitState {
-    /// Every device has it whole.
+    /// Every device holds the whole tensor.
     Mirrored,
-    /// Every device has a summand. What reads it sees the sum, mirrored: it is reduced on the way.
+    /// Every device holds a summand. An op that reads it sees the sum, mirrored: it is reduced before.
     Partial,
-    /// Every device has a part along one axis.
+    /// Every device holds a part along one axis.
     Split(Split),
 }
 
-/// Parts along one axis.
+/// The devices' parts of an axis.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Split {
     /// The axis, 0 to 3.
     pub axis: usize,
-    /// What the axis is made of, in order; each device has a part of each.
+    /// The segments of the axis, in order; each device holds a part of each.
     pub segments: Vec<Segment>,
 }
 
-/// A stretch of an axis that is divided among the devices.
+/// A range of an axis that is divided among the devices.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Segment {
-    /// What each device has of it.
+    /// The length of each device's part.
     pub sizes: Vec<u64>,
-    /// How often it comes, one after another.
+    /// The number of repetitions, one after another.
     pub repeat: u64,
 }
 
 impl Segment {
-    /// Its length, all repetitions together.
+    /// The length, all repetitions together.
     pub fn len(&self) -> u64 {
         self.sizes.iter().sum::<u64>() * self.repeat
     }
@@ -75,7 +75,7 @@ impl Split {
         self.len() == 0
     }
 
-    /// What each device has of the axis, all segments together.
+    /// The length of each device's parts, all segments together.
     pub fn per_device(&self) -> Vec<u64> {
         let devices = self.segments.first().map_or(0, |s| s.sizes.len());
         (0..devices)
@@ -83,7 +83,7 @@ impl Split {
             .collect()
     }
 
-    /// Every size times `to / from`; `None` where that is no integer.
+    /// Every length times `to / from`; `None` where that is not an integer.
     pub fn scaled(&self, to: u64, from: u64) -> Option<Split> {
         let scale = |&n: &u64| {
             let n = n.checked_mul(to)?;
@@ -103,8 +103,8 @@ impl Split {
         })
     }
 
-    /// All segments as one, with the devices' shares of an axis of another length along `axis`; `None` where those
-    /// are no integers.
+    /// One segment along `axis`, which has another length, in the proportions of all segments; `None` where its parts
+    /// are not integers.
     pub fn shared(&self, axis: usize, len: u64) -> Option<Split> {
         let whole = self.len().max(1);
         Split::one(axis, self.per_device())
@@ -112,7 +112,7 @@ impl Split {
             .filter(|s| s.len() == len)
     }
 
-    /// Where the segments begin and the last ends.
+    /// The indices at which segments begin, and the end of the last.
     pub fn bounds(&self) -> Vec<u64> {
         let mut at = 0;
         let mut out = vec![0];
@@ -127,7 +127,7 @@ impl Split {
 }
 
 impl SplitState {
-    /// What an op that reads it sees.
+    /// The state that an op sees that reads the tensor.
     #[must_use]
     pub fn seen(&self) -> &SplitState {
         match self {
@@ -136,7 +136,7 @@ impl SplitState {
         }
     }
 
-    /// The split, where there is one.
+    /// The split, if there is one.
     pub const fn split(&self) -> Option<&Split> {
         match self {
             SplitState::Split(s) => Some(s),
@@ -144,12 +144,12 @@ impl SplitState {
         }
     }
 
-    /// The axis that is split.
+    /// The split axis, if there is one.
     pub fn axis(&self) -> Option<usize> {
         self.split().map(|s| s.axis)
     }
 
-    /// Whether every device sees it whole.
+    /// Whether an op on any device sees the whole tensor.
     pub const fn is_whole(&self) -> bool {
         matches!(self, SplitState::Mirrored | SplitState::Partial)
     }

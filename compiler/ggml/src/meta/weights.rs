@@ -1,7 +1,7 @@
-//! How the engine holds weights and caches: by their names.
+//! The states of weights and caches, by their names.
 //!
-//! A pattern says along which axis a tensor is split, and what must stay together: heads that share keys, blocks of
-//! the matrix behind. What no pattern names is mirrored.
+//! A pattern of names has the axis of the split and the unit that must stay together: query heads with their key head,
+//! blocks of the matrix that follows. A tensor that no pattern names is mirrored.
 
 use tpc_gguf::TensorName;
 use tpc_ir::RANK;
@@ -26,8 +26,8 @@ impl Proportions {
         Proportions((0..devices).map(share).collect())
     }
 
-    /// The devices' parts of `len`, in multiples of `granule`: rounded down one device after another, first the one whose
-    /// turn it is in this layer; the last has the rest.
+    /// The devices' parts of `len`, in multiples of `granule`. They are rounded down one device after another, beginning
+    /// with another device in each layer; the last device of a layer has the rest.
     fn parts(&self, len: u64, granule: u64, layer: usize) -> Vec<u64> {
         let n = self.0.len();
         let total: f64 = self.0.iter().sum();
@@ -49,25 +49,25 @@ impl Proportions {
     }
 }
 
-/// What must stay together along the split axis.
+/// The unit of a split axis, which stays on one device.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
-    /// The heads that share keys.
+    /// A key head with the query heads that share it.
     KvGroup,
-    /// Queries, keys and values one after another, each by heads.
+    /// Queries, keys and values one after another, each in units of key heads.
     Fused,
-    /// Heads of the recurrence.
+    /// A key head of the recurrence.
     Recurrent,
-    /// Rows of the matrix that the next one contracts: its blocks, 128 where possible.
+    /// Indices that the matrix of this name contracts: multiples of its blocks, of 128 where that divides the axis.
     Inner(&'static str),
-    /// Rows of the vocabulary.
+    /// A row of the vocabulary.
     Vocabulary,
 }
 
-/// A pattern: what stands behind `blk.N.`, the axis, and the unit.
+/// A pattern: the name behind `blk.N.`, the axis of the split, and its unit.
 struct Pattern(&'static str, usize, Unit);
 
-/// What a name ends in after the number of its layer.
+/// The patterns of the weights of a layer.
 const PATTERNS: &[Pattern] = &[
     Pattern("attn_q.weight", 1, Unit::KvGroup),
     Pattern("attn_k.weight", 1, Unit::KvGroup),
@@ -126,7 +126,7 @@ const PATTERNS: &[Pattern] = &[
     Pattern("ffn_gate_exps.bias", 0, Unit::Inner("ffn_down_exps.weight")),
 ];
 
-/// The graph's leaves as the engine holds them.
+/// The states of a graph's leaves.
 pub(super) struct Weights<'r> {
     records: &'r [Record],
     layers: Layers,
@@ -134,16 +134,16 @@ pub(super) struct Weights<'r> {
 }
 
 impl<'r> Weights<'r> {
-    /// Of these records.
+    /// The leaves of these records.
     pub(super) fn new(records: &'r [Record], proportions: Proportions) -> Weights<'r> {
         Weights {
             records,
-            layers: Layers::of(records),
+            layers: Layers::from_records(records),
             proportions,
         }
     }
 
-    /// How the leaf is held.
+    /// The state of a leaf.
     pub(super) fn state(&self, leaf: usize) -> SplitState {
         let t = &self.records[leaf];
         self.named(t).map_or(SplitState::Mirrored, |s| match s {
@@ -165,7 +165,7 @@ impl<'r> Weights<'r> {
             let layer = layer as usize;
             return match kind {
                 "k" | "v" => self.split(t, 0, Unit::KvGroup, layer),
-                // States of recurrences that the engine splits are split with them.
+                // The states of a recurrence are split with its weights.
                 "r" => self
                     .has(layer, "ssm_conv1d.weight")
                     .then(|| self.channels(t, layer))?,
@@ -242,7 +242,7 @@ impl<'r> Weights<'r> {
                 };
                 let sizes = self.proportions.parts(inner, granule, layer);
                 let one = Segment { sizes, repeat: 1 };
-                // A fused matrix holds as many halves as its rows are times those of the next one's.
+                // A fused matrix has one segment for each of the matrices in it.
                 vec![one; usize::try_from(len / inner.max(1)).ok()?]
             }
             Unit::Vocabulary => vec![self.segment(len, t.dtype.block_len(), layer)],
@@ -250,7 +250,7 @@ impl<'r> Weights<'r> {
         Some(Split { axis, segments }.into())
     }
 
-    /// `len` by so many equal units.
+    /// A segment of `len` indices in equal units.
     fn units(&self, len: u64, units: u64, layer: usize) -> Option<Segment> {
         let granule = (units > 0 && len.is_multiple_of(units)).then(|| len / units)?;
         Some(self.segment(len, granule, layer))
@@ -263,7 +263,7 @@ impl<'r> Weights<'r> {
         }
     }
 
-    /// Where heads are not known: by blocks, 128 where possible.
+    /// The split of a layer whose heads are not known: by blocks, of 128 where that divides the axis.
     fn blocks(&self, t: &Record, axis: usize, layer: usize) -> Option<SplitState> {
         let len = t.ne()[axis];
         let block = t.dtype.block_len();
@@ -277,7 +277,7 @@ impl<'r> Weights<'r> {
         Some(Split { axis, segments }.into())
     }
 
-    /// The state of a convolution: so many values per channel of the fused projection.
+    /// The split of a convolution's state: a number of values per channel of the fused projection.
     fn channels(&self, t: &Record, layer: usize) -> Option<SplitState> {
         let conv = self.find(layer, "ssm_conv1d.weight")?;
         let state = self.split(conv, 1, Unit::Fused, layer)?;

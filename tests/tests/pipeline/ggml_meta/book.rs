@@ -21,8 +21,8 @@ fn rules() -> String {
     out
 }
 
-fn laws() -> String {
-    let mut out = String::from("| law | says |\n|---|---|\n");
+fn equations() -> String {
+    let mut out = String::from("| equation | both sides |\n|---|---|\n");
     for e in EQUATIONS {
         let _ = writeln!(out, "| {} | {} |", e.name, e.says);
     }
@@ -67,7 +67,7 @@ fn the_page_of_the_book_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/ggml-meta.md");
     let found = fs::read_to_string(&path).expect("the page");
     let mut expected = with(&found, "rules", &rules());
-    expected = with(&expected, "laws", &laws());
+    expected = with(&expected, "equations", &equations());
     expected = with(&expected, "forms", &forms());
     expected = with(&expected, "differences", &differences());
     // Figures are those of all captures.

@@ -1,5 +1,4 @@
-//! The rules of the engine that graphs are ported to: its verdicts against those that were observed, and the equivalents
-//! that are found of what it refuses.
+//! The rules of ggml's tensor split: their verdicts against those that were observed, and the repairs of what ggml refuses.
 
 mod book;
 mod forms;

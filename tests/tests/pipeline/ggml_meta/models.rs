@@ -65,7 +65,7 @@ fn rotated(text: &str) -> String {
 }
 
 #[test]
-fn rotations_of_every_layer_are_cured() {
+fn rotations_of_every_layer_are_repaired() {
     let path = tpc_tests::data().join("graphs/llama-dense.jsonl");
     let text = rotated(&std::fs::read_to_string(path).expect("a capture"));
     let records = capture::records(&text).unwrap_or_else(|e| panic!("{e}"));

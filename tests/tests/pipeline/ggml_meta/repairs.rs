@@ -1,4 +1,4 @@
-//! Equivalents of what the engine refuses: found by saturation, taken by its rules, and equal when executed.
+//! Repairs of what ggml refuses: found by saturation, accepted by its rules, and equal when executed.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ fn records(form: &Form) -> Vec<Record> {
     capture::records(&form.text()).unwrap_or_else(|e| panic!("{}: {e}", form.name))
 }
 
-fn repaired(form: &Form, laws: &[&'static Equation]) -> RepairedGraph {
-    repair(&records(form), &Setup::new(2), laws, Limits::default())
+fn repaired(form: &Form, equations: &[&'static Equation]) -> RepairedGraph {
+    repair(&records(form), &Setup::new(2), equations, Limits::default())
 }
 
 /// Numbers that belong to a name.
@@ -75,7 +75,7 @@ pub(super) fn is_close(a: &[f64], b: &[f64]) -> bool {
 }
 
 #[test]
-fn every_form_is_refused_and_cured() {
+fn every_form_is_refused_and_repaired() {
     for form in FORMS {
         let before = records(form);
         let refused = meta::infer(&before, &Setup::new(2));
@@ -103,7 +103,7 @@ fn every_form_is_refused_and_cured() {
 }
 
 #[test]
-fn a_cured_graph_computes_the_same() {
+fn a_repaired_graph_computes_the_same() {
     for form in FORMS {
         let (before, after) = (run(&records(form)), run(&repaired(form, EQUATIONS).records));
         let (a, b): (Vec<_>, Vec<_>) = (before.values().collect(), after.values().collect());
@@ -113,35 +113,35 @@ fn a_cured_graph_computes_the_same() {
 }
 
 #[test]
-fn every_law_is_needed_by_some_form() {
-    let is_cured = |form: &Form, laws: &[&'static Equation]| {
-        let found = repaired(form, laws);
+fn every_equation_is_needed_by_some_form() {
+    let is_repaired = |form: &Form, equations: &[&'static Equation]| {
+        let found = repaired(form, equations);
         found.failed.is_none() && found.inference.verdict() == Verdict::Ok
     };
-    assert!(FORMS.iter().all(|f| is_cured(f, EQUATIONS)));
-    let idle = EQUATIONS.iter().filter(|law| {
+    assert!(FORMS.iter().all(|f| is_repaired(f, EQUATIONS)));
+    let idle = EQUATIONS.iter().filter(|equation| {
         let others: Vec<&'static Equation> = EQUATIONS
             .iter()
             .copied()
-            .filter(|l| l.name != law.name)
+            .filter(|l| l.name != equation.name)
             .collect();
-        FORMS.iter().all(|form| is_cured(form, &others))
+        FORMS.iter().all(|form| is_repaired(form, &others))
     });
     let idle: Vec<&str> = idle.map(|l| l.name).collect();
     assert!(idle.is_empty(), "no form needs {idle:?}");
 }
 
 #[test]
-fn what_a_law_says_is_equal_is_equal_when_executed() {
+fn both_sides_of_an_equation_are_equal_when_executed() {
     let mut applied: BTreeMap<&str, usize> = BTreeMap::new();
     let alone = EQUATIONS.iter().map(std::slice::from_ref);
-    // Each alone, and all together, where one law's terms are another's.
-    for laws in alone.chain([EQUATIONS]) {
+    // Each alone, and all together, where one equation's terms are another's.
+    for equations in alone.chain([EQUATIONS]) {
         for form in FORMS {
             let limits = Limits::default();
-            let (all, search) = witness(&records(form), &Setup::new(2), laws, limits);
-            for (law, n) in &search.applied {
-                *applied.entry(law).or_insert(0) += n;
+            let (all, search) = witness(&records(form), &Setup::new(2), equations, limits);
+            for (equation, n) in &search.applied {
+                *applied.entry(equation).or_insert(0) += n;
             }
             if search.applied.is_empty() {
                 continue;

@@ -1,4 +1,4 @@
-//! Verdicts on captured graphs against what the engine did.
+//! Verdicts on captured graphs against those that were observed.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tpc_ggml::capture::{self, Record};
 use tpc_ggml::meta::{self, FaultKind, Setup, Verdict};
 use tpc_ir::DType;
 
-/// What was observed: per architecture and column, the word.
+/// The observed verdicts, in words: per architecture, per column.
 fn observed() -> BTreeMap<String, BTreeMap<String, String>> {
     let path = tpc_tests::data().join("ggml-meta/verdicts.md");
     let text = std::fs::read_to_string(path).expect("the table");
@@ -21,7 +21,7 @@ fn observed() -> BTreeMap<String, BTreeMap<String, String>> {
         .collect()
 }
 
-/// What a column asks for.
+/// The options of a column.
 fn setup(column: &str, name: &str, records: &[Record]) -> Setup {
     let mut s = Setup::new(if column == "tp3" { 3 } else { 2 });
     // The names of the captures are architectures, and kinds of test models.
@@ -57,7 +57,7 @@ fn word(o: Verdict) -> &'static str {
     }
 }
 
-/// Where another verdict is reached.
+/// A model with another verdict than the observed one.
 pub(super) struct Different {
     pub(super) model: &'static str,
     pub(super) column: &'static str,
@@ -73,18 +73,18 @@ pub(super) const DIFFERENT: [Different; 2] = [
         column: "tp3",
         observed: "WRONG",
         found: "ok",
-        why: "no rule is known by which two heads on three devices go wrong beside short convolutions",
+        why: "no known rule explains why two heads on three devices go wrong beside short convolutions",
     },
     Different {
         model: "qwen2moe-moe",
         column: "cmoe",
         observed: "crash",
         found: "ok",
-        why: "no rule is known by which experts on the host stop this model and no other",
+        why: "no known rule explains why experts on the host stop this model and no other",
     },
 ];
 
-/// The columns that are compared, and how many verdicts agree in each.
+/// The columns that are compared, with the numbers of verdicts and of those that agree.
 const AGREEMENT: [(&str, usize, usize); 8] = [
     ("tp2", 54, 54),
     ("kvq8", 54, 54),
@@ -96,7 +96,7 @@ const AGREEMENT: [(&str, usize, usize); 8] = [
     ("tp3", 54, 53),
 ];
 
-/// What is found of the captures that there are.
+/// The verdicts on the captures that are there.
 #[derive(Default)]
 struct Compared {
     /// Per column, verdicts and those that agree.

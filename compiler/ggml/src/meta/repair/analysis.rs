@@ -1,4 +1,4 @@
-//! What is known of a class of equal terms: sizes, element type, and every way in which the engine would hold it.
+//! The facts of a class of equal terms: sizes, element type, and the forms in which ggml would hold it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,29 +13,29 @@ use crate::meta::silent;
 use crate::meta::states::SplitState;
 use crate::op::{Family, GgmlOp, Permute};
 
-/// A way to hold a tensor: by state and strides.
+/// A form in which the devices hold a tensor: state and strides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Form {
     pub(super) state: SplitState,
     pub(super) nb: Four,
 }
 
-/// Most ways that are kept of a class.
+/// Most forms of a class.
 const MAX_FORMS: usize = 12;
 
-/// What is known of a class.
+/// The facts of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) ne: Four,
     pub(super) dtype: DType,
-    /// The ways in which some term of the class is taken by the engine's rules.
+    /// The forms in which the rules accept some term of the class.
     pub(super) forms: BTreeSet<Form>,
 }
 
-/// The engine, on the graph that the leaves are of.
+/// ggml's rules on the graph that has these leaves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Engine {
-    /// The leaves, by record.
+    /// The leaves with their states, by record.
     leaves: BTreeMap<usize, (Record, SplitState)>,
 }
 
@@ -48,7 +48,7 @@ impl Engine {
         self.leaves.entry(record).or_insert_with(known);
     }
 
-    /// Sizes and element type of a term.
+    /// The sizes and the element type of a term.
     fn kind(egraph: &Terms, node: &Node) -> (Four, DType) {
         let first = |f: &dyn Fn(&Facts) -> Four| {
             let facts = &egraph[node.children[0]].data;
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// How the engine would hold a term whose children are held so; `None` where it does not take them.
+    /// The form of a term whose children have these forms; `None` where ggml does not accept them.
     pub(super) fn form(egraph: &Terms, node: &Node, children: &[&Form]) -> Option<Form> {
         if let Op::Leaf { record, .. } = node.op {
             let (t, state) = &egraph.analysis.leaves[&record];
@@ -102,7 +102,7 @@ impl Engine {
             }
             Op::Cont(_) => (&GgmlOp::Cont, tight),
             Op::Compute(c) | Op::Effect { compute: c, .. } => {
-                // Kernels read rows without gaps, and those of one number tensors without gaps.
+                // Kernels read rows without gaps, and elementwise kernels tensors without gaps.
                 let by_rows = |i: usize| children[i].nb[0] == facts(i).dtype.block_bytes();
                 let all = c.op.family() == Family::Elementwise;
                 if !(0..children.len()).all(|i| by_rows(i) && (!all || is_packed(i))) {
@@ -138,18 +138,18 @@ impl Engine {
         right.then_some(Form { state, nb })
     }
 
-    /// Every way to hold the children of a term.
-    pub(super) fn ways<'e>(egraph: &'e Terms, node: &Node) -> Vec<Vec<&'e Form>> {
+    /// Every combination of the forms of a term's children.
+    pub(super) fn combinations<'e>(egraph: &'e Terms, node: &Node) -> Vec<Vec<&'e Form>> {
         let mut out: Vec<Vec<&Form>> = vec![Vec::new()];
         for &child in &node.children {
             let forms = &egraph[child].data.forms;
             out = out
                 .iter()
-                .flat_map(|way| {
+                .flat_map(|chosen| {
                     forms.iter().map(|f| {
-                        let mut way = way.clone();
-                        way.push(f);
-                        way
+                        let mut chosen = chosen.clone();
+                        chosen.push(f);
+                        chosen
                     })
                 })
                 .take(256)
@@ -159,7 +159,7 @@ impl Engine {
     }
 }
 
-/// The numbers of the axes in the order of the result.
+/// The numbers `x`, one per axis, after a permutation.
 pub(super) fn moved(axes: &[usize; 4], x: Four) -> Four {
     let mut out = x;
     for (from, &to) in axes.iter().enumerate() {
@@ -173,8 +173,10 @@ impl Analysis<Node> for Engine {
 
     fn make(egraph: &mut Terms, node: &Node, _: Id) -> Facts {
         let (ne, dtype) = Engine::kind(egraph, node);
-        let ways = Engine::ways(egraph, node);
-        let forms = ways.iter().filter_map(|w| Engine::form(egraph, node, w));
+        let combinations = Engine::combinations(egraph, node);
+        let forms = combinations
+            .iter()
+            .filter_map(|c| Engine::form(egraph, node, c));
         Facts {
             ne,
             dtype,

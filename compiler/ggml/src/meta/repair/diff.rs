@@ -1,21 +1,22 @@
-//! What changes between two graphs, as lines.
+//! The difference of two graphs, as lines.
 
 use std::collections::BTreeSet;
 
 use crate::capture::Record;
 
-/// The lines that go and those that come, in order. Tensors are numbered by lines of the capture; what is on none is new.
+/// The lines that are removed (`-`) and added (`+`), in order. A tensor has the number of its line in the capture, or is
+/// new.
 pub(super) fn diff(old: &[Record], new: &[Record]) -> String {
     let before = lines(old);
     let after = lines(new);
     let there: BTreeSet<&String> = before.iter().collect();
-    let stays: BTreeSet<&String> = after.iter().collect();
+    let kept: BTreeSet<&String> = after.iter().collect();
     let mut out = String::new();
-    for gone in before.iter().filter(|l| !stays.contains(l)) {
-        out.push_str(&format!("- {gone}\n"));
+    for removed in before.iter().filter(|l| !kept.contains(l)) {
+        out.push_str(&format!("- {removed}\n"));
     }
-    for come in after.iter().filter(|l| !there.contains(l)) {
-        out.push_str(&format!("+ {come}\n"));
+    for added in after.iter().filter(|l| !there.contains(l)) {
+        out.push_str(&format!("+ {added}\n"));
     }
     out
 }

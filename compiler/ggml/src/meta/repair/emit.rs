@@ -1,4 +1,4 @@
-//! Chosen terms as records again.
+//! Chosen terms, as records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +13,12 @@ use crate::capture::{Layout, Record, packed};
 use crate::meta::rules::{self, Call, Source};
 use crate::op::{GgmlOp, Permute};
 
-/// A graph with a stretch replaced.
+/// A graph with a window replaced.
 pub(super) struct Splice {
     pub(super) records: Vec<Record>,
-    /// Per record of the new graph, the old one that it is or stands for: they have one value, and one line.
+    /// Per record of the new graph, the old record with the same value, whose line it has.
     pub(super) number: Vec<Option<usize>>,
-    /// Per old record, the new one.
+    /// Per old record, the new one with its value.
     pub(super) place: Vec<Option<usize>>,
 }
 
@@ -28,10 +28,10 @@ struct Emit<'a> {
     choices: &'a Choices,
     originals: &'a BTreeMap<Node, usize>,
     out: Splice,
-    /// What is there, by class and form.
+    /// The new records, by class and form.
     made: BTreeMap<ClassForm, usize>,
     versions: BTreeMap<usize, u32>,
-    /// What has to be there in the end.
+    /// The classes and forms that the roots depend on.
     wanted: BTreeSet<ClassForm>,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn splice(
             e.keep(i)?;
             continue;
         }
-        // What the old record was comes where it was, so that reads stay before writes.
+        // A term of the capture stays at its place, so that reads stay before writes.
         let class = window.terms.find(window.class[&i]);
         let here: Vec<ClassForm> = e.wanted.iter().filter(|h| h.0 == class).cloned().collect();
         for held in here {
@@ -92,6 +92,7 @@ pub(super) fn splice(
 }
 
 impl Emit<'_> {
+    /// Adds a class and form, and all that its choice depends on, to the wanted ones.
     fn want(&mut self, held: &ClassForm) {
         if self.wanted.insert(held.clone())
             && let Some(choice) = self.choices.get(held)
@@ -118,14 +119,14 @@ impl Emit<'_> {
         at
     }
 
-    /// An old record as it is, on the new places of what it reads.
+    /// Copies an old record, which reads the new records of its sources.
     fn keep(&mut self, i: usize) -> Option<usize> {
         let mut t = self.old[i].clone();
         for s in t.src.iter_mut().flatten() {
             *s = self.out.place[*s]?;
         }
         if t.is_view {
-            // The memory of a view is that of what it looks at now.
+            // A view looks into the memory of its new source.
             t.root = match t.src.first().copied().flatten() {
                 Some(s) if t.is_pure_view() => self.out.records[s].root,
                 _ => self.out.place[t.root]?,
@@ -136,6 +137,7 @@ impl Emit<'_> {
         Some(at)
     }
 
+    /// The new record of a class and form, appended if it is not there.
     fn emit(&mut self, held: &ClassForm) -> Option<usize> {
         if let Some(&at) = self.made.get(held) {
             return Some(at);
@@ -171,7 +173,7 @@ impl Emit<'_> {
                     t.root = self.out.place[old.root]?;
                 }
                 if let Some(i) = origin {
-                    // Views keep the names of their ops: some are other words for the same.
+                    // A view keeps its op: several ops can say the same.
                     t.op.clone_from(&self.old[i].op);
                     t.words.clone_from(&self.old[i].words);
                     t.is_output = self.old[i].is_output;
@@ -187,7 +189,7 @@ impl Emit<'_> {
         Some(at)
     }
 
-    /// The sources of an old record, through the views by which it had them.
+    /// The sources of an old record, behind the views by which it read them.
     fn by_views(
         &mut self,
         origin: Option<usize>,
@@ -200,8 +202,8 @@ impl Emit<'_> {
         pairs.map(|((s, h), at)| self.through(s, h, at)).collect()
     }
 
-    /// The old record `i` again, where it is a view of views of what is at `at` and the engine takes all of them, so that
-    /// lines stay that need not change; else `at`.
+    /// The old record `i`, where it is a view of views of the new record `at` and ggml accepts all of them, so that lines
+    /// stay that need not change; else `at`.
     fn through(&mut self, i: usize, held: &ClassForm, at: usize) -> usize {
         let Some(chain) = self.chain(i, held, at) else {
             return at;
@@ -232,7 +234,7 @@ impl Emit<'_> {
         at
     }
 
-    /// The views from what is at `at` to the old record `i`, when they end in the same form.
+    /// The views from the new record `at` to the old record `i`, when they end in the same form.
     fn chain(&self, i: usize, held: &ClassForm, at: usize) -> Option<Vec<usize>> {
         let mut chain = Vec::new();
         let mut top = i;
@@ -268,12 +270,12 @@ impl Emit<'_> {
             let next = rules::apply(&call).ok()?;
             state = next;
         }
-        // Some views see a pending sum reduced.
+        // Some views see a partial sum reduced.
         let ends = state.seen() == held.1.state.seen();
         (ends && self.old[i].layout.nb == held.1.nb).then_some(chain)
     }
 
-    /// An old record with the value of a term, of the same strides, that nothing stands for yet.
+    /// An old record with the value and the strides of a term, which no new record has yet.
     fn equal(&self, held: &ClassForm) -> Option<usize> {
         let is_equal = |i: usize, id: Id| {
             self.window.terms.find(id) == held.0
@@ -284,7 +286,7 @@ impl Emit<'_> {
         all.find(|&(i, id)| is_equal(i, id)).map(|(i, _)| i)
     }
 
-    /// The name of a term: that of the old record that it stands for, or else of the same op on the same first source.
+    /// The name of a term: that of its old record, or else of an old record with the same op on the same first source.
     fn name(&self, node: &Node, number: Option<usize>) -> String {
         let same = || {
             let op = &node.compute()?.op;
@@ -308,7 +310,7 @@ struct Shape {
     dtype: DType,
 }
 
-/// The record that a term becomes, of sources among `made`. A write still needs to be told its memory.
+/// The record of a term, of sources among `made`. The memory of a write is set by the caller.
 fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> Option<Record> {
     let computed = |op: &GgmlOp, words: Vec<i32>, src: Vec<Option<usize>>| Record {
         line: 0,
@@ -360,7 +362,7 @@ fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> 
     }
 }
 
-/// Records of terms, each of packed sources.
+/// Makes records of terms, each of packed sources.
 pub(super) struct Maker<'a> {
     old: &'a [Record],
     pub(super) records: Vec<Record>,
@@ -385,7 +387,7 @@ impl Maker<'_> {
         at
     }
 
-    /// Adds the record of a term of this class, of sources that are there.
+    /// Adds the record of a term of this class.
     pub(super) fn term(&mut self, terms: &Terms, id: Id, op: &Op, src: &[usize]) -> usize {
         let facts = &terms[id].data;
         let nb = match op {
@@ -403,7 +405,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The record itself where it owns packed memory and needs no name, or else a copy.
+    /// The record itself when it owns packed memory and needs no name, else a copy.
     pub(super) fn packed(&mut self, terms: &Terms, id: Id, at: usize, name: &str) -> usize {
         let t = &self.records[at];
         if !t.is_view && name.is_empty() {

@@ -1,4 +1,4 @@
-//! The cheapest terms that the engine takes, every term counted once however often it is used.
+//! Extraction: the cheapest terms that ggml accepts. A term counts once, however often it is used.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use super::saturate::in_order;
 use crate::meta::states::SplitState;
 use crate::op::GgmlOp;
 
-/// A class, held so.
+/// A class, in one of its forms.
 pub(super) type ClassForm = (Id, Form);
 
-/// What is chosen for a class held so.
+/// The term that is chosen for a class in a form.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub(super) node: Node,
     pub(super) children: Vec<ClassForm>,
-    /// All that it needs, itself included, with the price of each.
+    /// Every class and form that it depends on, itself included, with the price of each.
     needs: BTreeMap<ClassForm, u64>,
     cost: u64,
 }
 
-/// The best choice per class and way to hold it.
+/// The cheapest choice per class and form.
 pub(super) struct Choices(BTreeMap<ClassForm, Choice>);
 
 const MAX_ROUNDS: usize = 200;
 
-/// What it costs that a line of the capture changes: more than the views that could be spared.
+/// The price of a changed line of the capture: more than that of the views that it could spare.
 const CHANGE: u64 = 8;
 
-/// What a term costs by itself. Views cost least, terms that are not the capture's more than those that are,
-/// and a pending sum is a reduction.
+/// The price of a term by itself. Views are cheapest; a term that is not in the capture costs more than one that is; a
+/// partial sum costs its reduction.
 fn price(terms: &Terms, node: &Node, form: &Form, is_new: bool) -> u64 {
     let facts = |id: Id| &terms[id].data;
     let work = |ne: [u64; 4]| 8 + ne.iter().product::<u64>();
@@ -55,6 +55,7 @@ fn price(terms: &Terms, node: &Node, form: &Form, is_new: bool) -> u64 {
     own + reduced + if is_new { CHANGE } else { 0 }
 }
 
+/// The sizes of a term.
 fn terms_ne(terms: &Terms, node: &Node) -> [u64; 4] {
     terms
         .lookup(node.clone())
@@ -62,8 +63,8 @@ fn terms_ne(terms: &Terms, node: &Node) -> [u64; 4] {
 }
 
 impl Choices {
-    /// Chooses for every class.
-    pub(super) fn of(terms: &Terms, originals: &BTreeMap<Node, usize>) -> Choices {
+    /// The cheapest choices for every class.
+    pub(super) fn cheapest(terms: &Terms, originals: &BTreeMap<Node, usize>) -> Choices {
         let classes = in_order(terms);
         let mut best: BTreeMap<ClassForm, Choice> = BTreeMap::new();
         for _ in 0..MAX_ROUNDS {
@@ -80,12 +81,12 @@ impl Choices {
         Choices(best)
     }
 
-    /// The choice for a class held so.
+    /// The choice for a class in a form.
     pub(super) fn get(&self, held: &ClassForm) -> Option<&Choice> {
         self.0.get(held)
     }
 
-    /// The cheapest way to hold a class with these strides.
+    /// The cheapest form of a class with these strides.
     pub(super) fn with_strides(&self, id: Id, nb: [u64; 4]) -> Option<ClassForm> {
         let of_class = self
             .0
@@ -97,6 +98,7 @@ impl Choices {
     }
 }
 
+/// Records the choices of a term that are cheaper than those known; whether there are any.
 fn improve(
     terms: &Terms,
     originals: &BTreeMap<Node, usize>,
@@ -106,16 +108,16 @@ fn improve(
 ) -> bool {
     let mut news = false;
     let is_new = !originals.contains_key(node);
-    for way in Engine::ways(terms, node) {
+    for forms in Engine::combinations(terms, node) {
         let children: Vec<ClassForm> = node
             .children()
             .iter()
-            .zip(&way)
+            .zip(&forms)
             .map(|(&c, &f)| (c, f.clone()))
             .collect();
         let known: Option<Vec<&Choice>> = children.iter().map(|c| best.get(c)).collect();
         let Some(known) = known else { continue };
-        let Some(form) = Engine::form(terms, node, &way) else {
+        let Some(form) = Engine::form(terms, node, &forms) else {
             continue;
         };
         let held = (id, form);

@@ -1,4 +1,4 @@
-//! Terms: ops of ggml on whole tensors, by value. Where memory is, and who shares it, is decided when a term is chosen.
+//! Terms: ops of ggml on values. The memory of a value is decided when a term is chosen.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -11,7 +11,7 @@ use crate::op::GgmlOp;
 /// Sizes or strides.
 pub(super) type Four = [u64; RANK];
 
-/// An op that computes.
+/// An op of ggml on its sources.
 #[derive(Clone, Debug)]
 pub(super) struct Compute {
     /// The op.
@@ -22,13 +22,13 @@ pub(super) struct Compute {
     pub(super) ne: Four,
     /// Element type of the result.
     pub(super) dtype: DType,
-    /// Which of ggml's sources there are; the children are these.
+    /// Per source of ggml whether it is there; the children are those that are.
     pub(super) present: Vec<bool>,
 }
 
 impl Compute {
-    /// The same op of as many sources, all there, with another result.
-    pub(super) fn of(&self, ne: Four) -> Compute {
+    /// The same op on the same sources, with a result of other sizes.
+    pub(super) fn resized(&self, ne: Four) -> Compute {
         Compute { ne, ..self.clone() }
     }
 
@@ -65,14 +65,14 @@ impl Hash for Compute {
     }
 }
 
-/// What a term does with its children.
+/// The op of a term.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Op {
-    /// A record from outside, in the state after so many writes to its memory.
+    /// A record outside of the window, after a number of writes to its memory.
     Leaf { record: usize, version: u32 },
-    /// The same elements in the same order under other sizes. Its child is packed.
+    /// The same elements in the same order under other sizes. The child is packed.
     Reshape(Four),
-    /// Where each axis goes.
+    /// The axis of the result that each axis becomes.
     Permute([usize; RANK]),
     /// A range of one axis.
     Slice { axis: usize, start: u64, len: u64 },
@@ -80,13 +80,13 @@ pub(super) enum Op {
     View { ne: Four, nb: Four, offset: u64 },
     /// A packed copy under these sizes.
     Cont(Four),
-    /// Something computed.
+    /// An op that computes a value.
     Compute(Compute),
-    /// A record that writes to memory of its last child.
+    /// A record that writes to the memory of its last child.
     Effect { record: usize, compute: Compute },
 }
 
-/// A term.
+/// A term: an op on classes of equal terms.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Node {
     pub(super) op: Op,

@@ -1,11 +1,10 @@
-//! An equivalent graph that the engine takes.
+//! Repairs: an equivalent of a refused graph that ggml accepts.
 //!
-//! Around the op that is refused, a stretch of the capture becomes an e-graph of terms (`window`, `language`). The laws
-//! of ggml's ops (`equations`) say which terms are equal; of every class of equal terms it is known how the engine would
-//! hold it (`analysis`). When nothing more follows, or a count is reached (`saturate`), the cheapest terms of which the
-//! engine takes every op are chosen (`extract`) and put in place of the stretch (`emit`). Then the whole graph is judged
-//! again; what is refused next is repaired next. No law speaks of the engine, and no form of a graph is looked for: what is
-//! found follows.
+//! A *window* of records around the refused op becomes an e-graph of terms (`window`, `language`). The equations of ggml's
+//! ops (`equations`) add equal terms; every class of equal terms knows the states and strides in which ggml would hold it
+//! (`analysis`). When no term is new, or a limit is reached (`saturate`), the cheapest terms are chosen of which ggml
+//! accepts every op (`extract`), and put in place of the window (`emit`). Then the whole graph is judged again, and the
+//! next op that is refused is repaired. No equation knows of ggml's rules, and no shape of graph is searched for.
 
 mod analysis;
 mod diff;
@@ -30,36 +29,36 @@ use extract::{Choices, ClassForm};
 use language::Node;
 use window::Window;
 
-/// A change that makes the engine take an op that it refused.
+/// A change of the graph after which ggml accepts an op that it refused.
 #[derive(Clone, Debug)]
 pub struct Repair {
-    /// What was refused.
+    /// The fault of the op.
     pub fault: Fault,
-    /// The op that was.
+    /// The record of the op.
     pub record: Record,
-    /// The lines that go and come.
+    /// The lines that are removed and added.
     pub diff: String,
-    /// How the search went.
+    /// The search that found it.
     pub search: Search,
 }
 
-/// What came of looking for an equivalent.
+/// A graph with all repairs that were found.
 #[derive(Clone, Debug)]
 pub struct RepairedGraph {
-    /// The changes, in order.
+    /// The repairs, in order.
     pub repairs: Vec<Repair>,
-    /// The graph with all of them.
+    /// The graph.
     pub records: Vec<Record>,
-    /// What the engine makes of it.
+    /// Its states and faults.
     pub inference: Inference,
-    /// Where the next op is refused and no equivalent was found: how the last search went.
+    /// The last search for the next refused op, when it found no repair.
     pub failed: Option<Search>,
 }
 
-/// Records before and after the refused one that are looked at, one after another.
+/// Reaches of the windows that are tried one after another: records before and after the refused one.
 const REACHES: [usize; 4] = [6, 12, 24, 48];
 
-/// Looks for equivalents of what the engine refuses in a graph, by these laws.
+/// Repairs a graph by these equations, one refused op after another.
 pub fn repair(
     records: &[Record],
     setup: &Setup,
@@ -76,11 +75,12 @@ pub fn repair(
         let mut last = None;
         let mut found = None;
         for reach in REACHES {
-            let (splice, search) = stretch(&out.records, &out.inference, at, reach, rules, limits);
+            let (splice, search) =
+                search_window(&out.records, &out.inference, at, reach, rules, limits);
             last = Some(search.clone());
             let Some(s) = splice else { continue };
             let inference = infer(&s.records, setup);
-            // Everything up to the refused record is taken now.
+            // Everything up to the refused record is accepted now.
             let next = inference.refused().and_then(|f| f.record);
             let behind = s.place[at..].iter().flatten().min().copied();
             if next.is_none_or(|n| behind.is_some_and(|b| n > b)) {
@@ -104,14 +104,14 @@ pub fn repair(
     out
 }
 
-/// The record that is refused.
+/// The refused record and its fault.
 fn refused(inference: &Inference) -> Option<(usize, Fault)> {
     let fault = inference.refused()?;
     Some((fault.record?, fault.clone()))
 }
 
-/// Looks for an equivalent of the records around one.
-fn stretch(
+/// Searches for an equivalent of the records around one that ggml accepts.
+fn search_window(
     records: &[Record],
     inference: &Inference,
     at: usize,
@@ -130,7 +130,7 @@ fn stretch(
             .for_each(|c| *c = window.terms.find(*c));
         originals.entry(node).or_insert(*i);
     }
-    let choices = Choices::of(&window.terms, &originals);
+    let choices = Choices::cheapest(&window.terms, &originals);
     let held = |i: &usize| -> Option<(usize, ClassForm)> {
         let id = window.terms.find(window.class[i]);
         choices

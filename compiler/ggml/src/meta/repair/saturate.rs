@@ -1,4 +1,5 @@
-//! Applies the laws until nothing new follows, or a limit of counts is reached. Time plays no part.
+//! Saturation: the equations are applied until no term is new, or to a limit. Limits are counts, never times, so that
+//! the result is the same everywhere.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +9,12 @@ use super::analysis::Terms;
 use super::equations::{Equation, Tree};
 use super::language::Node;
 
-/// When to stop.
+/// The limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Rounds.
+    /// Most rounds.
     pub rounds: usize,
-    /// Terms.
+    /// Most terms.
     pub terms: usize,
 }
 
@@ -26,39 +27,29 @@ impl Default for Limits {
     }
 }
 
-/// Why it stopped.
+/// The end of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Nothing new follows.
+    /// Every term that follows is there.
     Saturated,
-    /// So many rounds.
+    /// The limit of rounds.
     Rounds(usize),
-    /// So many terms.
+    /// The limit of terms.
     Terms(usize),
 }
 
-impl std::fmt::Display for Stop {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Stop::Saturated => f.write_str("nothing more follows"),
-            Stop::Rounds(n) => write!(f, "stopped after {n} rounds"),
-            Stop::Terms(n) => write!(f, "stopped at {n} terms"),
-        }
-    }
-}
-
-/// How a search went.
+/// The course of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// Why it stopped.
+    /// The end.
     pub stop: Stop,
-    /// Terms in the end.
+    /// Terms at the end.
     pub terms: usize,
-    /// Per law, how often it said something new.
+    /// Per equation, the number of equalities that it added.
     pub applied: BTreeMap<&'static str, usize>,
 }
 
-/// Saturates.
+/// Applies the equations to the terms.
 pub(super) fn saturate(terms: &mut Terms, rules: &[&'static Equation], limits: Limits) -> Search {
     let mut applied = BTreeMap::new();
     let mut stop = Stop::Rounds(limits.rounds);
@@ -95,7 +86,7 @@ pub(super) fn saturate(terms: &mut Terms, rules: &[&'static Equation], limits: L
     }
 }
 
-/// The classes in order, each with its terms in order.
+/// The classes in the order of their ids, each with its terms sorted.
 pub(super) fn in_order(terms: &Terms) -> Vec<(Id, Vec<&Node>)> {
     let mut out: Vec<(Id, Vec<&Node>)> = terms
         .classes()

@@ -1,4 +1,4 @@
-//! A stretch of a capture as terms.
+//! A window of a capture, as terms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,31 +12,32 @@ use crate::meta::infer::Inference;
 use crate::meta::states::SplitState;
 use crate::op::GgmlOp;
 
-/// A stretch of records as terms.
+/// A range of records, as terms.
 pub(super) struct Window {
     pub(super) terms: Terms,
-    /// The records.
+    /// The positions of the records.
     pub(super) range: Range<usize>,
     /// The class of each record that is a term.
     pub(super) class: BTreeMap<usize, Id>,
-    /// The records whose terms are the originals'.
+    /// The terms of the capture itself, with their records.
     pub(super) original: Vec<(usize, Node)>,
-    /// Records that others need as they are, in order.
+    /// Records whose values are needed outside of the window, in order.
     pub(super) roots: Vec<usize>,
-    /// How often each owner of memory was written before.
+    /// Writes to each owner of memory before the window.
     pub(super) versions: BTreeMap<usize, u32>,
 }
 
-/// Writes to memory so far, by its owner.
+/// Writes so far, by the owner of the memory.
 type Versions = BTreeMap<usize, u32>;
 
-/// Whether the window has the record as it is.
+/// Whether the record stays as it is, without a term.
 pub(super) fn is_kept(t: &Record) -> bool {
     t.is_leaf() || t.is_empty()
 }
 
 impl Window {
-    /// The records of `range` as terms. `inference` knows the leaves, and all before the refused one.
+    /// The records of `range` as terms. `inference` has the states of the leaves and of all records before the refused
+    /// one.
     pub(super) fn new(records: &[Record], range: Range<usize>, inference: &Inference) -> Window {
         let mut w = Window {
             terms: Terms::new(Engine::default()),
@@ -133,7 +134,7 @@ impl Window {
         let x = children.first().copied();
         let id = self.add(op.clone(), children);
         if let (Op::Cont(ne), Some(x)) = (op, x) {
-            // The same elements: of its source, or of that under other sizes.
+            // A copy equals its source, or that under other sizes.
             let same = match self.terms[x].data.ne == ne {
                 true => x,
                 false => self.add(Op::Reshape(ne), vec![x]),
@@ -149,7 +150,7 @@ impl Window {
         let tight = |t: &Record| packed(t.dtype, t.ne()) == t.layout.nb;
         let whole = t.elements() == from.elements();
         if whole && t.ne() == from.ne() && t.layout.nb == from.layout.nb {
-            // Another name of the same.
+            // The view is the source itself.
             return x;
         }
         let op = if whole && tight(t) && tight(from) {
@@ -177,7 +178,7 @@ impl Window {
                 offset,
             }
         } else {
-            // A view of a view in another order: as it is, from outside of the terms.
+            // A view of a view in another order stays as it is.
             Op::Compute(compute(t))
         };
         let node = Node {
@@ -199,7 +200,7 @@ fn compute(t: &Record) -> Compute {
     }
 }
 
-/// The ranges of axes that a view with its source's strides takes.
+/// The ranges of axes that a view with the strides of its source selects.
 fn slices(t: &Record, from: &Record, offset: u64) -> Option<Vec<(usize, u64, u64)>> {
     let mut left = offset;
     let mut out = Vec::new();
@@ -222,7 +223,7 @@ fn slices(t: &Record, from: &Record, offset: u64) -> Option<Vec<(usize, u64, u64
     (left == 0 && !out.is_empty()).then_some(out)
 }
 
-/// The records of the range that are read from outside, that write, or that are results.
+/// The records of the range that are read from outside, that write, or that are results of the graph.
 fn roots(records: &[Record], range: &Range<usize>) -> Vec<usize> {
     let mut read = BTreeSet::new();
     let mut anywhere = BTreeSet::new();
@@ -233,7 +234,7 @@ fn roots(records: &[Record], range: &Range<usize>) -> Vec<usize> {
                 read.insert(s);
             }
         }
-        // A view that is looked through owns nothing, but its memory must be there.
+        // The memory that a view looks into must be there.
         if t.is_view && (!range.contains(&i) || is_kept(t)) {
             read.insert(t.root);
         }

@@ -1,4 +1,4 @@
-//! Everything that follows from a graph, as a graph: so that laws can be checked by execution.
+//! Witnesses: every term that follows from a graph, as a graph, so that executing it checks the equations.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub fn witness(
     let simplest = simplest(&window.terms);
     let mut packed = BTreeMap::new();
     for id in depth_first(&window.terms, &simplest) {
-        let at = made(&mut maker, &window.terms, &packed, id, &simplest[&id]);
+        let at = record_of(&mut maker, &window.terms, &packed, id, &simplest[&id]);
         let at = maker.packed(&window.terms, id, at, "");
         packed.insert(id, at);
     }
@@ -36,7 +36,7 @@ pub fn witness(
             if matches!(node.op, Op::Leaf { .. }) || !packed.contains_key(&id) {
                 continue;
             }
-            let at = made(&mut maker, &window.terms, &packed, id, node);
+            let at = record_of(&mut maker, &window.terms, &packed, id, node);
             let name = format!("{id}.{n}");
             maker.packed(&window.terms, id, at, &name);
         }
@@ -44,7 +44,8 @@ pub fn witness(
     (maker.records, search)
 }
 
-fn made(
+/// Adds the record of a term of packed children.
+fn record_of(
     maker: &mut Maker<'_>,
     terms: &Terms,
     packed: &BTreeMap<Id, usize>,
@@ -91,7 +92,7 @@ fn simplest(terms: &Terms) -> BTreeMap<Id, Node> {
     }
 }
 
-/// The classes, each behind those that its simplest term needs.
+/// The classes, each behind those that its simplest term depends on.
 fn depth_first(terms: &Terms, simplest: &BTreeMap<Id, Node>) -> Vec<Id> {
     let mut out: Vec<Id> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();

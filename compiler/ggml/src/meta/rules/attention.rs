@@ -55,9 +55,7 @@ fn flash(call: &Call<'_>) -> Inferred {
         if !whole {
             return reject(
                 FaultKind::Heads,
-                format!(
-                    "a device has {q} heads of queries for {kv} of keys: no whole number of them per key"
-                ),
+                format!("a device has {q} query heads for {kv} key heads, which is not a multiple"),
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Ops on elements of one or two tensors.
+//! Ops on the elements of one or two tensors.
 
 use super::{Call, Inferred, StateRule, reject};
 use crate::meta::fault::FaultKind;
@@ -8,13 +8,13 @@ use crate::op::{Family, GgmlOp, OpKind};
 pub(super) const BINARY: StateRule = StateRule {
     takes: |op| op.family() == Family::Binary,
     says: "equal states → that state; a split first source, and a mirrored second one of size 1 on that axis → the first's; \
-           pending sums pass products with mirrored values and sums with one another",
+           products with mirrored values and sums of two partial sums stay partial",
     apply: binary,
 };
 
 pub(super) const ADD_ID: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::AddId),
-    says: "as ADD, with mirrored indices of experts; a partial bias is added to a pending sum",
+    says: "as ADD, with mirrored indices of experts; a partial sum and a partial bias → partial",
     apply: add_id,
 };
 
@@ -37,7 +37,7 @@ fn binary(call: &Call<'_>) -> Inferred {
     let (a, b) = (call.source(0)?, call.source(1)?);
     let multiplies = matches!(call.op, GgmlOp::Mul | GgmlOp::Div);
     match (a.state, b.state) {
-        // Reductions are put off.
+        // The reduction is delayed.
         (SplitState::Partial, SplitState::Partial) if !multiplies => Ok(SplitState::Partial),
         (SplitState::Partial, SplitState::Mirrored) if multiplies => Ok(SplitState::Partial),
         (SplitState::Mirrored, SplitState::Partial) if call.op.is(OpKind::Mul) => {

@@ -41,7 +41,7 @@ fn product(call: &Call<'_>) -> Inferred {
                 true => Ok(SplitState::Partial),
                 false => reject(
                     FaultKind::Sizes,
-                    format!("{s} and {t} contract different parts"),
+                    format!("{s} and {t} are different parts of the contracted axis"),
                 ),
             }
         }

@@ -1,7 +1,8 @@
-//! Which states of its sources each op takes, and what state it makes of them: a table, one entry per family of ops.
+//! The rules of ops: the states of its sources that an op accepts, and the state of its result. A table, with an entry
+//! per group of ops.
 //!
-//! A rule sees a call as the engine does: the op, sizes and strides, and its sources with their states. Unreduced sums
-//! are reduced before they are read, so a rule sees them mirrored unless it asks.
+//! A rule sees a call as ggml does: the op, sizes and strides, and its sources with their states. Partial sums are reduced
+//! before they are read, so a rule sees them mirrored unless it asks.
 
 mod attention;
 mod elementwise;
@@ -17,7 +18,7 @@ use super::fault::FaultKind;
 use super::states::{MAX_SEGMENTS, Split, SplitState};
 use crate::op::{GgmlOp, OpKind};
 
-/// What a rule sees of a source.
+/// A source, as a rule sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
     /// Sizes.
@@ -26,11 +27,11 @@ pub(super) struct Source<'a> {
     pub(in crate::meta) nb: [u64; RANK],
     /// Element type.
     pub(in crate::meta) dtype: DType,
-    /// How it is held.
+    /// Its state.
     pub(in crate::meta) state: &'a SplitState,
 }
 
-/// What a rule sees of an op.
+/// An op with its sources, as a rule sees it.
 #[derive(Clone, Debug)]
 pub(super) struct Call<'a> {
     /// The op, with its parameters.
@@ -41,29 +42,29 @@ pub(super) struct Call<'a> {
     pub(in crate::meta) nb: [u64; RANK],
     /// Element type of the result.
     pub(in crate::meta) dtype: DType,
-    /// Of a view, bytes from where its source starts.
+    /// Of a view, bytes from the start of its source.
     pub(in crate::meta) offset: u64,
     /// Sources by position.
     pub(in crate::meta) src: Vec<Option<Source<'a>>>,
 }
 
-/// Why a rule does not take its sources.
+/// The reason why a rule does not accept its sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rejection {
-    /// The kind that its code stands for.
+    /// The kind of fault.
     pub(in crate::meta) kind: FaultKind,
-    /// In words.
+    /// The reason in words.
     pub(in crate::meta) why: String,
 }
 
 /// The state of the result.
 pub(super) type Inferred = Result<SplitState, Rejection>;
 
-/// One entry of the table.
+/// A rule of the table.
 pub struct StateRule {
     /// Whether the rule is the op's.
     takes: fn(OpKind) -> bool,
-    /// The states that it takes and the state that it makes, in words.
+    /// The states that it accepts and the state of the result, in words.
     pub says: &'static str,
     apply: fn(&Call<'_>) -> Inferred,
 }
@@ -75,7 +76,7 @@ impl StateRule {
     }
 }
 
-/// The table. An op that no entry names is not computed at all.
+/// The table. ggml aborts at an op without a rule.
 pub const RULES: &[&StateRule] = &[
     &matrix::PRODUCT,
     &matrix::EXPERTS,
@@ -99,19 +100,19 @@ pub const RULES: &[&StateRule] = &[
     &whole::WHOLE,
 ];
 
-/// The entry for an op.
+/// The rule of an op.
 fn rule(op: &GgmlOp) -> Option<&'static StateRule> {
     let kind = op.kind()?;
     RULES.iter().copied().find(|r| (r.takes)(kind))
 }
 
-/// What becomes of a call.
+/// The state of the result of a call.
 ///
 /// # Errors
-/// [`Rejection`] where the engine would stop.
+/// [`Rejection`] where ggml would abort.
 pub(super) fn apply(call: &Call<'_>) -> Inferred {
     let Some(rule) = rule(call.op) else {
-        return reject(FaultKind::Unknown, "the engine has no rule for this op");
+        return reject(FaultKind::Unknown, "ggml has no rule for this op");
     };
     let state = (rule.apply)(call)?;
     if let SplitState::Split(s) = &state {
@@ -120,7 +121,7 @@ pub(super) fn apply(call: &Call<'_>) -> Inferred {
     Ok(state)
 }
 
-/// The parts must add up to the axis, in whole blocks.
+/// Checks that the parts add up to the axis, in whole blocks and few enough segments.
 pub(super) fn check(call: &Call<'_>, s: &Split) -> Result<(), Rejection> {
     if s.len() != call.ne[s.axis] {
         let why = format!("the parts of {s} do not add up to {}", call.ne[s.axis]);
@@ -155,7 +156,7 @@ fn reject<T>(kind: FaultKind, why: impl Into<String>) -> Result<T, Rejection> {
 }
 
 impl<'a> Call<'a> {
-    /// What an op of this rule sees of its source `i`; absent ones are mirrored.
+    /// The state that an op sees of its source `i`; an absent source counts as mirrored.
     pub(super) fn seen(&self, i: usize) -> &'a SplitState {
         match self.src.get(i).copied().flatten() {
             Some(s) => s.state.seen(),
@@ -175,7 +176,7 @@ impl<'a> Call<'a> {
         (first..self.src.len()).all(|i| self.seen(i).is_whole())
     }
 
-    /// The states of the sources in words.
+    /// The states of the sources, in words.
     fn states(&self) -> String {
         let of = |s: &Option<Source<'_>>| s.map(|s| s.state.to_string());
         let all: Vec<String> = self.src.iter().filter_map(of).collect();

@@ -1,4 +1,4 @@
-//! Ops that put axes together, extend or reorder them.
+//! Ops that concatenate, extend or reorder axes.
 
 use super::{Call, Inferred, StateRule, reject};
 use crate::meta::fault::FaultKind;

@@ -1,4 +1,4 @@
-//! The same memory in other sizes: what stays of a split.
+//! Ops that show the same elements under other sizes or strides.
 
 use tpc_ir::{DType, RANK};
 
@@ -17,7 +17,7 @@ pub(super) const RESHAPE: StateRule = StateRule {
 pub(super) const VIEW: StateRule = StateRule {
     takes: |op| matches!(op, OpKind::View),
     says: "without gaps as RESHAPE; with the strides of its source → the same axis; else, of a source that is not permuted, \
-           the axis below the stride that stood above the split one; of a pending sum → pending",
+           the axis below the stride that stood above the split one; of a partial sum → partial",
     apply: view,
 };
 
@@ -27,7 +27,7 @@ pub(super) const COPY: StateRule = StateRule {
     apply: copy,
 };
 
-/// The split of `ne` as one of `to`, which has as many elements.
+/// A split of a tensor of sizes `ne` as one of sizes `to`, which have as many elements.
 fn reshaped(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Inferred {
     let product: u64 = ne[..=s.axis].iter().product();
     let below: u64 = ne[..s.axis].iter().product();
@@ -46,7 +46,7 @@ fn reshaped(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Inferred {
     }
     reject(
         FaultKind::Shape,
-        format!("shape mismatch: {s} of {ne:?} lies inside a size of {to:?}"),
+        format!("shape mismatch: {s} of {ne:?} is inside of one axis of {to:?}"),
     )
 }
 
@@ -76,7 +76,7 @@ fn is_packed(dtype: DType, ne: [u64; RANK], nb: [u64; RANK]) -> bool {
 
 fn view(call: &Call<'_>) -> Inferred {
     let a = call.source(0)?;
-    // Views of a pending sum, such as those of single experts, are summed before they are reduced.
+    // Views of a partial sum, such as those of single experts, are added before they are reduced.
     let SplitState::Split(s) = a.state else {
         return Ok(a.state.clone());
     };
@@ -94,16 +94,13 @@ fn view(call: &Call<'_>) -> Inferred {
     strided(call, s, a)
 }
 
-/// The devices' shares of the axis of a view that shows a part of it, or the same in other units.
+/// The split of a view that shows a part of the axis, or the axis in other units: in the same proportions.
 fn part(call: &Call<'_>, s: &Split, axis: usize) -> Inferred {
     match s.shared(axis, call.ne[axis]) {
         Some(s) => Ok(s.into()),
         None => reject(
             FaultKind::Sizes,
-            format!(
-                "the shares of {s} are no whole numbers of {}",
-                call.ne[axis]
-            ),
+            format!("the proportions of {s} do not divide {}", call.ne[axis]),
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Ops that are computed on every device, of whole sources.
+//! Ops that every device computes of whole sources.
 
 use super::{Call, Inferred, StateRule};
 use crate::meta::fault::FaultKind;

@@ -1,4 +1,4 @@
-//! What is equal: laws of ggml's ops on tensors of any contents. A rule is one constant and a line in [`EQUATIONS`].
+//! Equations of ggml's ops, which hold for tensors of any contents. Each is one constant and a line in [`EQUATIONS`].
 
 mod operands;
 mod permute;
@@ -11,7 +11,7 @@ use super::analysis::{Facts, Terms};
 use super::language::{Four, Node, Op};
 use crate::op::{Family, GgmlOp, OpKind};
 
-/// A term that a rule makes of classes that are there.
+/// A term that an equation makes of known classes.
 #[derive(Clone, Debug)]
 pub(super) enum Tree {
     Is(Id),
@@ -23,7 +23,7 @@ impl Tree {
         Tree::Term(op, vec![of])
     }
 
-    /// Under these sizes; nothing where it has them.
+    /// The term under these sizes; itself when it has them.
     fn reshaped(self, from: Four, ne: Four) -> Tree {
         if from == ne {
             self
@@ -32,7 +32,7 @@ impl Tree {
         }
     }
 
-    /// Adds it.
+    /// Adds the term to the e-graph.
     pub(super) fn add(&self, terms: &mut Terms) -> Id {
         match self {
             Tree::Is(id) => terms.find(*id),
@@ -45,24 +45,24 @@ impl Tree {
     }
 }
 
-/// A law.
+/// An equation: from a term to equal terms.
 pub struct Equation {
     /// Its name.
     pub name: &'static str,
-    /// What it says.
+    /// Both sides, in words.
     pub says: &'static str,
-    /// Trees that are equal to a term.
+    /// The terms that are equal to a term.
     rewrite: fn(&Terms, &Node, &mut Vec<Tree>),
 }
 
 impl Equation {
-    /// Trees that are equal to a term.
+    /// The terms that are equal to a term.
     pub(super) fn rewrite(&self, terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         (self.rewrite)(terms, node, out);
     }
 }
 
-/// Every law.
+/// Every equation, in the order in which they are applied.
 pub const EQUATIONS: &[&Equation] = &[
     &reshape::TWICE,
     &reshape::BY_PARTS,
@@ -93,11 +93,11 @@ fn facts(terms: &Terms, id: Id) -> &Facts {
 }
 
 /// The terms of a class.
-fn of(terms: &Terms, id: Id) -> impl Iterator<Item = &Node> {
+fn nodes(terms: &Terms, id: Id) -> impl Iterator<Item = &Node> {
     terms[id].nodes.iter()
 }
 
-/// Sizes of 1 from the axis on.
+/// Whether all sizes from the axis on are 1.
 fn is_flat_from(ne: Four, axis: usize) -> bool {
     ne[axis..].iter().all(|&n| n == 1)
 }

@@ -1,8 +1,8 @@
-//! Operands that need not be as large as they are made.
+//! Operands that the op itself repeats or adds.
 
 use tpc_ir::DType;
 
-use super::{Equation, Tree, facts, of};
+use super::{Equation, Tree, facts, nodes};
 use crate::meta::repair::analysis::Terms;
 use crate::meta::repair::language::{Compute, Node, Op};
 use crate::op::{Family, GgmlOp, OpKind};
@@ -23,7 +23,7 @@ fn repeated(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Some(c) = node.compute().filter(|c| c.op.family() == Family::Binary) else {
         return;
     };
-    for n in of(terms, node.children[1]) {
+    for n in nodes(terms, node.children[1]) {
         if n.compute().is_some_and(|r| r.op.is(OpKind::Repeat)) {
             let children = vec![Tree::Is(node.children[0]), Tree::Is(n.children[0])];
             out.push(Tree::Term(Op::Compute(c.clone()), children));

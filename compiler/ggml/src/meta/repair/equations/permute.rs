@@ -1,19 +1,19 @@
 //! Permutations and copies.
 
-use super::{Equation, Tree, facts, is_flat_from, is_rowwise, of};
+use super::{Equation, Tree, facts, is_flat_from, is_rowwise, nodes};
 use crate::meta::repair::analysis::Terms;
 use crate::meta::repair::language::{Node, Op};
 use crate::op::{Family, OpKind};
 
 pub(super) const TWICE: Equation = Equation {
     name: "permute-permute",
-    says: "permute(permute(x)) = permute(x), and x where every axis is back",
+    says: "permute(permute(x)) = permute(x), and x where every axis is back at its place",
     rewrite: twice,
 };
 
 pub(super) const THROUGH: Equation = Equation {
     name: "permute-through",
-    says: "f(permute(x)) = permute(f(x)) for f of each number, and for norms and products with a matrix where rows stay rows",
+    says: "f(permute(x)) = permute(f(x)) for an elementwise f, and for norms and products with a matrix where rows stay rows",
     rewrite: through,
 };
 
@@ -37,7 +37,7 @@ fn twice(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     if outer == SAME {
         out.push(Tree::Is(x));
     }
-    for n in of(terms, x) {
+    for n in nodes(terms, x) {
         if let Op::Permute(inner) = n.op {
             let both = inner.map(|a| outer[a]);
             let y = Tree::Is(n.children[0]);
@@ -61,7 +61,7 @@ fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     if !(by_number || by_row || matrix) {
         return;
     }
-    for n in of(terms, x) {
+    for n in nodes(terms, x) {
         let Op::Permute(axes) = n.op else { continue };
         if !by_number && axes[0] != 0 {
             continue;
@@ -71,7 +71,7 @@ fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         let mut children: Vec<Tree> = node.children.iter().map(|&id| Tree::Is(id)).collect();
         children.pop();
         children.push(Tree::Is(n.children[0]));
-        let inner = Tree::Term(Op::Compute(c.of(ne)), children);
+        let inner = Tree::Term(Op::Compute(c.resized(ne)), children);
         out.push(Tree::one(Op::Permute(axes), inner));
     }
 }
@@ -104,7 +104,7 @@ fn split(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Some(parts) = by_axis(facts(terms, node.children[0]).ne, ne) else {
         return;
     };
-    for n in of(terms, node.children[0]) {
+    for n in nodes(terms, node.children[0]) {
         let Op::Permute(axes) = n.op else { continue };
         let mut before = [1; 4];
         let mut moved = SAME;

@@ -1,19 +1,19 @@
-//! Tensors taken apart and put together.
+//! Slices and concatenations.
 
-use super::{Equation, Tree, facts, is_rowwise, of};
+use super::{Equation, Tree, facts, is_rowwise, nodes};
 use crate::meta::repair::analysis::Terms;
 use crate::meta::repair::language::{Compute, Four, Node, Op};
 use crate::op::{Family, OpKind};
 
 pub(super) const NEIGHBOURS: Equation = Equation {
     name: "concat-slices",
-    says: "concat of a range and the next = the range of both",
+    says: "concat(range, next range) = the range of both",
     rewrite: neighbours,
 };
 
 pub(super) const ALIKE: Equation = Equation {
     name: "concat-alike",
-    says: "concat(f(a), f(b)) = f(concat(a, b)) for f of each number; also norms, rotations and products with one matrix, \
+    says: "concat(f(a), f(b)) = f(concat(a, b)) for an elementwise f; also norms, rotations and products with one matrix, \
            along axes that they keep apart",
     rewrite: alike,
 };
@@ -40,7 +40,7 @@ fn parts(terms: &Terms, node: &Node) -> Option<(usize, Compute)> {
 
 /// The ranges of an axis that the class is.
 fn ranges(terms: &Terms, id: egg::Id, along: usize) -> Vec<(egg::Id, u64, u64)> {
-    of(terms, id)
+    nodes(terms, id)
         .filter_map(|n| match n.op {
             Op::Slice { axis, start, len } if axis == along => Some((n.children[0], start, len)),
             _ => None,
@@ -79,7 +79,7 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Some((axis, concat)) = parts(terms, node) else {
         return;
     };
-    for a in of(terms, node.children[0]) {
+    for a in nodes(terms, node.children[0]) {
         let Some(f) = a.compute() else { continue };
         // Which child is taken apart; the others are the same.
         let i = usize::from(f.op.is(OpKind::MulMat));
@@ -96,10 +96,10 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         if !apart {
             continue;
         }
-        for b in of(terms, node.children[1]) {
+        for b in nodes(terms, node.children[1]) {
             let Some(g) = b.compute() else { continue };
             let others = (0..a.children.len()).filter(|&k| k != i);
-            let same = f.of(concat.ne) == g.of(concat.ne)
+            let same = f.resized(concat.ne) == g.resized(concat.ne)
                 && a.children.len() == b.children.len()
                 && others
                     .clone()
@@ -109,11 +109,11 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
             }
             let (x, y) = (a.children[i], b.children[i]);
             let n = facts(terms, x).ne[axis] + facts(terms, y).ne[axis];
-            let joined = concat.of(with(facts(terms, x).ne, axis, n));
+            let joined = concat.resized(with(facts(terms, x).ne, axis, n));
             let joined = Tree::Term(Op::Compute(joined), vec![Tree::Is(x), Tree::Is(y)]);
             let mut children: Vec<Tree> = a.children.iter().map(|&id| Tree::Is(id)).collect();
             children[i] = joined;
-            out.push(Tree::Term(Op::Compute(f.of(concat.ne)), children));
+            out.push(Tree::Term(Op::Compute(f.resized(concat.ne)), children));
         }
     }
 }
@@ -122,7 +122,7 @@ fn piece(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Op::Slice { axis, start, len } = node.op else {
         return;
     };
-    for n in of(terms, node.children[0]) {
+    for n in nodes(terms, node.children[0]) {
         let Some((along, _)) = parts(terms, n) else {
             continue;
         };
@@ -146,7 +146,7 @@ fn gate(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     if !is_plain || node.children.len() != 1 {
         return;
     }
-    for n in of(terms, node.children[0]) {
+    for n in nodes(terms, node.children[0]) {
         let Some((0, _)) = parts(terms, n) else {
             continue;
         };

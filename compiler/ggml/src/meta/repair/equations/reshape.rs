@@ -1,6 +1,6 @@
-//! Reshapes, and what may be done on either side of them.
+//! Reshapes, and the ops that commute with them.
 
-use super::{Equation, Tree, facts, is_flat_from, is_rowwise, of};
+use super::{Equation, Tree, facts, is_flat_from, is_rowwise, nodes};
 use crate::meta::repair::analysis::Terms;
 use crate::meta::repair::language::{Four, Node, Op};
 use crate::op::{Family, OpKind};
@@ -19,7 +19,7 @@ pub(super) const BY_PARTS: Equation = Equation {
 
 pub(super) const ELEMENTWISE: Equation = Equation {
     name: "reshape-elementwise",
-    says: "f(reshape(x)) = reshape(f(x)) for f of each number",
+    says: "f(reshape(x)) = reshape(f(x)) for an elementwise f",
     rewrite: elementwise,
 };
 
@@ -49,7 +49,7 @@ pub(super) const VIEW: Equation = Equation {
 
 /// What the class is a reshape of, with the sizes of that.
 fn reshaped<'t>(terms: &'t Terms, id: egg::Id) -> impl Iterator<Item = (egg::Id, Four)> + 't {
-    of(terms, id).filter_map(move |n| match n.op {
+    nodes(terms, id).filter_map(move |n| match n.op {
         Op::Reshape(_) | Op::Cont(_) if n.children[0] != id => {
             Some((n.children[0], facts(terms, n.children[0]).ne))
         }
@@ -112,7 +112,7 @@ fn elementwise(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         return;
     }
     for (x, from) in reshaped(terms, node.children[0]) {
-        let inner = Tree::one(Op::Compute(c.of(from)), Tree::Is(x));
+        let inner = Tree::one(Op::Compute(c.resized(from)), Tree::Is(x));
         out.push(inner.reshaped(from, c.ne));
     }
 }
@@ -137,7 +137,7 @@ fn binary(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         } else {
             continue;
         };
-        let inner = Tree::Term(Op::Compute(c.of(from)), vec![Tree::Is(x), y]);
+        let inner = Tree::Term(Op::Compute(c.resized(from)), vec![Tree::Is(x), y]);
         out.push(inner.reshaped(from, c.ne));
     }
 }
@@ -149,7 +149,7 @@ fn rows(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     }
     for (x, from) in reshaped(terms, node.children[0]) {
         if from[0] == c.ne[0] {
-            let inner = Tree::one(Op::Compute(c.of(from)), Tree::Is(x));
+            let inner = Tree::one(Op::Compute(c.resized(from)), Tree::Is(x));
             out.push(inner.reshaped(from, c.ne));
         }
     }
@@ -165,7 +165,7 @@ fn product(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         if from[0] == k {
             let ne = [c.ne[0], from[1], from[2], from[3]];
             let w = Tree::Is(node.children[0]);
-            let inner = Tree::Term(Op::Compute(c.of(ne)), vec![w, Tree::Is(x)]);
+            let inner = Tree::Term(Op::Compute(c.resized(ne)), vec![w, Tree::Is(x)]);
             out.push(inner.reshaped(ne, c.ne));
         }
     }
