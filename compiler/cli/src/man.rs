@@ -24,7 +24,7 @@ pub(super) fn run(args: &Args, mut command: clap::Command) -> Result<(), Failure
     fs::create_dir_all(folder).map_err(|e| Failure::file(folder, &e))?;
     command.build();
     let name = command.get_name().to_owned();
-    // What `help` prints is what the pages say.
+    // `tpc help` prints what the pages have.
     let subcommands = command.get_subcommands().filter(|c| c.get_name() != "help");
     let subcommands = subcommands.cloned();
     let named = subcommands.map(|c| (format!("{name}-{}.1", c.get_name()), c));

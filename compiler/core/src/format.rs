@@ -1,4 +1,4 @@
-//! Numbers as people read them: bytes, counts, layers, sizes per device.
+//! Numbers as text for people: bytes, counts, layers, sizes per device.
 
 use std::fmt::Write;
 

@@ -10,7 +10,7 @@ use super::NumericCheck;
 use tpc_core::pipeline::Compiled;
 use tpc_core::shrink::Resized;
 
-/// How much is told.
+/// The amount of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
     /// The result, and a few names where there are many.

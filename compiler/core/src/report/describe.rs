@@ -1,4 +1,4 @@
-//! Values, instructions, factors and costs as people read them.
+//! Values, instructions, factors and costs in words.
 
 use std::fmt::Write;
 

@@ -9,13 +9,13 @@ use tpc_ir::{Graph, Inst, InstData, Op, Output, Place, Unreduced, Value};
 use super::describe::{name, op_name};
 use super::sharding::{place_name, sharding_report};
 
-/// The layers to draw, first and last.
+/// The first and the last layer to draw.
 pub type LayerRange = (u32, u32);
 
-/// Where a node stands: its layer, then its place if it has one of its own.
+/// The cluster of a node: its layer, and its place if all its results share one.
 type Cluster = (Option<u32>, Option<Place>);
 
-/// A graph in the DOT language. With `layers`, their instructions only, and what these read from elsewhere.
+/// A graph in the DOT language. With `layers`, only their instructions, and those elsewhere whose results they read.
 pub fn render_dot(graph: &Graph, layers: Option<LayerRange>) -> String {
     let drawn = |data: &InstData| match (layers, data.layer) {
         (None, _) => true,
@@ -89,7 +89,7 @@ pub fn render_dot(graph: &Graph, layers: Option<LayerRange>) -> String {
     out
 }
 
-/// The one place that all results are on; a collective of several devices has none.
+/// The place of all results; `None` for a collective, whose results are on several devices.
 fn own_place(graph: &Graph, data: &InstData) -> Option<Place> {
     let mut places = data.results.iter().map(|&v| graph.value(v).place);
     let first = places.next()?;
@@ -116,7 +116,7 @@ fn node(out: &mut String, graph: &Graph, inst: Inst, depth: usize, look: Option<
     out.push_str("];\n");
 }
 
-/// How the devices of a group hold a value.
+/// The state of a value on a group of devices: `axis 1`, `mirrored`, `partial`.
 fn state(graph: &Graph, v: Value) -> Option<String> {
     let data = graph.value(v);
     if graph.ranks(data.place) < 2 {
@@ -132,7 +132,7 @@ fn state(graph: &Graph, v: Value) -> Option<String> {
     })
 }
 
-/// What crosses places stands out by shape and colour; what is stored, and what comes in, by shape.
+/// The look of a node: transfers stand out by shape and colour, weights, states and inputs by shape.
 fn look(op: &Op) -> Option<&'static str> {
     Some(match op {
         op if op.is_collective() => {
@@ -165,7 +165,7 @@ fn edges(out: &mut String, graph: &Graph, inst: Inst) {
     }
 }
 
-/// Results of the model, and what the states become.
+/// Nodes for the model's outputs, and edges from the new contents of states to the states.
 fn outputs(out: &mut String, graph: &Graph, drawn: &dyn Fn(Value) -> bool) {
     for (i, o) in graph.outputs.iter().enumerate() {
         let from = graph.value(o.value()).def.0;
@@ -188,7 +188,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(text))
 }
 
-/// Characters that show nothing, or change the direction of others.
+/// Invisible characters, and those that change the direction of others.
 const INVISIBLE: [RangeInclusive<char>; 4] = [
     '\u{200b}'..='\u{200f}',
     '\u{2028}'..='\u{202e}',

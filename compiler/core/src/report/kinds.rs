@@ -1,4 +1,4 @@
-//! Layers that look alike, told once.
+//! Kinds of layers: those whose tensors have the same names, types, shapes and splits are one.
 
 use tpc_gguf::TensorName;
 
@@ -19,9 +19,9 @@ pub struct TensorRow {
     pub name: String,
     /// Element type.
     pub dtype: &'static str,
-    /// Shape, `4096×1024`.
+    /// Shape, as in `4096×1024`.
     pub shape: String,
-    /// `axis 1`, `mirrored`.
+    /// Split, as in `axis 1` or `mirrored`; of a tensor on one place, the place.
     pub split: String,
     /// Indices per device along the split axis.
     pub lens: Vec<u64>,
@@ -30,13 +30,13 @@ pub struct TensorRow {
 /// Layers whose tensors have the same names, types, shapes and splits.
 #[derive(Clone, Debug)]
 pub struct LayerKind {
-    /// Which layers; empty for tensors outside layers.
+    /// The layers; empty for tensors outside layers.
     pub layers: Vec<u32>,
     /// Their tensors.
     pub rows: Vec<TensorRow>,
 }
 
-/// Shape without trailing 1s.
+/// `4096×1024`: a shape without trailing 1s.
 pub(super) fn shape(ne: &[u64]) -> String {
     let rank = ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
     ne[..rank]
@@ -46,7 +46,7 @@ pub(super) fn shape(ne: &[u64]) -> String {
         .join("×")
 }
 
-/// `axis 1`, `mirrored`; of a tensor that is on one place alone, the place.
+/// `axis 1`, `mirrored`; of a tensor on one place, the place.
 pub(super) fn split(t: &TensorReport) -> String {
     match t.sharding.axis {
         Some(axis) => format!("axis {axis}"),
@@ -65,7 +65,7 @@ fn row(t: &TensorReport) -> TensorRow {
     }
 }
 
-/// What belongs to each layer, in order of first appearance.
+/// The items of each layer, in order of first appearance; `None` for those outside layers.
 pub(super) fn by_layer<T>(
     all: impl Iterator<Item = (Option<u32>, T)>,
 ) -> Vec<(Option<u32>, Vec<T>)> {

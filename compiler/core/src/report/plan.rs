@@ -40,12 +40,12 @@ pub struct PlanReport {
     pub mirrored: MirroredReport,
     /// The search behind the choice.
     pub search: SearchReport,
-    /// What became of its collectives and copies.
+    /// The collectives and copies of the sharded graph before and after rewriting.
     pub rewriting: RewritingReport,
-    /// Why the tensors asked about are split as they are.
+    /// Explanations of the splits that `--why` asks for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<WhyReport>,
-    /// The ways to divide the model that `auto` compared; empty for any other mode.
+    /// The strategies that `auto` compared; empty for any other mode.
     pub considered: Vec<CandidateReport>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
@@ -87,7 +87,7 @@ pub struct DeviceReport {
     pub state_bytes: u64,
     /// Intermediate values of the largest batch at their peak.
     pub compute_bytes: u64,
-    /// Of these, what copies and collectives have brought, at its own peak.
+    /// Of these, results of copies and collectives, at their own peak.
     pub staging_bytes: u64,
     /// All of it.
     pub total_bytes: u64,
@@ -251,7 +251,7 @@ impl MirroredReport {
     }
 }
 
-/// A way to divide the model that `auto` compared with others.
+/// A strategy to divide the model, which `auto` compared with others.
 #[derive(Clone, Debug, Serialize)]
 pub struct CandidateReport {
     /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
@@ -293,11 +293,12 @@ pub struct SearchReport {
     pub priced: u64,
     /// Whether all were.
     pub optimal: bool,
-    /// By how much of the cheapest set's cost the chosen one may cost more, at most; 0 where it is the cheapest.
+    /// The most by which the choice may cost more than the cheapest one, as a fraction of that; 0 where it is the
+    /// cheapest.
     pub at_most_above: f64,
 }
 
-/// What rewriting did to the transfers of the sharded graph.
+/// The transfers of the sharded graph before and after rewriting, and the rules that applied.
 #[derive(Clone, Debug, Serialize)]
 pub struct RewritingReport {
     /// Collectives before.
@@ -308,9 +309,9 @@ pub struct RewritingReport {
     pub copies_before: usize,
     /// Copies between places after.
     pub copies_after: usize,
-    /// Whether the rules had nothing more to say in any region.
+    /// Whether no rule found anything more in any layer group.
     pub saturated: bool,
-    /// Per rule that found something in a distinct region, how often.
+    /// Matches per rule, of the rules that matched in a distinct layer group.
     pub rules: BTreeMap<&'static str, usize>,
 }
 

@@ -20,7 +20,7 @@ pub(super) fn rewriting(report: &Report) -> RewritingReport {
     }
 }
 
-/// What the table says of rewriting, if it is asked to say everything.
+/// The line of the full table about rewriting.
 pub(super) fn summary(report: &RewritingReport) -> String {
     let rules: Vec<String> = (report.rules.iter())
         .map(|(rule, n)| format!("{rule} {n}×"))
@@ -44,7 +44,7 @@ pub(super) fn summary(report: &RewritingReport) -> String {
     )
 }
 
-/// What `dump --stage rewrite` prints: how rewriting each distinct section went, as comments, and the graph.
+/// The text of `dump --stage rewrite`: how rewriting each distinct section went, as comments, and the graph.
 pub fn render_rewriting(compiled: &Compiled) -> String {
     let report = &compiled.rewriting;
     let mut out = String::new();

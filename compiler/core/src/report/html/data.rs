@@ -1,4 +1,4 @@
-//! The data of the page. Keys are short where they repeat.
+//! The data of the page. Keys that repeat often are short.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::report::plan::{PlanReport, TensorReport};
 use crate::report::sharding::{devices_at, place_name};
 use crate::report::why;
 
-/// What many tensors and steps have in common.
+/// Tables of what many tensors and steps share: ranges and places.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) ranges: RangeTable,
@@ -94,19 +94,19 @@ impl Tensor {
 struct Layer {
     #[serde(rename = "l")]
     layer: Option<u32>,
-    /// Which of the distinct kinds.
+    /// The number of its kind.
     #[serde(rename = "k")]
     kind: usize,
 }
 
-/// The machine that was planned for.
+/// The machine of the plan.
 #[derive(Debug, Serialize)]
 struct Machine {
     devices: Vec<DeviceProfile>,
     host: DeviceProfile,
     link: Link,
     host_link: Link,
-    /// Whether nobody said what the machine is like.
+    /// Whether this is the default machine.
     assumed: bool,
 }
 
@@ -116,10 +116,10 @@ struct Batch {
     cells: u64,
 }
 
-/// Everything that the script draws.
+/// The data that the scripts draw.
 #[derive(Debug, Serialize)]
 pub(super) struct PageData {
-    /// What `--format json` prints, without the tensors.
+    /// The object of `--format json`, without `tensors` and `why`.
     report: serde_json::Value,
     /// The answers of `--why`, as text.
     why: String,

@@ -1,6 +1,6 @@
 //! The plan as one HTML page that loads nothing: style, script and data are in the file.
 //!
-//! The data are what the other formats print, with tensors and steps of alike layers told once. The script draws them.
+//! The data are those of the other formats, with tensors and steps of alike layers once. Scripts draw them.
 //! Names come from files that anybody may have written: they reach the page as JSON whose `<`, `>` and `&` are
 //! escaped, and the script sets them as text, never as markup.
 
@@ -21,7 +21,7 @@ use tpc_diag::Diagnostic;
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-/// In the order in which they run, in one scope.
+/// The scripts, in the order in which they run, in one scope.
 const SCRIPTS: [&str; 8] = [
     include_str!("page/dom.js"),
     include_str!("page/model.js"),
@@ -50,7 +50,7 @@ pub fn page(
     filled(&report.model.name, &text, &data)
 }
 
-/// What there is to say where there is no plan.
+/// The data of a page without a plan.
 #[derive(Serialize)]
 struct Refusal<'a> {
     path: &'a str,
@@ -93,7 +93,7 @@ fn filled(title: &str, text: &str, data: &impl Serialize) -> Result<String, serd
     Ok(out)
 }
 
-/// The number of an item in a table of distinct ones, which it joins if it is new.
+/// The number of an item in a table of distinct items; a new one is added.
 fn number_of<T: PartialEq>(table: &mut Vec<T>, item: T) -> usize {
     let known = table.iter().position(|known| *known == item);
     known.unwrap_or_else(|| {
@@ -102,7 +102,7 @@ fn number_of<T: PartialEq>(table: &mut Vec<T>, item: T) -> usize {
     })
 }
 
-/// Text as HTML shows it.
+/// Text, escaped for HTML.
 fn as_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -118,7 +118,7 @@ fn as_text(text: &str) -> String {
     out
 }
 
-/// JSON that no browser takes for the end of the script, a comment, or markup.
+/// JSON, escaped so that no browser takes a part of it for the end of the script, a comment, or markup.
 fn in_script(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

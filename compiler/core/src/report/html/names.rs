@@ -1,14 +1,14 @@
-//! Names with the layer's number left out, so that alike layers have alike names.
+//! Names without the layer's number, so that alike layers have alike names.
 
 use serde::Serialize;
 
-/// A name, or what stands before and after the layer's number.
+/// A name, in two parts around the layer's number if it contains that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Name {
-    /// The number of the layer does not occur in it.
+    /// A name without the layer's number.
     Whole(String),
-    /// `blk.` and `.attn_q.weight`.
+    /// The parts before and after the number: `blk.` and `.attn_q.weight`.
     Numbered(String, String),
 }
 

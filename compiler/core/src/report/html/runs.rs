@@ -1,4 +1,4 @@
-//! Ranges as the page has them: each distinct set once, and evenly spaced ranges as one.
+//! The ranges of the page: distinct sets once, evenly spaced ranges as one entry.
 
 use super::number_of;
 use crate::report::plan::Ranges;
@@ -20,7 +20,7 @@ impl RangeTable {
         (!per_device.is_empty()).then(|| number_of(&mut self.0, per_device))
     }
 
-    /// All of them, by number.
+    /// The sets, by number.
     pub(super) fn into_all(self) -> Vec<Vec<Runs>> {
         self.0
     }

@@ -1,4 +1,4 @@
-//! What a batch does, op by op: the steps of alike layers once, with the times and bytes of both batches.
+//! The steps of a batch, op by op: those of alike layers once, with the times and bytes of both batches.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::pipeline::Compiled;
 use crate::report::describe::{op_name, sizes};
 use crate::report::sharding::sharding_report;
 
-/// A number per device, or the one number that all have.
+/// A number per device, or one that is the same for all.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 enum Each<T> {
@@ -42,7 +42,7 @@ pub(super) struct Step {
     reads: Option<Name>,
     #[serde(rename = "p")]
     place: usize,
-    /// Where a copy comes from.
+    /// The place that a copy comes from.
     #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
     from: Option<usize>,
     #[serde(rename = "d")]
@@ -55,10 +55,10 @@ pub(super) struct Step {
     ranges: Option<usize>,
     /// Microseconds of a token and of a prompt batch.
     us: [Each<f64>; 2],
-    /// How many links a copy goes over, where they are several.
+    /// The number of links that a copy goes over, where there are several.
     #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
     links: Option<usize>,
-    /// The same in bytes, of a transfer.
+    /// Bytes of a transfer, for a token and for a prompt batch.
     #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
     bytes: Option<[Each<u64>; 2]>,
 }
@@ -68,12 +68,12 @@ pub(super) struct Step {
 pub(super) struct Stretch {
     #[serde(rename = "l")]
     layer: Option<u32>,
-    /// Which of the distinct flows.
+    /// The number of its flow.
     #[serde(rename = "f")]
     flow: usize,
 }
 
-/// Every step of a batch: distinct flows, and the stretches of the batch that follow them.
+/// The steps of a batch: distinct flows, and the stretches of the batch, each of which follows a flow.
 pub(super) fn steps(compiled: &Compiled, tables: &mut Tables) -> (Vec<Vec<Step>>, Vec<Stretch>) {
     let graph = &compiled.sharded;
     let request = &compiled.request;
@@ -137,7 +137,7 @@ fn step(graph: &Graph, inst: Inst, batches: &[Option<Event>; 2], tables: &mut Ta
     }
 }
 
-/// A time with four significant digits: more would say nothing, and take room.
+/// A time with four significant digits, which is all that an estimate is good for.
 fn four_digits(us: f64) -> f64 {
     format!("{us:.3e}").parse().unwrap_or(us)
 }

@@ -16,7 +16,7 @@ use super::plan::TensorReport;
 use crate::format::lens;
 use crate::pipeline::Compiled;
 
-/// Explains these values of the placed graph; values of alike layers together.
+/// Explains the splits of these values of the placed graph, values of alike layers together.
 pub fn explain(compiled: &Compiled, values: &[Value], tensors: &[TensorReport]) -> Vec<WhyReport> {
     let mut groups: Vec<(Option<Alike<'_>>, Vec<Value>)> = Vec::new();
     for &v in values {
@@ -32,8 +32,8 @@ pub fn explain(compiled: &Compiled, values: &[Value], tensors: &[TensorReport]) 
         .collect()
 }
 
-/// What makes tensors of different layers alike: the layer's signature, the tensor's position in it, and the ranges of
-/// its factors.
+/// The key by which tensors of different layers are alike: the layer's signature, the tensor's position in it, and the
+/// ranges of its factors.
 type Alike<'a> = (&'a Signature, usize, Vec<Option<&'a [Interval]>>);
 
 fn alike(compiled: &Compiled, v: Value) -> Option<Alike<'_>> {

@@ -9,19 +9,19 @@ use tpc_passes::plan::Cost;
 pub struct WhyReport {
     /// Name.
     pub tensor: String,
-    /// Its number, as `dump --stage placed` prints it.
+    /// Its handle in the placed graph, as in `v12`.
     pub value: String,
     /// Element type.
     pub dtype: &'static str,
-    /// Sizes, axis 0 first: numbers, or text where they are those of a batch.
+    /// Sizes, axis 0 first: numbers, or polynomials as text where they depend on the batch.
     pub ne: Vec<Size>,
     /// The layer it belongs to.
     pub layer: Option<u32>,
-    /// Where it lives.
+    /// Its place.
     pub place: String,
-    /// Tensors of other layers of which the same holds.
+    /// Tensors of other layers that are split alike, for the same reasons.
     pub alike: Vec<String>,
-    /// Per axis its factors, major first, as text: a product per segment.
+    /// The factors of each axis as text: a product per segment, the major factor first.
     pub axes: Vec<String>,
     /// The factors.
     pub factors: Vec<FactorReport>,
@@ -51,11 +51,11 @@ impl From<&Dim> for Size {
 /// One factor of a tensor.
 #[derive(Clone, Debug, Serialize)]
 pub struct FactorReport {
-    /// Its number, as in `dump --stage factors`.
+    /// Its handle, as in `f7` of `dump --stage factors`.
     pub factor: String,
     /// Its size.
     pub size: Size,
-    /// What it is, for people.
+    /// A name for people, such as `kv heads`; `None` where no weight or state has it.
     pub kind: Option<&'static str>,
     /// Ranges end at multiples of this; null where quantisation blocks leave no such place.
     pub granule: Option<u64>,
@@ -69,7 +69,7 @@ pub struct FactorReport {
     pub class: Option<String>,
     /// Indices of the class per device, or those that the alternative would give.
     pub ranges: Vec<[u64; 2]>,
-    /// What forbids splitting it, in words.
+    /// The reason that forbids splitting it, in words.
     pub reason: Option<String>,
     /// The op that forbids it.
     pub op: Option<&'static str>,
@@ -79,9 +79,9 @@ pub struct FactorReport {
     pub op_layer: Option<u32>,
     /// Classes that the alternative excludes.
     pub instead_of: Vec<String>,
-    /// What the choice costs where the alternative would change it.
+    /// The cost of the choice in the layers that the alternative would change.
     pub chosen: Option<CostReport>,
-    /// What the alternative costs there: to split a whole factor, to leave a split one whole.
+    /// The cost of the alternative there: splitting a whole factor, or leaving a split one whole.
     pub alternative: Option<CostReport>,
     #[serde(skip)]
     pub(super) text: String,
@@ -111,7 +111,7 @@ pub struct CostReport {
     pub decode_us: f64,
     /// µs per prompt batch.
     pub prefill_us: f64,
-    /// What the planner compares, in µs per token.
+    /// The price that the planner compares, in µs per token.
     pub price_us: f64,
     /// Bytes of weights and states per device.
     pub bytes: Vec<u64>,
