@@ -70,8 +70,6 @@ impl FromStr for Layers {
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    #[command(flatten)]
-    placement: PlacementArgs,
     /// The stage to print.
     #[arg(long, value_enum)]
     stage: Stage,
@@ -81,6 +79,8 @@ pub(super) struct Args {
     /// Draw these layers only, and what they read from elsewhere (with --format dot).
     #[arg(long, value_name = "N|N-M")]
     layers: Option<Layers>,
+    #[command(flatten)]
+    placement: PlacementArgs,
 }
 
 fn wrong(option: &str, message: String, help: &str) -> Failure {

@@ -16,7 +16,9 @@ pub(super) struct Args {
 }
 
 /// Writes the manual pages of `command` and its subcommands: `tpc.1`, `tpc-plan.1` and so on.
-pub(super) fn run(args: &Args, mut command: clap::Command) -> Result<(), Failure> {
+pub(super) fn run(args: &Args, command: clap::Command) -> Result<(), Failure> {
+    // `tpc help` prints what the pages have.
+    let mut command = command.disable_help_subcommand(true);
     let Some(folder) = &args.output else {
         let page = page(command).map_err(|e| Failure::write("manual page", &e))?;
         return output::result(&String::from_utf8_lossy(&page));
@@ -24,9 +26,7 @@ pub(super) fn run(args: &Args, mut command: clap::Command) -> Result<(), Failure
     fs::create_dir_all(folder).map_err(|e| Failure::file(folder, &e))?;
     command.build();
     let name = command.get_name().to_owned();
-    // `tpc help` prints what the pages have.
-    let subcommands = command.get_subcommands().filter(|c| c.get_name() != "help");
-    let subcommands = subcommands.cloned();
+    let subcommands = command.get_subcommands().cloned();
     let named = subcommands.map(|c| (format!("{name}-{}.1", c.get_name()), c));
     let mut pages: Vec<(String, clap::Command)> = named.collect();
     pages.push((format!("{name}.1"), command));

@@ -52,8 +52,6 @@ pub(super) struct Args {
     /// The graph's architecture, which the engine of --target may refuse by name.
     #[arg(long, value_name = "NAME", requires = "target")]
     architecture: Option<String>,
-    #[command(flatten)]
-    placement: PlacementArgs,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -66,6 +64,8 @@ pub(super) struct Args {
     /// A command line of llama.cpp, with any environment variables before it.
     #[arg(last = true, value_name = "llama-server …")]
     command: Vec<String>,
+    #[command(flatten)]
+    placement: PlacementArgs,
 }
 
 /// The findings of all plans, and their numbers of devices.

@@ -21,8 +21,6 @@ use tpc_lint::plan_report;
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    #[command(flatten)]
-    placement: PlacementArgs,
     /// Output format.
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -39,6 +37,8 @@ pub(super) struct Args {
     /// Give a plan that is not proved (TPC0391), with a warning.
     #[arg(long)]
     allow_unproved: bool,
+    #[command(flatten)]
+    placement: PlacementArgs,
 }
 
 /// A plan, and the values whose splits are to be explained.

@@ -24,8 +24,6 @@ enum Format {
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    #[command(flatten)]
-    placement: PlacementArgs,
     /// Also run a small model that is divided alike, whole and as programs, and compare the answers.
     #[arg(long)]
     numeric: bool,
@@ -35,6 +33,8 @@ pub(super) struct Args {
     /// How often each rule of the proof was used; with --numeric, every size that changed.
     #[arg(long, short)]
     verbose: bool,
+    #[command(flatten)]
+    placement: PlacementArgs,
 }
 
 /// A small model of the plan, and how its programs agree with it.
