@@ -22,12 +22,12 @@ pub(super) struct Progress {
 impl Progress {
     /// Begins work of unknown length.
     pub(super) fn start(work: impl Into<String>) -> Progress {
-        Progress::of_style(None, "{spinner} {msg} ({elapsed})", work.into())
+        Progress::of_style(None, "{spinner} {elapsed:>4}  {wide_msg}", work.into())
     }
 
     /// Begins work of so many steps.
     pub(super) fn with_steps(work: impl Into<String>, steps: usize) -> Progress {
-        let template = "{spinner} {msg}: {pos} of {len} ({elapsed}, {eta} left)";
+        let template = "{spinner} {elapsed:>4}  {pos} of {len}, {eta} left: {wide_msg}";
         Progress::of_style(Some(steps as u64), template, work.into())
     }
 
