@@ -35,8 +35,10 @@ fn completions_know_every_command_and_its_options() {
         for option in ["tensor-split", "split-mode", "allow-unproved", "tolerance"] {
             assert!(ran.stdout.contains(option), "{shell}: {option}");
         }
-        // The values of options are offered, too.
-        assert!(ran.stdout.contains("iq4_nl"), "{shell}");
+        // These offer the values of options, too.
+        if ["bash", "fish", "zsh"].contains(&shell) {
+            assert!(ran.stdout.contains("iq4_nl"), "{shell}");
+        }
     }
     refuses(&tpc(["completions", "tcsh"]), 2, "TPC0400");
     refuses(&tpc(["completions"]), 2, "TPC0400");

@@ -13,7 +13,7 @@ fn ported(file: &str, options: &str) -> Ran {
 
 #[test]
 fn a_refused_graph_is_shown_with_its_equivalent() {
-    let ran = ported("peer/flattened-rotation", "--devices 2");
+    let ran = ported("ggml-meta/flattened-rotation", "--devices 2");
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     let told = words(&ran.stderr);
     assert!(
