@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::op::{Collective, OpKind};
+use tpc_ir::op::{Collective, OpCategory};
 use tpc_ir::{Bindings, Inst, InstData, Op, Place, Value, Verified, stage};
 
 /// Bytes at one place.
@@ -133,14 +133,14 @@ pub fn traffic_of(
 ) -> Traffic {
     let mut out = Traffic::default();
     for (_, inst) in programs.insts().filter(|(i, d)| some(*i, d)) {
-        let counter = match inst.op.kind() {
-            OpKind::Collective(collective) => match collective {
+        let counter = match inst.op.category() {
+            OpCategory::Collective(collective) => match collective {
                 Collective::AllReduce => &mut out.all_reduce,
                 Collective::AllGather => &mut out.all_gather,
                 Collective::ReduceScatter => &mut out.reduce_scatter,
                 Collective::AllToAll => &mut out.all_to_all,
             },
-            OpKind::Copy => &mut out.copies,
+            OpCategory::Copy => &mut out.copies,
             _ => continue,
         };
         *counter += 1;

@@ -8,7 +8,7 @@ use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, f32_of, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
@@ -24,7 +24,7 @@ eq_by_bits!(SoftMax { scale });
 
 impl OpDef for SoftMax {
     const NAMES: &'static [&'static str] = &["soft_max"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("scale", Attr::Float(self.scale))]
@@ -101,7 +101,7 @@ eq_by_bits!(FlashAttn { scale, max_bias, softcap; heads });
 
 impl OpDef for FlashAttn {
     const NAMES: &'static [&'static str] = &["flash_attn"];
-    const KIND: OpKind = OpKind::Heavy;
+    const CATEGORY: OpCategory = OpCategory::Heavy;
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("scale", Attr::Float(self.scale))];

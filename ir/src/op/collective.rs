@@ -8,7 +8,7 @@ use super::resize::size_independent;
 use super::rule::{Linearity, Rule};
 use super::types::{Inferred, TypeError, axis_index, equal, exactly};
 use super::work::{Extents, Work};
-use super::{Collective, OpDef, OpKind};
+use super::{Collective, OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
@@ -19,7 +19,7 @@ pub struct Copy;
 
 impl OpDef for Copy {
     const NAMES: &'static [&'static str] = &["copy"];
-    const KIND: OpKind = OpKind::Copy;
+    const CATEGORY: OpCategory = OpCategory::Copy;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Copy)
@@ -72,7 +72,7 @@ pub struct AllReduce;
 
 impl OpDef for AllReduce {
     const NAMES: &'static [&'static str] = &["all_reduce"];
-    const KIND: OpKind = OpKind::Collective(Collective::AllReduce);
+    const CATEGORY: OpCategory = OpCategory::Collective(Collective::AllReduce);
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(AllReduce)
@@ -105,7 +105,7 @@ pub struct AllGather {
 
 impl OpDef for AllGather {
     const NAMES: &'static [&'static str] = &["all_gather"];
-    const KIND: OpKind = OpKind::Collective(Collective::AllGather);
+    const CATEGORY: OpCategory = OpCategory::Collective(Collective::AllGather);
 
     fn attrs(&self) -> Attrs {
         vec![("axis", Attr::from(self.axis))]
@@ -186,7 +186,7 @@ pub struct ReduceScatter {
 
 impl OpDef for ReduceScatter {
     const NAMES: &'static [&'static str] = &["reduce_scatter"];
-    const KIND: OpKind = OpKind::Collective(Collective::ReduceScatter);
+    const CATEGORY: OpCategory = OpCategory::Collective(Collective::ReduceScatter);
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -246,7 +246,7 @@ pub struct AllToAll {
 
 impl OpDef for AllToAll {
     const NAMES: &'static [&'static str] = &["all_to_all"];
-    const KIND: OpKind = OpKind::Collective(Collective::AllToAll);
+    const CATEGORY: OpCategory = OpCategory::Collective(Collective::AllToAll);
 
     fn attrs(&self) -> Attrs {
         vec![

@@ -7,7 +7,7 @@ use super::resize::{NewSizes, size_independent};
 use super::rule::{Role, Rule, Slot, res};
 use super::types::{Inferred, TypeError, exactly, f32_of};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -26,7 +26,7 @@ impl Hadamard {
 
 impl OpDef for Hadamard {
     const NAMES: &'static [&'static str] = &["hadamard"];
-    const KIND: OpKind = OpKind::Constant;
+    const CATEGORY: OpCategory = OpCategory::Constant;
 
     fn attrs(&self) -> Attrs {
         vec![("n", Attr::from(self.n))]
@@ -78,7 +78,7 @@ eq_by_bits!(Arange { start, step; n });
 
 impl OpDef for Arange {
     const NAMES: &'static [&'static str] = &["arange"];
-    const KIND: OpKind = OpKind::Constant;
+    const CATEGORY: OpCategory = OpCategory::Constant;
 
     fn attrs(&self) -> Attrs {
         vec![

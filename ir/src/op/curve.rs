@@ -6,7 +6,7 @@ use super::resize::size_independent;
 use super::rule::Rule;
 use super::types::{Inferred, TypeError, exactly, f32_of, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::types::TensorType;
 
 fn curve(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
@@ -26,7 +26,7 @@ eq_by_bits!(LeakyRelu { slope });
 
 impl OpDef for LeakyRelu {
     const NAMES: &'static [&'static str] = &["leaky_relu"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("slope", Attr::Float(self.slope))]
@@ -76,7 +76,7 @@ eq_by_bits!(Xielu {
 
 impl OpDef for Xielu {
     const NAMES: &'static [&'static str] = &["xielu"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -123,7 +123,7 @@ eq_by_bits!(Fill { value });
 
 impl OpDef for Fill {
     const NAMES: &'static [&'static str] = &["fill"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("value", Attr::Float(self.value))]

@@ -6,7 +6,7 @@ use super::resize::size_independent;
 use super::rule::{Expr, Linearity, Rule, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
@@ -135,7 +135,7 @@ pub struct Unary {
 
 impl OpDef for Unary {
     const NAMES: &'static [&'static str] = UnaryKind::NAMES;
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn name(&self) -> &'static str {
         self.kind.name()
@@ -212,7 +212,7 @@ fn broadcast(rule: Rule, operand: usize, axis: usize, part: &Dim, whole: &Dim) -
 
 impl OpDef for Binary {
     const NAMES: &'static [&'static str] = BinaryKind::NAMES;
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn name(&self) -> &'static str {
         self.kind.name()
@@ -266,7 +266,7 @@ eq_by_bits!(Scale { scale, bias });
 
 impl OpDef for Scale {
     const NAMES: &'static [&'static str] = &["scale"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("scale", Attr::Float(self.scale))];
@@ -318,7 +318,7 @@ eq_by_bits!(Clamp { min, max });
 
 impl OpDef for Clamp {
     const NAMES: &'static [&'static str] = &["clamp"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -414,7 +414,7 @@ impl Glu {
 
 impl OpDef for Glu {
     const NAMES: &'static [&'static str] = GluKind::NAMES;
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn name(&self) -> &'static str {
         self.kind.name()

@@ -6,7 +6,7 @@ use super::resize::NewSizes;
 use super::rule::{Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, integer, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
@@ -29,7 +29,7 @@ pub struct MulMatId {
 
 impl OpDef for MulMatId {
     const NAMES: &'static [&'static str] = &["mul_mat_id"];
-    const KIND: OpKind = OpKind::Product;
+    const CATEGORY: OpCategory = OpCategory::Product;
 
     fn attrs(&self) -> Attrs {
         window_attr(self.window)
@@ -131,7 +131,7 @@ pub struct AddId {
 
 impl OpDef for AddId {
     const NAMES: &'static [&'static str] = &["add_id"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         window_attr(self.window)

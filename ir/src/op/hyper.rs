@@ -6,7 +6,7 @@ use super::resize::size_independent;
 use super::rule::{Role, Rule, opd, res};
 use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -33,7 +33,7 @@ fn streams(n: u64) -> Option<u64> {
 
 impl OpDef for HcComb {
     const NAMES: &'static [&'static str] = &["hc_comb"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![

@@ -5,7 +5,7 @@ use super::resize::size_independent;
 use super::rule::{Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -16,7 +16,7 @@ pub struct LightningIndexer;
 
 impl OpDef for LightningIndexer {
     const NAMES: &'static [&'static str] = &["lightning_indexer"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(LightningIndexer)

@@ -7,7 +7,7 @@ use super::resize::{NewSizes, size_independent};
 use super::rule::{Rule, Slot};
 use super::types::{Inferred, TypeError, exactly};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
@@ -54,7 +54,7 @@ pub struct Weight {
 
 impl OpDef for Weight {
     const NAMES: &'static [&'static str] = &["weight"];
-    const KIND: OpKind = OpKind::Stored;
+    const CATEGORY: OpCategory = OpCategory::Stored;
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("tensor", Attr::Str(self.tensor.clone()))];
@@ -182,7 +182,7 @@ pub struct Input {
 
 impl OpDef for Input {
     const NAMES: &'static [&'static str] = &["input"];
-    const KIND: OpKind = OpKind::Input;
+    const CATEGORY: OpCategory = OpCategory::Input;
 
     fn attrs(&self) -> Attrs {
         match InputKind::NAMED.iter().find(|(_, k)| *k == self.kind) {
@@ -270,7 +270,7 @@ pub struct State {
 
 impl OpDef for State {
     const NAMES: &'static [&'static str] = &["state"];
-    const KIND: OpKind = OpKind::Stored;
+    const CATEGORY: OpCategory = OpCategory::Stored;
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("name", Attr::Str(self.name.clone()))];

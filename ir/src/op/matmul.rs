@@ -6,7 +6,7 @@ use super::resize::size_independent;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::types::TensorType;
 
 /// `out[m, n] = Σₖ a[k, m] · b[k, n]` per batch. Operands: `a: [k, m, p, q]`, `b: [k, n, P, Q]` where `p` divides `P`
@@ -16,7 +16,7 @@ pub struct MulMat;
 
 impl OpDef for MulMat {
     const NAMES: &'static [&'static str] = &["mul_mat"];
-    const KIND: OpKind = OpKind::Product;
+    const CATEGORY: OpCategory = OpCategory::Product;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(MulMat)

@@ -6,6 +6,7 @@
 mod attention;
 mod attrs;
 mod bits;
+mod category;
 mod collective;
 mod constant;
 mod curve;
@@ -14,7 +15,6 @@ mod expert;
 mod head_groups;
 mod hyper;
 mod indexer;
-mod kind;
 mod leaf;
 mod local;
 mod matmul;
@@ -35,6 +35,7 @@ mod work;
 
 pub use attention::{FlashAttn, HeadWindow, SoftMax};
 pub use attrs::{Attr, AttrError, AttrReader, Attrs, quoted};
+pub use category::{Collective, OpCategory};
 pub use collective::{AllGather, AllReduce, AllToAll, Copy, ReduceScatter};
 pub use constant::{Arange, Hadamard};
 pub use curve::{Fill, LeakyRelu, Xielu};
@@ -43,7 +44,6 @@ pub use expert::{AddId, MulMatId};
 pub use head_groups::{HeadGrouping, HeadGroups, head_groups};
 pub use hyper::HcComb;
 pub use indexer::LightningIndexer;
-pub use kind::{Collective, OpKind};
 pub use leaf::{Input, InputKind, State, Temperature, Weight};
 pub use local::{LocalCtx, Sharded};
 pub use matmul::MulMat;
@@ -73,8 +73,8 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
     /// Every name under which text may spell this op.
     const NAMES: &'static [&'static str];
 
-    /// The kind by which passes treat ops alike; it says whose memory the result lies in.
-    const KIND: OpKind;
+    /// The category by which passes treat ops alike. It settles in whose memory the result lies.
+    const CATEGORY: OpCategory;
 
     /// The name that this instance prints with; one of [`Self::NAMES`].
     fn name(&self) -> &'static str {
@@ -177,9 +177,9 @@ macro_rules! ops {
                 match self { $(Op::$variant(op) => op.head_groupings(),)* }
             }
 
-            /// The kind by which passes treat ops alike.
-            pub const fn kind(&self) -> OpKind {
-                match self { $(Op::$variant(_) => <$variant as OpDef>::KIND,)* }
+            /// The category by which passes treat ops alike.
+            pub const fn category(&self) -> OpCategory {
+                match self { $(Op::$variant(_) => <$variant as OpDef>::CATEGORY,)* }
             }
 
             /// The arithmetic and the memory traffic on one device.
@@ -262,57 +262,57 @@ ops! {
 impl Op {
     /// Whether the op takes no operands.
     pub const fn is_leaf(&self) -> bool {
-        self.kind().is_leaf()
+        self.category().is_leaf()
     }
 
     /// Whether the op is a leaf that stays in memory from batch to batch: a weight or a state.
     pub const fn is_stored(&self) -> bool {
-        matches!(self.kind(), OpKind::Stored)
+        matches!(self.category(), OpCategory::Stored)
     }
 
     /// Whether every place can compute the op's result for itself.
     pub const fn is_constant(&self) -> bool {
-        matches!(self.kind(), OpKind::Constant)
+        matches!(self.category(), OpCategory::Constant)
     }
 
     /// Whether the op moves data between places or devices.
     pub const fn is_transfer(&self) -> bool {
-        self.kind().is_transfer()
+        self.category().is_transfer()
     }
 
     /// Whether all devices of a group take part in the op together.
     pub const fn is_collective(&self) -> bool {
-        matches!(self.kind(), OpKind::Collective(_))
+        matches!(self.category(), OpCategory::Collective(_))
     }
 
     /// Whether the result holds all elements of the operand, only under other sizes or another order of axes.
     pub const fn is_layout(&self) -> bool {
-        matches!(self.kind(), OpKind::Layout)
+        matches!(self.category(), OpCategory::Layout)
     }
 
     /// Whether the result is a view of operand 0: [`Self::is_layout`], or a selection.
     pub const fn is_view(&self) -> bool {
-        self.kind().is_view()
+        self.category().is_view()
     }
 
     /// Whether the op replaces elements of operand 0 in place.
     pub const fn is_update(&self) -> bool {
-        matches!(self.kind(), OpKind::Update)
+        matches!(self.category(), OpCategory::Update)
     }
 
     /// Whether the op is a matrix product, which contracts axis 0 of operands 0 and 1.
     pub const fn is_product(&self) -> bool {
-        matches!(self.kind(), OpKind::Product)
+        matches!(self.category(), OpCategory::Product)
     }
 
     /// Whether the result holds elements of the operands, each at most once, and zeros: nothing is computed.
     pub const fn is_movement(&self) -> bool {
-        self.kind().is_movement()
+        self.category().is_movement()
     }
 
     /// The operand in whose memory the result lies, as a view or an update in place.
     pub const fn aliases(&self) -> Option<usize> {
-        self.kind().aliases()
+        self.category().aliases()
     }
 
     /// The intervals per axis that a stored leaf holds of the whole; `None` for all of it, and for other ops.

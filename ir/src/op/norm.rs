@@ -7,7 +7,7 @@ use super::resize::{NewSizes, size_independent};
 use super::rule::{Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -65,7 +65,7 @@ eq_by_bits!(Norm { eps; kind });
 
 impl OpDef for Norm {
     const NAMES: &'static [&'static str] = &["rms_norm", "norm", "l2_norm"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn name(&self) -> &'static str {
         match self.kind {
@@ -117,7 +117,7 @@ pub struct NormStats {
 
 impl OpDef for NormStats {
     const NAMES: &'static [&'static str] = &["norm_stats"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("kind", Attr::Word(self.kind.word().to_owned()))]
@@ -165,7 +165,7 @@ eq_by_bits!(NormApply { eps; kind, n });
 
 impl OpDef for NormApply {
     const NAMES: &'static [&'static str] = &["norm_apply"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![

@@ -5,7 +5,7 @@ use super::resize::size_independent;
 use super::rule::{Role, Rule, opd, res};
 use super::types::{Inferred, TypeError};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::types::{RANK, TensorType};
 
 /// An op of which nothing is known but its operands, any number of any type, and the type of its result, which is
@@ -18,7 +18,7 @@ pub struct Opaque {
 
 impl OpDef for Opaque {
     const NAMES: &'static [&'static str] = &["opaque"];
-    const KIND: OpKind = OpKind::Heavy;
+    const CATEGORY: OpCategory = OpCategory::Heavy;
 
     fn attrs(&self) -> Attrs {
         vec![("name", Attr::Str(self.name.clone()))]

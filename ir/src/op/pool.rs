@@ -5,7 +5,7 @@ use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd, res};
 use super::types::{Inferred, TypeError, exactly, f32_of, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -65,7 +65,7 @@ impl Pool2d {
 
 impl OpDef for Pool2d {
     const NAMES: &'static [&'static str] = &["pool_2d"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         let list = |pair: [u64; 2]| Attr::List(pair.map(Attr::from).to_vec());

@@ -6,7 +6,7 @@ use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd, res};
 use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -16,7 +16,7 @@ pub struct Cumsum;
 
 impl OpDef for Cumsum {
     const NAMES: &'static [&'static str] = &["cumsum"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Cumsum)
@@ -85,7 +85,7 @@ eq_by_bits!(Tri { fill; keep, offset });
 
 impl OpDef for Tri {
     const NAMES: &'static [&'static str] = &["tri"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -139,7 +139,7 @@ pub struct Diag;
 
 impl OpDef for Diag {
     const NAMES: &'static [&'static str] = &["diag"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Diag)

@@ -10,7 +10,7 @@ use super::types::{
     Inferred, TypeError, divides, equal, exactly, f32_of, integer, rank_at_most, real,
 };
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -33,7 +33,7 @@ pub struct SsmConv;
 
 impl OpDef for SsmConv {
     const NAMES: &'static [&'static str] = &["ssm_conv"];
-    const KIND: OpKind = OpKind::Heavy;
+    const CATEGORY: OpCategory = OpCategory::Heavy;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(SsmConv)
@@ -91,7 +91,7 @@ pub struct SsmScan;
 
 impl OpDef for SsmScan {
     const NAMES: &'static [&'static str] = &["ssm_scan"];
-    const KIND: OpKind = OpKind::Heavy;
+    const CATEGORY: OpCategory = OpCategory::Heavy;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(SsmScan)
@@ -220,7 +220,7 @@ pub struct GatedDeltaNet;
 
 impl OpDef for GatedDeltaNet {
     const NAMES: &'static [&'static str] = &["gated_delta_net"];
-    const KIND: OpKind = OpKind::Heavy;
+    const CATEGORY: OpCategory = OpCategory::Heavy;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(GatedDeltaNet)

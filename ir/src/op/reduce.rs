@@ -6,7 +6,7 @@ use super::resize::{NewSizes, size_independent};
 use super::rule::{Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, axis_index, exactly, f32_of, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::types::{RANK, TensorType};
@@ -20,7 +20,7 @@ pub struct Sum {
 
 impl OpDef for Sum {
     const NAMES: &'static [&'static str] = &["sum"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("axis", Attr::from(self.axis))]
@@ -65,7 +65,7 @@ pub struct Mean {
 
 impl OpDef for Mean {
     const NAMES: &'static [&'static str] = &["mean"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("n", Attr::from(&self.n))]
@@ -113,7 +113,7 @@ pub struct TopK {
 
 impl OpDef for TopK {
     const NAMES: &'static [&'static str] = &["top_k"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("k", Attr::from(self.k))]
@@ -188,7 +188,7 @@ pub struct ArgSort {
 
 impl OpDef for ArgSort {
     const NAMES: &'static [&'static str] = &["argsort"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         vec![("order", Attr::Word(self.order.word().to_owned()))]

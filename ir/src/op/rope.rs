@@ -6,7 +6,7 @@ use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd};
 use super::types::{Inferred, TypeError, equal, f32_of, integer, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
@@ -118,7 +118,7 @@ eq_by_bits!(Rope { freq_base, freq_scale, ext_factor, attn_factor, beta_fast, be
 
 impl OpDef for Rope {
     const NAMES: &'static [&'static str] = &["rope"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("mode", Attr::Word(self.mode.word().to_owned()))];

@@ -6,7 +6,7 @@ use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, axis_index, equal, exactly, f32_of, integer, real};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::interval::Interval;
@@ -23,7 +23,7 @@ pub struct GetRows {
 
 impl OpDef for GetRows {
     const NAMES: &'static [&'static str] = &["get_rows"];
-    const KIND: OpKind = OpKind::Light;
+    const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
         self.window
@@ -99,7 +99,7 @@ pub struct SetRows {
 
 impl OpDef for SetRows {
     const NAMES: &'static [&'static str] = &["set_rows"];
-    const KIND: OpKind = OpKind::Update;
+    const CATEGORY: OpCategory = OpCategory::Update;
 
     fn attrs(&self) -> Attrs {
         vec![("axis", Attr::from(self.axis))]
@@ -159,7 +159,7 @@ pub struct SetSlice {
 
 impl OpDef for SetSlice {
     const NAMES: &'static [&'static str] = &["set_slice"];
-    const KIND: OpKind = OpKind::Update;
+    const CATEGORY: OpCategory = OpCategory::Update;
 
     fn attrs(&self) -> Attrs {
         vec![

@@ -6,7 +6,7 @@ use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, axis_index, divides, equal, exactly};
 use super::work::{Extents, Work};
-use super::{OpDef, OpKind};
+use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
@@ -47,7 +47,7 @@ pub struct Reshape {
 
 impl OpDef for Reshape {
     const NAMES: &'static [&'static str] = &["reshape"];
-    const KIND: OpKind = OpKind::Layout;
+    const CATEGORY: OpCategory = OpCategory::Layout;
 
     fn attrs(&self) -> Attrs {
         dims_attr(&self.dims)
@@ -110,7 +110,7 @@ pub struct Permute {
 
 impl OpDef for Permute {
     const NAMES: &'static [&'static str] = &["permute"];
-    const KIND: OpKind = OpKind::Layout;
+    const CATEGORY: OpCategory = OpCategory::Layout;
 
     fn attrs(&self) -> Attrs {
         vec![(
@@ -176,7 +176,7 @@ pub struct Slice {
 
 impl OpDef for Slice {
     const NAMES: &'static [&'static str] = &["slice"];
-    const KIND: OpKind = OpKind::Selection;
+    const CATEGORY: OpCategory = OpCategory::Selection;
 
     fn attrs(&self) -> Attrs {
         vec![
@@ -276,7 +276,7 @@ pub struct Concat {
 
 impl OpDef for Concat {
     const NAMES: &'static [&'static str] = &["concat"];
-    const KIND: OpKind = OpKind::Assembly;
+    const CATEGORY: OpCategory = OpCategory::Assembly;
 
     fn attrs(&self) -> Attrs {
         vec![("axis", Attr::from(self.axis))]
@@ -345,7 +345,7 @@ pub struct Repeat {
 
 impl OpDef for Repeat {
     const NAMES: &'static [&'static str] = &["repeat"];
-    const KIND: OpKind = OpKind::Repetition;
+    const CATEGORY: OpCategory = OpCategory::Repetition;
 
     fn attrs(&self) -> Attrs {
         dims_attr(&self.dims)
@@ -419,7 +419,7 @@ pub struct Pad {
 
 impl OpDef for Pad {
     const NAMES: &'static [&'static str] = &["pad"];
-    const KIND: OpKind = OpKind::Assembly;
+    const CATEGORY: OpCategory = OpCategory::Assembly;
 
     fn attrs(&self) -> Attrs {
         vec![

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::entity::{Inst, Value};
 use crate::graph::{Graph, InstData};
 use crate::interval::Interval;
-use crate::op::{Inferred, InputKind, Op, OpKind};
+use crate::op::{Inferred, InputKind, Op, OpCategory};
 use crate::place::Place;
 use crate::text::Entity;
 use crate::types::{RANK, TensorType};
@@ -163,8 +163,8 @@ fn check_parts(parts: &[Vec<Interval>], ty: &TensorType, place: Place) -> Result
 fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyError>) {
     let op = data.op.name();
     let mut error = |kind| errors.push(VerifyError::new(kind, Entity::Inst(inst)));
-    let sums = match data.op.kind() {
-        OpKind::Collective(collective) => collective.sums(),
+    let sums = match data.op.category() {
+        OpCategory::Collective(collective) => collective.sums(),
         _ => false,
     };
     for (operand, &value) in data.operands.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! The place of every op.
 
-use tpc_ir::op::OpKind;
+use tpc_ir::op::OpCategory;
 use tpc_ir::{Graph, Group, Inst, InstData, Op, Output, Place, Value};
 
 use super::cut::{Side, Transfers, cheapest_cut};
@@ -126,7 +126,7 @@ impl Fixed {
 
 /// Whether an op does so much on its operands that it does not follow them to another place.
 fn is_heavy(op: &Op) -> bool {
-    matches!(op.kind(), OpKind::Product | OpKind::Heavy)
+    matches!(op.category(), OpCategory::Product | OpCategory::Heavy)
 }
 
 /// The places that want each value, the one that defines it left out.

@@ -1,6 +1,6 @@
 //! What every instruction of a sharded graph takes, device by device: the estimate, taken apart.
 
-use tpc_ir::op::{OpKind, Slot};
+use tpc_ir::op::{OpCategory, Slot};
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
 
 use super::PlanRequest;
@@ -107,7 +107,7 @@ pub(super) fn transfer(
     batch: &Bindings,
 ) -> Option<Transfer> {
     let data = sharded.inst(inst);
-    if let OpKind::Collective(collective) = data.op.kind() {
+    if let OpCategory::Collective(collective) = data.op.category() {
         let stage = group_of(sharded, inst).map_or(0, tpc_ir::Group::index);
         let devices = &request.layer_placement.stages[stage];
         let bytes = sharded.value(data.operands[0]).ty.bytes(batch).unwrap_or(0);

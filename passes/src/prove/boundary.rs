@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tpc_ir::op::OpKind;
+use tpc_ir::op::OpCategory;
 use tpc_ir::{Op, Value};
 
 /// The model's values from outside that an obligation speaks of, in the order in which its signature numbers them.
@@ -32,16 +32,18 @@ impl Boundary {
 /// Whether a value from outside is inlined as this op on its operand: other elements of the same, which a device may take in
 /// another layer than the model.
 pub(super) const fn is_inlined(op: &Op) -> bool {
-    match op.kind() {
-        OpKind::Layout | OpKind::Selection | OpKind::Repetition | OpKind::Copy => true,
-        OpKind::Stored
-        | OpKind::Input
-        | OpKind::Constant
-        | OpKind::Assembly
-        | OpKind::Update
-        | OpKind::Collective(_)
-        | OpKind::Product
-        | OpKind::Heavy
-        | OpKind::Light => false,
+    match op.category() {
+        OpCategory::Layout | OpCategory::Selection | OpCategory::Repetition | OpCategory::Copy => {
+            true
+        }
+        OpCategory::Stored
+        | OpCategory::Input
+        | OpCategory::Constant
+        | OpCategory::Assembly
+        | OpCategory::Update
+        | OpCategory::Collective(_)
+        | OpCategory::Product
+        | OpCategory::Heavy
+        | OpCategory::Light => false,
     }
 }

@@ -1,6 +1,6 @@
 //! Prices of terms by the planner's cost model, in µs per generated token, prompts weighted in.
 
-use tpc_ir::op::{OpKind, Slot};
+use tpc_ir::op::{OpCategory, Slot};
 use tpc_ir::{Bindings, Op, Place, TensorType};
 
 use super::analysis::{ShardedType, Table};
@@ -60,8 +60,8 @@ impl<'a> Prices<'a> {
                 group.devices.iter().map(|d| d.index()).collect()
             }
         };
-        match applied.op.kind() {
-            OpKind::Collective(collective) => {
+        match applied.op.category() {
+            OpCategory::Collective(collective) => {
                 let devices = devices(place);
                 let bytes = applied.operands[0].ty.bytes(batch).unwrap_or(0);
                 collective_us(
@@ -71,7 +71,7 @@ impl<'a> Prices<'a> {
                     bytes as f64,
                 )
             }
-            OpKind::Copy => {
+            OpCategory::Copy => {
                 let largest = |o: &ShardedType| {
                     (0..self.table.ranks(o.place))
                         .filter_map(|rank| {
@@ -84,17 +84,17 @@ impl<'a> Prices<'a> {
                 let parts = [largest(from), largest(to)];
                 copy_us(topology, [from.place, to.place], parts, applied.of_input)
             }
-            OpKind::Stored
-            | OpKind::Input
-            | OpKind::Constant
-            | OpKind::Layout
-            | OpKind::Selection
-            | OpKind::Repetition
-            | OpKind::Assembly
-            | OpKind::Update
-            | OpKind::Product
-            | OpKind::Heavy
-            | OpKind::Light => (0..self.table.ranks(place))
+            OpCategory::Stored
+            | OpCategory::Input
+            | OpCategory::Constant
+            | OpCategory::Layout
+            | OpCategory::Selection
+            | OpCategory::Repetition
+            | OpCategory::Assembly
+            | OpCategory::Update
+            | OpCategory::Product
+            | OpCategory::Heavy
+            | OpCategory::Light => (0..self.table.ranks(place))
                 .map(|rank| {
                     let profile = match place {
                         Place::Host => &topology.host,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::Op;
-use tpc_ir::op::{Collective, OpKind};
+use tpc_ir::op::{Collective, OpCategory};
 
 /// Limits on the saturation of a section, and the choice among equal graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,14 +66,14 @@ pub struct Counts {
 
 impl Counts {
     fn add(&mut self, op: &Op) {
-        match op.kind() {
-            OpKind::Collective(collective) => match collective {
+        match op.category() {
+            OpCategory::Collective(collective) => match collective {
                 Collective::AllReduce => self.all_reduce += 1,
                 Collective::AllGather => self.all_gather += 1,
                 Collective::ReduceScatter => self.reduce_scatter += 1,
                 Collective::AllToAll => self.all_to_all += 1,
             },
-            OpKind::Copy => self.copies += 1,
+            OpCategory::Copy => self.copies += 1,
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! The transfers of a batch, counted.
 
 use tpc_ir::Op;
-use tpc_ir::op::{Collective, OpKind};
+use tpc_ir::op::{Collective, OpCategory};
 
 /// The number and volume of one kind of transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,25 +30,25 @@ pub struct Transfers {
 impl Transfers {
     /// The counter of a transfer; `None` for other ops.
     pub(super) fn counter(&mut self, op: &Op) -> Option<&mut Traffic> {
-        match op.kind() {
-            OpKind::Copy => Some(&mut self.copy),
-            OpKind::Collective(collective) => Some(match collective {
+        match op.category() {
+            OpCategory::Copy => Some(&mut self.copy),
+            OpCategory::Collective(collective) => Some(match collective {
                 Collective::AllReduce => &mut self.all_reduce,
                 Collective::AllGather => &mut self.all_gather,
                 Collective::ReduceScatter => &mut self.reduce_scatter,
                 Collective::AllToAll => &mut self.all_to_all,
             }),
-            OpKind::Stored
-            | OpKind::Input
-            | OpKind::Constant
-            | OpKind::Layout
-            | OpKind::Selection
-            | OpKind::Repetition
-            | OpKind::Assembly
-            | OpKind::Update
-            | OpKind::Product
-            | OpKind::Heavy
-            | OpKind::Light => None,
+            OpCategory::Stored
+            | OpCategory::Input
+            | OpCategory::Constant
+            | OpCategory::Layout
+            | OpCategory::Selection
+            | OpCategory::Repetition
+            | OpCategory::Assembly
+            | OpCategory::Update
+            | OpCategory::Product
+            | OpCategory::Heavy
+            | OpCategory::Light => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tpc_ir::op::OpKind;
+use tpc_ir::op::OpCategory;
 use tpc_ir::{Device, Place, Value};
 use tpc_passes::prove::{self, Proof};
 
@@ -64,18 +64,18 @@ fn program_size(compiled: &Compiled, place: Place) -> (usize, usize) {
         if !data.results.iter().any(here) {
             continue;
         }
-        match data.op.kind() {
-            OpKind::Copy | OpKind::Collective(_) => moves += 1,
-            OpKind::Stored | OpKind::Input => {}
-            OpKind::Constant
-            | OpKind::Layout
-            | OpKind::Selection
-            | OpKind::Repetition
-            | OpKind::Assembly
-            | OpKind::Update
-            | OpKind::Product
-            | OpKind::Heavy
-            | OpKind::Light => ops += 1,
+        match data.op.category() {
+            OpCategory::Copy | OpCategory::Collective(_) => moves += 1,
+            OpCategory::Stored | OpCategory::Input => {}
+            OpCategory::Constant
+            | OpCategory::Layout
+            | OpCategory::Selection
+            | OpCategory::Repetition
+            | OpCategory::Assembly
+            | OpCategory::Update
+            | OpCategory::Product
+            | OpCategory::Heavy
+            | OpCategory::Light => ops += 1,
         }
     }
     (ops, moves)

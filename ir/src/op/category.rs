@@ -1,8 +1,8 @@
-//! Kinds of ops: the classes by which passes treat ops alike.
+//! Categories of ops, by which passes treat ops alike.
 
-/// The kind of an op. Every op states one; passes ask for the kind where they treat several ops alike.
+/// The category of an op. Every op states one; passes ask for it where they treat several ops alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OpKind {
+pub enum OpCategory {
     /// A leaf that stays in memory from batch to batch: a weight or a state.
     Stored,
     /// A leaf that the caller gives with every batch.
@@ -54,73 +54,76 @@ impl Collective {
     }
 }
 
-impl OpKind {
+impl OpCategory {
     /// Whether the op takes no operands.
     pub const fn is_leaf(self) -> bool {
         match self {
-            OpKind::Stored | OpKind::Input | OpKind::Constant => true,
-            OpKind::Layout
-            | OpKind::Selection
-            | OpKind::Repetition
-            | OpKind::Assembly
-            | OpKind::Update
-            | OpKind::Copy
-            | OpKind::Collective(_)
-            | OpKind::Product
-            | OpKind::Heavy
-            | OpKind::Light => false,
+            OpCategory::Stored | OpCategory::Input | OpCategory::Constant => true,
+            OpCategory::Layout
+            | OpCategory::Selection
+            | OpCategory::Repetition
+            | OpCategory::Assembly
+            | OpCategory::Update
+            | OpCategory::Copy
+            | OpCategory::Collective(_)
+            | OpCategory::Product
+            | OpCategory::Heavy
+            | OpCategory::Light => false,
         }
     }
 
     /// Whether the op moves data between places or devices.
     pub const fn is_transfer(self) -> bool {
         match self {
-            OpKind::Copy | OpKind::Collective(_) => true,
-            OpKind::Stored
-            | OpKind::Input
-            | OpKind::Constant
-            | OpKind::Layout
-            | OpKind::Selection
-            | OpKind::Repetition
-            | OpKind::Assembly
-            | OpKind::Update
-            | OpKind::Product
-            | OpKind::Heavy
-            | OpKind::Light => false,
+            OpCategory::Copy | OpCategory::Collective(_) => true,
+            OpCategory::Stored
+            | OpCategory::Input
+            | OpCategory::Constant
+            | OpCategory::Layout
+            | OpCategory::Selection
+            | OpCategory::Repetition
+            | OpCategory::Assembly
+            | OpCategory::Update
+            | OpCategory::Product
+            | OpCategory::Heavy
+            | OpCategory::Light => false,
         }
     }
 
     /// Whether the result holds elements of the operands, each at most once, and zeros: nothing is computed.
     pub const fn is_movement(self) -> bool {
         match self {
-            OpKind::Layout | OpKind::Selection | OpKind::Assembly | OpKind::Copy => true,
-            OpKind::Stored
-            | OpKind::Input
-            | OpKind::Constant
-            | OpKind::Repetition
-            | OpKind::Update
-            | OpKind::Collective(_)
-            | OpKind::Product
-            | OpKind::Heavy
-            | OpKind::Light => false,
+            OpCategory::Layout
+            | OpCategory::Selection
+            | OpCategory::Assembly
+            | OpCategory::Copy => true,
+            OpCategory::Stored
+            | OpCategory::Input
+            | OpCategory::Constant
+            | OpCategory::Repetition
+            | OpCategory::Update
+            | OpCategory::Collective(_)
+            | OpCategory::Product
+            | OpCategory::Heavy
+            | OpCategory::Light => false,
         }
     }
 
     /// Whether the result is a view of operand 0.
     pub const fn is_view(self) -> bool {
         match self {
-            OpKind::Layout | OpKind::Selection => true,
-            OpKind::Stored
-            | OpKind::Input
-            | OpKind::Constant
-            | OpKind::Repetition
-            | OpKind::Assembly
-            | OpKind::Update
-            | OpKind::Copy
-            | OpKind::Collective(_)
-            | OpKind::Product
-            | OpKind::Heavy
-            | OpKind::Light => false,
+            OpCategory::Layout | OpCategory::Selection => true,
+            OpCategory::Stored
+            | OpCategory::Input
+            | OpCategory::Constant
+            | OpCategory::Repetition
+            | OpCategory::Assembly
+            | OpCategory::Update
+            | OpCategory::Copy
+            | OpCategory::Collective(_)
+            | OpCategory::Product
+            | OpCategory::Heavy
+            | OpCategory::Light => false,
         }
     }
 
@@ -128,17 +131,17 @@ impl OpKind {
     /// of its own.
     pub const fn aliases(self) -> Option<usize> {
         match self {
-            OpKind::Layout | OpKind::Selection | OpKind::Update => Some(0),
-            OpKind::Stored
-            | OpKind::Input
-            | OpKind::Constant
-            | OpKind::Repetition
-            | OpKind::Assembly
-            | OpKind::Copy
-            | OpKind::Collective(_)
-            | OpKind::Product
-            | OpKind::Heavy
-            | OpKind::Light => None,
+            OpCategory::Layout | OpCategory::Selection | OpCategory::Update => Some(0),
+            OpCategory::Stored
+            | OpCategory::Input
+            | OpCategory::Constant
+            | OpCategory::Repetition
+            | OpCategory::Assembly
+            | OpCategory::Copy
+            | OpCategory::Collective(_)
+            | OpCategory::Product
+            | OpCategory::Heavy
+            | OpCategory::Light => None,
         }
     }
 }
