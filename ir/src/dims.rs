@@ -11,7 +11,7 @@ pub enum Symbol {
     NTokens,
     /// Cells of the KV cache that the batch attends to.
     NKv,
-    /// The same for layers with a sliding window, whose cache is shorter.
+    /// Cells that the batch attends to in layers with a sliding window, whose cache is shorter.
     NKvSwa,
     /// Cells of the KV cache.
     NCtx,
@@ -19,12 +19,12 @@ pub enum Symbol {
     NCtxSwa,
     /// Sequences of the batch.
     NSeqs,
-    /// Tokens of each sequence of the batch, in graphs with recurrent states: they have tokens in batches of
-    /// `n_seqs · n_seq_tokens`, those of the first sequence first, and say so where others say `n_tokens`.
+    /// Tokens of each sequence of the batch, in graphs with recurrent states. Such graphs have `n_seqs · n_seq_tokens`
+    /// tokens, those of the first sequence first, where others have `n_tokens`.
     NSeqTokens,
-    /// Sequences that recurrent states have cells for.
+    /// Sequences for which recurrent states have cells.
     NSeqMax,
-    /// Tokens whose logits are wanted.
+    /// Tokens whose logits are computed.
     NOutputs,
 }
 
@@ -246,7 +246,7 @@ impl Dim {
         }
         let d = divisor.terms()?;
         let [d] = d.as_slice() else {
-            // A sum divides only what is a multiple of it.
+            // A polynomial of several terms divides only its multiples.
             let (a, b) = (self.terms()?, d);
             if b.is_empty() || a.len() != b.len() {
                 return None;
@@ -345,7 +345,7 @@ impl PartialOrd for Dim {
     }
 }
 
-/// An arbitrary but fixed total order, for deterministic tables; it says nothing of which size is larger.
+/// A fixed total order for deterministic tables; it does not compare sizes.
 impl Ord for Dim {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {

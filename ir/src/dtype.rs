@@ -94,7 +94,7 @@ impl DType {
         self as u32
     }
 
-    /// Whether elements are stored in blocks of more than one.
+    /// Whether elements are stored in blocks of several.
     pub const fn is_quantised(self) -> bool {
         self.block_len() > 1
     }

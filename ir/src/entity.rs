@@ -17,7 +17,7 @@ macro_rules! handle {
                 Self(u32::try_from(index).expect("invariant: tables hold fewer than 2^32 entities"))
             }
 
-            /// The place of the entity in its table.
+            /// The position of the entity in its table.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
@@ -46,7 +46,7 @@ handle!(
     Inst, "inst"
 );
 handle!(
-    /// A class of factors that is split over the devices of a group.
+    /// A class: factors that are split over the devices of a group in the same way.
     Class, "c"
 );
 handle!(

@@ -10,7 +10,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The range `[start, end)`; empty when `end` is not beyond `start`.
+    /// The interval `[start, end)`; empty when `end` is not beyond `start`.
     pub const fn from_bounds(start: u64, end: u64) -> Interval {
         Interval {
             start,
@@ -18,12 +18,12 @@ impl Interval {
         }
     }
 
-    /// One past the last index.
+    /// The index behind the last.
     pub const fn end(self) -> u64 {
         self.start + self.len
     }
 
-    /// The smallest range of quotients by `div` that holds every index of this range.
+    /// The smallest interval that holds the quotient by `div` of every index of this one.
     #[must_use]
     pub const fn project(self, div: u64) -> Interval {
         if self.len == 0 {

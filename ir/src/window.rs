@@ -1,11 +1,11 @@
-//! What layers that attend to a part of the past attend to.
+//! Attention windows: the part of the past to which a layer attends.
 
-/// Which earlier tokens of its sequence a token sees in layers with a window; itself always.
+/// The tokens of its sequence that a token sees in a layer with a window: itself, and some of the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// The last so many, itself included.
+    /// The last `n`, itself included.
     Sliding(u64),
-    /// Those of its chunk, where sequences are cut into chunks of so many.
+    /// Those of its chunk, where sequences are cut into chunks of `n`.
     Chunks(u64),
 }
 

@@ -13,7 +13,7 @@ use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
-/// `softmax(scale · x + mask)` over axis 0. Operands: `x: [n, …]` and optionally `mask: [n, rows]`.
+/// `softmax(scale · x + mask)` over axis 0. Operands: `x: [n, rows, …]` and optionally `mask: [n, rows]`; result as `x`.
 #[derive(Clone, Debug)]
 pub struct SoftMax {
     /// Factor on `x`.
@@ -72,19 +72,19 @@ impl OpDef for SoftMax {
     size_independent!();
 }
 
-/// The heads of the model that an op sees, for parameters that depend on a head's index among all.
+/// The heads of the model that an op sees, for attributes that depend on a head's index among all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HeadWindow {
-    /// Which heads, in order.
+    /// The heads, in order.
     pub heads: Vec<Interval>,
-    /// How many heads the model has.
+    /// Number of heads of the model.
     pub total: u64,
 }
 
 /// Scaled dot-product attention with grouped heads: query head `h` meets KV head `h / (H / Hk)`.
 ///
 /// Operands: `q: [dk, n_tokens, H]`, `k: [dk, n_kv, Hk]`, `v: [dv, n_kv, Hk]`, `mask: [n_kv, n_tokens]`, and
-/// optionally `sinks: [H]` (a logit per head that takes weight but adds nothing); result `[dv, H, n_tokens]`.
+/// optionally `sinks: [H]` (a logit per head that takes weight and adds nothing); result `[dv, H, n_tokens]`.
 #[derive(Clone, Debug)]
 pub struct FlashAttn {
     /// Factor on the dot products.
@@ -93,7 +93,7 @@ pub struct FlashAttn {
     pub max_bias: f32,
     /// Bound `c` of `c · tanh(x / c)` on the logits; 0 for none.
     pub softcap: f32,
-    /// The heads seen, where they are not all and ALiBi needs to know.
+    /// The heads seen, where they are not all and ALiBi depends on their indices.
     pub heads: Option<HeadWindow>,
 }
 

@@ -14,7 +14,7 @@ pub enum Attr {
     Negative(i64),
     /// A number with a fraction, `inf` or `nan`.
     Float(f32),
-    /// A range of indices, `start:len`.
+    /// An interval of indices, `start:len`.
     Interval(Interval),
     /// A keyword.
     Word(String),
@@ -86,21 +86,21 @@ impl From<&[Interval]> for Attr {
 /// Named attributes in the order they print.
 pub type Attrs = Vec<(&'static str, Attr)>;
 
-/// Why attributes do not make an op.
+/// The reason that attributes do not make an op.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttrError {
     /// A required attribute is absent.
     #[error("attribute `{0}` is missing")]
     Missing(&'static str),
-    /// An attribute has another kind of value than needed.
+    /// An attribute's value is of the wrong kind.
     #[error("attribute `{name}` must be {expected}")]
     Kind {
         /// The attribute.
         name: &'static str,
-        /// What it should have been.
+        /// The kind of value that the op takes.
         expected: &'static str,
     },
-    /// No op has this attribute.
+    /// The op has no such attribute.
     #[error("unknown attribute `{0}`")]
     Unknown(String),
 }
@@ -145,7 +145,7 @@ impl AttrReader {
             .transpose()
     }
 
-    /// A number; 0-fraction numbers may be written as integers.
+    /// A number; one without a fraction may be written as an integer.
     ///
     /// # Errors
     /// When the attribute is not a number.
@@ -208,15 +208,15 @@ impl AttrReader {
         })
     }
 
-    /// One range.
+    /// One interval.
     ///
     /// # Errors
     /// When the attribute is not `start:len`.
-    pub fn run(&mut self, name: &'static str) -> Result<Option<Interval>, AttrError> {
-        self.typed(name, "a range `start:len`", |a| run(&a))
+    pub fn interval(&mut self, name: &'static str) -> Result<Option<Interval>, AttrError> {
+        self.typed(name, "a range `start:len`", |a| interval(&a))
     }
 
-    /// A list of ranges.
+    /// A list of intervals.
     ///
     /// # Errors
     /// When the attribute is not such a list.
@@ -224,7 +224,7 @@ impl AttrReader {
         self.typed(name, "a list of ranges `start:len`", intervals)
     }
 
-    /// A list of lists of ranges.
+    /// A list of lists of intervals.
     ///
     /// # Errors
     /// When the attribute is not such a list.
@@ -245,7 +245,7 @@ fn dim(a: Attr) -> Option<Dim> {
     }
 }
 
-fn run(a: &Attr) -> Option<Interval> {
+fn interval(a: &Attr) -> Option<Interval> {
     match a {
         Attr::Interval(r) => Some(*r),
         _ => None,
@@ -260,7 +260,7 @@ fn list(a: Attr) -> Option<Vec<Attr>> {
 }
 
 fn intervals(a: Attr) -> Option<Vec<Interval>> {
-    list(a)?.iter().map(run).collect()
+    list(a)?.iter().map(interval).collect()
 }
 
 /// Turns an absent attribute into an error.

@@ -12,8 +12,10 @@ use super::{Collective, OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
-/// Moves a value to the place of the result. Operand: `x`. From the host to a group the result may be mirrored or
-/// split (each device fetches only its part); a split value lands whole on the host.
+/// The operand at the place of the result. From the host to a group the result may be mirrored, or split (each device
+/// fetches its part); from a group to the host a split value becomes whole.
+///
+/// Operand: `x`, any type and shape; result the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Copy;
 
@@ -67,6 +69,8 @@ fn alike(operands: &[&TensorType], except: Option<usize>) -> Result<(), TypeErro
 }
 
 /// The sum over the participants, in rank order, on each of them.
+///
+/// Operands: one per participant, of one shape; results: one per participant, of that shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllReduce;
 
@@ -97,6 +101,8 @@ impl OpDef for AllReduce {
 }
 
 /// The participants' parts one after another along `axis`, on each of them.
+///
+/// Operands: one per participant, alike but along `axis`; results: one per participant, with all indices along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllGather {
     /// The axis.
@@ -175,12 +181,14 @@ fn cut(operands: &[&TensorType], axis: usize, counts: &[u64]) -> Result<(), Type
         .try_for_each(|t| equal("sum of counts and axis", &sum.into(), &t.dims[axis]))
 }
 
-/// The sum over the participants, cut along `axis`: each keeps its count of indices.
+/// The sum over the participants, cut along `axis`: participant `p` keeps `counts[p]` indices.
+///
+/// Operands: one per participant, of one shape; results: one per participant, with its count of indices along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReduceScatter {
     /// The axis.
     pub axis: u64,
-    /// Indices kept per participant; empty on a group's value, whose result sharding says it.
+    /// Indices per participant; empty on a group's value, where the result's sharding states them.
     pub counts: Vec<u64>,
 }
 
@@ -232,15 +240,18 @@ impl OpDef for ReduceScatter {
     size_independent!();
 }
 
-/// Participant `p` cuts its operand along `cut` into counts and gets the `p`-th piece of every participant, one after
-/// another along `join`.
+/// Parts along `join` exchanged for parts along `cut`: every participant cuts its operand along `cut` by `counts`, and
+/// participant `p` gets the `p`-th piece of each, one after another along `join`.
+///
+/// Operands: one per participant, alike but along `join`; results: one per participant, with all indices along `join`
+/// and `counts[p]` along `cut`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllToAll {
     /// The axis that becomes split.
     pub cut: u64,
     /// The axis that becomes whole.
     pub join: u64,
-    /// Indices along `cut` per participant; empty on a group's value, whose result sharding says it.
+    /// Indices along `cut` per participant; empty on a group's value, where the result's sharding states them.
     pub counts: Vec<u64>,
 }
 

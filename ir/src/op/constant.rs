@@ -1,4 +1,4 @@
-//! Constants: leaves that every place can make for itself.
+//! Constants: leaves that every place can compute for itself.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
@@ -12,7 +12,7 @@ use crate::dims::Dim;
 use crate::types::TensorType;
 
 /// The normalised Walsh–Hadamard matrix of order `n` (Sylvester's, rows in natural order), `f32[n, n]`: symmetric,
-/// orthogonal, and so its own inverse. Element `(i, j)` is `(−1)^(number of ones in i & j) / √n`.
+/// orthogonal, and so its own inverse. Element `(i, j)` is `(−1)^(number of ones in i & j) / √n`. Operands: none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hadamard {
     /// The order, a power of two.
@@ -49,7 +49,7 @@ impl OpDef for Hadamard {
         Ok(f32_of([n(), n(), Dim::ONE, Dim::ONE]).into())
     }
 
-    /// Each device makes all of it: a rotation mixes whatever it contracts.
+    /// Every device has all of it: a rotation contracts whole rows.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::opaque()
             .role(Role::Whole, res(0))
@@ -63,14 +63,14 @@ impl OpDef for Hadamard {
     size_independent!();
 }
 
-/// `start + i · step` for `i` from 0 to `n − 1`: `f32[n]`.
+/// `start + i · step` for `i` from 0 to `n − 1`. Operands: none; result `f32[n]`.
 #[derive(Clone, Debug)]
 pub struct Arange {
-    /// The first.
+    /// The first number.
     pub start: f32,
-    /// From one to the next.
+    /// The difference of neighbours.
     pub step: f32,
-    /// How many.
+    /// Number of elements.
     pub n: Dim,
 }
 

@@ -15,7 +15,7 @@ fn curve(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
     Ok(f32_of(x.dims.clone()).into())
 }
 
-/// `max(x, 0) + slope · min(x, 0)`. Operand: `x`, any shape.
+/// `max(x, 0) + slope · min(x, 0)`. Operand: `x`, any shape; result of the same shape.
 #[derive(Clone, Debug)]
 pub struct LeakyRelu {
     /// Slope below 0.
@@ -54,7 +54,8 @@ impl OpDef for LeakyRelu {
 }
 
 /// The expanded integral of ELU (arXiv 2411.13010): `alpha_p · x² + beta · x` above 0, and
-/// `alpha_n · (e^min(x, eps) − 1 − x) + beta · x` up to 0. Operand: `x`, any shape.
+/// `alpha_n · (e^min(x, eps) − 1 − x) + beta · x` up to 0. Operand: `x`, any shape; result
+/// of the same shape.
 #[derive(Clone, Debug)]
 pub struct Xielu {
     /// Factor of the lower branch.
@@ -112,7 +113,8 @@ impl OpDef for Xielu {
     size_independent!();
 }
 
-/// One number in every place. Operand: `x`, any shape, of which nothing but the shape and the element type counts.
+/// One number in place of every element. Operand: `x`, any shape, whose elements are not read; result of the same type
+/// and shape.
 #[derive(Clone, Debug)]
 pub struct Fill {
     /// The number.

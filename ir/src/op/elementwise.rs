@@ -126,7 +126,7 @@ impl UnaryKind {
     }
 }
 
-/// `f` of every element. Operand: `x`, any shape.
+/// `f` of every element. Operand: `x`, any shape; result of the same shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unary {
     /// The function.
@@ -188,8 +188,10 @@ kinds! {
     }
 }
 
-/// Arithmetic on every element. Operands: `a`, and `b` whose sizes divide those of `a` and which is repeated over it
-/// (element `i` of an axis meets element `i mod n` of `b`).
+/// Arithmetic on every element, with `b` repeated over `a`: index `i` of an axis of `a` meets index `i mod n` of the `n`
+/// indices of `b`.
+///
+/// Operands: `a`, any shape; `b`, whose sizes divide those of `a`; result as `a`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Binary {
     /// The function.
@@ -253,7 +255,7 @@ impl OpDef for Binary {
     size_independent!();
 }
 
-/// `scale · x + bias`. Operand: `x`.
+/// `scale · x + bias`. Operand: `x`, any shape; result of the same shape.
 #[derive(Clone, Debug)]
 pub struct Scale {
     /// Factor.
@@ -305,7 +307,7 @@ impl OpDef for Scale {
     size_independent!();
 }
 
-/// `min(max(x, min), max)`. Operand: `x`.
+/// `min(max(x, min), max)`. Operand: `x`, any shape; result of the same shape.
 #[derive(Clone, Debug)]
 pub struct Clamp {
     /// Lower bound.
@@ -377,18 +379,20 @@ kinds! {
 }
 
 impl GluKind {
-    /// Whether it has a slope.
+    /// Whether the kind has a slope `alpha`.
     pub const fn takes_alpha(self) -> bool {
         matches!(self, GluKind::SwigluOai)
     }
 
-    /// Whether it has a bound.
+    /// Whether the kind has a bound `limit`.
     pub const fn takes_limit(self) -> bool {
         matches!(self, GluKind::SwigluOai | GluKind::SwigluClamp)
     }
 }
 
-/// A gated activation. Operands: `gate` and `up` of one shape; or one operand whose axis 0 is `gate` then `up`.
+/// A gated activation.
+///
+/// Operands: `gate` and `up`, both `[n, …]`; or one operand `[2·n, …]`, `gate` before `up` along axis 0; result `[n, …]`.
 #[derive(Clone, Debug)]
 pub struct Glu {
     /// The activation.

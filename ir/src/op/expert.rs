@@ -22,8 +22,7 @@ fn window_attr(window: Option<Interval>) -> Attrs {
 /// `ids: [n_used, n_tokens]`; result `[m, n_used, n_tokens]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MulMatId {
-    /// The experts that `w` holds, where it does not hold all: ids count from its start, and rows of experts outside
-    /// are zero.
+    /// The interval of experts that `w` holds; `None` for all. Rows of experts outside of it are zero in the result.
     pub window: Option<Interval>,
 }
 
@@ -37,7 +36,7 @@ impl OpDef for MulMatId {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(MulMatId {
-            window: attrs.run("window")?,
+            window: attrs.interval("window")?,
         })
     }
 
@@ -122,10 +121,10 @@ impl OpDef for MulMatId {
 }
 
 /// `out[:, u, t] = x[:, u, t] + bias[:, ids[u, t]]`. Operands: `x: [m, n_used, n_tokens]`, `bias: [m, n_expert]`,
-/// `ids: [n_used, n_tokens]`.
+/// `ids: [n_used, n_tokens]`; result as `x`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddId {
-    /// The experts that `bias` holds, where it does not hold all: nothing is added to rows of experts outside.
+    /// The interval of experts that `bias` holds; `None` for all. Rows of experts outside of it stay as they are.
     pub window: Option<Interval>,
 }
 
@@ -139,7 +138,7 @@ impl OpDef for AddId {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(AddId {
-            window: attrs.run("window")?,
+            window: attrs.interval("window")?,
         })
     }
 

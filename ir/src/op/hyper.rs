@@ -10,16 +10,17 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The matrix that mixes `hc` residual streams, made nearly doubly stochastic: of the part of each row of `mixes` from
-/// `2·hc` on, `scale[2] · mixes + base` is normalised by softmax over destinations, `eps` is added, and then columns,
-/// and `iterations − 1` times rows and columns, are divided by `eps` more than their sums. Operands:
-/// `mixes: [(2 + hc)·hc, tokens]`, `scale: [3 or more]`, `base: [(2 + hc)·hc]`; result `[hc, hc, tokens]`, destinations
-/// along axis 0.
+/// The matrix that mixes `hc` residual streams, per token, nearly doubly stochastic. The elements of `mixes` from `2·hc` on
+/// are the logits: `scale[2] · mixes + base` goes through a softmax over destinations, and `eps` is added. Then columns,
+/// and `iterations − 1` times rows and columns, are divided by their sums plus `eps`.
+///
+/// Operands: `mixes: [(2 + hc)·hc, tokens]`, `scale: [3 or more]`, `base: [(2 + hc)·hc]`; result `[hc, hc, tokens]`,
+/// destinations along axis 0.
 #[derive(Clone, Debug)]
 pub struct HcComb {
-    /// Added to what is divided by.
+    /// Summand on divisors.
     pub eps: f32,
-    /// How often columns are normalised, at least once.
+    /// Times that columns are normalised, at least 1.
     pub iterations: u64,
 }
 

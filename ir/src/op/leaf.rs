@@ -17,8 +17,8 @@ fn no_operands(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
     Ok(Inferred::Declared)
 }
 
-/// The runs per axis that a device holds, when it does not hold the whole tensor. An axis whose size is known at run
-/// time only is whole and has no runs.
+/// The intervals per axis that a device holds, where it does not hold the whole tensor. An axis whose size is known only
+/// at run time is whole and has none.
 fn local_parts(ctx: &LocalCtx<'_>) -> Option<Option<Vec<Vec<Interval>>>> {
     let t = ctx.results[0];
     if !t.sharding.is_split() {
@@ -28,7 +28,7 @@ fn local_parts(ctx: &LocalCtx<'_>) -> Option<Option<Vec<Vec<Interval>>>> {
     (0..4)
         .map(|a| match ctx.intervals(Slot::Result(0), a) {
             None if whole(a) => Some(Vec::new()),
-            runs => runs,
+            held => held,
         })
         .collect::<Option<Vec<_>>>()
         .map(Some)
@@ -43,12 +43,13 @@ fn parts_attr(parts: Option<&[Vec<Interval>]>) -> Option<(&'static str, Attr)> {
     })
 }
 
-/// A tensor of the model file, or the part of it that a device stores: the runs of indices per axis, packed.
+/// A tensor of the model file, or the part of it that a device stores, packed. Operands: none; result: any type and shape,
+/// as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Weight {
     /// The tensor's name in the file.
     pub tensor: String,
-    /// Per axis the runs of the tensor's indices that are stored; `None` for all of it.
+    /// Per axis the intervals of the tensor's indices that are stored; `None` for all of it.
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 
@@ -97,13 +98,12 @@ impl OpDef for Weight {
     }
 }
 
-/// A factor on queries that grows with the position: `1 + scale · ln(1 + ⌊position / length⌋)`, with the position
-/// moved by an offset first.
+/// A factor on queries that grows with the position: `1 + scale · ln(1 + ⌊(position + offset) / length⌋)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Temperature {
-    /// How much it grows.
+    /// Weight of the logarithm.
     pub scale: f32,
-    /// Positions after which it grows; at least 1.
+    /// Positions per step; at least 1.
     pub length: u64,
     /// Added to the position.
     pub offset: f32,
@@ -119,19 +119,19 @@ impl Temperature {
     }
 }
 
-/// What an input of the graph holds.
+/// The content of an input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum InputKind {
     /// Token ids, `i32[n_tokens]`.
     Tokens,
-    /// Ids of the tokens that come so many after each token of the batch, at least 1, `i32[n_tokens]`.
+    /// Id of the token that comes this many (at least 1) after each token of the batch, `i32[n_tokens]`.
     NextTokens(u32),
     /// Position of each token in its sequence, `i32[n_tokens]`.
     Positions,
-    /// The four positions of each token, for rope with sections, `i32[4 · n_tokens]`: those of time of all tokens, then
-    /// those of height, of width, and the last ones.
+    /// The four positions of each token, for rope with sections, `i32[4 · n_tokens]`: time for all tokens, then height,
+    /// width and the fourth.
     PositionsMrope,
-    /// Cell of the KV cache that each token is stored in, `i64[n_tokens]`.
+    /// Cell of the KV cache in which each token is stored, `i64[n_tokens]`.
     CacheRows,
     /// The same for the cache of layers with a sliding window.
     CacheRowsSwa,
@@ -139,14 +139,14 @@ pub enum InputKind {
     Mask,
     /// The same for layers with a [`Window`](crate::Window), `f32[n_kv_swa, n_tokens]`.
     MaskSwa,
-    /// The tokens whose logits are wanted, `i32[n_outputs]`.
+    /// Positions in the batch of the tokens whose logits are computed, `i32[n_outputs]`.
     OutputRows,
-    /// The cell of the recurrent states that each sequence of the batch has, `i32[n_seqs]`.
+    /// Cell of the recurrent states of each sequence of the batch, `i32[n_seqs]`.
     StateCells,
-    /// 1 for a sequence of the batch that goes on and 0 for one that starts, `f32[1, n_seqs]`: times this, what a cell
-    /// holds of an earlier sequence is forgotten.
+    /// Factor on the recurrent state of each sequence, `f32[1, n_seqs]`: 1 for a sequence that goes on, and 0 for one that
+    /// starts, which clears its cell.
     StateKept,
-    /// The factor on the queries of each token, `f32[1, 1, n_tokens]`.
+    /// Factor on the queries of each token, `f32[1, 1, n_tokens]`.
     Temperature(Temperature),
     /// Anything else, by name.
     Other(String),
@@ -173,10 +173,10 @@ const TEMPERATURE: &str = "temperature";
 /// The kind of [`InputKind::NextTokens`] in text.
 const NEXT_TOKENS: &str = "next_tokens";
 
-/// A value that the caller gives with every batch.
+/// A value that the caller gives with every batch. Operands: none; result: the type of its kind, or any as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Input {
-    /// What it holds.
+    /// The content.
     pub kind: InputKind,
 }
 
@@ -258,13 +258,14 @@ impl OpDef for Input {
     size_independent!();
 }
 
-/// A value kept from batch to batch (a KV cache, a recurrent state), zero at first.
+/// A value kept from batch to batch (a KV cache, a recurrent state), zero at first. Operands: none; result: any type and
+/// shape, as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// Its name, unique in the graph (`cache_k_l0`).
+    /// The state's name, unique in the graph (`cache_k_l0`).
     pub name: String,
-    /// Per axis the runs of indices that are stored; `None` for all of it. Axes whose size is known at run time only are
-    /// whole and have no runs.
+    /// Per axis the intervals of indices that are stored; `None` for all of it. An axis whose size is known only at run
+    /// time is whole and has none.
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 

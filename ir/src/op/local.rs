@@ -1,4 +1,4 @@
-//! What an op needs to know to become the op of one device.
+//! One instruction as one device sees it, from which the op of that device follows.
 
 use super::rule::Slot;
 use crate::dims::Dim;
@@ -11,16 +11,16 @@ use crate::types::TensorType;
 pub struct Sharded<'a> {
     /// The type over all devices.
     pub ty: &'a TensorType,
-    /// How it is divided.
+    /// The parts that devices hold.
     pub sharding: &'a Sharding,
 }
 
-/// One instruction seen from one device.
+/// One instruction of a group, seen from one device.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalCtx<'a> {
-    /// The operands, global.
+    /// The operands, over all devices.
     pub operands: &'a [Sharded<'a>],
-    /// The results, global.
+    /// The results, over all devices.
     pub results: &'a [Sharded<'a>],
     /// The graph's classes.
     pub classes: &'a [ClassData],
@@ -37,7 +37,7 @@ impl<'a> LocalCtx<'a> {
         }
     }
 
-    /// The type of what this device holds.
+    /// The type of this device's part.
     pub fn local_type(&self, slot: Slot) -> Option<TensorType> {
         let t = self.tensor(slot);
         t.sharding.local_type(t.ty, self.classes, self.rank)
@@ -50,25 +50,25 @@ impl<'a> LocalCtx<'a> {
             .intervals(axis, &t.ty.dims[axis], self.classes, self.rank)
     }
 
-    /// How many indices below `bound` along an axis this device holds.
+    /// The number of indices below `bound` along an axis that this device holds.
     pub fn local_index(&self, slot: Slot, axis: usize, bound: &Dim) -> Option<Dim> {
         let t = self.tensor(slot);
         if t.sharding.axes[axis].is_none() {
             return Some(bound.clone());
         }
         let bound = bound.as_const()?;
-        let runs = self.intervals(slot, axis)?;
+        let held = self.intervals(slot, axis)?;
         Some(Dim::constant(
-            runs.iter()
+            held.iter()
                 .map(|r| r.end().min(bound).saturating_sub(r.start))
                 .sum(),
         ))
     }
 
-    /// The one range of global indices along an axis that this device is the primary owner of, when the axis is
-    /// split: what it answers for when an index selects along the axis.
+    /// The window of this device along a split axis: the interval of global indices of which it is the primary owner, and
+    /// for which it answers when an index selects along the axis.
     ///
-    /// `Some(None)` where the axis is whole; `None` where the device's indices are not one range.
+    /// `Some(None)` where the axis is whole; `None` where the device's indices are not one interval.
     pub fn window(&self, slot: Slot, axis: usize) -> Option<Option<Interval>> {
         let Some(tree) = &self.tensor(slot).sharding.axes[axis] else {
             return Some(None);

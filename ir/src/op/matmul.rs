@@ -9,7 +9,9 @@ use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::types::TensorType;
 
-/// `out[m, n] = Σₖ a[k, m] · b[k, n]` per batch. Operands: `a: [k, m, p, q]`, `b: [k, n, P, Q]` where `p` divides `P`
+/// `out[m, n] = Σₖ a[k, m] · b[k, n]` per batch.
+///
+/// Operands: `a: [k, m, p, q]`, `b: [k, n, P, Q]` where `p` divides `P`
 /// and `q` divides `Q` (batch `i` of `b` meets batch `i / (P/p)` of `a`); result `[m, n, P, Q]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MulMat;

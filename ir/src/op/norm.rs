@@ -11,7 +11,7 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// What a row is divided by.
+/// The norm by which a row is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NormKind {
     /// `x / √(mean(x²) + eps)`
@@ -52,12 +52,14 @@ impl NormKind {
     }
 }
 
-/// Normalises every row (axis 0). Operand: `x`.
+/// Every row (axis 0) normalised.
+///
+/// Operand: `x: [n, …]`; result of the same shape.
 #[derive(Clone, Debug)]
 pub struct Norm {
-    /// The statistic.
+    /// The norm.
     pub kind: NormKind,
-    /// Added under the root.
+    /// Summand under the root; for L2 the least divisor.
     pub eps: f32,
 }
 
@@ -108,10 +110,12 @@ impl OpDef for Norm {
     size_independent!();
 }
 
-/// The statistic of every row: `[1 or 2, …]`, a pending sum where axis 0 is split. Operand: `x`.
+/// The statistic of every row, an unreduced sum where axis 0 is split.
+///
+/// Operand: `x: [n, …]`; result `[1, …]`, or `[2, …]` for a layer norm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NormStats {
-    /// Which statistic.
+    /// The norm.
     pub kind: NormKind,
 }
 
@@ -149,13 +153,14 @@ impl OpDef for NormStats {
     size_independent!();
 }
 
-/// Normalises rows, or parts of them, by a statistic of the whole rows. Operands: `x`; the statistic of
-/// [`NormStats`].
+/// Rows, or parts of them, normalised by the statistic of whole rows.
+///
+/// Operands: `x: [n or fewer, …]`; the result of [`NormStats`], `[1 or 2, …]`; result as `x`.
 #[derive(Clone, Debug)]
 pub struct NormApply {
-    /// Which statistic.
+    /// The norm.
     pub kind: NormKind,
-    /// Added under the root.
+    /// Summand under the root; for L2 the least divisor.
     pub eps: f32,
     /// Elements of a whole row.
     pub n: u64,

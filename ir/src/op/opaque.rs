@@ -1,4 +1,4 @@
-//! What the IR has no rule for.
+//! Ops from elsewhere for which the IR has no rule.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::resize::size_independent;
@@ -8,11 +8,12 @@ use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::types::{RANK, TensorType};
 
-/// An op of which nothing is known but its operands, any number of any type, and the type of its result, which is
-/// declared. Everything that it reads and makes stays whole; it can be planned around, not executed.
+/// An op without a rule: its operands and its result stay whole. It can be planned around, not executed.
+///
+/// Operands: any number, any type and shape; result: any type and shape, as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Opaque {
-    /// What it is called where it comes from.
+    /// The op's name where it comes from.
     pub name: String,
 }
 

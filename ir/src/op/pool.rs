@@ -9,12 +9,12 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// What a window of elements becomes.
+/// The function of a window's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolKind {
     /// The largest.
     Max,
-    /// Their sum divided by the window's area, padding counted.
+    /// Their sum divided by the window's area, padding included.
     Avg,
 }
 
@@ -30,18 +30,18 @@ impl PoolKind {
     }
 }
 
-/// Windows of axes 0 and 1 pooled to one element each; sizes, steps and padding per axis. Windows reach `pad` elements
-/// beyond both ends, where there is nothing. Operand: `x: [w, h, channels, n]`; result
-/// `[(w + 2 pad − window) / stride + 1, …]`.
+/// Windows of axes 0 and 1, each pooled to one element. Windows reach up to `pad` elements beyond both ends.
+///
+/// Operand: `x: [w, h, channels, n]`; result `[(w + 2 pad[0] − window[0]) / stride[0] + 1, …, channels, n]`, axis 1 alike.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pool2d {
     /// The function.
     pub kind: PoolKind,
-    /// Sizes of the window.
+    /// Size of a window, per axis.
     pub window: [u64; 2],
-    /// Elements from one window to the next.
+    /// Elements from one window to the next, per axis.
     pub stride: [u64; 2],
-    /// Elements beyond each end.
+    /// Elements beyond each end, per axis.
     pub pad: [u64; 2],
 }
 

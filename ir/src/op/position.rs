@@ -1,4 +1,4 @@
-//! Ops whose elements depend on where they stand along an axis, which is whole then.
+//! Ops whose elements depend on their position along an axis, which no device may split.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
@@ -10,7 +10,9 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The sums of the first 1, 2, … elements of every row. Operand: `x`.
+/// The sums of the first 1, 2, … elements of every row.
+///
+/// Operand: `x`, any shape; result of the same shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cumsum;
 
@@ -42,7 +44,7 @@ impl OpDef for Cumsum {
     size_independent!();
 }
 
-/// Which side of a diagonal is kept.
+/// The side of a diagonal that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Below the diagonal.
@@ -69,15 +71,17 @@ impl Side {
     }
 }
 
-/// The matrix of axes 0 and 1 with one side of a diagonal kept and all else replaced: the diagonal is where the index
-/// along axis 0 is `offset` more than that along axis 1. Operand: `x`.
+/// The matrix of axes 0 and 1 with one side of a diagonal kept and the rest replaced by `fill`. The diagonal holds the
+/// elements whose index along axis 0 is `offset` more than that along axis 1.
+///
+/// Operand: `x: [n, m, …]`; result of the same shape.
 #[derive(Clone, Debug)]
 pub struct Tri {
-    /// What is kept.
+    /// The side that is kept.
     pub keep: Side,
-    /// How far to the right the diagonal lies.
+    /// Distance of the diagonal from the main one, to the right.
     pub offset: u64,
-    /// What replaces the rest.
+    /// The number in place of the rest.
     pub fill: f32,
 }
 
@@ -132,8 +136,9 @@ impl OpDef for Tri {
     size_independent!();
 }
 
-/// Matrices with the rows of the operand on their diagonals, and 0 elsewhere. Operand: `x: [n, 1, p, q]`; result
-/// `[n, n, p, q]`.
+/// Matrices with the rows of the operand on their diagonals, and 0 elsewhere.
+///
+/// Operand: `x: [n, 1, p, q]`; result `[n, n, p, q]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Diag;
 
@@ -153,8 +158,7 @@ impl OpDef for Diag {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        // Both axes of the result have the size of the operand's; whoever learns that one is a size of the batch must
-        // learn it of the other.
+        // Both axes of the result have the size of the operand's axis 0: a symbol for one is a symbol for the other.
         Rule::opaque()
             .same(0, &[2, 3])
             .eq(opd(0, 0), res(0))

@@ -11,7 +11,9 @@ use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::types::{RANK, TensorType};
 
-/// The sum along `axis`, whose size becomes 1. Operand: `x`.
+/// The sum along `axis`.
+///
+/// Operand: `x`, any shape; result as `x`, with one index along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sum {
     /// The axis summed over.
@@ -56,7 +58,9 @@ impl OpDef for Sum {
     size_independent!();
 }
 
-/// The sum of every row divided by `n`, the number of elements of a whole row. Operand: `x`; result `[1, …]`.
+/// The sum of every row divided by `n`.
+///
+/// Operand: `x: [row, …]`, where a device may hold part of a row; result `[1, …]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mean {
     /// Elements of a whole row.
@@ -103,11 +107,12 @@ impl OpDef for Mean {
     }
 }
 
-/// The indices of the `k` largest of every row, largest first (equal elements: lowest index first). Operand:
-/// `x: [n, …]`; result `i32[k, …]`.
+/// The indices of the `k` largest elements of every row, largest first; of equal elements, lowest index first.
+///
+/// Operand: `x: [n, …]`; result `i32[k, …]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TopK {
-    /// How many.
+    /// Number of indices per row.
     pub k: u64,
 }
 
@@ -150,7 +155,7 @@ impl OpDef for TopK {
     size_independent!();
 }
 
-/// The rule of ops that see every row as a whole and give indices into it.
+/// The rule of an op that reads whole rows and gives indices into them.
 fn whole_rows() -> Rule {
     Rule::opaque()
         .same(0, &[1, 2, 3])
@@ -158,7 +163,7 @@ fn whole_rows() -> Rule {
         .role(Role::Whole, res(0))
 }
 
-/// Which way to sort.
+/// The order of a sorted row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SortOrder {
     /// Smallest first.
@@ -179,10 +184,12 @@ impl SortOrder {
     }
 }
 
-/// The indices that sort every row (equal elements: lowest index first). Operand: `x`; result `i32` of the same sizes.
+/// The indices that sort every row; of equal elements, lowest index first.
+///
+/// Operand: `x`, any shape; result i32 of the same shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ArgSort {
-    /// Which way.
+    /// The order.
     pub order: SortOrder,
 }
 

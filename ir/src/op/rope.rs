@@ -10,22 +10,22 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// Which elements of a row form a rotated pair.
+/// The pairs of a row's elements that are rotated together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RopeMode {
     /// Neighbours: `2i` and `2i + 1`.
     Norm,
     /// Halves: `i` and `i + n_dims/2`.
     Neox,
-    /// Halves; each token has four positions (time, height, width and one more), and consecutive pairs turn by one or
-    /// another of them.
+    /// Halves, with four positions per token (time, height, width and a fourth): consecutive sections of pairs turn by
+    /// one position each.
     Mrope {
-        /// How many pairs turn by each position before it starts over.
+        /// Pairs per position; the sections repeat.
         sections: [u64; 4],
     },
-    /// As [`RopeMode::Mrope`], but the first three positions take turns pair by pair, each up to its share.
+    /// As [`RopeMode::Mrope`], but the first three positions alternate pair by pair, each up to its section.
     Imrope {
-        /// How many pairs turn by each position before it starts over.
+        /// Pairs per position; the sections repeat.
         sections: [u64; 4],
     },
 }
@@ -48,7 +48,7 @@ impl RopeMode {
         }
     }
 
-    /// How many positions each token has.
+    /// Number of positions per token.
     pub const fn positions(self) -> u64 {
         match self.sections() {
             None => 1,
@@ -91,7 +91,7 @@ fn sections(attrs: &mut AttrReader) -> Result<[u64; 4], AttrError> {
 /// Rotates the first `n_dims` elements of every row by angles that grow with the position; YaRN as ggml has it.
 /// Operands: `x: [d, heads, n_tokens]`, `positions: [n_tokens]` (with sections `[4 · n_tokens]`: those of time of all
 /// tokens, then those of height, and so on), and optionally `factors: [n_dims / 2]`, by which the frequencies are
-/// divided.
+/// divided; result as `x`.
 #[derive(Clone, Debug)]
 pub struct Rope {
     /// Pairing.
@@ -205,7 +205,7 @@ impl OpDef for Rope {
             .linear(Linearity::Each(vec![0]));
         rule = match self.mode.sections() {
             None => rule.eq(opd(1, 0), opd(0, 2)),
-            // All positions of a token are needed where the token is.
+            // All four positions of a token are needed on the device that has the token.
             Some(_) => rule
                 .role(Role::Whole, opd(1, 0))
                 .role(Role::Whole, opd(0, 2)),

@@ -16,8 +16,7 @@ use crate::types::{RANK, TensorType};
 /// `[n, r, p, q]`, f32 (i32 for integer data).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetRows {
-    /// The rows that `data` holds, where it does not hold all: indices count from its start, and rows outside are
-    /// zero.
+    /// The interval of the table's rows that `data` holds; `None` for all. Rows outside of it are zero in the result.
     pub window: Option<Interval>,
 }
 
@@ -34,7 +33,7 @@ impl OpDef for GetRows {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(GetRows {
-            window: attrs.run("window")?,
+            window: attrs.interval("window")?,
         })
     }
 
@@ -89,8 +88,9 @@ impl OpDef for GetRows {
     }
 }
 
-/// The destination with slices along `axis` replaced: `dst[…, index[i], …] = rows[…, i, …]`, converted to its element
-/// type. Operands: `dst`; `rows`, of the same sizes but along `axis`; `index`, one entry per slice of `rows`.
+/// `dst` with slices along `axis` replaced, in place: `dst[…, index[i], …] = rows[…, i, …]`, converted to its type.
+///
+/// Operands: `dst`, any shape; `rows`, the same but with `n` indices along `axis`; `index: [n]`; result as `dst`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetRows {
     /// The axis along which slices are replaced.
@@ -147,8 +147,9 @@ impl OpDef for SetRows {
     size_independent!();
 }
 
-/// The destination with the slice from `start` on along `axis` replaced, converted to its element type. Operands: `dst`;
-/// `src`, of the same sizes but along `axis`.
+/// `dst` with the slice from `start` on along `axis` replaced by `src`, in place, converted to its type.
+///
+/// Operands: `dst`, any shape; `src`, the same but shorter along `axis`; result as `dst`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetSlice {
     /// The axis along which the slice lies.
@@ -200,7 +201,7 @@ impl OpDef for SetSlice {
         Ok((*dst).clone().into())
     }
 
-    /// What is set is a segment of the axis, or all of it is whole where its size is known only at run time.
+    /// The slice is a segment of the axis; the axis is whole where a size is known only at run time.
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis_index(self.axis).unwrap_or(0);
         let len = &operands[1].dims[axis];

@@ -1,92 +1,96 @@
-//! The language in which an op states its sharding rule: equations between factor trees of its operands' and
-//! results' axes, roles of factors, and how a pending sum passes through.
+//! The language of sharding rules: equations between the factor trees of an op's axes, the roles of factors, and the
+//! op's linearity, which settles how an unreduced sum passes.
 
 use crate::dims::Dim;
 
-/// A tensor of an instruction.
+/// A tensor of an instruction, by its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Slot {
-    /// The operand at this position.
+    /// An operand.
     Operand(usize),
-    /// The result at this position.
+    /// A result.
     Result(usize),
 }
 
-/// A factor tree built from axes.
+/// An expression for a factor tree. `Product([opd(1, 2), Fresh(0, 4)])` is the tree of axis 2 of operand 1 with four
+/// indices below each of its indices.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// An axis of a tensor.
+    /// The tree of an axis.
     Axis(Slot, usize),
-    /// A factor of that size that occurs only in this instruction, numbered within the rule.
+    /// A factor of this size that occurs in this instruction alone, by its number within the rule.
     Fresh(usize, Dim),
-    /// Factors, major first.
+    /// The product of factors, major first.
     Product(Vec<Expr>),
-    /// Segments, in order.
+    /// The concatenation of segments, in order.
     Sum(Vec<Expr>),
-    /// `len` indices of a tree from `start` on.
+    /// A segment of a tree: its start, and its length.
     Slice(Box<Expr>, Dim, Dim),
 }
 
-/// An operand's axis.
+/// The tree of an operand's axis.
 pub const fn opd(operand: usize, axis: usize) -> Expr {
     Expr::Axis(Slot::Operand(operand), axis)
 }
 
-/// An axis of the first result.
+/// The tree of an axis of the first result.
 pub const fn res(axis: usize) -> Expr {
     Expr::Axis(Slot::Result(0), axis)
 }
 
-/// An axis of a result.
+/// The tree of a result's axis.
 pub const fn res_of(result: usize, axis: usize) -> Expr {
     Expr::Axis(Slot::Result(result), axis)
 }
 
-/// What a split of a factor means to the op. Factors without a role pass: the op runs on each part by itself.
+/// The consequence of a split of a factor. A factor without a role may be split freely: each device runs the op on its
+/// part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// The factor must be whole on every device.
     Whole,
-    /// Contracted: where it is split the result is a pending sum.
+    /// The factor is contracted: a split leaves the result an unreduced sum.
     Reduce,
-    /// Normalised over: where it is split the statistic must be exchanged first.
+    /// The factor is normalised over: a split needs the statistic exchanged first.
     Norm,
-    /// Looked up by index: where it is split each device finds only its own rows, and the result is a pending sum.
+    /// The factor is looked up by index: a split leaves each device the rows that it owns, and the result an unreduced
+    /// sum.
     Gather,
-    /// Selected by expert index: where it is split each device computes the rows of its experts, others are zero.
+    /// The factor is selected by expert index: with a split each device computes the rows of its experts, and zeros for
+    /// others.
     Expert,
 }
 
-/// How a pending sum among the operands passes through an op.
+/// The way in which an unreduced sum among the operands passes through an op.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Linearity {
-    /// It does not: the sum must be done first.
+    /// It does not pass: the sum is reduced first.
     Opaque,
-    /// The op is linear in all operands taken together (views, concatenation): all pending, or none.
+    /// The op is linear in all operands taken together (views, concatenation): all are unreduced, or none is.
     Joint,
-    /// The result is a sum or difference of the operands: whole operands count on one device only.
+    /// The result is the sum or difference of the operands: a whole operand counts on one device only.
     Additive,
-    /// Linear in the first operand and additive in the second (`add_id`), which counts on one device only.
+    /// The op is linear in the first operand and adds the second (`add_id`), which counts on one device only.
     AdditiveFirst,
-    /// Linear in each of these operands while all others are whole and unsplit.
+    /// The op is linear in each of these operands while the others are reduced and whole.
     Each(Vec<usize>),
 }
 
 /// An op's sharding rule for the shapes of one instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Pairs of trees that are the same.
+    /// Pairs of trees that are equal.
     pub equations: Vec<(Expr, Expr)>,
     /// Roles of factors.
     pub roles: Vec<(Role, Expr)>,
-    /// How a pending sum passes.
+    /// The way in which an unreduced sum passes.
     pub linearity: Linearity,
-    /// Whether zero rows of the operands give zero rows of the result, so that disjoint rows stay disjoint.
+    /// Whether zero rows of the operands give zero rows of the result, so that owner-masked rows stay owner-masked.
     pub keeps_zero: bool,
 }
 
 impl Rule {
-    /// A rule without equations: nothing is related, nothing pending passes.
+    /// A rule without equations: no axes are related, and no unreduced sum passes.
     pub const fn opaque() -> Rule {
         Rule {
             equations: Vec::new(),

@@ -38,7 +38,9 @@ fn map_all(dims: &[Dim; RANK], f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option
     Some([f(a)?, f(b)?, f(c)?, f(d)?])
 }
 
-/// The same elements in the same order under other sizes. Operand: `x`.
+/// The same elements in the same order under other sizes, a view.
+///
+/// Operand: `x`, any type and shape; result `dims`, of as many elements and the same type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reshape {
     /// The new sizes.
@@ -101,10 +103,12 @@ impl OpDef for Reshape {
     }
 }
 
-/// Axis `i` of the operand becomes axis `axes[i]` of the result. Operand: `x`.
+/// Axis `i` of the operand becomes axis `axes[i]` of the result, a view.
+///
+/// Operand: `x`, any type and shape; result of the same type, sizes permuted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Permute {
-    /// Where each axis goes.
+    /// The axis of the result per axis of the operand.
     pub axes: [u64; RANK],
 }
 
@@ -163,7 +167,9 @@ impl OpDef for Permute {
     size_independent!();
 }
 
-/// `len` indices along `axis` from `start` on. Operand: `x`.
+/// `len` indices along `axis` from `start` on, a view.
+///
+/// Operand: `x`, any type and shape; result as `x`, with `len` indices along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
     /// The axis.
@@ -217,8 +223,8 @@ impl OpDef for Slice {
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis_index(self.axis).unwrap_or(0);
         let rule = Rule::opaque().linear(Linearity::Joint);
-        // Inside a size that is known only at run time (the last steps of a convolution's input) no boundary between
-        // factors is known either; nothing splits such an axis.
+        // Where the size is known only at run time (the last steps of a convolution's input), so are the boundaries
+        // between factors: such an axis is not split.
         let inside = operands[0].dims[axis].as_const().is_none() && !self.start.is_zero();
         let mut rule = if inside {
             rule.role(Role::Whole, opd(0, axis))
@@ -267,7 +273,9 @@ impl OpDef for Slice {
     }
 }
 
-/// The operands one after another along `axis`. Operands: two or more, alike but along `axis`.
+/// The operands one after another along `axis`.
+///
+/// Operands: one or more of one type, alike but along `axis`; result as they are, with all their indices along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concat {
     /// The axis.
@@ -336,7 +344,9 @@ impl OpDef for Concat {
     size_independent!();
 }
 
-/// The operand repeated as a whole along each axis up to these sizes. Operand: `x`.
+/// The operand repeated as a whole along each axis.
+///
+/// Operand: `x`, any type and shape; result `dims` of the same type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Repeat {
     /// The new sizes, multiples of the old.
@@ -406,7 +416,9 @@ impl OpDef for Repeat {
     }
 }
 
-/// Zeros before and after along `axis`. Operand: `x`.
+/// The operand between zeros along `axis`.
+///
+/// Operand: `x`, any shape; result as `x`, with `before + after` more indices along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pad {
     /// The axis.

@@ -9,7 +9,7 @@ use crate::types::TensorType;
 pub enum Inferred {
     /// They follow from the operands.
     Types(Vec<TensorType>),
-    /// They are whatever the graph declares (weights, inputs, states).
+    /// The graph declares them (leaves, and ops without a rule).
     Declared,
 }
 
@@ -19,38 +19,38 @@ impl From<TensorType> for Inferred {
     }
 }
 
-/// Why operands do not fit an op.
+/// The reason that operands do not fit an op.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
     /// The number of operands is wrong.
     #[error("takes {expected} operands, has {found}")]
     Arity {
-        /// What the op takes.
+        /// The number that the op takes.
         expected: &'static str,
-        /// What it has.
+        /// The number that it has.
         found: usize,
     },
     /// Two sizes that must agree do not.
     #[error("{what}: {left} against {right}")]
     Sizes {
-        /// Which sizes.
+        /// The sizes, by name.
         what: &'static str,
-        /// One.
+        /// The first.
         left: Dim,
-        /// The other.
+        /// The second.
         right: Dim,
     },
     /// An operand's elements are of an unfit type.
     #[error("{what} must be {expected}, is {found}")]
     Elements {
-        /// Which operand.
+        /// The operand, by name.
         what: &'static str,
-        /// What the op needs.
+        /// The types that the op takes.
         expected: &'static str,
-        /// What it has.
+        /// The type that the operand has.
         found: DType,
     },
-    /// An axis number beyond 3 or a permutation that is none.
+    /// An axis number is beyond 3, or repeated in a permutation.
     #[error("{0} is not an axis (0 to 3)")]
     Axis(u64),
     /// A size does not fit 64 bits.

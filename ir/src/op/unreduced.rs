@@ -1,19 +1,19 @@
-//! The laws of pending sums: what a result is, given what its operands are and which factors of the op are split.
+//! The laws of unreduced sums: the state of a result, from the states of its operands and the factors that are split.
 
 use super::rule::{Linearity, Rule};
 use crate::entity::Class;
 use crate::sharding::Unreduced;
 
-/// What the law needs to know of an operand.
+/// The state of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OperandState {
-    /// Its pending sum.
+    /// The sum over devices that it awaits.
     pub unreduced: Unreduced,
     /// Whether any of its axes is split.
     pub split: bool,
 }
 
-/// Which roles of the op meet a split factor.
+/// The roles of the op that meet a split factor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ActiveRoles {
     /// A contracted factor is split.
@@ -26,10 +26,10 @@ pub struct ActiveRoles {
     pub expert: Option<Class>,
 }
 
-/// What the result's pending state is, or which operands must be summed first.
+/// The state of the result.
 ///
 /// # Errors
-/// The positions of the operands whose pending sum this op cannot take.
+/// The positions of the operands that must be reduced first.
 pub fn unreduced_result(
     rule: &Rule,
     operands: &[OperandState],
@@ -48,7 +48,7 @@ pub fn unreduced_result(
             .copied()
             .filter(|&i| i + 1 == operands.len() || !fits(data[i].unreduced))
             .collect();
-        // Each device adds the rows of its own experts, to a pending sum or to a whole value that counts once.
+        // Each device adds the rows of its own experts, to an unreduced sum or to a whole value that counts once.
         if rule.linearity == Linearity::AdditiveFirst {
             match data[0].unreduced {
                 Unreduced::Partial if bad == [0] => return Ok(Unreduced::Partial),
@@ -72,19 +72,19 @@ pub fn unreduced_result(
     if waiting.is_empty() {
         return Ok(Unreduced::None);
     }
-    let disjoint = operands[waiting[0]].unreduced;
-    let all_disjoint = matches!(disjoint, Unreduced::OwnerMasked(_))
-        && waiting.iter().all(|&i| operands[i].unreduced == disjoint);
+    let masked = operands[waiting[0]].unreduced;
+    let all_masked = matches!(masked, Unreduced::OwnerMasked(_))
+        && waiting.iter().all(|&i| operands[i].unreduced == masked);
     let kept = |stays: bool| {
-        if stays && all_disjoint {
-            disjoint
+        if stays && all_masked {
+            masked
         } else {
             Unreduced::Partial
         }
     };
     let all = waiting.len() == operands.len();
-    if rule.keeps_zero && all && all_disjoint {
-        return Ok(disjoint);
+    if rule.keeps_zero && all && all_masked {
+        return Ok(masked);
     }
     match &rule.linearity {
         Linearity::Opaque => Err(waiting),

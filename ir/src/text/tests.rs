@@ -398,7 +398,7 @@ fn any_place() -> impl Strategy<Value = Place> {
 fn any_float() -> impl Strategy<Value = f32> {
     any::<u32>()
         .prop_map(f32::from_bits)
-        .prop_filter("NaN is not equal to itself", |x| !x.is_nan())
+        .prop_filter("NaN is TPC0235", |x| !x.is_nan())
 }
 
 fn any_rope_mode() -> impl Strategy<Value = RopeMode> {
