@@ -1,4 +1,4 @@
-//! The analysis of the proof's e-graph: type, age and model value of each class.
+//! The analysis of the proof's e-graph: type, age and model value of each e-class.
 
 use egg::{Analysis, DidMerge, EGraph, Id};
 use tpc_ir::TensorType;
@@ -7,14 +7,14 @@ use tpc_ir::op::Inferred;
 use super::interner::Tables;
 use super::language::{Head, Term};
 
-/// The facts about a class of equal terms.
+/// The facts about an e-class, a class of equal terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
     /// The type; `None` for terms that have none, as their op does not take its arguments.
     pub(super) ty: Option<TensorType>,
     /// The age: the number of the first term.
     pub(super) age: u32,
-    /// The model's value that the class is, by number.
+    /// The model's value that the e-class is, by number.
     pub(super) model: Option<u32>,
 }
 

@@ -20,11 +20,11 @@ use super::term_graph::TermGraph;
 pub(super) struct Encoding<'a> {
     pub(super) task: &'a Obligation<'a>,
     pub(super) terms: TermGraph,
-    /// Per value of the model, its class.
+    /// Per value of the model, its e-class.
     pub(super) model: HashMap<Value, Id>,
     /// Per number of a value of the model, the value.
     pub(super) numbers: Vec<ModelRef>,
-    /// Per value of the programs, its class.
+    /// Per value of the programs, its e-class.
     pub(super) programs: HashMap<Value, Id>,
     pub(super) boundary: &'a Boundary,
 }
@@ -55,7 +55,7 @@ impl<'a> Encoding<'a> {
         Ok(encoding)
     }
 
-    /// Notes that a class is the value `v` of the model.
+    /// Notes that an e-class is the value `v` of the model.
     fn name(&mut self, v: Value, id: Id, what: ModelRef) {
         let number = self.numbers.len() as u32;
         self.numbers.push(what);
@@ -161,7 +161,7 @@ impl<'a> Encoding<'a> {
         })
     }
 
-    /// The class of a value of the model.
+    /// The e-class of a value of the model.
     pub(super) fn of_model(&self, v: Value) -> Id {
         let id = self
             .model
@@ -172,7 +172,7 @@ impl<'a> Encoding<'a> {
         )
     }
 
-    /// The class of a value of the programs.
+    /// The e-class of a value of the programs.
     fn of_program(&mut self, v: Value) -> Result<Id, NotExpressible> {
         if let Some(&id) = self.programs.get(&v) {
             return Ok(id);
@@ -223,7 +223,7 @@ impl<'a> Encoding<'a> {
         Ok(())
     }
 
-    /// The classes of an instruction's results.
+    /// The e-classes of an instruction's results.
     fn encode(&mut self, data: &InstData, args: &[Id]) -> Result<Vec<Id>, NotExpressible> {
         match &data.op {
             Op::Copy(Copy) => Ok(args.to_vec()),
@@ -277,7 +277,7 @@ impl<'a> Encoding<'a> {
         Ok(out)
     }
 
-    /// The class of a leaf of the programs: the part of the model's leaf that a place holds.
+    /// The e-class of a leaf of the programs: the part of the model's leaf that a place holds.
     fn leaf(&mut self, op: &Op) -> Result<Id, NotExpressible> {
         let whole = self.task.leaves.get(op).ok_or(NotExpressible)?;
         let base = self.of_model(whole);

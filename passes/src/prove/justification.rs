@@ -9,7 +9,7 @@ use super::knowledge::{LocalCounterpart, ModelRef};
 use super::language::is_empty;
 
 impl Encoding<'_> {
-    /// The model's value that a class is.
+    /// The model's value that an e-class is.
     pub(super) fn model_of(&self, id: Id) -> Option<Value> {
         let number = self.terms.model_number(id)?;
         Some(match self.numbers[number as usize] {
@@ -54,7 +54,7 @@ impl Encoding<'_> {
             .collect()
     }
 
-    /// The model's value that a class is, or those of which it is a view, in the model's order.
+    /// The model's value that an e-class is, or those of which it is a view, in the model's order.
     pub(super) fn counterparts(&self, id: Id) -> Vec<LocalCounterpart> {
         if let Some(n) = self.terms.model_number(id) {
             let model = self.numbers[n as usize];

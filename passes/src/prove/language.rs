@@ -25,7 +25,7 @@ pub(super) enum Head {
     },
     /// A [`View`] of the argument, by number.
     View(u32),
-    /// The sum of the arguments, all of one shape, in the order of their classes' ages.
+    /// The sum of the arguments, all of one shape, in the order of their e-classes' ages.
     Sum,
     /// Zeros of a type, by number.
     Zero(u32),

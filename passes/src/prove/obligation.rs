@@ -7,7 +7,7 @@ use tpc_ir::{Graph, Inst, Value};
 use super::knowledge::Knowledge;
 use super::leaves::Leaves;
 
-/// What is to be proved of one section, or of several adjacent ones, and what the proof may use.
+/// One section or several adjacent ones, to be proved together, with the facts that the proof may use.
 pub(super) struct Obligation<'a> {
     pub(super) model: &'a Graph,
     pub(super) programs: &'a Graph,

@@ -27,7 +27,7 @@ impl ArgPart {
     }
 }
 
-/// A class as a part of its base, where each of its axes is a part of the same axis of the base.
+/// An e-class as a part of its base, where each of its axes is a part of the same axis of the base.
 fn selected(terms: &TermGraph, id: Id, selection: &Selection) -> Option<ArgPart> {
     let (own, of) = (terms.ty(id)?, terms.ty(selection.base)?);
     let axes = per_axis(&selection.indices, &of.dims).ok()?;

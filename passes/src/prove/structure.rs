@@ -1,5 +1,5 @@
-//! What must hold of programs before their values mean anything: each value is defined before it is used, each op runs
-//! in one place, and a collective takes and gives one part per participant.
+//! The structure that programs must have before their values mean anything: each value is defined before it is used, each
+//! op runs in one place, and a collective takes and gives one part per participant.
 
 use std::collections::HashSet;
 

@@ -36,7 +36,7 @@ fn every_rule_is_needed_by_its_witness() {
             without.is_err(),
             "the witness of {rule} is proved without it"
         );
-        // What is proved must be right.
+        // A proved witness must compute the model.
         let weights = random_weights(&model);
         let batch = [(Symbol::NTokens, 8), (Symbol::NOutputs, 8)];
         let rows = fewest_rows(&model);

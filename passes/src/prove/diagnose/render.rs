@@ -70,7 +70,7 @@ fn operand(encoding: &Encoding<'_>, v: Value, depth: usize) -> String {
     format!("{}({})", data.op.name(), args.join(", "))
 }
 
-/// A class as a value of the model or a part of one.
+/// An e-class as a value of the model or a part of one.
 fn named(encoding: &Encoding<'_>, id: Id) -> Option<String> {
     if let Some(v) = encoding.model_of(id) {
         return Some(encoding.task.model.value(v).name.clone());

@@ -182,7 +182,7 @@ impl Verdicts {
     }
 }
 
-/// Whether a class is the statistics of a norm of the model, or a concatenation of such: a step that the model does not
+/// Whether an e-class is the statistics of a norm of the model, or a concatenation of such: a step that the model does not
 /// have.
 fn is_step(encoding: &Encoding<'_>, id: Id) -> bool {
     let of_model = |id: Id| encoding.terms.is_model(id);

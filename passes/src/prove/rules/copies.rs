@@ -53,7 +53,7 @@ pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
             _ => None,
         };
         let Some(axis) = axis else { return Vec::new() };
-        // What each of the arguments may repeat.
+        // The values that an argument may repeat.
         let repeated = |terms: &TermGraph, a: Id| {
             let of = terms.ops_of(a).into_iter();
             let of = of.filter(|(op, _, _)| matches!(op, Op::Repeat(_)));

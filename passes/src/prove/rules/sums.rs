@@ -194,8 +194,8 @@ fn tiles(mut intervals: Vec<Interval>, size: u64) -> bool {
     end == Some(size)
 }
 
-pub(super) const WINDOWS: ProofRule = ProofRule {
-    name: "windows",
+pub(super) const MASKS: ProofRule = ProofRule {
+    name: "masks",
     equation: "Σ mask(x, wᵢ, ids) = x, where the wᵢ make up all rows",
     apply: |terms, term, _| {
         if term.head != Head::Sum {

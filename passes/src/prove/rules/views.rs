@@ -193,8 +193,8 @@ fn segment(
     from_axes(&axes, &dims)
 }
 
-pub(super) const CONCAT_OF_PICKS: ProofRule = ProofRule {
-    name: "concat-of-picks",
+pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
+    name: "concat-of-views",
     equation: "concat(x[p], x[q], …) = x[p, q, …]",
     apply: |terms, term, id| {
         let Some((op, _)) = terms.op_of(term) else {

@@ -7,8 +7,8 @@ use crate::prove::index_set::Pattern;
 use crate::prove::language::is_empty;
 use crate::prove::term_graph::ProofRule;
 
-pub(super) const SUM_OVER_NOTHING: ProofRule = ProofRule {
-    name: "sum-over-nothing",
+pub(super) const ZERO_RESULT: ProofRule = ProofRule {
+    name: "zero-result",
     equation: "f(x) = 0, where f sums over no indices, answers for no rows, or only pads; f(0) = 0, where f keeps zeros",
     apply: |terms, term, id| {
         let Some((op, _)) = terms.op_of(term) else {
@@ -81,7 +81,7 @@ pub(super) const PADDED_CONTRACTION: ProofRule = ProofRule {
 
 pub(super) const CONCAT_OF_ONE: ProofRule = ProofRule {
     name: "concat-of-one",
-    equation: "concat(x) = x, and nothing is added by what has no elements",
+    equation: "concat(x) = x, and tensors without elements add nothing",
     apply: |terms, term, _| {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
@@ -108,8 +108,8 @@ pub(super) const CONCAT_OF_ONE: ProofRule = ProofRule {
     },
 };
 
-pub(super) const NOTHING_IS_SET: ProofRule = ProofRule {
-    name: "nothing-is-set",
+pub(super) const EMPTY_SLICE_SET: ProofRule = ProofRule {
+    name: "empty-slice-set",
     equation: "set_slice(x, y) = x, where y has no elements",
     apply: |terms, term, _| {
         let Some((op, _)) = terms.op_of(term) else {

@@ -1,4 +1,4 @@
-//! The terms of a class, and terms by kind: ops, views, masks, zeros.
+//! The terms of an e-class, and terms by kind: ops, views, masks, zeros.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -31,17 +31,17 @@ impl Selection {
 }
 
 impl TermGraph {
-    /// Whether a class is a value of the model.
+    /// Whether an e-class is a value of the model.
     pub(in crate::prove) fn is_model(&self, id: Id) -> bool {
         self.model_number(id).is_some()
     }
 
-    /// The number of the model's value that a class is.
+    /// The number of the model's value that an e-class is.
     pub(in crate::prove) fn model_number(&self, id: Id) -> Option<u32> {
         self.graph[self.graph.find(id)].data.model
     }
 
-    /// The terms of a class, in a fixed order.
+    /// The terms of an e-class, in a fixed order.
     pub(in crate::prove) fn nodes(&self, id: Id) -> Rc<[Term]> {
         let id = self.graph.find(id);
         let mut nodes: Vec<Term> = self.graph[id].nodes.clone();
@@ -53,7 +53,7 @@ impl TermGraph {
         nodes.into()
     }
 
-    /// The type of a class.
+    /// The type of an e-class.
     pub(in crate::prove) fn ty(&self, id: Id) -> Option<&TensorType> {
         self.graph[self.graph.find(id)].data.ty.as_ref()
     }
@@ -84,7 +84,7 @@ impl TermGraph {
         }
     }
 
-    /// The ops that a class is a result of, each with the index of the result and the arguments.
+    /// The ops that an e-class is a result of, each with the index of the result and the arguments.
     pub(in crate::prove) fn ops_of(&self, id: Id) -> Vec<(Op, u8, Vec<Id>)> {
         let nodes = self.nodes(id);
         let ops = nodes.iter().filter_map(|t| match t.head {
@@ -94,7 +94,7 @@ impl TermGraph {
         ops.collect()
     }
 
-    /// The masks that a class is known to be, each with the masked value and the indices.
+    /// The masks that an e-class is known to be, each with the masked value and the indices.
     pub(in crate::prove) fn masks_of(&self, id: Id) -> Vec<(Mask, Id, Id)> {
         let nodes = self.nodes(id);
         let found = nodes.iter().filter_map(|t| match t.head {
@@ -104,7 +104,7 @@ impl TermGraph {
         found.collect()
     }
 
-    /// Whether a class is zero.
+    /// Whether an e-class is zero.
     pub(in crate::prove) fn is_zero(&self, id: Id) -> bool {
         self.nodes(id)
             .iter()
@@ -122,7 +122,7 @@ impl TermGraph {
         id
     }
 
-    /// The class of a result of an op, where the graph has it.
+    /// The e-class of a result of an op, where the graph has it.
     pub(in crate::prove) fn lookup_op(&mut self, op: &Op, result: u8, args: Vec<Id>) -> Option<Id> {
         let op = self.graph.analysis.tables.ops.intern(op);
         self.lookup(Head::Op { op, result }, args)
@@ -174,7 +174,7 @@ impl TermGraph {
         Ok(self.view(base, indices, dims))
     }
 
-    /// The views that a class is, with what is viewed.
+    /// The views that an e-class is, with what is viewed.
     pub(in crate::prove) fn views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
         let nodes = self.nodes(id);
         let views = nodes.iter().filter_map(|t| match t.head {
@@ -184,7 +184,7 @@ impl TermGraph {
         views.collect()
     }
 
-    /// The selections that a class is, itself included; those nearest to the model first.
+    /// The selections that an e-class is, itself included; those nearest to the model first.
     pub(in crate::prove) fn selections(&self, id: Id) -> Vec<Selection> {
         let id = self.graph.find(id);
         let mut out: Vec<Selection> = self

@@ -1,7 +1,7 @@
 //! The proof's e-graph: terms are added in program order, each with all that the rules say of it.
 //!
 //! - `mod.rs`: adding terms, and saturation by rules;
-//! - `access.rs`: the terms of a class, and terms by kind;
+//! - `access.rs`: the terms of an e-class, and terms by kind;
 //! - `of_model.rs`: the views, sums, repetitions and set slices that the model itself has.
 
 mod access;
@@ -19,7 +19,7 @@ use of_model::ModelTerms;
 pub(super) use access::Selection;
 pub(super) use of_model::{ModelRepetition, Repetition};
 
-/// Rounds in which a class may still change. Rules make terms smaller or nearer to the model, so a few do.
+/// Rounds in which an e-class may still change. Rules make terms smaller or nearer to the model, so a few do.
 const MAX_ROUNDS: usize = 24;
 /// Terms beyond which a proof is given up.
 const MAX_TERMS: usize = 400_000;
@@ -34,7 +34,7 @@ pub(super) struct ProofRule {
     pub(super) name: &'static str,
     /// The equation in words.
     pub(super) equation: &'static str,
-    /// Gives the classes of terms that are equal to this one, which is of that class.
+    /// Gives the e-classes of terms that are equal to this one, which is of that e-class.
     pub(super) apply: fn(&mut TermGraph, &Term, Id) -> Vec<Id>,
 }
 
@@ -82,7 +82,7 @@ impl TermGraph {
         }
     }
 
-    /// Adds a term with all that the rules say of it. Returns its class.
+    /// Adds a term with all that the rules say of it. Returns its e-class.
     pub(super) fn add(&mut self, head: Head, args: Vec<Id>) -> Id {
         let mut term = Term { head, args };
         self.settle(&mut term);
@@ -119,7 +119,7 @@ impl TermGraph {
         self.graph.find(id)
     }
 
-    /// The class of a term, where the graph has it.
+    /// The e-class of a term, where the graph has it.
     pub(super) fn lookup(&self, head: Head, args: Vec<Id>) -> Option<Id> {
         let mut term = Term { head, args };
         self.settle(&mut term);
@@ -136,7 +136,7 @@ impl TermGraph {
         }
     }
 
-    /// Applies the rules to all terms of a class until nothing follows.
+    /// Applies the rules to all terms of an e-class until nothing follows.
     fn saturate(&mut self, id: Id) {
         for _ in 0..MAX_ROUNDS {
             let mut changed = false;
@@ -171,7 +171,7 @@ impl TermGraph {
         changed
     }
 
-    /// Makes two classes one. The terms over them may be equal to more now.
+    /// Makes two e-classes one. The terms over them may be equal to more now.
     fn unite(&mut self, a: Id, b: Id) {
         let parents = |id: Id| {
             self.graph[self.graph.find(id)]
@@ -180,7 +180,7 @@ impl TermGraph {
         };
         let (of_a, of_b) = (parents(a), parents(b));
         self.graph.union(a, b);
-        // Where one of the two has no parents nothing follows by congruence, and rebuilding would look at all classes.
+        // Where one of the two has no parents nothing follows by congruence, and rebuilding would look at all e-classes.
         if !of_a.is_empty() && !of_b.is_empty() {
             self.revisit.extend(of_a);
             self.revisit.extend(of_b);

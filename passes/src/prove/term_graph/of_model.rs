@@ -95,7 +95,7 @@ impl TermGraph {
         out
     }
 
-    /// The terms of the sum that a class is. A value of the model is the sum that the model says, if any, however devices
+    /// The terms of the sum that an e-class is. A value of the model is the sum that the model says, if any, however devices
     /// come by it.
     pub(in crate::prove) fn summands(&self, id: Id) -> Option<Vec<Id>> {
         let id = self.graph.find(id);
@@ -117,7 +117,7 @@ impl TermGraph {
         sums.find(defines).map(|t| t.args.clone())
     }
 
-    /// The repetitions that a class is, each with a repetition of the same base that the model has, reshaped or not.
+    /// The repetitions that an e-class is, each with a repetition of the same base that the model has, reshaped or not.
     pub(in crate::prove) fn model_repetitions(&self, id: Id) -> Vec<(Repetition, ModelRepetition)> {
         if self.model.repetitions.is_empty() {
             return Vec::new();
@@ -145,7 +145,7 @@ impl TermGraph {
         out
     }
 
-    /// The selections that a class is or repeats.
+    /// The selections that an e-class is or repeats.
     fn repetitions(&self, id: Id) -> Vec<Repetition> {
         let selections = self.selections(id);
         let reshaped = selections.iter().filter(|s| s.indices.is_empty());

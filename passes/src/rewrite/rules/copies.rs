@@ -9,43 +9,53 @@ use super::{Equal, RewriteRule};
 use crate::rewrite::analysis::{EGraph, ShardedType, insert, type_of};
 use crate::rewrite::language::{Head, Node};
 
-/// `slice(copy(x)) = copy(slice(x))`: elements that are cut off do not cross the link.
-pub(super) const SLICE_THEN_COPY: RewriteRule = RewriteRule {
-    name: "slice-then-copy",
-    equation: "slice(copy(x)) = copy(slice(x))",
-    condition: "x is so divided that each device can slice its part",
-    apply: |egraph, eclass, node, equal| {
-        before(egraph, eclass, node, equal, |op| matches!(op, Op::Slice(_)));
-    },
-};
+/// A rule that moves an op to the other side of a copy: its name and equation follow from the op and the direction.
+macro_rules! moved {
+    ($op:literal before copy, $fits:expr, $condition:literal) => {
+        RewriteRule {
+            name: concat!($op, "-then-copy"),
+            equation: concat!($op, "(copy(x)) = copy(", $op, "(x))"),
+            condition: $condition,
+            apply: |egraph, eclass, node, equal| before(egraph, eclass, node, equal, $fits),
+        }
+    };
+    ($op:literal after copy, $fits:expr, $condition:literal) => {
+        RewriteRule {
+            name: concat!("copy-then-", $op),
+            equation: concat!("copy(", $op, "(x)) = ", $op, "(copy(x))"),
+            condition: $condition,
+            apply: |egraph, eclass, node, equal| after(egraph, eclass, node, equal, $fits),
+        }
+    };
+}
 
-/// `view(copy(x)) = copy(view(x))`, so that a slice behind a view may come before the copy.
-pub(super) const VIEW_THEN_COPY: RewriteRule = RewriteRule {
-    name: "view-then-copy",
-    equation: "view(copy(x)) = copy(view(x))",
-    condition: "view reshapes or permutes, and x is so divided that each device can",
-    apply: |egraph, eclass, node, equal| before(egraph, eclass, node, equal, Op::is_layout),
-};
+/// Elements that are cut off do not cross the link.
+pub(super) const SLICE_THEN_COPY: RewriteRule = moved!(
+    "slice" before copy,
+    |op| matches!(op, Op::Slice(_)),
+    "x is so divided that each device can slice its part"
+);
 
-/// `copy(view(x)) = view(copy(x))`, so that several views of a value cross as one.
-pub(super) const COPY_THEN_VIEW: RewriteRule = RewriteRule {
-    name: "copy-then-view",
-    equation: "copy(view(x)) = view(copy(x))",
-    condition: "view reshapes or permutes, and the copy of x can be divided as that of its view",
-    apply: |egraph, eclass, node, equal| after(egraph, eclass, node, equal, Op::is_layout),
-};
+/// A slice behind a view may then come before the copy.
+pub(super) const VIEW_THEN_COPY: RewriteRule = moved!(
+    "view" before copy,
+    Op::is_layout,
+    "view reshapes or permutes, and x is so divided that each device can"
+);
 
-/// `copy(repeat(x)) = repeat(copy(x))`: one of the equal rows crosses.
-pub(super) const COPY_THEN_REPEAT: RewriteRule = RewriteRule {
-    name: "copy-then-repeat",
-    equation: "copy(repeat(x)) = repeat(copy(x))",
-    condition: "the copy of x can be divided as that of the repetition",
-    apply: |egraph, eclass, node, equal| {
-        after(egraph, eclass, node, equal, |op| {
-            matches!(op, Op::Repeat(_))
-        });
-    },
-};
+/// Several views of a value then cross as one.
+pub(super) const COPY_THEN_VIEW: RewriteRule = moved!(
+    "view" after copy,
+    Op::is_layout,
+    "view reshapes or permutes, and the copy of x can be divided as that of its view"
+);
+
+/// One of the equal rows crosses.
+pub(super) const COPY_THEN_REPEAT: RewriteRule = moved!(
+    "repeat" after copy,
+    |op| matches!(op, Op::Repeat(_)),
+    "the copy of x can be divided as that of the repetition"
+);
 
 /// `copy(copy(x)) = x` back where it came from, `copy(copy(x)) = copy(x)` elsewhere.
 pub(super) const COPY_OF_COPY: RewriteRule = RewriteRule {

@@ -6,7 +6,7 @@ use tpc_ir::{Dim, Graph, Interval, Op, Output, Place};
 use super::super::random::Rng;
 use super::draft::Draft;
 
-/// What was done: the lines that are at fault, in the changed programs.
+/// The lines of the changed programs that are at fault.
 pub(super) type Sites = Vec<usize>;
 
 /// A kind of fault.
@@ -258,7 +258,7 @@ fn copy_dropped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     (!sites.is_empty()).then_some(sites)
 }
 
-/// What the first device adds to its term of a sum, the second adds as well.
+/// The second device adds to its summand what the first adds to its own.
 fn added_everywhere(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let is_add = |op: &Op| {
         matches!(
@@ -347,7 +347,7 @@ fn wrong_segment(d: &mut Draft, rng: &mut Rng, model: &Graph) -> Option<Sites> {
     let (at, axis, size) = split_weight(d, rng, model)?;
     let runs = &mut parts_of(&mut d.lines[at].op)?[axis];
     let k = (rng.next() % runs.len() as u64) as usize;
-    // Where the next run begins, or the last ended.
+    // The start of the next interval, or the end of the last.
     let free_after = runs.get(k + 1).map_or(size, |r| r.start);
     let len = runs[k].len;
     let start = if runs[k].end() + len <= free_after {

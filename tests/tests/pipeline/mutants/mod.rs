@@ -25,10 +25,10 @@ use faults::FAULTS;
 
 /// Tokens that an accepted mutant is run with.
 const TOKENS: usize = 6;
-/// What counts as the same logits: sums in another order.
+/// The difference up to which logits are the same: sums in another order.
 const SAME: f64 = 1e-12;
 
-/// What became of the mutants of one kind.
+/// The mutants of one kind, by verdict.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     mutants: usize,

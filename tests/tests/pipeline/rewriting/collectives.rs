@@ -1,4 +1,4 @@
-//! Collectives per layer: what the algebra asks for, and no more.
+//! Collectives per layer: as many as the algebra needs, and no more.
 
 use tpc_core::placement::SplitMode;
 use tpc_ir::Op;

@@ -1,5 +1,5 @@
-//! Rewriting: every rule is sound, every rule is needed, and what comes out has no more collectives than the algebra
-//! asks for.
+//! Rewriting: every rule is sound, every rule is needed, and the rewritten graph has no more collectives than the algebra
+//! needs.
 
 mod collectives;
 mod witness;
@@ -21,11 +21,20 @@ use super::rules::{CASES, Case};
 use super::support::verified;
 use witness::{OF_FAST_LINKS, WITNESSES};
 
-/// Devices with links as they are, or with links that cost nothing.
-fn request(devices: usize, fast: bool) -> PlanRequest {
+/// The links of the priced machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Links {
+    /// Those of the default topology.
+    Default,
+    /// Links that cost nothing.
+    Free,
+}
+
+/// A request for so many devices.
+fn request(devices: usize, links: Links) -> PlanRequest {
     let names = (0..devices).map(|d| format!("d{d}")).collect();
     let mut topology = Topology::default();
-    if fast {
+    if links == Links::Free {
         topology.link = Link {
             bandwidth: 1e18,
             latency_us: 0.0,
@@ -44,9 +53,9 @@ fn rewritten(
     graph: &Verified<stage::Sharded>,
     limits: Limits,
     rules: &[&'static RewriteRule],
-    fast: bool,
+    links: Links,
 ) -> Found {
-    let request = request(graph.devices.len(), fast);
+    let request = request(graph.devices.len(), links);
     let machine = Machine {
         topology: &request.topology,
         workload: &request.workload,
@@ -57,8 +66,8 @@ fn rewritten(
 }
 
 /// Microseconds of a sharded graph, batches weighted as the planner does.
-fn cost(graph: &Graph, fast: bool) -> f64 {
-    let request = request(graph.devices.len(), fast);
+fn cost(graph: &Graph, links: Links) -> f64 {
+    let request = request(graph.devices.len(), links);
     let us = |batch: &Bindings| -> f64 {
         let events = timeline(graph, &request, batch);
         events
@@ -70,7 +79,7 @@ fn cost(graph: &Graph, fast: bool) -> f64 {
     us(decode) + Workload::PROMPT_WEIGHT / request.workload.ubatch() * us(prefill)
 }
 
-/// What a graph makes of random weights and inputs.
+/// The outputs of a graph on random weights and inputs.
 fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
     let programs = lower(graph).unwrap_or_else(|e| panic!("{e}\n{graph}"));
     let programs: Verified<stage::Programs> = verified(programs);
@@ -112,7 +121,7 @@ fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
     out.values().flat_map(reals).collect()
 }
 
-/// Random numbers of a thing of that name.
+/// The random numbers that belong to a name.
 fn named(rng: &Rng, name: &str) -> Rng {
     let hash = name.bytes().fold(7, |h: u64, b| h * 31 + u64::from(b));
     Rng::new(rng.clone().next() ^ hash)
@@ -161,11 +170,15 @@ fn without_a_rule_its_witness_costs_more() {
         let graph = verified(make(2));
         let others: Vec<&'static RewriteRule> =
             RULES.iter().copied().filter(|r| r.name != *rule).collect();
-        let fast = OF_FAST_LINKS.contains(rule);
-        let with = rewritten(&graph, Limits::default(), RULES, fast);
-        let without = rewritten(&graph, Limits::default(), &others, fast);
+        let links = if OF_FAST_LINKS.contains(rule) {
+            Links::Free
+        } else {
+            Links::Default
+        };
+        let with = rewritten(&graph, Limits::default(), RULES, links);
+        let without = rewritten(&graph, Limits::default(), &others, links);
         assert!(with.report.saturated(), "{rule}: {:?}", with.report);
-        let (a, b) = (cost(&with.graph, fast), cost(&without.graph, fast));
+        let (a, b) = (cost(&with.graph, links), cost(&without.graph, links));
         // To stop short of saturation is worse, whatever was found until then.
         assert!(
             a < b * (1.0 - 1e-6) || !without.report.saturated(),
@@ -203,7 +216,7 @@ fn witnesses_give_the_same_numbers_rewritten() {
     }
 }
 
-/// A rule, and one that must have spoken before it can.
+/// A rule, and one that must apply before it can.
 fn with_what_it_needs(rule: &'static RewriteRule) -> Vec<&'static RewriteRule> {
     let needed = match rule.name {
         "parts-of-rows" | "norm-of-parts" => "scattered-sum",
@@ -244,7 +257,7 @@ fn every_rule_of_rewriting_holds_when_executed() {
     assert!(rare.is_empty(), "fired too rarely: {rare:?}");
 }
 
-/// Norms over all rows of what a product gave, and of a function of it.
+/// Norms over all rows of a product, and of a function of it.
 fn two_norms(b: &mut Builder) -> Value {
     let [x] = products(b);
     let kind = NormKind::Rms;
@@ -259,7 +272,7 @@ fn two_norms(b: &mut Builder) -> Value {
     b.push(Norm { kind, eps: 1e-5 }, vec![x])
 }
 
-/// Products of one value with several matrices: all are pending at once.
+/// Products of one value with several matrices: all are unreduced at once.
 fn products<const N: usize>(b: &mut Builder) -> [Value; N] {
     let (k, m) = (d(b.rng.range(2, 8)), d(b.rng.range(1, 4)));
     let t = b.t();

@@ -49,7 +49,7 @@ impl Writer {
         self.def(&format!("{ty} @tp0"), &format!("copy {x}"))
     }
 
-    /// A pending sum of `f32[16, n_tokens]`.
+    /// An unreduced sum of `f32[16, n_tokens]`.
     fn partial(&mut self) -> String {
         let ty = "f32[8, n_tokens]";
         let x = self.input(ty);
