@@ -30,6 +30,17 @@ enum Links {
     Free,
 }
 
+impl Links {
+    /// The links under which a rule pays off.
+    fn of_witness(rule: &str) -> Links {
+        if OF_FAST_LINKS.contains(&rule) {
+            Links::Free
+        } else {
+            Links::Default
+        }
+    }
+}
+
 /// A request for so many devices.
 fn request(devices: usize, links: Links) -> PlanRequest {
     let names = (0..devices).map(|d| format!("d{d}")).collect();
@@ -170,11 +181,7 @@ fn without_a_rule_its_witness_costs_more() {
         let graph = verified(make(2));
         let others: Vec<&'static RewriteRule> =
             RULES.iter().copied().filter(|r| r.name != *rule).collect();
-        let links = if OF_FAST_LINKS.contains(rule) {
-            Links::Free
-        } else {
-            Links::Default
-        };
+        let links = Links::of_witness(rule);
         let with = rewritten(&graph, Limits::default(), RULES, links);
         let without = rewritten(&graph, Limits::default(), &others, links);
         assert!(with.report.saturated(), "{rule}: {:?}", with.report);
@@ -201,7 +208,7 @@ fn witnesses_give_the_same_numbers_rewritten() {
                 seed: (seed > 0).then_some(seed),
                 ..Limits::default()
             };
-            let found = rewritten(&graph, limits, RULES, OF_FAST_LINKS.contains(rule));
+            let found = rewritten(&graph, limits, RULES, Links::of_witness(rule));
             assert!(found.report.matches().contains_key(rule), "{rule}");
             let (want, got) = (run(&graph, &rng, tokens), run(&found.graph, &rng, tokens));
             assert_eq!(want.len(), got.len(), "{rule}");
