@@ -71,7 +71,7 @@ pub(super) fn read_capture(path: &Path) -> Result<CapturedGraph, Failure> {
     capture::read(&text, &name).map_err(|e| {
         let d = Diagnostic::from(e);
         Failure::usage(Diagnostic {
-            entity: path.display().to_string(),
+            entity: path.display().to_string().into(),
             ..d
         })
     })

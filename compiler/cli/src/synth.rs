@@ -36,6 +36,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let model = Model::new(spec, &quantise).map_err(Failure::usage)?;
     let path = args.output.display().to_string();
     let file = File::create(&args.output).map_err(|e| Failure::file(&args.output, &e))?;
-    let named = |d: Diagnostic| Diagnostic { entity: path, ..d };
+    let named = |d: Diagnostic| Diagnostic {
+        entity: path.into(),
+        ..d
+    };
     model.write(file).map_err(|d| Failure::usage(named(d)))
 }

@@ -6,7 +6,7 @@ use miette::{LabeledSpan, SourceCode};
 use serde::{Serialize, Serializer};
 use tpc_ir::{Code, Severity};
 
-use crate::Excerpt;
+use crate::{Entity, Excerpt, Message};
 
 /// A report to the user: what is wrong, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,11 +18,11 @@ pub struct Diagnostic {
     #[serde(serialize_with = "as_word")]
     pub severity: Severity,
     /// The finding, in a sentence without a full stop.
-    pub message: String,
+    pub message: Message,
     /// The tensor, key, op, option, device or file concerned; empty for a part of a plan without a name.
-    pub entity: String,
+    pub entity: Entity,
     /// The cure.
-    pub help: Option<String>,
+    pub help: Option<Message>,
     /// The line of the capture concerned, from 1.
     #[serde(skip)]
     pub line: Option<usize>,
@@ -43,8 +43,8 @@ impl Diagnostic {
     /// A diagnostic of a code, with the code's severity.
     pub fn new(
         code: &'static Code,
-        entity: impl Into<String>,
-        message: impl Into<String>,
+        entity: impl Into<Entity>,
+        message: impl Into<Message>,
     ) -> Diagnostic {
         Diagnostic {
             code,
@@ -60,8 +60,8 @@ impl Diagnostic {
     /// A diagnostic of a harmless case of a code, with the milder severity that the code declares.
     pub fn milder(
         code: &'static Code,
-        entity: impl Into<String>,
-        message: impl Into<String>,
+        entity: impl Into<Entity>,
+        message: impl Into<Message>,
     ) -> Diagnostic {
         let severity = code.milder.unwrap_or(code.severity);
         Diagnostic {
@@ -72,7 +72,7 @@ impl Diagnostic {
 
     /// The diagnostic with a cure.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+    pub fn help(mut self, help: impl Into<Message>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
@@ -94,10 +94,11 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.entity.is_empty() || self.message.contains(&self.entity) {
-            f.write_str(&self.message)
+        let (entity, message) = (self.entity.to_string(), self.message.to_string());
+        if entity.is_empty() || message.contains(&entity) {
+            f.write_str(&message)
         } else {
-            write!(f, "{}: {}", self.entity, self.message)
+            write!(f, "{entity}: {message}")
         }
     }
 }

@@ -10,11 +10,15 @@
 
 pub mod codes;
 mod diagnostic;
+mod entity;
 mod excerpt;
+mod message;
 pub mod suggest;
 
 pub use diagnostic::Diagnostic;
+pub use entity::{Entity, EntityKind};
 pub use excerpt::Excerpt;
+pub use message::{Argument, Layer, Line, Message, Name, Part, Quantity, places};
 pub use tpc_ir::{Code, Severity};
 
 /// Whether a code concerns an option or the file itself, so that there is nothing to plan or to lint.

@@ -110,6 +110,18 @@ impl fmt::Display for TensorName<'_> {
     }
 }
 
+impl From<TensorName<'_>> for tpc_diag::Name {
+    fn from(name: TensorName<'_>) -> tpc_diag::Name {
+        use tpc_diag::Name;
+        match name {
+            TensorName::Block { layer, stem } => Name::of_layer("blk.", layer, format!(".{stem}")),
+            TensorName::State { layer, stem } => Name::of_layer(format!("{stem}_l"), layer, ""),
+            TensorName::Result { layer, stem } => Name::of_layer(format!("{stem}-"), layer, ""),
+            TensorName::Global(name) => Name::plain(name),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,41 +24,7 @@ pub use view::{Capture, Command, File, Plan, graph_of};
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
-use tpc_diag::Diagnostic;
-
-/// The kind of entity that the findings of a lint name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntityKind {
-    /// A tensor of the file, or a state.
-    Tensor,
-    /// A key of the metadata.
-    Key,
-    /// An op of the graph, or its result.
-    Op,
-    /// An option of the command line.
-    Option,
-    /// A device, or the host.
-    Device,
-    /// The file.
-    File,
-    /// The plan as a whole.
-    Plan,
-}
-
-impl EntityKind {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            EntityKind::Tensor => "tensor",
-            EntityKind::Key => "key",
-            EntityKind::Op => "op",
-            EntityKind::Option => "option",
-            EntityKind::Device => "device",
-            EntityKind::File => "file",
-            EntityKind::Plan => "plan",
-        }
-    }
-}
+use tpc_diag::{Diagnostic, Entity, EntityKind, Message, Name};
 
 /// What finds something, by what it looks at; each adds a diagnostic per finding.
 #[derive(Clone, Copy)]
@@ -80,6 +46,36 @@ pub struct Lint {
     /// The code, with the user's documentation.
     pub code: Code,
     check: Check,
+}
+
+impl Lint {
+    /// A finding about the entity of this name.
+    fn finding(&'static self, name: impl Into<Name>, message: impl Into<Message>) -> Diagnostic {
+        Diagnostic::new(&self.code, self.named(name.into()), message)
+    }
+
+    /// A finding of a harmless case, which the code declares milder.
+    fn milder_finding(
+        &'static self,
+        name: impl Into<Name>,
+        message: impl Into<Message>,
+    ) -> Diagnostic {
+        Diagnostic::milder(&self.code, self.named(name.into()), message)
+    }
+
+    /// The entity of this name. Tensors and ops have their layers by their names.
+    fn named(&self, name: Name) -> Entity {
+        let kind = self.entity;
+        let name = match kind {
+            EntityKind::Tensor | EntityKind::Op => view::layered(&name.to_string()),
+            EntityKind::Key
+            | EntityKind::Option
+            | EntityKind::Device
+            | EntityKind::File
+            | EntityKind::Plan => name,
+        };
+        Entity { kind, name }
+    }
 }
 
 /// The lints of one folder.
@@ -117,16 +113,6 @@ pub static TOPICS: &[Topic] = &[
 /// Every lint, in the order in which findings are told.
 pub fn lints() -> impl Iterator<Item = &'static Lint> {
     TOPICS.iter().flat_map(|t| t.lints).copied()
-}
-
-/// The code of a device whose memory does not suffice.
-pub fn over_capacity() -> &'static Code {
-    &plans::capacity::LINT.code
-}
-
-/// The lint of that code.
-pub fn find(code: &Code) -> Option<&'static Lint> {
-    lints().find(|l| l.code == *code)
 }
 
 /// The findings in a model file.
@@ -173,13 +159,33 @@ pub fn lint_command(command: &Command<'_>) -> Vec<Diagnostic> {
     out
 }
 
-/// The report of a plan with what the lints find in it, and their verdict.
+/// The report of a plan with the findings of the lints, and their verdict.
 pub fn plan_report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
+    report_with(path, placement, compiled, None)
+}
+
+/// The report of a plan; where the model does not fit, `cures` searches for options with which it does.
+pub fn plan_report_with_cures(
+    path: &str,
+    placement: &Placement,
+    compiled: &Compiled,
+    cures: &dyn Fn() -> Vec<String>,
+) -> PlanReport {
+    report_with(path, placement, compiled, Some(cures))
+}
+
+fn report_with(
+    path: &str,
+    placement: &Placement,
+    compiled: &Compiled,
+    cures: Option<&dyn Fn() -> Vec<String>>,
+) -> PlanReport {
     let report = PlanReport::new(path, placement, compiled);
     let findings = lint_plan(&Plan {
         placement,
         compiled,
         report: &report,
+        cures,
     });
     report.with_findings(findings)
 }

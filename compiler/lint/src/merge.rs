@@ -1,8 +1,14 @@
 //! One finding for what several layers, or several numbers of devices, have in common.
+//!
+//! Diagnostics are alike when their codes, entities, messages and helps are, with the layers taken out
+//! ([`Message::without_layers`]). Between numbers of devices, the numbers of a message do not count either. Sentences are
+//! not searched: a number is a layer because it was given as one.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use tpc_diag::Diagnostic;
+use tpc_diag::{Code, Diagnostic, Entity, Message};
 
 /// A diagnostic, and how often it was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -10,27 +16,55 @@ pub struct Finding {
     /// The first of those that are alike.
     #[serde(flatten)]
     pub diagnostic: Diagnostic,
-    /// How many were found for one number of devices.
+    /// The number of those that are alike, for one number of devices.
     pub count: usize,
-    /// The layers that they are in, in order.
+    /// The layers concerned, in order.
     pub layers: Vec<u32>,
-    /// What they concern.
-    pub entities: Vec<String>,
-    /// The numbers of devices for which they were found; empty where devices do not matter.
+    /// The entities concerned.
+    pub entities: Vec<Entity>,
+    /// The numbers of devices concerned; empty where devices do not matter.
     pub devices: Vec<usize>,
     /// Whether the numbers in the message are those of the first of `devices` only.
     pub varies: bool,
     /// Whether an option made an error of it.
     pub denied: bool,
-    /// What those that are alike have in common.
-    #[serde(skip)]
-    pub pattern: String,
 }
 
+/// A diagnostic without what layers and numbers of devices make of it.
+type Kind = (&'static Code, Entity, Message);
+
 impl Finding {
+    fn new(diagnostic: Diagnostic) -> Finding {
+        Finding {
+            count: 0,
+            layers: Vec::new(),
+            entities: Vec::new(),
+            devices: Vec::new(),
+            varies: false,
+            denied: false,
+            diagnostic,
+        }
+    }
+
+    /// The finding without layers and numbers: the same for every number of devices.
+    fn kind(&self) -> Kind {
+        let d = &self.diagnostic;
+        (
+            d.code,
+            d.entity.without_layer(),
+            d.message.without_numbers(),
+        )
+    }
+
+    /// The kind as a text, which does not change from run to run.
+    pub(crate) fn pattern(&self) -> String {
+        let (code, entity, message) = self.kind();
+        format!("{code}\n{entity}\n{message}")
+    }
+
     /// The message with the layers and the numbers of devices, where there are several.
     pub fn message(&self) -> String {
-        let mut out = self.diagnostic.message.clone();
+        let mut out = self.diagnostic.message.to_string();
         if self.count > 1 {
             out.push_str(&format!("; {} times", self.count));
             match self.layers.as_slice() {
@@ -50,6 +84,31 @@ impl Finding {
             all => out.push_str(&format!(" [{} devices]", numbers(all))),
         }
         out
+    }
+
+    /// Adds the findings of another number of devices: of a kind that was found before, only the number of devices is
+    /// added, and the message stays that of the first.
+    pub fn join(all: &mut Vec<Finding>, devices: usize, found: Vec<Finding>) {
+        let before: BTreeMap<Kind, usize> = all
+            .iter()
+            .enumerate()
+            .rev()
+            .map(|(i, f)| (f.kind(), i))
+            .collect();
+        for mut f in found {
+            match before.get(&f.kind()).map(|&i| &mut all[i]) {
+                Some(a) => {
+                    if a.devices.last() != Some(&devices) {
+                        a.devices.push(devices);
+                    }
+                    a.varies |= a.diagnostic.message != f.diagnostic.message;
+                }
+                None => {
+                    f.devices = vec![devices];
+                    all.push(f);
+                }
+            }
+        }
     }
 }
 
@@ -72,88 +131,27 @@ pub fn numbers(all: &[u32]) -> String {
     out.join(", ")
 }
 
-/// A text with a star for every number of a layer, and the first such number: `blk.7.ffn_up` and `Qcur-7` are alike in
-/// all layers.
-fn pattern(text: &str) -> (String, Option<u32>) {
-    const BEFORE: [&str; 4] = ["blk.", "-", "_l", "layer "];
-    let mut out = String::with_capacity(text.len());
-    let mut layer = None;
-    let mut rest = text;
-    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let end = rest
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(rest.len());
-        let digits = &rest[..end];
-        let after = rest[end..].chars().next();
-        if out.ends_with("line ") {
-            // A place, not a difference.
-            out.push('*');
-            rest = &rest[end..];
-            continue;
-        }
-        let numbered = BEFORE.iter().any(|b| out.ends_with(b))
-            && (!out.ends_with('-') || letter_before(&out))
-            && after.is_none_or(|c| !c.is_alphanumeric());
-        if numbered {
-            out.push('*');
-            layer = layer.or_else(|| digits.parse().ok());
-        } else {
-            out.push_str(digits);
-        }
-        rest = &rest[end..];
-    }
-    out.push_str(rest);
-    (out, layer)
-}
-
-/// Whether a letter stands before the last sign.
-fn letter_before(text: &str) -> bool {
-    text.chars().nth_back(1).is_some_and(char::is_alphanumeric)
-}
-
-/// A text with a star for every number.
-fn without_numbers(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '0'..='9' | '.' if out.ends_with('*') => {}
-            '0'..='9' => out.push('*'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// Diagnostics that are alike but for the layer, as one finding each, in the order of the first.
 pub fn merged(found: Vec<Diagnostic>) -> Vec<Finding> {
     let mut out: Vec<Finding> = Vec::new();
-    let mut known = std::collections::BTreeMap::new();
+    let mut known = BTreeMap::new();
     for d in found {
-        let (entity, of_entity) = pattern(&d.entity);
-        let (message, of_message) = pattern(&d.message);
-        let help = d.help.as_deref().map_or_else(String::new, |h| pattern(h).0);
-        let common = format!("{}\n{entity}\n{message}\n{help}", d.code);
-        let at = *known.entry(common).or_insert(out.len());
-        let layer = of_entity.or(of_message);
-        match out.get_mut(at) {
-            Some(f) => {
-                f.count += 1;
-                f.layers.extend(layer);
-                f.entities.push(d.entity);
-            }
-            None => out.push(Finding {
-                pattern: format!("{}\n{entity}\n{}", d.code, without_numbers(&message)),
-                count: 1,
-                layers: layer.into_iter().collect(),
-                entities: vec![d.entity.clone()],
-                devices: Vec::new(),
-                varies: false,
-                denied: false,
-                diagnostic: d,
-            }),
+        let key = (
+            d.code,
+            d.entity.without_layer(),
+            d.message.without_layers(),
+            d.help.as_ref().map(Message::without_layers),
+        );
+        let at = *known.entry(key).or_insert(out.len());
+        let layer = d.entity.name.layer().or_else(|| d.message.layer());
+        let entity = d.entity.clone();
+        if at == out.len() {
+            out.push(Finding::new(d));
         }
+        let f = &mut out[at];
+        f.count += 1;
+        f.layers.extend(layer);
+        f.entities.push(entity);
     }
     for f in &mut out {
         f.layers.sort_unstable();
@@ -163,38 +161,19 @@ pub fn merged(found: Vec<Diagnostic>) -> Vec<Finding> {
     out
 }
 
-impl Finding {
-    /// Adds what was found for another number of devices: numbers in the message apart, what was found before is told
-    /// once, with the message of the first.
-    pub fn join(all: &mut Vec<Finding>, devices: usize, found: Vec<Finding>) {
-        let before = all.len();
-        for mut f in found {
-            let same = all[..before].iter_mut().find(|a| a.pattern == f.pattern);
-            match same {
-                Some(a) => {
-                    if a.devices.last() != Some(&devices) {
-                        a.devices.push(devices);
-                    }
-                    a.varies |= a.diagnostic.message != f.diagnostic.message;
-                }
-                None => {
-                    f.devices = vec![devices];
-                    all.push(f);
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tpc_diag::Code;
+    use tpc_diag::{Name, Quantity, message};
 
     static SAMPLE: Code = Code::warning("TPC0301", "a sample", "A sample.");
 
-    fn warning(entity: &str, message: &str) -> Diagnostic {
+    fn warning(entity: Name, message: impl Into<Message>) -> Diagnostic {
         Diagnostic::new(&SAMPLE, entity, message)
+    }
+
+    fn tensor(layer: u32) -> Name {
+        Name::of_layer("blk.", layer, ".ffn_up.weight")
     }
 
     #[test]
@@ -205,10 +184,7 @@ mod tests {
 
     #[test]
     fn layers_make_one_finding() {
-        let found = (0..80).map(|l| {
-            let name = format!("blk.{l}.ffn_up.weight");
-            warning(&name, &format!("{name} is odd"))
-        });
+        let found = (0..80).map(|l| warning(tensor(l), message!("{} is odd", tensor(l))));
         let found = merged(found.collect());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].count, found[0].layers.len()), (80, 80));
@@ -221,23 +197,36 @@ mod tests {
 
     #[test]
     fn other_numbers_tell_findings_apart() {
+        let result = |l| Name::of_layer("Qcur-", l, "");
         let found = merged(vec![
-            warning("blk.0.a", "needs 4 blocks"),
-            warning("blk.1.a", "needs 5 blocks"),
-            warning("Qcur-3", "x"),
-            warning("Qcur-4", "x"),
-            warning("-3", "x"),
-            warning("-4", "x"),
+            warning(tensor(0), message!("needs {} blocks", 4_u64)),
+            warning(tensor(1), message!("needs {} blocks", 5_u64)),
+            warning(result(3), "x"),
+            warning(result(4), "x"),
+            warning(Name::plain("-3"), "x"),
+            warning(Name::plain("-4"), "x"),
         ]);
         let counts: Vec<usize> = found.iter().map(|f| f.count).collect();
         assert_eq!(counts, [1, 1, 2, 1, 1]);
     }
 
     #[test]
+    fn a_time_is_no_layer() {
+        for message in [
+            Message::from("split by layer 43.44 ms"),
+            message!("split by layer {} ms", Quantity("43.44")),
+        ] {
+            let found = merged(vec![warning(Name::plain("plan"), message)]);
+            assert_eq!(found[0].layers, [0_u32; 0]);
+            assert_eq!(found[0].message(), "split by layer 43.44 ms");
+        }
+    }
+
+    #[test]
     fn numbers_of_devices_are_listed() {
         let mut all = Vec::new();
         for n in [2, 3, 5] {
-            let d = warning("plan", &format!("{n} copies"));
+            let d = warning(Name::plain("plan"), message!("{} copies", n));
             Finding::join(&mut all, n, merged(vec![d.clone(), d]));
         }
         assert_eq!(all.len(), 1);

@@ -8,7 +8,7 @@ use tpc_ir::{DType, Graph, Inst, Op};
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
-use tpc_diag::{Diagnostic, Excerpt};
+use tpc_diag::{Diagnostic, Excerpt, Name};
 use tpc_ggml::capture::{CapturedGraph, Record};
 use tpc_ggml::llama_cpp::CommandLine;
 use tpc_ggml::op::{Family, GgmlOp, OpKind};
@@ -82,6 +82,11 @@ impl<'a> File<'a> {
         });
         of.collect()
     }
+}
+
+/// The name of a tensor or an op, which may have a layer.
+pub(crate) fn layered(name: &str) -> Name {
+    TensorName::parse(name).into()
 }
 
 /// A captured graph as lints see it.
@@ -175,11 +180,11 @@ impl Capture<'_> {
     }
 
     /// The name of a record, or its line where it has none.
-    pub fn name(&self, record: &Record) -> String {
+    pub fn name(&self, record: &Record) -> Name {
         if record.name.is_empty() {
-            format!("line {}", record.line)
+            Name::plain(format!("line {}", record.line))
         } else {
-            record.name.clone()
+            TensorName::parse(&record.name).into()
         }
     }
 }
@@ -193,6 +198,8 @@ pub struct Plan<'a> {
     pub compiled: &'a Compiled,
     /// Its numbers.
     pub report: &'a PlanReport,
+    /// The search for options with which the model fits; `None` where nobody waits for it.
+    pub cures: Option<&'a dyn Fn() -> Vec<String>>,
 }
 
 impl<'a> Plan<'a> {

@@ -42,7 +42,7 @@ const MAX_LAYERS: u64 = 2048;
 /// The longest specification, in bytes.
 const MAX_TEXT: usize = 1 << 16;
 
-fn invalid(entity: &str, message: impl Into<String>) -> Diagnostic {
+fn invalid(entity: &str, message: impl Into<tpc_diag::Message>) -> Diagnostic {
     Diagnostic::new(&codes::UNKNOWN_PRESET, shorten(entity), message)
 }
 

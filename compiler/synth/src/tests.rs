@@ -28,7 +28,10 @@ fn error(text: &str) -> String {
         Err(e) => e,
     };
     assert_eq!(e.code, "TPC0408", "{text}: {e}");
-    format!("{e}; {}", e.help.as_deref().unwrap_or_default())
+    format!(
+        "{e}; {}",
+        e.help.as_ref().map(ToString::to_string).unwrap_or_default()
+    )
 }
 
 fn shapes(text: &str) -> Vec<(String, DType, [u64; 4])> {

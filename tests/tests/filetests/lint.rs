@@ -21,7 +21,7 @@ fn placement(case: &Case, mode: SplitMode) -> Result<Placement, String> {
 }
 
 fn reported(line: usize, d: &Diagnostic) -> Reported {
-    let help = d.help.as_deref().unwrap_or_default();
+    let help = d.help.as_ref().map(ToString::to_string).unwrap_or_default();
     Reported {
         line,
         code: d.code.to_string(),
@@ -49,7 +49,7 @@ pub(crate) fn of_graph(case: &Case, parsed: &Parsed) -> Outcome {
     let found = plan_report("", &placement, &compiled).diagnostics;
     let found = found
         .iter()
-        .map(|d| reported(line_of(&d.entity).unwrap_or(0), d));
+        .map(|d| reported(line_of(&d.entity.to_string()).unwrap_or(0), d));
     Outcome {
         reported: found.collect(),
         failures: shardings(case, &compiled, &line_of),

@@ -218,11 +218,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let status = status.unwrap_or(u8::from(summary.errors > 0));
     let shown = findings.iter().map(|f| Diagnostic {
-        message: f.message(),
+        message: f.message().into(),
         help: match (&f.diagnostic.help, f.denied) {
             (help, false) => help.clone(),
-            (Some(help), true) => Some(format!("{help}\n(an error by --deny)")),
-            (None, true) => Some("(an error by --deny)".to_owned()),
+            (Some(help), true) => Some(format!("{help}\n(an error by --deny)").into()),
+            (None, true) => Some("(an error by --deny)".into()),
         },
         ..f.diagnostic.clone()
     });

@@ -15,7 +15,7 @@ use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
 use tpc_core::report::{Detail, explain, values};
 use tpc_diag::{Diagnostic, Severity};
-use tpc_lint::plan_report;
+use tpc_lint::plan_report_with_cures;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -74,20 +74,6 @@ impl Plan {
     }
 }
 
-/// The options under which a model fits that does not fit as planned; each was planned.
-fn remedies(args: &Args, placement: &Placement, compiled: &Compiled) -> String {
-    let plan = |p: &Placement| {
-        let source = args.source.compile(p);
-        source.map(|s| s.compiled).map_err(|f| f.diagnostics)
-    };
-    let cures = cures(placement, compiled, &plan);
-    if cures.is_empty() {
-        return "more devices: no smaller context or cache, and nothing on the host, makes it fit"
-            .to_owned();
-    }
-    format!("each of these fits: {}", cures.join("; "))
-}
-
 /// Reports a failure in the formats that were asked for.
 fn refuse(args: &Args, path: &str, failure: &Failure) -> Result<(), Failure> {
     if let Some(file) = &args.html {
@@ -114,16 +100,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         explained,
     } = plan;
     let compiled = &source.compiled;
-    let mut report = plan_report(&path, &placement, compiled);
+    let again = |p: &Placement| {
+        let source = args.source.compile(p);
+        source.map(|s| s.compiled).map_err(|f| f.diagnostics)
+    };
+    let search = || cures(&placement, compiled, &again);
+    let mut report = plan_report_with_cures(&path, &placement, compiled, &search);
     report.why = explain(compiled, &explained, &report.tensors);
     report.diagnostics.extend(source.notes);
-    if !compiled.fits() {
-        let help = remedies(args, &placement, compiled);
-        let over_capacity = |d: &&mut Diagnostic| d.code == tpc_lint::over_capacity();
-        for d in report.diagnostics.iter_mut().filter(over_capacity) {
-            d.help = Some(help.clone());
-        }
-    }
     if let Some(file) = &args.html {
         write_page(file, &report, &placement, compiled)?;
     }

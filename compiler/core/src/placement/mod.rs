@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(parse_spec_type("draft-mtp"), Ok(Drafting::Mtp));
         for bad in ["", "mtp", "draft-eagle3", "DRAFT-MTP"] {
             let found = parse_spec_type(bad).expect_err(bad);
-            assert_eq!(found.help.as_deref(), Some("draft-mtp, or none"), "{bad}");
+            assert_eq!(found.help, Some("draft-mtp, or none".into()), "{bad}");
         }
     }
 

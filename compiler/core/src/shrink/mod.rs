@@ -97,7 +97,7 @@ impl Shrunk {
     }
 }
 
-fn refused(entity: impl Into<String>, why: impl std::fmt::Display) -> Diagnostic {
+fn refused(entity: impl Into<tpc_diag::Entity>, why: impl std::fmt::Display) -> Diagnostic {
     let message = format!("cannot be made small: {why}");
     Diagnostic::new(&codes::CANNOT_SHRINK, entity, message)
         .help("`tpc verify` without --numeric proves the plan at its own size")

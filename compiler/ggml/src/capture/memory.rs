@@ -14,7 +14,8 @@ use tpc_ir::{Dim, Graph, Op, Place, RANK, TensorType, Value};
 use super::codes;
 use super::record::{Layout, Record};
 use super::strides::{Digit, Selection, select};
-use tpc_diag::{Code, Diagnostic};
+use tpc_diag::{Code, Diagnostic, Line, Name, message};
+use tpc_gguf::TensorName;
 
 /// What an owner of memory holds.
 #[derive(Clone, Debug)]
@@ -94,12 +95,16 @@ impl<'t> Memory<'t> {
 
     /// Says something of a tensor.
     pub(super) fn note(&mut self, code: &'static Code, t: &Record, message: &str, help: &str) {
-        let message = format!("line {}: {} of {:?}: {message}", t.line, t.op, t.name);
-        self.notes.push(
-            Diagnostic::new(code, &t.name, message)
-                .help(help)
-                .line(t.line),
+        let name = Name::from(TensorName::parse(&t.name));
+        let message = message!(
+            "line {}: {} of \"{}\": {}",
+            Line(t.line),
+            t.op.to_string(),
+            name,
+            message
         );
+        self.notes
+            .push(Diagnostic::new(code, name, message).help(help).line(t.line));
     }
 
     fn name(&mut self, v: Value, name: &str) {

@@ -7,7 +7,8 @@ use super::fault::Verdict;
 use super::infer::{Fault, Setup};
 use super::repair::{EQUATIONS, Limits, Repair, RepairedGraph, Stop, repair};
 use crate::capture::Record;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Line, Message, Name, Quantity, message};
+use tpc_gguf::TensorName;
 
 /// The faults of a graph, the repairs that were found, and the fault without one.
 pub fn diagnose(records: &[Record], setup: &Setup) -> Vec<Diagnostic> {
@@ -32,15 +33,26 @@ fn of_fault(f: &Fault, record: Option<&Record>) -> Diagnostic {
         Verdict::Ok => "ggml accepts it",
     };
     let (entity, place) = match record {
-        Some(t) if t.line > 0 => (t.name.as_str(), format!("line {}: {}: ", t.line, t.op)),
-        Some(t) => (t.name.as_str(), format!("{}: ", t.op)),
-        None => ("graph", String::new()),
+        Some(t) => (name(t), place(t)),
+        None => (Name::plain("graph"), Message::default()),
     };
-    let message = format!("{place}{consequence}: {}", f.why);
+    let message = message!("{}{}: {}", place, consequence, Quantity(&f.why));
     let d = Diagnostic::new(f.kind.code(), entity, message).help(f.kind.code().cure);
     match record {
         Some(t) if t.line > 0 => d.line(t.line),
         _ => d,
+    }
+}
+
+fn name(t: &Record) -> Name {
+    TensorName::parse(&t.name).into()
+}
+
+/// The line and the op of a record; a record of a repaired graph may have no line.
+fn place(t: &Record) -> Message {
+    match t.line {
+        0 => message!("{}: ", t.op.to_string()),
+        line => message!("line {}: {}: ", Line(line), t.op.to_string()),
     }
 }
 
@@ -69,15 +81,13 @@ fn of_repairs(repairs: &[Repair]) -> Vec<Diagnostic> {
             continue;
         };
         let times = match n {
-            1 => String::new(),
-            2 => ", as in 1 more place".to_owned(),
-            n => format!(", as in {} more places", n - 1),
+            1 => Message::default(),
+            2 => ", as in 1 more place".into(),
+            n => message!(", as in {} more places", n - 1),
         };
-        let message = format!(
-            "line {}: {}: ggml accepts this equivalent{times}",
-            r.record.line, r.record.op
-        );
-        let note = Diagnostic::new(&codes::EQUIVALENT, &r.record.name, message).line(r.record.line);
+        let message = message!("{}ggml accepts this equivalent{}", place(&r.record), times);
+        let note =
+            Diagnostic::new(&codes::EQUIVALENT, name(&r.record), message).line(r.record.line);
         out.push(note.help(r.diff.trim_end()));
     }
     out
@@ -89,16 +99,13 @@ fn not_repaired(repaired: &RepairedGraph) -> Option<Diagnostic> {
     let record = repaired.inference.refused()?.record?;
     let t = &repaired.records[record];
     let end = match search.stop {
-        Stop::Saturated => "the search is complete".to_owned(),
-        Stop::Rounds(n) => format!("the search stopped after {n} rounds"),
-        Stop::Terms(n) => format!("the search stopped at {n} terms"),
+        Stop::Saturated => "the search is complete".into(),
+        Stop::Rounds(n) => message!("the search stopped after {} rounds", n),
+        Stop::Terms(n) => message!("the search stopped at {} terms", n),
     };
-    let message = format!(
-        "line {}: {}: found no rewrite that ggml accepts; {end}",
-        t.line, t.op
-    );
+    let message = message!("{}found no rewrite that ggml accepts; {}", place(t), end);
     Some(
-        Diagnostic::new(&codes::EQUIVALENT, &t.name, message)
+        Diagnostic::new(&codes::EQUIVALENT, name(t), message)
             .line(t.line)
             .help("build the layer differently, or use tpc"),
     )

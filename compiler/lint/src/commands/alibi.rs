@@ -4,7 +4,7 @@ use tpc_ir::Code;
 use tpc_ir::Op;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::meta::REFUSED;
 
 /// The lint.
@@ -31,10 +31,10 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     });
     if command.splits_tensors() && slopes && !REFUSED.contains(&command.file.arch()) {
         let message = "llama.cpp gives the heads of all devices but the first wrong ALiBi slopes, without a word";
-        let help = format!(
+        let help = message!(
             "-sm layer there; tpc numbers the heads: {}",
             command.equivalent
         );
-        out.push(Diagnostic::new(&LINT.code, "-sm", message).help(help));
+        out.push(LINT.finding("-sm", message).help(help));
     }
 }

@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     if command.assumed {
         let message = "llama.cpp takes all devices that it finds; the plan is for 2";
-        let note = Diagnostic::new(&LINT.code, "--devices", message);
+        let note = LINT.finding("--devices", message);
         out.push(note.help("say how many before the line: tpc lint --devices 4 -- …"));
     }
 }

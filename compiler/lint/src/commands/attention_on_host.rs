@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
 use tpc_core::placement::Target;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::meta::REFUSED;
 
 /// The lint.
@@ -39,15 +39,16 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         });
     let placed: Vec<_> = placed.collect();
     if let Some((name, o)) = placed.first() {
-        let message = format!(
-            "`{}` puts {name} and {} more on the host: llama.cpp aborts",
+        let message = message!(
+            "`{}` puts {} and {} more on the host: llama.cpp aborts",
             o.pattern,
+            name,
             placed.len() - 1
         );
-        let help = format!(
+        let help = message!(
             "keep attention on the devices there; tpc plans it: {}",
             command.equivalent
         );
-        out.push(Diagnostic::new(&LINT.code, "-ot", message).help(help));
+        out.push(LINT.finding("-ot", message).help(help));
     }
 }

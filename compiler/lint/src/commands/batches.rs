@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
@@ -32,8 +32,12 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     else {
         return;
     };
-    let message =
-        format!("-ub {ubatch} is above -b {batch}: llama.cpp computes {batch} tokens at once");
-    let help = format!("-ub {batch}, or -b {ubatch}");
-    out.push(Diagnostic::new(&LINT.code, "-ub", message).help(help));
+    let message = message!(
+        "-ub {} is above -b {}: llama.cpp computes {} tokens at once",
+        ubatch,
+        batch,
+        batch
+    );
+    let help = message!("-ub {}, or -b {}", batch, ubatch);
+    out.push(LINT.finding("-ub", message).help(help));
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, message};
 use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
@@ -37,12 +37,14 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
                 continue;
             }
             let size = std::fs::metadata(&given.value).ok().map(|m| bytes(m.len()));
-            let size = size.map_or_else(String::new, |s| format!(" (its file has {s})"));
-            let message = format!(
-                "{} {}{size} is not in the plan",
-                given.spelling, given.value
+            let size = size.map_or_else(Message::default, |s| message!(" (its file has {})", s));
+            let message = message!(
+                "{} {}{} is not in the plan",
+                given.spelling,
+                given.value,
+                size
             );
-            let note = Diagnostic::new(&LINT.code, &given.spelling, message);
+            let note = LINT.finding(&given.spelling, message);
             out.push(note.help("leave its memory free: --topology with that much less"));
         }
     }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -36,11 +36,12 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     } else {
         "has a CUDA kernel only when built with GGML_CUDA_FA_ALL_QUANTS"
     };
-    let message = format!(
-        "for K {} and V {} llama.cpp {build}; else the CPU attends",
+    let message = message!(
+        "for K {} and V {} llama.cpp {}; else the CPU attends",
         k.name(),
-        v.name()
+        v.name(),
+        build
     );
     let help = "f16, bf16, q8_0 or q4_0 for both; tpc treats all pairs alike";
-    out.push(Diagnostic::new(&LINT.code, "-ctk", message).help(help));
+    out.push(LINT.finding("-ctk", message).help(help));
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::{Observation, Setting, measurement};
 use tpc_ggml::meta::REFUSED;
 
@@ -35,17 +35,19 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         return;
     }
     let does = match measurement(arch).map(|m| m.cache_on_host) {
-        Some(Observation::Crash) => format!("llama.cpp aborts, as it did with a model of {arch}"),
+        Some(Observation::Crash) => {
+            message!("llama.cpp aborts, as it did with a model of {}", arch)
+        }
         Some(Observation::Wrong) => {
-            format!(
-                "llama.cpp computes wrong logits without a word, as it did with a model of {arch}"
+            message!(
+                "llama.cpp computes wrong logits without a word, as it did with a model of {}",
+                arch
             )
         }
         Some(Observation::Right | Observation::Untried) | None => {
-            "llama.cpp takes the cache to be mirrored: it aborts, or computes wrong logits"
-                .to_owned()
+            "llama.cpp takes the cache to be mirrored: it aborts, or computes wrong logits".into()
         }
     };
-    let help = format!("tpc copies each device's heads: {}", command.equivalent);
-    out.push(Diagnostic::new(&LINT.code, &given.spelling, does).help(help));
+    let help = message!("tpc copies each device's heads: {}", command.equivalent);
+    out.push(LINT.finding(&given.spelling, does).help(help));
 }

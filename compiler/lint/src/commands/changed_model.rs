@@ -3,7 +3,7 @@
 use tpc_ir::{Code, Severity};
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
@@ -24,19 +24,21 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     for given in command.line.all(Setting::OverrideKv) {
-        let message = format!(
+        let message = message!(
             "{} {}: the plan is of the file as it is",
-            given.spelling, given.value
+            given.spelling,
+            given.value
         );
-        let d = Diagnostic::new(&LINT.code, &given.spelling, message);
+        let d = LINT.finding(&given.spelling, message);
         out.push(d.help("write the value into the file to plan with it"));
     }
     if let Some(given) = command.line.last(Setting::Rope) {
-        let message = format!(
+        let message = message!(
             "{} {}: the plan is of the file's rotation",
-            given.spelling, given.value
+            given.spelling,
+            given.value
         );
-        let note = Diagnostic::milder(&LINT.code, &given.spelling, message);
+        let note = LINT.milder_finding(&given.spelling, message);
         out.push(note.help("none is needed: splits do not depend on the rotation"));
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
@@ -31,7 +31,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     if open(Setting::GpuLayers) {
         free.push("-ngl");
     }
-    let message = format!(
+    let message = message!(
         "llama.cpp chooses {} so that the model fits; the plan has {} cells and all layers",
         free.join(" and "),
         command
@@ -39,6 +39,6 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             .count(&command.file.key("context_length"))
             .unwrap_or(0)
     );
-    let note = Diagnostic::new(&LINT.code, "-fit", message);
-    out.push(note.help(format!("give {}, or -fit off", free.join(" and "))));
+    let note = LINT.finding("-fit", message);
+    out.push(note.help(message!("give {}, or -fit off", free.join(" and "))));
 }

@@ -31,6 +31,6 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     {
         let message = "llama.cpp keeps the caches of sliding windows as long as the context; the plan has the windows";
         let help = "leave it out, unless cached prompts are to be reused";
-        out.push(Diagnostic::new(&LINT.code, "--swa-full", message).help(help));
+        out.push(LINT.finding("--swa-full", message).help(help));
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
@@ -25,8 +25,8 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     if let Some(given) = command.line.last(Setting::MainGpu)
         && matches!(mode, "layer" | "tensor")
     {
-        let message = format!("-mg {} has no effect with -sm {mode}", given.value);
+        let message = message!("-mg {} has no effect with -sm {}", given.value, mode);
         let help = "leave it out; -dev chooses and orders the devices";
-        out.push(Diagnostic::new(&LINT.code, &given.spelling, message).help(help));
+        out.push(LINT.finding(&given.spelling, message).help(help));
     }
 }

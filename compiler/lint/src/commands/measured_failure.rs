@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::{Observation, measurement};
 
 /// The lint.
@@ -43,10 +43,10 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         Observation::Crash => "aborted",
         _ => "computed wrong logits",
     };
-    let message = format!("llama.cpp 0.5.0 {went} with a model of {arch} {how}");
-    let help = format!(
+    let message = message!("llama.cpp 0.5.0 {} with a model of {} {}", went, arch, how);
+    let help = message!(
         "-sm layer there; tpc's logits are those of one device: {}",
         command.equivalent
     );
-    out.push(Diagnostic::new(&LINT.code, "-sm", message).help(help));
+    out.push(LINT.finding("-sm", message).help(help));
 }

@@ -24,6 +24,6 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     if command.splits_tensors() && command.line.is_off(Setting::FlashAttention) {
         let message = "llama.cpp creates no context: -sm tensor requires flash attention";
         let help = "-fa on, or leave it out; tpc always fuses attention";
-        out.push(Diagnostic::new(&LINT.code, "-fa", message).help(help));
+        out.push(LINT.finding("-fa", message).help(help));
     }
 }

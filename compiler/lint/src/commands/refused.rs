@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::meta::REFUSED;
 
 /// The lint.
@@ -23,9 +23,11 @@ pub(crate) static LINT: Lint = Lint {
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     let arch = command.file.arch();
     if command.splits_tensors() && REFUSED.contains(&arch) {
-        let message =
-            format!("llama.cpp refuses -sm tensor for {arch} and does not load the model");
-        let help = format!("-sm layer there; tpc splits it: {}", command.equivalent);
-        out.push(Diagnostic::new(&LINT.code, "-sm", message).help(help));
+        let message = message!(
+            "llama.cpp refuses -sm tensor for {} and does not load the model",
+            arch
+        );
+        let help = message!("-sm layer there; tpc splits it: {}", command.equivalent);
+        out.push(LINT.finding("-sm", message).help(help));
     }
 }

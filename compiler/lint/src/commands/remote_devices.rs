@@ -4,7 +4,7 @@ use tpc_ir::Code;
 use tpc_passes::machine::Topology;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
@@ -28,12 +28,13 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     };
     if command.placement.topology == Topology::default() {
         let link = command.placement.topology.link;
-        let message = format!(
-            "the devices of {servers} are planned with links of {:.0} GB/s and {:.0} µs",
-            link.bandwidth / 1e9,
-            link.latency_us
+        let message = message!(
+            "the devices of {} are planned with links of {} GB/s and {} µs",
+            servers,
+            Quantity(format!("{:.0}", link.bandwidth / 1e9)),
+            Quantity(format!("{:.0}", link.latency_us))
         );
         let help = "--topology FILE.ron, before the `--`, with the network's bandwidth and latency";
-        out.push(Diagnostic::new(&LINT.code, "--rpc", message).help(help));
+        out.push(LINT.finding("--rpc", message).help(help));
     }
 }

@@ -24,6 +24,6 @@ pub(crate) static LINT: Lint = Lint {
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     if command.line.value(Setting::SplitMode) == Some("row") {
         let message = "llama.cpp splits matrices by rows and keeps the KV cache on the main device; tpc plans a tensor split";
-        out.push(Diagnostic::new(&LINT.code, "-sm", message).help("-sm tensor, there too"));
+        out.push(LINT.finding("-sm", message).help("-sm tensor, there too"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, message};
 use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
@@ -43,25 +43,25 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         let (Some(last), true) = (all.last(), all.len() > 1) else {
             continue;
         };
-        let before: Vec<String> = all[..all.len() - 1]
+        let before: Vec<Message> = all[..all.len() - 1]
             .iter()
             .filter(|g| g.value != last.value)
             .map(|g| {
                 if g.from_env {
-                    format!("{}={}", g.spelling, g.value)
+                    message!("{}={}", g.spelling, g.value)
                 } else {
-                    format!("{} {}", g.spelling, g.value)
+                    message!("{} {}", g.spelling, g.value)
                 }
             })
             .collect();
         if !before.is_empty() {
-            let message = format!(
+            let message = message!(
                 "{} {} counts, not {}",
                 last.spelling,
                 last.value,
-                before.join(", ")
+                Message::join(before, ", ")
             );
-            out.push(Diagnostic::new(&LINT.code, &last.spelling, message).help("say it once"));
+            out.push(LINT.finding(&last.spelling, message).help("say it once"));
         }
     }
 }

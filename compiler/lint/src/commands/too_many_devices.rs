@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::meta::MAX_DEVICES;
 
 /// The lint.
@@ -22,9 +22,12 @@ pub(crate) static LINT: Lint = Lint {
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     let n = command.placement.devices.len();
     if command.splits_tensors() && n > MAX_DEVICES {
-        let message =
-            format!("llama.cpp splits tensors among at most {MAX_DEVICES} devices, not {n}");
-        let help = format!("fewer devices there; tpc plans it: {}", command.equivalent);
-        out.push(Diagnostic::new(&LINT.code, "-dev", message).help(help));
+        let message = message!(
+            "llama.cpp splits tensors among at most {} devices, not {}",
+            MAX_DEVICES,
+            n
+        );
+        let help = message!("fewer devices there; tpc plans it: {}", command.equivalent);
+        out.push(LINT.finding("-dev", message).help(help));
     }
 }

@@ -3,8 +3,8 @@
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
 use tpc_diag::suggest::nearest;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::OPTIONS;
 
 /// The lint.
@@ -28,11 +28,11 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     for word in &command.line.unknown {
         let names = OPTIONS.iter().flat_map(|f| f.names.iter().copied());
         let help = match nearest(word, names) {
-            _ if OWN.contains(&word.as_str()) => format!("tpc's {word} stands before `--`"),
-            Some(near) => format!("did you mean {near}?"),
-            None => "check its spelling; `llama-server --help` lists the options".to_owned(),
+            _ if OWN.contains(&word.as_str()) => message!("tpc's {} stands before `--`", word),
+            Some(near) => message!("did you mean {}?", near),
+            None => "check its spelling; `llama-server --help` lists the options".into(),
         };
-        let message = format!("unknown llama.cpp option `{word}`");
-        out.push(Diagnostic::new(&LINT.code, word, message).help(help));
+        let message = message!("unknown llama.cpp option `{}`", word);
+        out.push(LINT.finding(word, message).help(help));
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
 /// The lint.
@@ -23,11 +23,11 @@ pub(crate) static LINT: Lint = Lint {
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     let quantised = command.placement.cache_type_v.is_quantised();
     if quantised && command.line.is_off(Setting::FlashAttention) {
-        let message = format!(
+        let message = message!(
             "llama.cpp creates no context: a V cache of {} requires flash attention",
             command.placement.cache_type_v.name()
         );
         let help = "-fa on, or -ctv f16; tpc always fuses attention";
-        out.push(Diagnostic::new(&LINT.code, "-ctv", message).help(help));
+        out.push(LINT.finding("-ctv", message).help(help));
     }
 }

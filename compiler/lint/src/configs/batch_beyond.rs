@@ -5,7 +5,7 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_core::placement::Placement;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -32,11 +32,13 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             .map(|d| d.compute_bytes)
             .max()
             .unwrap_or(0);
-        let message = format!(
-            "batches of {batch} tokens for {context} cells; a device computes in {}",
-            bytes(most)
+        let message = message!(
+            "batches of {} tokens for {} cells; a device computes in {}",
+            batch,
+            context,
+            Quantity(bytes(most))
         );
-        let help = format!("-ub {context}");
-        out.push(Diagnostic::new(&LINT.code, "--ubatch-size", message).help(help));
+        let help = message!("-ub {}", context);
+        out.push(LINT.finding("--ubatch-size", message).help(help));
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -26,7 +26,10 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     );
     // Several sequences share the cells.
     if asked > trained.saturating_mul(plan.placement.parallel) && trained > 0 {
-        let message = format!("{asked} cells for a model of {trained} positions");
-        out.push(Diagnostic::new(&LINT.code, "--ctx-size", message).help(format!("-c {trained}")));
+        let message = message!("{} cells for a model of {} positions", asked, trained);
+        out.push(
+            LINT.finding("--ctx-size", message)
+                .help(message!("-c {}", trained)),
+        );
     }
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::DeviceKind;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -34,11 +34,14 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
     for (kind, n) in kinds {
         if let (DeviceKind::Cuda(number), 2..) = (kind, n) {
-            let message = format!(
-                "cuda:{number} is {n} of the {} devices: its memory and speed count {n} times",
-                devices.len()
+            let message = message!(
+                "cuda:{} is {} of the {} devices: its memory and speed count {} times",
+                number,
+                n,
+                devices.len(),
+                n
             );
-            let note = Diagnostic::new(&LINT.code, "--devices", message);
+            let note = LINT.finding("--devices", message);
             out.push(note.help("name different devices; for a test, none is needed"));
         }
     }

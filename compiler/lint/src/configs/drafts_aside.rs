@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_models::ARCHS;
 
 /// The lint.
@@ -28,21 +28,22 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let many = if aside.blocks == 1 { "" } else { "s" };
-    let message = format!(
-        "{} block{many} that could draft tokens: {} of the file are left out",
+    let message = message!(
+        "{} block{} that could draft tokens: {} of the file are left out",
         aside.blocks,
-        bytes(aside.bytes)
+        many,
+        Quantity(bytes(aside.bytes))
     );
     let described = ARCHS
         .iter()
         .any(|a| a.name == summary.arch && a.drafts.is_some());
     let help = if described {
-        "--spec-type draft-mtp plans them with the model".to_owned()
+        "--spec-type draft-mtp plans them with the model".into()
     } else {
-        format!(
+        message!(
             "none is needed: the model does without; how those of {} compute is not described",
             summary.arch
         )
     };
-    out.push(Diagnostic::new(&LINT.code, "--spec-type", message).help(help));
+    out.push(LINT.finding("--spec-type", message).help(help));
 }

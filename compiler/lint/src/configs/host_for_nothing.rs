@@ -6,7 +6,7 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_core::placement::Target;
 use tpc_core::report::DeviceReport;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -48,13 +48,13 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if let (Some(first), Some(free)) = (given.first(), free)
         && held > 0
     {
-        let message = format!(
+        let message = message!(
             "the host holds {}, {} per device, and each device has at least {} free",
-            bytes(held),
-            bytes(part),
-            bytes(free.into_iter().min().unwrap_or(0))
+            Quantity(bytes(held)),
+            Quantity(bytes(part)),
+            Quantity(bytes(free.into_iter().min().unwrap_or(0)))
         );
-        let help = format!("leave out or lower {}", given.join(", "));
-        out.push(Diagnostic::new(&LINT.code, *first, message).help(help));
+        let help = message!("leave out or lower {}", given.join(", "));
+        out.push(LINT.finding(*first, message).help(help));
     }
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -30,11 +30,12 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if cache <= plan.report.model.bytes || cells <= 8192 {
         return;
     }
-    let message = format!(
-        "the KV cache of {cells} cells takes {}, the model {}",
-        bytes(cache),
-        bytes(plan.report.model.bytes)
+    let message = message!(
+        "the KV cache of {} cells takes {}, the model {}",
+        cells,
+        Quantity(bytes(cache)),
+        Quantity(bytes(plan.report.model.bytes))
     );
     let help = "-c with the tokens that are needed; -ctk q8_0 -ctv q8_0 takes about half";
-    out.push(Diagnostic::new(&LINT.code, "--ctx-size", message).help(help));
+    out.push(LINT.finding("--ctx-size", message).help(help));
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use crate::numbers;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_gguf::TensorName;
 
 /// The lint.
@@ -45,9 +45,9 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             .filter(|l| l.to_string() != number)
             .collect();
         if !more.is_empty() {
-            let message = format!("`{}` also matches blocks {}", o.pattern, numbers(&more));
-            let help = format!("`{end}\\.` is block {number} alone");
-            out.push(Diagnostic::new(&LINT.code, &o.pattern, message).help(help));
+            let message = message!("`{}` also matches blocks {}", o.pattern, numbers(&more));
+            let help = message!("`{}\\.` is block {} alone", end, number);
+            out.push(LINT.finding(&o.pattern, message).help(help));
         }
     }
 }

@@ -5,7 +5,7 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_core::placement::{SplitMode, Target};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -37,11 +37,11 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     if most.weights_bytes > mean + mean / 3 {
-        let message = format!(
+        let message = message!(
             "{} holds {} of weights, a device {} in the mean",
-            most.name,
-            bytes(most.weights_bytes),
-            bytes(mean)
+            Quantity(&most.name),
+            Quantity(bytes(most.weights_bytes)),
+            Quantity(bytes(mean))
         );
         let to_device = plan
             .placement
@@ -56,6 +56,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         } else {
             ("--devices", "fewer devices, or -sm layer")
         };
-        out.push(Diagnostic::new(&LINT.code, option, message).help(help));
+        out.push(LINT.finding(option, message).help(help));
     }
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::HostExperts;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -26,8 +26,12 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     };
     let layers = plan.compiled.model.summary.n_layer;
     if asked > layers && plan.compiled.resolved.host_expert_tensors > 0 {
-        let message = format!("{asked} layers of {layers}: all experts are on the host");
-        let help = format!("--cpu-moe, or fewer than {layers}");
-        out.push(Diagnostic::new(&LINT.code, "--n-cpu-moe", message).help(help));
+        let message = message!(
+            "{} layers of {}: all experts are on the host",
+            asked,
+            layers
+        );
+        let help = message!("--cpu-moe, or fewer than {}", layers);
+        out.push(LINT.finding("--n-cpu-moe", message).help(help));
     }
 }

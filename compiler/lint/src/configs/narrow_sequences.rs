@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -24,9 +24,14 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let trained = plan.compiled.model.summary.n_ctx_train;
     let each = context / n.max(1);
     if n > 1 && each < trained.min(1024) {
-        let message =
-            format!("{context} cells for {n} sequences: {each} each, of a model of {trained}");
-        let help = format!("-c {} gives each 4096", n.saturating_mul(4096));
-        out.push(Diagnostic::new(&LINT.code, "--parallel", message).help(help));
+        let message = message!(
+            "{} cells for {} sequences: {} each, of a model of {}",
+            context,
+            n,
+            each,
+            trained
+        );
+        let help = message!("-c {} gives each 4096", n.saturating_mul(4096));
+        out.push(LINT.finding("--parallel", message).help(help));
     }
 }

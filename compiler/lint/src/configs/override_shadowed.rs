@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -37,14 +37,15 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         let Some((name, j)) = lost.first().filter(|_| kept > 0) else {
             continue;
         };
-        let message = format!(
-            "{} of the {} tensors that `{}` matches, such as {name}, go where `{}` says",
+        let message = message!(
+            "{} of the {} tensors that `{}` matches, such as {}, go where `{}` says",
             lost.len(),
             lost.len() + kept,
             later.pattern,
+            name,
             overrides[*j].pattern
         );
-        let help = format!("put `{}` first if it is the exception", later.pattern);
-        out.push(Diagnostic::new(&LINT.code, &later.pattern, message).help(help));
+        let help = message!("put `{}` first if it is the exception", later.pattern);
+        out.push(LINT.finding(&later.pattern, message).help(help));
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -32,12 +32,9 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         }
         let matched = names.iter().find(|n| o.matches(n) == Ok(true));
         let d = match matched {
-            Some(name) => Diagnostic::new(
-                &LINT.code,
+            Some(name) => LINT.finding(
                 &o.pattern,
-                format!(
-                    "places nothing: an earlier override places {name} and all else that it matches"
-                ),
+                message!("places nothing: an earlier override places {} and all else that it matches", name),
             )
             .help("put it first, or leave it out"),
             None => {
@@ -47,13 +44,12 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                     .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
                     .collect();
                 let near = names.iter().max_by_key(|n| common(n, &literal));
-                let d = Diagnostic::new(
-                    &LINT.code,
+                let d = LINT.finding(
                     &o.pattern,
-                    format!("matches none of the model's {} tensors", names.len()),
+                    message!("matches none of the model's {} tensors", names.len()),
                 );
                 match near {
-                    Some(n) => d.help(format!("there is {n}, for example")),
+                    Some(n) => d.help(message!("there is {}, for example", n)),
                     None => d,
                 }
             }
@@ -61,8 +57,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         out.push(d);
     }
     if !placement.host_experts.is_none() && plan.compiled.resolved.host_expert_tensors == 0 {
-        let d = Diagnostic::new(
-            &LINT.code,
+        let d = LINT.finding(
             "--n-cpu-moe",
             "no expert is placed: these layers have none, or overrides place them",
         );

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -27,10 +27,13 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     // One profile for all is how files of alike devices are written.
     if listed > 1 && listed < used {
         let last = &plan.placement.topology.devices[listed - 1].name;
-        let message = format!(
-            "{listed} devices are listed, {used} used: {last} stands for the last {}",
+        let message = message!(
+            "{} devices are listed, {} used: {} stands for the last {}",
+            listed,
+            used,
+            last,
             used - listed + 1
         );
-        out.push(Diagnostic::new(&LINT.code, "--topology", message).help("list each device"));
+        out.push(LINT.finding("--topology", message).help("list each device"));
     }
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, Quantity, message};
 
 /// Points of a hundred by which a share may differ without a word.
 const QUIET: f64 = 3.0;
@@ -34,17 +34,24 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let sum: f64 = asked.iter().sum();
     let held: f64 = devices.iter().map(|d| d.weights_bytes as f64).sum();
     let points = |x: f64, of: f64| 100.0 * x / of.max(f64::MIN_POSITIVE);
-    let off: Vec<String> = devices
+    let off: Vec<Message> = devices
         .iter()
         .zip(asked)
         .map(|(d, &a)| (d, points(a, sum), points(d.weights_bytes as f64, held)))
         .filter(|(_, a, b)| (a - b).abs() > QUIET)
-        .map(|(d, a, b)| format!("{} {a:.0} → {b:.0} %", d.name))
+        .map(|(d, a, b)| {
+            message!(
+                "{} {} → {} %",
+                Quantity(&d.name),
+                Quantity(format!("{:.0}", a)),
+                Quantity(format!("{:.0}", b))
+            )
+        })
         .collect();
     if !off.is_empty() && held > 0.0 {
-        let message = format!("asked for and given: {}", off.join(", "));
+        let message = message!("asked for and given: {}", Message::join(off, ", "));
         out.push(
-            Diagnostic::new(&LINT.code, "--tensor-split", message)
+            LINT.finding("--tensor-split", message)
                 .help("heads and quantisation blocks are not cut; ask for proportions near these"),
         );
     }

@@ -5,7 +5,7 @@ use tpc_passes::plan::collectives_us;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -32,14 +32,14 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let links = collectives_us(&compiled.sharded, &compiled.request, &batch);
     let total = plan.report.estimate.decode_us;
     if links > 0.5 * total {
-        let message = format!(
-            "{:.2} of {:.2} ms per token are {} all-reduces among {} devices",
-            links / 1e3,
-            total / 1e3,
+        let message = message!(
+            "{} of {} ms per token are {} all-reduces among {} devices",
+            Quantity(format!("{:.2}", links / 1e3)),
+            Quantity(format!("{:.2}", total / 1e3)),
             plan.report.collectives.decode.all_reduce,
             plan.report.devices.len()
         );
         let help = "fewer devices, -sm layer, or faster links (--topology); -sm auto compares";
-        out.push(Diagnostic::new(&LINT.code, "--split-mode", message).help(help));
+        out.push(LINT.finding("--split-mode", message).help(help));
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -23,10 +23,14 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let batch = plan.placement.ubatch_size;
     let context = plan.compiled.caches.n_ctx;
     if batch < 32 && context >= 1024 {
-        let message = format!(
-            "a prompt of {context} tokens reads the weights {} times",
+        let message = message!(
+            "a prompt of {} tokens reads the weights {} times",
+            context,
             context.div_ceil(batch)
         );
-        out.push(Diagnostic::new(&LINT.code, "--ubatch-size", message).help("-ub 256 or more"));
+        out.push(
+            LINT.finding("--ubatch-size", message)
+                .help("-ub 256 or more"),
+        );
     }
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -26,8 +26,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             1 => "there is one device",
             _ => "the split mode is none",
         };
-        let message = format!("{why}: the proportions have no effect");
+        let message = message!("{}: the proportions have no effect", why);
         let help = "-sm tensor or -sm layer on several devices, or leave it out";
-        out.push(Diagnostic::new(&LINT.code, "--tensor-split", message).help(help));
+        out.push(LINT.finding("--tensor-split", message).help(help));
     }
 }

@@ -6,7 +6,7 @@ use tpc_ir::DType;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_core::report::DeviceReport;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -41,12 +41,12 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         .map(held)
         .sum();
     if let Some(first) = wide.first().filter(|_| total > 0) {
-        let message = format!(
+        let message = message!(
             "the KV cache of {} is kept in f32: {}",
-            bytes(total),
+            Quantity(bytes(total)),
             wide.join(", ")
         );
         let help = "f16 takes half of that, q8_0 about a quarter";
-        out.push(Diagnostic::new(&LINT.code, *first, message).help(help));
+        out.push(LINT.finding(*first, message).help(help));
     }
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -33,17 +33,17 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         .filter(|(s, _)| **s == 0.0);
     let names: Vec<&str> = zero.map(|(_, d)| d.name.as_str()).collect();
     if !names.is_empty() {
-        let message = format!(
+        let message = message!(
             "{} of {} devices have the share 0: {}",
             names.len(),
             shares.len(),
-            names.join(", ")
+            Quantity(names.join(", "))
         );
-        let help = format!(
+        let help = message!(
             "{} proportions above 0, or --devices {}",
             shares.len(),
             shares.len() - names.len()
         );
-        out.push(Diagnostic::new(&LINT.code, "--tensor-split", message).help(help));
+        out.push(LINT.finding("--tensor-split", message).help(help));
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_gguf::DEFAULT_ALIGNMENT;
 
 /// The lint.
@@ -24,8 +24,8 @@ pub(crate) static LINT: Lint = Lint {
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let alignment = file.header().alignment;
     if alignment < DEFAULT_ALIGNMENT {
-        let message = format!("general.alignment is {alignment} bytes");
-        let help = format!("{DEFAULT_ALIGNMENT}, which files have that do not say");
-        out.push(Diagnostic::new(&LINT.code, "general.alignment", message).help(help));
+        let message = message!("general.alignment is {} bytes", alignment);
+        let help = message!("{}, which files have that do not say", DEFAULT_ALIGNMENT);
+        out.push(LINT.finding("general.alignment", message).help(help));
     }
 }

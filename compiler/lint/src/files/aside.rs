@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_gguf::TensorName;
 
 /// The lint.
@@ -34,11 +34,12 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let Some(first) = aside.first() else { return };
     let sizes = aside.iter().filter_map(|n| file.header().tensor(n));
     let size: u64 = sizes.map(|t| t.bytes).sum();
-    let message = format!(
-        "{first} and {} more ({}) are older forms of other tensors",
+    let message = message!(
+        "{} and {} more ({}) are older forms of other tensors",
+        first,
         aside.len() - 1,
-        bytes(size)
+        Quantity(bytes(size))
     );
-    let note = Diagnostic::new(&LINT.code, *first, message);
+    let note = LINT.finding(*first, message);
     out.push(note.help("convert the model again, to a smaller file"));
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_gguf::TensorName;
 
 /// The lint.
@@ -38,11 +38,15 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         .iter()
         .filter_map(|t| Some(TensorName::parse(&t.name).block()?.0));
     let last = layers.max().unwrap_or(0);
-    let message = format!(
-        "{} tensors of blocks {count} to {last} ({}) are not computed: {key} is {count}",
+    let message = message!(
+        "{} tensors of blocks {} to {} ({}) are not computed: {} is {}",
         beyond.len(),
-        bytes(beyond.iter().map(|t| t.bytes).sum()),
+        count,
+        last,
+        Quantity(bytes(beyond.iter().map(|t| t.bytes).sum())),
+        key,
+        count
     );
-    let help = format!("{key} = {} counts them", u64::from(last) + 1);
-    out.push(Diagnostic::new(&LINT.code, &first.name, message).help(help));
+    let help = message!("{} = {} counts them", key, u64::from(last) + 1);
+    out.push(LINT.finding(&first.name, message).help(help));
 }

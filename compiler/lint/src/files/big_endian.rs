@@ -23,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     if file.header().endianness == Endianness::Big {
         let message = "the file is big-endian: little-endian machines cannot map its data";
-        let note = Diagnostic::new(&LINT.code, "file", message);
+        let note = LINT.finding("file", message);
         out.push(note.help("gguf_convert_endian.py converts it"));
     }
 }

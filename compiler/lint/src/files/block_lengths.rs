@@ -6,7 +6,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
 use crate::numbers;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, message};
 use tpc_gguf::TensorName;
 
 /// The lint.
@@ -37,16 +37,16 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         }
     }
     for (role, lens) in roles.iter().filter(|(_, lens)| lens.len() > 1) {
-        let shown: Vec<String> = lens
+        let shown: Vec<Message> = lens
             .iter()
             .map(|(len, of)| {
                 let mut layers: Vec<u32> = of.iter().map(|(l, _)| *l).collect();
                 layers.sort_unstable();
-                format!("{len} ({}) in layers {}", of[0].1, numbers(&layers))
+                message!("{} ({}) in layers {}", len, of[0].1, numbers(&layers))
             })
             .collect();
-        let message = format!("{role} has blocks of {}", shown.join(", of "));
-        let note = Diagnostic::new(&LINT.code, *role, message);
+        let message = message!("{} has blocks of {}", role, Message::join(shown, ", of "));
+        let note = LINT.finding(*role, message);
         out.push(note.help("one type for the role makes the layers alike"));
     }
 }

@@ -7,7 +7,7 @@ use tpc_ir::DType;
 
 use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -64,12 +64,14 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let Some((most, size)) = most.filter(|_| !held.contains_key(named)) else {
         return;
     };
-    let message = format!(
-        "{KEY} is {number} ({}), but no matrix is; most bytes ({}) are {}",
+    let message = message!(
+        "{} is {} ({}), but no matrix is; most bytes ({}) are {}",
+        KEY,
+        number,
         named.name(),
-        bytes(*size),
+        Quantity(bytes(*size)),
         most.name()
     );
     let help = "write the number of the type that most bytes have";
-    out.push(Diagnostic::new(&LINT.code, KEY, message).help(help));
+    out.push(LINT.finding(KEY, message).help(help));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_models::ARCHS;
 
 /// The lint.
@@ -35,12 +35,14 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         }
     }
     for (prefix, keys) in foreign {
-        let message = format!(
-            "{} keys of {prefix}, such as {}, in a file of {own}",
+        let message = message!(
+            "{} keys of {}, such as {}, in a file of {}",
             keys.len(),
-            keys[0]
+            prefix,
+            keys[0],
+            own
         );
-        let help = format!("{own}.… is what is read");
-        out.push(Diagnostic::new(&LINT.code, keys[0], message).help(help));
+        let help = message!("{}.… is what is read", own);
+        out.push(LINT.finding(keys[0], message).help(help));
     }
 }

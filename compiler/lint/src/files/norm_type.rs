@@ -4,7 +4,8 @@ use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use crate::view::layered;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -23,14 +24,14 @@ pub(crate) static LINT: Lint = Lint {
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     for t in file.header().tensors() {
         if t.n_dims == 1 && matches!(t.dtype, DType::F16 | DType::Bf16) {
-            let message = format!(
+            let message = message!(
                 "{} is a vector of {} in {}",
-                t.name,
+                layered(&t.name),
                 t.ne[0],
                 t.dtype.name()
             );
             let help = "write vectors in f32, as converters do";
-            out.push(Diagnostic::new(&LINT.code, &t.name, message).help(help));
+            out.push(LINT.finding(&t.name, message).help(help));
         }
     }
 }

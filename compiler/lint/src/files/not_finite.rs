@@ -4,7 +4,8 @@ use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use crate::view::layered;
+use tpc_diag::{Diagnostic, message};
 use tpc_gguf::Endianness;
 
 /// The lint.
@@ -56,13 +57,14 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             _ => 0,
         };
         if found > 0 {
-            let message = format!(
-                "{} has {found} infinities or NaNs among {} numbers",
-                t.name,
+            let message = message!(
+                "{} has {} infinities or NaNs among {} numbers",
+                layered(&t.name),
+                found,
                 t.elements()
             );
             let help = "convert the model again, from bf16 or f32, and check the download";
-            out.push(Diagnostic::new(&LINT.code, &t.name, message).help(help));
+            out.push(LINT.finding(&t.name, message).help(help));
         }
     }
 }

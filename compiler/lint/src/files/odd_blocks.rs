@@ -3,7 +3,8 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use crate::view::layered;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -52,19 +53,25 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             let Some(short) = short.filter(|&n| odd(n).len() < uneven.len()) else {
                 continue;
             };
-            let message = format!(
-                "{}: rows of {} are {blocks} blocks of {block} ({}), which {} devices cannot share evenly",
-                t.name,
+            let message = message!(
+                "{}: rows of {} are {} blocks of {} ({}), which {} devices cannot share evenly",
+                layered(&t.name),
                 t.ne[0],
+                blocks,
+                block,
                 t.dtype.name(),
                 list(&uneven)
             );
             let rest = match odd(short).as_slice() {
-                [] => "2, 4 and 8 devices can".to_owned(),
-                rest => format!("only {} devices cannot", list(rest)),
+                [] => "2, 4 and 8 devices can".into(),
+                rest => message!("only {} devices cannot", list(rest)),
             };
-            let help = format!("a type with blocks of 32 makes {short} of them, which {rest}");
-            out.push(Diagnostic::new(&LINT.code, &t.name, message).help(help));
+            let help = message!(
+                "a type with blocks of 32 makes {} of them, which {}",
+                short,
+                rest
+            );
+            out.push(LINT.finding(&t.name, message).help(help));
         }
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::{Code, Severity};
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -37,12 +37,16 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let help = "quantise the model again, or write 2 if the blocks are of version 2";
     out.push(match found {
         Some(n) => {
-            let message = format!("{KEY} is {n}; current engines read blocks of version 2");
-            Diagnostic::new(&LINT.code, KEY, message).help(help)
+            let message = message!("{} is {}; current engines read blocks of version 2", KEY, n);
+            LINT.finding(KEY, message).help(help)
         }
         None => {
-            let message = format!("{KEY} is missing, and {quantised} tensors are quantised");
-            Diagnostic::milder(&LINT.code, KEY, message).help(help)
+            let message = message!(
+                "{} is missing, and {} tensors are quantised",
+                KEY,
+                quantised
+            );
+            LINT.milder_finding(KEY, message).help(help)
         }
     });
 }

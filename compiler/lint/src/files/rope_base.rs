@@ -4,7 +4,7 @@ use tpc_ir::Code;
 use tpc_ir::Op;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -46,8 +46,12 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         return;
     }
     let found = base.map_or("absent, so 10000".to_owned(), |b| b.to_string());
-    let message =
-        format!("{key} is {found}, the context {context}, and nothing scales the rotation");
+    let message = message!(
+        "{} is {}, the context {}, and nothing scales the rotation",
+        key,
+        found,
+        context
+    );
     let help = "the base of the model's configuration (rope_theta)";
-    out.push(Diagnostic::new(&LINT.code, key, message).help(help));
+    out.push(LINT.finding(key, message).help(help));
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -27,7 +27,12 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         return;
     }
     let found = factor.map_or("absent".to_owned(), |f| f.to_string());
-    let message = format!("{kind} is yarn and {key} is {found}: nothing is scaled");
+    let message = message!(
+        "{} is yarn and {} is {}: nothing is scaled",
+        kind,
+        key,
+        found
+    );
     let help = "the factor of the model's configuration, above 1";
-    out.push(Diagnostic::new(&LINT.code, key, message).help(help));
+    out.push(LINT.finding(key, message).help(help));
 }

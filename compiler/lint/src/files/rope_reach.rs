@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -34,13 +34,18 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     if original == 0 || reach * 1.01 >= context as f64 {
         return;
     }
-    let message = format!(
-        "{original} positions × {factor} reach {reach:.0}, {} is {context}",
-        file.key("context_length")
+    let message = message!(
+        "{} positions × {} reach {}, {} is {}",
+        original,
+        factor,
+        Quantity(format!("{:.0}", reach)),
+        file.key("context_length"),
+        context
     );
-    let help = format!(
-        "a factor of {:.1}, or -c {reach:.0}",
-        context as f64 / original as f64
+    let help = message!(
+        "a factor of {}, or -c {}",
+        Quantity(format!("{:.1}", context as f64 / original as f64)),
+        Quantity(format!("{:.0}", reach))
     );
-    out.push(Diagnostic::new(&LINT.code, key("factor"), message).help(help));
+    out.push(LINT.finding(key("factor"), message).help(help));
 }

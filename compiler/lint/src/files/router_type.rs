@@ -3,7 +3,8 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use crate::view::layered;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -23,13 +24,13 @@ pub(crate) static LINT: Lint = Lint {
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     for (_, t) in file.of_blocks("ffn_gate_inp.weight") {
         if t.dtype.is_quantised() {
-            let message = format!(
+            let message = message!(
                 "{} is {}: near ties choose other experts",
-                t.name,
+                layered(&t.name),
                 t.dtype.name()
             );
             let help = "keep it in f32 when the model is quantised";
-            out.push(Diagnostic::new(&LINT.code, &t.name, message).help(help));
+            out.push(LINT.finding(&t.name, message).help(help));
         }
     }
 }

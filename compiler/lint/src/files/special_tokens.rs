@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -30,8 +30,13 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         let Some(id) = id.filter(|&id| special && id >= rows && id < u64::from(u32::MAX)) else {
             continue;
         };
-        let message = format!("{} is {id}, but the embedding has {rows} rows", entry.key);
-        let help = format!("an id from 0 to {}", rows - 1);
-        out.push(Diagnostic::new(&LINT.code, &entry.key, message).help(help));
+        let message = message!(
+            "{} is {}, but the embedding has {} rows",
+            entry.key,
+            id,
+            rows
+        );
+        let help = message!("an id from 0 to {}", rows - 1);
+        out.push(LINT.finding(&entry.key, message).help(help));
     }
 }

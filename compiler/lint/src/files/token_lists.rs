@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_gguf::MetaValue;
 
 /// The lint.
@@ -32,8 +32,13 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         let Some(n) = len(key).filter(|&n| n != tokens) else {
             continue;
         };
-        let message = format!("{key} has {n} entries, tokenizer.ggml.tokens {tokens}");
-        let help = format!("{tokens} entries, one per token");
-        out.push(Diagnostic::new(&LINT.code, key, message).help(help));
+        let message = message!(
+            "{} has {} entries, tokenizer.ggml.tokens {}",
+            key,
+            n,
+            tokens
+        );
+        let help = message!("{} entries, one per token", tokens);
+        out.push(LINT.finding(key, message).help(help));
     }
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -31,11 +31,11 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     if a.dtype == b.dtype && a.ne == b.ne && embedding == output {
-        let message = format!(
+        let message = message!(
             "output.weight has the bytes of token_embd.weight ({})",
-            bytes(b.bytes)
+            Quantity(bytes(b.bytes))
         );
         let help = "leave output.weight out: the embedding serves as both";
-        out.push(Diagnostic::new(&LINT.code, "output.weight", message).help(help));
+        out.push(LINT.finding("output.weight", message).help(help));
     }
 }

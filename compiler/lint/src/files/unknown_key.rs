@@ -3,8 +3,8 @@
 use tpc_ir::{Code, Severity};
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
 use tpc_diag::suggest::nearest;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -38,11 +38,14 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         if other || KNOWN.lines().any(|k| k == name) {
             continue;
         }
-        let message = format!("{} is no key that is known of any architecture", entry.key);
+        let message = message!("{} is no key that is known of any architecture", entry.key);
         out.push(match nearest(name, KNOWN.lines()) {
-            Some(near) => Diagnostic::new(&LINT.code, &entry.key, message)
-                .help(format!("did you mean {prefix}{near}?")),
-            None => Diagnostic::milder(&LINT.code, &entry.key, message)
+            Some(near) => {
+                LINT.finding(&entry.key, message)
+                    .help(message!("did you mean {}{}?", prefix, near))
+            }
+            None => LINT
+                .milder_finding(&entry.key, message)
                 .help("leave it out, or check its name"),
         });
     }

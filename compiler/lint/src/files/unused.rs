@@ -3,8 +3,9 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
+use crate::view::layered;
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_gguf::TensorName;
 
 /// The lint.
@@ -32,12 +33,13 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         }
         let size = file.header().tensor(name).map_or(0, |t| t.bytes);
-        let message = format!(
-            "{name}: {} of which {} knows nothing",
-            bytes(size),
+        let message = message!(
+            "{}: {} of which {} knows nothing",
+            layered(name),
+            Quantity(bytes(size)),
             model.summary.arch
         );
         let help = "check general.architecture, or convert the model again";
-        out.push(Diagnostic::new(&LINT.code, name, message).help(help));
+        out.push(LINT.finding(name, message).help(help));
     }
 }

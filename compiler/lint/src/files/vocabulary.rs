@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_gguf::MetaValue;
 
 /// The lint.
@@ -38,8 +38,8 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         let Some(n) = n.filter(|&n| n != rows && n > 0) else {
             continue;
         };
-        let message = format!("{key} has {n} tokens, token_embd.weight {rows} rows");
+        let message = message!("{} has {} tokens, token_embd.weight {} rows", key, n, rows);
         let help = "make them equal when the model is converted";
-        out.push(Diagnostic::new(&LINT.code, key, message).help(help));
+        out.push(LINT.finding(key, message).help(help));
     }
 }

@@ -3,8 +3,9 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
+use crate::view::layered;
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -37,13 +38,13 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             data[start..end].iter().all(|&b| b == 0)
         });
         if zero && !data.is_empty() {
-            let message = format!(
+            let message = message!(
                 "{} ({}) is zeros wherever it was looked at",
-                t.name,
-                bytes(t.bytes)
+                layered(&t.name),
+                Quantity(bytes(t.bytes))
             );
             let help = "compare the file's checksum, and download it again";
-            out.push(Diagnostic::new(&LINT.code, &t.name, message).help(help));
+            out.push(LINT.finding(&t.name, message).help(help));
         }
     }
 }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value as Json, json};
 use tpc_ir::Code;
 
-use super::kind;
 use crate::{Finding, lints};
 use tpc_diag::Severity;
 
@@ -66,12 +65,11 @@ fn result(path: &str, f: &Finding, place: &BTreeMap<&Code, usize>) -> Json {
     if let Some(line) = d.line {
         physical["region"] = json!({ "startLine": line });
     }
-    let kind = kind(f).word();
-    let mut entities: Vec<&str> = f.entities.iter().map(String::as_str).collect();
-    entities.retain(|e| !e.is_empty());
-    let logical = entities
-        .iter()
-        .map(|e| json!({ "name": e, "fullyQualifiedName": format!("{kind}/{e}"), "kind": kind }));
+    let named = f.entities.iter().map(|e| (e.kind.word(), e.to_string()));
+    let entities: Vec<(&str, String)> = named.filter(|(_, name)| !name.is_empty()).collect();
+    let logical = entities.iter().map(
+        |(kind, e)| json!({ "name": e, "fullyQualifiedName": format!("{kind}/{e}"), "kind": kind }),
+    );
     let mut location = json!({ "physicalLocation": physical });
     if !entities.is_empty() {
         location["logicalLocations"] = logical.collect();
@@ -86,7 +84,7 @@ fn result(path: &str, f: &Finding, place: &BTreeMap<&Code, usize>) -> Json {
         "message": { "text": text },
         "locations": [location],
         "occurrenceCount": f.count,
-        "partialFingerprints": { "tpcFinding/v1": format!("{:016x}", hash(&f.pattern)) },
+        "partialFingerprints": { "tpcFinding/v1": format!("{:016x}", hash(&f.pattern())) },
         "properties": properties,
     });
     if let Some(index) = place.get(d.code) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -30,8 +30,12 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         }
         let name = graph.name(owner);
-        let message = format!("{name} is written by {} and read by nothing", r.op);
-        let d = Diagnostic::new(&LINT.code, name, message);
+        let message = message!(
+            "{} is written by {} and read by nothing",
+            name,
+            r.op.to_string()
+        );
+        let d = LINT.finding(name, message);
         let d = d.help("read the cache after it was written");
         out.push(graph.at(r, "written here, and read nowhere", d));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
 /// The lint.
@@ -33,13 +33,16 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             let owner = &graph.records[root];
             if owner.is_leaf() && !owner.is_input && !written.contains(&root) {
                 let name = graph.name(owner);
-                let message = format!(
-                    "the {what} of {} are {name}, which nothing writes",
-                    graph.name(r)
+                let message = message!(
+                    "the {} of {} are {}, which nothing writes",
+                    what,
+                    graph.name(r),
+                    name
                 );
-                let d = Diagnostic::new(&LINT.code, name, message);
-                let d = d.help(format!(
-                    "store the {what} of the batch before they are read"
+                let d = LINT.finding(name, message);
+                let d = d.help(message!(
+                    "store the {} of the batch before they are read",
+                    what
                 ));
                 out.push(graph.at(r, "reads what nothing has written", d));
             }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::capture::Record;
 
 /// The lint.
@@ -35,8 +35,13 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
     };
     for r in others.iter().filter(|r| !r.is_output) {
         let name = graph.name(r);
-        let message = format!("nothing reads the result of {} ({name})", r.op);
-        let d = Diagnostic::new(&LINT.code, name, message)
+        let message = message!(
+            "nothing reads the result of {} ({})",
+            r.op.to_string(),
+            name
+        );
+        let d = LINT
+            .finding(name, message)
             .help("pass its result on, mark it as an output, or leave the op out");
         out.push(graph.at(r, "computed for nobody", d));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, message};
 use tpc_ggml::capture::Record;
 
 /// The lint.
@@ -46,12 +46,17 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         let Some(odd) = fewest.and_then(|all| all.first()) else {
             continue;
         };
-        let shown: Vec<String> = by
+        let shown: Vec<Message> = by
             .iter()
-            .map(|(&eps, all)| format!("{} in {} layers", f32::from_bits(eps), all.len()))
+            .map(|(&eps, all)| message!("{} in {} layers", f32::from_bits(eps), all.len()))
             .collect();
-        let message = format!("{op} of {stem}: the epsilon is {}", shown.join(", "));
-        let d = Diagnostic::new(&LINT.code, graph.name(odd), message);
+        let message = message!(
+            "{} of {}: the epsilon is {}",
+            op,
+            stem,
+            Message::join(shown, ", ")
+        );
+        let d = LINT.finding(graph.name(odd), message);
         let d = d.help("the epsilon of the model's configuration in every layer");
         out.push(graph.at(odd, "has another epsilon than most", d));
     }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
 /// The lint.
@@ -63,12 +63,17 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             }
             None => format!("[{n}, {}, {h}, {tokens}]", d / n),
         };
-        let message = format!(
-            "{} of [{d}, {h}, {tokens}] multiplies rows of {n}: heads and tokens are one axis there",
-            graph.name(r)
+        let message = message!(
+            "{} of [{}, {}, {}] multiplies rows of {}: heads and tokens are one axis there",
+            graph.name(r),
+            d,
+            h,
+            tokens,
+            n
         );
-        let d = Diagnostic::new(&LINT.code, graph.name(r), message)
-            .help(format!("four dimensions keep the heads apart:\n{dims}"));
+        let d = LINT
+            .finding(graph.name(r), message)
+            .help(message!("four dimensions keep the heads apart:\n{}", dims));
         out.push(graph.at(r, "heads and tokens are merged before this", d));
     }
 }

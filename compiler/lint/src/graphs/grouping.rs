@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
 /// The lint.
@@ -30,8 +30,13 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         };
         if kv > 0 && !q.is_multiple_of(kv) {
-            let message = format!("{} has {q} query heads and {kv} KV heads", graph.name(r));
-            let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+            let message = message!(
+                "{} has {} query heads and {} KV heads",
+                graph.name(r),
+                q,
+                kv
+            );
+            let d = LINT.finding(graph.name(r), message);
             let d = d.help("check the head sizes of the reshapes before attention");
             out.push(graph.at(r, "groups that do not come out even", d));
         }

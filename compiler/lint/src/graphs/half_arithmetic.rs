@@ -4,7 +4,7 @@ use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::{Family, GgmlOp};
 
 /// The lint.
@@ -41,13 +41,13 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
     for r in graph.records {
         let half = matches!(r.dtype, DType::F16 | DType::Bf16);
         if half && is_arithmetic(&r.op) {
-            let message = format!(
+            let message = message!(
                 "{} ({}) computes in {}",
-                r.op,
+                r.op.to_string(),
                 graph.name(r),
                 r.dtype.name()
             );
-            let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+            let d = LINT.finding(graph.name(r), message);
             let d = d.help("compute in f32, and cast what is stored");
             out.push(graph.at(r, "in half precision", d));
         }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::GgmlOp;
 
 /// The lint.
@@ -36,14 +36,14 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         }
         let fine: Vec<&str> = fine.iter().map(|t| t.name()).collect();
-        let message = format!(
+        let message = message!(
             "the mask of {} is {}: {} takes {}",
             graph.name(r),
             mask.dtype.name(),
-            r.op,
+            r.op.to_string(),
             fine.join(" or ")
         );
-        let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+        let d = LINT.finding(graph.name(r), message);
         let d = d.help("cast the mask once, before the first layer");
         out.push(graph.at(r, "takes the mask in another type", d));
     }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::Family;
 
 /// The lint.
@@ -30,14 +30,14 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         let same = (source.dtype, source.layout.ne, source.layout.nb)
             == (r.dtype, r.layout.ne, r.layout.nb);
         if same && !r.is_empty() {
-            let message = format!(
+            let message = message!(
                 "{} of {}, which is packed as it is",
-                r.op,
+                r.op.to_string(),
                 graph.name(source)
             );
-            let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+            let d = LINT.finding(graph.name(r), message);
             out.push(
-                d.help(format!("use {} itself", graph.name(source)))
+                d.help(message!("use {} itself", graph.name(source)))
                     .line(r.line),
             );
         }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Name, message};
 use tpc_ggml::op::GgmlOp;
 
 /// The lint.
@@ -32,10 +32,10 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             _ => false,
         };
         if idle {
-            let of = source.map_or_else(String::new, |s| graph.name(s));
-            let message = format!("{} ({}) gives back {of}", r.op, graph.name(r));
-            let d = Diagnostic::new(&LINT.code, graph.name(r), message);
-            out.push(graph.at(r, "changes nothing", d.help(format!("use {of} itself"))));
+            let of = source.map_or_else(|| Name::plain(""), |s| graph.name(s));
+            let message = message!("{} ({}) gives back {}", r.op.to_string(), graph.name(r), of);
+            let d = LINT.finding(graph.name(r), message);
+            out.push(graph.at(r, "changes nothing", d.help(message!("use {} itself", of))));
         }
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
 /// The lint.
@@ -26,8 +26,8 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         let operand = |i: usize| r.src.get(i).copied().flatten().map(|s| &graph.records[s]);
         let cached = operand(1).is_some_and(|k| written.contains(&k.root));
         if cached && operand(3).is_none() {
-            let message = format!("{} attends to all cells of the cache", graph.name(r));
-            let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+            let message = message!("{} attends to all cells of the cache", graph.name(r));
+            let d = LINT.finding(graph.name(r), message);
             let d = d.help("pass the mask of the batch");
             out.push(graph.at(r, "has no mask", d));
         }

@@ -7,8 +7,7 @@ use tpc_ir::Inst;
 
 use super::{Capture, Check, EntityKind, Lint};
 use tpc_core::report::describe;
-use tpc_diag::Diagnostic;
-use tpc_diag::Excerpt;
+use tpc_diag::{Diagnostic, Excerpt, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -57,16 +56,19 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
     let value = ir.inst(inst).results.first();
     let name = value.map_or_else(String::new, |&v| describe::name(ir, v));
     let has = |kind: &[&'static str]| kind.get(at).copied().unwrap_or("nothing more");
-    let message = format!(
-        "layer {layer} has {} ops, the other {} inner layers {}: from {name} on, `{}` instead of `{}`",
+    let message = message!(
+        "layer {} has {} ops, the other {} inner layers {}: from {} on, `{}` instead of `{}`",
+        layer,
         kind.len(),
         inner.len() - 1,
         usual.len(),
+        name,
         has(kind),
         has(usual)
     );
-    let d =
-        Diagnostic::new(&LINT.code, name, message).help("compare the layer with its neighbours");
+    let d = LINT
+        .finding(name, message)
+        .help("compare the layer with its neighbours");
     let labels = [(inst, "the first op that differs".to_owned())];
     out.push(d.excerpt(Excerpt::of("model", graph.printed, &labels)));
 }

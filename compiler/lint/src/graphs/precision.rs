@@ -4,7 +4,7 @@ use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::capture::Record;
 use tpc_ggml::op::{GgmlOp, OpKind, Precision};
 
@@ -25,9 +25,13 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
     let mut tell = |r: &Record, call: &str| {
-        let message = format!("{} ({}) may be accumulated in f16", r.op, graph.name(r));
-        let d = Diagnostic::new(&LINT.code, graph.name(r), message);
-        let d = d.help(format!("{call}(…, GGML_PREC_F32)"));
+        let message = message!(
+            "{} ({}) may be accumulated in f16",
+            r.op.to_string(),
+            graph.name(r)
+        );
+        let d = LINT.finding(graph.name(r), message);
+        let d = d.help(message!("{}(…, GGML_PREC_F32)", call));
         out.push(graph.at(r, "of default precision", d));
     };
     let written = graph.written();

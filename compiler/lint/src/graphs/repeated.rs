@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
-use tpc_diag::Excerpt;
+use tpc_diag::{Diagnostic, Excerpt, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -45,19 +44,19 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         };
         let first = &graph.records[first];
-        let message = format!(
+        let message = message!(
             "{} ({}) is {} once more",
-            r.op,
+            r.op.to_string(),
             graph.name(r),
             graph.name(first)
         );
-        let d = Diagnostic::new(&LINT.code, graph.name(r), message).line(r.line);
+        let d = LINT.finding(graph.name(r), message).line(r.line);
         let labels = [(first, "here it is made"), (r, "and here again")];
         let labels = labels
             .iter()
             .filter_map(|(r, text)| Some((graph.inst_of(r)?, (*text).to_owned())));
         let labels: Vec<_> = labels.collect();
-        let d = d.help(format!("use {} in both places", graph.name(first)));
+        let d = d.help(message!("use {} in both places", graph.name(first)));
         out.push(d.excerpt(Excerpt::of("model", graph.printed, &labels)));
     }
 }

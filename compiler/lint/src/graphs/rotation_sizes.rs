@@ -4,7 +4,7 @@ use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::{GgmlOp, OpKind, Rope};
 
 /// The lint.
@@ -40,16 +40,16 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         let positions = r.src.get(1).copied().flatten().map(|s| &graph.records[s]);
         let positions = positions.map(|p| p.dtype).filter(|&t| t != DType::I32);
         let fault = match (&r.op, positions) {
-            (_, Some(dtype)) => format!("positions are {}, not i32", dtype.name()),
+            (_, Some(dtype)) => message!("positions are {}, not i32", dtype.name()),
             (GgmlOp::Rope(p), _) => match parameters(p, r.ne()[0]) {
-                Some(fault) => fault,
+                Some(fault) => fault.into(),
                 None => continue,
             },
-            (GgmlOp::Malformed(_, error), _) => error.to_string(),
+            (GgmlOp::Malformed(_, error), _) => error.to_string().into(),
             _ => continue,
         };
-        let message = format!("{}: {fault}", graph.name(r));
-        let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+        let message = message!("{}: {}", graph.name(r), fault);
+        let d = LINT.finding(graph.name(r), message);
         let d = d.help("the rotation of the model's configuration: dimension, base, positions");
         out.push(graph.at(r, "with these parameters", d));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::capture::Record;
 use tpc_ggml::op::GgmlOp;
 
@@ -45,15 +45,16 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         else {
             continue;
         };
-        let message = format!(
-            "{} has the scale {}, {} others with heads of {size} have {}",
+        let message = message!(
+            "{} has the scale {}, {} others with heads of {} have {}",
             graph.name(odd),
             scale,
             total - 1,
+            size,
             usual
         );
-        let d = Diagnostic::new(&LINT.code, graph.name(odd), message);
-        let d = d.help(format!("{}, as in the other layers", usual));
+        let d = LINT.finding(graph.name(odd), message);
+        let d = d.help(message!("{}, as in the other layers", usual));
         out.push(graph.at(odd, "with another scale", d));
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -26,8 +26,8 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         let leaf = r.is_leaf() && !r.is_view && !r.is_empty();
         if leaf && !read.contains(&i) && !written.contains(&i) {
             let name = graph.name(r);
-            let message = format!("no op reads {name}");
-            let d = Diagnostic::new(&LINT.code, name, message).line(r.line);
+            let message = message!("no op reads {}", name);
+            let d = LINT.finding(name, message).line(r.line);
             out.push(d.help("use it, or leave it out"));
         }
     }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_ggml::op::Family;
 
 /// The lint.
@@ -38,8 +38,12 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         {
             let size = r.dtype.bytes(r.elements()).unwrap_or(0);
             let name = graph.name(weight);
-            let message = format!("{name} is copied for every batch ({})", bytes(size));
-            let d = Diagnostic::new(&LINT.code, name, message);
+            let message = message!(
+                "{} is copied for every batch ({})",
+                name,
+                Quantity(bytes(size))
+            );
+            let d = LINT.finding(name, message);
             let d = d.help("store the weight in the form in which it is used");
             out.push(graph.at(r, "the same each time", d));
         }

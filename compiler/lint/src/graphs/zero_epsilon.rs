@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::GgmlOp;
 
 /// The lint.
@@ -30,8 +30,13 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         if epsilon > 0.0 {
             continue;
         }
-        let message = format!("{} ({}) has the epsilon {epsilon}", r.op, graph.name(r));
-        let d = Diagnostic::new(&LINT.code, graph.name(r), message);
+        let message = message!(
+            "{} ({}) has the epsilon {}",
+            r.op.to_string(),
+            graph.name(r),
+            epsilon
+        );
+        let d = LINT.finding(graph.name(r), message);
         let d = d.help("the epsilon of the model's configuration, such as 1e-5");
         out.push(graph.at(r, "divides zeros by zero", d));
     }

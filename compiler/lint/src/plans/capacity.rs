@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -22,19 +22,33 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let mut help: Option<Message> = None;
     for d in plan.report.devices.iter().chain([&plan.report.host]) {
         if let Some(capacity) = d.capacity_bytes
             && d.total_bytes > capacity
         {
-            let message = format!(
+            let message = message!(
                 "needs {} but has {}: {} too many",
-                bytes(d.total_bytes),
-                bytes(capacity),
-                bytes(d.total_bytes - capacity)
+                Quantity(bytes(d.total_bytes)),
+                Quantity(bytes(capacity)),
+                Quantity(bytes(d.total_bytes - capacity))
             );
-            out.push(Diagnostic::new(&LINT.code, &d.name, message).help(
-                "more devices, a smaller --ctx-size, smaller cache types, or another --tensor-split",
-            ));
+            // The search for cures plans several times, so it runs at most once.
+            let help = help.get_or_insert_with(|| cure(plan));
+            out.push(LINT.finding(&d.name, message).help(help.clone()));
         }
     }
+}
+
+/// The changes that make the plan fit, where they are searched for; otherwise the options to try.
+fn cure(plan: &Plan<'_>) -> Message {
+    let Some(search) = plan.cures.filter(|_| !plan.compiled.fits()) else {
+        return "more devices, a smaller --ctx-size, smaller cache types, or another --tensor-split".into();
+    };
+    let found = search();
+    if found.is_empty() {
+        return "more devices: no smaller context or cache, and nothing on the host, makes it fit"
+            .into();
+    }
+    format!("each of these fits: {}", found.join("; ")).into()
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -27,15 +27,16 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     };
     let mut sorted: Vec<_> = all.iter().collect();
     sorted.sort_by(|a, b| b.fits.cmp(&a.fits).then(a.cost.total_cmp(&b.cost)));
-    let shown: Vec<String> = sorted
+    let shown: Vec<Message> = sorted
         .iter()
         .map(|c| {
             let room = if c.fits { "" } else { ", does not fit" };
-            format!(
-                "{} {:.2} ms per token and {:.1} ms per prompt batch{room}",
+            message!(
+                "{} {} ms per token and {} ms per prompt batch{}",
                 c.name,
-                c.estimate.decode_us / 1e3,
-                c.estimate.prefill_us / 1e3
+                Quantity(format!("{:.2}", c.estimate.decode_us / 1e3)),
+                Quantity(format!("{:.1}", c.estimate.prefill_us / 1e3)),
+                room
             )
         })
         .collect();
@@ -54,6 +55,12 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     } else {
         ""
     };
-    let message = format!("{} {reason}: {}{memory}", chosen.name, shown.join("; "));
-    out.push(Diagnostic::new(&LINT.code, "--split-mode", message));
+    let message = message!(
+        "{} {}: {}{}",
+        chosen.name,
+        reason,
+        Message::join(shown, "; "),
+        memory
+    );
+    out.push(LINT.finding("--split-mode", message));
 }

@@ -4,8 +4,9 @@ use tpc_ir::{Code, Inst, text};
 use tpc_passes::factors::{cut_reshape, through};
 
 use super::{Check, EntityKind, Lint, Plan};
+use crate::view::layered;
 use tpc_core::report::describe;
-use tpc_diag::{Diagnostic, Excerpt};
+use tpc_diag::{Diagnostic, Excerpt, Message, Name, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -34,29 +35,30 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         let name = data
             .results
             .first()
-            .map_or_else(String::new, |&v| describe::name(graph, v));
+            .map_or_else(|| Name::plain(""), |&v| layered(&describe::name(graph, v)));
         let Some(found) = cut_reshape(graph, factors, *inst) else {
-            let message = format!("`{}` {cut}", data.op.name());
-            let warning = Diagnostic::new(&LINT.code, name, message);
+            let message = message!("`{}` {}", data.op.name(), cut.to_string());
+            let warning = LINT.finding(&name, message);
             out.push(shown(warning, *inst, "whole on every device".to_owned()));
             continue;
         };
         let at = through(&planned.analysis, found.factor);
-        let at = at.first().map_or_else(String::new, |t| {
-            format!(
+        let at = at.first().map_or_else(Message::default, |t| {
+            message!(
                 " ({} of {})",
                 describe::place(t),
-                describe::name(graph, t.value)
+                layered(&describe::name(graph, t.value))
             )
         });
-        let message = format!(
-            "`reshape` of {} to {} cuts a factor of {}{at} at {}, so both stay whole on every device",
-            describe::name(graph, data.operands[0]),
+        let message = message!(
+            "`reshape` of {} to {} cuts a factor of {}{} at {}, so both stay whole on every device",
+            layered(&describe::name(graph, data.operands[0])),
             describe::sizes(&graph.value(data.results[0]).ty.dims),
-            factors.space.size(found.factor),
-            found.at,
+            factors.space.size(found.factor).to_string(),
+            at,
+            found.at.to_string()
         );
-        let warning = Diagnostic::new(&LINT.code, name, message);
+        let warning = LINT.finding(&name, message);
         let label = format!("cuts the factor of {}", factors.space.size(found.factor));
         let warning = shown(warning, *inst, label);
         out.push(match &found.instead {
@@ -64,10 +66,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                 let dtype = graph.value(data.results[0]).ty.dtype;
                 let (result, operand) = (data.results[0], data.operands[0]);
                 let sizes = describe::sizes(dims);
-                warning.help(format!(
-                    "reshape to {sizes}: its axes end where the factors do\n{result}: {}{sizes} = reshape {operand} {{dims = {sizes}}}",
-                    dtype.name()
-                ))
+                warning.help(message!("reshape to {}: its axes end where the factors do\n{}: {}{} = reshape {} {{dims = {}}}", sizes, result.to_string(), dtype.name(), sizes, operand.to_string(), sizes))
             }
             None => warning,
         });

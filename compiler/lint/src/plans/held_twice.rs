@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, Quantity, message};
 
 /// Share of the model's bytes that may be held again without a word.
 const QUIET: f64 = 0.03;
@@ -35,19 +35,19 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         ("shared edge blocks", m.edge_block_bytes),
         ("shared KV heads", m.shared_head_bytes),
     ];
-    let shown: Vec<String> = causes
+    let shown: Vec<Message> = causes
         .iter()
         .filter(|(_, n)| *n > 0)
-        .map(|(what, n)| format!("{what} {}", bytes(*n)))
+        .map(|(what, n)| message!("{} {}", what, Quantity(bytes(*n))))
         .collect();
-    let message = format!(
-        "{} beyond the first copy, {:.1} % of the model: {}",
-        bytes(r.mirrored_bytes),
-        share * 100.0,
-        shown.join(", ")
+    let message = message!(
+        "{} beyond the first copy, {} % of the model: {}",
+        Quantity(bytes(r.mirrored_bytes)),
+        Quantity(format!("{:.1}", share * 100.0)),
+        Message::join(shown, ", ")
     );
     out.push(
-        Diagnostic::new(&LINT.code, "plan", message)
+        LINT.finding("plan", message)
             .help("a number of devices that divides heads and blocks, or -sm layer"),
     );
 }

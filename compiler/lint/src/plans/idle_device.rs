@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -23,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let compiled = plan.compiled;
     let help = "fewer devices, or other proportions in --tensor-split";
-    let mut found: Vec<(String, u64)> = Vec::new();
+    let mut found: Vec<(Message, u64)> = Vec::new();
     let options = &compiled.choice().options;
     for (c, option) in compiled.sharded.classes.iter().zip(options) {
         let stage = option.group.index();
@@ -37,21 +37,26 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         }
         let kind = c.name.split_once(' ').map_or(c.name.as_str(), |(_, k)| k);
-        let text = format!("{kind} of {}: nothing for {}", c.size, idle.join(", "));
+        let text = message!(
+            "{} of {}: nothing for {}",
+            kind,
+            c.size,
+            Quantity(idle.join(", "))
+        );
         match found.iter_mut().find(|(t, _)| *t == text) {
             Some(x) => x.1 += 1,
             None => found.push((text, 1)),
         }
     }
     for (text, n) in found {
-        let message = format!("{text} ({n} times)");
-        out.push(Diagnostic::new(&LINT.code, "", message).help(help));
+        let message = message!("{} ({} times)", text, n);
+        out.push(LINT.finding("", message).help(help));
     }
     if compiled.mode != SplitMode::Layer {
         return;
     }
     for d in plan.report.devices.iter().filter(|d| d.weights_bytes == 0) {
         let message = "no layer is left for it".to_owned();
-        out.push(Diagnostic::new(&LINT.code, &d.name, message).help(help));
+        out.push(LINT.finding(&d.name, message).help(help));
     }
 }

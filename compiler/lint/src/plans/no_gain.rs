@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -32,14 +32,14 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let room = report.devices[0].capacity_bytes.is_none_or(|c| total <= c);
     let e = &report.estimate;
     if room && e.decode_us >= e.baseline_single_us {
-        let message = format!(
-            "{:.2} ms per token on {} devices, {:.2} ms on one",
-            e.decode_us / 1e3,
+        let message = message!(
+            "{} ms per token on {} devices, {} ms on one",
+            Quantity(format!("{:.2}", e.decode_us / 1e3)),
             report.devices.len(),
-            e.baseline_single_us / 1e3
+            Quantity(format!("{:.2}", e.baseline_single_us / 1e3))
         );
         out.push(
-            Diagnostic::new(&LINT.code, "plan", message)
+            LINT.finding("plan", message)
                 .help("-sm none, or fewer devices; -sm auto compares"),
         );
     }

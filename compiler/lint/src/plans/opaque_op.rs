@@ -10,7 +10,7 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes as shown_bytes;
 use tpc_core::pipeline::Compiled;
 use tpc_core::report::describe;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -89,32 +89,37 @@ fn note(compiled: &Compiled, kind: &Kind) -> Diagnostic {
         let shown = all.iter().take(SHOWN).map(|&v| describe::name(graph, v));
         let shown = shown.collect::<Vec<_>>().join(", ");
         match all.len().saturating_sub(SHOWN) {
-            0 => shown,
-            more => format!("{shown} and {more} more"),
+            0 => shown.into(),
+            more => message!("{} and {} more", shown, more),
         }
     };
-    let first = describe::inst(graph, kind.insts[0]);
+    let first = Quantity(describe::inst(graph, kind.insts[0]));
     let times = match kind.insts.len() {
-        1 => String::new(),
-        n => format!(" and {} more", n - 1),
+        1 => Message::default(),
+        n => message!(" and {} more", n - 1),
     };
-    let size = shown_bytes(
+    let size = Quantity(shown_bytes(
         whole
             .iter()
             .fold(0, |sum: u64, &v| sum.saturating_add(bytes(v))),
-    );
+    ));
     let cost = if whole.len() == kept.len() {
-        format!("{} stay whole on every device ({size})", names(&whole))
+        message!("{} stay whole on every device ({})", names(&whole), size)
     } else if whole.is_empty() {
-        format!(
+        message!(
             "a factor of {} stays whole; others split them",
             names(&kept)
         )
     } else {
         let (kept, whole) = (names(&kept), names(&whole));
-        format!("a factor of {kept} stays whole, and so do all of {whole} on every device ({size})")
+        message!(
+            "a factor of {} stays whole, and so do all of {} on every device ({})",
+            kept,
+            whole,
+            size
+        )
     };
-    let message = format!("{first}{times}: {cost}");
-    Diagnostic::new(&LINT.code, &kind.name, message)
+    let message = message!("{}{}: {}", first, times, cost);
+    LINT.finding(&kind.name, message)
         .help("none is needed; `--why` says what else a tensor could be split by")
 }

@@ -6,7 +6,7 @@ use tpc_ir::{Code, Op, Output, Place, Value};
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -55,14 +55,15 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         return;
     }
     let d = &plan.report.collectives.decode;
-    let message = format!(
-        "{trips} round trips per token, in {} layers; {} copies and collectives carry {}",
+    let message = message!(
+        "{} round trips per token, in {} layers; {} copies and collectives carry {}",
+        trips,
         layers.len(),
         d.copies + d.all_reduce,
-        bytes(d.bytes)
+        Quantity(bytes(d.bytes))
     );
     out.push(
-        Diagnostic::new(&LINT.code, "host", message).help(
+        LINT.finding("host", message).help(
             "whole layers on the host (-ngl) cross the link once; fewer experts there (-ncmoe)",
         ),
     );

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -20,7 +20,7 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let graph = &plan.compiled.sharded;
-    let mut found: Vec<(String, u64)> = Vec::new();
+    let mut found: Vec<(Message, u64)> = Vec::new();
     let mut seen = Vec::new();
     for (_, v) in graph.values() {
         let mut refs = Vec::new();
@@ -39,9 +39,10 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                 .filter_map(|d| c.range(d, r.div))
                 .map(|x| x.len)
                 .sum();
-            let text = format!(
-                "{} KV heads are shared: {held} copies over {} devices",
+            let text = message!(
+                "{} KV heads are shared: {} copies over {} devices",
                 c.size / r.div,
+                held,
                 c.ranges.len()
             );
             match found.iter_mut().find(|(t, _)| *t == text) {
@@ -51,7 +52,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         }
     }
     for (text, n) in found {
-        let message = format!("{text} ({n} layers)");
-        out.push(Diagnostic::new(&LINT.code, "", message));
+        let message = message!("{} ({} layers)", text, n);
+        out.push(LINT.finding("", message));
     }
 }

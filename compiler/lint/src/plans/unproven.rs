@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -23,10 +23,11 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let choice = plan.compiled.choice();
     if !choice.optimal {
         let percent = (100.0 * choice.excess()).ceil();
-        let message = format!(
-            "{} sets of splits were priced, not all: the plan costs at most {percent:.0} % more than the cheapest",
-            choice.priced
+        let message = message!(
+            "{} sets of splits were priced, not all: the plan costs at most {} % more than the cheapest",
+            choice.priced,
+            Quantity(format!("{:.0}", percent))
         );
-        out.push(Diagnostic::new(&LINT.code, "plan", message));
+        out.push(LINT.finding("plan", message));
     }
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 use tpc_passes::rewrite::Stop;
 
 use super::{Check, EntityKind, Lint, Plan};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -24,16 +24,17 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let report = &plan.compiled.rewriting;
     let stopped = report.sections.iter().filter(|r| r.stop != Stop::Saturated);
     for section in stopped {
-        let message = format!(
+        let message = message!(
             "rewriting {} {} after {} rounds, with {} terms",
             match section.layers.iter().flatten().next() {
-                Some(layer) => format!("layer {layer} and {} like it", section.layers.len() - 1),
-                None => "what comes before the layers".to_owned(),
+                Some(&layer) =>
+                    message!("layer {} and {} like it", layer, section.layers.len() - 1),
+                None => "what comes before the layers".into(),
             },
-            section.stop,
+            section.stop.to_string(),
             section.iterations,
             section.nodes
         );
-        out.push(Diagnostic::new(&LINT.code, "plan", message));
+        out.push(LINT.finding("plan", message));
     }
 }

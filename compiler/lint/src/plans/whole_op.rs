@@ -7,7 +7,7 @@ use tpc_passes::plan::timeline;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::report::describe;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Quantity, message};
 
 /// Share of a token's time that may be spent so without a word.
 const QUIET: f64 = 0.05;
@@ -68,15 +68,16 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
     let total = plan.report.estimate.decode_us;
     for (op, kind) in kinds.iter().filter(|(_, k)| k.us > QUIET * total) {
-        let message = format!(
-            "{} `{op}`, {:.2} of {:.2} ms per token, are computed alike on every device; the longest is {}",
+        let message = message!(
+            "{} `{}`, {} of {} ms per token, are computed alike on every device; the longest is {}",
             kind.count,
-            kind.us / 1e3,
-            total / 1e3,
-            describe::inst(graph, kind.longest.1)
+            op,
+            Quantity(format!("{:.2}", kind.us / 1e3)),
+            Quantity(format!("{:.2}", total / 1e3)),
+            Quantity(describe::inst(graph, kind.longest.1))
         );
         out.push(
-            Diagnostic::new(&LINT.code, *op, message)
+            LINT.finding(*op, message)
                 .help("`tpc plan --why TENSOR` says what forbids splitting a weight, or its cost"),
         );
     }

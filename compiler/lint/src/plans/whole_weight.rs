@@ -5,9 +5,10 @@ use tpc_passes::factors::Selection;
 use tpc_passes::plan::{Refusal, refusal};
 
 use super::{Check, EntityKind, Lint, Plan};
+use crate::view::layered;
 use tpc_core::format::bytes as shown_bytes;
 use tpc_core::report::{describe, suffix};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Message, Quantity, message};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -30,7 +31,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
     let model = &compiled.planned.graph;
     let planned = &compiled.planned;
-    let mut groups: Vec<(String, String, String, u64, u64)> = Vec::new();
+    let mut groups: Vec<(String, String, Message, u64, u64)> = Vec::new();
     for (_, inst) in model.insts() {
         let Op::Weight(w) = &inst.op else { continue };
         let v = inst.results[0];
@@ -57,33 +58,33 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                             .results
                             .first()
                             .map_or("", |&v| model.value(v).name.as_str());
-                        format!("`{}` of {name} needs it whole", describe::op_name(&op.op))
+                        message!(
+                            "`{}` of {} needs it whole",
+                            describe::op_name(&op.op),
+                            numbered(name)
+                        )
                     }
-                    Some(Refusal::PinnedWhole(_)) => "an override wants it whole".to_owned(),
-                    Some(Refusal::Repeated(_)) => "it meets itself in one value".to_owned(),
-                    Some(Refusal::Indexed(_)) => "an index counts along more than it".to_owned(),
-                    Some(Refusal::Symbolic) => "its size is known only at run time".to_owned(),
+                    Some(Refusal::PinnedWhole(_)) => "an override wants it whole".into(),
+                    Some(Refusal::Repeated(_)) => "it meets itself in one value".into(),
+                    Some(Refusal::Indexed(_)) => "an index counts along more than it".into(),
+                    Some(Refusal::Symbolic) => "its size is known only at run time".into(),
                     Some(Refusal::NotStored | Refusal::Granule(_)) | None => {
-                        "splitting it costs more than it gains".to_owned()
+                        "splitting it costs more than it gains".into()
                     }
                 };
-                reasons.push(format!("axis {axis} factor {size}: {why}"));
+                reasons.push(message!(
+                    "axis {} factor {}: {}",
+                    axis,
+                    size.to_string(),
+                    why
+                ));
             }
         }
         let suffix = suffix(&w.tensor);
-        let reason = reasons.join("; ");
-        // Layers differ in the numbers behind names only.
-        let alike = |a: &str, b: &str| {
-            let plain = |s: &str| {
-                s.split_whitespace()
-                    .map(|w| w.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'))
-                    .collect::<String>()
-            };
-            a == b || plain(a) == plain(b)
-        };
+        let reason = Message::join(reasons, "; ");
         match groups
             .iter_mut()
-            .find(|g| g.0 == suffix && alike(&g.2, &reason))
+            .find(|g| g.0 == suffix && g.2.without_numbers() == reason.without_numbers())
         {
             Some(g) => {
                 g.3 += 1;
@@ -94,14 +95,23 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
     for (_, name, reason, count, bytes) in groups {
         let many = if count > 1 {
-            format!(" and {} alike", count - 1)
+            message!(" and {} alike", count - 1)
         } else {
-            String::new()
+            Message::default()
         };
-        let message = format!(
-            "{name}{many} ({}) stays whole on every device: {reason}",
-            shown_bytes(bytes)
+        let message = message!(
+            "{}{} ({}) stays whole on every device: {}",
+            layered(&name),
+            many,
+            Quantity(shown_bytes(bytes)),
+            reason
         );
-        out.push(Diagnostic::new(&LINT.code, name, message));
+        out.push(LINT.finding(layered(&name), message));
     }
+}
+
+/// A name whose number at the end does not count: layers differ in it alone.
+fn numbered(name: &str) -> Message {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    message!("{}{}", stem, Quantity(&name[stem.len()..]))
 }

@@ -335,7 +335,7 @@ fn headers_with_drafts_plan_for_one_to_eight_devices() {
             let (_, alone) = report_of(Drafting::None);
             assert!(alone.drafts.is_none());
             let note = alone.diagnostics.iter().find(|d| d.code == "TPC0330");
-            let help = note.and_then(|d| d.help.as_deref()).unwrap_or_default();
+            let help = note.and_then(|d| d.help.clone()).unwrap_or_default();
             assert!(help.contains("--spec-type draft-mtp"), "{what}");
             let (compiled, both) = report_of(Drafting::Mtp);
             assert!(both.diagnostics.iter().all(|d| d.code != "TPC0330"));

@@ -95,7 +95,7 @@ fn rotations_of_every_layer_are_repaired() {
         "{}",
         told[2]
     );
-    let diff = told[2].help.as_deref().unwrap_or_default();
+    let diff = told[2].help.clone().unwrap_or_default().to_string();
     // One line for each, and none that another op needs not.
     let lines: Vec<&str> = diff.lines().collect();
     assert_eq!(lines.len(), 8, "{diff}");

@@ -261,7 +261,7 @@ fn the_cure_of_a_flattened_rotation_is_shown_as_ir() {
         .iter()
         .find(|d| d.code == "TPC0650")
         .expect("it fires");
-    let help = d.help.as_deref().expect("it has a cure");
+    let help = d.help.as_ref().expect("it has a cure");
     assert!(
         help.contains("reshape v") && help.contains("{dims = [64, 2, 3, 8]}"),
         "{help}"

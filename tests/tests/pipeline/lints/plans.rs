@@ -86,7 +86,7 @@ fn lints_fire() {
         "TPC0308",
     );
     assert!(
-        trips.message.starts_with("32 round trips"),
+        trips.message.to_string().starts_with("32 round trips"),
         "{}",
         trips.message
     );

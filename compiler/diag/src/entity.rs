@@ -1,0 +1,124 @@
+//! Entities: the things that diagnostics are about.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::Name;
+
+/// The kind of an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EntityKind {
+    /// A tensor of the file, or a state.
+    Tensor,
+    /// A key of the metadata.
+    Key,
+    /// An op of the graph, or its result.
+    Op,
+    /// An option of the command line.
+    Option,
+    /// A device, or the host.
+    Device,
+    /// The file.
+    File,
+    /// The plan as a whole.
+    Plan,
+}
+
+impl EntityKind {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            EntityKind::Tensor => "tensor",
+            EntityKind::Key => "key",
+            EntityKind::Op => "op",
+            EntityKind::Option => "option",
+            EntityKind::Device => "device",
+            EntityKind::File => "file",
+            EntityKind::Plan => "plan",
+        }
+    }
+}
+
+/// The thing that a diagnostic is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Entity {
+    /// The kind; the file's unless said otherwise.
+    pub kind: EntityKind,
+    /// The name; empty for a part of a plan without one.
+    pub name: Name,
+}
+
+impl Entity {
+    /// The entity of layer 0, if it has a layer: equal for alike layers.
+    #[must_use]
+    pub fn without_layer(&self) -> Entity {
+        Entity {
+            kind: self.kind,
+            name: self.name.without_layer(),
+        }
+    }
+}
+
+impl fmt::Display for Entity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
+    }
+}
+
+impl Serialize for Entity {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl From<Name> for Entity {
+    fn from(name: Name) -> Entity {
+        Entity {
+            kind: EntityKind::File,
+            name,
+        }
+    }
+}
+
+impl From<&str> for Entity {
+    fn from(name: &str) -> Entity {
+        Name::plain(name).into()
+    }
+}
+
+impl From<&String> for Entity {
+    fn from(name: &String) -> Entity {
+        Name::plain(name).into()
+    }
+}
+
+impl From<String> for Entity {
+    fn from(name: String) -> Entity {
+        Name::plain(name).into()
+    }
+}
+
+impl From<&str> for Name {
+    fn from(name: &str) -> Name {
+        Name::plain(name)
+    }
+}
+
+impl From<&String> for Name {
+    fn from(name: &String) -> Name {
+        Name::plain(name)
+    }
+}
+
+impl From<String> for Name {
+    fn from(name: String) -> Name {
+        Name::plain(name)
+    }
+}
+
+impl From<&Name> for Name {
+    fn from(name: &Name) -> Name {
+        name.clone()
+    }
+}
