@@ -164,7 +164,7 @@ fn a_key_or_a_norm_tells_how_halves_join() {
     assert_eq!(error.code(), "TPC0130");
     let pairs = metadata("stablelm");
     for keep in [false, true] {
-        let tensors = describe::tensors(&pairs, |t| keep && t.name.contains("ffn_norm"));
+        let tensors = expected::tensors(&pairs, |t| keep && t.name.contains("ffn_norm"));
         let graph = lower(&header(&pairs, &tensors), &OPTIONS).unwrap().graph;
         assert_eq!(halves_share_their_input(&graph), !keep);
     }
@@ -174,7 +174,7 @@ fn a_key_or_a_norm_tells_how_halves_join() {
 fn falcon_may_normalise_for_attention_alone() {
     let pairs = metadata("falcon");
     for keep in [false, true] {
-        let tensors = describe::tensors(&pairs, |t| keep && t.name.contains("attn_norm_2"));
+        let tensors = expected::tensors(&pairs, |t| keep && t.name.contains("attn_norm_2"));
         let graph = lower(&header(&pairs, &tensors), &OPTIONS).unwrap().graph;
         assert_eq!(halves_share_their_input(&graph), !keep);
     }
@@ -251,7 +251,7 @@ fn gemma_4_has_smaller_heads_in_windowed_layers() {
     assert!(graph.values().all(|(_, v)| !v.name.contains("attn_v")));
     let mut pairs = gemma4();
     set(&mut pairs, "gemma4.attention.value_length", 64u32);
-    let tensors = describe::tensors(&pairs, |_| false);
+    let tensors = expected::tensors(&pairs, |_| false);
     let values = |il: u32| {
         tensors
             .iter()
@@ -287,7 +287,7 @@ fn the_last_layers_may_share_caches() {
 fn layers_may_have_embeddings_of_their_own() {
     let mut pairs = gemma4();
     set(&mut pairs, "gemma4.embedding_length_per_layer_input", 24u32);
-    let tensors = describe::tensors(&pairs, |_| false);
+    let tensors = expected::tensors(&pairs, |_| false);
     let shape = |name: &str| tensors.iter().find(|t| t.0 == name).unwrap().1;
     assert_eq!(shape("per_layer_token_embd.weight"), [192, 40, 1, 1]);
     assert_eq!(shape("per_layer_model_proj.weight"), [96, 192, 1, 1]);

@@ -203,7 +203,7 @@ fn without_such_blocks_there_is_nothing_to_draft_with() {
         assert!(e.help().contains("--spec-type") && e.help().contains("glm4moe"));
     };
     let pairs = metadata("glm4moe");
-    let own = describe::tensors(&pairs, |_| false);
+    let own = expected::tensors(&pairs, |_| false);
     says(&refused(&pairs, &own), "glm4moe.nextn_predict_layers");
     // A file that was converted without the tensors that its metadata count.
     let pairs = with_drafts("glm4moe", 1);

@@ -9,12 +9,12 @@ use tpc_gguf::Metadata;
 
 /// The tensors of the smallest model, with what is optional of those whose name contains `kept`.
 fn names(pairs: &[(String, MetaValue)], kept: &str) -> Vec<String> {
-    let tensors = describe::tensors(pairs, |t| t.name.contains(kept));
+    let tensors = expected::tensors(pairs, |t| t.name.contains(kept));
     tensors.into_iter().map(|(name, _)| name).collect()
 }
 
 fn shape(pairs: &[(String, MetaValue)], name: &str) -> Option<[u64; 4]> {
-    let tensors = describe::tensors(pairs, |_| true);
+    let tensors = expected::tensors(pairs, |_| true);
     tensors.into_iter().find(|t| t.0 == name).map(|t| t.1)
 }
 
@@ -95,7 +95,7 @@ fn shared_experts_are_as_wide_as_the_keys_say() {
 #[test]
 fn a_width_that_is_not_given_is_named() {
     let mut pairs = metadata("exaone-moe");
-    let tensors = describe::tensors(&pairs, |_| false);
+    let tensors = expected::tensors(&pairs, |_| false);
     pairs.retain(|(key, _)| key != "exaone-moe.expert_feed_forward_length");
     let error = lower(&header(&pairs, &tensors), &OPTIONS).unwrap_err();
     let says = "axis 1 is feed_forward_length (no expert_feed_forward_length is given)";
@@ -164,7 +164,7 @@ fn groups_must_hold_the_experts_and_be_chosen_from() {
 #[test]
 fn a_file_decides_by_its_routers() {
     let pairs = metadata("mimo2");
-    let mut tensors = describe::tensors(&pairs, |_| false);
+    let mut tensors = expected::tensors(&pairs, |_| false);
     let gone = |name: &str| name.starts_with("blk.0.ffn_") && !name.contains("norm");
     tensors.retain(|(name, _)| !gone(name));
     for (stem, ne) in [
@@ -183,7 +183,7 @@ fn a_file_decides_by_its_routers() {
 fn blocks_that_guess_tokens_ahead_are_left_aside() {
     let mut pairs = metadata("glm4moe");
     set(&mut pairs, "glm4moe.block_count", 3u32);
-    let mut tensors = describe::tensors(&pairs, |_| false);
+    let mut tensors = expected::tensors(&pairs, |_| false);
     tensors.push(("blk.2.nextn.eh_proj.weight".into(), [192, 96, 1, 1]));
     set(&mut pairs, "glm4moe.nextn_predict_layers", 1u32);
     let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();
@@ -200,7 +200,7 @@ fn blocks_that_guess_tokens_ahead_are_left_aside() {
 #[test]
 fn glm_normalises_heads_where_the_file_has_both_norms() {
     let pairs = metadata("glm4moe");
-    let mut tensors = describe::tensors(&pairs, |t| t.name.contains("_norm"));
+    let mut tensors = expected::tensors(&pairs, |t| t.name.contains("_norm"));
     let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();
     let norms = |graph: &Graph| {
         let norms = graph.insts().filter(|(_, i)| matches!(i.op, Op::Norm(_)));

@@ -142,7 +142,7 @@ fn a_file_without_its_tensors_says_which() {
 #[test]
 fn one_tensor_per_expert_is_recognised() {
     let pairs = metadata("llama");
-    let mut tensors = describe::tensors(&pairs, |_| false);
+    let mut tensors = expected::tensors(&pairs, |_| false);
     tensors.retain(|(name, _)| !name.contains("_exps"));
     tensors.push(("blk.0.ffn_gate.0.weight".into(), [96, 64, 1, 1]));
     let error = lower(&header(&pairs, &tensors), &OPTIONS).unwrap_err();

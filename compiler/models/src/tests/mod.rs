@@ -2,8 +2,8 @@
 
 mod codes;
 mod dense;
-mod describe;
 mod drafts;
+mod expected;
 mod experts;
 mod graphs;
 mod hostile;
@@ -187,6 +187,6 @@ fn header(pairs: &[(String, MetaValue)], tensors: &[(String, [u64; 4])]) -> Head
 
 /// The smallest model of these metadata, lowered.
 fn lower_smallest(pairs: &[(String, MetaValue)]) -> Lowered {
-    let tensors = describe::tensors(pairs, |_| false);
+    let tensors = expected::tensors(pairs, |_| false);
     lower(&header(pairs, &tensors), &OPTIONS).unwrap()
 }

@@ -9,7 +9,7 @@ fn rotations(dk: u32, dv: u32, cache_type_k: DType, cache_type_v: DType) -> Vec<
     let mut pairs = metadata("llama");
     set(&mut pairs, "llama.attention.key_length", dk);
     set(&mut pairs, "llama.attention.value_length", dv);
-    let tensors = describe::tensors(&pairs, |_| false);
+    let tensors = expected::tensors(&pairs, |_| false);
     let options = LowerOptions {
         cache_type_k,
         cache_type_v,

@@ -173,7 +173,7 @@ fn long_contexts_have_their_own_frequency_factors() {
         "phi3.rope.scaling.original_context_length",
         1024u32,
     );
-    let tensors = describe::tensors(&pairs, |_| true);
+    let tensors = expected::tensors(&pairs, |_| true);
     let header = header(&pairs, &tensors);
     for (n_ctx, factors) in [
         (1024, "rope_factors_short.weight"),
@@ -201,7 +201,7 @@ fn long_contexts_have_their_own_frequency_factors() {
 #[test]
 fn fused_and_separate_forms_are_both_read() {
     let pairs = metadata("phi3");
-    let fused = describe::tensors(&pairs, |_| false);
+    let fused = expected::tensors(&pairs, |_| false);
     let mut separate = fused.clone();
     separate.retain(|(name, _)| !name.contains("attn_qkv") && !name.contains("ffn_up"));
     for il in 0..2 {
@@ -228,7 +228,7 @@ fn fused_and_separate_forms_are_both_read() {
 #[test]
 fn command_r_plus_needs_both_norms_of_heads() {
     let pairs = metadata("command-r");
-    let mut tensors = describe::tensors(&pairs, |t| t.name.contains("_norm"));
+    let mut tensors = expected::tensors(&pairs, |t| t.name.contains("_norm"));
     let shape = |name: &str| tensors.iter().find(|t| t.0 == name).unwrap().1;
     assert_eq!(shape("blk.1.attn_q_norm.weight"), [32, 6, 1, 1]);
     assert_eq!(shape("blk.1.attn_k_norm.weight"), [32, 2, 1, 1]);
@@ -282,7 +282,7 @@ fn logits_are_scaled_and_bounded_where_the_architecture_says_so() {
 #[test]
 fn experts_may_hold_gate_and_up_fused() {
     let pairs = metadata("qwen3moe");
-    let mut tensors = describe::tensors(&pairs, |_| false);
+    let mut tensors = expected::tensors(&pairs, |_| false);
     tensors.retain(|(name, _)| !name.contains("ffn_gate_exps") && !name.contains("ffn_up_exps"));
     for il in 0..2 {
         tensors.push((format!("blk.{il}.ffn_gate_up_exps.weight"), [96, 128, 5, 1]));

@@ -1,4 +1,4 @@
-//! What every lowered graph has in common, on the smallest models, the goldens, and the headers of published models.
+//! The properties of every lowered graph, on the smallest models, the goldens, and the headers of published models.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use tpc_ir::{Graph, Output, Place};
 
 use super::*;
 
-/// Checks that the graph is valid, that weights, states and inputs occur once, that everything is on the host, and what
-/// is wanted of it.
+/// Checks that the graph is valid, that weights, states and inputs occur once, that every value is on the host, and the
+/// outputs.
 pub(super) fn check(graph: &Graph) {
     if let Err(errors) = tpc_ir::verify::verify(graph) {
         panic!("{errors:#?}");
@@ -109,5 +109,8 @@ fn every_published_header_of_a_supported_architecture_lowers() {
 
 #[test]
 fn names_in_the_registry_are_distinct_and_sorted() {
-    assert!(ARCHS.windows(2).all(|w| w[0].name < w[1].name));
+    for pair in ARCHS.windows(2) {
+        let [first, second] = [pair[0].name, pair[1].name];
+        assert!(first < second, "`{second}` belongs before `{first}`");
+    }
 }
