@@ -1,8 +1,8 @@
 //! Ops: a closed set, one struct each, with its text form, types, sharding rule, work and local form side by side.
 //! An op that ggml has computes what ggml's computes; the reference interpreter states it in code.
 //!
-//! Shapes in the docs of ops are in ggml's axis order, contiguous axis first; sizes that are left out are 1. Operands of
-//! real types may have any of them, and results are f32, where nothing else is said.
+//! Shapes in the docs of ops are in ggml's axis order, contiguous axis first; sizes that are left out are 1. Where the
+//! docs give no type, operands have any real type and results are f32.
 //!
 //! Adding an op is one struct that implements [`OpDef`] and one line in the `ops!` list below.
 
@@ -71,7 +71,7 @@ use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
-/// The facts that an op states about itself. All but the text form's extras are required: a new op names each.
+/// The facts that an op states about itself. An item without a default is a question that every new op answers.
 pub trait OpDef: Clone + Eq + Hash + Sized {
     /// Every name under which text may spell this op.
     const NAMES: &'static [&'static str];
