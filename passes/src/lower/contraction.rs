@@ -4,8 +4,9 @@
 use tpc_ir::op::{Expr, LocalCtx, Pad, Role, Slot};
 use tpc_ir::{AxisTree, Value};
 
+use super::LowerError;
 use super::intervals::{overlaps, positions};
-use super::{LowerError, Lowering, Site};
+use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
     /// Makes the operands of a contraction meet index by index, each index on one device only.

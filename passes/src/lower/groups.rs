@@ -3,8 +3,9 @@
 use tpc_ir::op::{FlashAttn, LocalCtx, Slot, head_groups};
 use tpc_ir::{Op, Value};
 
+use super::LowerError;
 use super::intervals::at_positions;
-use super::{LowerError, Lowering, Site};
+use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
     /// Runs an op once per kind of head group, where the groups of this device are of several sizes.

@@ -7,8 +7,9 @@ use tpc_ir::{
     ValueData,
 };
 
+use super::LowerError;
 use super::intervals::{positions, without};
-use super::{LowerError, Lowering, Site};
+use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
     pub(super) fn copy(&mut self, data: &InstData, to: Place) -> Result<(), LowerError> {

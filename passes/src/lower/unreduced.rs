@@ -3,7 +3,8 @@
 use tpc_ir::op::{Binary, BinaryKind, Linearity, Pad, Repeat, Scale, Slice};
 use tpc_ir::{Dim, Op, Unreduced, Value};
 
-use super::{LowerError, Lowering, Site};
+use super::LowerError;
+use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
     /// The local form of a sum with a whole operand, on all devices but the first: the unreduced operand alone.

@@ -1,0 +1,362 @@
+//! Lowering instruction by instruction: the local ops, their names and their types.
+
+use tpc_ir::op::{
+    Concat, Inferred, LocalCtx, ReduceScatter, Rule, Sharded, Slice, Slot, TypeError,
+};
+use tpc_ir::{
+    Dim, Graph, Group, InstData, Interval, Op, Output, Place, TensorType, Value, Verified, stage,
+};
+
+use super::LowerError;
+
+/// The programs of all devices and of the host, in one graph.
+///
+/// # Errors
+/// When the verifier admits a graph that it should not.
+pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
+    let mut out = Graph::new(sharded.name.clone());
+    out.devices.clone_from(&sharded.devices);
+    let mut lowering = Lowering {
+        from: sharded,
+        out,
+        map: vec![Vec::new(); sharded.values().len()],
+    };
+    for (_, data) in sharded.insts() {
+        lowering.inst(data)?;
+    }
+    for output in &sharded.outputs {
+        match output {
+            Output::Named(name, v) => {
+                lowering
+                    .out
+                    .outputs
+                    .push(Output::Named(name.clone(), lowering.map[v.index()][0]));
+            }
+            Output::State { state, value } => {
+                let pairs: Vec<_> = lowering.map[state.index()]
+                    .iter()
+                    .copied()
+                    .zip(lowering.map[value.index()].iter().copied())
+                    .collect();
+                for (state, value) in pairs {
+                    lowering.out.outputs.push(Output::State { state, value });
+                }
+            }
+        }
+    }
+    Ok(lowering.out)
+}
+
+/// The lowering of a graph.
+pub(super) struct Lowering<'a> {
+    pub(super) from: &'a Graph,
+    pub(super) out: Graph,
+    /// Per value of the sharded graph, its parts by rank (one for values on the host or on one device).
+    pub(super) map: Vec<Vec<Value>>,
+}
+
+/// The point at which local ops are appended: an instruction of the sharded graph, as one device runs it.
+///
+/// The instruction lends the new ops its layer and its name, and names the culprit of errors.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    pub(super) data: &'a InstData,
+    /// The device's rank in its group; 0 on the host and on a single device.
+    pub(super) rank: usize,
+    /// The place that runs the ops.
+    pub(super) place: Place,
+}
+
+impl<'a> Site<'a> {
+    /// The same instruction and rank on another place.
+    pub(super) const fn on(self, place: Place) -> Site<'a> {
+        Site { place, ..self }
+    }
+}
+
+impl<'a> Lowering<'a> {
+    pub(super) fn name(&self, data: &InstData) -> String {
+        data.results
+            .first()
+            .map_or_else(String::new, |&v| self.from.value(v).name.clone())
+    }
+
+    /// The error that the instruction's parameters cannot be re-based to the part of this device.
+    pub(super) fn rebase(&self, site: Site<'_>) -> LowerError {
+        LowerError::Rebase {
+            op: site.data.op.name(),
+            value: self.name(site.data),
+            rank: site.rank,
+        }
+    }
+
+    /// The types of an op's results on these operands; none where the op declares them.
+    pub(super) fn infer(
+        &self,
+        site: Site<'_>,
+        op: &Op,
+        operands: &[Value],
+    ) -> Result<Option<Vec<TensorType>>, LowerError> {
+        let types: Vec<&TensorType> = operands.iter().map(|&v| &self.out.value(v).ty).collect();
+        match op.infer(&types) {
+            Ok(Inferred::Types(types)) => Ok(Some(types)),
+            Ok(Inferred::Declared) => Ok(None),
+            Err(source) => Err(self.mistyped(site, source)),
+        }
+    }
+
+    fn mistyped(&self, site: Site<'_>, source: TypeError) -> LowerError {
+        LowerError::Type {
+            op: site.data.op.name(),
+            value: self.name(site.data),
+            rank: site.rank,
+            source,
+        }
+    }
+
+    /// Appends an op with one result.
+    pub(super) fn push(
+        &mut self,
+        site: Site<'_>,
+        op: impl Into<Op>,
+        operands: Vec<Value>,
+    ) -> Result<Value, LowerError> {
+        let v = self
+            .out
+            .push_inferred(op.into(), operands, site.place, site.data.layer)
+            .map_err(|e| self.mistyped(site, e))?;
+        let name = self.name(site.data);
+        self.out.value_mut(v).name = name;
+        Ok(v)
+    }
+
+    /// Appends an op whose results have these types and the names of the instruction's results.
+    pub(super) fn push_typed(
+        &mut self,
+        site: Site<'_>,
+        op: Op,
+        operands: Vec<Value>,
+        types: Vec<TensorType>,
+    ) -> Vec<Value> {
+        let new = self
+            .out
+            .push(op, operands, types, site.place, site.data.layer);
+        let new = self.out.inst(new).results.clone();
+        self.give_names(site.data, &new);
+        new
+    }
+
+    /// Gives values the names of an instruction's results.
+    fn give_names(&mut self, data: &InstData, new: &[Value]) {
+        for (&v, &new) in data.results.iter().zip(new) {
+            let name = &self.from.value(v).name;
+            self.out.value_mut(new).name.clone_from(name);
+        }
+    }
+
+    fn inst(&mut self, data: &InstData) -> Result<(), LowerError> {
+        let result = self.from.value(data.results[0]);
+        match (&data.op, result.place) {
+            (Op::Copy(_), to) => self.copy(data, to),
+            (op, Place::Group(group)) if op.is_collective() => self.collective(data, group),
+            (_, Place::Group(group)) => {
+                for (rank, &device) in self.from.group(group).devices.iter().enumerate() {
+                    let place = Place::Device(device);
+                    self.local(Site { data, rank, place })?;
+                }
+                Ok(())
+            }
+            (_, place) => self.local(Site {
+                data,
+                rank: 0,
+                place,
+            }),
+        }
+    }
+
+    /// The one instruction by which all devices of a group take part in a collective.
+    fn collective(&mut self, data: &InstData, group: Group) -> Result<(), LowerError> {
+        let devices = &self.from.group(group).devices;
+        let places: Vec<Place> = devices.iter().map(|&d| Place::Device(d)).collect();
+        let operands = self.map[data.operands[0].index()].clone();
+        let op = self.with_counts(data)?;
+        let site = Site {
+            data,
+            rank: 0,
+            place: places[0],
+        };
+        let types = self.infer(site, &op, &operands)?.unwrap_or_default();
+        let new = self.out.push_at(op, operands, types, &places, data.layer);
+        let results = self.out.inst(new).results.clone();
+        let result = data.results[0];
+        for &v in &results {
+            let name = &self.from.value(result).name;
+            self.out.value_mut(v).name.clone_from(name);
+        }
+        self.map[result.index()] = results;
+        Ok(())
+    }
+
+    /// The form of a collective that all devices run: a reduce-scatter states how many indices each device keeps.
+    fn with_counts(&self, data: &InstData) -> Result<Op, LowerError> {
+        let Op::ReduceScatter(scatter) = &data.op else {
+            return Ok(data.op.clone());
+        };
+        let result = self.from.value(data.results[0]);
+        let counts = (0..self.from.ranks(result.place))
+            .map(|rank| {
+                let local = result
+                    .sharding
+                    .local_type(&result.ty, &self.from.classes, rank);
+                let kept = local.and_then(|t| t.dims.get(scatter.axis as usize)?.as_const());
+                kept.ok_or_else(|| {
+                    self.rebase(Site {
+                        data,
+                        rank,
+                        place: result.place,
+                    })
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(ReduceScatter {
+            axis: scatter.axis,
+            counts,
+        }
+        .into())
+    }
+
+    /// The sharding rule of an instruction.
+    pub(super) fn rule(&self, data: &InstData) -> Rule {
+        let types = |vs: &[Value]| -> Vec<&TensorType> {
+            vs.iter().map(|&v| &self.from.value(v).ty).collect()
+        };
+        data.op.rule(&types(&data.operands), &types(&data.results))
+    }
+
+    /// One device's form of an instruction.
+    fn local(&mut self, site: Site<'_>) -> Result<(), LowerError> {
+        let data = site.data;
+        let (operands, results) = (self.sharded(&data.operands), self.sharded(&data.results));
+        let ctx = LocalCtx {
+            operands: &operands,
+            results: &results,
+            classes: &self.from.classes,
+            rank: site.rank,
+        };
+        let parts = data.operands.iter().map(|&v| self.part(v, site.rank));
+        let mut local: Vec<Value> = parts.collect();
+        if let Some(v) = self.counted_elsewhere(site, &local)? {
+            self.map[data.results[0].index()].push(v);
+            return Ok(());
+        }
+        self.align_contraction(site, &ctx, &mut local)?;
+        self.count_once(site, &mut local)?;
+        let op = data.op.localise(&ctx).ok_or_else(|| self.rebase(site))?;
+        let new = match self.by_groups(site, &ctx, &op, &local)? {
+            Some(new) => new,
+            None => self.as_sharded(site, &ctx, op, local)?,
+        };
+        self.give_names(data, &new);
+        for (&v, new) in data.results.iter().zip(new) {
+            self.map[v.index()].push(new);
+        }
+        Ok(())
+    }
+
+    fn sharded(&self, values: &[Value]) -> Vec<Sharded<'a>> {
+        let from = self.from;
+        let sharded = values.iter().map(|&v| {
+            let d = from.value(v);
+            Sharded {
+                ty: &d.ty,
+                sharding: &d.sharding,
+            }
+        });
+        sharded.collect()
+    }
+
+    /// Appends an op whose results must be the parts that their shardings say.
+    fn as_sharded(
+        &mut self,
+        site: Site<'_>,
+        ctx: &LocalCtx<'_>,
+        op: Op,
+        operands: Vec<Value>,
+    ) -> Result<Vec<Value>, LowerError> {
+        let expected: Vec<TensorType> = (0..site.data.results.len())
+            .map(|i| {
+                let part = ctx.local_type(Slot::Result(i));
+                part.ok_or_else(|| self.rebase(site))
+            })
+            .collect::<Result<_, _>>()?;
+        if let Some(found) = self.infer(site, &op, &operands)?
+            && found != expected
+        {
+            let show = |t: &[TensorType]| {
+                t.iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
+            return Err(LowerError::Part {
+                op: site.data.op.name(),
+                value: self.name(site.data),
+                rank: site.rank,
+                expected: show(&expected),
+                found: show(&found),
+            });
+        }
+        Ok(self.push_typed(site, op, operands, expected))
+    }
+
+    /// The part of a value that the device of rank `rank` holds.
+    pub(super) fn part(&self, v: Value, rank: usize) -> Value {
+        let parts = &self.map[v.index()];
+        parts[rank.min(parts.len() - 1)]
+    }
+
+    /// The given intervals of local indices along `axis`, one after another.
+    pub(super) fn select(
+        &mut self,
+        site: Site<'_>,
+        v: Value,
+        axis: usize,
+        intervals: &[Interval],
+    ) -> Result<Value, LowerError> {
+        if let [one] = intervals
+            && one.start == 0
+            && self.out.value(v).ty.dims[axis] == one.len
+        {
+            return Ok(v);
+        }
+        let axis = axis as u64;
+        let empty = [Interval::default()];
+        let intervals = match intervals {
+            [] => &empty,
+            some => some,
+        };
+        let mut slices = Vec::with_capacity(intervals.len());
+        for i in intervals {
+            let slice = Slice {
+                axis,
+                start: Dim::constant(i.start),
+                len: Dim::constant(i.len),
+            };
+            slices.push(self.push(site, slice, vec![v])?);
+        }
+        self.joined(site, axis as usize, slices)
+    }
+
+    /// Values one after another along `axis`; a single one as it is.
+    pub(super) fn joined(
+        &mut self,
+        site: Site<'_>,
+        axis: usize,
+        values: Vec<Value>,
+    ) -> Result<Value, LowerError> {
+        match values.as_slice() {
+            [one] => Ok(*one),
+            _ => self.push(site, Concat { axis: axis as u64 }, values),
+        }
+    }
+}

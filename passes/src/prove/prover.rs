@@ -1,0 +1,143 @@
+//! The prover: obligations in program order, each distinct one proved once.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+
+use tpc_ir::{Graph, Verified, stage};
+
+use super::interner::Tables;
+use super::knowledge::{Knowledge, Lemma};
+use super::leaves::Leaves;
+use super::lemma::{self, Failure};
+use super::obligation::Obligation;
+use super::outputs::Outputs;
+use super::refutation::Refutation;
+use super::rules::RULES;
+use super::sections::{self, Sections};
+use super::{signature, structure};
+
+/// A proof that programs compute what a model says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proof {
+    /// The number of sections of the model.
+    pub sections: usize,
+    /// The number of obligations that were proved; all others are equal to one of these but for names.
+    pub distinct: usize,
+    /// The number of terms of the largest e-graph.
+    pub terms: usize,
+    /// How often each rule found terms equal.
+    pub rules: BTreeMap<&'static str, u64>,
+}
+
+/// The names and equations of the proof's rules.
+pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
+    RULES.iter().map(|r| (r.name, r.equation))
+}
+
+/// Proves that `programs` compute what `model` says.
+///
+/// # Errors
+/// The first op whose value cannot be justified.
+pub fn prove(
+    model: &Verified<stage::Model>,
+    programs: &Verified<stage::Programs>,
+) -> Result<Proof, Box<Refutation>> {
+    prove_without(model, programs, None)
+}
+
+/// [`prove`] without the rule of that name, to see what needs it.
+///
+/// # Errors
+/// The first op whose value cannot be justified.
+pub fn prove_without(
+    model: &Verified<stage::Model>,
+    programs: &Verified<stage::Programs>,
+    without: Option<&str>,
+) -> Result<Proof, Box<Refutation>> {
+    structure::check(programs)?;
+    let leaves = Leaves::new(model);
+    let count = sections::count([model, programs]);
+    let model_sections = Sections::new(model, count);
+    let program_sections = Sections::new(programs, count);
+    let last_use = program_sections.last_use(programs);
+    let mut known = Knowledge::new(model, programs);
+    let mut lemmas = Lemmas {
+        without,
+        tables: Tables::default(),
+        by_signature: HashMap::new(),
+        proof: Proof {
+            sections: count,
+            ..Proof::default()
+        },
+    };
+    let (mut from, mut to) = (0, 1);
+    while from < count {
+        let of_model = model_sections.together(from..to);
+        let of_programs = program_sections.together(from..to);
+        let task = Obligation {
+            model,
+            programs,
+            leaves: &leaves,
+            known: &known,
+            of_model: &of_model,
+            of_programs: &of_programs,
+            section_of: &model_sections.of,
+            sections: from..to,
+            last_use: &last_use,
+        };
+        let (signature, boundary) = signature::sign(&task, &mut lemmas.tables)?;
+        match lemmas.find(signature, to < count, |without| {
+            lemma::prove(&task, &boundary, without)
+        })? {
+            // A sum is done in the next section: both are proved together.
+            None => to += 1,
+            Some(lemma) => {
+                let model: (&Graph, _) = (model, &*of_model);
+                let programs: (&Graph, _) = (programs, &*of_programs);
+                known.learn(lemma, model, programs, &boundary);
+                (from, to) = (to, to + 1);
+            }
+        }
+    }
+    Outputs::new(model, programs, &leaves, &known).check()?;
+    Ok(lemmas.proof)
+}
+
+/// The lemmas proved so far, and the proof that they make.
+struct Lemmas<'a> {
+    without: Option<&'a str>,
+    tables: Tables,
+    /// Per signature, its lemma; `None` for obligations that have no proof without the next section.
+    by_signature: HashMap<Vec<u32>, Option<Lemma>>,
+    proof: Proof,
+}
+
+impl Lemmas<'_> {
+    /// The lemma of a signature, proved by `prove` unless it is known. `None` where a sum is done in the next section.
+    fn find(
+        &mut self,
+        signature: Vec<u32>,
+        has_next: bool,
+        prove: impl FnOnce(Option<&str>) -> Result<Lemma, Failure>,
+    ) -> Result<Option<&Lemma>, Box<Refutation>> {
+        let lemma = match self.by_signature.entry(signature) {
+            // The last section has no next one, whatever was noted of those before it.
+            Entry::Occupied(e) if e.get().is_some() || has_next => e.into_mut(),
+            entry => {
+                let lemma = match prove(self.without) {
+                    Ok(lemma) => Some(lemma),
+                    Err(Failure::Crossing(_)) if has_next => None,
+                    Err(Failure::Crossing(r) | Failure::Refuted(r)) => return Err(r),
+                };
+                self.proof.distinct += 1;
+                for (&rule, n) in lemma.iter().flat_map(|l| &l.found) {
+                    *self.proof.rules.entry(rule).or_default() += n;
+                }
+                let terms = lemma.as_ref().map_or(0, |l| l.terms);
+                self.proof.terms = self.proof.terms.max(terms);
+                entry.insert_entry(lemma).into_mut()
+            }
+        };
+        Ok(lemma.as_ref())
+    }
+}
