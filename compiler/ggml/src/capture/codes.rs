@@ -14,7 +14,7 @@ tpc_ir::codes! {
     ELEMENT_TYPE = error(
         "TPC0181",
         "unknown element type in a capture",
-        "`type` is no name of a ggml type.",
+        "`type` is not the name of a ggml type.",
     )
     .example("`\"type\":\"float\"`.")
     .cure("write `f32`.");
@@ -22,8 +22,8 @@ tpc_ir::codes! {
     SIZES = error(
         "TPC0182",
         "impossible sizes in a capture",
-        "A size is negative, a row is no whole number of quantisation blocks, or a tensor has more elements than \
-         any memory.",
+        "A size is negative, a row is not a whole number of quantisation blocks, or a tensor is larger than any \
+         memory.",
     )
     .example("a q4_K tensor with `\"ne\":[100,…]`.")
     .cure("capture the graph again.");
@@ -46,7 +46,7 @@ tpc_ir::codes! {
 
     STRIDES = error(
         "TPC0185",
-        "strides of a tensor that is no view",
+        "strides of a tensor that is not a view",
         "A tensor that owns its memory is packed: every stride is the one below times the size below.",
     )
     .example("a permuted tensor with `\"view\":-1`.")
@@ -62,7 +62,7 @@ tpc_ir::codes! {
 
     INCONSISTENT = error(
         "TPC0187",
-        "capture does not hold together",
+        "inconsistent capture",
         "The graph that was read breaks an invariant of the IR: a fault of tpc.",
     )
     .cure("report it with the capture.");
@@ -70,8 +70,7 @@ tpc_ir::codes! {
     WHOLE_OP = note(
         "TPC0190",
         "op without a rule",
-        "The capture has an op of ggml that no sharding rule is written for. What it reads and what it makes \
-         stays whole on every device; TPC0305 says which weights that concerns.",
+        "The capture has an op of ggml without a sharding rule. Its operands and its result stay whole on every device; TPC0305 says which weights that concerns.",
     )
     .example("RWKV_WKV6.")
     .cure("none is needed for a sound plan; to split it, add the op to the IR (see the book).");
@@ -79,7 +78,7 @@ tpc_ir::codes! {
     UNKNOWN_FORM = note(
         "TPC0191",
         "op in a form without a rule",
-        "The IR knows the op, but not with these operands or parameters. What it reads and what it makes stays \
+        "The IR knows the op, but not with these operands or parameters. Its operands and its result stay \
          whole on every device.",
     )
     .example("SOFT_MAX with ALiBi.")
@@ -87,8 +86,8 @@ tpc_ir::codes! {
 
     NO_BOX = note(
         "TPC0192",
-        "view that is no box",
-        "The elements of a view are no range of indices per factor of its tensor: they overlap, or run across \
+        "view that is not a box",
+        "The elements of a view are not a range of indices per factor of its tensor: they overlap, or run across \
          its rows. The tensor stays whole on every device.",
     )
     .example("a sliding window as a view with overlapping rows.")
@@ -105,9 +104,9 @@ tpc_ir::codes! {
 
     UNKNOWN_OP = warning(
         "TPC0194",
-        "op that is none of ggml's",
-        "No op of ggml is known by the name that the capture gives. It is planned around: what it reads and what \
-         it makes stays whole on every device.",
+        "op that ggml does not have",
+        "ggml has no op of the name that the capture gives. It is planned around: its operands and its result \
+         stay whole on every device.",
     )
     .example("an op of a fork, or of a newer ggml.")
     .cure("check the name; a new op is a line in the table of `ggml::op` (see the book).");

@@ -26,7 +26,7 @@ const MUL: Binary = Binary {
 };
 const SWAPPED: Permute = Permute { axes: [1, 0, 2, 3] };
 
-/// A copy is the same elements in the order of the result.
+/// A copy: the same elements, in the order of the result.
 pub(super) fn copy(
     m: &mut Memory<'_>,
     t: &Record,
@@ -91,7 +91,7 @@ pub(super) fn argmax(
     fits(m, t, rows)
 }
 
-/// The sum over what a repetition repeats: along each axis the sum of as many parts as fit.
+/// The sum over repetitions: along each axis, of all parts as long as the result.
 pub(super) fn repeat_back(
     m: &mut Memory<'_>,
     t: &Record,
@@ -102,7 +102,7 @@ pub(super) fn repeat_back(
     for axis in 0..RANK {
         let n = t.ne()[axis];
         if n == 0 || !ne[axis].is_multiple_of(n) {
-            return Err(form("a size that is no multiple of what was repeated"));
+            return Err(form("a size that is not a multiple of the result's"));
         }
         let times = ne[axis] / n;
         if times == 1 {
@@ -191,7 +191,7 @@ fn replaced(
     with: impl FnOnce(&mut Memory<'_>, Value, Value) -> Result<Value, OpaqueReason>,
 ) -> Result<Vec<Value>, OpaqueReason> {
     let ([a, b], &[_, part]) = (exactly(operands.values)?, operands.records) else {
-        return Err(form("other than two operands"));
+        return Err(form("a number of operands other than two"));
     };
     let [nb1, nb2, nb3] = p.nb;
     let part = &m.tensors[part];
@@ -203,7 +203,7 @@ fn replaced(
     if m.graph.value(a).ty.dtype != part.dtype {
         return Err(form("operands of different element types"));
     }
-    let no_box = || form("a view that is no box of the first operand");
+    let no_box = || form("a view that is not a box of the first operand");
     let old = m.look(a, part, &layout)?.ok_or_else(no_box)?;
     let new = with(m, old, b)?;
     let v = m.update(a, part, &layout, new)?.ok_or_else(no_box)?;
@@ -248,7 +248,7 @@ pub(super) fn pad(
     fits(m, t, x)
 }
 
-/// Each axis turned by as many indices as its parameter says: what leaves at the end comes in at the start.
+/// Each axis turned by its number of indices: elements that leave at the end come in at the start.
 pub(super) fn roll(
     m: &mut Memory<'_>,
     t: &Record,

@@ -1,4 +1,4 @@
-//! Ops of ggml whose operands or parameters are arranged otherwise in the IR.
+//! Ops of ggml whose operands or parameters the IR arranges differently.
 
 use tpc_ir::op::{
     Concat, FlashAttn, Glu, GluKind, Permute, Rope, RopeMode, SetRows, Slice, SoftMax,
@@ -45,33 +45,33 @@ pub(super) fn gated(
     push(m, t, op.into(), values.to_vec())
 }
 
-/// Rows written by index: along axis 1 in ggml. The memory that they go to becomes a new value.
+/// Rows written by index, along axis 1 in ggml. Their destination gets a new value.
 pub(super) fn set_rows(
     m: &mut Memory<'_>,
     t: &Record,
     operands: Operands<'_>,
 ) -> Result<Vec<Value>, OpaqueReason> {
     let (&[rows, index, old], &[_, _, target]) = (operands.values, operands.records) else {
-        return Err(form("other than three operands"));
+        return Err(form("a number of operands other than three"));
     };
     if m.tensors[target].layout != t.layout || m.tensors[target].root != t.root {
-        return Err(form("a result that is not what it writes to"));
+        return Err(form("a result other than its destination"));
     }
-    if m.held(t.root) != m.tensors[t.root].ne() {
+    if m.shape(t.root) != m.tensors[t.root].ne() {
         return set_columns(m, t, rows, index);
     }
     push(m, t, SetRows { axis: 1 }.into(), vec![old, rows, index])
 }
 
-/// Elements written by index into a cache that has the cells of a channel side by side. By convention the indices of a
-/// token are those of its cell in every channel in order, so that the first is the cell.
+/// Elements written by index to a transposed cache, which has the cells of a channel side by side. The indices of a token
+/// are those of its cell in every channel in order, so the first is the cell.
 fn set_columns(
     m: &mut Memory<'_>,
     t: &Record,
     rows: Value,
     index: Value,
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [_, channels, ..] = m.held(t.root);
+    let [_, channels, ..] = m.shape(t.root);
     let elements = m.graph.value(rows).ty.elements();
     let tokens = elements.and_then(|n| n.as_const()).unwrap_or(0) / channels;
     let old = m.whole(t.root)?;
@@ -149,7 +149,7 @@ fn rotate(
     if all.is_empty() {
         return Err(form("no operand"));
     }
-    // ggml takes the first of as many factors as there are.
+    // ggml uses the leading factors.
     if let Some(factors) = all.get_mut(2) {
         let used = op.n_dims / 2;
         if m.graph.value(*factors).ty.dims[0]
@@ -189,7 +189,7 @@ fn rotate(
     push(m, t, Concat { axis: 0 }.into(), vec![head, tail])
 }
 
-/// A mask without the rows that ggml pads it with.
+/// A mask without the rows of padding.
 fn unpadded(m: &mut Memory<'_>, t: &Record, mask: Value, rows: u64) -> Result<Value, OpaqueReason> {
     if m.graph.value(mask).ty.dims[1]
         .as_const()

@@ -1,4 +1,4 @@
-//! Weights, inputs and states, told apart by what is done with them.
+//! Leaves: weights, inputs and states, told apart by the ops that use them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,25 +9,25 @@ use super::memory::{Memory, dims, type_of};
 use super::record::Record;
 use crate::op::OpKind;
 
-/// What a leaf is.
+/// The role of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Kept from batch to batch: something writes to it.
+    /// Kept from batch to batch: an op writes to it.
     State,
-    /// Given with every batch: marked so, a mask, or integers that are no table to look up.
+    /// Given with every batch: marked so, a mask, or integers other than a table of `GET_ROWS`.
     Input,
-    /// Everything else.
+    /// Any other leaf.
     Weight,
 }
 
 /// The leaves of a capture.
 pub(super) struct Leaves {
-    /// Per tensor its role and its name, which is unique among those of its role.
+    /// Per leaf its role and its name, which is unique in the role.
     roles: BTreeMap<usize, (Role, String)>,
     defined: BTreeMap<usize, Value>,
 }
 
-/// The tensor's name, or that name and its line where others have the name or it is empty.
+/// The tensor's name, with its line where the name is taken or empty.
 pub(super) fn unique(taken: &mut BTreeSet<String>, t: &Record) -> String {
     let mut name = t.name.clone();
     while name.is_empty() || !taken.insert(name.clone()) {
@@ -38,7 +38,7 @@ pub(super) fn unique(taken: &mut BTreeSet<String>, t: &Record) -> String {
 
 impl Leaves {
     /// The leaves among `tensors`.
-    pub(super) fn of(tensors: &[Record]) -> Leaves {
+    pub(super) fn from_records(tensors: &[Record]) -> Leaves {
         let mut written = BTreeSet::new();
         let mut masks = BTreeSet::new();
         let mut tables = BTreeSet::new();
@@ -87,7 +87,7 @@ impl Leaves {
         }
     }
 
-    /// Makes the leaf a value, when it is one and has none yet.
+    /// Appends the leaf to the graph, when the tensor is a leaf without a value.
     pub(super) fn define(&mut self, m: &mut Memory<'_>, tensor: usize) {
         let Some((role, name)) = self.roles.get(&tensor) else {
             return;
@@ -109,12 +109,12 @@ impl Leaves {
             }
             .into(),
         };
-        m.at(t.line);
+        m.set_line(t.line);
         if let Some(ne) = columns(m.tensors, tensor) {
-            m.hold(tensor, ne);
+            m.set_shape(tensor, ne);
         }
         let ty = TensorType {
-            dims: dims(m.held(tensor)),
+            dims: dims(m.shape(tensor)),
             ..type_of(t)
         };
         let v = m.declare(op, Vec::new(), vec![ty], &t.name)[0];
@@ -122,7 +122,7 @@ impl Leaves {
         self.defined.insert(tensor, v);
     }
 
-    /// The states that are values, in order.
+    /// The states in the graph, in order.
     pub(super) fn states(&self, m: &Memory<'_>) -> Vec<(usize, Value)> {
         let states = self
             .defined
@@ -132,8 +132,8 @@ impl Leaves {
     }
 }
 
-/// The sizes of a cache that has the cells of a channel side by side, [cells, channels], where `owner` is one: it is
-/// written as rows of one element each, for as many channels as its own rows are long.
+/// The sizes `[cells, channels]` of a transposed cache, which has the cells of a channel side by side; `None` where `owner`
+/// is none. Such a cache is written in rows of one element, for as many channels as its own rows are long.
 fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     let t = &tensors[owner];
     let [channels, cells, 1, 1] = t.ne() else {
@@ -159,7 +159,7 @@ fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     (channels > 1 && any && writes.all(by_element)).then_some([cells, channels, 1, 1])
 }
 
-/// What the graph is computed for: tensors marked so, and those that nothing reads.
+/// The results of the graph: tensors marked as outputs, and those that no op reads.
 pub(super) fn results(tensors: &[Record]) -> Vec<usize> {
     let mut read = vec![false; tensors.len()];
     for t in tensors.iter().filter(|t| !t.is_pure_view()) {
@@ -167,11 +167,11 @@ pub(super) fn results(tensors: &[Record]) -> Vec<usize> {
             read[tensors[source].root] = true;
         }
     }
-    let of = |i: usize| {
+    let is_result = |i: usize| {
         let t = &tensors[i];
         let computed = !t.is_leaf() && !t.is_empty();
-        let wanted = t.is_output || (!t.is_view && !read[i]);
-        computed && wanted && !t.writes()
+        let unread = !t.is_view && !read[i];
+        computed && (t.is_output || unread) && !t.writes()
     };
-    (0..tensors.len()).filter(|&i| of(i)).collect()
+    (0..tensors.len()).filter(|&i| is_result(i)).collect()
 }

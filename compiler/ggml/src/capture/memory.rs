@@ -1,9 +1,8 @@
-//! Memory as values: what each tensor that owns memory holds now.
+//! Memory as values: the value that each owner of memory holds at a point of the program.
 //!
-//! A capture speaks of memory: views look into it, some ops write into it. The IR speaks of values. Between the two
-//! stands a table: per owner of memory the value that it holds at this point of the program. A read takes the view out
-//! of the newest value; a write makes a new one. So a view that was made before a write and is read after it sees what
-//! was written, as it does in memory.
+//! A capture speaks of memory: views look into it, some ops write to it. The IR speaks of values. A table stands between
+//! the two, with the current value of every tensor that owns memory. A read takes the view out of that value; a write
+//! makes a new value. So a view that is made before a write and read after it sees the write, as it does in memory.
 
 use std::collections::BTreeMap;
 
@@ -17,31 +16,31 @@ use super::strides::{Digit, Selection, select};
 use tpc_diag::{Code, Diagnostic, Line, Name, message};
 use tpc_gguf::TensorName;
 
-/// What an owner of memory holds.
+/// The content of an owner of memory.
 #[derive(Clone, Debug)]
 enum Content {
-    /// Nothing was computed yet.
-    Nothing,
+    /// No value yet.
+    Empty,
     /// One value of its sizes.
     Whole(Value),
     /// The results of an op one after another, flat: (first element, value).
     Parts(Vec<(u64, Value)>),
 }
 
-/// The graph so far, and what memory holds.
+/// The graph so far, and the contents of memory.
 pub(super) struct Memory<'t> {
     pub(super) tensors: &'t [Record],
     pub(super) graph: Graph,
     contents: Vec<Content>,
-    /// The sizes in which each owner's elements are held: its own, or others that say better what it is.
-    held: Vec<[u64; RANK]>,
-    /// How often each owner was written.
+    /// The sizes of each owner's value: its own, or others of as many elements that show its structure better.
+    shapes: Vec<[u64; RANK]>,
+    /// The number of values that each owner has had.
     versions: Vec<u32>,
     views: BTreeMap<(usize, u32, Layout), Value>,
     pub(super) notes: Vec<Diagnostic>,
-    /// Per instruction, the line that it comes from.
+    /// Per instruction, its line in the capture.
     pub(super) lines: Vec<usize>,
-    /// The line that is read.
+    /// The line of the instructions to come.
     line: usize,
 }
 
@@ -58,7 +57,7 @@ pub(super) fn type_of(t: &Record) -> TensorType {
     }
 }
 
-/// Digits for as many axes as there are: where there are more, neighbours that are taken whole are one.
+/// Digits, at most one per axis where possible: neighbours that are taken whole are merged.
 fn merged(digits: &[Digit]) -> Vec<Digit> {
     if digits.len() <= RANK {
         return digits.to_vec();
@@ -78,8 +77,8 @@ impl<'t> Memory<'t> {
         Memory {
             tensors,
             graph: Graph::new(name),
-            contents: vec![Content::Nothing; tensors.len()],
-            held: tensors.iter().map(Record::ne).collect(),
+            contents: vec![Content::Empty; tensors.len()],
+            shapes: tensors.iter().map(Record::ne).collect(),
             versions: vec![0; tensors.len()],
             views: BTreeMap::new(),
             notes: Vec::new(),
@@ -88,12 +87,12 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// What follows comes from this line.
-    pub(super) fn at(&mut self, line: usize) {
+    /// Sets the line of the instructions to come.
+    pub(super) fn set_line(&mut self, line: usize) {
         self.line = line;
     }
 
-    /// Says something of a tensor.
+    /// Adds a note on a tensor.
     pub(super) fn note(&mut self, code: &'static Code, t: &Record, message: &str, help: &str) {
         let name = Name::from(TensorName::parse(&t.name));
         let message = message!(
@@ -126,7 +125,7 @@ impl<'t> Memory<'t> {
         Ok(v)
     }
 
-    /// Fails when an op cannot read quantised elements that it is given.
+    /// Checks that the op can read its operands, which may be quantised.
     pub(super) fn readable(&self, op: &Op, operands: &[Value]) -> Result<(), TypeError> {
         let types = operands.iter().map(|&v| self.graph.value(v).ty.dtype);
         let unread = types.enumerate().find(|&(i, t)| !reads(op, i, t));
@@ -139,7 +138,7 @@ impl<'t> Memory<'t> {
         })
     }
 
-    /// Appends an op whose results are declared.
+    /// Appends an op with results of these types.
     pub(super) fn declare(
         &mut self,
         op: impl Into<Op>,
@@ -156,7 +155,7 @@ impl<'t> Memory<'t> {
         made
     }
 
-    /// An op of which nothing is known but what it reads and makes.
+    /// Appends an op of which only operands and result are known.
     pub(super) fn opaque(&mut self, name: &str, operands: Vec<Value>, t: &Record) -> Value {
         let op = Opaque {
             name: name.to_lowercase(),
@@ -183,13 +182,13 @@ impl<'t> Memory<'t> {
         self.push(Reshape { dims: dims(ne) }, vec![v], name)
     }
 
-    /// Sets what a tensor that owns memory holds.
+    /// Sets the value of an owner of memory.
     pub(super) fn define(&mut self, tensor: usize, v: Value) {
         self.contents[tensor] = Content::Whole(v);
         self.versions[tensor] += 1;
     }
 
-    /// Sets what a tensor holds that ggml packs from several results.
+    /// Sets the results that ggml packs into one owner of memory.
     pub(super) fn define_parts(&mut self, tensor: usize, parts: Vec<Value>) {
         let mut at = 0;
         let mut out = Vec::with_capacity(parts.len());
@@ -201,36 +200,36 @@ impl<'t> Memory<'t> {
         self.versions[tensor] += 1;
     }
 
-    /// Holds the elements of an owner in these sizes.
-    pub(super) fn hold(&mut self, owner: usize, ne: [u64; RANK]) {
-        self.held[owner] = ne;
+    /// Sets the sizes of an owner's value.
+    pub(super) fn set_shape(&mut self, owner: usize, ne: [u64; RANK]) {
+        self.shapes[owner] = ne;
     }
 
-    /// The sizes in which an owner's elements are held.
-    pub(super) fn held(&self, owner: usize) -> [u64; RANK] {
-        self.held[owner]
+    /// The sizes of an owner's value.
+    pub(super) fn shape(&self, owner: usize) -> [u64; RANK] {
+        self.shapes[owner]
     }
 
-    /// Whether an owner of memory holds anything yet.
+    /// Whether an owner of memory has a value.
     pub(super) fn is_defined(&self, tensor: usize) -> bool {
-        !matches!(self.contents[tensor], Content::Nothing)
+        !matches!(self.contents[tensor], Content::Empty)
     }
 
-    /// What a tensor holds: one value, or the results that ggml packs into it.
+    /// The values of a tensor: one, or the results that ggml packs into it.
     pub(super) fn results(&mut self, tensor: usize) -> Result<Vec<Value>, TypeError> {
         match &self.contents[tensor] {
             Content::Parts(parts) => Ok(parts.iter().map(|(_, v)| *v).collect()),
-            Content::Nothing | Content::Whole(_) => Ok(vec![self.read(tensor)?]),
+            Content::Empty | Content::Whole(_) => Ok(vec![self.read(tensor)?]),
         }
     }
 
-    /// What the owner holds, as one value of its sizes.
+    /// The content of an owner, as one value of its sizes.
     pub(super) fn whole(&mut self, owner: usize) -> Result<Value, TypeError> {
         let t = &self.tensors[owner];
         match self.contents[owner].clone() {
             Content::Whole(v) => Ok(v),
-            Content::Nothing => {
-                // Memory that nothing filled: what is in it is not known.
+            Content::Empty => {
+                // Nothing filled the memory, so its content is unknown.
                 let v = self.opaque("uninitialised", Vec::new(), t);
                 self.contents[owner] = Content::Whole(v);
                 Ok(v)
@@ -247,7 +246,7 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// What a tensor is now. It has elements.
+    /// The current value of a tensor, which has elements.
     pub(super) fn read(&mut self, tensor: usize) -> Result<Value, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
@@ -267,7 +266,7 @@ impl<'t> Memory<'t> {
     fn view(&mut self, t: &Record, owner: &Record) -> Result<Value, TypeError> {
         let bytes = t.dtype.block_bytes();
         if t.dtype == owner.dtype {
-            // A view of one of several results looks into that one.
+            // A view of one of several results reads that result alone.
             if let Content::Parts(parts) = &self.contents[t.root] {
                 let first = t.layout.offset / bytes;
                 let within = parts.iter().rev().find(|(at, _)| *at <= first).copied();
@@ -288,13 +287,13 @@ impl<'t> Memory<'t> {
         self.note(
             &codes::NO_BOX,
             t,
-            "its elements are no box of the tensor that it looks into",
+            "its elements are not a box of the tensor that it looks into",
             "the tensor stays whole on every device",
         );
         Ok(self.opaque("view", vec![v], t))
     }
 
-    /// The digits that a layout takes of a value.
+    /// The digits that a layout selects of a value.
     fn selection(&self, v: Value, t: &Record, layout: &Layout) -> Option<Selection> {
         let ne = self.sizes(v);
         let (len, bytes) = (t.dtype.block_len(), t.dtype.block_bytes());
@@ -304,7 +303,7 @@ impl<'t> Memory<'t> {
         select(ne, len, bytes, layout).filter(|s| merged(&s.digits).len() <= RANK)
     }
 
-    /// Takes a selection out of a value.
+    /// Appends the ops that select from a value.
     fn apply(&mut self, v: Value, s: &Selection, name: &str) -> Result<Value, TypeError> {
         let mut v = v;
         if !s.is_everything() {
@@ -339,7 +338,7 @@ impl<'t> Memory<'t> {
         self.push(slice, vec![v], name)
     }
 
-    /// The value with an axis per digit that is not taken whole, and these digits by axis.
+    /// The value reshaped to an axis per digit, and the digit of each axis.
     fn by_digits(
         &mut self,
         v: Value,
@@ -364,7 +363,7 @@ impl<'t> Memory<'t> {
         Ok((self.reshape(v, ne, name)?, axes))
     }
 
-    /// Writes a value of a view's sizes through that view.
+    /// Writes a value through a view, which has its sizes.
     pub(super) fn write(&mut self, tensor: usize, new: Value) -> Result<(), TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
@@ -378,8 +377,7 @@ impl<'t> Memory<'t> {
         Ok(())
     }
 
-    /// What a tensor of the sizes and the element type of `t` sees of a value through a layout; `None` where that is no
-    /// box.
+    /// The view of a value through a layout, with the sizes and the element type of `t`; `None` where it is not a box.
     pub(super) fn look(
         &mut self,
         v: Value,
@@ -392,7 +390,7 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// `old` with what a layout sees of it replaced by `new`; `None` where that is no box.
+    /// `old` with its view through a layout replaced by `new`; `None` where the view is not a box.
     pub(super) fn update(
         &mut self,
         old: Value,
@@ -418,7 +416,7 @@ impl<'t> Memory<'t> {
             if self.graph.value(new).ty.dtype == self.graph.value(old).ty.dtype {
                 new
             } else {
-                // The last axis is rarely one that anything splits.
+                // The last axis is rarely split.
                 self.set_slice(old, new, RANK - 1, 0, &t.name)?
             }
         } else {
@@ -433,7 +431,7 @@ impl<'t> Memory<'t> {
         self.reshape(updated, ne, &t.name).map(Some)
     }
 
-    /// `old` with the box of the digits from `axis` on replaced.
+    /// `old` with the box that the digits from `axis` on select replaced by `new`.
     fn replace(
         &mut self,
         old: Value,

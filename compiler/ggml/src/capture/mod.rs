@@ -1,19 +1,17 @@
-//! Captured graphs: what an engine built from ggml's ops, read back as a graph of the IR.
+//! Captured graphs: a graph of ggml's ops, as a program built it, read as a graph of the IR.
 //!
-//! A capture is a list of tensors in the order of computation, one JSON object per line: an op, its operands, and where
-//! its memory is. It has no symbols, no values and no layers, only sizes, strides and offsets. Reading it takes four
-//! steps:
+//! A capture is a list of tensors in the order of computation, one JSON object per line: an op, its operands, and the place
+//! of its memory. It has no symbols, no values and no layers, only sizes, strides and offsets. Reading it takes four steps:
 //!
-//! 1. `record` parses the lines and checks everything that later steps rely on;
-//! 2. `leaves` tells weights, inputs and states apart, by what is done with them;
+//! 1. `record` parses the lines and checks all that later steps rely on;
+//! 2. `leaves` tells weights, inputs and states apart, by the ops that use them;
 //! 3. `memory` and `ops` follow the program: a view is taken out of the value that its memory holds when it is read
 //!    (`strides`), a write makes a new value, and every op of ggml has an entry in `lowering`: its counterpart in the IR,
 //!    or several ops (`forms`, `compose`). An op without either becomes an [`Opaque`](tpc_ir::op::Opaque) op, and a note
 //!    says so;
-//! 4. `symbols` finds out which sizes are those of the batch and makes them symbols again, `layers` where one layer
-//!    ends and the next begins.
+//! 4. `symbols` finds the sizes of the batch and makes them symbols; `layers` finds the layers.
 //!
-//! Names are for people: no name of a tensor decides anything.
+//! No name of a tensor decides anything; names are for people.
 
 mod append;
 mod codes;
@@ -48,22 +46,22 @@ use tpc_diag::Diagnostic;
 pub struct CapturedGraph {
     /// The graph.
     pub graph: Verified<stage::Model>,
-    /// What each symbol of the graph was in the capture.
+    /// The size of each symbol of the graph in the capture.
     pub batch: Vec<(Symbol, u64)>,
-    /// Layers that were found; 0 where none were told apart.
+    /// The number of layers; 0 where none were found.
     pub n_layer: u32,
-    /// Per instruction of the graph, the line of the capture that it comes from, counted from 1.
+    /// Per instruction of the graph, its line in the capture, from 1.
     pub lines: Vec<usize>,
-    /// What is worth knowing: ops without a rule, views that are no boxes, sizes that stay numbers.
+    /// Notes: ops without a rule, views that are not boxes, sizes that stay numbers.
     pub notes: Vec<Diagnostic>,
     /// The records.
     pub records: Vec<Record>,
 }
 
-/// Reads a capture.
+/// Reads a capture as a graph of this name.
 ///
 /// # Errors
-/// When a line is no record, or the records do not fit together; the error has the line.
+/// When a line is not a record, or the records do not fit together; the error has the line.
 pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     let tensors = record::parse(text)?;
     let Memory {
@@ -86,9 +84,9 @@ pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     })
 }
 
-/// The graph with the sizes of the capture.
+/// The graph with the sizes of the capture, without symbols and layers.
 fn lower<'t>(tensors: &'t [Record], name: &str) -> Result<Memory<'t>, CaptureError> {
-    let mut leaves = leaves::Leaves::of(tensors);
+    let mut leaves = leaves::Leaves::from_records(tensors);
     let mut m = Memory::new(tensors, name);
     for (i, t) in tensors.iter().enumerate() {
         if t.is_leaf() {
@@ -97,7 +95,7 @@ fn lower<'t>(tensors: &'t [Record], name: &str) -> Result<Memory<'t>, CaptureErr
         for source in t.src.iter().flatten().chain(std::iter::once(&i)) {
             leaves.define(&mut m, tensors[*source].root);
         }
-        m.at(t.line);
+        m.set_line(t.line);
         ops::lower(&mut m, i).map_err(|e| CaptureError::inconsistent(&e))?;
     }
     let mut names = BTreeSet::new();

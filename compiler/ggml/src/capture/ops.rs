@@ -10,13 +10,13 @@ use super::memory::Memory;
 use super::record::Record;
 use crate::op::OpKind;
 
-const NONE_NEEDED: &str = "the plan is sound without it: what it reads and makes stays whole";
+const NONE_NEEDED: &str = "the plan is sound without it: operands and result stay whole";
 
-/// Appends what a tensor that is no leaf computes.
+/// Appends the ops of a record that is not a leaf.
 pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     let t = &m.tensors[index];
     if t.is_pure_view() || t.is_empty() {
-        // Views are taken when they are read; without elements nothing happens.
+        // A view is appended when it is read; an op without elements computes nothing.
         return Ok(());
     }
     let operands: Vec<usize> = t
@@ -30,7 +30,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         return Ok(());
     }
     let mut values = Vec::with_capacity(operands.len());
-    // What a write goes to is not read.
+    // The destination of a copy is not read.
     let reads = if t.is(OpKind::Cpy) && t.writes() {
         &operands[..1.min(operands.len())]
     } else {
@@ -39,11 +39,11 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     for &s in reads {
         values.push(m.read(s)?);
     }
-    // What an operand is follows from its position, but among the parts of a concatenation.
+    // The role of an operand follows from its position, except for the parts of a concatenation.
     let last = t.src.iter().rposition(Option::is_some);
     let holes = !t.is(OpKind::Concat) && last.is_some_and(|last| operands.len() <= last);
     let made = if holes {
-        Err(form("an operand left out, or without elements"))
+        Err(form("an operand is left out or has no elements"))
     } else {
         let operands = Operands {
             records: &operands,
@@ -67,7 +67,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
             _ => Err(TypeError::Axis(RANK as u64)),
         };
         if written.is_err() {
-            let why = "what it writes is no box of the tensor that it writes to";
+            let why = "it writes to elements that are not a box of the tensor";
             m.note(&codes::NO_BOX, t, why, NONE_NEEDED);
             return m.clobber(index, made);
         }
@@ -96,13 +96,13 @@ fn computed(
     }
 }
 
-/// Notes why a record becomes an opaque op.
+/// Adds the note that a record becomes an opaque op.
 fn note(m: &mut Memory<'_>, t: &Record, reason: &OpaqueReason) {
     match reason {
         OpaqueReason::Unknown => m.note(
             &codes::UNKNOWN_OP,
             t,
-            "no op of ggml is known by this name",
+            "ggml has no op of this name",
             NONE_NEEDED,
         ),
         OpaqueReason::NoRule(why) => m.note(&codes::WHOLE_OP, t, why, NONE_NEEDED),

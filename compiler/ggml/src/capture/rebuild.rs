@@ -1,4 +1,4 @@
-//! A graph again with other sizes, layers, or kinds of leaves.
+//! Rebuilding a graph with other sizes, layers, or kinds of leaves.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use tpc_ir::op::{Input, InputKind};
 use tpc_ir::resize::{Sizes, resized};
 use tpc_ir::{Dim, Graph, InstData, Op, RANK, TensorType, Value};
 
-/// What changes.
+/// The changes.
 pub(super) struct Changes<'a> {
     /// The sizes of every value.
     pub(super) dims: &'a dyn Fn(Value) -> [Dim; RANK],
     /// The layer of every instruction, by position.
     pub(super) layers: &'a [Option<u32>],
-    /// Weights that are inputs.
+    /// Weights that become inputs.
     pub(super) inputs: &'a BTreeSet<Value>,
 }
 
@@ -31,9 +31,9 @@ pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
         let op = op(from, changes, data);
         let layer = changes.layers.get(inst.index()).copied().flatten();
         let place = from.value(data.results[0]).place;
-        let made = out.push(op, data.operands.clone(), types, place, layer);
-        let made = out.inst(made).results.clone();
-        for (&old, new) in data.results.iter().zip(made) {
+        let new = out.push(op, data.operands.clone(), types, place, layer);
+        let new = out.inst(new).results.clone();
+        for (&old, new) in data.results.iter().zip(new) {
             out.value_mut(new).name.clone_from(&from.value(old).name);
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     out
 }
 
-/// The op with what changes of it.
+/// The op of an instruction, with other sizes or kind.
 fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     match &data.op {
         Op::Weight(w) if changes.inputs.contains(&data.results[0]) => Input {
@@ -52,7 +52,7 @@ fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     }
 }
 
-/// Sizes of which some become symbols.
+/// The sizes of the new graph.
 struct Symbolic<'a> {
     from: &'a Graph,
     changes: &'a Changes<'a>,
@@ -63,8 +63,8 @@ impl Sizes for Symbolic<'_> {
         (self.changes.dims)(v)
     }
 
-    /// At the same distance from the end where the slice ended there, behind the same parts of a concatenation, else
-    /// at the same index.
+    /// The start of a slice: behind the same parts of a concatenation, else at the same distance from the end where the
+    /// slice ended there, else at the same index.
     fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim {
         let Symbolic { from, changes } = self;
         let new = (changes.dims)(v)[axis].clone();

@@ -1,21 +1,21 @@
-//! Views by the layout of memory: which slices, reshapes and permutations select the elements of a view.
+//! Strides of a view as ops: the slices, reshapes and permutations that select its elements.
 //!
-//! A packed tensor is a number in mixed radix: its sizes are the digits, the last axis is the most significant. The
-//! strides of a view say at which products of digits it steps; where they fall inside a digit, that digit is two. A view
-//! is a *box* when it takes one range of every digit; then it is a reshape to these digits, slices, and a permutation.
+//! An index into a packed tensor is a number in mixed radix: its digits are the indices of the axes, the last axis is the
+//! most significant. The strides of a view are products of digits; a stride inside of a digit cuts it in two. A view is a
+//! *box* when it takes one range of every digit; then it is a reshape to these digits, slices, and a permutation.
 
 use tpc_ir::RANK;
 
 use super::record::Layout;
 
-/// A range of a digit's values.
+/// A digit, and the range of its values that a view takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Digit {
-    /// How many values the digit has.
+    /// The number of values.
     pub(super) n: u64,
-    /// The first that is taken.
+    /// The first value of the range.
     pub(super) start: u64,
-    /// How many are taken.
+    /// The length of the range.
     pub(super) len: u64,
 }
 
@@ -33,14 +33,14 @@ impl Digit {
     }
 }
 
-/// What a view takes of a packed tensor.
+/// The elements that a view takes of a packed tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     /// The digits of the packed tensor, least significant first.
     pub(super) digits: Vec<Digit>,
     /// The sizes of the view in the order of memory, before they are permuted.
     pub(super) dims: [u64; RANK],
-    /// Where each of these axes goes.
+    /// The axis of the view that each of these axes becomes.
     pub(super) axes: [u64; RANK],
 }
 
@@ -57,7 +57,7 @@ impl Selection {
 }
 
 /// The digits that the view `strides` takes of a packed tensor of sizes `ne`, whose elements come in blocks of
-/// `block_len` elements and `block_bytes` bytes; `None` when it is no box. Neither has a size of 0.
+/// `block_len` elements and `block_bytes` bytes; `None` when it is not a box. Neither has a size of 0.
 pub(super) fn select(
     ne: [u64; RANK],
     block_len: u64,
@@ -90,7 +90,7 @@ pub(super) fn select(
         .filter(|&n| n > 1)
         .collect();
     let dims: Vec<(u64, u64)> = steps.iter().map(|s| (s.0, s.1)).collect();
-    let mut digits = boxed(&seq, unit(layout.offset)?, &dims)?;
+    let mut digits = select_box(&seq, unit(layout.offset)?, &dims)?;
     digits.retain(|d| d.n > 1);
     digits.reverse();
     if block_len > 1 {
@@ -126,11 +126,11 @@ pub(super) fn select(
     })
 }
 
-/// Takes the box with the steps `dims` (step, size; smallest step first) that starts at `at` out of the number with
-/// digits `seq`.
-fn boxed(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
+/// The digits that a box takes of a number with digits `seq`. The box starts at `at` and has the dimensions `dims` (step,
+/// size), smallest step first.
+fn select_box(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
     let Some(&(lo, mut run)) = dims.first() else {
-        return take(seq, at, 1);
+        return select_range(seq, at, 1);
     };
     if lo == 0 {
         return None;
@@ -141,9 +141,9 @@ fn boxed(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
             .collect()
     };
     if lo != 1 {
-        let (high, low) = minor(seq, lo)?;
-        let mut out = boxed(&high, at / lo, &above(dims, lo)?)?;
-        out.extend(take(&low, at % lo, 1)?);
+        let (high, low) = cut(seq, lo)?;
+        let mut out = select_box(&high, at / lo, &above(dims, lo)?)?;
+        out.extend(select_range(&low, at % lo, 1)?);
         return Some(out);
     }
     let mut tight = 1;
@@ -152,19 +152,19 @@ fn boxed(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
         tight += 1;
     }
     let Some(&(gap, _)) = dims.get(tight) else {
-        return take(seq, at, run);
+        return select_range(seq, at, run);
     };
     if gap < run {
         return None;
     }
-    let (high, low) = minor(seq, gap)?;
-    let mut out = boxed(&high, at / gap, &above(&dims[tight..], gap)?)?;
-    out.extend(boxed(&low, at % gap, &dims[..tight])?);
+    let (high, low) = cut(seq, gap)?;
+    let mut out = select_box(&high, at / gap, &above(&dims[tight..], gap)?)?;
+    out.extend(select_box(&low, at % gap, &dims[..tight])?);
     Some(out)
 }
 
-/// Splits digits into those above and those below `k`.
-fn minor(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
+/// Cuts digits into those above and those below `k`.
+fn cut(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut high = seq.to_vec();
     let mut low = Vec::new();
     let mut left = k;
@@ -178,7 +178,7 @@ fn minor(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
             low.insert(0, left);
             left = 1;
         } else {
-            // The step runs across digits: they are one.
+            // The step crosses digits: they become one.
             let all: u64 = seq.iter().product();
             return all.is_multiple_of(k).then(|| (vec![all / k], vec![k]));
         }
@@ -186,8 +186,8 @@ fn minor(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
     Some((high, low))
 }
 
-/// The digits with the range `[at, at + len)` taken.
-fn take(seq: &[u64], at: u64, len: u64) -> Option<Vec<Digit>> {
+/// The digits that the range `[at, at + len)` takes.
+fn select_range(seq: &[u64], at: u64, len: u64) -> Option<Vec<Digit>> {
     let all: u64 = seq.iter().product();
     if at.checked_add(len)? > all {
         return None;
@@ -212,10 +212,10 @@ fn take(seq: &[u64], at: u64, len: u64) -> Option<Vec<Digit>> {
             start: at / unit,
             len: 1,
         }];
-        out.extend(take(rest, at % unit, len)?);
+        out.extend(select_range(rest, at % unit, len)?);
         return Some(out);
     }
-    // The range runs across digits: they are one.
+    // The range crosses digits: they become one.
     Some(vec![Digit {
         n: all,
         start: at,

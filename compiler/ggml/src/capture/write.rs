@@ -1,4 +1,4 @@
-//! Records as lines again.
+//! Writing records as lines.
 
 use std::fmt::Write;
 
