@@ -1,0 +1,66 @@
+//! The facts that every op states.
+
+use std::hash::Hash;
+
+use super::attrs::{AttrError, AttrReader, Attrs};
+use super::category::OpCategory;
+use super::head_groups::HeadGrouping;
+use super::local::LocalCtx;
+use super::resize::NewSizes;
+use super::rule::Rule;
+use super::types::{Inferred, TypeError};
+use super::work::{Extents, Work};
+use crate::dims::Dim;
+use crate::types::TensorType;
+
+/// The facts that an op states about itself. An item without a default is a question that every new op answers.
+pub trait OpDef: Clone + Eq + Hash + Sized {
+    /// Every name under which text may spell this op.
+    const NAMES: &'static [&'static str];
+
+    /// The category by which passes treat ops alike. It settles in whose memory the result lies.
+    const CATEGORY: OpCategory;
+
+    /// The name that this instance prints with; one of [`Self::NAMES`].
+    fn name(&self) -> &'static str {
+        Self::NAMES[0]
+    }
+
+    /// The attributes that this instance prints with.
+    fn attrs(&self) -> Attrs {
+        Vec::new()
+    }
+
+    /// The op of that name with these attributes.
+    ///
+    /// # Errors
+    /// When an attribute is missing or of the wrong kind.
+    fn parse(name: &str, attrs: &mut AttrReader) -> Result<Self, AttrError>;
+
+    /// The types of the results.
+    ///
+    /// # Errors
+    /// When the operands are too few, too many or of unfit types.
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError>;
+
+    /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
+    fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule;
+
+    /// The axes along which query heads meet KV heads. An op whose indices meet one by one has none.
+    fn head_groupings(&self) -> &'static [HeadGrouping] {
+        &[]
+    }
+
+    /// The arithmetic and the memory traffic on one device. An op whose data a transfer moves, or that shares memory
+    /// with an operand, has none.
+    fn work(&self, on: &dyn Extents) -> Work;
+
+    /// The op that one device runs on its parts; `None` when attributes cannot be re-based for its part.
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self>;
+
+    /// The op of a graph whose tensors have other sizes.
+    fn resized(&self, to: &dyn NewSizes) -> Self;
+
+    /// The op with `f` of every size among its attributes; `None` where `f` gives none.
+    fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self>;
+}

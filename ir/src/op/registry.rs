@@ -1,0 +1,236 @@
+//! The list of ops, and the enum that holds one of them.
+
+use super::{
+    AddId, AllGather, AllReduce, AllToAll, Arange, ArgSort, AttrError, AttrReader, Attrs, Binary,
+    Clamp, Concat, Copy, Cumsum, Diag, Extents, Fill, FlashAttn, GatedDeltaNet, GetRows, Glu,
+    Hadamard, HcComb, HeadGrouping, Inferred, Input, LeakyRelu, LightningIndexer, LocalCtx, Mean,
+    MulMat, MulMatId, NewSizes, Norm, NormApply, NormStats, OpCategory, OpDef, Opaque, Pad,
+    Permute, Pool2d, ReduceScatter, Repeat, Reshape, Rope, Rule, Scale, SetRows, SetSlice, Slice,
+    SoftMax, SsmConv, SsmScan, State, Sum, TopK, Tri, TypeError, Unary, Weight, Work, Xielu,
+};
+use crate::dims::Dim;
+use crate::interval::Interval;
+use crate::types::TensorType;
+
+macro_rules! ops {
+    ($($variant:ident,)*) => {
+        /// An op with its attributes.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[expect(missing_docs, reason = "each variant's struct is documented")]
+        pub enum Op { $($variant($variant),)* }
+
+        $(impl From<$variant> for Op {
+            fn from(op: $variant) -> Op { Op::$variant(op) }
+        })*
+
+        impl Op {
+            /// Every op name.
+            pub const NAMES: &'static [&'static [&'static str]] = &[$(<$variant as OpDef>::NAMES),*];
+
+            /// The op of that name with these attributes; `None` for an unknown name.
+            ///
+            /// # Errors
+            /// When an attribute is missing, unknown or of the wrong kind.
+            pub fn parse(name: &str, mut attrs: AttrReader) -> Option<Result<Op, AttrError>> {
+                $(if <$variant as OpDef>::NAMES.contains(&name) {
+                    return Some(<$variant as OpDef>::parse(name, &mut attrs).and_then(|op| {
+                        attrs.finish()?;
+                        Ok(Op::$variant(op))
+                    }));
+                })*
+                None
+            }
+
+            /// The name that this op prints with.
+            pub fn name(&self) -> &'static str {
+                match self { $(Op::$variant(op) => op.name(),)* }
+            }
+
+            /// The attributes that this op prints with.
+            pub fn attrs(&self) -> Attrs {
+                match self { $(Op::$variant(op) => op.attrs(),)* }
+            }
+
+            /// The types of the results.
+            ///
+            /// # Errors
+            /// When the operands are too few, too many or of unfit types.
+            pub fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+                match self { $(Op::$variant(op) => op.infer(operands),)* }
+            }
+
+            /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
+            pub fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule {
+                match self { $(Op::$variant(op) => op.rule(operands, results),)* }
+            }
+
+            /// The axes along which query heads meet KV heads.
+            pub fn head_groupings(&self) -> &'static [HeadGrouping] {
+                match self { $(Op::$variant(op) => op.head_groupings(),)* }
+            }
+
+            /// The category by which passes treat ops alike.
+            pub const fn category(&self) -> OpCategory {
+                match self { $(Op::$variant(_) => <$variant as OpDef>::CATEGORY,)* }
+            }
+
+            /// The arithmetic and the memory traffic on one device.
+            pub fn work(&self, on: &dyn Extents) -> Work {
+                match self { $(Op::$variant(op) => op.work(on),)* }
+            }
+
+            /// The op that one device runs on its parts; `None` when attributes cannot be re-based for its part.
+            pub fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Op> {
+                match self { $(Op::$variant(op) => op.localise(ctx).map(Op::$variant),)* }
+            }
+
+            /// The op of a graph whose tensors have other sizes.
+            #[must_use]
+            pub fn resized(&self, to: &dyn NewSizes) -> Op {
+                match self { $(Op::$variant(op) => op.resized(to).into(),)* }
+            }
+
+            /// The op with `f` of every size among its attributes; `None` where `f` gives none.
+            pub fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Op> {
+                match self { $(Op::$variant(op) => op.map_dims(f).map(Op::$variant),)* }
+            }
+        }
+    };
+}
+
+ops! {
+    Weight,
+    Input,
+    State,
+    Hadamard,
+    Arange,
+    Unary,
+    LeakyRelu,
+    Xielu,
+    Fill,
+    Binary,
+    Scale,
+    Clamp,
+    Glu,
+    Norm,
+    NormStats,
+    NormApply,
+    MulMat,
+    MulMatId,
+    AddId,
+    GetRows,
+    SetRows,
+    SetSlice,
+    Rope,
+    SoftMax,
+    FlashAttn,
+    SsmConv,
+    SsmScan,
+    GatedDeltaNet,
+    LightningIndexer,
+    HcComb,
+    Sum,
+    Mean,
+    Cumsum,
+    TopK,
+    ArgSort,
+    Reshape,
+    Permute,
+    Slice,
+    Concat,
+    Repeat,
+    Pad,
+    Tri,
+    Diag,
+    Pool2d,
+    Opaque,
+    Copy,
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+}
+
+impl Op {
+    /// Whether the op takes no operands.
+    pub const fn is_leaf(&self) -> bool {
+        self.category().is_leaf()
+    }
+
+    /// Whether the op is a leaf that stays in memory from batch to batch: a weight or a state.
+    pub const fn is_stored(&self) -> bool {
+        matches!(self.category(), OpCategory::Stored)
+    }
+
+    /// Whether every place can compute the op's result for itself.
+    pub const fn is_constant(&self) -> bool {
+        matches!(self.category(), OpCategory::Constant)
+    }
+
+    /// Whether the op moves data between places or devices.
+    pub const fn is_transfer(&self) -> bool {
+        self.category().is_transfer()
+    }
+
+    /// Whether all devices of a group take part in the op together.
+    pub const fn is_collective(&self) -> bool {
+        matches!(self.category(), OpCategory::Collective(_))
+    }
+
+    /// Whether the result holds all elements of the operand, only under other sizes or another order of axes.
+    pub const fn is_layout(&self) -> bool {
+        matches!(self.category(), OpCategory::Layout)
+    }
+
+    /// Whether the result is a view of operand 0: [`Self::is_layout`], or a selection.
+    pub const fn is_view(&self) -> bool {
+        self.category().is_view()
+    }
+
+    /// Whether the op replaces elements of operand 0 in place.
+    pub const fn is_update(&self) -> bool {
+        matches!(self.category(), OpCategory::Update)
+    }
+
+    /// Whether the op is a matrix product, which contracts axis 0 of operands 0 and 1.
+    pub const fn is_product(&self) -> bool {
+        matches!(self.category(), OpCategory::Product)
+    }
+
+    /// Whether the result holds elements of the operands, each at most once, and zeros: nothing is computed.
+    pub const fn is_movement(&self) -> bool {
+        self.category().is_movement()
+    }
+
+    /// The operand in whose memory the result lies, as a view or an update in place.
+    pub const fn aliases(&self) -> Option<usize> {
+        self.category().aliases()
+    }
+
+    /// The intervals per axis that a stored leaf holds of the whole; `None` for all of it, and for other ops.
+    pub fn parts(&self) -> Option<&[Vec<Interval>]> {
+        match self {
+            Op::Weight(w) => w.parts.as_deref(),
+            Op::State(s) => s.parts.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The op without the name of the tensor that it reads.
+    #[must_use]
+    pub fn nameless(&self) -> Op {
+        match self {
+            Op::Weight(w) => Weight {
+                tensor: String::new(),
+                parts: w.parts.clone(),
+            }
+            .into(),
+            Op::State(s) => State {
+                name: String::new(),
+                parts: s.parts.clone(),
+            }
+            .into(),
+            other => other.clone(),
+        }
+    }
+}
