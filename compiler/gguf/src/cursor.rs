@@ -5,7 +5,7 @@ use super::error::{GgufError, GgufErrorKind};
 /// The byte order of a file's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endianness {
-    /// Least significant byte first; what nearly all files use.
+    /// Least significant byte first, as in nearly all files.
     Little,
     /// Most significant byte first (version 3 files for big-endian machines).
     Big,
@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
         GgufError::new(self.file, kind).at(offset)
     }
 
-    /// The next `n` bytes; `reading` says in a message what they were to be.
+    /// The next `n` bytes. Messages call them `reading`.
     pub(super) fn take(&mut self, n: u64, reading: &'static str) -> Result<&'a [u8], GgufError> {
         match usize::try_from(n) {
             Ok(n) if n <= self.left() => {
@@ -108,7 +108,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Refuses a `count` of items, read at `offset`, that the bytes left cannot hold at `min_bytes` each.
+    /// Refuses a `count` of items, read at `offset`, if the remaining bytes cannot hold `min_bytes` for each.
     pub(super) fn check_count(
         &self,
         count: u64,

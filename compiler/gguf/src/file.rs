@@ -32,7 +32,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -47,7 +47,7 @@ impl Shard {
         self.data_offset
     }
 
-    /// Whether this file holds tensor data; never so for a shard without tensors.
+    /// Whether this file holds tensor data. A shard without tensors holds none.
     pub fn has_data(&self) -> bool {
         self.has_data
     }
@@ -88,9 +88,9 @@ fn map_read_only(file: &File) -> io::Result<Mmap> {
 }
 
 impl GgufFile {
-    /// Opens the model of which `path` is the file or any of the shards.
+    /// Opens a model, given the path of its file or of any of its shards.
     ///
-    /// Only headers are read; the data are mapped and touched when used.
+    /// Only headers are read. The data are mapped, and read when used.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl GgufFile {
         }
     }
 
-    /// The header; for a split model that of shard 1 with the tensors of all.
+    /// The header. That of a split model is the header of shard 1 with the tensors of all shards.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -131,7 +131,7 @@ impl GgufFile {
         &self.shards
     }
 
-    /// Whether the tensor data are there; `false` for a bare header.
+    /// Whether the files hold the tensor data; `false` for a bare header.
     pub fn has_data(&self) -> bool {
         self.has_data
     }
@@ -147,7 +147,7 @@ impl GgufFile {
     }
 }
 
-/// Opens the other shards of the model that `given`, at `path`, is one of, and joins them.
+/// Opens the other shards of a model, given one of them at `path`, and joins all.
 fn open_split(
     path: &Path,
     name: &SplitName,
@@ -231,7 +231,7 @@ fn open_sibling(
     Ok((shard, header))
 }
 
-/// Whether the shards hold their data; an error when some with tensors do and some do not.
+/// Whether the shards hold their data; an error if only some of those with tensors do.
 fn check_data_presence(shards: &[Shard], header: &Header) -> Result<bool, GgufError> {
     let Some(with) = shards.iter().find(|s| s.has_data) else {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! What the header of a GGUF file says, once checked.
+//! The header of a GGUF file, checked.
 
 use tpc_ir::DType;
 
@@ -21,7 +21,7 @@ pub struct TensorInfo {
     pub ne: [u64; 4],
     /// How many axes the file gives, 1 to 4.
     pub n_dims: usize,
-    /// Which shard holds the data, from 0; 0 for a file that is not split.
+    /// The shard that holds the data, from 0; 0 for a file that is not split.
     pub shard: usize,
     /// Bytes from the start of that shard's file to the data.
     pub offset: u64,
@@ -55,7 +55,7 @@ pub struct Header {
     pub version: u32,
     /// Byte order of the header and of the tensor data.
     pub endianness: Endianness,
-    /// What tensor offsets are multiples of, in bytes: a power of two, at least 8.
+    /// The divisor of tensor offsets, in bytes: a power of two, at least 8.
     pub alignment: u64,
     /// Bytes from the file's start to the tensor data section.
     pub data_offset: u64,
@@ -70,7 +70,7 @@ impl Header {
         &self.metadata
     }
 
-    /// The tensors, in file order; those of a split model by shard, then in file order.
+    /// The tensors, in file order; those of a split model shard by shard.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.tensors
     }

@@ -4,7 +4,7 @@
 //! key/value pairs, tensor infos, padding to the alignment, tensor data. Versions 2 and 3 are read, in either byte
 //! order, as one file or split over shards, with their data or as a bare header.
 //!
-//! Three layers, each trusting the one below:
+//! There are three layers, each of which trusts the one below:
 //!
 //! - [`parse`] is a pure function from the bytes of one file to its [`Header`]. It checks every count, length, string,
 //!   dimension and offset, so whoever holds a `Header` computes with its numbers without checking them again.
@@ -12,14 +12,14 @@
 //!   are there.
 //! - [`Metadata`] answers typed questions about the key/value pairs and reports a value of the wrong kind by its key.
 //!
-//! [`GgufWriter`] goes the other way; it reads back every header it is about to write, so what it writes is readable.
+//! [`GgufWriter`] writes files. It reads back every header before it writes it, so its files are readable.
 //!
 //! Invariants:
 //!
 //! - No input makes the reader panic, recurse beyond [`MAX_ARRAY_DEPTH`], take more than quasi-linear time, or
 //!   hold more memory than a small multiple of the header's own bytes. The reader never touches tensor data.
 //! - Every defect is a [`GgufError`] with a code in [`CODES`], the byte offset where it has one, and a cure.
-//! - This module knows nothing of architectures: keys other than `general.alignment` and `split.*` are opaque to it.
+//! - This crate knows no architectures: keys other than `general.alignment` and `split.*` are opaque to it.
 
 mod codes;
 mod cursor;

@@ -1,8 +1,6 @@
-//! Recognising what a file is when it is not GGUF, so that the message can say so.
+//! Guesses at the format of files that are not GGUF, for messages.
 
-/// What the first bytes of a file that is not GGUF suggest it is.
-///
-/// A guess for a message, never a decision: `None` when nothing fits.
+/// The format that the first bytes of a file suggest; `None` if no known format begins so.
 pub(super) fn describe(bytes: &[u8]) -> Option<&'static str> {
     const MAGICS: &[(&[u8], &str)] = &[
         (b"lmgg", "a GGML file from before GGUF (magic `ggml`)"),

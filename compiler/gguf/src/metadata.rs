@@ -11,14 +11,14 @@ pub struct Entry {
     pub key: String,
     /// Its value.
     pub value: MetaValue,
-    /// Bytes from the file's start to the pair; 0 for pairs that come from no file.
+    /// Bytes from the file's start to the pair; 0 for pairs without a file.
     pub offset: u64,
 }
 
 /// The metadata of a model: distinct keys in file order, with lookup and typed getters.
 ///
 /// `get_*` answers `None` for an absent key, `require_*` makes that an error. Either is an error when the value is
-/// there but of another kind; the error names the file, the key, what was expected and what was found.
+/// present but of another kind. The error names the file, the key, and the expected and the found kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     pub(super) file: String,
@@ -49,7 +49,7 @@ impl Metadata {
         }
     }
 
-    /// Metadata from pairs that come from no file; `file` stands for one in messages.
+    /// Metadata from pairs without a file; messages name `file`.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Metadata {
         self.entry(key).map(|e| &e.value)
     }
 
-    /// Whether the key is there.
+    /// Whether the metadata have the key.
     pub fn contains(&self, key: &str) -> bool {
         self.entry(key).is_some()
     }

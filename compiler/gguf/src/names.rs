@@ -2,7 +2,7 @@
 
 /// A permutation of `0..n` that sorts a list of names, for binary search.
 ///
-/// Invariant: belongs to one list, whose names are distinct and do not change afterwards.
+/// Invariant: it belongs to one list, whose names are distinct and do not change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NameIndex(Vec<usize>);
 
@@ -33,7 +33,7 @@ impl NameIndex {
         }
     }
 
-    /// The place of `wanted` in the list the index was built from.
+    /// The place of the name `wanted` in the list of the index.
     pub(super) fn find<T>(
         &self,
         items: &[T],

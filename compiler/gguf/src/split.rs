@@ -1,4 +1,4 @@
-//! Split models: how shards are named and what their headers say of each other.
+//! Split models: the names of shards, and the keys that their headers have about each other.
 //!
 //! llama.cpp's `gguf-split` names shard `i` of `n` `PREFIX-0000i-of-0000n.gguf`, counting from 1, and writes into each
 //! shard `split.no` (counting from 0), `split.count` and `split.tensors.count` (of the whole model).
@@ -8,21 +8,21 @@ use std::path::Path;
 use super::error::{GgufError, GgufErrorKind};
 use super::metadata::Metadata;
 
-/// A shard's file name, taken apart: `PREFIX-00001-of-00003SUFFIX`, where the suffix begins with a dot.
+/// The parts of a shard's file name: `PREFIX-00001-of-00003SUFFIX`, where the suffix begins with a dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitName {
-    /// What precedes the numbers.
+    /// The part before the numbers.
     pub prefix: String,
     /// Number of this shard, from 1.
     pub number: u32,
     /// Number of shards.
     pub count: u32,
-    /// What follows the numbers, such as `.gguf` or `.header.gguf`.
+    /// The part after the numbers, such as `.gguf` or `.header.gguf`.
     pub suffix: String,
 }
 
 impl SplitName {
-    /// Takes a file name (without directories) apart; `None` when it is not named like a shard.
+    /// Parses a file name (without directories); `None` if it is not the name of a shard.
     pub fn parse(file_name: &str) -> Option<SplitName> {
         let (head, tail) = file_name.rsplit_once("-of-")?;
         let (prefix, number) = head.rsplit_once('-')?;
@@ -38,7 +38,7 @@ impl SplitName {
         })
     }
 
-    /// The name of the file at `path`, taken apart.
+    /// The parts of the name of the file at `path`.
     pub fn of_path(path: &Path) -> Option<SplitName> {
         SplitName::parse(path.file_name()?.to_str()?)
     }
@@ -57,7 +57,7 @@ fn five_digits(digits: &str) -> Option<u32> {
     all_digits.then(|| digits.parse().ok()).flatten()
 }
 
-/// What a shard's header says of the split.
+/// The keys of a shard's header about the split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SplitKeys {
     /// Number of this shard, from 1: `split.no` plus one.
@@ -92,7 +92,7 @@ impl SplitKeys {
     }
 }
 
-/// The error for a file named like shard of several whose header has no `split.count`.
+/// The error for a file with a shard's name whose header has no `split.count`.
 pub(super) fn missing_keys(file: &str, name: &SplitName) -> GgufError {
     let (expected, found) = (name.count.to_string(), "no such key".to_owned());
     GgufError::new(
@@ -105,7 +105,7 @@ pub(super) fn missing_keys(file: &str, name: &SplitName) -> GgufError {
     )
 }
 
-/// The error for a file whose header is a shard's and whose name is not.
+/// The error for a file with a shard's header and another name.
 pub(super) fn bad_name(file: &str, path: &Path, keys: SplitKeys) -> GgufError {
     let SplitKeys { number, count, .. } = keys;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -120,7 +120,7 @@ pub(super) fn bad_name(file: &str, path: &Path, keys: SplitKeys) -> GgufError {
     )
 }
 
-/// Refuses a shard in which `what` is not as in the other shards.
+/// Refuses a shard in which `what` differs from the other shards.
 pub(super) fn expect_equal<T: PartialEq + std::fmt::Display + ?Sized>(
     file: &str,
     what: &'static str,

@@ -3,7 +3,8 @@
 use super::cursor::{Cursor, Endianness};
 use super::error::{GgufError, GgufErrorKind};
 
-/// The deepest nesting of arrays that is read; an array of scalars has depth 1. Published files use 1.
+/// The deepest nesting of arrays that is read. An array of scalars has depth 1, and published files have no deeper
+/// ones.
 pub const MAX_ARRAY_DEPTH: u32 = 4;
 
 macro_rules! value_types {
@@ -15,7 +16,7 @@ macro_rules! value_types {
         pub enum ValueType { $($variant = $id,)* }
 
         impl ValueType {
-            /// The type a file means by `id`; `None` for unknown ids.
+            /// The type with that id in files; `None` for unknown ids.
             pub const fn from_gguf_id(id: u32) -> Option<ValueType> {
                 match id { $($id => Some(ValueType::$variant),)* _ => None }
             }
@@ -161,7 +162,8 @@ impl MetaValue {
         }
     }
 
-    /// The value for people: text in quotes, cut after 60 characters; of an array its length and first elements.
+    /// The value as reports show it: text in quotes, cut after 60 characters; of an array its length and first
+    /// elements.
     pub fn preview(&self) -> String {
         const SHOWN: usize = 6;
         let text = |s: &str| {

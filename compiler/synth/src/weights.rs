@@ -25,8 +25,8 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// An approximately normal number of mean 0 and variance 1: the sum of four uniform ones. An exactly normal one takes
-    /// logarithms and cosines, which differ between machines.
+    /// An approximately normal number of mean 0 and variance 1: the sum of four uniform ones. An exactly normal one
+    /// takes logarithms and cosines, which differ between machines.
     fn normal(&mut self) -> f64 {
         let bits = self.next();
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xFFFF).sum();

@@ -110,7 +110,8 @@ pub(super) fn temperature_scaled(
     b.mul(q, temperature, "Qcur_tempered")
 }
 
-/// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches: `[dv, heads, n_tokens]`. Without
+/// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches: `[dv, heads, n_tokens]`.
+/// Without
 /// `new` the caches are those of another layer.
 pub(super) fn attend_to_new(
     b: &mut Builder<'_>,

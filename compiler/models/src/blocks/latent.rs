@@ -1,5 +1,5 @@
-//! Multi-head latent attention: the keys and values of all heads are computed from one short vector per token, the latent
-//! vector, and a rotated part of the keys that all heads share.
+//! Multi-head latent attention: the keys and values of all heads are computed from one short vector per token, the
+//! latent vector, and a rotated part of the keys that all heads share.
 //!
 //! If the file holds the projections from the latent vector as a matrix per head (`attn_k_b`, `attn_v_b`), queries are
 //! multiplied by the former: every head then attends to the same cached row, whose first part is the value. If it holds

@@ -11,7 +11,8 @@ use crate::hparams::{Join, LayerFfn, Mixer};
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The output `[n_embd, n_tokens]` of a layer for the input `x` alike, given the embeddings per layer if there are some.
+/// The output `[n_embd, n_tokens]` of a layer for the input `x` alike, given the embeddings per layer if there are
+/// some.
 pub(crate) fn layer(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

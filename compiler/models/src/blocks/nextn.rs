@@ -9,8 +9,8 @@
 //! logits = head · norm(x)
 //! ```
 //!
-//! Embedding, last norm and head are the model's unless the block has its own. The positions and cache cells are those of
-//! the batch's tokens. Attention sees distances only, so the shift by `k` has no effect.
+//! Embedding, last norm and head are the model's unless the block has its own. The positions and cache cells are those
+//! of the batch's tokens. Attention sees distances only, so the shift by `k` has no effect.
 
 use tpc_ir::Value;
 use tpc_ir::op::{Concat, GetRows, InputKind};

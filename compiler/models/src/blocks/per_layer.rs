@@ -12,7 +12,8 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The embeddings of all layers, `[width, layers, n_tokens]`, given the input `x: [n_embd, n_tokens]` of the first layer.
+/// The embeddings of all layers, `[width, layers, n_tokens]`, given the input `x: [n_embd, n_tokens]` of the first
+/// layer.
 pub(crate) fn inputs(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -40,8 +40,8 @@ pub(super) fn rotate(
     b.push(rope.clone(), operands, name)
 }
 
-/// The factors that divide the frequencies, if the file has some: one set for all contexts, or one for contexts up to the
-/// original one and another for longer ones.
+/// The factors that divide the frequencies, if the file has some: one set for all contexts, or one for contexts up to
+/// the original one and another for longer ones.
 fn factors(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -20,8 +20,8 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    /// The rotation of keys of `head` elements in a cache of this type, and of queries: by blocks of the largest power of
-    /// two that divides the head.
+    /// The rotation of keys of `head` elements in a cache of this type, and of queries: by blocks of the largest power
+    /// of two that divides the head.
     pub(super) fn for_keys(cache: DType, head: u64) -> Option<Rotation> {
         let largest = 1_u64.checked_shl(head.trailing_zeros())?;
         Rotation::new(cache, head, largest)
@@ -39,8 +39,8 @@ impl Rotation {
 
     /// The rotation of `x: [head, heads, n_tokens]`, which is also its inverse, as values named `name`.
     ///
-    /// The blocks of a head become an axis of their own, in front of the axis of heads, so that a split of the heads stays
-    /// on one axis.
+    /// The blocks of a head become an axis of their own, in front of the axis of heads, so that a split of the heads
+    /// stays on one axis.
     pub(super) fn apply(
         self,
         b: &mut Builder<'_>,

@@ -14,8 +14,8 @@ use crate::source::TensorRole;
 /// The lower bound of a sum of weights, 2⁻¹⁴: the smallest normal number of f16.
 const LEAST_SUM: f32 = 6.103_515_6e-5;
 
-/// The penalty on the experts of a group, per unit that the group scores below the last selected one. Any two f32 scores
-/// differ by enough that none of its experts is selected, and the largest difference leaves numbers finite.
+/// The penalty on the experts of a group, per unit that the group scores below the last selected one. Any two f32
+/// scores differ by enough that none of its experts is selected, and the largest difference leaves numbers finite.
 const EXCLUSION: f32 = 1e30;
 
 /// The number of best experts whose scores make up the score of a group.

@@ -161,7 +161,8 @@ pub enum TemperatureForm {
     },
 }
 
-/// ALiBi: the logit of a token loses its distance times a slope, which differs by head. The smallest slope is `2^-bias`.
+/// ALiBi: the logit of a token loses its distance times a slope, which differs by head. The smallest slope is
+/// `2^-bias`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Alibi {
     /// None.

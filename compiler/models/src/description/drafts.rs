@@ -1,8 +1,8 @@
 //! Draft blocks, which follow the last layer and predict further tokens (multi-token prediction).
 
 /// Draft blocks: the last `nextn_predict_layers` of `block_count`. The input of each is
-/// `nextn.eh_proj · [nextn.enorm(embedding); nextn.hnorm(hidden state)]`, of the next token and of the hidden state of the
-/// model or the draft block before. An ordinary layer with attention follows.
+/// `nextn.eh_proj · [nextn.enorm(embedding); nextn.hnorm(hidden state)]`, of the next token and of the hidden state of
+/// the model or the draft block before. An ordinary layer with attention follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DraftForm {
     /// The hidden state that a draft block reads.

@@ -9,8 +9,8 @@ pub struct EmbeddingForm {
     pub scale: EmbeddingScale,
     /// `token_embd_norm`, a norm of the token embedding.
     pub norm: Presence,
-    /// Whether every layer has embeddings of its own, of `embedding_length_per_layer_input` elements: `per_layer_*`, and
-    /// in layers `inp_gate`, `proj` and `post_norm`.
+    /// Whether every layer has embeddings of its own, of `embedding_length_per_layer_input` elements: `per_layer_*`,
+    /// and in layers `inp_gate`, `proj` and `post_norm`.
     pub per_layer: KeyUse,
     /// `position_embd`, a learned vector per position, added to the token embedding.
     pub positions: Presence,

@@ -7,8 +7,8 @@ use crate::description::{
     RopeForm, RopeLayers, Window,
 };
 
-/// `command-r`: one layer norm without bias for both halves, side by side; R+ normalises queries and keys, each head
-/// with its own weights.
+/// `command-r`: parallel sublayers with one layer norm without bias for both. R+ normalises the heads of queries and
+/// keys, each with its own weights.
 pub(crate) const COMMAND_R: Arch = Arch {
     name: "command-r",
     norm: NormForm {
@@ -32,7 +32,7 @@ pub(crate) const COMMAND_R: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `cohere2`: as Command R; three layers of four have a window, and only those rotate.
+/// `cohere2`: as Command R. Three layers of four have a window, and only those rotate.
 pub(crate) const COHERE2: Arch = Arch {
     name: "cohere2",
     attention: AttentionForm {

@@ -14,7 +14,7 @@ pub(crate) const DBRX: Arch = Arch {
         ..Arch::CLASSIC.norm
     },
     norms: BlockNorms {
-        // What the files call the norm of attention's output is that of the sum it is added to.
+        // The files call this norm, on the input of the feed-forward sublayer, that of attention's output.
         pre_ffn: Some("attn_output_norm"),
         ..BlockNorms::PRE
     },

@@ -1,4 +1,4 @@
-//! DeepSeek's first mixture of experts. The later ones compress keys and values, which is another architecture.
+//! DeepSeek's first mixture of experts. Later ones have latent attention: `deepseek2`.
 
 use tpc_ir::op::RopeMode;
 
@@ -6,7 +6,8 @@ use crate::description::{
     Arch, AttentionForm, ExpertForm, ExpertWeights, Experts, FfnForm, KeyUse, Presence, RopeForm,
 };
 
-/// `deepseek`: dense layers first, then experts beside shared ones, by weights that do not add up to 1.
+/// `deepseek`: dense layers first, then experts beside shared ones, whose weights are not
+/// normalised.
 pub(crate) const DEEPSEEK: Arch = Arch {
     name: "deepseek",
     attention: AttentionForm {

@@ -3,7 +3,7 @@
 use crate::description::{Arch, AttentionForm, ExpertForm, Experts, FfnForm, QkNorm};
 
 /// `dots1`: norms on the heads of queries and keys, dense layers first, then experts beside shared ones, by biased
-/// sigmoids where the file says so.
+/// sigmoids if a key says so.
 pub(crate) const DOTS1: Arch = Arch {
     name: "dots1",
     attention: AttentionForm {

@@ -20,7 +20,7 @@ pub(crate) const ERNIE4_5: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `ernie4_5-moe`: dense layers first and between those with experts, which a biased softmax selects.
+/// `ernie4_5-moe`: dense layers first and between layers with experts, which a biased softmax selects.
 pub(crate) const ERNIE4_5_MOE: Arch = Arch {
     name: "ernie4_5-moe",
     ffn: FfnForm {

@@ -18,8 +18,8 @@ pub(crate) const EXAONE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `exaone4`: both halves normalise their output, and heads are normalised. In the model of 64 layers (32B) three
-/// layers of four have a window, and only those rotate.
+/// `exaone4`: norms on the output of both sublayers and on heads. In the model of 64 layers (32B) three layers of four
+/// have a window, and only those rotate.
 pub(crate) const EXAONE4: Arch = Arch {
     name: "exaone4",
     norms: BlockNorms::POST,
@@ -38,7 +38,7 @@ pub(crate) const EXAONE4: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `exaone-moe` (K-EXAONE): norms before both halves, heads are normalised, three layers of four have a window and only
+/// `exaone-moe` (K-EXAONE): norms before both sublayers and on heads. Three layers of four have a window, and only
 /// those rotate. Dense layers first, then experts beside a shared one.
 pub(crate) const EXAONE_MOE: Arch = Arch {
     name: "exaone-moe",

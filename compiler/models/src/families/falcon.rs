@@ -6,7 +6,7 @@ use crate::description::{
     Activation, Arch, AttentionForm, BlockNorms, FfnForm, NormForm, Presence, QkvForm, Residual,
 };
 
-/// `falcon`: halves side by side; the 7B model has one norm for both, larger ones have one for each.
+/// `falcon`: parallel sublayers. The 7B model has one norm for both, larger ones have one for each.
 pub(crate) const FALCON: Arch = Arch {
     name: "falcon",
     norm: NormForm::LAYER,

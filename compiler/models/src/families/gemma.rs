@@ -31,8 +31,8 @@ pub(crate) const GEMMA: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `gemma2`: norms around both halves, bounded logits of attention and of the model, a window in every other layer. The
-/// 27B model, alone in having 46 layers, scales attention by its width.
+/// `gemma2`: norms before and after both sublayers, bounded logits of attention and of the model, a window in every
+/// other layer. Only the 27B model, with 46 layers, scales attention by its width.
 pub(crate) const GEMMA2: Arch = Arch {
     name: "gemma2",
     norms: BlockNorms::SANDWICH,
@@ -51,8 +51,8 @@ pub(crate) const GEMMA2: Arch = Arch {
     ..GEMMA
 };
 
-/// `gemma3`: norms on heads, five windowed layers to one that sees everything. The 27B model, alone in having 62
-/// layers, scales attention by its width.
+/// `gemma3`: norms on heads, a window in five layers of six. Only the 27B model, with 62 layers, scales attention by
+/// its width.
 pub(crate) const GEMMA3: Arch = Arch {
     name: "gemma3",
     norms: BlockNorms::SANDWICH,
@@ -74,9 +74,9 @@ pub(crate) const GEMMA3: Arch = Arch {
     ..GEMMA
 };
 
-/// `gemma4`: windowed layers have smaller heads and more of them, the others take keys as values. Values are
-/// normalised, dot products are not scaled, and what leaves a block is. E2B and E4B have embeddings per layer, and
-/// layers that share caches. The model with experts (26B) is refused.
+/// `gemma4`: layers with a window have smaller heads and more of them; in the others keys are the values. Values are
+/// normalised, outputs of layers are scaled, dot products are not. E2B and E4B have embeddings per layer, and layers
+/// that share caches. The model with experts (26B) is refused.
 pub(crate) const GEMMA4: Arch = Arch {
     name: "gemma4",
     embedding: EmbeddingForm {

@@ -7,7 +7,7 @@ use crate::description::{
     Presence, QkNorm, QkvForm, RopeForm, Sections,
 };
 
-/// `chatglm`: fused projections, half of each head rotated. Also GLM 4 9B and Edge, as converted at first.
+/// `chatglm`: fused projections, half of each head rotated. Also GLM 4 9B and Edge in early conversions.
 pub(crate) const CHATGLM: Arch = Arch {
     name: "chatglm",
     attention: AttentionForm {
@@ -25,7 +25,7 @@ pub(crate) const CHATGLM: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `glm4`: both halves normalise input and output. Models that see images give tokens positions in space.
+/// `glm4`: norms on input and output of both sublayers. Tokens of vision models have positions in space.
 pub(crate) const GLM4: Arch = Arch {
     name: "glm4",
     norms: BlockNorms::SANDWICH,
@@ -44,8 +44,8 @@ pub(crate) const GLM4: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `glm4moe`: GLM 4.5 and later. Dense layers first, then experts beside shared ones, by biased sigmoids. The large model
-/// normalises heads, the small one does not.
+/// `glm4moe`: GLM 4.5 and later. Dense layers first, then experts beside shared ones, by biased sigmoids. Only the
+/// large model normalises heads.
 pub(crate) const GLM4MOE: Arch = Arch {
     name: "glm4moe",
     norms: BlockNorms::PRE_AS_POST,

@@ -8,7 +8,7 @@ use crate::description::{
 };
 
 /// `gpt-oss`: attention sinks, a window in every other layer, biases on everything, experts weighted by a softmax over
-/// those selected.
+/// the selected ones.
 pub(crate) const GPT_OSS: Arch = Arch {
     name: "gpt-oss",
     norms: BlockNorms::PRE_AS_POST,

@@ -1,4 +1,4 @@
-//! GPT-NeoX, Pythia, and others of that code.
+//! GPT-NeoX, Pythia, and their relatives.
 
 use tpc_ir::op::UnaryKind;
 
@@ -6,7 +6,7 @@ use crate::description::{
     Activation, Arch, AttentionForm, FfnForm, NormForm, Presence, QkvForm, Residual,
 };
 
-/// `gptneox`: layer norms, biases everywhere, no gate; halves one after another or side by side.
+/// `gptneox`: layer norms, biases everywhere, no gate. A key says whether sublayers are parallel.
 pub(crate) const GPTNEOX: Arch = Arch {
     name: "gptneox",
     norm: NormForm::LAYER,

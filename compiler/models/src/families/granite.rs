@@ -8,7 +8,7 @@ use crate::description::{
     RopeFactors, RopeForm, RopeLayers, SharedForm, SharedWidth,
 };
 
-/// `granite`: multipliers on embeddings, attention, residuals and logits. Models trained without rotation say so.
+/// `granite`: multipliers on embeddings, attention, residuals and logits. A key says whether layers rotate.
 pub(crate) const GRANITE: Arch = Arch {
     name: "granite",
     embedding: EmbeddingForm {
@@ -37,7 +37,7 @@ pub(crate) const GRANITE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `granitemoe`: experts, beside a shared one where files give its width.
+/// `granitemoe`: experts, beside a shared one if the file gives its width.
 pub(crate) const GRANITEMOE: Arch = Arch {
     name: "granitemoe",
     ffn: FfnForm {
@@ -50,7 +50,7 @@ pub(crate) const GRANITEMOE: Arch = Arch {
     ..GRANITE
 };
 
-/// `granitehybrid`: selective scans, with attention in some layers, and experts where files count some.
+/// `granitehybrid`: selective scans, with attention in some layers, and experts if the file counts some.
 pub(crate) const GRANITEHYBRID: Arch = Arch {
     name: "granitehybrid",
     recurrent: Some(RecurrentForm {

@@ -4,7 +4,7 @@ use crate::description::{
     Arch, AttentionForm, ExpertForm, Experts, FfnForm, QkNorm, QkNormOrder, SharedForm, SharedWidth,
 };
 
-/// `hunyuan-dense`: queries and keys are normalised after their rotation.
+/// `hunyuan-dense`: norms on the heads of queries and keys, after their rotation.
 pub(crate) const HUNYUAN_DENSE: Arch = Arch {
     name: "hunyuan-dense",
     attention: AttentionForm {

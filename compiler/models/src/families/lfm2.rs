@@ -4,7 +4,7 @@ use crate::description::{
     Arch, AttentionForm, HeadForm, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer, Window,
 };
 
-/// `lfm2`: short convolutions, with attention in some layers, windowed where the file gives a window.
+/// `lfm2`: short convolutions, with attention in some layers, which has a window if the file gives one.
 pub(crate) const LFM2: Arch = Arch {
     name: "lfm2",
     attention: AttentionForm {
@@ -17,7 +17,7 @@ pub(crate) const LFM2: Arch = Arch {
         layers: RecurrentLayers::WithoutKvHeads,
     }),
     head: HeadForm {
-        // What the files call a norm of the embedding is in truth that of the output.
+        // The files call the norm of the output that of the embedding.
         norm: "token_embd_norm",
         ..Arch::CLASSIC.head
     },

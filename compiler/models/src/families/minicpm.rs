@@ -5,7 +5,7 @@ use crate::description::{
     ResidualScale, RopeFactors, RopeForm,
 };
 
-/// `minicpm3`: keys and values from a latent vector, cached head by head, and multipliers that files do not state.
+/// `minicpm3`: keys and values from a latent vector, cached by heads, and multipliers that no key holds.
 pub(crate) const MINICPM3: Arch = Arch {
     name: "minicpm3",
     embedding: EmbeddingForm {

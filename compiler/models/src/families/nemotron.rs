@@ -25,7 +25,7 @@ pub(crate) const NEMOTRON: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `nemotron_h_moe`: every layer is one of attention without rotation, a selective scan, and a feed-forward network.
+/// `nemotron_h_moe`: every layer is either attention without rotation, a selective scan, or a feed-forward network.
 pub(crate) const NEMOTRON_H_MOE: Arch = Arch {
     name: "nemotron_h_moe",
     norm: Arch::CLASSIC.norm,

@@ -5,8 +5,8 @@ use crate::description::{
     Window, WindowedRope,
 };
 
-/// `olmo2`: both halves normalise their output, queries and keys are normalised over all heads. OLMo 3 adds a window
-/// in three layers of four, where the rotation is not scaled.
+/// `olmo2`: norms on the output of both sublayers, and on queries and keys over all heads. OLMo 3 adds a window in
+/// three layers of four, where the rotation is not scaled.
 pub(crate) const OLMO2: Arch = Arch {
     name: "olmo2",
     norms: BlockNorms::POST,
@@ -22,7 +22,7 @@ pub(crate) const OLMO2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `olmoe`: norms of queries and keys over all heads, and weights of experts that do not add up to 1.
+/// `olmoe`: norms of queries and keys over all heads, and expert weights that are not normalised.
 pub(crate) const OLMOE: Arch = Arch {
     name: "olmoe",
     attention: AttentionForm {

@@ -2,7 +2,7 @@
 
 use crate::description::{Arch, BlockNorms, Residual};
 
-/// `plamo`: one norm for both halves, side by side.
+/// `plamo`: parallel sublayers with one norm for both.
 pub(crate) const PLAMO: Arch = Arch {
     name: "plamo",
     norms: BlockNorms::SHARED,

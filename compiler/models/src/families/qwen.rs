@@ -1,4 +1,4 @@
-//! Qwen 2 and 2.5, Qwen 3, their mixtures of experts, and the text parts of those that see.
+//! Qwen 2 and 2.5, Qwen 3, their mixtures of experts, and the text parts of their vision models.
 
 use crate::description::{
     Arch, AttentionForm, ExpertForm, ExpertWeights, Experts, FfnForm, HeadForm, Presence, QkNorm,
@@ -19,7 +19,7 @@ pub(crate) const QWEN2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen2moe`: weights that do not add up to 1, and a shared expert behind a gate.
+/// `qwen2moe`: expert weights that are not normalised, and a shared expert behind a gate.
 pub(crate) const QWEN2MOE: Arch = Arch {
     name: "qwen2moe",
     ffn: FfnForm {
@@ -43,7 +43,7 @@ pub(crate) const QWEN3: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen3moe`
+/// `qwen3moe`: experts in every layer.
 pub(crate) const QWEN3MOE: Arch = Arch {
     name: "qwen3moe",
     ffn: FfnForm {
@@ -53,7 +53,7 @@ pub(crate) const QWEN3MOE: Arch = Arch {
     ..QWEN3
 };
 
-/// `qwen2vl`: the text part of Qwen 2 and 2.5 VL, which gives tokens positions in space.
+/// `qwen2vl`: the text part of Qwen 2 and 2.5 VL, whose tokens have positions in time and space.
 pub(crate) const QWEN2VL: Arch = Arch {
     name: "qwen2vl",
     attention: AttentionForm {
@@ -73,7 +73,7 @@ const INTERLEAVED: RopeForm = RopeForm {
     ..Arch::CLASSIC_ROPE
 };
 
-/// `qwen3vl`: the text part of Qwen 3 VL. What images add to the first layers is nothing for text.
+/// `qwen3vl`: the text part of Qwen 3 VL. Images add to the first layers, text does not.
 pub(crate) const QWEN3VL: Arch = Arch {
     name: "qwen3vl",
     attention: AttentionForm {

@@ -8,7 +8,7 @@ use crate::description::{
     Sections, SharedForm, SharedWidth,
 };
 
-/// `qwen35`. Text turns by one position, but the frequencies are dealt out as for images.
+/// `qwen35`: norms on the heads of queries and keys. Text has one position, but its pairs are those of images.
 pub(crate) const QWEN35: Arch = Arch {
     name: "qwen35",
     norms: BlockNorms::PRE_AS_POST,
@@ -46,7 +46,7 @@ pub(crate) const QWEN35MOE: Arch = Arch {
     ..QWEN35
 };
 
-/// `qwen3next`
+/// `qwen3next`: as Qwen 3.5 with experts, except for the rotation and the form of the gates.
 pub(crate) const QWEN3NEXT: Arch = Arch {
     name: "qwen3next",
     attention: AttentionForm {

@@ -2,7 +2,7 @@
 
 use crate::description::{Alibi, Arch, AttentionForm, Models};
 
-/// `refact`: ALiBi, of which no key tells.
+/// `refact`: ALiBi, without a key for it.
 pub(crate) const REFACT: Arch = Arch {
     name: "refact",
     attention: AttentionForm {
