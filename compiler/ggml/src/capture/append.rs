@@ -6,7 +6,7 @@ use tpc_ir::{Op, TensorType, Value};
 use super::memory::{Memory, dims};
 use super::record::Record;
 
-/// Why a record becomes an opaque op.
+/// The reason why a record becomes an opaque op.
 pub(super) enum OpaqueReason {
     /// ggml has no op of this name.
     Unknown,

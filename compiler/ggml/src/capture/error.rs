@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::codes;
 
-/// Why a capture cannot be read. Lines count from 1.
+/// A reason why a capture cannot be read. Lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(
     missing_docs,

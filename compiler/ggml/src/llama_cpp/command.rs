@@ -15,7 +15,7 @@ pub struct ParsedOption {
     pub spelling: String,
     /// Its argument, two of them with a space between; `on` or `off` for a switch.
     pub value: String,
-    /// Whether it is an environment variable.
+    /// Whether an environment variable stands for it.
     pub from_env: bool,
 }
 

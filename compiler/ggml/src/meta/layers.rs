@@ -10,22 +10,22 @@ use crate::op::GgmlOp;
 /// The heads of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heads {
-    /// Of attention: numbers of heads, and their sizes.
+    /// The heads of attention.
     Attention {
-        /// Heads of queries.
+        /// Number of query heads.
         q: u64,
-        /// Heads of keys and values.
+        /// Number of key heads, and of value heads.
         kv: u64,
         /// Size of a key.
         k_dim: u64,
         /// Size of a value.
         v_dim: u64,
     },
-    /// Of a delta rule.
+    /// The heads of a delta rule.
     Recurrent {
-        /// Heads of keys.
+        /// Number of key heads.
         k: u64,
-        /// Heads of values.
+        /// Number of value heads.
         v: u64,
         /// Size of a key.
         k_dim: u64,

@@ -5,7 +5,7 @@ use std::fmt;
 /// Most segments of a split axis.
 pub const MAX_SEGMENTS: usize = 16;
 
-/// How the devices hold a tensor.
+/// The form in which the devices hold a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SplitState {
     /// Every device holds the whole tensor.

@@ -74,7 +74,7 @@ macro_rules! floats {
 }
 
 floats! {
-    /// Of `NORM`, `RMS_NORM` and `L2_NORM`.
+    /// The parameters of `NORM`, `RMS_NORM` and `L2_NORM`.
     Norm {
         /// Added to the mean of the squares.
         eps = 0,
@@ -82,7 +82,7 @@ floats! {
 }
 
 floats! {
-    /// Of `SCALE`: `scale · x + bias`.
+    /// The parameters of `SCALE`: `scale · x + bias`.
     Scale {
         /// The factor.
         scale = 0,
@@ -92,7 +92,7 @@ floats! {
 }
 
 floats! {
-    /// Of `CLAMP`.
+    /// The parameters of `CLAMP`.
     Clamp {
         /// The smallest result.
         min = 0,
@@ -102,7 +102,7 @@ floats! {
 }
 
 floats! {
-    /// Of `ARANGE`: `start + i · step` below `stop`.
+    /// The parameters of `ARANGE`: `start + i · step` below `stop`.
     Arange {
         /// The first number.
         start = 0,
@@ -114,7 +114,7 @@ floats! {
 }
 
 floats! {
-    /// Of `LEAKY_RELU`.
+    /// The parameters of `LEAKY_RELU`.
     LeakyRelu {
         /// The factor below 0.
         slope = 0,
@@ -122,7 +122,7 @@ floats! {
 }
 
 floats! {
-    /// Of `FILL`.
+    /// The parameters of `FILL`.
     Fill {
         /// Every element of the result.
         value = 0,
@@ -130,7 +130,7 @@ floats! {
 }
 
 floats! {
-    /// Of `SOFT_MAX`: softmax of `scale · x + mask`.
+    /// The parameters of `SOFT_MAX`: softmax of `scale · x + mask`.
     SoftMax {
         /// The factor of the logits.
         scale = 0,
@@ -140,7 +140,7 @@ floats! {
 }
 
 floats! {
-    /// Of `XIELU`. The first word is the kind of `UNARY`.
+    /// The parameters of `XIELU`. The first word is the kind of `UNARY`.
     Xielu {
         /// The factor below 0.
         alpha_n = 1,
@@ -153,7 +153,7 @@ floats! {
     }
 }
 
-/// Of `GROUP_NORM`.
+/// The parameters of `GROUP_NORM`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GroupNorm {
     /// Groups of channels (axis 2).
@@ -171,10 +171,10 @@ impl Decode for GroupNorm {
     }
 }
 
-/// Of gated activations. The first word is the kind of `GLU`.
+/// The parameters of gated activations. The first word is the kind of `GLU`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Glu {
-    /// Of one operand: the second half is the gate, not the first.
+    /// Whether the second half of a single operand is the gate, not the first.
     pub swapped: bool,
     /// The factor in the sigmoid of `SWIGLU_OAI`.
     pub alpha: f32,
@@ -192,7 +192,7 @@ impl Decode for Glu {
     }
 }
 
-/// Of `ACC` and `SET`: the view of the first operand that the second is written to.
+/// The parameters of `ACC` and `SET`: the view of the first operand that the second is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetView {
     /// Strides of axes 1 to 3 in bytes.
@@ -210,7 +210,7 @@ impl Decode for SetView {
     }
 }
 
-/// Of `CONCAT`.
+/// The parameters of `CONCAT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concat {
     /// The axis along which the operands stand.
@@ -225,7 +225,7 @@ impl Decode for Concat {
     }
 }
 
-/// Of `PERMUTE`.
+/// The parameters of `PERMUTE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permute {
     /// The axis of the result that each axis of the source becomes.
@@ -254,7 +254,7 @@ impl Decode for Permute {
     }
 }
 
-/// Of `DIAG_MASK_INF` and `DIAG_MASK_ZERO`: row `i` keeps its first `n_past + i + 1` columns.
+/// The parameters of `DIAG_MASK_INF` and `DIAG_MASK_ZERO`: row `i` keeps its first `n_past + i + 1` columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiagMask {
     /// Tokens before the first row.
@@ -288,7 +288,7 @@ impl Precision {
     }
 }
 
-/// Of `MUL_MAT` and `MUL_MAT_ID`.
+/// The parameters of `MUL_MAT` and `MUL_MAT_ID`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MulMat {
     /// The precision of the sums.
@@ -303,7 +303,7 @@ impl Decode for MulMat {
     }
 }
 
-/// Of `FLASH_ATTN_EXT`.
+/// The parameters of `FLASH_ATTN_EXT`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlashAttnExt {
     /// The factor of the dot products.
@@ -342,7 +342,7 @@ pub enum RopeMode {
     Imrope,
 }
 
-/// Of `ROPE` and `ROPE_BACK`.
+/// The parameters of `ROPE` and `ROPE_BACK`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rope {
     /// Elements of a row that are rotated.
@@ -408,7 +408,7 @@ pub enum PoolKind {
     Avg,
 }
 
-/// Of `POOL_2D`; sizes are along axes 0 and 1.
+/// The parameters of `POOL_2D`; sizes are along axes 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool2d {
     /// The number that a window becomes.
@@ -440,7 +440,7 @@ impl Decode for Pool2d {
     }
 }
 
-/// Of `PAD`: elements added along each axis.
+/// The parameters of `PAD`: elements added along each axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pad {
     /// Elements before the first.
@@ -466,7 +466,7 @@ impl Decode for Pad {
     }
 }
 
-/// Of `ROLL`.
+/// The parameters of `ROLL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roll {
     /// Indices by which each axis is turned.
@@ -490,7 +490,7 @@ pub enum SortOrder {
     Descending,
 }
 
-/// Of `ARGSORT`.
+/// The parameters of `ARGSORT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArgSort {
     /// The order of the indices.
@@ -521,7 +521,7 @@ pub enum TriKind {
     Lower,
 }
 
-/// Of `TRI`.
+/// The parameters of `TRI`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tri {
     /// The triangle that is kept; the rest is 0.
@@ -541,7 +541,7 @@ impl Decode for Tri {
     }
 }
 
-/// Of `SSM_SCAN` and `GATED_DELTA_NET`.
+/// The parameters of `SSM_SCAN` and `GATED_DELTA_NET`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recurrence {
     /// States that the result holds, of the last tokens; 0 and 1 both stand for one.
@@ -556,7 +556,7 @@ impl Decode for Recurrence {
     }
 }
 
-/// Of `DSV4_HC_COMB`.
+/// The parameters of `DSV4_HC_COMB`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HcComb {
     /// Added to the sums that are divided by.

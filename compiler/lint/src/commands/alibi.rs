@@ -30,7 +30,8 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             .any(|(_, i)| matches!(&i.op, Op::FlashAttn(a) if a.max_bias > 0.0))
     });
     if command.splits_tensors() && slopes && !REFUSED.contains(&command.file.arch()) {
-        let message = "llama.cpp gives the heads of all devices but the first wrong ALiBi slopes, without a word";
+        let message =
+            "llama.cpp silently gives the heads of all devices but the first wrong ALiBi slopes";
         let help = message!(
             "-sm layer there; tpc numbers the heads: {}",
             command.equivalent

@@ -14,7 +14,7 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0901",
         "a host cache under llama.cpp's tensor split",
         "With `-sm tensor`, llama.cpp takes tensors of the host to be the same on every device; a KV cache that \
-         is kept there would have to arrive split by heads. It aborts, or computes wrong logits without a word, \
+         is kept there would have to arrive split by heads. It aborts, or silently computes wrong logits, \
          by the architecture. tpc copies to each device the heads that it attends with.",
     )
     .example("`-sm tensor -nkvo`.")
@@ -40,7 +40,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         }
         Some(Observation::Wrong) => {
             message!(
-                "llama.cpp computes wrong logits without a word, as it did with a model of {}",
+                "llama.cpp silently computes wrong logits, as it did with a model of {}",
                 arch
             )
         }

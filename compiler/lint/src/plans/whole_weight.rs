@@ -65,7 +65,9 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                         )
                     }
                     Some(Refusal::PinnedWhole(_)) => "an override wants it whole".into(),
-                    Some(Refusal::Repeated(_)) => "it meets itself in one value".into(),
+                    Some(Refusal::Repeated(_)) => {
+                        "both axes use the same factor; only one may be split".into()
+                    }
                     Some(Refusal::Indexed(_)) => "an index counts along more than it".into(),
                     Some(Refusal::Symbolic) => "its size is known only at run time".into(),
                     Some(Refusal::NotStored | Refusal::Granule(_)) | None => {

@@ -47,7 +47,7 @@ pub(super) const VIEW: Equation = Equation {
     rewrite: view,
 };
 
-/// What the class is a reshape of, with the sizes of that.
+/// The classes that the class is a reshape of, with their sizes.
 fn reshaped<'t>(terms: &'t Terms, id: egg::Id) -> impl Iterator<Item = (egg::Id, Four)> + 't {
     nodes(terms, id).filter_map(move |n| match n.op {
         Op::Reshape(_) | Op::Cont(_) if n.children[0] != id => {
