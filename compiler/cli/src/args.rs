@@ -258,4 +258,49 @@ mod tests {
         ];
         assert_eq!(long, expected.map(OsString::from));
     }
+
+    fn read(words: &[&str]) -> PlacementArgs {
+        let words: Vec<String> = words.iter().map(|&w| w.to_owned()).collect();
+        PlacementArgs::read(&words).expect("the options are known")
+    }
+
+    #[test]
+    fn a_cache_type_that_is_given_is_told_from_the_default() {
+        let types = |words: &[&str]| read(words).cache_types().expect("cache types");
+        assert_eq!(types(&[]), [None, None]);
+        assert_eq!(types(&["-ctk", "f16"]), [Some(DType::F16), None]);
+    }
+
+    #[test]
+    fn values_are_refused_with_codes_and_cures() {
+        let defaults = Defaults {
+            cache: DType::F16,
+            split_mode: SplitMode::Auto,
+        };
+        for (words, code) in [
+            (["--devices", "two"], "TPC0400"),
+            (["--devices", "2..3"], "TPC0400"),
+            (["-sm", "rows"], "TPC0400"),
+            (["-ts", "1,2"], "TPC0400"),
+            (["-ngl", "1.5"], "TPC0400"),
+            (["-ctv", "q2_k"], "TPC0400"),
+            (["--spec-type", "ngram"], "TPC0400"),
+            (["-ot", "ffn"], "TPC0410"),
+            (["-ot", "ffn=dev1"], "TPC0410"),
+        ] {
+            let refused = read(&words).placement(defaults).expect_err("refused");
+            let [d] = refused.diagnostics.as_slice() else {
+                panic!("{words:?}: {:?}", refused.diagnostics)
+            };
+            assert_eq!((refused.status, d.code.id), (2, code), "{words:?}");
+            assert!(d.help.is_some() && d.entity.starts_with("--"), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_of_counts_has_a_list_for_each() {
+        let lists = read(&["--devices", "2..4"]).devices().expect("given");
+        let lists = lists.expect("a range").lists;
+        assert_eq!(lists.iter().map(Vec::len).collect::<Vec<_>>(), [2, 3, 4]);
+    }
 }

@@ -39,14 +39,14 @@ impl Distance {
 }
 
 impl Golden {
-    /// Reads a file's bytes; `name` is for messages.
+    /// Reads the bytes of the file `name`.
     ///
     /// # Errors
-    /// TPC0404 when the bytes are no such file.
+    /// TPC0404 when the magic number, a size or the length is wrong.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Golden, Diagnostic> {
         let wrong = |what: String| {
             Diagnostic::new(&codes::GOLDEN_FILE, name, what)
-                .help("a golden-logits file, as `tpc eval --logits` writes it")
+                .help("give a golden-logits file, as `tpc eval --logits` writes it")
         };
         let word = |i: usize| -> Result<i32, Diagnostic> {
             let b: [u8; 4] = bytes

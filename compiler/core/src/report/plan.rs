@@ -19,7 +19,7 @@ pub struct PlanReport {
     pub model: ModelReport,
     /// `ok` or `error`.
     pub verdict: &'static str,
-    /// How the model is divided.
+    /// The split mode that was planned: `none`, `layer`, `tensor` or `hybrid`.
     pub split_mode: &'static str,
     /// Bytes per device.
     pub devices: Vec<DeviceReport>,
@@ -89,13 +89,13 @@ pub struct DeviceReport {
     pub compute_bytes: u64,
     /// Of these, results of copies and collectives, at their own peak.
     pub staging_bytes: u64,
-    /// All of it.
+    /// The sum of weights, caches, states and compute.
     pub total_bytes: u64,
     /// The device's memory, where the topology says it.
     pub capacity_bytes: Option<u64>,
 }
 
-/// One tensor.
+/// A tensor of the plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct TensorReport {
     /// Name in the file; for a cache, the state's name.
@@ -104,9 +104,9 @@ pub struct TensorReport {
     pub dtype: &'static str,
     /// Sizes, axis 0 first.
     pub ne: [u64; RANK],
-    /// Where it lives.
+    /// Its place: `host`, a device, or a group such as `tp0`.
     pub place: String,
-    /// How it is divided.
+    /// Its sharding.
     pub sharding: ShardingReport,
     /// The positions of the devices that hold it or a part of it; none for a tensor on the host.
     #[serde(skip)]
@@ -120,7 +120,7 @@ pub struct TensorReport {
     pub layer: Option<u32>,
 }
 
-/// How a tensor is divided.
+/// The sharding of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ShardingReport {
     /// `mirrored` or `split`.
@@ -245,7 +245,7 @@ pub struct MirroredReport {
 }
 
 impl MirroredReport {
-    /// All of it.
+    /// Bytes by all causes.
     pub const fn total(&self) -> u64 {
         self.whole_bytes + self.edge_block_bytes + self.shared_head_bytes
     }
@@ -309,9 +309,9 @@ pub struct RewritingReport {
     pub copies_before: usize,
     /// Copies between places after.
     pub copies_after: usize,
-    /// Whether no rule found anything more in any layer group.
+    /// Whether no rule found anything more in any section.
     pub saturated: bool,
-    /// Matches per rule, of the rules that matched in a distinct layer group.
+    /// Matches per rule, of the rules that matched in a distinct section.
     pub rules: BTreeMap<&'static str, usize>,
 }
 
