@@ -1,4 +1,4 @@
-//! Exact bytes per place of the programs: what is stored, what is live, what moves.
+//! Exact bytes of the programs: stored and live per place, and moved between places.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,47 @@ pub struct Footprint {
     pub kv: u64,
     /// Other states.
     pub state: u64,
-    /// The most that intermediate values take at once, with values freed after their last use.
+    /// The peak of intermediate values, each freed after its last use.
     pub compute: u64,
-    /// Of these, the most that values brought by copies and collectives take at once.
+    /// The peak of those intermediate values that copies and collectives bring.
     pub staging: u64,
 }
 
 impl Footprint {
-    /// All of it.
+    /// Bytes of all kinds.
     pub const fn total(&self) -> u64 {
         self.weights
             .saturating_add(self.kv)
             .saturating_add(self.state)
             .saturating_add(self.compute)
+    }
+}
+
+/// The lifetimes of the memory of values. A view or an update in place shares the memory of its operand, which lives as
+/// long as any of them.
+struct Lifetimes {
+    /// Per value, the value whose memory it lies in.
+    base: Vec<Value>,
+    /// Per value that others lie in, the position of the last instruction that uses one of them; beyond all for outputs.
+    last_use: Vec<usize>,
+}
+
+impl Lifetimes {
+    fn of_programs(programs: &Verified<stage::Programs>) -> Lifetimes {
+        let mut base: Vec<Value> = programs.values().map(|(v, _)| v).collect();
+        let mut last_use = vec![0_usize; base.len()];
+        for (i, (_, inst)) in programs.insts().enumerate() {
+            if let Some(operand) = inst.op.aliases() {
+                base[inst.results[0].index()] = base[inst.operands[operand].index()];
+            }
+            for v in inst.operands.iter().chain(&inst.results) {
+                last_use[base[v.index()].index()] = i;
+            }
+        }
+        for o in &programs.outputs {
+            last_use[base[o.value().index()].index()] = usize::MAX;
+        }
+        Lifetimes { base, last_use }
     }
 }
 
@@ -36,21 +64,8 @@ pub fn footprints(
     batch: &Bindings,
 ) -> BTreeMap<Place, Footprint> {
     let mut out: BTreeMap<Place, Footprint> = BTreeMap::new();
-    // Views and in-place updates share the memory of what they view: a value lives as long as any view of it.
-    let mut base: Vec<Value> = programs.values().map(|(v, _)| v).collect();
-    let mut last_use = vec![0_usize; base.len()];
-    for (i, (_, inst)) in programs.insts().enumerate() {
-        if let Some(operand) = inst.op.aliases() {
-            base[inst.results[0].index()] = base[inst.operands[operand].index()];
-        }
-        for v in inst.operands.iter().chain(&inst.results) {
-            last_use[base[v.index()].index()] = i;
-        }
-    }
-    for o in &programs.outputs {
-        last_use[base[o.value().index()].index()] = usize::MAX;
-    }
-    // What no memory can hold counts as 2^64 - 1 bytes, alone or in sum.
+    let Lifetimes { base, last_use } = Lifetimes::of_programs(programs);
+    // A size beyond 64 bits counts as 2^64 - 1 bytes, alone or in sum.
     let bytes = |v: Value| programs.value(v).ty.bytes(batch).unwrap_or(u64::MAX);
     let grow = |sum: &mut u64, v: Value| *sum = sum.saturating_add(bytes(v));
     let mut live: BTreeMap<Place, u64> = BTreeMap::new();
@@ -103,7 +118,7 @@ pub fn footprints(
     out
 }
 
-/// Transfers of one batch.
+/// The number and the bytes of the transfers of one batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// All-reduces.
@@ -129,10 +144,10 @@ pub fn traffic(programs: &Verified<stage::Programs>, batch: &Bindings) -> Traffi
 pub fn traffic_of(
     programs: &Verified<stage::Programs>,
     batch: &Bindings,
-    some: impl Fn(Inst, &InstData) -> bool,
+    is_counted: impl Fn(Inst, &InstData) -> bool,
 ) -> Traffic {
     let mut out = Traffic::default();
-    for (_, inst) in programs.insts().filter(|(i, d)| some(*i, d)) {
+    for (_, inst) in programs.insts().filter(|(i, d)| is_counted(*i, d)) {
         let counter = match inst.op.category() {
             OpCategory::Collective(collective) => match collective {
                 Collective::AllReduce => &mut out.all_reduce,

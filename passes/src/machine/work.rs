@@ -1,11 +1,11 @@
-//! The work of an op on one device, from what the device holds of its operands and results.
+//! The work of an op on one device, from the parts of its operands and results there.
 
 use tpc_ir::op::{ExpertShare, Extents, Slot, Work};
 use tpc_ir::{Bindings, DType, Op, TensorType};
 
 use super::ExpertLoad;
 
-/// What one device holds of an instruction's operands and results.
+/// The parts of an instruction's operands and results on one device.
 pub(crate) trait Parts {
     /// The type over all devices.
     fn ty(&self, slot: Slot) -> &TensorType;
@@ -13,9 +13,9 @@ pub(crate) trait Parts {
     fn elements(&self, slot: Slot) -> f64;
     /// Elements over all devices.
     fn whole(&self, slot: Slot) -> f64;
-    /// Bytes that this device stores of a weight.
+    /// Bytes that this device stores of an operand that is a weight.
     fn stored_bytes(&self, operand: usize) -> f64;
-    /// The experts of each device, and of this one, where axis 2 of the first operand is split.
+    /// The number of experts of each device, and of this one, where axis 2 of the first operand is split.
     fn experts(&self) -> Option<(Vec<u64>, u64)>;
 }
 

@@ -51,6 +51,9 @@ pub(in crate::prove) fn suspect_leaf(
     None
 }
 
+/// The intervals held of each axis.
+type Parts = [Vec<Interval>];
+
 /// The leaf that does not fit the other parts of its tensor; `None` where the parts make up the whole, in the order of the
 /// devices.
 fn odd_one(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> Option<Inst> {
@@ -59,14 +62,14 @@ fn odd_one(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> 
         .insts()
         .filter(|(_, i)| leaves.get(&i.op) == Some(whole));
     // Where a device holds all of it there are no gaps.
-    let held: Option<Vec<(Inst, &[Vec<Interval>])>> = of_whole
+    let held: Option<Vec<(Inst, &Parts)>> = of_whole
         .map(|(i, data)| Some((i, data.op.parts()?)))
         .collect();
     let held = held?;
     let dims = &model.value(whole).ty.dims;
     dims.iter().enumerate().find_map(|(axis, size)| {
         let size = size.as_const()?;
-        let mine = |p: &[Vec<Interval>]| p.get(axis).cloned().unwrap_or_default();
+        let mine = |p: &Parts| p.get(axis).cloned().unwrap_or_default();
         let ends: Vec<(Inst, u64, u64)> = held
             .iter()
             .filter_map(|&(i, p)| Some((i, mine(p).first()?.start, mine(p).last()?.end())))
