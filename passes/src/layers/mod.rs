@@ -12,5 +12,5 @@ mod prologue;
 mod shape;
 
 pub use cut::{by_layer, live_out, runs};
-pub use prologue::Prologue;
+pub use prologue::{Prologue, Section};
 pub use shape::{Operand, Shape, Step, View, shape};

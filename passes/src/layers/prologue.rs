@@ -28,10 +28,30 @@ impl Prologue {
         Prologue(last.map(|last| reads.next().map_or(last, |first| first.min(last))))
     }
 
+    /// The section of an instruction, which belongs to this layer.
+    pub fn section(self, inst: Inst, layer: Option<u32>) -> Section {
+        match layer {
+            Some(l) => Section::Layer(l),
+            None if self.contains(inst) => Section::Prologue,
+            None => Section::Epilogue,
+        }
+    }
+
     /// Whether an op outside all layers precedes them.
-    pub fn contains(self, inst: Inst) -> bool {
+    fn contains(self, inst: Inst) -> bool {
         Some(inst) < self.0
     }
+}
+
+/// The part of a graph that an instruction belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    /// Before the layers.
+    Prologue,
+    /// A layer, by number.
+    Layer(u32),
+    /// After the layers.
+    Epilogue,
 }
 
 #[cfg(test)]

@@ -1,24 +1,28 @@
 //! The place of every op.
 
 use tpc_ir::op::OpCategory;
-use tpc_ir::{Graph, Group, Inst, InstData, Op, Output, Place, Value};
+use tpc_ir::{Bindings, Device, Graph, Group, Inst, InstData, Op, Output, Place, Value};
 
-use super::cut::{Side, Transfers, cheapest_cut};
-use super::{LayerPlace, LayerPlacement, PlaceOverride};
+use super::cut::{CutCosts, Side, cheapest_cut};
+use super::{LayerPlacement, PlaceOverride};
 use crate::layers::Prologue;
 use crate::machine::{Topology, Workload};
 
-/// The place of each instruction, by index. Weights that are not pinned have that of their home; they are stored
-/// wherever they are used.
+/// The place of each instruction, by index. That of a weight without an override is its layer's; it is stored wherever
+/// it is used.
 pub(super) fn assign(
     graph: &Graph,
-    layer_placement: &LayerPlacement,
+    placement: &LayerPlacement,
     topology: &Topology,
     workload: &Workload,
 ) -> Vec<Place> {
-    let mut fixed = Fixed::of(graph, layer_placement);
+    let Anchors {
+        layer_places,
+        mut places,
+        ..
+    } = Anchors::new(graph, placement);
     let mut others: Vec<Place> = Vec::new();
-    for place in fixed.own.iter().flatten() {
+    for place in places.iter().flatten() {
         if !matches!(place, Place::Group(_)) && !others.contains(place) {
             others.push(*place);
         }
@@ -26,101 +30,126 @@ pub(super) fn assign(
     others.sort_unstable();
     // The host takes part only where it holds more than the inputs.
     let host_holds = |(i, d): (Inst, &InstData)| {
-        fixed.own[i.index()] == Some(Place::Host) && !matches!(d.op, Op::Input(_))
+        places[i.index()] == Some(Place::Host) && !matches!(d.op, Op::Input(_))
     };
     if !graph.insts().any(host_holds) {
         others.retain(|p| *p != Place::Host);
     }
     for other in others {
-        let side = |i: Inst| match fixed.own[i.index()] {
+        let side = |i: Inst| match places[i.index()] {
             Some(p) if p == other => Side::Other,
-            Some(_) => Side::Home,
+            Some(_) => Side::Layer,
             None => Side::Free,
         };
-        let transfers = Transfers::between(other, layer_placement, topology, workload);
-        for inst in cheapest_cut(graph, &side, &transfers) {
-            fixed.own[inst.index()] = Some(other);
+        let costs = CutCosts::new(other, placement, topology, workload);
+        for inst in cheapest_cut(graph, &side, &costs) {
+            places[inst.index()] = Some(other);
         }
     }
-    let home = |(i, p): (usize, &Option<Place>)| p.unwrap_or(fixed.layer_places[i]);
-    fixed.own.iter().enumerate().map(home).collect()
+    let place = |(p, layer): (Option<Place>, Place)| p.unwrap_or(layer);
+    places.into_iter().zip(layer_places).map(place).collect()
 }
 
-/// Places that follow from where weights and states are.
-struct Fixed {
-    /// Per instruction, its home.
+/// The places that follow from where weights and states are.
+struct Anchors<'a> {
+    graph: &'a Graph,
+    placement: &'a LayerPlacement,
+    /// Per instruction, the place of its layer.
     layer_places: Vec<Place>,
-    /// Per instruction, the place that it must have.
-    own: Vec<Option<Place>>,
+    /// Per instruction, the place that it must have; `None` where it is free.
+    places: Vec<Option<Place>>,
+    /// Per value that is made of weights alone, the one that decides its place.
+    weights: Vec<Option<Source>>,
+    /// Per value that is a view of a state, the place of the state.
+    states: Vec<Option<Place>>,
 }
 
-impl Fixed {
-    fn of(graph: &Graph, layer_placement: &LayerPlacement) -> Fixed {
+/// A weight that decides the place of the ops over it: of several, one with an override, then the largest.
+#[derive(Clone, Copy)]
+struct Source {
+    overridden: Option<Place>,
+    /// Its bytes, saturating.
+    bytes: u64,
+}
+
+impl<'a> Anchors<'a> {
+    fn new(graph: &'a Graph, placement: &'a LayerPlacement) -> Anchors<'a> {
         let prologue = Prologue::of_graph(graph);
-        let home_of =
-            |(i, d): (Inst, &InstData)| layer_placement.layer_place(d.layer, prologue.contains(i));
-        let layer_homes: Vec<LayerPlace> = graph.insts().map(home_of).collect();
-        let mut out = Fixed {
-            layer_places: layer_homes
-                .iter()
-                .map(|&h| LayerPlacement::place_of(h))
-                .collect(),
-            own: vec![None; layer_homes.len()],
+        let layer_place = |(i, d): (Inst, &InstData)| {
+            let section = prologue.section(i, d.layer);
+            placement.of_section(section).place()
         };
-        // Per value: the bytes and the place of the weights that it is made of alone; the state that it is a view of.
-        let mut weights: Vec<Option<(u64, Option<Place>)>> = vec![None; graph.values().len()];
-        let mut states: Vec<Option<Place>> = vec![None; graph.values().len()];
+        let mut out = Anchors {
+            graph,
+            placement,
+            layer_places: graph.insts().map(layer_place).collect(),
+            places: Vec::with_capacity(graph.insts().len()),
+            weights: vec![None; graph.values().len()],
+            states: vec![None; graph.values().len()],
+        };
         for (inst, data) in graph.insts() {
-            let i = inst.index();
-            let home = out.layer_places[i];
-            let pin = |v: Value| match layer_placement.overrides.get(&v)? {
-                PlaceOverride::Host => Some(Place::Host),
-                PlaceOverride::Device(d) => Some(Place::Device(tpc_ir::Device::new(*d))),
-                PlaceOverride::Mirrored => Some(match home {
-                    Place::Host => Place::Group(Group::new(0)),
-                    home => home,
-                }),
-            };
+            let layer = out.layer_places[inst.index()];
             let place = match &data.op {
                 Op::Input(_) => Some(Place::Host),
-                Op::Weight(_) => {
-                    let v = data.results[0];
-                    let bytes = graph.value(v).ty.bytes(&tpc_ir::Bindings::default());
-                    let pinned = pin(v);
-                    weights[v.index()] = Some((bytes.unwrap_or(u64::MAX), pinned));
-                    Some(pinned.unwrap_or(home))
-                }
-                Op::State(_) => {
-                    let v = data.results[0];
-                    let place = pin(v).unwrap_or(home);
-                    states[v.index()] = Some(place);
-                    Some(place)
-                }
-                op => {
-                    let made_of = data.operands.iter().filter_map(|v| weights[v.index()]);
-                    // Of several places, that of the most bytes.
-                    let over = made_of.max_by_key(|(bytes, pinned)| (pinned.is_some(), *bytes));
-                    let all = data.operands.iter().all(|v| weights[v.index()].is_some());
-                    if let (Some(over), true) = (over, all) {
-                        data.results
-                            .iter()
-                            .for_each(|v| weights[v.index()] = Some(over));
-                    }
-                    let updates = op.is_update();
-                    let state = data.operands.first().and_then(|v| states[v.index()]);
-                    if updates || op.is_view() {
-                        data.results.iter().for_each(|v| states[v.index()] = state);
-                    }
-                    match (over, state.filter(|_| updates)) {
-                        (_, Some(place)) => Some(place),
-                        (Some((_, pinned)), None) => Some(pinned.unwrap_or(home)),
-                        (None, None) => (is_heavy(op) || home == Place::Host).then_some(home),
-                    }
-                }
+                Op::Weight(_) => Some(out.weight(data.results[0], layer)),
+                Op::State(_) => Some(out.state(data.results[0], layer)),
+                op => out.op(op, data, layer),
             };
-            out.own[i] = place;
+            out.places.push(place);
         }
         out
+    }
+
+    /// The place of a weight or state with an override, in a layer at `layer`.
+    fn overridden(&self, v: Value, layer: Place) -> Option<Place> {
+        Some(match self.placement.overrides.get(&v)? {
+            PlaceOverride::Host => Place::Host,
+            PlaceOverride::Device(d) => Place::Device(Device::new(*d)),
+            PlaceOverride::Mirrored if layer == Place::Host => Place::Group(Group::new(0)),
+            PlaceOverride::Mirrored => layer,
+        })
+    }
+
+    fn weight(&mut self, v: Value, layer: Place) -> Place {
+        let bytes = self.graph.value(v).ty.bytes(&Bindings::default());
+        let overridden = self.overridden(v, layer);
+        self.weights[v.index()] = Some(Source {
+            overridden,
+            bytes: bytes.unwrap_or(u64::MAX),
+        });
+        overridden.unwrap_or(layer)
+    }
+
+    fn state(&mut self, v: Value, layer: Place) -> Place {
+        let place = self.overridden(v, layer).unwrap_or(layer);
+        self.states[v.index()] = Some(place);
+        place
+    }
+
+    /// The place of an op that is no leaf, if it must have one: that of the state that it updates, of the weights that it
+    /// reads, or of its layer where it does much.
+    fn op(&mut self, op: &Op, data: &InstData, layer: Place) -> Option<Place> {
+        let sources = data.operands.iter().filter_map(|v| self.weights[v.index()]);
+        let source = sources.max_by_key(|s| (s.overridden.is_some(), s.bytes));
+        let weights_alone = data
+            .operands
+            .iter()
+            .all(|v| self.weights[v.index()].is_some());
+        if let Some(source) = source.filter(|_| weights_alone) {
+            for v in &data.results {
+                self.weights[v.index()] = Some(source);
+            }
+        }
+        let state = data.operands.first().and_then(|v| self.states[v.index()]);
+        if op.is_update() || op.is_view() {
+            for v in &data.results {
+                self.states[v.index()] = state;
+            }
+        }
+        let updated = state.filter(|_| op.is_update());
+        let read = source.map(|s| s.overridden.unwrap_or(layer));
+        let stays = is_heavy(op) || layer == Place::Host;
+        updated.or(read).or(stays.then_some(layer))
     }
 }
 
@@ -129,24 +158,24 @@ fn is_heavy(op: &Op) -> bool {
     matches!(op.category(), OpCategory::Product | OpCategory::Heavy)
 }
 
-/// The places that want each value, the one that defines it left out.
-pub(super) fn wanted(graph: &Graph, places: &[Place]) -> Vec<Vec<Place>> {
+/// The places that read each value.
+pub(super) fn readers(graph: &Graph, places: &[Place]) -> Vec<Vec<Place>> {
     let mut out: Vec<Vec<Place>> = vec![Vec::new(); graph.values().len()];
-    let mut want = |v: Value, place: Place| {
+    let mut read = |v: Value, place: Place| {
         if !out[v.index()].contains(&place) {
             out[v.index()].push(place);
         }
     };
     for (inst, data) in graph.insts() {
         for &v in &data.operands {
-            want(v, places[inst.index()]);
+            read(v, places[inst.index()]);
         }
     }
     for output in &graph.outputs {
         match output {
-            Output::Named(_, v) => want(*v, Place::Host),
+            Output::Named(_, v) => read(*v, Place::Host),
             Output::State { state, value } => {
-                want(*value, places[graph.value(*state).def.0.index()]);
+                read(*value, places[graph.value(*state).def.0.index()]);
             }
         }
     }

@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use tpc_ir::op::Copy;
 use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
 
-use super::assign::wanted;
+use super::assign::readers;
 use super::{LayerPlacement, PlaceOverride, Placed};
 
-/// Rebuilds `graph` in `out` (which has its devices and groups) with each instruction at its place, copying each value
-/// at most once to each place that wants it. Weights without a pin are stored, and constants made, wherever they are
-/// used.
+/// Rebuilds `graph` in `out`, which has the devices and groups, with each instruction at its place.
+///
+/// A value is copied at most once to each place that reads it. Weights without an override to one place are stored, and
+/// constants made, wherever they are used.
 pub(super) fn insert(
     graph: &Graph,
-    layer_placement: &LayerPlacement,
+    placement: &LayerPlacement,
     places: &[Place],
     out: Graph,
 ) -> Placed {
-    let wanted = wanted(graph, places);
+    let readers = readers(graph, places);
     let mut copies = Copies {
         from: graph,
         out,
@@ -29,16 +30,18 @@ pub(super) fn insert(
         let place = places[inst.index()];
         if matches!(data.op, Op::Weight(_)) || data.op.is_constant() {
             let v = data.results[0];
-            let pin = layer_placement.overrides.get(&v);
+            let place_override = placement.overrides.get(&v);
             let mut stored = vec![place];
-            if !matches!(pin, Some(PlaceOverride::Host | PlaceOverride::Device(_)))
-                && !wanted[v.index()].is_empty()
+            if !matches!(
+                place_override,
+                Some(PlaceOverride::Host | PlaceOverride::Device(_))
+            ) && !readers[v.index()].is_empty()
             {
-                stored.clone_from(&wanted[v.index()]);
+                stored.clone_from(&readers[v.index()]);
             }
             for place in stored {
                 let made = copies.define(data, Vec::new(), place);
-                if pin == Some(&PlaceOverride::Mirrored) {
+                if place_override == Some(&PlaceOverride::Mirrored) {
                     mirrored.extend(made);
                 }
             }
@@ -50,9 +53,9 @@ pub(super) fn insert(
             .map(|&v| copies.arrive(v, place, data.layer))
             .collect();
         copies.define(data, operands, place);
-        // What is there from the start goes out before all work.
+        // Inputs go out before all work.
         if let Op::Input(_) = data.op {
-            for &place in &wanted[data.results[0].index()] {
+            for &place in &readers[data.results[0].index()] {
                 copies.arrive(data.results[0], place, None);
             }
         }
@@ -80,7 +83,7 @@ pub(super) fn insert(
 struct Copies<'a> {
     from: &'a Graph,
     out: Graph,
-    /// Per value of the model's graph, the value that stands for it at each place.
+    /// Per value of the model's graph, its version at each place.
     versions: Vec<BTreeMap<Place, Value>>,
     /// Per value, the place that first defines it.
     origin: Vec<Option<Place>>,
@@ -106,14 +109,14 @@ impl Copies<'_> {
         made
     }
 
-    /// Where a value is defined, and the value there.
+    /// The place that defines a value, and the value there.
     fn original(&self, v: Value) -> (Place, Value) {
         let place = self.origin[v.index()];
         let place = place.expect("invariant: values are defined before they are used");
         (place, self.versions[v.index()][&place])
     }
 
-    /// The value at `place`, copied there if need be. A copy belongs to the layer that wants it, unless it comes from
+    /// The value at `place`, copied there if need be. A copy belongs to the layer that reads it, unless the value comes from
     /// outside all layers.
     fn arrive(&mut self, v: Value, place: Place, layer: Option<u32>) -> Value {
         if let Some(&there) = self.versions[v.index()].get(&place) {

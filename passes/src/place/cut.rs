@@ -1,8 +1,8 @@
-//! The cheapest way to share ops between their homes and one other place, as a minimum cut.
+//! The cheapest division of ops between the places of their layers and one other place, as a minimum cut.
 //!
 //! Every instruction is on one of two sides. A value that is defined on one side and used on the other costs one copy,
-//! however many users it has; an op costs the time that it takes on its side. Both are paid in time per decoded token,
-//! prompts weighted in as everywhere in planning.
+//! however many users it has; an op costs its time on its side. All costs are times per decoded token, prompts weighed
+//! in.
 
 use petgraph::Direction;
 use petgraph::algo::ford_fulkerson;
@@ -13,33 +13,34 @@ use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Symbol, Value};
 use super::LayerPlacement;
 use crate::machine::{Link, Topology, Workload};
 
-/// Where an instruction may run.
+/// The side of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// At its home (or at some third place).
-    Home,
+    /// At the place of its layer, or at some third place.
+    Layer,
     /// At the other place.
     Other,
     /// At either.
     Free,
 }
 
-/// What copies and ops cost between the homes and one other place.
-pub(super) struct Transfers {
+/// The costs of copies and ops between the places of layers and one other place.
+pub(super) struct CutCosts {
     other: Place,
     link: Link,
-    /// Operations per second of the other place, and of a home.
+    /// Operations per second of the other place, and of a layer's place.
     flops: [f64; 2],
+    /// The batches, with their weights.
     batches: [(Bindings, f64); 2],
 }
 
-impl Transfers {
-    pub(super) fn between(
+impl CutCosts {
+    pub(super) fn new(
         other: Place,
-        layer_placement: &LayerPlacement,
+        placement: &LayerPlacement,
         topology: &Topology,
         workload: &Workload,
-    ) -> Transfers {
+    ) -> CutCosts {
         let device = |rank: usize| topology.device(rank);
         let there = match other {
             Place::Device(d) => device(d.index()),
@@ -49,15 +50,15 @@ impl Transfers {
             Place::Device(_) => topology.link,
             Place::Host | Place::Group(_) => topology.host_link,
         };
-        // An op at home is shared by the devices of its stage at best.
-        let stage = layer_placement.stages.iter();
+        // At best, the devices of its stage share an op.
+        let stage = placement.stages.iter();
         let stage = stage.map(|stage| stage.iter().map(|&d| device(d).flops).sum());
-        let home = stage.fold(1.0, f64::max);
+        let fastest = stage.fold(1.0, f64::max);
         let prompt = Workload::PROMPT_WEIGHT / workload.ubatch();
-        Transfers {
+        CutCosts {
             other,
             link,
-            flops: [there.flops, home],
+            flops: [there.flops, fastest],
             batches: [
                 (filling(workload.decode), 1.0),
                 (filling(workload.prefill), prompt),
@@ -75,13 +76,13 @@ impl Transfers {
         nanoseconds(us.sum())
     }
 
-    /// Nanoseconds of an op without weights at the other place, and at its home.
+    /// Nanoseconds of an op without weights at the other place, and at its layer's.
     fn op_ns(&self, graph: &Graph, inst: Inst) -> [u64; 2] {
         let data = graph.inst(inst);
         if data.op.is_view() {
             return [0; 2];
         }
-        // What was just computed is still in caches: its traffic does not count.
+        // Operands that were just computed are still in caches: traffic does not count.
         self.flops.map(|flops| {
             let us = self.batches.iter().map(|(batch, weight)| {
                 let bytes = |v: &Value| graph.value(*v).ty.bytes(batch).unwrap_or(u64::MAX) as f64;
@@ -93,8 +94,8 @@ impl Transfers {
     }
 }
 
-/// The batch while caches are at most half full, so that the cells attended to are fewer than those that there are: a
-/// slice of them spares more than the cache that it is cut from.
+/// The batch with caches at most half full: then a slice of the cells attended to is smaller than the cache, and cheaper
+/// to copy.
 fn filling(batch: Bindings) -> Bindings {
     let half = |b: Bindings, seen: Symbol, all: Symbol| {
         let most = b.get(all).div_ceil(2);
@@ -109,31 +110,31 @@ fn nanoseconds(us: f64) -> u64 {
     (us * 1e3).clamp(0.0, 3.6e12) as u64
 }
 
-/// What one more copy costs beside others that cross the link together, and share its latency.
+/// Microseconds of one more copy beside others that cross the link together and share its latency.
 const ENQUEUE_US: f64 = 1.0;
 
-/// Beyond every sum of costs.
+/// The capacity of edges that no cut crosses: more than every sum of costs.
 const FORBIDDEN: u64 = 1 << 60;
 
-/// The free instructions that run at the other place in the cheapest arrangement; of equally cheap ones, that with the
-/// fewest there.
+/// The free instructions that run at the other place in the cheapest division; of equally cheap ones, that with the
+/// fewest instructions there.
 pub(super) fn cheapest_cut(
     graph: &Graph,
     side: &dyn Fn(Inst) -> Side,
-    transfers: &Transfers,
+    costs: &CutCosts,
 ) -> Vec<Inst> {
     let mut net: DiGraph<(), u64> = DiGraph::new();
-    let (home, other) = (net.add_node(()), net.add_node(()));
+    let (layer, other) = (net.add_node(()), net.add_node(()));
     let mut free: Vec<(Inst, NodeIndex)> = Vec::new();
     let nodes: Vec<NodeIndex> = graph
         .insts()
         .map(|(i, _)| match side(i) {
-            Side::Home => home,
+            Side::Layer => layer,
             Side::Other => other,
             Side::Free => {
                 let node = net.add_node(());
-                let [there, here] = transfers.op_ns(graph, i);
-                net.add_edge(home, node, there);
+                let [there, here] = costs.op_ns(graph, i);
+                net.add_edge(layer, node, there);
                 net.add_edge(node, other, here);
                 free.push((i, node));
                 node
@@ -151,8 +152,8 @@ pub(super) fn cheapest_cut(
     }
     for output in &graph.outputs {
         let at = match output {
-            Output::Named(..) if transfers.other == Place::Host => other,
-            Output::Named(..) => home,
+            Output::Named(..) if costs.other == Place::Host => other,
+            Output::Named(..) => layer,
             Output::State { state, .. } => nodes[graph.value(*state).def.0.index()],
         };
         users[output.value().index()].push(at);
@@ -163,19 +164,19 @@ pub(super) fn cheapest_cut(
         used.sort_unstable();
         used.dedup();
         used.retain(|&u| u != maker);
-        let settled = |n: NodeIndex| n == home || n == other;
+        let fixed = |n: NodeIndex| n == layer || n == other;
         // Weights are stored where they are used.
         if used.is_empty()
-            || settled(maker) && used.iter().all(|&u| settled(u))
+            || fixed(maker) && used.iter().all(|&u| fixed(u))
             || matches!(graph.def_op(v), Op::Weight(_))
         {
             continue;
         }
-        let cost = transfers.copy_ns(graph, v);
-        // Made at home and used there: whichever user is at the other place, one copy.
+        let cost = costs.copy_ns(graph, v);
+        // From the layer's place to the other: one copy, whichever users are there.
         let there = net.add_node(());
         net.add_edge(maker, there, cost);
-        // Made at the other place and used at home.
+        // From the other place to the layer's.
         let here = net.add_node(());
         net.add_edge(here, maker, cost);
         for &u in &used {
@@ -183,7 +184,7 @@ pub(super) fn cheapest_cut(
             net.add_edge(u, here, FORBIDDEN);
         }
     }
-    let (_, flow) = ford_fulkerson(&net, home, other);
+    let (_, flow) = ford_fulkerson(&net, layer, other);
     let beyond = reaches(&net, &flow, other);
     free.iter()
         .filter(|(_, node)| beyond[node.index()])

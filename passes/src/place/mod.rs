@@ -1,15 +1,15 @@
-//! Placing: where every op runs, and the copies that this takes.
+//! Placing: the place of every op, and the copies between places.
 //!
-//! A model's graph says nothing of places. [`place`] gives every op one, by three rules:
+//! The model's graph has no places. [`place`] gives every op one, by three rules:
 //!
-//! 1. weights and states live at the home of their layer (a stage of devices, or the host) unless they are pinned
+//! 1. weights and states are at the place of their layer (a stage of devices, or the host) unless an override puts them
 //!    elsewhere;
-//! 2. an op over weights runs where they are, an update of a state where the state is, and what costs much without
-//!    reading any (attention, scans) at its home;
-//! 3. all other ops run where copies cost least: the cheapest cut between the host and the devices.
+//! 2. an op over weights runs where they are, an update of a state where the state is, and an expensive op without either
+//!    (attention, scans) at the place of its layer;
+//! 3. all other ops run where copies cost least: a minimum cut between the host and the devices.
 //!
-//! A value that is wanted at another place is copied there once, by a `copy` op. All that follows sees places and
-//! copies as parts of the graph: a split is inferred through a copy as through any other op.
+//! A value that another place reads is copied there once, by a `copy` op. Later passes treat copies as any op: a split is
+//! inferred through them.
 
 mod assign;
 mod copies;
@@ -19,25 +19,26 @@ use std::collections::BTreeMap;
 
 use tpc_ir::{DeviceData, Graph, Group, GroupData, Inst, Place, Value};
 
+use crate::layers::Section;
 use crate::machine::{Topology, Workload};
 
-/// Where the parts of a model live.
+/// The place of every layer of a model, and of single weights and states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerPlacement {
     /// The devices of each stage, by position; layers run through the stages in order. One stage for a plain tensor
     /// split.
     pub stages: Vec<Vec<usize>>,
-    /// Home of what comes before the first layer.
+    /// The place of the prologue.
     pub prologue: LayerPlace,
-    /// Home of each layer; those beyond the list live in the last stage.
+    /// The place of each layer; layers beyond the list are in the last stage.
     pub layers: Vec<LayerPlace>,
-    /// Home of what comes after the last layer.
+    /// The place of the epilogue.
     pub epilogue: LayerPlace,
-    /// Weights and states of the model's graph with a place of their own.
+    /// The weights and states of the model's graph with a place of their own.
     pub overrides: BTreeMap<Value, PlaceOverride>,
 }
 
-/// Where a layer lives.
+/// The place of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerPlace {
     /// On the host.
@@ -46,7 +47,17 @@ pub enum LayerPlace {
     Stage(usize),
 }
 
-/// Where a weight or state lives that does not live at the home of its layer.
+impl LayerPlace {
+    /// The place in the graph: a stage is a group of devices.
+    fn place(self) -> Place {
+        match self {
+            LayerPlace::Host => Place::Host,
+            LayerPlace::Stage(s) => Place::Group(Group::new(s)),
+        }
+    }
+}
+
+/// The place of a weight or state that is not at the place of its layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceOverride {
     /// On the host.
@@ -58,7 +69,7 @@ pub enum PlaceOverride {
 }
 
 impl LayerPlacement {
-    /// Everything on one stage of so many devices.
+    /// All layers on one stage of so many devices.
     pub fn together(devices: usize) -> LayerPlacement {
         LayerPlacement {
             stages: vec![(0..devices).collect()],
@@ -69,22 +80,15 @@ impl LayerPlacement {
         }
     }
 
-    /// The home of a layer, or of what precedes the layers or follows them.
-    pub(crate) fn layer_place(&self, layer: Option<u32>, before: bool) -> LayerPlace {
-        match layer {
-            Some(l) => {
+    /// The place of a section of the graph.
+    pub(crate) fn of_section(&self, section: Section) -> LayerPlace {
+        match section {
+            Section::Layer(l) => {
                 let known = self.layers.get(l as usize).copied();
                 known.unwrap_or(LayerPlace::Stage(self.stages.len().saturating_sub(1)))
             }
-            None if before => self.prologue,
-            None => self.epilogue,
-        }
-    }
-
-    fn place_of(home: LayerPlace) -> Place {
-        match home {
-            LayerPlace::Host => Place::Host,
-            LayerPlace::Stage(s) => Place::Group(Group::new(s)),
+            Section::Prologue => self.prologue,
+            Section::Epilogue => self.epilogue,
         }
     }
 }
@@ -94,27 +98,27 @@ impl LayerPlacement {
 pub struct Placed {
     /// The graph, with its copies.
     pub graph: Graph,
-    /// Values that must stay whole on every device of their stage.
+    /// The values that must stay whole on every device of their stage.
     pub mirrored: Vec<Value>,
 }
 
 /// Gives every op of a model's graph its place, and inserts the copies that this takes.
 pub fn place(
     graph: &Graph,
-    layer_placement: &LayerPlacement,
+    placement: &LayerPlacement,
     devices: &[String],
     topology: &Topology,
     workload: &Workload,
 ) -> Placed {
-    let places = assign::assign(graph, layer_placement, topology, workload);
+    let places = assign::assign(graph, placement, topology, workload);
     let mut out = Graph::new(graph.name.clone());
     let named = |name: &String| DeviceData { name: name.clone() };
     out.devices = devices.iter().map(named).collect();
     let group = |stage: &Vec<usize>| GroupData {
         devices: stage.iter().map(|&d| tpc_ir::Device::new(d)).collect(),
     };
-    out.groups = layer_placement.stages.iter().map(group).collect();
-    copies::insert(graph, layer_placement, &places, out)
+    out.groups = placement.stages.iter().map(group).collect();
+    copies::insert(graph, placement, &places, out)
 }
 
 /// The group that an instruction runs on; `None` on the host and on single devices, where every value is whole.
@@ -128,14 +132,7 @@ pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
 
 /// The graph with everything on one group of these devices.
 pub fn on_group(graph: &Graph, devices: &[String]) -> Graph {
-    let layer_placement = LayerPlacement::together(devices.len());
+    let placement = LayerPlacement::together(devices.len());
     let workload = Workload::new(1, 1, 1, 1);
-    place(
-        graph,
-        &layer_placement,
-        devices,
-        &Topology::default(),
-        &workload,
-    )
-    .graph
+    place(graph, &placement, devices, &Topology::default(), &workload).graph
 }

@@ -1,4 +1,4 @@
-//! The devices' shares where memory is short.
+//! Device weights where memory is short.
 
 use tpc_ir::{Bindings, Graph};
 
@@ -6,44 +6,41 @@ use super::PlanRequest;
 use crate::layers::Prologue;
 use crate::place::{LayerPlace, LayerPlacement, PlaceOverride};
 
-/// The part of a device's memory that weights and states may take: the rest is left for what is computed.
+/// The part of a device's memory that weights and states may take; intermediate values take the rest.
 const FOR_STORAGE: f64 = 0.95;
 
 impl PlanRequest {
-    /// Takes from devices that could not hold their share of a stage what they have no room for, and gives it to the
-    /// others: shares stay in proportion to bandwidth where memory allows. Where the devices of a stage have no room
-    /// for it together, shares are in proportion to their room. Without a known memory nothing changes.
+    /// Limits each device's part of its stage to its room, and gives the rest to the others: weights stay in proportion
+    /// to bandwidth where memory allows. Where a stage has no room for all, its weights are in proportion to the devices'
+    /// room. A device without a known memory is not limited.
     pub fn limit_device_weights(&mut self, model: &Graph, batch: &Bindings) {
-        let held = Held::of(model, &self.layer_placement, self.devices.len(), batch);
-        let mut device_weights = self.device_weights();
+        let stored = StoredBytes::new(model, &self.layer_placement, self.devices.len(), batch);
+        let mut weights = self.device_weights();
         let mut limited = false;
         for (stage, devices) in self.layer_placement.stages.iter().enumerate() {
             let room = |&d: &usize| {
                 let memory = self.topology.device(d).memory;
                 memory.map_or(f64::INFINITY, |m| {
-                    (FOR_STORAGE * m - held.whole[d]).max(0.0) / held.divided[stage].max(1.0)
+                    (FOR_STORAGE * m - stored.whole[d]).max(0.0) / stored.divided[stage].max(1.0)
                 })
             };
             let room: Vec<f64> = devices.iter().map(room).collect();
-            let own: Vec<f64> = devices.iter().map(|&d| device_weights[d]).collect();
+            let own: Vec<f64> = devices.iter().map(|&d| weights[d]).collect();
             if let Some(found) = within(&own, &room) {
-                devices
-                    .iter()
-                    .zip(found)
-                    .for_each(|(&d, s)| device_weights[d] = s);
+                devices.iter().zip(found).for_each(|(&d, w)| weights[d] = w);
                 limited = true;
             }
         }
         if limited {
-            self.tensor_split = Some(device_weights);
+            self.tensor_split = Some(weights);
         }
     }
 
-    /// Gives devices that a plan would fill beyond their memory a smaller share of their stage, and those with room left a
-    /// larger one, given the bytes that the plan takes of each: what is divided in few units (heads, experts) does not
-    /// follow the shares closely. Whether something changed.
+    /// Shifts weights from devices whose memory a plan exceeds to those of their stage with room, given the bytes that the
+    /// plan takes of each device. Factors of few units (heads, experts) do not follow the weights closely. Whether
+    /// something changed.
     pub fn shift_device_weights(&mut self, needed: &[u64]) -> bool {
-        let mut device_weights = self.device_weights();
+        let mut weights = self.device_weights();
         let mut shifted = false;
         for devices in &self.layer_placement.stages {
             let ratio = |&d: &usize| {
@@ -54,28 +51,28 @@ impl PlanRequest {
             if devices.len() < 2 || ratios.iter().all(|r| *r >= 1.0) {
                 continue;
             }
-            // Half the way, by ratio: what a device holds whole does not follow its share.
+            // Half the way, by ratio: what a device holds whole does not follow its weight.
             devices
                 .iter()
                 .zip(ratios)
-                .for_each(|(&d, r)| device_weights[d] *= r.sqrt());
+                .for_each(|(&d, r)| weights[d] *= r.sqrt());
             shifted = true;
         }
         if shifted {
-            self.tensor_split = Some(device_weights);
+            self.tensor_split = Some(weights);
         }
         shifted
     }
 
-    /// Whether the devices of every stage have the memory for its weights and states together, however these are
-    /// divided: where not, no plan fits.
+    /// Whether the devices of every stage together have the memory for its weights and states. Where they do not, no plan
+    /// fits.
     pub fn has_room(&self, model: &Graph, batch: &Bindings) -> bool {
-        let held = Held::of(model, &self.layer_placement, self.devices.len(), batch);
-        let stages = self.layer_placement.stages.iter().zip(&held.divided);
+        let stored = StoredBytes::new(model, &self.layer_placement, self.devices.len(), batch);
+        let stages = self.layer_placement.stages.iter().zip(&stored.divided);
         let mut room = stages.map(|(devices, divided)| {
             let left = |&d: &usize| {
                 let memory = self.topology.device(d).memory;
-                memory.map_or(f64::INFINITY, |m| (m - held.whole[d]).max(0.0))
+                memory.map_or(f64::INFINITY, |m| (m - stored.whole[d]).max(0.0))
             };
             devices.iter().map(left).sum::<f64>() - divided
         });
@@ -84,22 +81,22 @@ impl PlanRequest {
 }
 
 /// Bytes of weights and states.
-struct Held {
+struct StoredBytes {
     /// Per stage, of those that its devices may divide.
     divided: Vec<f64>,
-    /// Per device, of those that are pinned there in whole.
+    /// Per device, of those that an override puts there whole.
     whole: Vec<f64>,
 }
 
-impl Held {
-    fn of(
+impl StoredBytes {
+    fn new(
         model: &Graph,
-        layer_placement: &LayerPlacement,
+        placement: &LayerPlacement,
         devices: usize,
         batch: &Bindings,
-    ) -> Held {
-        let mut out = Held {
-            divided: vec![0.0; layer_placement.stages.len()],
+    ) -> StoredBytes {
+        let mut out = StoredBytes {
+            divided: vec![0.0; placement.stages.len()],
             whole: vec![0.0; devices],
         };
         let prologue = Prologue::of_graph(model);
@@ -109,15 +106,15 @@ impl Held {
             }
             let v = data.results[0];
             let bytes = model.value(v).ty.bytes(batch).unwrap_or(u64::MAX) as f64;
-            let home = layer_placement.layer_place(data.layer, prologue.contains(inst));
-            match (layer_placement.overrides.get(&v), home) {
+            let layer = placement.of_section(prologue.section(inst, data.layer));
+            match (placement.overrides.get(&v), layer) {
                 (Some(PlaceOverride::Device(d)), _) => out.whole[*d] += bytes,
-                (Some(PlaceOverride::Mirrored), home) => {
-                    let stage = match home {
+                (Some(PlaceOverride::Mirrored), layer) => {
+                    let stage = match layer {
                         LayerPlace::Host => 0,
                         LayerPlace::Stage(s) => s,
                     };
-                    layer_placement.stages[stage]
+                    placement.stages[stage]
                         .iter()
                         .for_each(|&d| out.whole[d] += bytes);
                 }
@@ -129,29 +126,24 @@ impl Held {
     }
 }
 
-/// Shares in proportion to `shares` of which, of a whole of one, none is more than there is room for; in proportion to
-/// the room where it does not suffice for all. The sum stays. `None` where nothing need change, or nothing has room.
-fn within(device_weights: &[f64], room: &[f64]) -> Option<Vec<f64>> {
-    let total: f64 = device_weights.iter().sum();
+/// Weights in proportion to `weights`, each at most its room as a part of the whole; in proportion to the room where
+/// that does not suffice for all. The sum stays. `None` where nothing need change, or no device has room.
+fn within(weights: &[f64], room: &[f64]) -> Option<Vec<f64>> {
+    let total: f64 = weights.iter().sum();
     let space: f64 = room.iter().sum();
-    if device_weights.len() < 2
-        || space <= 0.0
-        || device_weights
-            .iter()
-            .zip(room)
-            .all(|(s, r)| s / total <= *r)
-    {
+    let fits = |(w, r): (&f64, &f64)| w / total <= *r;
+    if weights.len() < 2 || space <= 0.0 || weights.iter().zip(room).all(fits) {
         return None;
     }
     if space <= 1.0 {
         return Some(room.iter().map(|r| r / space * total).collect());
     }
-    let mut out = vec![0.0; device_weights.len()];
-    let mut open: Vec<usize> = (0..device_weights.len()).collect();
+    let mut out = vec![0.0; weights.len()];
+    let mut open: Vec<usize> = (0..weights.len()).collect();
     let mut left = 1.0;
     while !open.is_empty() {
-        let sum: f64 = open.iter().map(|&i| device_weights[i]).sum();
-        let fair = |i: usize| left * device_weights[i] / sum;
+        let sum: f64 = open.iter().map(|&i| weights[i]).sum();
+        let fair = |i: usize| left * weights[i] / sum;
         let (full, rest): (Vec<usize>, Vec<usize>) = open.iter().partition(|&&i| fair(i) > room[i]);
         if full.is_empty() {
             open.iter().for_each(|&i| out[i] = fair(i) * total);

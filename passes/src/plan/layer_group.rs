@@ -6,7 +6,7 @@ use tpc_ir::factor::Var;
 use tpc_ir::{Graph, Group, Inst, Op, Place, TensorType, Value};
 
 use crate::factors::{Analysis, Term};
-use crate::layers::{Prologue, Shape, View, shape};
+use crate::layers::{Prologue, Section, Shape, View, shape};
 
 /// The instructions of one layer, of the prologue, or of the epilogue, on one group of devices.
 #[derive(Clone, Debug)]
@@ -85,14 +85,6 @@ impl View for PlacedView<'_> {
     }
 }
 
-/// The part of a graph that an instruction belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Section {
-    Prologue,
-    Layer(u32),
-    Epilogue,
-}
-
 /// The group that plans for an instruction: its own, or for a copy to elsewhere that of the operand.
 fn planned_by(graph: &Graph, inst: Inst) -> Option<Group> {
     let data = graph.inst(inst);
@@ -115,11 +107,7 @@ pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
         let Some(group) = planned_by(graph, inst) else {
             continue;
         };
-        let section = match data.layer {
-            Some(l) => Section::Layer(l),
-            None if prologue.contains(inst) => Section::Prologue,
-            None => Section::Epilogue,
-        };
+        let section = prologue.section(inst, data.layer);
         insts.entry((group, section)).or_default().push(inst);
     }
     insts

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tpc_ir::op::{Expr, Role, Slot};
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Value};
-use tpc_passes::layers::Prologue;
+use tpc_passes::layers::{Prologue, Section};
 use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
 
 use super::{HostExperts, Override, Placement, Target, Unit, by_layers};
@@ -157,10 +157,10 @@ fn units(
         if !data.op.is_stored() || overrides.contains_key(&data.results[0]) {
             continue;
         }
-        let unit = match data.layer {
-            Some(l) => (l as usize).min(n_layer.saturating_sub(1)) + 1,
-            None if prologue.contains(inst) => 0,
-            None => n_layer + 1,
+        let unit = match prologue.section(inst, data.layer) {
+            Section::Prologue => 0,
+            Section::Layer(l) => (l as usize).min(n_layer.saturating_sub(1)) + 1,
+            Section::Epilogue => n_layer + 1,
         };
         let bytes = graph.value(data.results[0]).ty.bytes(batch).unwrap_or(0);
         out[unit].bytes = out[unit].bytes.saturating_add(bytes);

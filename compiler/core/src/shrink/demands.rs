@@ -153,8 +153,8 @@ impl<'a> Demands<'a> {
             graph,
             factors,
             trees,
-            untold,
-            alone,
+            opaque,
+            unmatched,
             ..
         } = self.joint;
         let space = &factors.space;
@@ -175,10 +175,10 @@ impl<'a> Demands<'a> {
                 });
             }
         }
-        untold.iter().for_each(|&inst| {
+        opaque.iter().for_each(|&inst| {
             self.fix_all(inst);
         });
-        alone.iter().for_each(|&v| {
+        unmatched.iter().for_each(|&v| {
             self.fix(v);
         });
         let mut refs: BTreeMap<Class, Vec<TreeLeaf>> = BTreeMap::new();

@@ -23,23 +23,114 @@ pub(super) struct Joint {
     pub(super) sharded: Vec<Value>,
     /// Per value of the sharded graph and axis, the leaves of its sharding's tree in order.
     pub(super) trees: Vec<[Vec<TreeLeaf>; RANK]>,
-    /// Instructions whose factors are not told by their rules.
-    pub(super) untold: Vec<Inst>,
-    /// Factors that are told by what indices count, and are not what that is.
-    pub(super) alone: Vec<Var>,
+    /// Instructions whose equations do not hold: their factors keep their sizes.
+    pub(super) opaque: Vec<Inst>,
+    /// Factors of indices and of what they count that could not be made one: they keep their sizes.
+    pub(super) unmatched: Vec<Var>,
     /// Factors of which indices count a product of others, with that product.
     pub(super) counted: Vec<(Var, Var)>,
 }
 
 impl Joint {
     pub(super) fn new(model: &Graph, sharded: &Graph) -> Joint {
+        let Merged {
+            graph,
+            map,
+            transfers,
+        } = Merged::new(model, sharded);
+        let factors = Factors::infer(&graph);
+        let mut out = Joint {
+            opaque: factors.opaque.iter().map(|(inst, _)| *inst).collect(),
+            graph,
+            factors,
+            sharded: map,
+            trees: Vec::new(),
+            unmatched: Vec::new(),
+            counted: Vec::new(),
+        };
+        out.unify_transfers(&transfers);
+        out.unify_indices();
+        out.import_trees(sharded);
+        let space = &mut out.factors.space;
+        space.compress();
+        for (whole, _) in &mut out.counted {
+            *whole = space.find(*whole);
+        }
+        out
+    }
+
+    /// Transfers keep their sizes over all devices: operands and results have the same factors.
+    fn unify_transfers(&mut self, transfers: &[(Value, Value)]) {
+        let Joint { graph, factors, .. } = self;
+        for &(a, b) in transfers {
+            for axis in 0..RANK {
+                let (x, y) = (factors.axes[a.index()][axis], factors.axes[b.index()][axis]);
+                if factors.space.unify(&[x], &[y]).is_err() {
+                    self.opaque.push(graph.value(b).def.0);
+                }
+            }
+        }
+    }
+
+    /// An axis along which an index selects is the one that the index counts along, or a product of factors there.
+    fn unify_indices(&mut self) {
+        for (a, b) in indexed(&self.graph, &self.factors) {
+            let space = &mut self.factors.space;
+            let (x, y) = (space.factors(&[a]), space.factors(&[b]));
+            let same = space.size(a) == space.size(b);
+            match (x.as_slice(), y.as_slice()) {
+                _ if !same => self.unmatched.extend([a, b]),
+                _ if x == y => {}
+                ([one], [_, _, ..]) if space.segments(*one).is_none() => {
+                    self.counted.push((*one, b));
+                }
+                ([_, _, ..], [one]) if space.segments(*one).is_none() => {
+                    self.counted.push((*one, a));
+                }
+                _ => {
+                    if space.unify(&[a], &[b]).is_err() {
+                        self.unmatched.extend([a, b]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes the shardings' trees one with the factors of their axes.
+    fn import_trees(&mut self, sharded: &Graph) {
+        for (v, data) in sharded.values() {
+            let at = self.sharded[v.index()];
+            let mut found: [Vec<TreeLeaf>; RANK] = Default::default();
+            for (axis, tree) in data.sharding.axes.iter().enumerate() {
+                let Some(tree) = tree else { continue };
+                let var = self.factors.axes[at.index()][axis];
+                if import(&mut self.factors.space, var, tree, &mut found[axis]).is_err() {
+                    self.opaque.push(self.graph.value(at).def.0);
+                }
+            }
+            self.trees.push(found);
+        }
+    }
+}
+
+/// Both graphs as one.
+struct Merged {
+    graph: Graph,
+    /// Per value of the sharded graph, that of the joint one.
+    map: Vec<Value>,
+    /// Operands and results of transfers.
+    transfers: Vec<(Value, Value)>,
+}
+
+impl Merged {
+    fn new(model: &Graph, sharded: &Graph) -> Merged {
         let mut graph = model.clone();
         let mut leaves: HashMap<&Op, Value> = HashMap::new();
         for (_, data) in model.insts().filter(|(_, d)| named(&d.op)) {
             leaves.insert(&data.op, data.results[0]);
         }
         let mut map: Vec<Value> = Vec::with_capacity(sharded.values().len());
-        let mut passed: Vec<(Value, Value)> = Vec::new();
+        let mut transfers: Vec<(Value, Value)> = Vec::new();
         for (_, data) in sharded.insts() {
             let known = named(&data.op).then(|| leaves.get(&data.op));
             if let Some(&v) = known.flatten() {
@@ -49,82 +140,32 @@ impl Joint {
             let operands: Vec<Value> = data.operands.iter().map(|v| map[v.index()]).collect();
             let types = data.results.iter().map(|&v| sharded.value(v).ty.clone());
             let place = sharded.value(data.results[0]).place;
-            let made = graph.push(
+            let inst = graph.push(
                 data.op.clone(),
                 operands.clone(),
                 types.collect(),
                 place,
                 data.layer,
             );
-            let results = graph.inst(made).results.clone();
-            // What moves keeps its sizes over all devices.
+            let results = graph.inst(inst).results.clone();
             if data.op.is_transfer() {
-                passed.extend(operands.into_iter().zip(results.iter().copied()));
+                transfers.extend(operands.into_iter().zip(results.iter().copied()));
             }
             map.extend(results);
         }
         let at = |v: Value| map[v.index()];
-        graph
-            .outputs
-            .extend(sharded.outputs.iter().map(|o| match o {
-                Output::Named(name, v) => Output::Named(name.clone(), at(*v)),
-                Output::State { state, value } => Output::State {
-                    state: at(*state),
-                    value: at(*value),
-                },
-            }));
-        let mut factors = Factors::infer(&graph);
-        let mut alone: Vec<Var> = Vec::new();
-        let mut untold: Vec<Inst> = factors.opaque.iter().map(|(inst, _)| *inst).collect();
-        for (a, b) in passed {
-            for axis in 0..RANK {
-                let (x, y) = (factors.axes[a.index()][axis], factors.axes[b.index()][axis]);
-                if factors.space.unify(&[x], &[y]).is_err() {
-                    untold.push(graph.value(b).def.0);
-                }
-            }
-        }
-        let mut counted = Vec::new();
-        for (a, b) in indexed(&graph, &factors) {
-            let space = &mut factors.space;
-            let (x, y) = (space.factors(&[a]), space.factors(&[b]));
-            let same = space.size(a) == space.size(b);
-            match (x.as_slice(), y.as_slice()) {
-                _ if !same => alone.extend([a, b]),
-                _ if x == y => {}
-                ([one], [_, _, ..]) if space.segments(*one).is_none() => counted.push((*one, b)),
-                ([_, _, ..], [one]) if space.segments(*one).is_none() => counted.push((*one, a)),
-                _ => {
-                    if space.unify(&[a], &[b]).is_err() {
-                        alone.extend([a, b]);
-                    }
-                }
-            }
-        }
-        let mut trees = Vec::with_capacity(map.len());
-        for (v, data) in sharded.values() {
-            let mut found: [Vec<TreeLeaf>; RANK] = Default::default();
-            for (axis, tree) in data.sharding.axes.iter().enumerate() {
-                let Some(tree) = tree else { continue };
-                let var = factors.axes[at(v).index()][axis];
-                if import(&mut factors.space, var, tree, &mut found[axis]).is_err() {
-                    untold.push(graph.value(at(v)).def.0);
-                }
-            }
-            trees.push(found);
-        }
-        factors.space.compress();
-        for (whole, _) in &mut counted {
-            *whole = factors.space.find(*whole);
-        }
-        Joint {
+        let output = |o: &Output| match o {
+            Output::Named(name, v) => Output::Named(name.clone(), at(*v)),
+            Output::State { state, value } => Output::State {
+                state: at(*state),
+                value: at(*value),
+            },
+        };
+        graph.outputs.extend(sharded.outputs.iter().map(output));
+        Merged {
             graph,
-            factors,
-            sharded: map,
-            trees,
-            untold,
-            alone,
-            counted,
+            map,
+            transfers,
         }
     }
 }
