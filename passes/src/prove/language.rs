@@ -5,8 +5,8 @@ use tpc_ir::{Dim, Interval, RANK, TensorType};
 
 use super::index_set::IndexSet;
 
-/// The head of a term: what is applied to its arguments. Ops, views and types are numbers of the
-/// [tables](super::interner::Tables).
+/// The head of a term: what is applied to its arguments. Ops, views and types are numbers of the interners
+/// (`interner.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Head {
     /// A value that the proof takes as it is: a leaf of the model, or a value of an earlier section.

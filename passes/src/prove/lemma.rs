@@ -10,7 +10,7 @@ use super::refutation::{Refutation, Unproven};
 /// The reason that an obligation is not proved.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// A value is nothing that the model has.
+    /// A value is neither one of the model nor a part of one.
     Refuted(Box<Refutation>),
     /// A sum is done in a later section only.
     Crossing(Box<Refutation>),

@@ -32,7 +32,7 @@ pub enum Unproven {
         /// The type by the op; `None` where the op does not take its operands.
         found: Option<TensorType>,
     },
-    /// The value is nothing that the model has.
+    /// The value is neither one of the model, nor a part, nor a summand of one.
     #[error("is neither a value of the model, nor a part of one, nor a summand of one")]
     Value,
     /// The value is a value of the model, but not the one of its name.

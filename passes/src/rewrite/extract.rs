@@ -1,9 +1,9 @@
 //! Extraction: one term per e-class, such that the *graph* is cheapest, in which a value used twice is paid for once.
 //!
 //! The cheapest graph is hard to find in general, and the sum over a tree overflows where residuals are added layer by
-//! layer. So each e-class keeps the set of e-classes that its choice needs, and pays for each of them once. That sees what
-//! the operands of one term share. What different users of a value could share is found by trying: every transfer in
-//! turn counts as paid for, or as forbidden, and the choice that follows stays if it is cheaper as a whole.
+//! layer. So each e-class keeps the set of e-classes that its choice needs, and pays for each of them once. That covers what
+//! the operands of one term share. Sharing among different users of a value is found by trial: every transfer in turn
+//! counts as paid for, or as forbidden, and the choice that follows stays if it is cheaper as a whole.
 
 /// A term of an e-class.
 #[derive(Clone, Debug)]

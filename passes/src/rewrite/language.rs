@@ -2,11 +2,11 @@
 
 use egg::{Id, Language};
 
-/// The handle of an op in the [`Table`](super::analysis::Table).
+/// The handle of an op in the table (`analysis.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct OpRef(pub(crate) u32);
 
-/// The handle of the types of an op's results in the [`Table`](super::analysis::Table).
+/// The handle of the types of an op's results in the table (`analysis.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TypesRef(pub(crate) u32);
 

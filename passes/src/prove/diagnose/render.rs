@@ -79,11 +79,11 @@ fn named(encoding: &Encoding<'_>, id: Id) -> Option<String> {
     let of_model = views.filter_map(|(view, base)| Some((encoding.model_of(base)?, view)));
     let (v, view) = of_model.min_by_key(|(v, view)| (*v, view.indices.len()))?;
     let value = encoding.task.model.value(v);
-    Some(format!("{}{}", value.name, picked(&view, &value.ty)))
+    Some(format!("{}{}", value.name, selected(&view, &value.ty)))
 }
 
 /// `[axis 0: 256..512]`, in elements of the axes.
-fn picked(view: &View, of: &TensorType) -> String {
+fn selected(view: &View, of: &TensorType) -> String {
     let Ok(axes) = per_axis(&view.indices, &of.dims) else {
         return "[…]".to_owned();
     };

@@ -12,7 +12,7 @@ use super::verdicts::Verdicts;
 use crate::prove::encoding::Encoding;
 use crate::prove::refutation::Unproven;
 
-/// The first op before `goal` whose value is neither justified nor a summand of what its reader makes of it.
+/// The first op before `goal` whose value is neither justified nor one device's summand of a sum, with the reason.
 pub(super) fn first_unjustified(
     encoding: &mut Encoding<'_>,
     verdicts: &Verdicts,

@@ -145,9 +145,9 @@ pub(in crate::prove) fn compose(
             let times = period.checked_div(&kept).ok_or(NotExpressible)?;
             let whole = p.period()?.checked_mul(&times).ok_or(NotExpressible)?;
             let list = p.refined(&unit, &whole)?;
-            let wanted = q.refined(&unit, &period)?;
+            let selected = q.refined(&unit, &period)?;
             let size = units(&whole, &unit)?;
-            pattern = Pattern::new(&unit, size, at_positions(&list, &wanted))?;
+            pattern = Pattern::new(&unit, size, at_positions(&list, &selected))?;
         }
         if let Some(q) = pattern {
             insert(&mut out, q)?;

@@ -54,7 +54,7 @@ pub(super) const PARTS_OF_ROWS: RewriteRule = RewriteRule {
         if gathered.iter().all(Option::is_none) || !to.sharding.is_mirrored() {
             return;
         }
-        let Some(wanted) = part(egraph, &to) else {
+        let Some(target) = part(egraph, &to) else {
             return;
         };
         let mut operands = Vec::new();
@@ -71,11 +71,11 @@ pub(super) const PARTS_OF_ROWS: RewriteRule = RewriteRule {
         }
         let outs = operands.iter().map(|&o| egraph[o].data.types).collect();
         let made = egraph.analysis.derive(op, outs, out);
-        if made.is_none_or(|made| *egraph.analysis.ty(made) != wanted) {
+        if made.is_none_or(|made| *egraph.analysis.ty(made) != target) {
             return;
         }
         let op = egraph.analysis.op(op).clone();
-        let made = make(egraph, op, operands, wanted, eclass);
+        let made = make(egraph, op, operands, target, eclass);
         let gathered = gather(egraph, made, to, eclass);
         equal.push((eclass, gathered));
     },

@@ -91,13 +91,13 @@ pub(super) const SCALED_SUM: RewriteRule = RewriteRule {
     },
 };
 
-/// Delays the sums of the operands at the positions that `pick` gives for the op's linearity.
+/// Delays the sums of the operands at the positions that `positions` gives for the op's linearity.
 fn linear(
     egraph: &mut EGraph,
     eclass: Id,
     node: &Node,
     equal: &mut Equal,
-    pick: fn(&Linearity, usize) -> Vec<Vec<usize>>,
+    positions: fn(&Linearity, usize) -> Vec<Vec<usize>>,
 ) {
     let Some(op) = local_op(egraph, node) else {
         return;
@@ -106,7 +106,7 @@ fn linear(
         return;
     }
     let rule = rule_of(egraph, node, op);
-    for at in pick(&rule.linearity, node.operands.len()) {
+    for at in positions(&rule.linearity, node.operands.len()) {
         delay(egraph, eclass, node, op, &at, equal);
     }
 }
