@@ -68,7 +68,7 @@ impl Searcher<Node, Table> for RuleApplier {
     ) -> Option<SearchMatches<'_, Node>> {
         let ops = egraph[eclass].nodes.iter().any(|n| !n.is_leaf());
         ops.then(|| SearchMatches {
-            eclass: eclass,
+            eclass,
             substs: vec![Subst::default()],
             ast: None,
         })
