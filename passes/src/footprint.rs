@@ -35,7 +35,8 @@ impl Footprint {
 struct Lifetimes {
     /// Per value, the value whose memory it lies in.
     base: Vec<Value>,
-    /// Per value that others lie in, the position of the last instruction that uses one of them; beyond all for outputs.
+    /// Per value that others lie in, the position of the last instruction that uses one of them; beyond all for
+    /// outputs.
     last_use: Vec<usize>,
 }
 

@@ -99,8 +99,8 @@ impl Space {
         v
     }
 
-    /// Points every variable at the one that stands for it, so that [`Self::find`] takes one step rather than as many as
-    /// a model has layers.
+    /// Points every variable at the one that stands for it, so that [`Self::find`] takes one step rather than as many
+    /// as a model has layers.
     pub fn compress(&mut self) {
         for i in 0..self.vars.len() {
             let mut v = Var(u32::try_from(i).expect("invariant: fewer than 2^32 factors"));

@@ -13,7 +13,8 @@ use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
-/// `softmax(scale · x + mask)` over axis 0. Operands: `x: [n, rows, …]` and optionally `mask: [n, rows]`; result as `x`.
+/// `softmax(scale · x + mask)` over axis 0. Operands: `x: [n, rows, …]` and optionally `mask: [n, rows]`; result as
+/// `x`.
 #[derive(Clone, Debug)]
 pub struct SoftMax {
     /// Factor on `x`.

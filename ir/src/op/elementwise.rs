@@ -188,8 +188,8 @@ kinds! {
     }
 }
 
-/// Arithmetic on every element, with `b` repeated over `a`: index `i` of an axis of `a` meets index `i mod n` of the `n`
-/// indices of `b`.
+/// Arithmetic on every element, with `b` repeated over `a`: index `i` of an axis of `a` meets index `i mod n` of the
+/// `n` indices of `b`.
 ///
 /// Operands: `a`, any shape; `b`, whose sizes divide those of `a`; result as `a`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -392,7 +392,8 @@ impl GluKind {
 
 /// A gated activation.
 ///
-/// Operands: `gate` and `up`, both `[n, …]`; or one operand `[2·n, …]`, `gate` before `up` along axis 0; result `[n, …]`.
+/// Operands: `gate` and `up`, both `[n, …]`; or one operand `[2·n, …]`, `gate` before `up` along axis 0; result
+/// `[n, …]`.
 #[derive(Clone, Debug)]
 pub struct Glu {
     /// The activation.

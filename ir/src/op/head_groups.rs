@@ -5,8 +5,8 @@
 
 use crate::interval::Interval;
 
-/// The axes of an op along which query heads meet KV heads: query head `i` meets KV head `i / (query heads / KV heads)`.
-/// Every axis is given as (operand, axis).
+/// The axes of an op along which query heads meet KV heads: query head `i` meets KV head
+/// `i / (query heads / KV heads)`. Every axis is given as (operand, axis).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadGrouping {
     /// The axis of the query heads.
@@ -44,7 +44,8 @@ pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Ve
         }
         None
     };
-    // Runs, each with the query heads per KV head in it. Heads may be many: whole groups are counted, not walked through.
+    // Runs, each with the query heads per KV head in it. Heads may be many: whole groups are counted, not walked
+    // through.
     let mut out: Vec<(HeadGroups, u64)> = Vec::new();
     let mut local = 0;
     for r in query {
@@ -81,8 +82,8 @@ fn joined(runs: Vec<(HeadGroups, u64)>) -> Vec<HeadGroups> {
     out.into_iter().map(|(run, _)| run).collect()
 }
 
-/// Appends `count` KV heads from the local index `at` on, each with `each` query heads, from the local index `first` on.
-/// The first of these KV heads may be the one that the last run ends with, of which this is a further part.
+/// Appends `count` KV heads from the local index `at` on, each with `each` query heads, from the local index `first`
+/// on. The first of these KV heads may be the one that the last run ends with, of which this is a further part.
 fn append(out: &mut Vec<(HeadGroups, u64)>, first: u64, at: u64, each: u64, count: u64) {
     let run = |first, at, each, count| {
         let query = Interval {

@@ -17,8 +17,8 @@ fn no_operands(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
     Ok(Inferred::Declared)
 }
 
-/// The intervals per axis that a device holds, where it does not hold the whole tensor. An axis whose size is known only
-/// at run time is whole and has none.
+/// The intervals per axis that a device holds, where it does not hold the whole tensor. An axis whose size is known
+/// only at run time is whole and has none.
 fn local_parts(ctx: &LocalCtx<'_>) -> Option<Option<Vec<Vec<Interval>>>> {
     let t = ctx.results[0];
     if !t.sharding.is_split() {
@@ -43,8 +43,8 @@ fn parts_attr(parts: Option<&[Vec<Interval>]>) -> Option<(&'static str, Attr)> {
     })
 }
 
-/// A tensor of the model file, or the part of it that a device stores, packed. Operands: none; result: any type and shape,
-/// as declared.
+/// A tensor of the model file, or the part of it that a device stores, packed. Operands: none; result: any type and
+/// shape, as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Weight {
     /// The tensor's name in the file.
@@ -143,8 +143,8 @@ pub enum InputKind {
     OutputRows,
     /// Cell of the recurrent states of each sequence of the batch, `i32[n_seqs]`.
     StateCells,
-    /// Factor on the recurrent state of each sequence, `f32[1, n_seqs]`: 1 for a sequence that goes on, and 0 for one that
-    /// starts, which clears its cell.
+    /// Factor on the recurrent state of each sequence, `f32[1, n_seqs]`: 1 for a sequence that goes on, and 0 for one
+    /// that starts, which clears its cell.
     StateKept,
     /// Factor on the queries of each token, `f32[1, 1, n_tokens]`.
     Temperature(Temperature),
@@ -258,8 +258,8 @@ impl OpDef for Input {
     size_independent!();
 }
 
-/// A value kept from batch to batch (a KV cache, a recurrent state), zero at first. Operands: none; result: any type and
-/// shape, as declared.
+/// A value kept from batch to batch (a KV cache, a recurrent state), zero at first. Operands: none; result: any type
+/// and shape, as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// The state's name, unique in the graph (`cache_k_l0`).

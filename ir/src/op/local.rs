@@ -65,8 +65,8 @@ impl<'a> LocalCtx<'a> {
         ))
     }
 
-    /// The window of this device along a split axis: the interval of global indices of which it is the primary owner, and
-    /// for which it answers when an index selects along the axis.
+    /// The window of this device along a split axis: the interval of global indices of which it is the primary owner,
+    /// and for which it answers when an index selects along the axis.
     ///
     /// `Some(None)` where the axis is whole; `None` where the device's indices are not one interval.
     pub fn window(&self, slot: Slot, axis: usize) -> Option<Option<Interval>> {

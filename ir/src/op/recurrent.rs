@@ -1,6 +1,6 @@
 //! Recurrences over the tokens of a sequence: the short convolution, Mamba's selective scan and the gated delta rule.
 //!
-//! The scans define two values: what the tokens read, and the state after the last of them.
+//! The scans define two values: the output of each token, and the state after the last token.
 
 use super::attrs::{AttrError, AttrReader};
 use super::head_groups::HeadGrouping;
@@ -83,7 +83,8 @@ impl OpDef for SsmConv {
 ///
 /// Operands: `state: [d_state, head_dim, heads, cells]`, `x: [head_dim, heads, n_t, n_s]`, `dt: [heads, n_t, n_s]`,
 /// `A: [d_state or 1, heads]`, `B` and `C: [d_state, groups, n_t, n_s]`, and `ids: [n_s]`, the cell that each sequence
-/// starts from; without ids there is a cell per sequence, in order. Results: `y` as `x`, and `[d_state, head_dim, heads, n_s]`.
+/// starts from; without ids there is a cell per sequence, in order. Results: `y` as `x`, and
+/// `[d_state, head_dim, heads, n_s]`.
 ///
 /// Mamba-1 has a head of one element per channel, Mamba-2 an `A` of one number per head.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -210,11 +211,13 @@ impl OpDef for SsmScan {
 }
 
 /// The gated delta rule. Per head `h`, which meets key head `h mod key_heads`, each token forgets
-/// `state[i, j] ← state[i, j] · e^(g[i])`, corrects `state[i, j] ← state[i, j] + k[i] · β · (v[j] − Σᵢ state[i, j] · k[i])`
-/// and reads `y[j] = Σᵢ state[i, j] · q[i] / √dk`.
+/// `state[i, j] ← state[i, j] · e^(g[i])`, corrects
+/// `state[i, j] ← state[i, j] + k[i] · β · (v[j] − Σᵢ state[i, j] · k[i])` and reads
+/// `y[j] = Σᵢ state[i, j] · q[i] / √dk`.
 ///
 /// Operands: `q` and `k: [dk, key_heads, n_t, n_s]`, `v: [dv, heads, n_t, n_s]`, `g: [1 or dk, heads, n_t, n_s]`,
-/// `beta: [1, heads, n_t, n_s]`, `state: [dk, dv, heads, n_s]`. Results: `y` as `v`, and the state after the last token.
+/// `beta: [1, heads, n_t, n_s]`, `state: [dk, dv, heads, n_s]`. Results: `y` as `v`, and the state after the last
+/// token.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GatedDeltaNet;
 

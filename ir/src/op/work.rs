@@ -46,8 +46,8 @@ pub trait Extents {
     /// Bytes that this device stores of an operand that is a weight.
     fn stored_bytes(&self, operand: usize) -> f64;
 
-    /// The expected load of the busiest device when so many draws fall on experts, and the experts of this device, where
-    /// the experts along axis 2 of operand 0 are split.
+    /// The expected load of the busiest device when so many draws fall on experts, and the experts of this device,
+    /// where the experts along axis 2 of operand 0 are split.
     fn expert_load(&self, draws: f64) -> Option<ExpertShare>;
 }
 
