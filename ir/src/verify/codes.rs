@@ -33,23 +33,23 @@ crate::codes! {
     NO_OUTPUTS = error(
         "TPC0223",
         "no output",
-        "A graph without outputs computes nothing that anyone sees, so every pass could empty it.",
+        "A graph without outputs has no observable result, so every pass could empty it.",
     )
     .example("a graph that ends with its last instruction.")
     .cure("add `output \"logits\" = v9`.");
 
     OUTPUT_NAME = error(
         "TPC0224",
-        "two outputs of one name",
+        "two outputs of the same name",
         "Callers find outputs by name.",
     )
     .example("two lines `output \"logits\" = …`.")
     .cure("rename or remove one.");
 
-    NOT_ASTATE = error(
+    NOT_A_STATE = error(
         "TPC0225",
-        "output updates what is no state",
-        "`output state v3 = v8` says what a state becomes, so `v3` must be the value of a `state` instruction: \
+        "output updates a value that is not a state",
+        "`output state v3 = v8` gives a state its new content, so `v3` must be the value of a `state` instruction: \
          the state as the batch finds it.",
     )
     .example("the copy of a state on another place on the left of `=`.")
@@ -58,7 +58,7 @@ crate::codes! {
     UPDATED_TWICE = error(
         "TPC0226",
         "state updated twice",
-        "A state becomes one value; with two, the result would depend on the order of the outputs.",
+        "A state has one new content; with two, the result would depend on the order of the outputs.",
     )
     .example("two lines `output state v3 = …`.")
     .cure("apply the second update to the result of the first, and output the last.");
@@ -73,8 +73,8 @@ crate::codes! {
 
     STATE_NAME = error(
         "TPC0228",
-        "two states of one name",
-        "States are kept from batch to batch under their names, per place; two of one name would share their \
+        "two states of the same name",
+        "States are kept from batch to batch under their names, per place; two of the same name would share their \
          content.",
     )
     .example("the caches of two layers both called `cache_k`.")
@@ -82,9 +82,9 @@ crate::codes! {
 
     EMPTY_GROUP = error(
         "TPC0229",
-        "bad group",
-        "A group is a list of different devices; the position in it is the rank. Without devices nothing holds \
-         its values, and with a device twice one device would have two ranks.",
+        "empty group or repeated device",
+        "A group is a list of different devices; the position in it is the rank. Without devices no device holds \
+         its values; a device listed twice would have two ranks.",
     )
     .example("`group tp0 = [dev0, dev0]`.")
     .cure("list every device once.");
@@ -92,8 +92,9 @@ crate::codes! {
     CLASS_RANGE = error(
         "TPC0230",
         "range outside its class",
-        "The ranges of a class say which of its indices each rank holds: they end within its size, and those \
-         that are not empty begin in the order of the ranks, so that each index has one owner, the lowest rank.",
+        "The range of a rank is the indices of the class that it holds. Ranges end within the size of the class. \
+         Those that are not empty begin in the order of the ranks, so that each index has a primary owner, the lowest \
+         rank that holds it.",
     )
     .example("`size 8 ranges [0:4, 4:8]`, where `4:8` means eight indices.")
     .cure("give start and length, ascending.");
@@ -109,17 +110,17 @@ crate::codes! {
 
     CLASS_RANKS = error(
         "TPC0232",
-        "ranges and devices differ in number",
-        "A class that splits a value of a group says for every rank what it holds.",
+        "ranges and devices differ in count",
+        "A class that splits a value of a group has a range for every rank of the group.",
     )
     .example("a class with two ranges on a group of four devices.")
     .cure("give one range per device; an idle device has the empty range `0:0`.");
 
     LEAF_SIZE = error(
         "TPC0233",
-        "leaf of another size than its class",
+        "size of a leaf differs from its class",
         "The size of a split leaf is the size of its class, divided by the divisor of the reference. Text cannot \
-         say otherwise; a pass that builds trees can.",
+         violate this; a pass that builds trees can.",
     )
     .example("a leaf of 7 indices split by a class of 8.")
     .cure("take the size from the class.");
@@ -145,15 +146,15 @@ crate::codes! {
 
     OPERANDS = error(
         "TPC0236",
-        "operands do not fit",
-        "An op states which types it accepts; the message names the sizes or the elements that disagree.",
+        "an op does not accept its operands",
+        "The operands have types that the op does not accept; the message names the sizes or the elements that disagree.",
     )
     .example("`mul_mat` of rows of 4096 and 2048 elements.")
     .cure("correct the operands or the attributes.");
 
     RESULT_COUNT = error(
         "TPC0237",
-        "result type is not what the op gives",
+        "result type differs from the inferred one",
         "The types of results follow from those of the operands, in number and in every size.",
     )
     .example("the sum of two f32 values declared as f16.")
@@ -177,8 +178,8 @@ crate::codes! {
 
     PARTS = error(
         "TPC0240",
-        "bad parts",
-        "The parts of a weight or a state say, for each of the four axes, which ranges of the model's tensor a \
+        "malformed parts",
+        "The parts of a weight or a state are, for each of the four axes, the ranges of the model's tensor that a \
          device stores, one after another. They ascend without overlap, consist of whole blocks and have as many \
          indices as the axis.",
     )
@@ -187,7 +188,7 @@ crate::codes! {
 
     INPUT_TYPE = error(
         "TPC0241",
-        "input of another type than its kind",
+        "type of an input differs from its kind",
         "The kind of an input prescribes its type, by which the runtime fills it.",
     )
     .example("`f32[n_tokens]` with `{kind = tokens}`, which is `i32[n_tokens]`.")
@@ -213,16 +214,16 @@ crate::codes! {
 
     TWO_PLACES = error(
         "TPC0244",
-        "operands at two places",
+        "operands at different places",
         "An op runs at one place and reads its operands there; transfers are explicit, so that their cost is \
-         seen.",
+         visible.",
     )
     .example("`add` of a value on the host and one on `dev0`.")
     .cure("`copy` one of them.");
 
     RESULT_PLACE = error(
         "TPC0245",
-        "result at another place than the operands",
+        "result at a different place than the operands",
         "An op leaves its results where it runs. Only `copy` moves values.",
     )
     .example("`relu` of a value on `dev0` with a result on `dev1`.")
@@ -230,7 +231,7 @@ crate::codes! {
 
     PARTICIPANT = error(
         "TPC0246",
-        "bad participants of a collective",
+        "wrong participants of a collective",
         "A collective takes one value of a group, or one value on each of several different devices.",
     )
     .example("`all_reduce` of two values on `dev0`, or of one on the host.")
@@ -247,7 +248,7 @@ crate::codes! {
     INPUT_PLACE = error(
         "TPC0248",
         "input on a device",
-        "Callers hand inputs to the host; from there they are copied, so that the transfer is seen.",
+        "Callers hand inputs to the host; from there they are copied, so that the transfer is visible.",
     )
     .example("`v0: i32[n_tokens] @dev0 = input {kind = tokens}`.")
     .cure("declare it `@host` and add a `copy`.");
@@ -256,43 +257,42 @@ crate::codes! {
         "TPC0249",
         "sharding on a single place",
         "Shardings divide values among the devices of a group. The host and a single device hold whole values, \
-         with nothing pending.",
+         and reduced ones.",
     )
     .example("`v1: f32[8] @dev0 partial`.")
     .cure("remove the sharding, or put the value on a group.");
 
     SHARDING_TREE = error(
         "TPC0250",
-        "class references and sizes of a sharding",
-        "A split leaf names a declared class, or a quotient of one by a divisor of its size; the factors of a \
-         tree multiply and add up to the axis's size; a class has a range for every device of the group.",
+        "a sharding does not fit its axis",
+        "A split leaf names a declared class, or a quotient of one by a divisor of its size. The factors of a tree make up \
+         the size of the axis. The class has a range for every device of the group.",
     )
     .example("`split(0: c0*64)` on an axis of 100.")
-    .cure("name a declared class, and factors that multiply to the size.");
+    .cure("name a declared class, and factors that make up the size.");
 
-    SHARDING_SPLIT_AND_PENDING = error(
+    SHARDING_SPLIT_AND_UNREDUCED = error(
         "TPC0251",
-        "split and pending at once",
-        "A value is either split over the devices or a sum over them that is still to be done. With both, no \
-         device would know which parts to add.",
+        "split and unreduced at once",
+        "A value is either split over the devices, or a sum over them that is not reduced yet. With both, no device would \
+         know which parts to add.",
     )
     .example("`@tp0 split(0: c0) partial`.")
-    .cure("reduce before splitting.");
+    .cure("reduce the value before it is split.");
 
     SHARDING_SPLIT_TWICE = error(
         "TPC0252",
         "split twice",
-        "Two classes split one term of a value: each device would hold the crossing of two ranges, and nobody \
-         the rest.",
+        "Two classes split one term of a value: each device would hold the crossing of two ranges, and no device the rest.",
     )
     .example("`split(0: c0, 1: c1)`.")
     .cure("split one factor of each term.");
 
-    SHARDING_COVER = error(
+    SHARDING_GRANULE = error(
         "TPC0253",
-        "blocks covered where they cannot be",
-        "Only a weight that is split on axis 0 can store whole blocks around the ends of its range, and only \
-         blocks of its type.",
+        "storage granule that does not fit",
+        "A storage granule widens the range of a device to whole blocks. Only a weight that is split on axis 0 has one, \
+         and it is the block of the weight's type.",
     )
     .example("`split(0: c0 granule 256)` on an activation.")
     .cure("remove `granule`, or write the block length of the weight's type.");
@@ -303,13 +303,13 @@ crate::codes! {
         "A quantised tensor is stored in blocks along axis 0, which cannot be cut.",
     )
     .example("a `q4_k` weight with ranges of 128.")
-    .cure("end ranges at blocks, or let the weight cover them with `granule`.");
+    .cure("end ranges at block boundaries, or give the weight a `granule`.");
 
     SHARDING_EQUATION = error(
         "TPC0255",
         "an op's rule does not hold",
-        "The equations of the op's sharding rule relate the factors of its operands and results. Here the two \
-         sides of one are split differently.",
+        "The equations of an op's sharding rule relate the factors of its operands and results. The two sides of one are \
+         split differently.",
     )
     .example("`add` of a value split by heads and one split by another class.")
     .cure("split operands and results by the same factors.");
@@ -325,50 +325,50 @@ crate::codes! {
     SHARDING_NORM = error(
         "TPC0257",
         "a norm over a split axis",
-        "Each device sees only its part of the row, so the statistic would be wrong.",
+        "Each device sees only its part of the row, so its statistic would be wrong.",
     )
     .example("`rms_norm` of a value with `split(0: c0)`.")
     .cure("use `norm_stats`, `all_reduce` and `norm_apply`.");
 
-    SHARDING_WINDOW = error(
+    SHARDING_ONE_RANGE = error(
         "TPC0258",
-        "no single range",
-        "What an index counts along must be one range of one factor on each device, and a contraction over \
-         several segments must be split in all of them or in none.",
+        "an axis is not one range per device",
+        "An axis that is read by index must be one range of one factor on each device. A contraction over several segments \
+         must be split in all of them or in none.",
     )
     .example("`get_rows` from a table whose rows are `c0 + 16`.")
     .cure("split the whole of an indexed axis, and all segments of a contraction.");
 
-    SHARDING_PENDING_RESULT = error(
+    SHARDING_UNREDUCED_RESULT = error(
         "TPC0259",
-        "wrong pending state of a result",
-        "What a result is (whole, a pending sum, disjoint rows) follows from the operands and the split factors. \
-         Here the graph says something else.",
+        "a result is wrongly reduced or unreduced",
+        "The operands and the split factors decide whether a result is reduced, `partial` or `owner_masked`. The graph \
+         declares another of the three.",
     )
     .example("`mul_mat` contracted over a split factor, with a result that is not `partial`.")
-    .cure("state what the op makes.");
+    .cure("declare the result as the message says.");
 
-    SHARDING_PENDING_OPERAND = error(
+    SHARDING_UNREDUCED_OPERAND = error(
         "TPC0260",
-        "an op cannot take a pending sum",
-        "The op is not linear in the operand, or another operand is split, so the sum must be done first.",
+        "an op does not accept an unreduced operand",
+        "The op is not linear in the operand, or another operand is split, so the sum must be reduced first.",
     )
-    .example("`silu` of a partial value.")
-    .cure("add an `all_reduce` before it.");
+    .example("`silu` of a `partial` value.")
+    .cure("add an `all_reduce` before the op.");
 
     SHARDING_TRANSFER = error(
         "TPC0261",
-        "a transfer of the wrong thing",
-        "Copies move whole and split values; `all_reduce` and `reduce_scatter` take pending sums, and nothing \
-         else.",
+        "a transfer of the wrong value",
+        "Copies and gathers move values that are not unreduced; `all_reduce` and `reduce_scatter` take unreduced values, \
+         and nothing else. A gather takes, and a scatter makes, ranges of the op's axis.",
     )
-    .example("`all_reduce` of a mirrored value, which would count every device.")
-    .cure("reduce pending sums, and only those, before they move.");
+    .example("`all_reduce` of a mirrored value, which would count it once per device.")
+    .cure("reduce unreduced values, and only those, before they move.");
 
     SHARDING_LEAF = error(
         "TPC0262",
-        "a leaf with a pending sum",
-        "Weights, inputs and states are whole or split; nothing made them a sum.",
+        "an unreduced leaf",
+        "Weights, inputs and states are whole or split: no op has made them a sum.",
     )
     .example("`weight … partial`.")
     .cure("remove `partial`.");
@@ -376,9 +376,8 @@ crate::codes! {
     STAGE = error(
         "TPC0263",
         "graph of another stage",
-        "Each stage has an invariant of its own: a model lies on the host, a placed graph has no shardings, and \
-         programs have no values on groups. Text cannot say this, since it does not name its stage; a pass that is \
-         left out can.",
+        "Each stage has an invariant of its own: a model is on the host, a placed graph has no shardings, and programs \
+         have no values on groups. Text does not name its stage, so it cannot violate this; a pass that is left out can.",
     )
     .example("a sharded graph given to the interpreter.")
     .cure("run the pass that leads to the stage.");

@@ -77,7 +77,7 @@ fn pending(
     of_results: &[Axes],
 ) -> Option<Unreduced> {
     let met = roles(space, rule, of_operands, of_results);
-    if met.active.norm || met.whole.or(met.window).or(met.mixed).is_some() {
+    if met.active.norm || met.whole.or(met.fragmented).or(met.mixed).is_some() {
         return None;
     }
     let states: Vec<OperandState> = operands

@@ -18,9 +18,9 @@ use crate::types::TensorType;
 /// One violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError {
-    /// What does not hold.
+    /// The violated invariant.
     pub kind: VerifyErrorKind,
-    /// Of what.
+    /// The entity that violates it.
     pub entity: Entity,
 }
 
@@ -34,7 +34,7 @@ impl VerifyError {
         self.kind.code()
     }
 
-    /// What to do about it.
+    /// The cure.
     pub const fn help(&self) -> &'static str {
         self.kind.help()
     }
@@ -53,11 +53,11 @@ impl std::error::Error for VerifyError {
     }
 }
 
-/// What is wrong with the parts of a weight or a state.
+/// A defect of the parts of a weight or a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartsDefect {
-    /// It lives on a group, whose sharding says what each device stores.
-    #[error("they stand on a group's value, whose sharding says what each device stores")]
+    /// The value is on a group.
+    #[error("the value is on a group, where its sharding gives the parts")]
     OnGroup,
     /// The number of lists is not four.
     #[error("expected a list per axis, 4 in all, found {0}")]
@@ -111,7 +111,7 @@ pub enum VerifyErrorKind {
         value: Value,
         what: &'static str,
     },
-    #[error("the state {first} at the same place is called {name:?} as well")]
+    #[error("the state {name:?} is already defined by {first} at the same place")]
     StateName { name: String, first: Value },
     #[error("it has no devices")]
     EmptyGroup,
@@ -171,7 +171,7 @@ pub enum VerifyErrorKind {
     LeafResults { op: &'static str, found: usize },
     #[error("rows of {size} elements are not whole blocks of {block} elements of {dtype}")]
     PartialBlock { dtype: DType, block: u64, size: u64 },
-    #[error("bad parts: {defect}")]
+    #[error("malformed parts: {defect}")]
     Parts { defect: PartsDefect },
     #[error("its type is {found}, but this kind of input has {expected}")]
     InputType {
@@ -218,7 +218,7 @@ pub enum VerifyErrorKind {
     },
     #[error("it is an input on {place}")]
     InputPlace { place: Place },
-    #[error("it is on {place}, which is no group, but is not mirrored")]
+    #[error("it has a sharding, but {place} is not a group")]
     ShardedAlone { place: Place },
     #[error("it {broken}, which the stage `{stage}` rules out")]
     Stage {
@@ -237,7 +237,7 @@ impl VerifyErrorKind {
             VerifyErrorKind::BackReference { .. } => &codes::BACK_REFERENCE,
             VerifyErrorKind::NoOutputs => &codes::NO_OUTPUTS,
             VerifyErrorKind::OutputName { .. } => &codes::OUTPUT_NAME,
-            VerifyErrorKind::NotAState { .. } => &codes::NOT_ASTATE,
+            VerifyErrorKind::NotAState { .. } => &codes::NOT_A_STATE,
             VerifyErrorKind::UpdatedTwice { .. } => &codes::UPDATED_TWICE,
             VerifyErrorKind::StateChanges { .. } => &codes::STATE_CHANGES,
             VerifyErrorKind::StateName { .. } => &codes::STATE_NAME,
@@ -272,7 +272,7 @@ impl VerifyErrorKind {
         }
     }
 
-    /// What to do about it.
+    /// The cure.
     pub const fn help(&self) -> &'static str {
         match self {
             VerifyErrorKind::Sharding { rule, .. } => rule.help(),
@@ -353,7 +353,7 @@ impl VerifyErrorKind {
         }
     }
 
-    /// Whether the sharding rules of ops, or ranges of classes, mean nothing where this is violated.
+    /// Whether shardings cannot be checked where this is violated: the rules of ops and the ranges of classes rely on it.
     pub(super) const fn unsettles_rules(&self) -> bool {
         !matches!(
             self,

@@ -10,7 +10,7 @@
 //! - TPC0222: an instruction and its results refer to one another.
 //! - TPC0223: a graph has an output.
 //! - TPC0224: named outputs have different names.
-//! - TPC0225: what a state output updates is defined by a `state`.
+//! - TPC0225: a state output updates a value that a `state` defines.
 //! - TPC0226: a state is updated at most once.
 //! - TPC0227: a state's new content has the type, the place and the sharding of the state.
 //! - TPC0228: states at one place have different names.
@@ -31,7 +31,7 @@
 //! - TPC0240: the parts of a weight or a state are, for each of four axes, ascending ranges of whole blocks that do not
 //!   overlap and have as many indices as the axis; they stand on a single device or on the host.
 //! - TPC0241: an input has the type that its kind prescribes.
-//! - TPC0242: what is summed over devices has plain real elements.
+//! - TPC0242: sums over devices have plain real elements.
 //! - TPC0243: quantised elements are read by ops that decode or move whole blocks only.
 //!
 //! # Places
@@ -41,25 +41,25 @@
 //! - TPC0246: a collective has one participant, a group, or as many different devices as operands.
 //! - TPC0247: each participant of a collective gets its result, in the order of the operands.
 //! - TPC0248: inputs are on the host.
-//! - TPC0249: what is not on a group is mirrored.
+//! - TPC0249: values that are not on a group are mirrored.
 //!
 //! # Shardings
 //!
-//! They are checked where everything holds that the sharding rules of ops build on.
+//! They are checked where all invariants hold that the sharding rules of ops rely on.
 //!
 //! - TPC0250: class references exist, and a tree's factors make up the axis's size.
-//! - TPC0251: no value is split and a pending sum at once.
+//! - TPC0251: no value is split and unreduced at once.
 //! - TPC0252: no term of a value is split by two classes.
-//! - TPC0253: only weights split on axis 0 cover blocks, those of their type.
+//! - TPC0253: only weights split on axis 0 have a storage granule, the block of their type.
 //! - TPC0254: no device holds parts of blocks.
 //! - TPC0255: the equations of each op's rule hold.
 //! - TPC0256: factors that an op needs whole are whole.
 //! - TPC0257: norms over a split axis exchange their statistic.
-//! - TPC0258: an index counts along one range; contractions are split in all segments or in none.
-//! - TPC0259: a result's pending state is what its op makes of the operands.
-//! - TPC0260: an op takes the pending sums of its operands.
-//! - TPC0261: copies move no pending sum; reductions take nothing else.
-//! - TPC0262: leaves have no pending sum.
+//! - TPC0258: an indexed axis is one range per device; contractions are split in all segments or in none.
+//! - TPC0259: a result is unreduced as its op and the operands imply.
+//! - TPC0260: an op accepts its unreduced operands.
+//! - TPC0261: copies and gathers move no unreduced value; reductions take nothing else.
+//! - TPC0262: leaves are not unreduced.
 //!
 //! # Stages
 //!

@@ -1,0 +1,159 @@
+//! Shardings: every value's sharding is well formed, and every op's rule holds for those of its operands and results.
+//!
+//! The check knows nothing of how a plan was found. `values.rs` checks each sharding alone, `transfers.rs` leaves, copies
+//! and collectives, and `ops.rs` all other ops: it solves the rule's equations again, on trees whose leaves are labelled
+//! with the shardings' classes. Two sides with different labels do not unify.
+
+mod ops;
+mod roles;
+mod transfers;
+mod values;
+
+pub(super) use roles::roles;
+
+use super::codes;
+use super::error::{VerifyError, VerifyErrorKind};
+use crate::code::Code;
+use crate::entity::{Inst, Value};
+use crate::graph::{Graph, InstData};
+use crate::op::OpCategory;
+use crate::place::Place;
+use crate::sharding::Unreduced;
+use crate::text::Entity;
+
+/// Checks every value and instruction on a group.
+pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
+    let mut sound = vec![true; graph.values().len()];
+    for (v, data) in graph.values() {
+        if !data.sharding.is_mirrored() || data.sharding.granule != 1 {
+            let mut faults = Faults::of_value(graph, v, errors);
+            values::check(graph, data, &mut faults);
+            sound[v.index()] = faults.is_empty();
+        }
+    }
+    for (inst, data) in graph.insts() {
+        let on_group = |v: &Value| matches!(graph.value(*v).place, Place::Group(_));
+        let all = || data.operands.iter().chain(&data.results);
+        if all().any(on_group) && all().all(|v| sound[v.index()]) {
+            instruction(graph, data, &mut Faults::of_inst(graph, inst, errors));
+        }
+    }
+}
+
+fn instruction(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
+    match data.op.category() {
+        OpCategory::Stored | OpCategory::Input | OpCategory::Constant => {
+            transfers::leaf(graph, data, faults);
+        }
+        OpCategory::Copy => transfers::copy(graph, data, faults),
+        OpCategory::Collective(kind) => transfers::collective(graph, data, kind, faults),
+        OpCategory::Layout
+        | OpCategory::Selection
+        | OpCategory::Repetition
+        | OpCategory::Assembly
+        | OpCategory::Update
+        | OpCategory::Product
+        | OpCategory::Heavy
+        | OpCategory::Light => ops::check(graph, data, faults),
+    }
+}
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $variant:ident = $code:ident, $help:literal;)*) => {
+        /// An invariant of shardings.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum ShardingRule { $($(#[$doc])* $variant,)* }
+
+        impl ShardingRule {
+            /// Its code.
+            pub const fn code(self) -> &'static Code {
+                match self { $(ShardingRule::$variant => &codes::$code,)* }
+            }
+
+            /// The cure.
+            pub const fn help(self) -> &'static str {
+                match self { $(ShardingRule::$variant => $help,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    /// A tree's class references exist and its factors multiply to the axis's size.
+    Tree = SHARDING_TREE, "name a declared class with a range per device, and factors that multiply to the axis's size";
+    /// No value is split and unreduced at once.
+    SplitAndUnreduced = SHARDING_SPLIT_AND_UNREDUCED, "reduce the value before it is split";
+    /// No term is split by two classes.
+    SplitTwice = SHARDING_SPLIT_TWICE, "split one factor of each term";
+    /// Only weights split on axis 0 have a storage granule, the block of their type.
+    Granule = SHARDING_GRANULE, "remove `granule`, or give a weight that is split on axis 0 the block length of its type";
+    /// No device holds parts of blocks.
+    Blocks = SHARDING_BLOCKS, "end ranges at block boundaries, or give the weight a storage granule";
+    /// The equations of the op's rule hold.
+    Equation = SHARDING_EQUATION, "operands and results must be split by the same factors";
+    /// Factors that the op needs whole are whole.
+    Whole = SHARDING_WHOLE, "gather the operand first, or split another factor";
+    /// Norms over a split axis exchange their statistic.
+    Norm = SHARDING_NORM, "use norm_stats, all_reduce and norm_apply";
+    /// An indexed axis is one range per device, and contractions are split in all segments or none.
+    OneRange = SHARDING_ONE_RANGE, "split the whole of an indexed axis, and all segments of a contraction";
+    /// A result is unreduced exactly as its operands and the op imply.
+    UnreducedResult = SHARDING_UNREDUCED_RESULT, "declare the result as the message says";
+    /// An op accepts its unreduced operands.
+    UnreducedOperand = SHARDING_UNREDUCED_OPERAND, "all_reduce the operand first";
+    /// Copies and gathers move no unreduced value; reductions take nothing else.
+    Transfer = SHARDING_TRANSFER, "reduce unreduced values, and only those, before they move";
+    /// No leaf is unreduced.
+    Leaf = SHARDING_LEAF, "remove `partial` or `owner_masked`: a leaf is whole or split";
+}
+
+/// The violations of one value or instruction.
+struct Faults<'a> {
+    errors: &'a mut Vec<VerifyError>,
+    entity: Entity,
+    /// The name of the value, or of the first result.
+    name: &'a str,
+    /// Violations before this entity's.
+    before: usize,
+}
+
+impl<'a> Faults<'a> {
+    fn of_value(graph: &'a Graph, v: Value, errors: &'a mut Vec<VerifyError>) -> Faults<'a> {
+        Faults {
+            before: errors.len(),
+            errors,
+            entity: Entity::Value(v),
+            name: &graph.value(v).name,
+        }
+    }
+
+    fn of_inst(graph: &'a Graph, inst: Inst, errors: &'a mut Vec<VerifyError>) -> Faults<'a> {
+        let data = graph.inst(inst);
+        let first = data.results.first();
+        Faults {
+            before: errors.len(),
+            errors,
+            entity: Entity::Inst(inst),
+            name: first.map_or("", |&v| graph.value(v).name.as_str()),
+        }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.errors.len() == self.before
+    }
+
+    /// Reports a violation; `detail` follows the entity's name.
+    fn add(&mut self, rule: ShardingRule, detail: &str) {
+        let detail = match self.name {
+            "" => format!("it {detail}"),
+            name => format!("`{name}` {detail}"),
+        };
+        let kind = VerifyErrorKind::Sharding { rule, detail };
+        self.errors.push(VerifyError::new(kind, self.entity));
+    }
+}
+
+/// Whether a value is unreduced, in either way.
+fn is_unreduced(graph: &Graph, v: Value) -> bool {
+    graph.value(v).sharding.unreduced != Unreduced::None
+}

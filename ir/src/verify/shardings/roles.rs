@@ -1,0 +1,79 @@
+//! The roles of an op's rule, against the labels of its operands and results.
+
+use crate::entity::Class;
+use crate::factor::{Axes, Label, Space, Var};
+use crate::op::{ActiveRoles, Role, Rule};
+
+/// The split factors among those that have a role in the op.
+///
+/// Each of the last three describes an axis on which the op cannot run as it is split.
+pub(in crate::verify) struct Roles {
+    /// The roles that some split factor has.
+    pub(in crate::verify) active: ActiveRoles,
+    /// An axis that must be whole.
+    pub(in crate::verify) whole: Option<String>,
+    /// An indexed axis that is not one range of one factor on each device.
+    pub(in crate::verify) fragmented: Option<String>,
+    /// A contracted axis of several segments, of which only some are split.
+    pub(in crate::verify) mixed: Option<String>,
+}
+
+/// The roles of the split factors, once the rule's equations have been solved in `space`.
+pub(in crate::verify) fn roles(
+    space: &Space,
+    rule: &Rule,
+    operands: &[Axes],
+    results: &[Axes],
+) -> Roles {
+    let mut out = Roles {
+        active: ActiveRoles::default(),
+        whole: None,
+        fragmented: None,
+        mixed: None,
+    };
+    for (role, expr) in &rule.roles {
+        let Some(var) = Rule::role_var(expr, operands, results) else {
+            continue;
+        };
+        let terms = space.terms(var);
+        let split = |t: &Vec<Var>| {
+            t.iter()
+                .any(|&l| space.label(l).is_some_and(Label::is_split))
+        };
+        let hits = terms.iter().filter(|t| split(t)).count();
+        if hits == 0 {
+            continue;
+        }
+        let shown = || Some(space.describe(var));
+        if hits < terms.len() && matches!(role, Role::Reduce | Role::Norm) {
+            out.mixed = shown();
+        }
+        let class = |l: &Var| match space.label(*l) {
+            Some(Label::Split(c)) => Some(c),
+            _ => None,
+        };
+        let single = match terms.as_slice() {
+            [t] => t.first().and_then(class),
+            _ => None,
+        };
+        match role {
+            Role::Whole => out.whole = shown(),
+            Role::Reduce => out.active.reduce = true,
+            Role::Norm => out.active.norm = true,
+            Role::Gather => {
+                out.active.gather = true;
+                if single.is_none() {
+                    out.fragmented = shown();
+                }
+            }
+            Role::Expert => match single {
+                Some(c) if terms[0].len() == 1 => out.active.expert = Some(c.class),
+                _ => {
+                    out.active.expert = Some(Class::new(0));
+                    out.fragmented = shown();
+                }
+            },
+        }
+    }
+    out
+}
