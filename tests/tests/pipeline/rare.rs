@@ -1,11 +1,11 @@
-//! Steps of random graphs with the ops that few architectures have. All keep the shape of what they are given.
+//! Steps of random graphs with ops that few architectures have. All keep the shape of their input.
 
 use tpc_ir::op::*;
 use tpc_ir::{Dim, Value};
 
 use super::random::{Builder, d};
 
-/// Functions that jump: another order of summation may land on the other side.
+/// Discontinuous functions: a sum in another order may fall on the other side of a jump.
 pub(crate) const JUMPS: [UnaryKind; 6] = [
     UnaryKind::Sgn,
     UnaryKind::Step,
@@ -15,7 +15,7 @@ pub(crate) const JUMPS: [UnaryKind; 6] = [
     UnaryKind::Trunc,
 ];
 
-/// A function that does not jump, of numbers between -1 and 1.
+/// A continuous function of numbers between -1 and 1.
 pub(crate) fn smooth(b: &mut Builder, x: Value) -> Value {
     let kinds = UnaryKind::ALL.iter().filter(|k| !JUMPS.contains(k));
     let kinds: Vec<UnaryKind> = kinds.copied().collect();
@@ -50,7 +50,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
     let small = function(b, UnaryKind::Tanh, x);
     match b.rng.range(0, 12) {
         0 => {
-            // What jumps is the same in every order.
+            // The input of a discontinuous function does not depend on the order of summation.
             let fixed = b.plain([n, m, t, d(1)]);
             let scale = Scale {
                 scale: 3.0,

@@ -1,5 +1,5 @@
-//! Synthetic models of awkward sizes: what is planned for several devices computes what the model's graph computes,
-//! and is really split.
+//! Synthetic models of awkward sizes: the programs of several devices compute the same as the model's graph, and really
+//! split it.
 
 use crate::support::verified;
 use std::collections::BTreeMap;
@@ -26,15 +26,15 @@ use tpc_synth::{Model, Spec};
 use super::random::Rng;
 use super::support::{FileWeights, placement, round_trip};
 
-/// The same arithmetic in another order of summation.
+/// The tolerance for the same arithmetic in another order of summation.
 const EXACT: f64 = 1e-20;
-/// The same where a sum in another order may round a cached number to its other neighbour.
+/// The tolerance if such a sum may also round a cached number to its other neighbour.
 const ROUNDED: f64 = 1e-11;
 
-/// The sizes that the tests share; without quantisation blocks, so that counts alone decide what can be split.
+/// The sizes that the tests share. They have no quantisation blocks, so counts alone decide what can be split.
 const SMALL: &str = "layers=1,embd=48,ff=40,vocab=24,ctx=32,type=f32";
 
-/// The model of a specification, written to a file that is gone again once it is mapped.
+/// The model of a specification, written to a file that is mapped and then deleted.
 pub(super) fn make(spec: &str) -> GgufFile {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +53,7 @@ pub(super) fn make(spec: &str) -> GgufFile {
     file
 }
 
-/// A placement on devices whose links take so long, however much they carry.
+/// A placement on devices whose links take this time for any number of bytes.
 fn linked(devices: usize, latency_us: f64) -> Placement {
     let link = Link {
         bandwidth: 1e18,
@@ -159,9 +159,9 @@ fn assert_split(what: &str, compiled: &Compiled, expected: &[(&str, Option<usize
     }
 }
 
-/// The plan that divides what `first` names, the factors of the other weights' rows (heads, widths, vocabulary) where
-/// that goes with it, and never the model width. Of several ways to divide a factor it takes that of number `way`,
-/// counting round.
+/// The plan that divides the axis that `first` names, the factors of the other weights' rows (heads, widths, vocabulary)
+/// if that is compatible, and never the model width. Of several candidates to divide a factor it takes number `way`,
+/// modulo their number.
 fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: usize) -> Compiled {
     let mut compiled = planned(file, placement);
     let graph = &compiled.planned.graph;
@@ -220,7 +220,7 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
     compiled
 }
 
-/// Ways to divide a factor that are tried: whole units, shared blocks, chains of KV heads and queries.
+/// The number of candidates to divide a factor: whole units, shared blocks, chains of KV heads and queries.
 const WAYS: std::ops::Range<usize> = 0..3;
 
 const HEADS: (&str, usize) = ("attn_q.", 1);
@@ -426,7 +426,7 @@ fn blocks_at_the_edge_are_held_by_both_neighbours() {
     }
 }
 
-/// Whether a value of the sharded graph is a lookup of rows that each device does for its own.
+/// Whether a value of the sharded graph is a lookup in which each device reads its own rows.
 fn looks_up_own_rows(graph: &Graph) -> bool {
     graph
         .insts()
@@ -724,12 +724,12 @@ fn devices_without_a_share_have_none() {
     }
 }
 
-/// Whether there may be no layer whose projections come in several forms.
+/// Whether the architecture may have no layer whose projections have several forms.
 fn one_form(arch: &Arch) -> bool {
     arch.recurrent.is_some() || arch.attention.latent.is_some()
 }
 
-/// Whether every file has a projection to logits, beside the token embedding.
+/// Whether every file has `output` beside the token embedding.
 fn own_head(arch: &Arch) -> bool {
     arch.head.output == Presence::Required
 }
@@ -853,5 +853,5 @@ fn random_models_run_however_they_are_divided() {
     }
 }
 
-/// Some 40 ms each.
+/// Each takes about 40 ms.
 const RANDOM_MODELS: u32 = 100;

@@ -213,9 +213,9 @@ impl<'a> Builder<'a> {
         let n_tokens = || self.n_tokens();
         let (name, dtype, dims) = match &kind {
             InputKind::Tokens => ("inp_tokens", DType::I32, [n_tokens(), Dim::ONE]),
-            InputKind::NextTokens(ahead) => {
+            InputKind::NextTokens(draft) => {
                 let ty = TensorType::new(DType::I32, [n_tokens()]);
-                let name = format!("inp_next_tokens_{ahead}");
+                let name = format!("inp_next_tokens_{draft}");
                 return self.new_input(kind, ty, &name);
             }
             InputKind::Positions => ("inp_pos", DType::I32, [n_tokens(), Dim::ONE]),

@@ -63,7 +63,7 @@ fn refused(arch: &str, key: &str, value: impl Into<MetaValue>) -> String {
 }
 
 /// Whether some norm's result is the operand of attention's and of the feed-forward half's first matrix alike.
-fn halves_share_their_input(graph: &Graph) -> bool {
+fn sublayers_share_their_input(graph: &Graph) -> bool {
     let input = |tensor: &str| {
         graph.insts().find_map(|(_, i)| {
             let reads = i.operands.first().map(|&w| &graph.value(w).name);
@@ -106,7 +106,7 @@ fn some_layers_do_not_rotate() {
 }
 
 #[test]
-fn a_window_may_be_known_without_its_key() {
+fn a_window_may_have_a_length_without_its_key() {
     let window = |arch: &str, layers: u32| {
         let mut pairs = metadata(arch);
         set(&mut pairs, &format!("{arch}.block_count"), layers);
@@ -142,7 +142,7 @@ fn granite_multiplies_and_divides() {
 }
 
 #[test]
-fn a_key_or_a_norm_tells_how_halves_join() {
+fn a_key_or_a_norm_decides_how_sublayers_join() {
     let normed = |graph: &Graph| {
         let reads = |i: &&tpc_ir::InstData| {
             let weight = i.operands.get(1).map(|&w| &graph.value(w).name);
@@ -166,22 +166,22 @@ fn a_key_or_a_norm_tells_how_halves_join() {
     for keep in [false, true] {
         let tensors = expected::tensors(&pairs, |t| keep && t.name.contains("ffn_norm"));
         let graph = lower(&header(&pairs, &tensors), &OPTIONS).unwrap().graph;
-        assert_eq!(halves_share_their_input(&graph), !keep);
+        assert_eq!(sublayers_share_their_input(&graph), !keep);
     }
 }
 
 #[test]
-fn falcon_may_normalise_for_attention_alone() {
+fn falcon_may_have_a_norm_for_attention_alone() {
     let pairs = metadata("falcon");
     for keep in [false, true] {
         let tensors = expected::tensors(&pairs, |t| keep && t.name.contains("attn_norm_2"));
         let graph = lower(&header(&pairs, &tensors), &OPTIONS).unwrap().graph;
-        assert_eq!(halves_share_their_input(&graph), !keep);
+        assert_eq!(sublayers_share_their_input(&graph), !keep);
     }
 }
 
 #[test]
-fn mpt_bounds_what_it_projects() {
+fn mpt_bounds_its_projections() {
     let bounded = with("mpt", "attention.clamp_kqv", 6.0f32);
     let clamps =
         |op: &Op| matches!(op, Op::Clamp(Clamp { min, max }) if *min == -6.0 && *max == 6.0);
@@ -190,7 +190,7 @@ fn mpt_bounds_what_it_projects() {
 }
 
 #[test]
-fn glm_has_sections_where_the_file_gives_some() {
+fn glm_has_sections_if_the_file_gives_some() {
     let mode = |graph: &Graph| {
         graph.insts().find_map(|(_, i)| match &i.op {
             Op::Rope(rope) => Some(rope.mode),
@@ -208,7 +208,7 @@ fn glm_has_sections_where_the_file_gives_some() {
 }
 
 #[test]
-fn mistral_warms_queries_beyond_its_context() {
+fn mistral_scales_queries_beyond_its_context() {
     let mut pairs = metadata("mistral3");
     let length = "mistral3.rope.scaling.original_context_length";
     set(&mut pairs, length, 16_384u32);

@@ -1,4 +1,4 @@
-//! Blocks that guess further tokens ahead.
+//! Draft blocks.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Output, Value};
@@ -13,14 +13,14 @@ const DRAFTING: LowerOptions = LowerOptions {
     ..OPTIONS
 };
 
-/// The architectures whose blocks are described.
+/// The architectures whose draft blocks are described.
 fn described() -> impl Iterator<Item = (&'static str, &'static DraftForm)> {
     ARCHS
         .iter()
         .filter_map(|a| Some((a.name, a.drafts.as_ref()?)))
 }
 
-/// The metadata of a small model with so many such blocks after its two layers.
+/// The metadata of a small model with this number of draft blocks after its two layers.
 fn with_drafts(arch: &str, drafts: u32) -> Vec<(String, MetaValue)> {
     let mut pairs = metadata(arch);
     set(&mut pairs, &format!("{arch}.block_count"), 2 + drafts);
@@ -49,12 +49,12 @@ fn named(graph: &Graph, name: &str) -> Value {
     value
 }
 
-/// What the instruction that defines a value reads.
+/// The operands of the instruction that defines a value.
 fn operands(graph: &Graph, value: Value) -> &[Value] {
     &graph.inst(graph.value(value).def.0).operands
 }
 
-/// The weight that the first operand of a value's instruction is.
+/// The weight that is the first operand of the instruction that defines a value.
 fn weight(graph: &Graph, value: Value) -> &str {
     let reads = operands(graph, value).iter();
     let mut weights = reads.filter_map(|&v| match graph.def_op(v) {
@@ -65,7 +65,7 @@ fn weight(graph: &Graph, value: Value) -> &str {
 }
 
 #[test]
-fn the_model_comes_first_and_stays_as_it_is() {
+fn the_model_comes_first_and_is_unchanged() {
     for (arch, _) in described() {
         for keep in [false, true] {
             let pairs = with_drafts(arch, 2);
@@ -105,10 +105,10 @@ fn the_model_comes_first_and_stays_as_it_is() {
             assert_eq!((both.n_layer, both.n_draft), (2, 2));
             assert_eq!((both.n_block(), both.ignored_drafts), (4, None));
             assert!(both.ignored.is_empty() && both.unused.is_empty(), "{arch}");
-            let aside = alone.ignored_drafts.unwrap();
-            assert_eq!(aside.blocks, 2);
+            let ignored = alone.ignored_drafts.unwrap();
+            assert_eq!(ignored.blocks, 2);
             let bytes = |name: &String| header.tensor(name).unwrap().bytes;
-            assert_eq!(aside.bytes, alone.ignored.iter().map(bytes).sum::<u64>());
+            assert_eq!(ignored.bytes, alone.ignored.iter().map(bytes).sum::<u64>());
         }
     }
 }
@@ -117,7 +117,7 @@ fn the_model_comes_first_and_stays_as_it_is() {
 fn blocks_are_wired_in_a_chain() {
     for (arch, form) in described() {
         let graph = drafted(arch, 2, |_| true).graph;
-        for (ahead, layer, before) in [(1, 2, "l_out-1"), (2, 3, "l_out-2")] {
+        for (draft, layer, before) in [(1, 2, "l_out-1"), (2, 3, "l_out-2")] {
             let of = |name: &str| named(&graph, &format!("{name}-{layer}"));
             let both = operands(&graph, of("mtp_concat"));
             assert_eq!(both, [of("mtp_enorm"), of("mtp_hnorm")], "{arch}");
@@ -127,13 +127,13 @@ fn blocks_are_wired_in_a_chain() {
             let Op::Input(input) = graph.def_op(tokens) else {
                 panic!("tokens are an input");
             };
-            assert_eq!(input.kind, InputKind::NextTokens(ahead));
+            assert_eq!(input.kind, InputKind::NextTokens(draft));
             // From the norm of the hidden state back to the layer before.
             let normed = operands(&graph, of("mtp_hnorm"))[0];
             let mut hidden = operands(&graph, normed)[0];
             if form.input == DraftInput::Normed {
                 assert!(graph.value(hidden).name.starts_with("h_nextn-"), "{arch}");
-                let norm = match ahead {
+                let norm = match draft {
                     1 => "output_norm.weight",
                     _ => "blk.2.nextn.shared_head_norm.weight",
                 };
@@ -149,7 +149,7 @@ fn blocks_are_wired_in_a_chain() {
 }
 
 #[test]
-fn what_a_block_has_not_is_the_models() {
+fn a_block_uses_the_models_tensors_for_those_it_lacks() {
     for (arch, form) in described() {
         let graph = drafted(arch, 1, |t| t.name == "output.weight").graph;
         let embedding = operands(&graph, named(&graph, "mtp_tok_embd-2"))[0];
@@ -172,7 +172,7 @@ fn what_a_block_has_not_is_the_models() {
 }
 
 #[test]
-fn every_tensor_of_a_block_is_needed_and_of_its_shape() {
+fn every_tensor_of_a_block_is_required_with_its_shape() {
     for (arch, _) in described() {
         let pairs = with_drafts(arch, 1);
         let all = tensors(&pairs, |_| false);
@@ -193,7 +193,7 @@ fn every_tensor_of_a_block_is_needed_and_of_its_shape() {
 }
 
 #[test]
-fn without_such_blocks_there_is_nothing_to_draft_with() {
+fn drafting_without_draft_blocks_is_an_error() {
     let refused = |pairs: &[(String, MetaValue)], tensors: &[(String, [u64; 4])]| -> ArchError {
         lower(&header(pairs, tensors), &DRAFTING).unwrap_err()
     };

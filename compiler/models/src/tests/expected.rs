@@ -1,4 +1,4 @@
-//! The list of tensors against real files, and against the lowering.
+//! The list of expected tensors, compared with real files and with the lowering.
 
 use std::collections::BTreeMap;
 
@@ -37,9 +37,9 @@ fn goldens_consist_of_the_tensors_expected() {
         };
         let found = header.tensors().iter().map(|t| (full(&t.name), t.ne));
         let mut found: BTreeMap<_, _> = found.collect();
-        let aside = lower(&header, &options(&header)).unwrap().summary.ignored;
+        let ignored = lower(&header, &options(&header)).unwrap().summary.ignored;
         found.retain(|tensor, _| !unused(&name).contains(&tensor.as_str()));
-        found.retain(|tensor, _| !aside.contains(tensor));
+        found.retain(|tensor, _| !ignored.contains(tensor));
         // The projections of some are apart, but those of gate and up together.
         let of_gate = |tensor: &str| tensor.contains(".ffn_gate.") || tensor.contains(".ffn_up.");
         if header.tensor("blk.0.ffn_gate.weight").is_none() {
@@ -60,7 +60,7 @@ fn goldens_consist_of_the_tensors_expected() {
 }
 
 #[test]
-fn a_file_of_all_tensors_listed_uses_them_all() {
+fn a_file_of_all_listed_tensors_uses_them_all() {
     for arch in ARCHS {
         let mut pairs = metadata(arch.name);
         set(
@@ -78,7 +78,7 @@ fn a_file_of_all_tensors_listed_uses_them_all() {
 }
 
 #[test]
-fn every_required_tensor_is_missed() {
+fn every_missing_required_tensor_is_named() {
     for arch in ARCHS {
         let pairs = metadata(arch.name);
         let source = Metadata::from_pairs("test.gguf", pairs.clone()).unwrap();

@@ -103,7 +103,7 @@ fn a_width_that_is_not_given_is_named() {
 }
 
 #[test]
-fn the_gating_function_is_the_files_where_the_architecture_asks_for_it() {
+fn the_gating_function_is_the_files_if_the_architecture_reads_its_key() {
     let gating = |n: u32| {
         let mut pairs = metadata("minimax-m2");
         set(&mut pairs, "minimax-m2.expert_gating_func", n);
@@ -123,7 +123,7 @@ fn the_gating_function_is_the_files_where_the_architecture_asks_for_it() {
 }
 
 #[test]
-fn weights_are_normalised_and_scaled_where_keys_say_so() {
+fn weights_are_normalised_and_scaled_if_keys_say_so() {
     let ops = |norm: bool, scale: f32| {
         let mut pairs = metadata("bailingmoe2");
         set(&mut pairs, "bailingmoe2.expert_weights_norm", norm);
@@ -180,7 +180,7 @@ fn a_file_decides_by_its_routers() {
 }
 
 #[test]
-fn blocks_that_guess_tokens_ahead_are_left_aside() {
+fn draft_blocks_are_ignored_by_default() {
     let mut pairs = metadata("glm4moe");
     set(&mut pairs, "glm4moe.block_count", 3u32);
     let mut tensors = expected::tensors(&pairs, |_| false);
@@ -198,7 +198,7 @@ fn blocks_that_guess_tokens_ahead_are_left_aside() {
 }
 
 #[test]
-fn glm_normalises_heads_where_the_file_has_both_norms() {
+fn glm_normalises_heads_if_the_file_has_both_norms() {
     let pairs = metadata("glm4moe");
     let mut tensors = expected::tensors(&pairs, |t| t.name.contains("_norm"));
     let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();

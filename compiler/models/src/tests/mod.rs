@@ -27,14 +27,14 @@ const OPTIONS: LowerOptions = LowerOptions {
     drafting: Drafting::None,
 };
 
-/// A folder of test material beside the checkout, which may be missing.
+/// A folder of test material beside the checkout, if it exists.
 fn shared(folder: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let path = path.join(folder);
     path.is_dir().then_some(path)
 }
 
-/// The names and headers of the goldens whose architectures are lowered, if they are there.
+/// The names and headers of the goldens of supported architectures.
 fn goldens() -> Vec<(String, Header)> {
     let Some(folder) = shared("golden") else {
         return Vec::new();
@@ -59,7 +59,7 @@ fn goldens() -> Vec<(String, Header)> {
     out
 }
 
-/// Options for a golden: its own context where positions are learned.
+/// Options for a golden: its own context if its positions are learned.
 fn options(golden: &Header) -> LowerOptions {
     let learned = golden.tensor("position_embd.weight");
     LowerOptions {
@@ -68,14 +68,14 @@ fn options(golden: &Header) -> LowerOptions {
     }
 }
 
-/// Tensors of a golden that logits do not use.
+/// The tensors of a golden that logits do not depend on.
 fn unused(golden: &str) -> &'static [&'static str] {
     match golden {
         // The head of a classifier.
         "qwen3-dense-f16" => &["cls.output.weight"],
-        // A bias that the usual engine reads and does not add.
+        // A bias that llama.cpp reads and does not add.
         "ernie4_5-moe-moe-q6_k" => &["blk.0.attn_output.bias", "blk.1.attn_output.bias"],
-        // Biases and dense networks that the usual engine reads and does not use.
+        // Biases and dense networks that llama.cpp reads and does not use.
         "mimo2-moe-q5_k_m" => &[
             "blk.0.attn_k.bias",
             "blk.0.attn_q.bias",
@@ -90,7 +90,7 @@ fn unused(golden: &str) -> &'static [&'static str] {
             "blk.1.ffn_gate.weight",
             "blk.1.ffn_up.weight",
         ],
-        // What the engine does not read either.
+        // Tensors that llama.cpp does not read.
         "falcon-h1-dense-q8_0" => &[
             "rope_freqs.weight",
             "blk.0.attn_output.bias",
@@ -107,7 +107,7 @@ fn unused(golden: &str) -> &'static [&'static str] {
     }
 }
 
-/// The name of a graph capture: that of the golden without its quantisation.
+/// The name of a graph capture: the golden's name without its quantisation.
 fn capture(golden: &str) -> &str {
     golden.rsplit_once('-').unwrap().0
 }

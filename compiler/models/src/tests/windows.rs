@@ -29,7 +29,7 @@ fn windowed(graph: &Graph) -> Vec<u32> {
 }
 
 #[test]
-fn every_fourth_layer_of_llama_4_sees_everything_and_does_not_rotate() {
+fn every_fourth_layer_of_llama_4_has_full_attention_and_does_not_rotate() {
     let mut pairs = metadata("llama4");
     set(&mut pairs, "llama4.block_count", 8u32);
     pairs.retain(|(key, _)| key != "llama4.attention.sliding_window");
@@ -56,13 +56,13 @@ fn every_fourth_layer_of_llama_4_sees_everything_and_does_not_rotate() {
         let temperature = temperature.unwrap();
         assert_eq!(temperature.at(8190), 1.0);
         assert_eq!(temperature.at(8191), 1.0 + 0.1 * 2f32.ln());
-        let tempered = graph.insts().filter(|(_, i)| {
+        let scaled = graph.insts().filter(|(_, i)| {
             i.results
                 .iter()
                 .any(|&v| graph.value(v).name.starts_with("Qcur_tempered"))
         });
-        let tempered: Vec<_> = tempered.filter_map(|(_, i)| i.layer).collect();
-        assert_eq!(tempered, [3, 7]);
+        let scaled: Vec<_> = scaled.filter_map(|(_, i)| i.layer).collect();
+        assert_eq!(scaled, [3, 7]);
     }
     set(&mut pairs, "llama4.attention.sliding_window", 0u32);
     let lowered = lower_smallest(&pairs);
@@ -88,7 +88,7 @@ fn maverick_does_not_normalise_heads() {
 }
 
 #[test]
-fn mimo_has_a_window_where_the_file_lists_one() {
+fn mimo_has_a_window_in_the_layers_that_the_file_lists() {
     let mut pairs = metadata("mimo2");
     assert_eq!(lower_smallest(&pairs).summary.window, None);
     let list = vec![0u32, 1];
@@ -99,7 +99,7 @@ fn mimo_has_a_window_where_the_file_lists_one() {
 }
 
 #[test]
-fn values_are_scaled_where_a_key_says_so() {
+fn values_are_scaled_if_a_key_says_so() {
     let scales = |scale: f32| {
         let mut pairs = metadata("mimo2");
         set(&mut pairs, "mimo2.attention.value_scale", scale);
@@ -111,7 +111,7 @@ fn values_are_scaled_where_a_key_says_so() {
 }
 
 #[test]
-fn hunyuan_normalises_what_is_rotated() {
+fn hunyuan_normalises_after_the_rotation() {
     let graph = lower_smallest(&metadata("hunyuan-moe")).graph;
     for (_, inst) in graph.insts() {
         if matches!(inst.op, Op::Rope(_)) {
@@ -122,7 +122,7 @@ fn hunyuan_normalises_what_is_rotated() {
 }
 
 #[test]
-fn every_fourth_layer_of_k_exaone_sees_everything_and_does_not_rotate() {
+fn every_fourth_layer_of_k_exaone_has_full_attention_and_does_not_rotate() {
     let mut pairs = metadata("exaone-moe");
     set(&mut pairs, "exaone-moe.block_count", 8u32);
     let lowered = lower_smallest(&pairs);
