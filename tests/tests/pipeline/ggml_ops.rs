@@ -1,5 +1,5 @@
-//! Ops of captures that are arranged or put together anew: what they compute against formulas over flat lists, and the
-//! same on several devices with splits around them.
+//! Ops of captures that are lowered to several ops: their results against formulas over flat lists, and the same on
+//! several devices with splits around them.
 
 use crate::support::verified;
 use std::collections::BTreeMap;
@@ -336,7 +336,7 @@ fn rotations_go_back_and_start_anywhere() {
     );
 }
 
-/// What the planner makes of a graph for so many devices when links cost nothing.
+/// The programs of a graph for a number of devices whose links cost nothing, and the number of split classes.
 fn divided(graph: &Verified<stage::Model>, devices: usize) -> (Verified<stage::Programs>, usize) {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let mut request = PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names);

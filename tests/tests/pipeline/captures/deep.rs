@@ -27,24 +27,28 @@ fn id(record: &Json) -> i64 {
     record["id"].as_i64().expect("a number")
 }
 
+fn is_leaf(record: &Json) -> bool {
+    record["op"] == "NONE"
+}
+
 fn refers(record: &Json) -> impl Iterator<Item = i64> + '_ {
     let src = record["src"].as_array().into_iter().flatten();
     src.chain([&record["view"]]).filter_map(Json::as_i64)
 }
 
 impl Layers {
-    fn of(text: &str, captured: &CapturedGraph) -> Layers {
+    fn new(text: &str, captured: &CapturedGraph) -> Layers {
         let parse = |l: &str| serde_json::from_str(l).expect("JSON");
         let records: Vec<Json> = text.lines().map(parse).collect();
         let last = captured.n_layer - 1;
-        let of = |layer: u32| {
+        let lines_of = |layer: u32| {
             let lines = captured
                 .graph
                 .insts()
                 .filter(move |(_, d)| d.layer == Some(layer) && !d.op.is_leaf());
             lines.map(|(i, _)| captured.lines[i.index()] - 1)
         };
-        let first = |layer| of(layer).min().expect("a layer computes something");
+        let first = |layer| lines_of(layer).min().expect("a layer computes something");
         Layers {
             from: first(0),
             to: first(last),
@@ -53,25 +57,28 @@ impl Layers {
         }
     }
 
-    /// Where the record of an id is.
+    /// The position of the record with an id.
     fn position(&self, of: i64) -> usize {
         let found = self.records.iter().position(|r| id(r) == of);
         found.expect("ids refer to records")
     }
 
-    /// The capture with all layers but the last `times` times.
-    fn repeated(&self, times: usize) -> String {
-        let inside: BTreeMap<i64, usize> = (self.from..self.to)
+    /// The records of the layers that are repeated, by id.
+    fn inside(&self) -> BTreeMap<i64, usize> {
+        (self.from..self.to)
             .map(|i| (id(&self.records[i]), i))
-            .collect();
-        let outside = || {
-            let before = self.records[..self.from].iter();
-            before.chain(&self.records[self.to..])
-        };
-        let is_leaf = |r: &Json| r["op"] == "NONE";
-        // An input, and a leaf that others read as well, is one for all, and so is a view of it; of what is computed,
-        // the last layer reads the stream.
-        let read: BTreeSet<i64> = outside().flat_map(refers).collect();
+            .collect()
+    }
+
+    /// The ids that the other records refer to.
+    fn read_outside(&self) -> BTreeSet<i64> {
+        let before = self.records[..self.from].iter();
+        let outside = before.chain(&self.records[self.to..]);
+        outside.flat_map(refers).collect()
+    }
+
+    /// Records that all repetitions share: inputs, leaves that records outside read as well, and views of them.
+    fn common(&self, inside: &BTreeMap<i64, usize>, read: &BTreeSet<i64>) -> BTreeSet<usize> {
         let mut common: BTreeSet<usize> = BTreeSet::new();
         for i in self.from..self.to {
             let record = &self.records[i];
@@ -86,16 +93,11 @@ impl Layers {
                 common.insert(i);
             }
         }
-        let shared = |i: usize| common.contains(&i);
-        let stream = inside
-            .iter()
-            .filter(|(id, i)| read.contains(id) && !shared(**i));
-        let mut stream: Vec<i64> = stream.map(|(id, _)| *id).collect();
-        stream.sort_unstable();
-        let [stream] = stream[..] else {
-            panic!("the layers hand on {stream:?}");
-        };
-        // What the first layer reads in its stead.
+        common
+    }
+
+    /// The ids that the first layer reads in place of the stream of a layer before it.
+    fn entry(&self, inside: &BTreeMap<i64, usize>) -> Vec<i64> {
         let mut entry: Vec<i64> = self.records[self.from..self.to]
             .iter()
             .flat_map(refers)
@@ -104,6 +106,25 @@ impl Layers {
             .collect();
         entry.sort_unstable();
         entry.dedup();
+        entry
+    }
+
+    /// The capture with all layers but the last `times` times.
+    fn repeated(&self, times: usize) -> String {
+        let inside = self.inside();
+        let read = self.read_outside();
+        let common = self.common(&inside, &read);
+        let shared = |i: usize| common.contains(&i);
+        // Of the computed values, the last layer reads only the stream.
+        let stream = inside
+            .iter()
+            .filter(|(id, i)| read.contains(id) && !shared(**i));
+        let mut stream: Vec<i64> = stream.map(|(id, _)| *id).collect();
+        stream.sort_unstable();
+        let [stream] = stream[..] else {
+            panic!("the layers hand on {stream:?}");
+        };
+        let entry = self.entry(&inside);
         let mut out = self.records[..self.to].to_vec();
         let mut next = 1_000_000;
         let mut current = stream;
@@ -163,7 +184,7 @@ fn check(path: &Path) {
     let name = stem(path);
     let text = text(path);
     let captured = capture::read(&text, &name).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let layers = Layers::of(&text, &captured);
+    let layers = Layers::new(&text, &captured);
     let times = DEPTH.div_ceil(layers.n);
     let deep = layers.repeated(times);
     let kinds = |captured: &CapturedGraph| {

@@ -59,7 +59,7 @@ pub(super) fn by_number(whole: &Whole, devices: usize) -> Result<Divided, String
 
 /// Divides the experts of a capture among several numbers of devices, and runs it.
 pub(super) fn experts(captured: CapturedGraph) -> Result<(), String> {
-    let whole = Whole::of(captured)?;
+    let whole = Whole::new(captured)?;
     for devices in DEVICES {
         let made = by_number(&whole, devices)?;
         let proved = prove(&whole.graph, &made.programs);

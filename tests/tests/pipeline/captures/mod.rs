@@ -100,7 +100,7 @@ pub(crate) fn divided_experts(
     devices: usize,
 ) -> Option<(Verified<stage::Model>, Verified<stage::Programs>)> {
     let captured = read(&text(path), &stem(path)).unwrap_or_else(|e| panic!("{e}"));
-    let whole = Whole::of(captured).ok()?;
+    let whole = Whole::new(captured).ok()?;
     let made = forced::by_number(&whole, devices).ok()?;
     Some((whole.graph, made.programs))
 }
@@ -239,7 +239,7 @@ struct Whole {
 }
 
 impl Whole {
-    fn of(captured: CapturedGraph) -> Result<Whole, String> {
+    fn new(captured: CapturedGraph) -> Result<Whole, String> {
         let graph = exact(captured.graph);
         let weights = random_weights(&graph);
         let answers = run_at_random(&graph, &weights, &captured.batch, ROWS)?;

@@ -1,4 +1,4 @@
-//! How good the plans of captured graphs are: what is held twice, what is communicated, and how even the load is.
+//! The quality of plans of captured graphs: bytes held twice, collectives, and the balance of the load.
 //!
 //! The captured models are tiny: two heads are the most that many of them have, and what has two heads is no work for
 //! eight devices. So the load is compared with what heads allow.
@@ -102,7 +102,7 @@ fn of_norms(graph: &Graph, v: Value) -> bool {
 }
 
 impl Quality {
-    fn of(n_layer: u32, d: &Divided, devices: usize) -> Quality {
+    fn new(n_layer: u32, d: &Divided, devices: usize) -> Quality {
         let (mut all, mut split, mut others) = (0, 0, 0);
         let mut sums = vec![0; n_layer as usize + 1];
         let mut norms = sums.clone();
@@ -253,7 +253,7 @@ const LATENT: &[&str] = &["deepseek2", "mistral4", "minicpm3"];
 /// The least share of the bytes that is in split tensors, where nothing is latent.
 const SPLIT: f64 = 0.96;
 
-/// How far the busiest device may be above what heads allow.
+/// The load of the busiest device over the least that heads allow, at most.
 const NEAR: f64 = 1.07;
 
 /// Captures where it may be further above, for the sake of other things than weights.
@@ -274,7 +274,7 @@ fn plans_are_as_good_as_heads_allow() {
         let captured = read(&text(&path), &name).unwrap_or_else(|e| panic!("{name}: {e}"));
         for devices in DEVICES {
             let d = divide(&captured.graph, devices).unwrap_or_else(|e| panic!("{name}: {e}"));
-            let q = Quality::of(captured.n_layer, &d, devices);
+            let q = Quality::new(captured.n_layer, &d, devices);
             println!("{}", q.row(&name));
             q.check(&name, &format!("{name} on {devices}: {q:?}"));
         }

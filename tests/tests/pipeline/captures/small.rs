@@ -1,4 +1,4 @@
-//! What engines do that is easily misread, each in a small capture: it is planned, split, and executed as the whole.
+//! Habits of engines that are easily misread, each in a small capture that is planned, split, and executed as the whole.
 
 use tpc_ir::op::Op;
 use tpc_ir::{DType, Graph};
@@ -31,7 +31,7 @@ fn free_links() -> Topology {
 fn check(w: &Writer) -> Divided {
     let captured = read(&w.text, "small").unwrap_or_else(|e| panic!("{e}\n{}", w.text));
     let text = captured.graph.to_string();
-    let whole = Whole::of(captured).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let whole = Whole::new(captured).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut first = None;
     for devices in 2..=5 {
         let d = divide_on(&whole.graph, devices, free_links())

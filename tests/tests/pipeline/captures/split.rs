@@ -15,7 +15,7 @@ fn check(path: &Path) -> Result<(), String> {
     let captured = read(&text(path), &stem(path))?;
     infer(&captured.graph)?;
     support::round_trip(&captured.graph);
-    let whole = Whole::of(captured)?;
+    let whole = Whole::new(captured)?;
     for devices in DEVICES {
         let divided = divide(&whole.graph, devices)?;
         let compared = whole.compare(&divided.programs);

@@ -50,11 +50,11 @@ impl Tensor {
 pub(super) struct Writer {
     pub(super) text: String,
     next: usize,
-    /// Of the next line.
+    /// The parameters of the next line.
     pub(super) params: Vec<u32>,
-    /// Of the next line: 1 for inputs, 2 for outputs.
+    /// The flags of the next line: 1 for inputs, 2 for outputs.
     pub(super) flags: u64,
-    /// Of the next line.
+    /// The name of the next line.
     pub(super) name: Option<String>,
 }
 
@@ -139,7 +139,7 @@ impl Writer {
         )
     }
 
-    /// What an op writes into the memory of `to`.
+    /// Appends an op that writes to the memory of `to`.
     pub(super) fn write(&mut self, op: &str, src: &[Tensor], to: Tensor) -> Tensor {
         self.line(op, src, true, to)
     }

@@ -31,9 +31,8 @@ const MAX_ROUNDS: usize = 200;
 /// The price of a changed line of the capture: more than that of the views that it could spare.
 const CHANGE: u64 = 8;
 
-/// The price of a term by itself. Views are cheapest; a term that is not in the capture costs more than one that is; a
-/// partial sum costs its reduction.
-fn price(terms: &Terms, node: &Node, form: &Form, is_new: bool) -> u64 {
+/// The price of a term by itself. Views are cheapest; a partial sum costs its reduction.
+fn price(terms: &Terms, node: &Node, form: &Form) -> u64 {
     let facts = |id: Id| &terms[id].data;
     let work = |ne: [u64; 4]| 8 + ne.iter().product::<u64>();
     let own = match &node.op {
@@ -52,7 +51,7 @@ fn price(terms: &Terms, node: &Node, form: &Form, is_new: bool) -> u64 {
         SplitState::Partial => 4 * work(terms_ne(terms, node)),
         _ => 0,
     };
-    own + reduced + if is_new { CHANGE } else { 0 }
+    own + reduced
 }
 
 /// The sizes of a term.
@@ -107,7 +106,9 @@ fn improve(
     node: &Node,
 ) -> bool {
     let mut news = false;
-    let is_new = !originals.contains_key(node);
+    // A leaf is not a line of the window.
+    let is_new = !originals.contains_key(node) && !matches!(node.op, Op::Leaf { .. });
+    let change = if is_new { CHANGE } else { 0 };
     for forms in Engine::combinations(terms, node) {
         let children: Vec<ClassForm> = node
             .children()
@@ -128,7 +129,7 @@ fn improve(
         for c in &known {
             needs.extend(c.needs.iter().map(|(k, v)| (k.clone(), *v)));
         }
-        needs.insert(held.clone(), price(terms, node, &held.1, is_new));
+        needs.insert(held.clone(), change + price(terms, node, &held.1));
         let cost = needs.values().sum();
         if best.get(&held).is_none_or(|b| cost < b.cost) {
             let node = node.clone();
