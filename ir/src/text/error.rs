@@ -3,10 +3,12 @@
 use std::fmt;
 
 use super::codes;
-use super::parser::MAX_TEXT;
 use super::spans::Span;
 use crate::code::Code;
 use crate::op::AttrError;
+
+/// Bytes of the longest text that is read: 256 MiB.
+pub const MAX_TEXT: usize = 256 << 20;
 
 /// One defect of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -60,8 +60,8 @@ mod statement;
 mod tests;
 
 pub use codes::CODES;
-pub use error::{ParseError, ParseErrorKind};
-pub use parser::{MAX_DEPTH, MAX_ERRORS, MAX_TEXT, Parsed, parse};
+pub use error::{MAX_TEXT, ParseError, ParseErrorKind};
+pub use parser::{MAX_DEPTH, MAX_ERRORS, Parsed, parse};
 pub use printer::{Printed, print};
 pub use sharding::MAX_LEAVES;
 pub use spans::{Entity, Span, Spans};

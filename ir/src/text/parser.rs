@@ -1,6 +1,6 @@
 //! The parser's frame: lines, tokens and recovery. Each statement is in [`super::statement`].
 
-use super::error::{ParseError, ParseErrorKind};
+use super::error::{MAX_TEXT, ParseError, ParseErrorKind};
 use super::lexer::{Lexer, Token, describe, shortened, unescape};
 use super::names::{Kind, Names, Referent};
 use super::spans::{Span, Spans};
@@ -8,9 +8,6 @@ use crate::graph::Graph;
 
 /// Errors after which parsing stops.
 pub const MAX_ERRORS: usize = 20;
-
-/// Bytes of the longest text that is read: 256 MiB.
-pub const MAX_TEXT: usize = 256 << 20;
 
 /// Brackets that may be open at once in a tree or an attribute.
 pub const MAX_DEPTH: usize = 32;
