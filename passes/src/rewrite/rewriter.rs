@@ -22,7 +22,7 @@ pub struct Rewritten {
     pub report: Report,
 }
 
-/// Rewrites a sharded graph by `rules` (all of them are [`RULES`]).
+/// Rewrites a sharded graph by `rules` (all of them are [`RULES`](super::RULES)).
 pub fn rewrite(
     sharded: &Verified<stage::Sharded>,
     machine: Machine<'_>,
