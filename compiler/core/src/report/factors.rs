@@ -14,23 +14,23 @@ use crate::pipeline::Compiled;
 /// Activations that are named.
 const SHOWN: usize = 3;
 
-/// The factors of every distinct region of a plan.
+/// The factors of every distinct layer group of a plan.
 pub fn render_factors(compiled: &Compiled) -> String {
     let graph = &compiled.planned.graph;
-    let regions = &compiled.planned.layer_groups;
+    let groups = &compiled.planned.layer_groups;
     let mut out = String::from(
         "A factor is a part of an axis that no op cuts. An axis is a product of factors, the major one first, or a sum\n\
          of such products, its segments. A split of a factor is a split of every axis that it runs through.\n",
     );
-    let first_layer = regions.iter().position(|r| r.layer.is_some());
-    for (i, region) in regions.iter().enumerate() {
-        let alike = |r: &&LayerGroup| r.signature == region.signature && r.layer.is_some();
-        let layers: Vec<u32> = regions
+    let first_layer = groups.iter().position(|r| r.layer.is_some());
+    for (i, group) in groups.iter().enumerate() {
+        let alike = |r: &&LayerGroup| r.signature == group.signature && r.layer.is_some();
+        let layers: Vec<u32> = groups
             .iter()
             .filter(alike)
             .filter_map(|r| r.layer)
             .collect();
-        let title = match region.layer {
+        let title = match group.layer {
             None if first_layer.is_none() => "the graph, in which no layers were found".to_owned(),
             None if Some(i) < first_layer => "before the first layer".to_owned(),
             None => "after the last layer".to_owned(),
@@ -40,14 +40,14 @@ pub fn render_factors(compiled: &Compiled) -> String {
             Some(l) => format!("layers {} are alike; layer {l}", span(&layers)),
         };
         let _ = writeln!(out, "\n{title}");
-        layer(compiled, graph, region, &mut out);
+        layer(compiled, graph, group, &mut out);
     }
     out
 }
 
-fn layer(compiled: &Compiled, graph: &Graph, region: &LayerGroup, out: &mut String) {
+fn layer(compiled: &Compiled, graph: &Graph, group: &LayerGroup, out: &mut String) {
     let planned = &compiled.planned;
-    let tensors: Vec<Value> = region
+    let tensors: Vec<Value> = group
         .insts
         .iter()
         .map(|&i| graph.inst(i))
@@ -82,7 +82,7 @@ fn layer(compiled: &Compiled, graph: &Graph, region: &LayerGroup, out: &mut Stri
         );
     }
     let (mut open, mut closed, mut passing) = (Vec::new(), Vec::new(), Vec::new());
-    for &leaf in &region.leaves {
+    for &leaf in &group.leaves {
         let Some(f) = facts(planned, leaf) else {
             continue;
         };

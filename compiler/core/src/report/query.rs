@@ -1,4 +1,4 @@
-//! Tensors by what people call them.
+//! Values by the names that people give to `tpc plan --why`.
 
 use fancy_regex::Regex;
 use tpc_ir::{Graph, Op, Value};
@@ -7,13 +7,17 @@ use super::describe;
 use tpc_diag::suggest::{nearest, shorten};
 use tpc_diag::{Diagnostic, codes};
 
-/// The values that `asked` means, in program order: the weight, state or other value of that name; the value of that
-/// number (`v12`, as `dump` prints them); what a line of a capture computes (`line:12`); or the weights and states whose
-/// names match it as a regular expression. `lines` has the line of each instruction of a capture's graph `model`, from
-/// which `graph` was placed.
+/// Finds the values that `asked` names, in program order. The first of these readings that fits is taken:
+///
+/// 1. the name of a weight or state, or of another value, of which the last counts;
+/// 2. a handle of the placed graph (`v12`, as `tpc dump` prints it);
+/// 3. a line of a capture (`line:12`), for the value that it computes;
+/// 4. a regular expression that names of weights and states match.
+///
+/// `graph` was placed from `model`; `lines` has the line of each instruction of `model`, if that is a capture's graph.
 ///
 /// # Errors
-/// TPC0409 when nothing is called so.
+/// TPC0409 when no value has such a name.
 pub fn values(
     graph: &Graph,
     model: &Graph,
@@ -28,7 +32,7 @@ pub fn values(
         return Ok(exact);
     }
     let other: Vec<Value> = all().filter(named).collect();
-    // Views and results of one name: the last is what people see.
+    // Views have the name of their source; people see the last value of a name.
     if let Some(&last) = other.last() {
         return Ok(vec![last]);
     }
@@ -69,7 +73,7 @@ pub fn values(
     let d = Diagnostic::new(
         &codes::NO_SUCH_TENSOR,
         "--why",
-        format!("no tensor is called `{}`", shorten(asked)),
+        format!("there is no tensor `{}`", shorten(asked)),
     );
     Err(d.help(help))
 }
