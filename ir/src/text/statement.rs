@@ -281,22 +281,6 @@ fn nearest(name: &str) -> Option<&'static str> {
     if name.len() > 24 {
         return None;
     }
-    let (distance, op) = ops()
-        .map(|op| (edit_distance(name.as_bytes(), op.as_bytes()), op))
-        .min()?;
+    let (distance, op) = ops().map(|op| (strsim::osa_distance(name, op), op)).min()?;
     (distance <= 2).then_some(op)
-}
-
-/// How many bytes must be inserted, removed or replaced to make `a` into `b`.
-fn edit_distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let replace = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replace.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -141,7 +141,7 @@ fn options_of_tpc_behind_the_line_are_sent_before_it() {
     );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(
-        words(&ran.stderr).contains("stands before `--`"),
+        words(&ran.stderr).contains("before the `--`"),
         "{}",
         ran.stderr
     );

@@ -1,4 +1,4 @@
-//! Slopes that depend on the number of a head.
+//! ALiBi slopes that llama.cpp computes wrongly under a tensor split.
 
 use tpc_ir::Code;
 use tpc_ir::Op;
@@ -7,19 +7,18 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::meta::REFUSED;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(
         "TPC0902",
         "ALiBi under llama.cpp's tensor split",
-        "Attention of this model takes a slope times the distance from each logit, and every head has a slope of \
-         its own. Under `-sm tensor` llama.cpp computes the slopes from the heads of a device, numbered from 0 \
-         on each: all devices but the first have wrong ones, and nothing says so. tpc gives each device the \
-         numbers of its heads.",
+        "ALiBi subtracts from each logit the distance times a slope, and every head has a slope of its own. \
+         Under `-sm tensor` llama.cpp numbers the heads of each device from 0, so all devices but the first use \
+         wrong slopes, and nothing reports it. tpc gives each device the numbers of its heads.",
     )
     .example("a BLOOM model on two devices.")
-    .cure("`-sm layer` there, or the command of tpc that is printed."),
+    .cure("`-sm layer` with llama.cpp, or the `tpc` command in the help."),
     check: Check::Command(check),
 };
 
@@ -30,10 +29,9 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             .any(|(_, i)| matches!(&i.op, Op::FlashAttn(a) if a.max_bias > 0.0))
     });
     if command.splits_tensors() && slopes && !REFUSED.contains(&command.file.arch()) {
-        let message =
-            "llama.cpp silently gives the heads of all devices but the first wrong ALiBi slopes";
+        let message = "llama.cpp silently uses wrong ALiBi slopes on every device but the first";
         let help = message!(
-            "-sm layer there; tpc numbers the heads: {}",
+            "use -sm layer with llama.cpp; tpc numbers the heads correctly: {}",
             command.equivalent
         );
         out.push(LINT.finding("-sm", message).help(help));

@@ -1,18 +1,18 @@
-//! Devices that were counted by assumption.
+//! A number of devices that nothing states.
 
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::Diagnostic;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0916",
-        "a number of devices that nobody says",
-        "Neither `--devices` before the `--` nor `-dev`, `-ts` or `--rpc` in the line says how many devices \
-         there are: llama.cpp takes all that it finds, the plan is for two.",
+        "the number of devices is assumed",
+        "Neither `--devices` before the `--` nor `-dev`, `-ts` or `--rpc` in the command states the number of \
+         devices. llama.cpp uses all devices that it finds; tpc plans for two.",
     )
     .example("`tpc lint -- llama-server -m X.gguf -sm tensor`.")
     .cure("`tpc lint --devices 4 -- …`."),
@@ -21,8 +21,8 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     if command.assumed {
-        let message = "llama.cpp takes all devices that it finds; the plan is for 2";
+        let message = "the number of devices is not stated: llama.cpp uses all that it finds, tpc plans for 2";
         let note = LINT.finding("--devices", message);
-        out.push(note.help("say how many before the line: tpc lint --devices 4 -- …"));
+        out.push(note.help("state it before the command: tpc lint --devices 4 -- …"));
     }
 }

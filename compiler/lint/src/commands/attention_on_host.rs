@@ -1,4 +1,4 @@
-//! Overrides that take attention apart.
+//! Overrides that move attention weights to the host under a tensor split.
 
 use tpc_ir::Code;
 
@@ -7,18 +7,18 @@ use tpc_core::placement::Target;
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::meta::REFUSED;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(
         "TPC0903",
         "attention weights on the host under llama.cpp's tensor split",
-        "An `-ot` puts weights of attention on the host, and `-sm tensor` splits the caches of the same layer by \
-         heads: llama.cpp aborts. It did so with every architecture that was tried. tpc computes the layer's \
-         attention where its weights are, or copies what it needs.",
+        "An `-ot` puts attention weights on the host, while `-sm tensor` splits the caches of the same layer by \
+         heads. llama.cpp aborts; it did so with every architecture that was measured. tpc computes the \
+         attention of such a layer where its weights are, or copies what it needs.",
     )
     .example("`-sm tensor -ot 'blk\\.0\\.attn.*=CPU'`.")
-    .cure("keep attention on the devices there, or the command of tpc that is printed."),
+    .cure("keep attention on the devices with llama.cpp, or use the `tpc` command in the help."),
     check: Check::Command(check),
 };
 
@@ -46,7 +46,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             placed.len() - 1
         );
         let help = message!(
-            "keep attention on the devices there; tpc plans it: {}",
+            "keep attention on the devices with llama.cpp; tpc can plan it: {}",
             command.equivalent
         );
         out.push(LINT.finding("-ot", message).help(help));

@@ -1,4 +1,4 @@
-//! Batches whose sizes contradict each other.
+//! A physical batch larger than the logical one.
 
 use tpc_ir::Code;
 
@@ -6,14 +6,14 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0910",
-        "a computed batch larger than a submitted one",
-        "`-ub` is larger than `-b` (2048 if it is not given): llama.cpp computes at most `-b` tokens at once, so \
-         the rest of `-ub` has no effect. tpc has no `-b`, and sets memory aside for `-ub` tokens.",
+        "a physical batch larger than the logical one",
+        "`-ub` is larger than `-b` (2048 by default). llama.cpp computes at most `-b` tokens at once, so the \
+         rest of `-ub` has no effect. tpc has no `-b` and reserves memory for `-ub` tokens.",
     )
     .example("`-b 512 -ub 2048`.")
     .cure("`-ub` of at most `-b`."),
@@ -33,7 +33,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let message = message!(
-        "-ub {} is above -b {}: llama.cpp computes {} tokens at once",
+        "-ub {} exceeds -b {}: llama.cpp computes at most {} tokens at once",
         ubatch,
         batch,
         batch

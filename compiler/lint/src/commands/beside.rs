@@ -1,4 +1,4 @@
-//! What is loaded beside the model.
+//! Models and adapters that are loaded in addition to the model.
 
 use tpc_ir::Code;
 
@@ -7,18 +7,18 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Message, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0909",
-        "models that the plan does not count",
-        "The line loads more than the model: a draft model, an encoder of images, adapters, or blocks that draft \
-         tokens. They take memory on the devices, and drafts verify several tokens at once; the plan is of the \
-         model alone.",
+        "memory that the plan does not count",
+        "The command loads more than the model: a draft model, an image encoder, adapters, or blocks that draft \
+         tokens. They take memory on the devices, and verifying drafts computes several tokens at once. The plan \
+         counts the model alone.",
     )
     .example("`-md draft.gguf`.")
-    .cure("leave that much memory free: the memories of a `--topology`, less what they take."),
+    .cure("reserve that memory: a `--topology` whose memories are smaller by it."),
     check: Check::Command(check),
 };
 
@@ -45,7 +45,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
                 size
             );
             let note = LINT.finding(&given.spelling, message);
-            out.push(note.help("leave its memory free: --topology with that much less"));
+            out.push(note.help("reserve its memory: --topology with that much less"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Pairs of cache types that send attention to the CPU.
+//! Cache types for which llama.cpp computes attention on the CPU.
 
 use tpc_ir::Code;
 use tpc_ir::DType;
@@ -6,19 +6,18 @@ use tpc_ir::DType;
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0906",
-        "cache types without a kernel in usual builds",
-        "The CUDA back end of llama.cpp is compiled with kernels for attention to caches of f16, bf16, q8_0 and \
-         q4_0, keys and values alike. For other types, and for keys and values of different types, it must be \
-         built with `GGML_CUDA_FA_ALL_QUANTS`; without, attention is computed by the CPU, and every token waits \
-         for it. For iq4_nl there is no such kernel at all.",
+        "cache types without a kernel in default builds",
+        "llama.cpp's CUDA back end has attention kernels for caches of f16, bf16, q8_0 and q4_0, with the same \
+         type for keys and values. Other types and mixed types need a build with `GGML_CUDA_FA_ALL_QUANTS`; \
+         otherwise the CPU computes attention and every token waits for it. iq4_nl has no CUDA kernel at all.",
     )
     .example("`-ctk q8_0 -ctv q4_0`.")
-    .cure("one of these types for both, or such a build. tpc treats all pairs alike."),
+    .cure("one of these types for both, or such a build. tpc plans every pair as if it had a kernel."),
     check: Check::Command(check),
 };
 
@@ -37,11 +36,11 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         "has a CUDA kernel only when built with GGML_CUDA_FA_ALL_QUANTS"
     };
     let message = message!(
-        "for K {} and V {} llama.cpp {}; else the CPU attends",
+        "for K {} and V {} llama.cpp {}; otherwise the CPU computes attention",
         k.name(),
         v.name(),
         build
     );
-    let help = "f16, bf16, q8_0 or q4_0 for both; tpc treats all pairs alike";
+    let help = "use f16, bf16, q8_0 or q4_0 for both; tpc plans all pairs as if they had kernels";
     out.push(LINT.finding("-ctk", message).help(help));
 }

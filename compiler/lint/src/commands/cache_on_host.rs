@@ -1,4 +1,4 @@
-//! KV caches on the host.
+//! A KV cache on the host under a tensor split.
 
 use tpc_ir::Code;
 
@@ -7,19 +7,19 @@ use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::{Observation, Setting, measurement};
 use tpc_ggml::meta::REFUSED;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(
         "TPC0901",
-        "a host cache under llama.cpp's tensor split",
-        "With `-sm tensor`, llama.cpp takes tensors of the host to be the same on every device; a KV cache that \
-         is kept there would have to arrive split by heads. It aborts, or silently computes wrong logits, \
-         by the architecture. tpc copies to each device the heads that it attends with.",
+        "a KV cache on the host under llama.cpp's tensor split",
+        "With `-sm tensor`, llama.cpp treats tensors on the host as identical on every device, but a KV cache on \
+         the host would have to be split by heads. Depending on the architecture, llama.cpp aborts or silently \
+         computes wrong logits. tpc copies to each device the heads that it needs.",
     )
     .example("`-sm tensor -nkvo`.")
-    .cure("leave `-nkvo` out there (with a smaller `-c` or `-ctk q8_0 -ctv q8_0`), or the command of tpc that is \
-           printed."),
+    .cure("leave out `-nkvo` with llama.cpp (a smaller `-c`, or `-ctk q8_0 -ctv q8_0`, saves memory), or use the \
+           `tpc` command in the help."),
     check: Check::Command(check),
 };
 
@@ -36,18 +36,22 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     }
     let does = match measurement(arch).map(|m| m.cache_on_host) {
         Some(Observation::Crash) => {
-            message!("llama.cpp aborts, as it did with a model of {}", arch)
+            message!("llama.cpp aborts, as measured with {}", arch)
         }
         Some(Observation::Wrong) => {
             message!(
-                "llama.cpp silently computes wrong logits, as it did with a model of {}",
+                "llama.cpp silently computes wrong logits, as measured with {}",
                 arch
             )
         }
         Some(Observation::Right | Observation::Untried) | None => {
-            "llama.cpp takes the cache to be mirrored: it aborts, or computes wrong logits".into()
+            "llama.cpp treats the cache as mirrored: it aborts or silently computes wrong logits"
+                .into()
         }
     };
-    let help = message!("tpc copies each device's heads: {}", command.equivalent);
+    let help = message!(
+        "tpc copies to each device its heads: {}",
+        command.equivalent
+    );
     out.push(LINT.finding(&given.spelling, does).help(help));
 }

@@ -1,4 +1,4 @@
-//! Lines that override the file.
+//! Options that override the model file.
 
 use tpc_ir::{Code, Severity};
 
@@ -6,18 +6,18 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0918",
         "options that change the model",
-        "The line changes what the file says: its metadata (`--override-kv`) or the scaling of the rotation. The \
-         plan is of the file as it is; splits do not depend on the rotation, but a changed count (of experts \
-         used, of layers) changes the graph.",
+        "The command changes what the file states: its metadata (`--override-kv`) or its RoPE scaling. The plan \
+         uses the file as it is. Splits do not depend on RoPE, but a changed count (of layers, of experts used) \
+         changes the graph.",
     )
     .example("`--override-kv qwen3moe.expert_used_count=int:16`.")
-    .cure("none is needed for the rotation; for counts, a file that says so.")
+    .cure("for RoPE none is needed; for counts, a file with the changed value.")
     .or(Severity::Note),
     check: Check::Command(check),
 };
@@ -25,7 +25,7 @@ pub(crate) static LINT: Lint = Lint {
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     for given in command.line.all(Setting::OverrideKv) {
         let message = message!(
-            "{} {}: the plan is of the file as it is",
+            "{} {} is ignored: the plan uses the file's own value",
             given.spelling,
             given.value
         );
@@ -34,7 +34,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     }
     if let Some(given) = command.line.last(Setting::Rope) {
         let message = message!(
-            "{} {}: the plan is of the file's rotation",
+            "{} {} is ignored: the plan uses the file's own RoPE",
             given.spelling,
             given.value
         );

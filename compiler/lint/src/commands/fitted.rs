@@ -1,4 +1,4 @@
-//! Options that the engine chooses.
+//! Options that llama.cpp chooses itself.
 
 use tpc_ir::Code;
 
@@ -6,15 +6,15 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0917",
-        "what is not given is fitted",
-        "llama.cpp changes what the line leaves open (`-c`, `-ngl`, `-ts` and places of tensors) until the model \
-         fits the memory, down to a context of 4096, unless `-fit off` is given. What runs may then differ from \
-         the plan, which takes the model's context and all layers.",
+        "llama.cpp fits what is not given",
+        "Unless `-fit off` is given, llama.cpp changes options that the command leaves open (`-c`, `-ngl`, \
+         `-ts`, tensor placement) until the model fits in memory, down to a context of 4096. What runs may \
+         differ from the plan, which uses the model's full context and all layers.",
     )
     .example("`llama-server -m X.gguf` with a model that fills the devices.")
     .cure("give `-c` and `-ngl`, or `-fit off`."),
@@ -32,7 +32,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         free.push("-ngl");
     }
     let message = message!(
-        "llama.cpp chooses {} so that the model fits; the plan has {} cells and all layers",
+        "llama.cpp chooses {} so that the model fits; the plan uses {} cells and all layers",
         free.join(" and "),
         command
             .file

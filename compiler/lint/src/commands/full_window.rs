@@ -1,4 +1,4 @@
-//! Windows that are kept whole.
+//! Caches of sliding windows in full length.
 
 use tpc_ir::Code;
 
@@ -6,17 +6,17 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Setting;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0919",
-        "caches of windows in full size",
-        "`--swa-full` keeps the caches of layers with a sliding window as long as the context. tpc keeps the \
-         window alone, so the engine takes more memory than the plan says.",
+        "full-length caches for sliding windows",
+        "`--swa-full` keeps the caches of sliding-window layers as long as the context. tpc keeps only the \
+         window, so llama.cpp takes more memory than the plan states.",
     )
     .example("`--swa-full` with a Gemma 3 model.")
-    .cure("leave it out, unless cached prompts are to be reused."),
+    .cure("leave it out, unless cached prompts are reused."),
     check: Check::Command(check),
 };
 
@@ -29,8 +29,8 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         && command.line.last(Setting::FullWindow).is_some()
         && !command.line.is_off(Setting::FullWindow)
     {
-        let message = "llama.cpp keeps the caches of sliding windows as long as the context; the plan has the windows";
-        let help = "leave it out, unless cached prompts are to be reused";
+        let message = "llama.cpp keeps sliding-window caches as long as the context; the plan keeps only the windows";
+        let help = "leave it out, unless cached prompts are reused";
         out.push(LINT.finding("--swa-full", message).help(help));
     }
 }

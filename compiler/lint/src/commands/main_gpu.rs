@@ -1,4 +1,4 @@
-//! Main devices where there is none.
+//! `-mg` with a split mode that ignores it.
 
 use tpc_ir::Code;
 
@@ -6,14 +6,14 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0911",
         "a main device without effect",
-        "`-mg` names the device that holds everything with `-sm none`, and what is not split with `-sm row`. \
-         With `-sm layer`, the default, and `-sm tensor` llama.cpp does not look at it.",
+        "With `-sm none`, `-mg` names the device that holds everything; with `-sm row`, the device that holds \
+         what is not split. With `-sm layer` (the default) and `-sm tensor`, llama.cpp ignores it.",
     )
     .example("`-sm tensor -mg 1`.")
     .cure("leave it out; `-dev` chooses and orders the devices."),

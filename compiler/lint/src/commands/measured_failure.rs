@@ -1,4 +1,4 @@
-//! Architectures that fail, by measurement.
+//! Architectures whose tensor split fails in llama.cpp, by measurement.
 
 use tpc_ir::Code;
 
@@ -6,18 +6,18 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::{Observation, measurement};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(
         "TPC0915",
-        "a model that llama.cpp got wrong when split",
-        "A small model of this architecture was run by llama.cpp 0.5.0 with `-sm tensor` and such options, and \
-         the process aborted or the logits were wrong, though the architecture is not refused. tpc's are those \
-         of one device.",
+        "a model whose tensor split fails in llama.cpp",
+        "llama.cpp 0.5.0 ran a small model of this architecture with `-sm tensor` and such options: it aborted, \
+         or its logits were wrong, although it does not refuse the architecture. tpc's logits equal those of one \
+         device.",
     )
     .example("Qwen 3.5 on two devices; LFM 2 on three.")
-    .cure("`-sm layer` there, or the command of tpc that is printed."),
+    .cure("`-sm layer` with llama.cpp, or the `tpc` command in the help."),
     check: Check::Command(check),
 };
 
@@ -45,7 +45,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     };
     let message = message!("llama.cpp 0.5.0 {} with a model of {} {}", went, arch, how);
     let help = message!(
-        "-sm layer there; tpc's logits are those of one device: {}",
+        "use -sm layer with llama.cpp; tpc's logits equal those of one device: {}",
         command.equivalent
     );
     out.push(LINT.finding("-sm", message).help(help));

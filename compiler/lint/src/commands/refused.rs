@@ -1,4 +1,4 @@
-//! Architectures that the engine refuses.
+//! Architectures whose tensor split llama.cpp refuses.
 
 use tpc_ir::Code;
 
@@ -6,17 +6,17 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::meta::REFUSED;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(
         "TPC0900",
         "an architecture that llama.cpp does not split",
-        "The line asks llama.cpp for `-sm tensor`, which it refuses for this architecture by name: the model is \
-         not loaded. tpc splits it.",
+        "The command asks for `-sm tensor`, which llama.cpp refuses for this architecture by name: it does not \
+         load the model. tpc splits it.",
     )
     .example("`llama-server -m olmo2.gguf -sm tensor`.")
-    .cure("`-sm layer` there, or the command of tpc that is printed."),
+    .cure("`-sm layer` with llama.cpp, or the `tpc` command in the help."),
     check: Check::Command(check),
 };
 
@@ -27,7 +27,10 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             "llama.cpp refuses -sm tensor for {} and does not load the model",
             arch
         );
-        let help = message!("-sm layer there; tpc splits it: {}", command.equivalent);
+        let help = message!(
+            "use -sm layer with llama.cpp; tpc splits it: {}",
+            command.equivalent
+        );
         out.push(LINT.finding("-sm", message).help(help));
     }
 }

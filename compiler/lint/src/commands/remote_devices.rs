@@ -7,15 +7,14 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0908",
         "devices behind a network",
-        "The line uses devices of other machines (`--rpc`). tpc plans them as devices like any other; unless a \
-         topology says so, it takes the links to them to be as fast as those within a machine, and the estimate \
-         is far too good.",
+        "The command uses devices of other machines (`--rpc`). Unless a topology states otherwise, tpc plans the \
+         links to them as fast as links within a machine, so the estimate is far too optimistic.",
     )
     .example("`--rpc 10.0.0.2:50052`.")
     .cure("`--topology` with the bandwidth and latency of the network, before the `--`."),
@@ -29,12 +28,13 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     if command.placement.topology == Topology::default() {
         let link = command.placement.topology.link;
         let message = message!(
-            "the devices of {} are planned with links of {} GB/s and {} µs",
+            "the devices of {} are planned with local links of {} GB/s and {} µs",
             servers,
             Quantity(format!("{:.0}", link.bandwidth / 1e9)),
             Quantity(format!("{:.0}", link.latency_us))
         );
-        let help = "--topology FILE.ron, before the `--`, with the network's bandwidth and latency";
+        let help =
+            "give --topology FILE.ron, before the `--`, with the network's bandwidth and latency";
         out.push(LINT.finding("--rpc", message).help(help));
     }
 }

@@ -1,4 +1,4 @@
-//! Options whose value does not count.
+//! Options that are given more than once.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,17 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, Message, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0914",
-        "an option that is overridden",
-        "Something is said more than once, and the last counts; an option counts more than an environment \
-         variable. Lines that grew over time, and services with an environment file, hold such remains.",
+        "an option is overridden",
+        "An option is given more than once, and the last one counts; options override environment variables. \
+         Commands that grew over time and services with environment files often contain such leftovers.",
     )
     .example("`LLAMA_ARG_CTX_SIZE=8192 llama-server … -c 4096`.")
-    .cure("say it once."),
+    .cure("give it once."),
     check: Check::Command(check),
 };
 
@@ -56,12 +56,12 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             .collect();
         if !before.is_empty() {
             let message = message!(
-                "{} {} counts, not {}",
+                "{} {} overrides {}",
                 last.spelling,
                 last.value,
                 Message::join(before, ", ")
             );
-            out.push(LINT.finding(&last.spelling, message).help("say it once"));
+            out.push(LINT.finding(&last.spelling, message).help("give it once"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers of devices beyond the engine's.
+//! More devices than llama.cpp's tensor split supports.
 
 use tpc_ir::Code;
 
@@ -6,7 +6,7 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::meta::MAX_DEVICES;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(
@@ -15,7 +15,7 @@ pub(crate) static LINT: Lint = Lint {
         "llama.cpp's tensor split takes at most 16 devices.",
     )
     .example("`-sm tensor` with 17 entries in `-ts`.")
-    .cure("16 devices or fewer there; tpc plans up to 64."),
+    .cure("at most 16 devices with llama.cpp; tpc plans up to 64."),
     check: Check::Command(check),
 };
 
@@ -27,7 +27,10 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             MAX_DEVICES,
             n
         );
-        let help = message!("fewer devices there; tpc plans it: {}", command.equivalent);
+        let help = message!(
+            "use fewer devices with llama.cpp; tpc can plan it: {}",
+            command.equivalent
+        );
         out.push(LINT.finding("-dev", message).help(help));
     }
 }

@@ -1,4 +1,4 @@
-//! Quantised values without flash attention.
+//! A quantised V cache without flash attention.
 
 use tpc_ir::Code;
 
@@ -6,14 +6,14 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(
         "TPC0905",
-        "a quantised V cache without fused attention",
-        "With `-fa off`, llama.cpp stores values transposed, and a quantised cache cannot be: it creates no \
-         context (`quantized V cache requires flash_attn to be enabled`).",
+        "a quantised V cache without flash attention",
+        "With `-fa off`, llama.cpp stores values transposed, which a quantised cache does not allow: it creates \
+         no context (`quantized V cache requires flash_attn to be enabled`).",
     )
     .example("`-fa off -ctv q8_0`.")
     .cure("`-fa on`, or a V cache of f16."),
@@ -27,7 +27,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             "llama.cpp creates no context: a V cache of {} requires flash attention",
             command.placement.cache_type_v.name()
         );
-        let help = "-fa on, or -ctv f16; tpc always fuses attention";
+        let help = "-fa on, or -ctv f16; tpc always uses fused attention";
         out.push(LINT.finding("-ctv", message).help(help));
     }
 }

@@ -1,4 +1,4 @@
-//! Room for tokens that cannot come.
+//! Batches larger than the context.
 
 use tpc_ir::Code;
 
@@ -7,14 +7,14 @@ use tpc_core::format::bytes;
 use tpc_core::placement::Placement;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0804",
         "batches larger than the context",
-        "`--ubatch-size` is larger than the context, so no batch can ever be that large; but the memory for what \
-         it would compute is set aside on every device.",
+        "`--ubatch-size` exceeds the context, so no batch can be that large, but every device reserves memory \
+         for it.",
     )
     .example("`-c 2048 -ub 4096`.")
     .cure("`-ub` of at most `-c`."),
@@ -33,7 +33,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             .max()
             .unwrap_or(0);
         let message = message!(
-            "batches of {} tokens for {} cells; a device computes in {}",
+            "batches of {} tokens exceed the {} cells of the context; a device reserves {} for them",
             batch,
             context,
             Quantity(bytes(most))

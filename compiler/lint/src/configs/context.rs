@@ -1,11 +1,11 @@
-//! A context beyond what the model was trained for.
+//! A context longer than the model was trained for.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
@@ -26,7 +26,11 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     );
     // Several sequences share the cells.
     if asked > trained.saturating_mul(plan.placement.parallel) && trained > 0 {
-        let message = message!("{} cells for a model of {} positions", asked, trained);
+        let message = message!(
+            "{} cells exceed the {} positions that the model was trained for",
+            asked,
+            trained
+        );
         out.push(
             LINT.finding("--ctx-size", message)
                 .help(message!("-c {}", trained)),

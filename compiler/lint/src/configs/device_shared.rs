@@ -1,4 +1,4 @@
-//! Devices that stand for one another.
+//! One physical device under several names.
 
 use tpc_ir::Code;
 
@@ -6,17 +6,17 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::DeviceKind;
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0810",
         "one physical device, several times",
-        "`--devices` names the same device more than once. Its logical devices share its memory and its speed, \
-         but the plan counts both for each of them. That is meant for tests.",
+        "`--devices` names the same device more than once. These devices share its memory and speed, but the \
+         plan counts both for each of them. This is meant for tests.",
     )
     .example("`--devices cuda:0,cuda:0`.")
-    .cure("name different devices; for a test, none is needed."),
+    .cure("name different devices; none is needed in a test."),
     check: Check::Plan(check),
 };
 
@@ -42,7 +42,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                 n
             );
             let note = LINT.finding("--devices", message);
-            out.push(note.help("name different devices; for a test, none is needed"));
+            out.push(note.help("name different devices; in a test, ignore this"));
         }
     }
 }

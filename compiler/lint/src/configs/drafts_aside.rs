@@ -1,4 +1,4 @@
-//! Blocks of the file that are not planned.
+//! Draft blocks of the file that are not planned.
 
 use tpc_ir::Code;
 
@@ -7,18 +7,17 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_models::ARCHS;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0330",
         "blocks that could draft tokens are left out",
-        "The file has blocks that guess further tokens ahead (multi-token prediction, `nextn`). The model's \
-         logits do not need them, so that they are neither planned nor counted unless asked for.",
+        "The file has blocks that predict further tokens (multi-token prediction, `nextn`). The model's logits \
+         do not need them, so they are planned only on request.",
     )
     .example("a Qwen 3.6 with `blk.64.nextn.eh_proj.weight`.")
-    .cure("none is needed; `--spec-type draft-mtp` plans them with the model, where the architecture's are \
-           described."),
+    .cure("none is needed; `--spec-type draft-mtp` plans them, where tpc knows how the architecture's compute."),
     check: Check::Plan(check),
 };
 
@@ -29,7 +28,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     };
     let many = if aside.blocks == 1 { "" } else { "s" };
     let message = message!(
-        "{} block{} that could draft tokens: {} of the file are left out",
+        "{} block{} that could draft tokens left out: {} of the file",
         aside.blocks,
         many,
         Quantity(bytes(aside.bytes))
@@ -41,7 +40,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         "--spec-type draft-mtp plans them with the model".into()
     } else {
         message!(
-            "none is needed: the model does without; how those of {} compute is not described",
+            "none is needed: the model works without them, and tpc does not know how those of {} compute",
             summary.arch
         )
     };

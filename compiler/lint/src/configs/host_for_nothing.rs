@@ -1,4 +1,4 @@
-//! Weights on the host without need.
+//! Weights or caches on the host that fit on the devices.
 
 use tpc_ir::Code;
 
@@ -8,14 +8,14 @@ use tpc_core::placement::Target;
 use tpc_core::report::DeviceReport;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0807",
-        "the host holds what the devices have room for",
-        "Options keep weights or caches on the host, but by the topology each device has room for its part of \
-         them. The host is slower by far, and every token waits for it.",
+        "the host holds what fits on the devices",
+        "Options keep weights or caches on the host, although by the topology each device has room for its part \
+         of them. The host is far slower, and every token waits for it.",
     )
     .example("`--n-cpu-moe 10` that was needed with a longer context.")
     .cure("leave the options out, or lower their numbers."),
@@ -49,7 +49,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         && held > 0
     {
         let message = message!(
-            "the host holds {}, {} per device, and each device has at least {} free",
+            "the host holds {} ({} per device), but each device has at least {} free",
             Quantity(bytes(held)),
             Quantity(bytes(part)),
             Quantity(bytes(free.into_iter().min().unwrap_or(0)))

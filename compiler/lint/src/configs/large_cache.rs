@@ -1,4 +1,4 @@
-//! Contexts that nobody asked for.
+//! A KV cache larger than the model.
 
 use tpc_ir::Code;
 
@@ -6,17 +6,17 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0812",
         "the cache takes more memory than the model",
-        "`--ctx-size` is not given, so that the KV cache has as many cells as the model can attend to, and takes \
-         more memory than all its weights. Few uses need that many.",
+        "`--ctx-size` is not given, so the KV cache has as many cells as the model can attend to, and takes more \
+         memory than all weights. Few uses need that many.",
     )
     .example("a model of 5 GB with a context of 131072, whose cache takes 16 GB.")
-    .cure("`-c` with the tokens that are needed; smaller cache types."),
+    .cure("`-c` with the number of tokens needed; smaller cache types."),
     check: Check::Plan(check),
 };
 
@@ -36,6 +36,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         Quantity(bytes(cache)),
         Quantity(bytes(plan.report.model.bytes))
     );
-    let help = "-c with the tokens that are needed; -ctk q8_0 -ctv q8_0 takes about half";
+    let help = "give -c with the number of tokens needed; -ctk q8_0 -ctv q8_0 takes about half";
     out.push(LINT.finding("--ctx-size", message).help(help));
 }

@@ -1,4 +1,4 @@
-//! Numbers of layers that are not closed.
+//! A layer number at the end of an override, without a dot.
 
 use tpc_ir::Code;
 
@@ -7,17 +7,17 @@ use crate::numbers;
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::TensorName;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0814",
         "a regex that matches more layers than it names",
-        "The pattern of an `--override-tensor` ends after the number of a layer, so it also matches the layers \
-         whose numbers begin so.",
+        "The pattern of an `--override-tensor` ends with the number of a layer, so it also matches the layers \
+         whose numbers begin with it.",
     )
     .example("`blk\\.1=CPU` also places blocks 10 to 19.")
-    .cure("a dot behind the number: `blk\\.1\\.`."),
+    .cure("a dot after the number: `blk\\.1\\.`."),
     check: Check::Plan(check),
 };
 
@@ -46,7 +46,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             .collect();
         if !more.is_empty() {
             let message = message!("`{}` also matches blocks {}", o.pattern, numbers(&more));
-            let help = message!("`{}\\.` is block {} alone", end, number);
+            let help = message!("`{}\\.` matches block {} alone", end, number);
             out.push(LINT.finding(&o.pattern, message).help(help));
         }
     }

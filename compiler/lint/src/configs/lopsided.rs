@@ -1,4 +1,4 @@
-//! Devices that carry the others.
+//! A device that holds far more than the others.
 
 use tpc_ir::Code;
 
@@ -7,18 +7,18 @@ use tpc_core::format::bytes;
 use tpc_core::placement::{SplitMode, Target};
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0802",
-        "one device holds far more than its share",
-        "Without `--tensor-split`, and with devices of equal speed, one device holds a third more weights than \
-         the mean: overrides put tensors on it, or the units that cannot be cut are too coarse for so many \
+        "one device holds far more than the others",
+        "Without `--tensor-split` and with equally fast devices, one device holds a third more weights than the \
+         mean: overrides put tensors on it, or the units that cannot be split are too coarse for so many \
          devices. The others wait for it, and it runs out of memory first.",
     )
     .example("`-ot 'ffn_down=dev0'` on two devices.")
-    .cure("leave the override out, or even it out with one for the other devices."),
+    .cure("leave the override out, or place as much on the other devices."),
     check: Check::Plan(check),
 };
 
@@ -38,7 +38,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     };
     if most.weights_bytes > mean + mean / 3 {
         let message = message!(
-            "{} holds {} of weights, a device {} in the mean",
+            "{} holds {} of weights, the mean is {} per device",
             Quantity(&most.name),
             Quantity(bytes(most.weights_bytes)),
             Quantity(bytes(mean))
@@ -51,7 +51,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         let (option, help) = if to_device {
             (
                 "--override-tensor",
-                "leave out the override for it, or give the other devices as much",
+                "leave out the override for it, or place as much on the other devices",
             )
         } else {
             ("--devices", "fewer devices, or -sm layer")

@@ -1,4 +1,4 @@
-//! Counts of layers beyond the last.
+//! `--n-cpu-moe` above the number of layers.
 
 use tpc_ir::Code;
 
@@ -6,17 +6,17 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::HostExperts;
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0808",
-        "experts of more layers than there are",
-        "`--n-cpu-moe` counts layers from the first on, and is larger than the number of layers. All experts \
-         stay on the host.",
+        "--n-cpu-moe exceeds the layer count",
+        "`--n-cpu-moe` counts layers from the first on and exceeds the number of layers, so all experts stay on \
+         the host.",
     )
     .example("`-ncmoe 99` for a model of 48 layers.")
-    .cure("`--cpu-moe`, if all are meant; else the number of layers whose experts do not fit."),
+    .cure("`--cpu-moe`, if that is intended; otherwise the number of layers whose experts do not fit."),
     check: Check::Plan(check),
 };
 
@@ -27,7 +27,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let layers = plan.compiled.model.summary.n_layer;
     if asked > layers && plan.compiled.resolved.host_expert_tensors > 0 {
         let message = message!(
-            "{} layers of {}: all experts are on the host",
+            "{} exceeds the {} layers: all experts stay on the host",
             asked,
             layers
         );

@@ -1,21 +1,21 @@
-//! Contexts that are shared by too many.
+//! A context shared by too many sequences.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0806",
         "few cells per sequence",
-        "`--parallel` sequences share the cells of `--ctx-size`. If all are used alike, each has less than 1024 \
-         tokens for its prompt and its answer, though the model could take more.",
+        "`--parallel` sequences share the cells of `--ctx-size`. With equal use, each has fewer than 1024 cells \
+         for its prompt and its answer, although the model supports more.",
     )
     .example("`-c 4096 -np 16`: 256 tokens each.")
-    .cure("a context of as many times what one sequence needs, or fewer sequences."),
+    .cure("a larger context, or fewer sequences."),
     check: Check::Plan(check),
 };
 
@@ -25,7 +25,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let each = context / n.max(1);
     if n > 1 && each < trained.min(1024) {
         let message = message!(
-            "{} cells for {} sequences: {} each, of a model of {}",
+            "{} cells for {} sequences are {} each; the model supports {}",
             context,
             n,
             each,

@@ -1,21 +1,21 @@
-//! Overrides in the wrong order.
+//! Overrides whose tensors an earlier override takes.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0813",
         "an override loses tensors to an earlier one",
-        "Of several `--override-tensor` the first that matches a tensor counts. Here an earlier one takes some \
-         of the tensors that a later one matches too, and places them elsewhere.",
+        "The first `--override-tensor` that matches a tensor counts. An earlier one matches some of the tensors \
+         of a later one and places them elsewhere.",
     )
     .example("`-ot 'ffn=CPU' -ot 'blk\\.0\\.ffn=dev0'`: block 0 stays on the host.")
-    .cure("the special one first."),
+    .cure("put the more specific one first."),
     check: Check::Plan(check),
 };
 

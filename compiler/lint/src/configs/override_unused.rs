@@ -1,21 +1,21 @@
-//! Placement options that place nothing.
+//! Placement options without effect.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0311",
         "a placement option places nothing",
-        "No tensor of the model matches the regex of an `--override-tensor`, or an earlier one matches all that \
-         it would; or `--n-cpu-moe` is given for layers without experts.",
+        "The regex of an `--override-tensor` matches no tensor, or only tensors that an earlier one places; or \
+         `--n-cpu-moe` is given for layers without experts.",
     )
     .example("`-ot 'blk\\.99\\..*=CPU'` for a model of 32 layers.")
-    .cure("the message names a tensor that almost matches, or the option that comes first."),
+    .cure("the help names a tensor that almost matches, or the option that comes first."),
     check: Check::Plan(check),
 };
 
@@ -34,7 +34,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         let d = match matched {
             Some(name) => LINT.finding(
                 &o.pattern,
-                message!("places nothing: an earlier override places {} and all else that it matches", name),
+                message!("places nothing: an earlier override places {} and everything else that it matches", name),
             )
             .help("put it first, or leave it out"),
             None => {
@@ -49,7 +49,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                     message!("matches none of the model's {} tensors", names.len()),
                 );
                 match near {
-                    Some(n) => d.help(message!("there is {}, for example", n)),
+                    Some(n) => d.help(message!("the nearest tensor is {}", n)),
                     None => d,
                 }
             }

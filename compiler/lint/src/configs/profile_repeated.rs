@@ -1,21 +1,21 @@
-//! Topologies that are too short.
+//! More devices than the topology lists.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0809",
         "more devices than the topology lists",
-        "The topology file lists fewer devices than `--devices` asks for: the last one's profile is taken for \
-         the rest. If these are other devices, shares and memories are wrong.",
+        "The topology file lists fewer devices than `--devices` asks for, so the last profile is used for the \
+         others. If these differ, shares and memories are wrong.",
     )
     .example("a file of one device, used for four different ones.")
-    .cure("list each device, or take care that all are alike."),
+    .cure("list each device, or make sure that all are alike."),
     check: Check::Plan(check),
 };
 
@@ -28,7 +28,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if listed > 1 && listed < used {
         let last = &plan.placement.topology.devices[listed - 1].name;
         let message = message!(
-            "{} devices are listed, {} used: {} stands for the last {}",
+            "the topology lists {} of {} devices: {} is used for the last {}",
             listed,
             used,
             last,

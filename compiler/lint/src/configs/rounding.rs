@@ -1,4 +1,4 @@
-//! Shares that heads and blocks do not allow.
+//! Shares of weights that differ from `--tensor-split`.
 
 use tpc_ir::Code;
 
@@ -9,17 +9,17 @@ use tpc_diag::{Diagnostic, Message, Quantity, message};
 /// Points of a hundred by which a share may differ without a word.
 const QUIET: f64 = 3.0;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0307",
         "a device's share is not the one asked for",
-        "`--tensor-split` is honoured as far as heads, quantisation blocks and whole layers allow. The message \
-         has the share of the weights that a device was to have and the one that it has, in per cent.",
+        "`--tensor-split` is followed as far as heads, quantisation blocks and whole layers allow. The message \
+         gives the requested and the actual share of the weights, per device, in per cent.",
     )
     .example("`-ts 9,1` for a model with 4 KV heads.")
-    .cure("proportions near the ones that came out."),
+    .cure("proportions near the actual ones."),
     check: Check::Plan(check),
 };
 
@@ -49,10 +49,12 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         })
         .collect();
     if !off.is_empty() && held > 0.0 {
-        let message = message!("asked for and given: {}", Message::join(off, ", "));
-        out.push(
-            LINT.finding("--tensor-split", message)
-                .help("heads and quantisation blocks are not cut; ask for proportions near these"),
+        let message = message!(
+            "requested → actual share of the weights: {}",
+            Message::join(off, ", ")
         );
+        out.push(LINT.finding("--tensor-split", message).help(
+            "heads and quantisation blocks are not split; use proportions near the actual ones",
+        ));
     }
 }

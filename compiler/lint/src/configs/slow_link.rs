@@ -1,4 +1,4 @@
-//! Splits that wait for one another.
+//! Splits that spend most of their time in all-reduces.
 
 use tpc_ir::Code;
 use tpc_passes::plan::collectives_us;
@@ -7,7 +7,7 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
@@ -33,7 +33,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let total = plan.report.estimate.decode_us;
     if links > 0.5 * total {
         let message = message!(
-            "{} of {} ms per token are {} all-reduces among {} devices",
+            "{} of {} ms per token are spent in {} all-reduces among {} devices",
             Quantity(format!("{:.2}", links / 1e3)),
             Quantity(format!("{:.2}", total / 1e3)),
             plan.report.collectives.decode.all_reduce,

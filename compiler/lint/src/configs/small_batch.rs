@@ -1,18 +1,18 @@
-//! Prompts that read the weights again and again.
+//! Very small batches of prompts.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0805",
         "prompts in very small batches",
-        "`--ubatch-size` is below 32: a prompt is computed in so many steps, and each reads all weights. Memory \
-         for computing is saved, but prompts take many times as long.",
+        "`--ubatch-size` is below 32: a prompt is computed in many steps, and each reads all weights. That saves \
+         memory, but prompts take many times as long.",
     )
     .example("`-ub 8`: a prompt of 4096 tokens reads the weights 512 times.")
     .cure("`-ub 256` or more."),

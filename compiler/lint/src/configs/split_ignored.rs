@@ -1,4 +1,4 @@
-//! Proportions of nothing.
+//! `--tensor-split` on one device.
 
 use tpc_ir::Code;
 
@@ -6,14 +6,14 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0801",
         "proportions without effect",
-        "`--tensor-split` is given, but everything is on one device: there is only one, or `--split-mode none` \
-         was asked for or chosen.",
+        "`--tensor-split` is given, but everything is on one device: there is only one, or the split mode is \
+         `none`.",
     )
     .example("`-sm none -ts 3,1`.")
     .cure("`-sm tensor` or `-sm layer`, or leave the proportions out."),
@@ -26,7 +26,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             1 => "there is one device",
             _ => "the split mode is none",
         };
-        let message = message!("{}: the proportions have no effect", why);
+        let message = message!("{}, so the proportions have no effect", why);
         let help = "-sm tensor or -sm layer on several devices, or leave it out";
         out.push(LINT.finding("--tensor-split", message).help(help));
     }

@@ -1,4 +1,4 @@
-//! Caches wider than they need to be.
+//! A KV cache in f32.
 
 use tpc_ir::Code;
 use tpc_ir::DType;
@@ -8,14 +8,14 @@ use tpc_core::format::bytes;
 use tpc_core::report::DeviceReport;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0803",
         "a cache in f32",
-        "The KV cache holds f32. f16 takes half the memory and half the time to read; the logits change by less \
-         than the quantisation of the weights does.",
+        "The KV cache holds f32. f16 takes half the memory and half the time to read, and changes the logits by \
+         less than the quantisation of the weights does.",
     )
     .example("`-ctk f32 -ctv f32` left over from a comparison of logits.")
     .cure("f16, or q8_0."),

@@ -1,4 +1,4 @@
-//! Devices that are given nothing.
+//! Devices with the share 0.
 
 use tpc_ir::Code;
 
@@ -6,14 +6,14 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0800",
         "a device whose share is 0",
-        "`--tensor-split` gives a device the share 0, or names fewer devices than there are: those that are not \
-         named get 0. The device holds nothing and waits.",
+        "`--tensor-split` gives a device the share 0, or lists fewer proportions than devices: missing ones are \
+         0. The device holds nothing and idles.",
     )
     .example("`--devices 3 -ts 1,1`.")
     .cure("a proportion for each device, or fewer devices."),
@@ -40,7 +40,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             Quantity(names.join(", "))
         );
         let help = message!(
-            "{} proportions above 0, or --devices {}",
+            "give {} proportions above 0, or --devices {}",
             shares.len(),
             shares.len() - names.len()
         );

@@ -1,4 +1,4 @@
-//! Alignments that are too small to map.
+//! A tensor alignment below 32 bytes.
 
 use tpc_ir::Code;
 
@@ -6,15 +6,14 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::DEFAULT_ALIGNMENT;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0612",
         "tensors aligned to less than 32 bytes",
-        "`general.alignment` is below 32, the value of files that do not say. Tensors of a mapped file then \
-         start where vector loads of 32 bytes are slow or not allowed, and readers that assume 32 refuse the \
-         file.",
+        "`general.alignment` is below 32, the default. Tensors of a mapped file then start at addresses where \
+         32-byte vector loads are slow or not allowed, and readers that assume 32 refuse the file.",
     )
     .example("`general.alignment = 8`.")
     .cure("write the file with an alignment of 32 or more."),
@@ -25,7 +24,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let alignment = file.header().alignment;
     if alignment < DEFAULT_ALIGNMENT {
         let message = message!("general.alignment is {} bytes", alignment);
-        let help = message!("{}, which files have that do not say", DEFAULT_ALIGNMENT);
+        let help = message!("write {} (the default) or more", DEFAULT_ALIGNMENT);
         out.push(LINT.finding("general.alignment", message).help(help));
     }
 }

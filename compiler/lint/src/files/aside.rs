@@ -1,4 +1,4 @@
-//! Weights that are there twice.
+//! Weights that the file has in two forms.
 
 use tpc_ir::Code;
 
@@ -7,17 +7,17 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_gguf::TensorName;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::note(
         "TPC0602",
-        "older forms of tensors that the file has as well",
-        "The file has the weights of a part twice: in the form that the model is computed with, and in an older \
-         one that is left aside. It takes space in the file.",
+        "weights stored in an older form, too",
+        "The file has some weights twice: in the form that the model uses, and in an older form that is ignored. \
+         The older form only takes space in the file.",
     )
     .example("`ssm_in.weight` beside `attn_qkv.weight` and `attn_gate.weight` of a Qwen 3 Next.")
-    .cure("convert the model again, to a smaller file."),
+    .cure("convert the model again to get a smaller file."),
     check: Check::File(check),
 };
 
@@ -35,11 +35,11 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let sizes = aside.iter().filter_map(|n| file.header().tensor(n));
     let size: u64 = sizes.map(|t| t.bytes).sum();
     let message = message!(
-        "{} and {} more ({}) are older forms of other tensors",
+        "{} and {} more ({}) are ignored: they are older forms of other tensors",
         first,
         aside.len() - 1,
         Quantity(bytes(size))
     );
     let note = LINT.finding(*first, message);
-    out.push(note.help("convert the model again, to a smaller file"));
+    out.push(note.help("convert the model again to get a smaller file"));
 }

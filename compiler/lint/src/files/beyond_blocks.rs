@@ -1,4 +1,4 @@
-//! Blocks that `block_count` does not count.
+//! Blocks beyond `block_count`.
 
 use tpc_ir::Code;
 
@@ -7,16 +7,18 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_gguf::TensorName;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0601",
-        "blocks beyond the counted ones",
-        "The file has blocks with a number that `block_count` does not reach. They are not computed.",
+        "blocks beyond block_count",
+        "The file has blocks whose numbers are not below `block_count`. They are not computed.",
     )
-    .example("`blk.32.attn_q.weight` where `llama.block_count` is 32: the blocks are numbered from 0.")
-    .cure("write the number of blocks that there are to `block_count`."),
+    .example(
+        "`blk.32.attn_q.weight` where `llama.block_count` is 32: the blocks are numbered from 0.",
+    )
+    .cure("set `block_count` to the number of blocks."),
     check: Check::File(check),
 };
 
@@ -47,6 +49,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         key,
         count
     );
-    let help = message!("{} = {} counts them", key, u64::from(last) + 1);
+    let help = message!("set {} to {} to include them", key, u64::from(last) + 1);
     out.push(LINT.finding(&first.name, message).help(help));
 }

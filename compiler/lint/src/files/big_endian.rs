@@ -1,4 +1,4 @@
-//! Files of big-endian machines.
+//! Big-endian files.
 
 use tpc_ir::Code;
 
@@ -6,14 +6,14 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::Diagnostic;
 use tpc_gguf::Endianness;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::File,
     code: Code::warning(
         "TPC0619",
-        "a file of the other byte order",
-        "The file is big-endian. tpc reads it, but the usual engines map tensor data as they are, and refuse \
-         such a file on a little-endian machine.",
+        "a big-endian file",
+        "The file is big-endian. tpc reads it, but the usual engines map tensor data directly and refuse such a \
+         file on a little-endian machine.",
     )
     .example("a model converted for an IBM Z.")
     .cure("convert it for the machine that runs it (`gguf_convert_endian.py`)."),
@@ -24,6 +24,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     if file.header().endianness == Endianness::Big {
         let message = "the file is big-endian: little-endian machines cannot map its data";
         let note = LINT.finding("file", message);
-        out.push(note.help("gguf_convert_endian.py converts it"));
+        out.push(note.help("convert it with gguf_convert_endian.py"));
     }
 }

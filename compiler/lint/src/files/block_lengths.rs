@@ -1,4 +1,4 @@
-//! Roles whose quantisation differs in block length.
+//! A tensor whose quantisation block length differs between layers.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,17 @@ use crate::numbers;
 use tpc_diag::{Diagnostic, Message, message};
 use tpc_gguf::TensorName;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::note(
         "TPC0610",
-        "layers of one role with blocks of different lengths",
-        "A tensor has quantisation blocks of one length in some layers and of another in others. Where devices \
-         divide its rows, ranges end at multiples of the block: layers are divided differently, and the one with \
-         the longer blocks less evenly.",
+        "a tensor with different block lengths in different layers",
+        "A tensor has one quantisation block length in some layers and another in others. Ranges of rows end at \
+         multiples of the block, so layers are split differently, and those with longer blocks less evenly.",
     )
     .example("`ffn_down` in iq4_xs (blocks of 256) and, where a width did not fit, iq4_nl (blocks of 32).")
-    .cure("none is needed; one type for the role makes the layers alike."),
+    .cure("none is needed; one type for the tensor in all layers makes them alike."),
     check: Check::File(check),
 };
 
@@ -47,6 +46,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             .collect();
         let message = message!("{} has blocks of {}", role, Message::join(shown, ", of "));
         let note = LINT.finding(*role, message);
-        out.push(note.help("one type for the role makes the layers alike"));
+        out.push(note.help("one type in all layers makes them alike"));
     }
 }

@@ -1,4 +1,4 @@
-//! What the file says of its types.
+//! `general.file_type` that no matrix has.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,15 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0617",
-        "the file's type is not its tensors'",
-        "`general.file_type` names a quantisation that no matrix of the file has. Tools show the wrong type, and \
-         so does whoever names the file after it.",
+        "general.file_type does not match the tensors",
+        "`general.file_type` names a quantisation that no matrix of the file has, so tools show the wrong type.",
     )
-    .example("a file of q8_0 tensors that says that it is mostly q4_k.")
+    .example("a file of q8_0 tensors that is labelled mostly q4_k.")
     .cure("write the number of the type that most bytes have."),
     check: Check::File(check),
 };
@@ -65,7 +64,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let message = message!(
-        "{} is {} ({}), but no matrix is; most bytes ({}) are {}",
+        "{} is {} ({}), but no matrix has that type; most bytes ({}) are {}",
         KEY,
         number,
         named.name(),

@@ -1,4 +1,4 @@
-//! Keys that another architecture would read.
+//! Keys of another architecture.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_models::ARCHS;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0621",
         "keys of another architecture",
-        "The metadata have keys that begin with the name of another architecture than the file's. Nobody reads \
-         them; after a change of `general.architecture` they are what was meant, under the wrong name.",
+        "The metadata have keys that begin with the name of another architecture, and nothing reads them. After \
+         a change of `general.architecture`, they are often the intended values under the old prefix.",
     )
     .example("`llama.rope.freq_base` in a file whose architecture is `qwen2`.")
-    .cure("the same keys under the file's architecture."),
+    .cure("write the keys with the file's architecture as prefix."),
     check: Check::File(check),
 };
 
@@ -36,13 +36,13 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     }
     for (prefix, keys) in foreign {
         let message = message!(
-            "{} keys of {}, such as {}, in a file of {}",
+            "{} keys of {}, such as {}, are ignored in a {} file",
             keys.len(),
             prefix,
             keys[0],
             own
         );
-        let help = message!("{}.… is what is read", own);
+        let help = message!("only keys that begin with {}. are read", own);
         out.push(LINT.finding(keys[0], message).help(help));
     }
 }

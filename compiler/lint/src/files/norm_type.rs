@@ -7,14 +7,14 @@ use super::{Check, EntityKind, File, Lint};
 use crate::view::layered;
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0614",
         "a norm or bias that is not f32",
-        "A vector (a norm's weight, a bias) is stored in f16 or bf16. Nothing is gained, as vectors are small; \
-         kernels of ggml's back ends mostly take them in f32 only, and some refuse the graph.",
+        "A vector (a norm's weight, a bias) is stored in f16 or bf16. Vectors are small, so nothing is gained, \
+         but most kernels of ggml's back ends take them in f32 only, and some refuse the graph.",
     )
     .example("`blk.0.attn_norm.weight` in bf16, of a converter that writes everything in one type.")
     .cure("write vectors in f32, as converters do."),

@@ -8,14 +8,14 @@ use crate::view::layered;
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::Endianness;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::error(
         "TPC0615",
         "numbers that are not finite",
-        "A tensor has infinities or NaNs: one of them in a norm, a bias or a router makes every logit NaN. \
-         Tensors of at most a million numbers in f32, f16 or bf16 are read, if the file has data.",
+        "A tensor has infinities or NaNs: a single one in a norm, a bias or a router makes every logit NaN. The \
+         lint reads tensors of at most a million numbers in f32, f16 or bf16, if the file has data.",
     )
     .example("an f16 conversion of a weight above 65504.")
     .cure("convert the model again, from bf16 or f32, and check the download."),

@@ -6,19 +6,18 @@ use super::{Check, EntityKind, File, Lint};
 use crate::view::layered;
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::note(
         "TPC0611",
         "a width whose blocks 2, 4 or 8 devices cannot share",
-        "Devices that divide a feed-forward width also divide the rows of the matrix that is multiplied by it, \
-         and these consist of quantisation blocks. There the number of blocks is no multiple of 2, 4 or 8, so \
-         that many devices get uneven parts, or share blocks. The message says with which block length it would \
-         be even.",
+        "Splitting a feed-forward width also splits the rows of the matrix that is multiplied by it, and these \
+         consist of quantisation blocks. Here the number of blocks is no multiple of 2, 4 or 8, so that many \
+         devices get uneven parts or share blocks. The help says whether shorter blocks would divide evenly.",
     )
     .example("rows of 11008 in q4_k are 43 blocks of 256, in q8_0 344 blocks of 32.")
-    .cure("none is needed; a type with shorter blocks for this role, or another number of devices."),
+    .cure("none is needed; a type with shorter blocks for this tensor, or another number of devices."),
     check: Check::File(check),
 };
 

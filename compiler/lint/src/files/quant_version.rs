@@ -1,19 +1,19 @@
-//! The version of the quantised blocks.
+//! The version of the quantisation blocks.
 
 use tpc_ir::{Code, Severity};
 
 use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0618",
-        "blocks of another version",
-        "`general.quantization_version` is not 2, the version of all blocks that current engines read; or it is \
-         missing though tensors are quantised, so that readers must guess. Blocks of version 1 have other \
-         layouts, and read as version 2 are noise.",
+        "quantisation blocks of another version",
+        "`general.quantization_version` is not 2, the version that current engines read, or it is missing \
+         although tensors are quantised, so that readers must guess. Blocks of version 1 have another layout and \
+         read as noise.",
     )
     .example("a file converted before May 2023.")
     .cure("quantise the model again.")
@@ -34,15 +34,15 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     if quantised == 0 || found == Some(CURRENT) {
         return;
     }
-    let help = "quantise the model again, or write 2 if the blocks are of version 2";
+    let help = "quantise the model again, or set it to 2 if the blocks have that version";
     out.push(match found {
         Some(n) => {
-            let message = message!("{} is {}; current engines read blocks of version 2", KEY, n);
+            let message = message!("{} is {}; current engines read version 2", KEY, n);
             LINT.finding(KEY, message).help(help)
         }
         None => {
             let message = message!(
-                "{} is missing, and {} tensors are quantised",
+                "{} is missing, although {} tensors are quantised",
                 KEY,
                 quantised
             );

@@ -1,4 +1,4 @@
-//! Rotations that do not fit the context.
+//! The RoPE base of a short context with a long context.
 
 use tpc_ir::Code;
 use tpc_ir::Op;
@@ -6,15 +6,15 @@ use tpc_ir::Op;
 use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0608",
-        "a long context with the rotation of a short one",
-        "The context is 65536 or more, but the base of the rotation is that of short contexts (10000 or less), \
-         and nothing scales it: no `rope.scaling`, no table of factors. A conversion that lost the base looks \
-         like this; the model then breaks down after some thousand tokens.",
+        "a long context with the RoPE base of a short one",
+        "The context is 65536 or more, but the RoPE base is that of short contexts (10000 or less), and nothing \
+         scales it: there is no `rope.scaling` and no table of factors. Often a conversion lost the base; the \
+         model then breaks down after some thousand tokens.",
     )
     .example("`rope.freq_base` left out for a model of base 1000000.")
     .cure("write the base of the model's configuration."),
@@ -47,11 +47,11 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     }
     let found = base.map_or("absent, so 10000".to_owned(), |b| b.to_string());
     let message = message!(
-        "{} is {}, the context {}, and nothing scales the rotation",
+        "{} is {} for a context of {}, and nothing scales RoPE",
         key,
         found,
         context
     );
-    let help = "the base of the model's configuration (rope_theta)";
+    let help = "write the rope_theta of the model's configuration";
     out.push(LINT.finding(key, message).help(help));
 }

@@ -1,20 +1,20 @@
-//! A scaling of the rotation that scales nothing.
+//! YaRN without a scaling factor.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0607",
         "YaRN without a factor",
-        "`rope.scaling.type` is `yarn`, but `rope.scaling.factor` is absent, or 1 or less: nothing is scaled, \
-         and the model breaks down behind its original context.",
+        "`rope.scaling.type` is `yarn`, but `rope.scaling.factor` is absent, or at most 1: nothing is scaled, \
+         and the model breaks down beyond its original context.",
     )
-    .example("a converted configuration whose factor was named otherwise.")
+    .example("a configuration that names the factor differently.")
     .cure("write the factor of the model's configuration."),
     check: Check::File(check),
 };
@@ -33,6 +33,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         key,
         found
     );
-    let help = "the factor of the model's configuration, above 1";
+    let help = "write the factor of the model's configuration, which is above 1";
     out.push(LINT.finding(key, message).help(help));
 }

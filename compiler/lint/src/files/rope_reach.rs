@@ -1,21 +1,21 @@
-//! Contexts beyond what the scaling of the rotation covers.
+//! A context that RoPE scaling does not reach.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0606",
-        "the scaled rotation does not reach the context",
-        "`rope.scaling.original_context_length` times `rope.scaling.factor` is less than `context_length`: \
-         positions behind that were neither trained nor scaled for.",
+        "RoPE scaling does not reach the context",
+        "`rope.scaling.original_context_length` times `rope.scaling.factor` is less than `context_length`: the \
+         positions beyond are neither trained nor scaled.",
     )
     .example("an original context of 4096, a factor of 8, and a context of 131072.")
-    .cure("the factor that reaches the context, or a smaller `context_length` (or `-c`)."),
+    .cure("a larger factor, or a smaller `context_length` (or `-c`)."),
     check: Check::File(check),
 };
 
@@ -35,7 +35,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         return;
     }
     let message = message!(
-        "{} positions × {} reach {}, {} is {}",
+        "{} positions × {} reach {}, but {} is {}",
         original,
         factor,
         Quantity(format!("{:.0}", reach)),
@@ -43,7 +43,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         context
     );
     let help = message!(
-        "a factor of {}, or -c {}",
+        "write a factor of {}, or use -c {}",
         Quantity(format!("{:.1}", context as f64 / original as f64)),
         Quantity(format!("{:.0}", reach))
     );

@@ -1,4 +1,4 @@
-//! Routers whose numbers are coarse.
+//! Quantised routers.
 
 use tpc_ir::Code;
 
@@ -6,15 +6,15 @@ use super::{Check, EntityKind, File, Lint};
 use crate::view::layered;
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0613",
         "a quantised router",
         "The matrix that chooses the experts of a token (`ffn_gate_inp`) is quantised. It is small, so little is \
-         gained; but near ties fall otherwise, and a token goes to other experts than in the model that was \
-         trained. Quantisers leave it as it is.",
+         gained, but near ties are decided differently, and tokens go to other experts than in the trained \
+         model. Quantisers leave it alone by default.",
     )
     .example("`blk.0.ffn_gate_inp.weight` in q4_0.")
     .cure("keep it in f32 (or f16) when the model is quantised."),
@@ -25,7 +25,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     for (_, t) in file.of_blocks("ffn_gate_inp.weight") {
         if t.dtype.is_quantised() {
             let message = message!(
-                "{} is {}: near ties choose other experts",
+                "{} is {}: near ties may choose other experts",
                 layered(&t.name),
                 t.dtype.name()
             );

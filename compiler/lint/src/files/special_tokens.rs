@@ -1,21 +1,21 @@
-//! Ids of special tokens that no token has.
+//! Special tokens beyond the vocabulary.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0604",
         "a special token beyond the vocabulary",
-        "The id of a special token (begin, end, padding, …) is no row of the embedding. Generation does not end \
-         where it should, or reads beyond the table.",
+        "The id of a special token (begin, end, padding, …) is beyond the rows of the embedding. Generation does \
+         not stop where it should, or reads beyond the table.",
     )
     .example("`tokenizer.ggml.eos_token_id = 128009` in a vocabulary of 128000.")
-    .cure("the id that the tokenizer's configuration gives."),
+    .cure("the id from the tokenizer's configuration."),
     check: Check::File(check),
 };
 
@@ -36,7 +36,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             id,
             rows
         );
-        let help = message!("an id from 0 to {}", rows - 1);
+        let help = message!("write an id from 0 to {}", rows - 1);
         out.push(LINT.finding(&entry.key, message).help(help));
     }
 }

@@ -1,4 +1,4 @@
-//! Lists of the tokenizer that do not fit together.
+//! Tokenizer lists of different lengths.
 
 use tpc_ir::Code;
 
@@ -6,14 +6,14 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::MetaValue;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0605",
         "the tokenizer's lists differ in length",
-        "`tokenizer.ggml.scores` or `tokenizer.ggml.token_type` has another length than `tokenizer.ggml.tokens`, \
-         so the last tokens have no score or no type. Engines read beyond the shorter list, or refuse the file.",
+        "`tokenizer.ggml.scores` or `tokenizer.ggml.token_type` is not as long as `tokenizer.ggml.tokens`, so \
+         the last tokens have no score or no type. Engines read beyond the shorter list, or refuse the file.",
     )
     .example("tokens were added to the list, but no types.")
     .cure("one entry per token in every list."),
@@ -33,12 +33,12 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         };
         let message = message!(
-            "{} has {} entries, tokenizer.ggml.tokens {}",
+            "{} has {} entries, but tokenizer.ggml.tokens has {}",
             key,
             n,
             tokens
         );
-        let help = message!("{} entries, one per token", tokens);
+        let help = message!("write {} entries, one per token", tokens);
         out.push(LINT.finding(key, message).help(help));
     }
 }

@@ -6,14 +6,14 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0609",
-        "the output is the embedding once more",
-        "`output.weight` has the very bytes of `token_embd.weight`. A model whose output is tied to its \
-         embedding needs no `output.weight`: without it the embedding serves as both.",
+        "the output is a copy of the embedding",
+        "`output.weight` has the same bytes as `token_embd.weight`. A model whose output is tied to its \
+         embedding needs no `output.weight`: the embedding serves as both.",
     )
     .example("a converter that writes `lm_head` of a tied model.")
     .cure("leave `output.weight` out when the model is converted."),
@@ -32,7 +32,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     };
     if a.dtype == b.dtype && a.ne == b.ne && embedding == output {
         let message = message!(
-            "output.weight has the bytes of token_embd.weight ({})",
+            "output.weight is a copy of token_embd.weight ({})",
             Quantity(bytes(b.bytes))
         );
         let help = "leave output.weight out: the embedding serves as both";

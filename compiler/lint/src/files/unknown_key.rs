@@ -1,4 +1,4 @@
-//! Keys of the architecture that nobody knows.
+//! Keys that no engine reads.
 
 use tpc_ir::{Code, Severity};
 
@@ -6,17 +6,17 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::suggest::nearest;
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0620",
         "a key that no engine reads",
-        "The metadata have a key of the model's architecture that is none of GGUF's: what it was to say goes \
-         unheard, and the model runs with a default. The message has the key that it resembles.",
+        "The metadata have a key of the model's architecture that GGUF does not define: its value is ignored, \
+         and the model runs with a default. The help names the nearest known key.",
     )
     .example("`llama.attention.head_count_vk`.")
-    .cure("the key's right name.")
+    .cure("the correct key.")
     .or(Severity::Note),
     check: Check::File(check),
 };
@@ -38,7 +38,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         if other || KNOWN.lines().any(|k| k == name) {
             continue;
         }
-        let message = message!("{} is no key that is known of any architecture", entry.key);
+        let message = message!("unknown key {}: no engine reads it", entry.key);
         out.push(match nearest(name, KNOWN.lines()) {
             Some(near) => {
                 LINT.finding(&entry.key, message)
@@ -46,7 +46,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             }
             None => LINT
                 .milder_finding(&entry.key, message)
-                .help("leave it out, or check its name"),
+                .help("check its name, or leave it out"),
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Tensors that nothing is known of.
+//! Tensors that the architecture does not use.
 
 use tpc_ir::Code;
 
@@ -8,15 +8,15 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_gguf::TensorName;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0600",
-        "the model uses no such tensor",
-        "The file has tensors that its architecture's graph does not use: they take space in the file, and in \
-         memory with engines that load everything. Often they are of a part that was added to the architecture \
-         later, or of another architecture.",
+        "a tensor that the model does not use",
+        "The graph of the file's architecture does not use this tensor. It takes space in the file, and memory \
+         in engines that load everything. Often it belongs to a later version of the architecture, or to another \
+         one.",
     )
     .example("`blk.0.attn_q_norm.weight` in a file of an architecture without norms of queries.")
     .cure("check `general.architecture`; convert the model again with a current converter."),
@@ -34,7 +34,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         }
         let size = file.header().tensor(name).map_or(0, |t| t.bytes);
         let message = message!(
-            "{}: {} of which {} knows nothing",
+            "{} ({}) is not used by {}",
             layered(name),
             Quantity(bytes(size)),
             model.summary.arch

@@ -1,4 +1,4 @@
-//! Tokens without embeddings, or embeddings without tokens.
+//! Numbers of tokens and embeddings that differ.
 
 use tpc_ir::Code;
 
@@ -6,15 +6,14 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::MetaValue;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0603",
         "vocabulary and embedding differ",
-        "The number of tokens in the tokenizer's list, `vocab_size` and the rows of `token_embd.weight` are not \
-         the same: some tokens have no embedding, or some rows no token. Engines that compare them refuse the \
-         file.",
+        "The length of the tokenizer's list, `vocab_size` and the number of rows of `token_embd.weight` differ: \
+         some tokens have no embedding, or some rows no token. Engines that compare them refuse the file.",
     )
     .example("a list of 32000 tokens and an embedding that was padded to 32064 rows.")
     .cure("pad the list of tokens, or cut the rows, when the model is converted."),
@@ -38,7 +37,12 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         let Some(n) = n.filter(|&n| n != rows && n > 0) else {
             continue;
         };
-        let message = message!("{} has {} tokens, token_embd.weight {} rows", key, n, rows);
+        let message = message!(
+            "{} has {} tokens, but token_embd.weight has {} rows",
+            key,
+            n,
+            rows
+        );
         let help = "make them equal when the model is converted";
         out.push(LINT.finding(key, message).help(help));
     }

@@ -1,4 +1,4 @@
-//! Data that were never written.
+//! Tensor data that were never written.
 
 use tpc_ir::Code;
 
@@ -7,15 +7,14 @@ use crate::view::layered;
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0616",
         "a tensor of zeros",
-        "The data of a matrix are zeros wherever they were looked at (32 places). Downloads that were cut off \
-         and resumed, and files that were extended to their full size, have such holes; the file is of the right \
-         length all the same.",
+        "A matrix is zero at all 32 places that were sampled. Resumed downloads and files that were extended to \
+         their full size have such holes, although the length of the file is right.",
     )
     .example("a download that allocates the file first and fails half-way.")
     .cure("compare the file's checksum, and download it again."),
@@ -39,7 +38,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         });
         if zero && !data.is_empty() {
             let message = message!(
-                "{} ({}) is zeros wherever it was looked at",
+                "{} ({}) is zero wherever it was sampled",
                 layered(&t.name),
                 Quantity(bytes(t.bytes))
             );

@@ -1,4 +1,4 @@
-//! Caches that are filled for nothing.
+//! Caches that are written but never read.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use tpc_ir::Code;
 use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0643",
-        "a cache that is written and not read",
-        "The graph stores keys, values or a state in a tensor that no op reads. Attention then sees the tokens \
-         of the batch only, or another cache than the one that is filled.",
+        "a cache that is written but never read",
+        "The graph writes keys, values or a state to a tensor that no op reads. Attention then sees only the \
+         tokens of the batch, or another cache than the one written.",
     )
     .example("attention gets the new keys instead of the view of the cache.")
-    .cure("read the cache after it was written."),
+    .cure("read the cache after writing it."),
     check: Check::Graph(check),
 };
 
@@ -30,13 +30,9 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         }
         let name = graph.name(owner);
-        let message = message!(
-            "{} is written by {} and read by nothing",
-            name,
-            r.op.to_string()
-        );
+        let message = message!("{} is written by {} but never read", name, r.op.to_string());
         let d = LINT.finding(name, message);
-        let d = d.help("read the cache after it was written");
-        out.push(graph.at(r, "written here, and read nowhere", d));
+        let d = d.help("read the cache after writing it");
+        out.push(graph.at(r, "written here, never read", d));
     }
 }

@@ -1,4 +1,4 @@
-//! Caches that nobody fills.
+//! Attention to a cache that is never written.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0644",
         "attention to a tensor that nothing writes",
-        "Attention reads its keys or values from a tensor that the graph does not compute and does not write: a \
-         cache that stays as it was. The first token already attends to what happens to be in memory.",
+        "Attention reads its keys or values from a tensor that the graph neither computes nor writes. Even the \
+         first token attends to whatever is in memory.",
     )
     .example("the call that stores the values of the batch is missing for one layer.")
     .cure("store the keys and values of the batch before they are read."),
@@ -41,10 +41,10 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
                 );
                 let d = LINT.finding(name, message);
                 let d = d.help(message!(
-                    "store the {} of the batch before they are read",
+                    "write the {} of the batch to the cache before reading it",
                     what
                 ));
-                out.push(graph.at(r, "reads what nothing has written", d));
+                out.push(graph.at(r, "reads memory that nothing writes", d));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Ops whose results are wanted by nobody.
+//! Ops whose results nothing reads.
 
 use tpc_ir::Code;
 
@@ -6,14 +6,14 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::capture::Record;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0640",
         "a result that nothing reads",
-        "An op is computed for every batch, and neither another op nor the caller reads what it makes. It is not \
-         marked as an output either. Often it is the remains of a port, or the wrong tensor was passed on.",
+        "An op is computed for every batch, but neither another op nor the caller reads its result, and it is \
+         not marked as an output. Often the wrong tensor was passed on, or an edit left it behind.",
     )
     .example("a norm of the queries whose result is not what attention gets.")
     .cure("pass its result on, mark it as an output, or leave the op out."),
@@ -43,6 +43,6 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         let d = LINT
             .finding(name, message)
             .help("pass its result on, mark it as an output, or leave the op out");
-        out.push(graph.at(r, "computed for nobody", d));
+        out.push(graph.at(r, "this result is never read", d));
     }
 }

@@ -1,4 +1,4 @@
-//! Layers whose norms differ in their epsilon.
+//! Norms whose epsilon differs between layers.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, Message, message};
 use tpc_ggml::capture::Record;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0648",
-        "one norm with different epsilons",
-        "The norms of one name have different epsilons in different layers. Models have one per kind of norm; a \
-         port that takes it from two keys, or writes a constant in one place, gives such a graph.",
+        "a norm with different epsilons in different layers",
+        "The norms of one name have different epsilons in different layers. Models have one epsilon per kind of \
+         norm; reading it from two keys, or a constant in one place, gives such a graph.",
     )
     .example("`attn_norm` with 1e-6 in the first layer and 1e-5 in the others.")
-    .cure("the epsilon of the model's configuration in every layer."),
+    .cure("use the epsilon of the model's configuration in every layer."),
     check: Check::Graph(check),
 };
 
@@ -57,7 +57,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             Message::join(shown, ", ")
         );
         let d = LINT.finding(graph.name(odd), message);
-        let d = d.help("the epsilon of the model's configuration in every layer");
+        let d = d.help("use the epsilon of the model's configuration in every layer");
         out.push(graph.at(odd, "has another epsilon than most", d));
     }
 }

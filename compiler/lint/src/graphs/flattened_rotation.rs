@@ -6,15 +6,15 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0650",
-        "a rotation of flattened heads",
-        "A square matrix is multiplied with heads that were reshaped to two dimensions, as for the rotation of a \
-         quantised KV cache. tpc sees through this: heads stay split. Engines that know one split axis per \
-         tensor lose it in the reshape, or abort.",
+        "a rotation that merges heads and tokens",
+        "A square matrix multiplies heads that were reshaped to two dimensions, as the rotation for a quantised \
+         KV cache does. tpc keeps the heads split, but engines that allow one split axis per tensor lose it in \
+         the reshape, or abort.",
     )
     .example("`[128, heads, tokens]` reshaped to `[64, 2·heads·tokens]`, multiplied by `[64, 64]` and reshaped \
               back.")
@@ -64,16 +64,17 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             None => format!("[{n}, {}, {h}, {tokens}]", d / n),
         };
         let message = message!(
-            "{} of [{}, {}, {}] multiplies rows of {}: heads and tokens are one axis there",
+            "{} of [{}, {}, {}] multiplies rows of {}, which merge heads and tokens",
             graph.name(r),
             d,
             h,
             tokens,
             n
         );
-        let d = LINT
-            .finding(graph.name(r), message)
-            .help(message!("four dimensions keep the heads apart:\n{}", dims));
+        let d = LINT.finding(graph.name(r), message).help(message!(
+            "keep the heads on an axis of their own:\n{}",
+            dims
+        ));
         out.push(graph.at(r, "heads and tokens are merged before this", d));
     }
 }

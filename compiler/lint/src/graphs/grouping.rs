@@ -1,4 +1,4 @@
-//! Groups of heads that do not come out even.
+//! Query heads that the KV heads do not divide.
 
 use tpc_ir::Code;
 
@@ -6,14 +6,14 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0658",
         "query heads that KV heads do not divide",
-        "Attention has a number of query heads that is no multiple of its KV heads: which KV head serves which \
-         query is not defined. ggml aborts. Reshapes with the wrong head size give such numbers.",
+        "The number of query heads of an attention op is no multiple of its KV heads, so it is undefined which \
+         KV head serves which query head. ggml aborts. Reshapes with a wrong head size cause this.",
     )
     .example("24 query heads and 5 KV heads, where both should have heads of another size.")
     .cure("check the head sizes of the reshapes before attention."),
@@ -38,7 +38,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             );
             let d = LINT.finding(graph.name(r), message);
             let d = d.help("check the head sizes of the reshapes before attention");
-            out.push(graph.at(r, "groups that do not come out even", d));
+            out.push(graph.at(r, "the KV heads do not divide the query heads", d));
         }
     }
 }

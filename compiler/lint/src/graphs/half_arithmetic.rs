@@ -1,4 +1,4 @@
-//! Activations in half precision.
+//! Arithmetic in half precision.
 
 use tpc_ir::Code;
 use tpc_ir::DType;
@@ -7,18 +7,17 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::{Family, GgmlOp};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0651",
         "arithmetic in half precision",
-        "An op adds, multiplies or normalises in f16 or bf16. Activations of ggml's graphs are f32; in half \
-         precision sums lose bits, the more so where several devices add their parts, and large activations \
-         overflow f16.",
+        "An op adds, multiplies or normalises in f16 or bf16. ggml's activations are f32; in half precision, \
+         sums lose bits (the more so when several devices add partial sums), and large activations overflow f16.",
     )
     .example("a residual stream that was cast to f16 to save memory.")
-    .cure("compute in f32; cast what is stored."),
+    .cure("compute in f32, and cast what is stored."),
     check: Check::Graph(check),
 };
 

@@ -1,4 +1,4 @@
-//! Masks in the wrong type.
+//! Attention masks of the wrong type.
 
 use tpc_ir::Code;
 use tpc_ir::DType;
@@ -7,13 +7,13 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::GgmlOp;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0645",
-        "a mask of a type that kernels do not take",
-        "`FLASH_ATTN_EXT` takes a mask in f16; `SOFT_MAX` one in f32 or f16. ggml checks this when the graph is \
+        "a mask of the wrong type",
+        "`FLASH_ATTN_EXT` takes a mask in f16, `SOFT_MAX` one in f32 or f16. ggml checks this when the graph is \
          built or run, and aborts.",
     )
     .example("the f32 mask of `SOFT_MAX` passed on to `FLASH_ATTN_EXT`.")
@@ -45,6 +45,6 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         );
         let d = LINT.finding(graph.name(r), message);
         let d = d.help("cast the mask once, before the first layer");
-        out.push(graph.at(r, "takes the mask in another type", d));
+        out.push(graph.at(r, "takes a mask of another type", d));
     }
 }

@@ -1,4 +1,4 @@
-//! Copies that change nothing.
+//! Copies of tensors that are packed already.
 
 use tpc_ir::Code;
 
@@ -6,17 +6,17 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::Family;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0642",
-        "a copy of what is packed already",
-        "`CONT`, `CPY` or `DUP` copies a tensor to the same type and the same packed layout: nothing changes but \
-         the time that it takes.",
+        "a copy of a packed tensor",
+        "`CONT`, `CPY` or `DUP` copies a tensor to the same type and the same packed layout, which only takes \
+         time.",
     )
     .example("`ggml_cont` of a reshape of a matrix product's result.")
-    .cure("use its source."),
+    .cure("use the source of the copy."),
     check: Check::Graph(check),
 };
 
@@ -31,7 +31,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             == (r.dtype, r.layout.ne, r.layout.nb);
         if same && !r.is_empty() {
             let message = message!(
-                "{} of {}, which is packed as it is",
+                "{} of {}, which is already packed",
                 r.op.to_string(),
                 graph.name(source)
             );

@@ -1,4 +1,4 @@
-//! Ops that give back what they get.
+//! Ops without effect.
 
 use tpc_ir::Code;
 
@@ -6,13 +6,13 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, Name, message};
 use tpc_ggml::op::GgmlOp;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0656",
         "an op without effect",
-        "A `SCALE` by 1, or a `REPEAT` to the same sizes, gives back its operand, and costs a pass over it.",
+        "A `SCALE` by 1, or a `REPEAT` to the same sizes, returns its operand and costs a pass over it.",
     )
     .example("a factor of the metadata that is 1 for this model.")
     .cure("leave the op out where the factor is 1."),
@@ -33,7 +33,12 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         };
         if idle {
             let of = source.map_or_else(|| Name::plain(""), |s| graph.name(s));
-            let message = message!("{} ({}) gives back {}", r.op.to_string(), graph.name(r), of);
+            let message = message!(
+                "{} ({}) returns {} unchanged",
+                r.op.to_string(),
+                graph.name(r),
+                of
+            );
             let d = LINT.finding(graph.name(r), message);
             out.push(graph.at(r, "changes nothing", d.help(message!("use {} itself", of))));
         }

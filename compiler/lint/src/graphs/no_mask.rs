@@ -1,4 +1,4 @@
-//! Caches that are attended to as a whole.
+//! Attention to a cache without a mask.
 
 use tpc_ir::Code;
 
@@ -6,14 +6,14 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0654",
         "attention to a cache without a mask",
-        "Attention reads keys from a cache and has no mask: each token also attends to cells that hold later \
-         tokens, other sequences, or nothing yet.",
+        "Attention reads keys from a cache without a mask, so each token also attends to later tokens, other \
+         sequences and unused cells.",
     )
     .example("`ggml_flash_attn_ext` with a null mask in one branch of a graph.")
     .cure("pass the mask of the batch."),

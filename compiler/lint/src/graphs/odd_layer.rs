@@ -1,4 +1,4 @@
-//! Layers that stand out.
+//! One layer that is built unlike all others.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Excerpt, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0649",
         "one layer is built unlike all others",
         "All layers but one in the middle of the graph have the same ops in the same order. Models with several \
-         kinds of layers repeat each kind, and special first or last layers are common; a single one in the \
-         middle is likely a slip of the graph. It is also planned by itself.",
+         kinds of layers repeat each kind, and special first or last layers are common, but a single different \
+         one in the middle is likely a mistake. It is also planned separately.",
     )
     .example("a branch on the layer's number that was meant for the last layer.")
     .cure("compare the layer with its neighbours, from the op that is named."),
@@ -57,7 +57,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
     let name = value.map_or_else(String::new, |&v| describe::name(ir, v));
     let has = |kind: &[&'static str]| kind.get(at).copied().unwrap_or("nothing more");
     let message = message!(
-        "layer {} has {} ops, the other {} inner layers {}: from {} on, `{}` instead of `{}`",
+        "layer {} has {} ops, the other {} inner layers have {}: at {} it has `{}` instead of `{}`",
         layer,
         kind.len(),
         inner.len() - 1,

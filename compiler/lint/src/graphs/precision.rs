@@ -1,4 +1,4 @@
-//! Attention without the precision that it needs.
+//! Attention that may be summed in f16.
 
 use tpc_ir::Code;
 use tpc_ir::DType;
@@ -8,15 +8,15 @@ use tpc_diag::{Diagnostic, message};
 use tpc_ggml::capture::Record;
 use tpc_ggml::op::{GgmlOp, OpKind, Precision};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0646",
-        "attention that may be accumulated in f16",
-        "An attention op, or the product of queries with cached keys in half precision, has ggml's default \
-         precision: GPU kernels may then sum in f16, which overflows for some models and differs between back \
-         ends. Ports in llama.cpp ask for f32.",
+        "attention that may be summed in f16",
+        "An attention op, or the product of queries with cached half-precision keys, has ggml's default \
+         precision. GPU kernels may then sum in f16, which overflows for some models and differs between back \
+         ends. llama.cpp's own graphs ask for f32.",
     )
     .example("`ggml_flash_attn_ext` without `ggml_flash_attn_ext_set_prec(…, GGML_PREC_F32)`.")
     .cure("set the precision to `GGML_PREC_F32`."),
@@ -26,13 +26,13 @@ pub(crate) static LINT: Lint = Lint {
 fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
     let mut tell = |r: &Record, call: &str| {
         let message = message!(
-            "{} ({}) may be accumulated in f16",
+            "{} ({}) may be summed in f16",
             r.op.to_string(),
             graph.name(r)
         );
         let d = LINT.finding(graph.name(r), message);
         let d = d.help(message!("{}(…, GGML_PREC_F32)", call));
-        out.push(graph.at(r, "of default precision", d));
+        out.push(graph.at(r, "has the default precision", d));
     };
     let written = graph.written();
     for r in graph.records {

@@ -1,4 +1,4 @@
-//! Computations that are there already.
+//! Ops that are computed twice.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,14 @@ use tpc_ir::Code;
 use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, Excerpt, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0641",
         "the same is computed twice",
-        "Two ops of the same kind, with the same parameters, read the same operands, and nothing changes these \
-         in between: the second one makes what is there already. On devices that hold everything, it costs its \
-         time twice; where operands are split, also its collectives.",
+        "Two ops of the same kind and parameters read the same operands, and nothing changes these in between. \
+         The second one costs its time again, and its collectives where operands are split.",
     )
     .example("a norm that attention and feed-forward each compute for themselves.")
     .cure("use the first result in both places."),
@@ -45,13 +44,13 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         };
         let first = &graph.records[first];
         let message = message!(
-            "{} ({}) is {} once more",
+            "{} ({}) computes {} again",
             r.op.to_string(),
             graph.name(r),
             graph.name(first)
         );
         let d = LINT.finding(graph.name(r), message).line(r.line);
-        let labels = [(first, "here it is made"), (r, "and here again")];
+        let labels = [(first, "computed here"), (r, "and again here")];
         let labels = labels
             .iter()
             .filter_map(|(r, text)| Some((graph.inst_of(r)?, (*text).to_owned())));

@@ -1,4 +1,4 @@
-//! Rotations whose parameters make no sense.
+//! RoPE with impossible parameters.
 
 use tpc_ir::Code;
 use tpc_ir::DType;
@@ -7,17 +7,17 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::{GgmlOp, OpKind, Rope};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0653",
-        "a rotation that cannot be",
+        "RoPE with impossible parameters",
         "The parameters of a `ROPE` contradict its operands: positions that are not i32, more rotated elements \
-         than a head has, an odd number of them, or a base that is not above 0. ggml aborts, or rotates by NaNs.",
+         than a head has, an odd number of them, or a base that is not positive. ggml aborts, or produces NaNs.",
     )
-    .example("a base that was read from a key that the file does not have.")
-    .cure("the message says what is wrong."),
+    .example("a base that was read from a missing key.")
+    .cure("the parameters of the model's configuration; the message says which one is wrong."),
     check: Check::Graph(check),
 };
 
@@ -50,7 +50,9 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         };
         let message = message!("{}: {}", graph.name(r), fault);
         let d = LINT.finding(graph.name(r), message);
-        let d = d.help("the rotation of the model's configuration: dimension, base, positions");
+        let d = d.help(
+            "use the RoPE dimension and base of the model's configuration, and i32 positions",
+        );
         out.push(graph.at(r, "with these parameters", d));
     }
 }

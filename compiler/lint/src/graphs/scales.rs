@@ -1,4 +1,4 @@
-//! Attention scales that stand out.
+//! One layer with another attention scale.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use tpc_diag::{Diagnostic, message};
 use tpc_ggml::capture::Record;
 use tpc_ggml::op::GgmlOp;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0657",
         "one layer attends with another scale",
-        "The factor on the dot products is the same in all layers with heads of one size, but for a single \
-         layer.",
+        "The factor on the dot products of queries and keys is the same in all layers with heads of one size, \
+         except for a single layer.",
     )
     .example("`1/√128` everywhere, and 1 in the layer whose queries were thought to be scaled already.")
     .cure("the same factor in every layer, or the scaled queries in every layer."),
@@ -46,7 +46,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         };
         let message = message!(
-            "{} has the scale {}, {} others with heads of {} have {}",
+            "{} has the scale {}, but {} others with heads of {} have {}",
             graph.name(odd),
             scale,
             total - 1,
@@ -54,7 +54,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             usual
         );
         let d = LINT.finding(graph.name(odd), message);
-        let d = d.help(message!("{}, as in the other layers", usual));
+        let d = d.help(message!("use {}, as in the other layers", usual));
         out.push(graph.at(odd, "with another scale", d));
     }
 }

@@ -1,18 +1,18 @@
-//! Weights and inputs that nothing uses.
+//! Weights and inputs that no op reads.
 
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0652",
         "a tensor that the graph does not read",
-        "A weight or input of the capture is read by no op. The port loads it for nothing, or forgot an op: a \
-         bias that is not added, a norm that is not applied.",
+        "No op reads this weight or input of the capture: it is loaded for nothing, or an op is missing, such as \
+         the addition of a bias.",
     )
     .example("`blk.0.attn_q.bias` is there, and no `ADD` reads it.")
     .cure("use it, or leave it out."),

@@ -1,4 +1,4 @@
-//! Weights that are copied while running.
+//! Weights that are rearranged for every batch.
 
 use tpc_ir::Code;
 
@@ -7,14 +7,14 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_ggml::op::Family;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0655",
         "a weight that is rearranged for every batch",
-        "A weight is copied, cast or transposed inside the graph, so once per batch: per token when decoding. \
-         Weights do not change; this belongs into the conversion.",
+        "The graph copies, casts or transposes a weight, so this is done for every batch, and for every token \
+         when decoding. Weights do not change: the converter can store the result.",
     )
     .example("`ggml_cont(ggml_transpose(w))`, where the converter could store the transposed matrix.")
     .cure("store the weight in the form in which it is used."),
@@ -45,7 +45,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             );
             let d = LINT.finding(name, message);
             let d = d.help("store the weight in the form in which it is used");
-            out.push(graph.at(r, "the same each time", d));
+            out.push(graph.at(r, "the same for every batch", d));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Norms that divide by zero.
+//! Norms whose epsilon is 0.
 
 use tpc_ir::Code;
 
@@ -6,16 +6,16 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::GgmlOp;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0647",
         "a norm without an epsilon",
-        "The epsilon of a norm is 0: a row of zeros is divided by zero, and NaNs spread through all that \
-         follows. Rows of padding, and rows of devices that hold nothing of a sum, are zeros.",
+        "The epsilon of a norm is 0: a row of zeros is divided by zero, and the NaNs spread. Rows of padding are \
+         zeros, and so are the rows of devices that hold no part of a sum.",
     )
-    .example("a key of the metadata that was not found, and read as 0.")
+    .example("a missing metadata key that was read as 0.")
     .cure("the epsilon of the model's configuration, such as 1e-5."),
     check: Check::Graph(check),
 };
@@ -38,6 +38,6 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         );
         let d = LINT.finding(graph.name(r), message);
         let d = d.help("the epsilon of the model's configuration, such as 1e-5");
-        out.push(graph.at(r, "divides zeros by zero", d));
+        out.push(graph.at(r, "divides by zero for a row of zeros", d));
     }
 }

@@ -1,4 +1,4 @@
-//! Devices, or the host, without the memory for their part.
+//! Devices, or the host, with too little memory.
 
 use tpc_ir::Code;
 
@@ -6,15 +6,15 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Device,
     code: Code::error(
         "TPC0300",
         "a device's memory is too small",
-        "The plan needs more bytes on a device (or the host) than the topology file gives it. The message says \
-         by how much; `tpc plan` tries smaller contexts, smaller caches, experts or layers on the host and other \
-         shares, plans each, and names those that fit.",
+        "The plan needs more bytes on a device (or the host) than its memory has. The message says by how much. \
+         `tpc plan` tries smaller contexts, smaller caches, experts or layers on the host and other shares, \
+         plans each, and names those that fit.",
     )
     .example("`--topology` with `memory: Some(8e9)` and a model of 40 GB on two devices.")
     .cure("one of the options named, or more devices."),

@@ -1,22 +1,22 @@
-//! Why `--split-mode auto` took the mode that it took.
+//! The split mode that `--split-mode auto` chose.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0310",
         "the split mode that `auto` chose",
-        "`--split-mode auto` plans the model undivided, by layers, by tensors, and by layers among groups that \
-         divide tensors. It takes the one with the least cost: the time of a decoded token, prompts weighted in, \
-         and the price of the memory of the fullest device. What does not fit is taken only when nothing fits. \
-         The message has the times of each.",
+        "`--split-mode auto` plans the model on one device, split by layers, split by tensors, and by layers \
+         among groups that split tensors. It takes the one with the lowest cost: the time of a decoded token, \
+         prompts weighted in, and the price of the memory of the fullest device. Only when nothing fits does it \
+         take one that does not fit. The message has the times of each.",
     )
-    .cure("none is needed; `-sm tensor`, `-sm layer` or `-sm none` say which to take."),
+    .cure("none is needed; `-sm tensor`, `-sm layer` or `-sm none` choose a mode."),
     check: Check::Plan(check),
 };
 
@@ -40,10 +40,10 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             )
         })
         .collect();
-    let reason = if chosen.fits {
-        "costs least"
+    let verdict = if chosen.fits {
+        message!("{} costs least", chosen.name)
     } else {
-        "exceeds the memory least"
+        message!("nothing fits; showing {}, the closest", chosen.name)
     };
     let slower = all.iter().any(|c| {
         c.fits == chosen.fits
@@ -55,12 +55,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     } else {
         ""
     };
-    let message = message!(
-        "{} {}: {}{}",
-        chosen.name,
-        reason,
-        Message::join(shown, "; "),
-        memory
-    );
+    let message = message!("{}: {}{}", verdict, Message::join(shown, "; "), memory);
     out.push(LINT.finding("--split-mode", message));
 }

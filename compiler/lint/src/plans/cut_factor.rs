@@ -1,4 +1,4 @@
-//! Ops whose operands and results must be whole because they cut a factor.
+//! Reshapes and slices that end inside a factor.
 
 use tpc_ir::{Code, Inst, text};
 use tpc_passes::factors::{cut_reshape, through};
@@ -8,14 +8,14 @@ use crate::view::layered;
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Excerpt, Message, Name, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0304",
         "an op cuts a factor",
-        "A reshape or slice of the model's graph ends inside a factor, so its operands and results must be whole \
-         on every device. The message names the op and the factor.",
+        "A reshape or slice of the model's graph ends inside a factor, so its operands and results stay whole on \
+         every device. The message names the op and the factor.",
     )
     .example("heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.")
     .cure("reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32."),
@@ -66,7 +66,15 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                 let dtype = graph.value(data.results[0]).ty.dtype;
                 let (result, operand) = (data.results[0], data.operands[0]);
                 let sizes = describe::sizes(dims);
-                warning.help(message!("reshape to {}: its axes end where the factors do\n{}: {}{} = reshape {} {{dims = {}}}", sizes, result.to_string(), dtype.name(), sizes, operand.to_string(), sizes))
+                let reshaped = format!(
+                    "{result}: {}{sizes} = reshape {operand} {{dims = {sizes}}}",
+                    dtype.name()
+                );
+                warning.help(message!(
+                    "reshape to {}, whose axes end where the factors do:\n{}",
+                    sizes,
+                    reshaped
+                ))
             }
             None => warning,
         });

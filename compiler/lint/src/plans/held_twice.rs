@@ -1,4 +1,4 @@
-//! Weights that take memory more than once.
+//! Weights that several devices hold.
 
 use tpc_ir::Code;
 
@@ -9,17 +9,17 @@ use tpc_diag::{Diagnostic, Message, Quantity, message};
 /// Share of the model's bytes that may be held again without a word.
 const QUIET: f64 = 0.03;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Plan,
     code: Code::warning(
         "TPC0313",
         "much of the model is held more than once",
         "More than three per cent of the model's bytes are copies: tensors that are whole on every device, edge \
-         blocks and KV heads that devices share, or weights used by several stages of a pipeline. The message \
-         has the bytes of each cause.",
+         blocks and KV heads that devices share, or weights that several pipeline stages use. The message has \
+         the bytes of each cause.",
     )
-    .cure("a number of devices that divides heads and blocks; `-sm layer`, which holds everything once."),
+    .cure("a number of devices that divides heads and blocks; `-sm layer`, which holds every weight once."),
     check: Check::Plan(check),
 };
 
@@ -48,6 +48,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     );
     out.push(
         LINT.finding("plan", message)
-            .help("a number of devices that divides heads and blocks, or -sm layer"),
+            .help("use a number of devices that divides heads and blocks, or -sm layer"),
     );
 }

@@ -6,7 +6,7 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Device,
     code: Code::warning(
@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let compiled = plan.compiled;
-    let help = "fewer devices, or other proportions in --tensor-split";
+    let help = "use fewer devices, or other proportions in --tensor-split";
     let mut found: Vec<(Message, u64)> = Vec::new();
     let options = &compiled.choice().options;
     for (c, option) in compiled.sharded.classes.iter().zip(options) {
@@ -56,7 +56,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         return;
     }
     for d in plan.report.devices.iter().filter(|d| d.weights_bytes == 0) {
-        let message = "no layer is left for it".to_owned();
+        let message = "gets no layer: there are fewer layers than devices".to_owned();
         out.push(LINT.finding(&d.name, message).help(help));
     }
 }

@@ -1,4 +1,4 @@
-//! Splits that cost more than they gain.
+//! Splits that are not faster than one device.
 
 use tpc_ir::Code;
 
@@ -6,19 +6,19 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Plan,
     code: Code::warning(
         "TPC0309",
         "one device would be as fast",
-        "By the estimate, a token takes no less time on all devices than the whole model would on the first one, \
-         and the first one has the memory for it, as far as the topology says. The collectives (or the host) \
-         cost more than sharing the work gains.",
+        "By the estimate, a token takes no less time on all devices than on the first one alone, and the first \
+         one has the memory for the model, as far as the topology states. The collectives (or the host) cost \
+         more than the split gains.",
     )
     .example("a model of 100 MB on 8 devices.")
-    .cure("`-sm none`, or fewer devices; `-sm auto` compares. A topology with the true links and memories makes \
-           the estimate better."),
+    .cure("`-sm none`, or fewer devices; `-sm auto` compares. A topology with the true links and memories \
+           improves the estimate."),
     check: Check::Plan(check),
 };
 
@@ -33,14 +33,14 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let e = &report.estimate;
     if room && e.decode_us >= e.baseline_single_us {
         let message = message!(
-            "{} ms per token on {} devices, {} ms on one",
+            "{} ms per token on {} devices, but {} ms on one",
             Quantity(format!("{:.2}", e.decode_us / 1e3)),
             report.devices.len(),
             Quantity(format!("{:.2}", e.baseline_single_us / 1e3))
         );
         out.push(
             LINT.finding("plan", message)
-                .help("-sm none, or fewer devices; -sm auto compares"),
+                .help("use -sm none, or fewer devices; -sm auto compares"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What ops without a rule cost: the weights and states that they keep whole.
+//! Weights and states that ops without a sharding rule keep whole.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,15 @@ use tpc_core::pipeline::Compiled;
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0305",
         "ops without a rule keep tensors whole",
-        "A captured graph has ops that no sharding rule is written for: the factors that run through them stay \
-         whole. The message names the first such op, the weights and states that have these factors, and those \
-         that no other factor splits: every device holds and reads all of them.",
+        "A captured graph has ops without a sharding rule, so the factors that run through them stay whole. The \
+         message names the first such op, the weights and states with these factors, and those that no other \
+         factor splits: every device holds and reads all of them.",
     )
     .example("RWKV_WKV6 keeps the heads of a layer together.")
     .cure("none is needed for a sound plan; a rule for the op (see the book) would split them."),
@@ -121,5 +121,5 @@ fn note(compiled: &Compiled, kind: &Kind) -> Diagnostic {
     };
     let message = message!("{}{}: {}", first, times, cost);
     LINT.finding(&kind.name, message)
-        .help("none is needed; `--why` says what else a tensor could be split by")
+        .help("none is needed; `tpc plan --why TENSOR` shows the other factors of a tensor")
 }

@@ -1,4 +1,4 @@
-//! Values that go to the host and back within a token.
+//! Values that go to the host and back for every token.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Device,
     code: Code::warning(
         "TPC0308",
         "every token goes to the host and back",
         "Tensors, caches or layers on the host make the devices wait for it: a value leaves them, the host works \
-         on it, and the result returns. The message has how often per token, what crosses the link, and the \
-         share of the estimated time that the host and the link take.",
+         on it, and the result returns. The message has the round trips per token and the bytes that cross the \
+         link.",
     )
     .example("`--n-cpu-moe 10`: ten round trips per token.")
     .cure("whole layers on the host (`-ngl`) cross the link once; fewer experts on the host (`-ncmoe`)."),
@@ -62,9 +62,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         d.copies + d.all_reduce,
         Quantity(bytes(d.bytes))
     );
-    out.push(
-        LINT.finding("host", message).help(
-            "whole layers on the host (-ngl) cross the link once; fewer experts there (-ncmoe)",
-        ),
-    );
+    out.push(LINT.finding("host", message).help(
+        "put whole layers on the host (-ngl), which cross the link once, or fewer experts (-ncmoe)",
+    ));
 }

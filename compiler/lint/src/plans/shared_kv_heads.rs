@@ -5,14 +5,14 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, Message, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Plan,
     code: Code::note(
         "TPC0306",
         "KV heads are held more than once",
         "There are fewer KV heads than devices, so devices share them: each holds the heads that its query heads \
-         need, and the KV cache takes that much more memory in all.",
+         need, and the KV cache takes that much more memory in total.",
     )
     .cure("none is needed; a number of devices that divides the KV heads avoids it."),
     check: Check::Plan(check),

@@ -1,19 +1,19 @@
-//! A search that did not see everything.
+//! A search that stopped before it was complete.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Plan,
     code: Code::note(
         "TPC0303",
         "the choice of splits is not proven cheapest",
-        "A layer has more compatible sets of splits than the search prices. The plan is sound, and the cheapest \
-         of those that were priced. The message says by how much it may cost more than the cheapest of all, at \
-         most: every op is given the splits that suit it best, whatever the others get.",
+        "A layer has more compatible assignments of splits than the search prices. The plan is sound, and the \
+         cheapest of those priced. The message bounds the excess over the cheapest of all: the bound gives every \
+         op the splits that suit it best, regardless of the others.",
     )
     .cure("none is needed."),
     check: Check::Plan(check),
@@ -24,7 +24,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if !choice.optimal {
         let percent = (100.0 * choice.excess()).ceil();
         let message = message!(
-            "{} sets of splits were priced, not all: the plan costs at most {} % more than the cheapest",
+            "the search priced {} assignments, not all: the plan costs at most {} % more than the cheapest",
             choice.priced,
             Quantity(format!("{:.0}", percent))
         );

@@ -1,4 +1,4 @@
-//! Rewriting that stopped before its rules had said everything.
+//! Rewriting that stopped at a limit.
 
 use tpc_ir::Code;
 use tpc_passes::rewrite::Stop;
@@ -6,17 +6,17 @@ use tpc_passes::rewrite::Stop;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Plan,
     code: Code::note(
         "TPC0314",
         "rewriting stopped before it was saturated",
-        "The rules that move and merge copies and collectives had more to say of a layer than the limits on \
-         rounds and terms let them. The plan is sound; it may have more transfers than it needs. `tpc dump \
-         --stage rewrite` shows which layers.",
+        "The rules that move and merge copies and collectives reached the limits on rounds and terms before they \
+         were done with a layer. The plan is sound, but may have more transfers than it needs. `tpc dump --stage \
+         rewrite` shows the layers.",
     )
-    .cure("none is needed; please report the model, for which the limits are too low."),
+    .cure("none is needed; please report the model: its limits are too low."),
     check: Check::Plan(check),
 };
 
@@ -29,7 +29,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             match section.layers.iter().flatten().next() {
                 Some(&layer) =>
                     message!("layer {} and {} like it", layer, section.layers.len() - 1),
-                None => "what comes before the layers".into(),
+                None => "the ops before the layers".into(),
             },
             section.stop.to_string(),
             section.iterations,

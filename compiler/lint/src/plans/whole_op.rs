@@ -1,4 +1,4 @@
-//! Work that every device does alike.
+//! Work that every device repeats.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use tpc_diag::{Diagnostic, Quantity, message};
 /// Share of a token's time that may be spent so without a word.
 const QUIET: f64 = 0.05;
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0340",
         "every device computes the same",
         "Ops of one kind, whose operands and results are whole on every device, take more than a twentieth of \
-         the time of a decoded token: more devices make none of it faster. The message names the longest of \
+         the time of a decoded token. More devices do not make them faster. The message names the longest of \
          them.",
     )
     .example("the experts' router of a model whose width is not split; products of a weight that an override \
               mirrors.")
-    .cure("`tpc plan --why TENSOR` says what forbids splitting a weight, or what it would cost."),
+    .cure("`tpc plan --why TENSOR` says why a weight is not split."),
     check: Check::Plan(check),
 };
 
@@ -69,7 +69,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let total = plan.report.estimate.decode_us;
     for (op, kind) in kinds.iter().filter(|(_, k)| k.us > QUIET * total) {
         let message = message!(
-            "{} `{}`, {} of {} ms per token, are computed alike on every device; the longest is {}",
+            "{} `{}`, {} of {} ms per token, are repeated on every device; the longest is {}",
             kind.count,
             op,
             Quantity(format!("{:.2}", kind.us / 1e3)),
@@ -78,7 +78,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         );
         out.push(
             LINT.finding(*op, message)
-                .help("`tpc plan --why TENSOR` says what forbids splitting a weight, or its cost"),
+                .help("`tpc plan --why TENSOR` says why a weight is not split"),
         );
     }
 }

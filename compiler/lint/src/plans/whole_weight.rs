@@ -1,4 +1,4 @@
-//! Matrices that stay whole, one finding per kind of layer tensor.
+//! Matrices that stay whole on every device.
 
 use tpc_ir::{Bindings, Code, Op, Place};
 use tpc_passes::factors::Selection;
@@ -10,17 +10,18 @@ use tpc_core::format::bytes as shown_bytes;
 use tpc_core::report::{describe, suffix};
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The lint.
+/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0301",
         "a weight stays whole on every device",
         "No axis of the matrix can be split for these devices, so each device holds and computes all of it. The \
-         message gives, per axis, the factor and the op or granule that forbids it, or the cost that decided.",
+         message gives, per axis, the factor and the op or granule that forbids splitting it, or says that \
+         splitting it costs too much.",
     )
     .example("a model with one attention head on two devices.")
-    .cure("usually none is needed; a number of devices that divides the factor splits it."),
+    .cure("usually none is needed; a number of devices that divides the factor allows a split."),
     check: Check::Plan(check),
 };
 
@@ -64,11 +65,13 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                             numbered(name)
                         )
                     }
-                    Some(Refusal::PinnedWhole(_)) => "an override wants it whole".into(),
+                    Some(Refusal::PinnedWhole(_)) => "an override pins it whole".into(),
                     Some(Refusal::Repeated(_)) => {
-                        "both axes use the same factor; only one may be split".into()
+                        "both axes of a value use the same factor; only one may be split".into()
                     }
-                    Some(Refusal::Indexed(_)) => "an index counts along more than it".into(),
+                    Some(Refusal::Indexed(_)) => {
+                        "an index selects along more than this factor".into()
+                    }
                     Some(Refusal::Symbolic) => "its size is known only at run time".into(),
                     Some(Refusal::NotStored | Refusal::Granule(_)) | None => {
                         "splitting it costs more than it gains".into()
