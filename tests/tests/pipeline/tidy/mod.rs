@@ -44,6 +44,19 @@ const CRATES: [&str; 13] = [
 ];
 
 #[test]
+fn no_stage_takes_an_unverified_graph() {
+    for krate in CRATES.iter().filter(|k| **k != "tests") {
+        let mut files = Vec::new();
+        sources(&root().join(krate).join("src"), &mut files);
+        for f in files.iter().filter(|f| !f.ends_with("verify/stage.rs")) {
+            let text = std::fs::read_to_string(f).expect("a source file");
+            let used = text.contains("::unchecked(");
+            assert!(!used, "{} takes a graph for verified", f.display());
+        }
+    }
+}
+
+#[test]
 fn libraries_do_not_print_or_exit() {
     for krate in CRATES.iter().filter(|k| **k != "tests") {
         let mut files = Vec::new();
