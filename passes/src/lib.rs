@@ -1,15 +1,18 @@
-//! # Analyses and rewrites on the IR
+//! # Passes: from a model's graph to the programs of its devices
 //!
-//! A model's graph becomes the programs of its devices in five steps, each a module:
+//! Each step is a module, and reads the results of those before it:
 //!
-//! 1. [`factors`] infers which factors run through which axes;
-//! 2. [`plan`] chooses the factors to split, and how;
-//! 3. [`shard`] gives every value its sharding and makes copies and collectives explicit;
-//! 4. [`rewrite`] moves and merges these;
-//! 5. [`lower`] gives every device its own program in local sizes.
+//! 1. [`place`] gives every op a place and inserts the copies between places;
+//! 2. [`factors`] infers the factors that run through the axes;
+//! 3. [`plan`] chooses the factors to split, and their ranges;
+//! 4. [`shard`] gives every value its sharding and makes collectives explicit;
+//! 5. [`rewrite`] moves and merges copies and collectives;
+//! 6. [`lower`] gives every device its own program in local sizes;
+//! 7. [`prove`] proves that the programs compute what the model's graph says.
 //!
-//! The verifier of `tpc-ir` checks what comes out of steps 4 and 5 by the ops' rules, without knowing how it was
-//! found.
+//! [`machine`] holds the cost model and [`layers`] tells which layers are alike; [`footprint`] counts the bytes of
+//! programs. The verifier of `tpc-ir` checks every graph by the ops' rules alone, and the proof imports nothing of the
+//! planner.
 
 pub mod factors;
 pub mod footprint;

@@ -7,7 +7,7 @@ use tpc_ir::{Dim, Graph, Inst, Op, RANK};
 use super::Factors;
 use crate::gcd::gcd;
 
-/// What a reshape cuts.
+/// A factor that a reshape cuts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutReshape {
     /// The factor.
@@ -18,7 +18,8 @@ pub struct CutReshape {
     pub instead: Option<[Dim; RANK]>,
 }
 
-/// What `inst` cuts; `None` when it is no reshape, cuts nothing, or reshapes a tensor of several segments.
+/// The factor that a reshape cuts; `None` for other ops, for reshapes that cut nothing, and for tensors of several
+/// segments.
 pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutReshape> {
     let data = graph.inst(inst);
     let Op::Reshape(reshape) = &data.op else {

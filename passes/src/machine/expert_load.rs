@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// The expected largest number of `draws` independent draws that fall to one device, with these chances each.
+/// The expected load of the busiest device: the largest number of `draws` independent draws that fall to one device, which
+/// fall to each in proportion to `shares`.
 pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
     let total: f64 = shares.iter().sum();
     if draws == 0 || total <= 0.0 {
@@ -48,7 +49,7 @@ pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
     (0..k).map(|m| 1.0 - at_most(m)).sum()
 }
 
-/// [`expected_max`] with its answers kept: pricing asks the same for every device and most sets of options.
+/// [`expected_max`] with its results cached: pricing asks the same for every device and most assignments.
 #[derive(Debug, Default)]
 pub struct ExpertLoad(RefCell<BTreeMap<(u64, Vec<u64>), f64>>);
 

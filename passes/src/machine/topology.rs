@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a device can do.
+/// The memory and speed of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceProfile {
@@ -17,7 +17,7 @@ pub struct DeviceProfile {
     pub flops: f64,
 }
 
-/// What a link between two places can do.
+/// The speed of a link between two places.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -112,7 +112,7 @@ pub enum TopologyError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong.
+        /// The parser's message.
         message: String,
     },
     /// A number makes no sense.
@@ -122,7 +122,7 @@ pub enum TopologyError {
         entity: String,
         /// Which.
         field: &'static str,
-        /// What it is.
+        /// The value.
         value: f64,
     },
     /// The device list is empty.

@@ -1,4 +1,4 @@
-//! What a plan would cost with another option taken as given.
+//! The cost of a plan with another option taken as given.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ use super::{Choice, PlanRequest, Planned};
 use crate::factors::propagate;
 use crate::machine::all_reduce_us;
 
-/// Times and bytes of a set of options for the groups concerned.
+/// Times and bytes of an assignment for the layer groups concerned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cost {
     /// One token, in µs.
     pub decode_us: f64,
     /// One largest batch of a prompt, in µs.
     pub prefill_us: f64,
-    /// What the planner compares, in µs per token: both batches weighed, and memory.
+    /// The price that the planner compares, in µs per token: both batches weighed, and memory.
     pub price_us: f64,
     /// Bytes of weights and states per device.
     pub bytes: Vec<f64>,
@@ -48,19 +48,19 @@ pub(super) struct Alternatives<'a> {
     pricer: Pricer<'a>,
 }
 
-/// What it means to take an option as given.
+/// The consequences of an option that is taken as given.
 pub(super) struct Instead {
     /// The chosen classes that it excludes.
     pub(super) of: Vec<Class>,
     /// The layers where something changes; `None` before the first and after the last.
     pub(super) layers: Vec<Option<u32>>,
-    /// What the choice costs there.
+    /// The cost of the choice there.
     pub(super) chosen: Cost,
-    /// What they cost with the option; `None` where no set with it can be carried out.
+    /// The cost with the option; `None` where no assignment with it can be carried out.
     pub(super) cost: Option<Cost>,
 }
 
-/// Costs of a group, by what is fixed and chosen in it.
+/// The costs of a layer group, by its fixed and chosen options.
 struct Known<'a> {
     signature: &'a Signature,
     places: Vec<Option<usize>>,
@@ -69,7 +69,7 @@ struct Known<'a> {
 }
 
 impl<'a> Alternatives<'a> {
-    /// Alternatives to what `planned`, the plan of `request`, has for a group with these shares.
+    /// Alternatives to `planned`, the plan of `request`, for a group of devices with these weights.
     pub(super) fn new(
         planned: &'a Planned,
         request: &'a PlanRequest,
@@ -99,7 +99,7 @@ impl<'a> Alternatives<'a> {
         self.spans.get(leaf).map_or(&[], Vec::as_slice)
     }
 
-    /// Every way to split `leaf`.
+    /// The options to split `leaf`.
     pub(super) fn options(&self, leaf: Var) -> Vec<SplitOption> {
         options_for(
             self.pricer.facts,
@@ -108,7 +108,7 @@ impl<'a> Alternatives<'a> {
         )
     }
 
-    /// What `option` costs instead of the chosen ones that it excludes.
+    /// The cost of `option` in place of the chosen ones that it excludes.
     pub(super) fn instead(&self, option: &SplitOption) -> Instead {
         let Planned {
             analysis, choice, ..
@@ -117,13 +117,13 @@ impl<'a> Alternatives<'a> {
         self.changed(Some(option), &excluded, &[])
     }
 
-    /// What it costs to leave the factors whole that a chosen class splits.
+    /// The cost with the factors of a chosen class whole.
     pub(super) fn without(&self, class: Class) -> Instead {
         let whole = &self.planned.choice.options[class.index()].leaves;
         self.changed(None, &|i| i == class.index(), whole)
     }
 
-    /// What it costs to take `given`, to give up the chosen options that `excluded` names, and to leave `whole` whole.
+    /// The cost with `given`, without the chosen options that `excluded` names, and with `whole` left whole.
     fn changed(
         &self,
         given: Option<&SplitOption>,
@@ -189,7 +189,7 @@ impl<'a> Alternatives<'a> {
         }
     }
 
-    /// Whether the choice was made for all groups at once.
+    /// Whether these leaves are decided for all layer groups at once.
     fn is_global(&self, leaves: &[Var]) -> bool {
         let span = leaves.iter().map(|l| self.span(l).len()).max();
         super::problem::is_global(span.unwrap_or(0), self.groups.len())
@@ -221,7 +221,7 @@ impl<'a> Alternatives<'a> {
         self.cost(group, &set, in_full)
     }
 
-    /// What a set of options costs in a group; `None` when it cannot be carried out.
+    /// The cost of an assignment in a layer group; `None` when it cannot be carried out.
     fn cost(&self, group: &LayerGroup, set: &[&SplitOption], in_full: bool) -> Option<Cost> {
         let p = &self.pricer;
         let graph = p.facts.graph;

@@ -139,8 +139,8 @@ impl<'a> Space<'a> {
         sets
     }
 
-    /// The cheapest there is: of each choice of what runs through everything the best by capped collectives, of these
-    /// the best by what collectives take.
+    /// The price of the cheapest assignment, and the number of assignments: of each assignment of the global factors, the
+    /// best by capped collectives; of these, the best by the full time of collectives.
     fn cheapest(&self) -> (f64, usize) {
         let mut best: BTreeMap<Vec<usize>, Price> = BTreeMap::new();
         let sets = self.sets();

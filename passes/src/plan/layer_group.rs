@@ -23,7 +23,7 @@ pub struct LayerGroup {
     pub signature: Signature,
 }
 
-/// What a layer group is apart from names; of several in one, of each.
+/// A layer group without names; of several merged into one, the list of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Signature(Vec<Layer>);
 

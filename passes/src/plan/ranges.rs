@@ -2,7 +2,7 @@
 
 use tpc_ir::Interval;
 
-/// Cuts `size` indices into ranges in proportion to `shares`, at multiples of `granule`.
+/// Cuts `size` indices into ranges in proportion to the device weights, at multiples of `granule`.
 pub fn proportional(size: u64, granule: u64, device_weights: &[f64]) -> Vec<Interval> {
     let units = size.div_ceil(granule);
     let total: f64 = device_weights.iter().sum();
@@ -31,14 +31,14 @@ pub fn proportional(size: u64, granule: u64, device_weights: &[f64]) -> Vec<Inte
 /// Where the ranges of a chain may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainCuts {
-    /// Each range lies inside one major index or covers whole ones: what a device holds meets in equal groups.
+    /// Each range lies inside one major index or covers whole ones, so that all groups of a device are of one size.
     Uniform,
     /// Anywhere: a device may need an op per group size.
     Free,
 }
 
-/// Cuts a chain `major · minor` of flat indices into ranges in proportion to `shares`, at multiples of `granule`. The busiest device is as light as these cuts
-/// allow; among equals, as few major indices as possible are held twice.
+/// Cuts a chain `major · minor` of flat indices into ranges in proportion to the device weights, at multiples of
+/// `granule`. The cuts minimise the heaviest load, then the number of major indices that two devices hold.
 ///
 /// `None` when no such cuts exist.
 pub fn chain(
@@ -65,15 +65,14 @@ pub fn chain(
             b.div_ceil(minor) - a / minor
         }
     };
-    // Few ways are as even as shares allow: ranges that are far too long are tried only where nothing else serves.
+    // Few cuts are as even as the weights allow: ranges that are far too long are tried only where nothing else exists.
     let ideal = size as f64;
     [1.25 * ideal, 4.0 * ideal, f64::INFINITY]
         .into_iter()
         .find_map(|limit| lightest(&cuts, device_weights, limit, &legal, &majors))
 }
 
-/// The way to cut whose heaviest load is least and at most `limit`; loads are lengths as if every device had this
-/// one's share.
+/// The cuts with the least heaviest load, of at most `limit`. A load is a length over the device's part of the weights.
 fn lightest(
     cuts: &[u64],
     device_weights: &[f64],

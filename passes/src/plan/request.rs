@@ -3,7 +3,7 @@
 use crate::machine::{Topology, Workload};
 use crate::place::LayerPlacement;
 
-/// What a plan is asked for.
+/// The machine, workload and placement that a plan is made for.
 #[derive(Clone, Debug)]
 pub struct PlanRequest {
     /// The machine.

@@ -1,4 +1,4 @@
-//! What every instruction of a sharded graph takes, device by device: the estimate, taken apart.
+//! The time of every instruction of a sharded graph, per device: the estimate in detail.
 
 use tpc_ir::op::{OpCategory, Slot};
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
@@ -15,12 +15,12 @@ pub struct Event {
     pub inst: Inst,
     /// Microseconds on each device of the place where it runs; of a transfer one number, for all at once.
     pub us: Vec<f64>,
-    /// Bytes of a transfer: one participant's operand of a collective, of a copy what goes over each link. Empty for
+    /// Bytes of a transfer: one participant's operand of a collective, or the bytes of a copy per link. Empty for
     /// any other op.
     pub bytes: Vec<u64>,
 }
 
-/// What a collective or a copy takes.
+/// The cost of a collective or a copy.
 pub(super) struct Transfer {
     /// Microseconds, without the latency that the inputs of a batch share.
     pub(super) us: f64,
@@ -99,7 +99,7 @@ fn work_us(
     }
 }
 
-/// What an instruction takes if it is a collective or a copy.
+/// The cost of an instruction that is a collective or a copy.
 pub(super) fn transfer(
     sharded: &Graph,
     request: &PlanRequest,

@@ -1,7 +1,7 @@
-//! Why a tensor is split as it is, factor by factor: by which class, or what forbids it, or what it would cost.
+//! The reasons for the splits of a tensor, factor by factor: the class, the refusal, or the price of a split.
 //!
 //! The price of an alternative is worked out as the choice itself was: one option of the factor is taken as given, the
-//! chosen ones that it excludes are given up, and the rest of every region concerned is searched anew.
+//! chosen ones that it excludes are given up, and the rest of every layer group concerned is searched anew.
 
 use std::collections::BTreeSet;
 
@@ -16,24 +16,24 @@ use super::{PlanRequest, Planned};
 use crate::factors::Selection;
 use crate::factors::{Term, Through, through};
 
-/// What a factor is, whatever is chosen.
+/// The facts about a factor that do not depend on the choice.
 #[derive(Clone, Debug)]
 pub struct FactorFacts {
     /// The factor.
     pub leaf: Var,
     /// Its size.
     pub size: Dim,
-    /// What it is, for people; `None` where no weight or state has it.
+    /// Its kind, for people; `None` where no weight or state has it.
     pub kind: Option<&'static str>,
     /// Where ranges may end.
     pub granules: Granules,
     /// The weights and states that it runs through.
     pub through: Vec<Through>,
-    /// What forbids splitting it, if anything does.
+    /// The reason why it cannot be split, if there is one.
     pub forbidden: Option<Forbidden>,
 }
 
-/// What forbids splitting a factor.
+/// Why a factor cannot be split.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forbidden {
     /// The reason; with the first op concerned, where there are several.
@@ -46,7 +46,7 @@ pub struct Forbidden {
     pub others: usize,
 }
 
-/// What became of a factor.
+/// The outcome for a factor.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// A class splits it, alone or in a chain.
@@ -55,10 +55,9 @@ pub enum Verdict {
         class: Class,
         /// The layers where something would change if it were whole; `None` before the first and after the last.
         layers: Vec<Option<u32>>,
-        /// What the choice costs there.
+        /// The cost of the choice there.
         chosen: Cost,
-        /// What they would cost with what the class splits whole, and the best others beside it; `None` where that cannot
-        /// be carried out.
+        /// The cost with the factors of the class whole and the best other options; `None` where that cannot be carried out.
         whole: Option<Cost>,
     },
     /// There is one device only.
@@ -69,20 +68,20 @@ pub enum Verdict {
     Forbidden(Forbidden),
     /// It could be split.
     Possible {
-        /// The cheapest way to.
+        /// The cheapest option.
         option: SplitOption,
         /// Classes that it excludes.
         instead_of: Vec<Class>,
         /// The layers where something would change; `None` before the first and after the last.
         layers: Vec<Option<u32>>,
-        /// What the choice costs there.
+        /// The cost of the choice there.
         chosen: Cost,
-        /// What they would cost with this option and the best others beside it.
+        /// The cost with this option and the best others beside it.
         alternative: Cost,
     },
-    /// It could be split by its size, but no set of options with it can be carried out.
+    /// Its size allows a split, but no assignment with it can be carried out.
     Contradiction {
-        /// One of the ways.
+        /// One of its options.
         option: SplitOption,
     },
 }
@@ -90,9 +89,9 @@ pub enum Verdict {
 /// One factor of a tensor.
 #[derive(Clone, Debug)]
 pub struct FactorWhy {
-    /// What it is.
+    /// Its facts.
     pub facts: FactorFacts,
-    /// What became of it.
+    /// Its outcome.
     pub verdict: Verdict,
 }
 
@@ -107,7 +106,7 @@ pub struct Why {
     pub factors: Vec<FactorWhy>,
 }
 
-/// What `leaf` is; `None` where it never meets a group of devices.
+/// The facts about `leaf`; `None` where it never meets a group of devices.
 pub fn facts(planned: &Planned, leaf: Var) -> Option<FactorFacts> {
     let Planned {
         graph,

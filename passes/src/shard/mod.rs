@@ -1,7 +1,7 @@
 //! From the placed graph and a choice of splits to the sharded graph: every value of a group of devices with its
 //! sharding, every collective explicit, sizes still global.
 //!
-//! A pending sum is done where it arises. Where it is best done is for [`rewrite`](crate::rewrite) to find.
+//! Every unreduced sum is reduced where it arises. [`rewrite`](crate::rewrite) finds the best place.
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, unreduced_result};

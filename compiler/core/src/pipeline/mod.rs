@@ -42,29 +42,29 @@ pub struct Compiled {
     pub model: Model,
     /// How it is divided.
     pub mode: SplitMode,
-    /// The strategies to divide it that were compared, the chosen one included; none where the user says which.
+    /// The strategies that were compared, the chosen one included; empty where the user chose.
     pub candidates: Vec<Candidate>,
-    /// Where its parts live.
+    /// The place of every layer, and of single weights and states.
     pub resolved: ResolvedPlacement,
-    /// What the planner was asked for.
+    /// The request that the plan answers.
     pub request: PlanRequest,
     /// Factors and choice.
     pub planned: Planned,
-    /// The sharded graph as it was before rewriting: every pending sum done where it arises.
+    /// The sharded graph before rewriting: every unreduced sum is reduced where it arises.
     pub eager: Verified<stage::Sharded>,
     /// The sharded graph, rewritten.
     pub sharded: Verified<stage::Sharded>,
-    /// How rewriting went.
+    /// The report on rewriting.
     pub rewriting: RewriteReport,
     /// The programs of the host and of every device.
     pub programs: Verified<stage::Programs>,
     /// Sizes of the KV caches.
     pub caches: CacheSizes,
-    /// How large the model is.
+    /// The size of the model.
     pub size: ModelSize,
     /// Estimated times.
     pub estimate: Estimate,
-    /// How it was proved that the programs compute what the model's graph says, or why it was not.
+    /// The proof that the programs compute what the model's graph says, or why there is none.
     pub proof: Result<Proof, Box<Refutation>>,
 }
 
@@ -123,7 +123,7 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
 /// The context that a captured graph is planned for when nobody says.
 pub const CAPTURE_CONTEXT: u64 = 4096;
 
-/// What stands for the architecture of a captured graph.
+/// The architecture of a captured graph, for people.
 const CAPTURE: &str = "capture";
 
 /// Plans a captured graph and proves the plan.
@@ -167,9 +167,9 @@ fn in_range(n_ctx: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
         ("--parallel", placement.parallel),
     ] {
         if n == 0 || n > MAX_CONTEXT {
-            let message = format!("{n} is out of range");
+            let message = format!("{n} is outside the range 1 to {MAX_CONTEXT}");
             let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-            return Err(vec![d.help(format!("from 1 to {MAX_CONTEXT}"))]);
+            return Err(vec![d.help(format!("give a number from 1 to {MAX_CONTEXT}"))]);
         }
     }
     Ok(())

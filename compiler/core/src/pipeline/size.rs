@@ -4,7 +4,7 @@ use tpc_ir::{Bindings, Graph, Op, Window};
 
 use tpc_gguf::{GgufFile, TensorInfo};
 
-/// How large a model is.
+/// The size of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelSize {
     /// Elements of all its tensors.

@@ -1,7 +1,8 @@
-//! Ways to divide a model among devices: on one, by layers, by tensors, or by layers among groups that divide tensors.
+//! Strategies to divide a model among devices: on one, by layers, by tensors, or by layers among groups that split
+//! tensors.
 //!
-//! `auto` plans each and takes the one whose busiest moment costs least by the planner's own measure: the time of a
-//! decoded token, prompts weighted in, and the price of memory.
+//! `auto` plans each and takes the cheapest that fits, by the planner's price: the time of a decoded token, prompts weighed
+//! in, and the memory of the fullest device.
 
 use tpc_ir::{Bindings, Graph, Place};
 use tpc_passes::machine::Workload;
@@ -12,7 +13,7 @@ use super::{CacheSizes, Model, memory_batch};
 use crate::placement::{Placement, ResolvedPlacement, SplitMode, resolve};
 use tpc_diag::Diagnostic;
 
-/// A strategy to divide the model, and what to ask the planner for.
+/// A strategy with the request for its plan.
 #[derive(Clone, Debug)]
 pub(super) struct Strategy {
     /// Its position among those that were compared.
@@ -29,15 +30,15 @@ pub struct Candidate {
     pub name: String,
     /// Its mode.
     pub mode: SplitMode,
-    /// What it would take.
+    /// Its estimated times.
     pub estimate: Estimate,
     /// Bytes of weights, caches and states on the fullest device.
     pub fullest: u64,
-    /// Whether these fit, as far as the topology says what there is.
+    /// Whether it fits the memory that the topology states.
     pub fits: bool,
-    /// What was compared: microseconds per decoded token, prompts and memory weighted in.
+    /// Its price in microseconds per decoded token, prompts and memory weighed in.
     pub cost: f64,
-    /// Whether this is the one.
+    /// Whether it is chosen.
     pub chosen: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use tpc_diag::{Diagnostic, codes};
 
-/// What runs a device's program.
+/// The executor of a device's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// Not said: a device of the topology's profile.
@@ -18,7 +18,7 @@ pub enum DeviceKind {
 pub struct DeviceSpec {
     /// Its name in reports.
     pub name: String,
-    /// What runs its program.
+    /// The executor of its program.
     pub kind: DeviceKind,
 }
 
@@ -32,12 +32,12 @@ pub const MAX_DEVICES: usize = 64;
 pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
     let wrong = |what: String| {
         Diagnostic::new(&codes::COMMAND_LINE, "--devices", what).help(format!(
-            "a count from 1 to {MAX_DEVICES}, or a list such as `cpu,cpu` or `cuda:0,cuda:1`"
+            "give a count from 1 to {MAX_DEVICES}, or a list such as `cpu,cpu` or `cuda:0,cuda:1`"
         ))
     };
     let count = |n: usize| {
         if n == 0 || n > MAX_DEVICES {
-            Err(wrong(format!("{n} devices")))
+            Err(wrong(format!("a plan cannot be for {n} devices")))
         } else {
             Ok(())
         }
@@ -46,7 +46,7 @@ pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
         let n: usize = text
             .trim()
             .parse()
-            .map_err(|_| wrong(format!("`{text}` devices")))?;
+            .map_err(|_| wrong(format!("`{text}` is not a number of devices")))?;
         count(n)?;
         return Ok((0..n)
             .map(|i| DeviceSpec {
@@ -62,7 +62,7 @@ pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
             None if part == "cpu" => DeviceKind::Cpu,
             Some(("cuda", n)) => DeviceKind::Cuda(
                 n.parse()
-                    .map_err(|_| wrong(format!("`{part}` has no device number")))?,
+                    .map_err(|_| wrong(format!("`{part}` lacks the number of the CUDA device")))?,
             ),
             _ => return Err(wrong(format!("`{part}` is not a device"))),
         };

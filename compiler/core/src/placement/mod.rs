@@ -1,4 +1,4 @@
-//! What the user asks for: devices, shares, where tensors live, cache types, batch sizes.
+//! The user's placement: devices and their weights, places of layers and tensors, cache types, batch sizes.
 
 mod devices;
 mod experts;
@@ -31,7 +31,7 @@ pub enum SplitMode {
     Layer,
     /// Tensors are split.
     Tensor,
-    /// Whole layers on each of several groups of devices, which split their tensors; one of the ways of
+    /// Whole layers on each of several groups of devices, which split their tensors; one of the strategies of
     /// [`SplitMode::Auto`].
     Hybrid,
 }
@@ -54,7 +54,7 @@ impl SplitMode {
     }
 }
 
-/// Everything that a plan is asked for.
+/// The options that a plan is made under.
 #[derive(Clone, Debug)]
 pub struct Placement {
     /// The devices.
@@ -63,7 +63,7 @@ pub struct Placement {
     pub topology: Topology,
     /// How the model is divided.
     pub split_mode: SplitMode,
-    /// The devices' shares; `None` for shares by bandwidth.
+    /// The device weights; `None` for weights by bandwidth.
     pub tensor_split: Option<Vec<f64>>,
     /// Tensors with a place of their own; the first that matches counts.
     pub overrides: Vec<Override>,
@@ -83,7 +83,7 @@ pub struct Placement {
     pub ubatch_size: u64,
     /// Sequences at once.
     pub parallel: u64,
-    /// What guesses tokens ahead.
+    /// The drafting of tokens.
     pub drafting: Drafting,
 }
 
@@ -125,7 +125,7 @@ pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
         _ => {
             let message = format!("`{text}` is not a split mode");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--split-mode", message);
-            Err(d.help("auto, none, layer or tensor"))
+            Err(d.help("use auto, none, layer or tensor"))
         }
     }
 }
@@ -146,12 +146,12 @@ pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
             "--n-gpu-layers",
             format!("`{text}` is not a number of layers"),
         )
-        .help("a number such as 20, or `all`")
+        .help("give a number such as 20, or `all`")
     })?;
     Ok(u64::try_from(number).ok())
 }
 
-/// Reads what guesses tokens ahead, by llama.cpp's names. What needs no part of the model's file is not planned.
+/// Reads a drafting strategy by llama.cpp's name. Only drafting by the model's own blocks is planned.
 ///
 /// # Errors
 /// [`Diagnostic`] TPC0400 for anything else.
@@ -160,9 +160,9 @@ pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
         "none" => Ok(Drafting::None),
         "draft-mtp" => Ok(Drafting::Mtp),
         _ => {
-            let message = format!("`{text}` is not a way to draft that is planned");
+            let message = format!("unknown drafting strategy `{text}`");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--spec-type", message);
-            Err(d.help("draft-mtp, or none"))
+            Err(d.help("use draft-mtp or none"))
         }
     }
 }
@@ -181,7 +181,7 @@ pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
                 option,
                 format!("`{text}` is not a cache type"),
             )
-            .help(known.join(", "))
+            .help(format!("use one of {}", known.join(", ")))
         })
 }
 
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(parse_spec_type("draft-mtp"), Ok(Drafting::Mtp));
         for bad in ["", "mtp", "draft-eagle3", "DRAFT-MTP"] {
             let found = parse_spec_type(bad).expect_err(bad);
-            assert_eq!(found.help, Some("draft-mtp, or none".into()), "{bad}");
+            assert_eq!(found.help, Some("use draft-mtp or none".into()), "{bad}");
         }
     }
 

@@ -33,9 +33,9 @@ impl Override {
     /// [`Diagnostic`] TPC0410 when the pattern needs too many steps to tell.
     pub fn matches(&self, name: &str) -> Result<bool, Diagnostic> {
         self.regex.is_match(name).map_err(|e| {
-            let message = format!("`{}` on `{name}`: {e}", self.pattern);
+            let message = format!("`{}` cannot be matched against `{name}`: {e}", self.pattern);
             Diagnostic::new(&codes::TENSOR_OVERRIDE, "--override-tensor", message)
-                .help("a pattern without nested repetitions")
+                .help("use a pattern without nested repetitions")
         })
     }
 }
@@ -62,7 +62,7 @@ impl OverridePattern {
     /// Reads `REGEX=PLACE,…`. A comma inside a regex is no separator unless a `=` follows before the next one.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0410 for what is no such list.
+    /// [`Diagnostic`] TPC0410 for text that is not such a list.
     pub fn parse_list(text: &str) -> Result<Vec<OverridePattern>, Diagnostic> {
         let mut parts: Vec<String> = Vec::new();
         let mut open = String::new();
@@ -78,7 +78,7 @@ impl OverridePattern {
         if !open.is_empty() || parts.is_empty() {
             let rest = if open.is_empty() { text } else { &open };
             return Err(wrong(format!("`{rest}` has no `=`")).help(
-                "REGEX=PLACE, where PLACE is host, CPU, mirrored or a device: `-ot '\\.ffn_.*_exps\\.=CPU'`",
+                "write REGEX=PLACE, where PLACE is host, CPU, mirrored or a device: `-ot '\\.ffn_.*_exps\\.=CPU'`",
             ));
         }
         parts
@@ -91,11 +91,11 @@ impl OverridePattern {
         let (pattern, place) = part.rsplit_once('=').unwrap_or((part, ""));
         if pattern.is_empty() {
             let help = format!("`.*={place}` places every tensor");
-            return Err(wrong(format!("`{part}` has no regex")).help(help));
+            return Err(wrong(format!("`{part}` has no regex before the `=`")).help(help));
         }
         let regex = Regex::new(pattern).map_err(|e| {
             wrong(format!("`{pattern}` is not a regular expression: {e}"))
-                .help("a regex such as `blk\\.(1|2)\\.ffn_.*`")
+                .help("give a regex such as `blk\\.(1|2)\\.ffn_.*`")
         })?;
         Ok(OverridePattern {
             pattern: pattern.to_owned(),
@@ -112,7 +112,7 @@ impl OverridePattern {
         let target = target(&self.place, devices).ok_or_else(|| {
             let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
             wrong(format!("there is no place `{}`", self.place)).help(format!(
-                "host, CPU, mirrored or a device: {}",
+                "use host, CPU, mirrored or a device: {}",
                 names.join(", ")
             ))
         })?;

@@ -1,4 +1,4 @@
-//! `--tensor-split`: the devices' shares.
+//! `--tensor-split`: the device weights.
 
 use tpc_diag::{Diagnostic, codes};
 
@@ -8,7 +8,7 @@ pub struct TensorSplit(Vec<f64>);
 
 fn wrong(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "--tensor-split", message)
-        .help("non-negative proportions, one per device, such as `3,1`; missing ones are 0")
+        .help("give non-negative proportions, one per device, such as `3,1`; missing ones are 0")
 }
 
 impl TensorSplit {
@@ -35,14 +35,14 @@ impl TensorSplit {
         Ok(TensorSplit(shares))
     }
 
-    /// A share per device; devices without a proportion get 0.
+    /// A weight per device; devices without a proportion get 0.
     ///
     /// # Errors
     /// [`Diagnostic`] TPC0400 when there are more proportions than devices.
     pub fn among(&self, devices: usize) -> Result<Vec<f64>, Diagnostic> {
         if self.0.len() > devices {
             let n = self.0.len();
-            return Err(wrong(format!("{n} proportions for {devices} devices")));
+            return Err(wrong(format!("there are {n} proportions for {devices} devices")));
         }
         let mut shares = self.0.clone();
         shares.resize(devices, 0.0);
@@ -50,7 +50,7 @@ impl TensorSplit {
     }
 }
 
-/// Reads `3,1` as the shares of `devices` devices.
+/// Reads `3,1` as the weights of `devices` devices.
 ///
 /// # Errors
 /// [`Diagnostic`] TPC0400 as [`TensorSplit::parse`] and [`TensorSplit::among`] say.

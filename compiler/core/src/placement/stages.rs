@@ -1,14 +1,14 @@
 //! Pipelines: which layers each device or group of devices runs.
 
-/// What a layer (or what comes before the first or after the last) holds.
+/// A layer, the prologue or the epilogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
     /// Bytes of weights and states.
     pub bytes: u64,
 }
 
-/// Shares out consecutive units among stages so that the fullest stage, measured by its share, is as empty as it can
-/// be: the stage of each unit, ascending. A stage with no share gets nothing.
+/// Divides consecutive units among stages so that the fullest stage, by its weight, is as empty as possible. Returns the
+/// stage of each unit, ascending. A stage of weight 0 gets nothing.
 pub fn by_layers(units: &[Unit], shares: &[f64]) -> Vec<usize> {
     let n = units.len();
     let mut sums = vec![0.0; n + 1];

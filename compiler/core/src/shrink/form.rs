@@ -10,9 +10,9 @@ use tpc_ir::{Graph, Inst, InstData, Value};
 pub struct Departure {
     /// The layer; `None` outside of layers.
     pub layer: Option<u32>,
-    /// What stands there in the large programs.
+    /// The instruction of the large programs.
     pub large: String,
-    /// What stands there in the small ones.
+    /// The instruction of the small ones.
     pub small: String,
 }
 

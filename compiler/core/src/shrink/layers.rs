@@ -34,7 +34,7 @@ impl Layers {
     }
 }
 
-/// Chooses the layers that stay. Of several layers at least two do, so that one reads what another makes.
+/// Chooses the layers that stay. Of several layers at least two do, so that one reads a result of another.
 pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let mut in_graphs: BTreeMap<u32, Vec<Kind>> = BTreeMap::new();
     for graph in graphs {
@@ -114,7 +114,7 @@ fn repetition(kinds: &[(usize, u32)]) -> Option<(usize, usize)> {
         .find(|&(i, p)| (i..i + p).all(|j| same(j, j + p)))
 }
 
-/// The longest way from a layer to one of its kind that nothing is lost without.
+/// The longest stretch from a layer to one of its kind that can go without losing a kind.
 fn detour(kinds: &[(usize, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, usize)> {
     let n = kinds.len();
     let found_elsewhere = |i: usize, j: usize| {
@@ -135,7 +135,7 @@ fn detour(kinds: &[(usize, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, us
     })
 }
 
-/// Per layer, the last layer that reads what it makes; the largest number where something outside of layers does.
+/// Per layer, the last layer that reads its results; the largest number where an op outside all layers does.
 fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
     let mut out: BTreeMap<u32, u32> = BTreeMap::new();
     for graph in graphs {

@@ -1,20 +1,18 @@
-//! A planned model made small: few layers and small sizes, divided as the large one is.
+//! A planned model shrunk: few layers and small sizes, with the splits of the large one.
 //!
-//! What is planned for a model of any size is carried over, not planned again: the splits of a small model that was
-//! planned by itself would be others, as other things are worth splitting there. So the sharded graph is what shrinks,
-//! together with the model's, in four steps:
+//! The plan is carried over, not made again: a small model planned by itself would have other splits. So the sharded graph
+//! shrinks together with the model's, in four steps:
 //!
 //! 1. `layers` leaves out layers that others of their kind (`kinds`) stand for;
 //! 2. `joint` infers the factors of both graphs at once, so that they have one size in both;
-//! 3. `sizes` chooses small sizes by what is asked of them (`demands`), so that what divides what still does (`units`),
-//!    and carries the devices' ranges over;
+//! 3. `sizes` chooses small sizes under `constraints` that keep divisors divisors (`units`), and carries the devices' ranges over;
 //! 4. `build` writes both graphs again with these sizes, and lowers the sharded one to programs as any other.
 //!
-//! `form` then compares the small programs with the large ones, instruction by instruction: where they have other ops,
-//! places or operands, what the small ones show does not count for the large ones.
+//! `form` then compares the small programs with the large ones, instruction by instruction: where ops, places or operands
+//! differ, results of the small ones say nothing about the large ones.
 
 mod build;
-mod demands;
+mod constraints;
 mod form;
 mod joint;
 mod kinds;
@@ -53,11 +51,11 @@ pub struct Resized {
     pub from: u64,
     /// Its size in the small model.
     pub to: u64,
-    /// What each device holds of it in the small model; empty where it is whole.
+    /// The indices of each device in the small model; empty where it is whole.
     pub parts: Vec<u64>,
 }
 
-/// A model made small, and its programs.
+/// A shrunk model, and its programs.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
     /// The small model's graph.
@@ -66,7 +64,7 @@ pub struct Shrunk {
     pub sharded: Verified<stage::Sharded>,
     /// The programs of its devices.
     pub programs: Verified<stage::Programs>,
-    /// What layers with a window attend to.
+    /// The window of layers that have one.
     pub window: Option<Window>,
     /// The layers that it has, each with those that it stands for, itself included.
     pub layers: Vec<(u32, Vec<u32>)>,

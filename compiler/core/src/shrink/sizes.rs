@@ -7,7 +7,7 @@ use tpc_ir::op::Inferred;
 use tpc_ir::resize::{Sizes, resized};
 use tpc_ir::{Class, Dim, Graph, Inst, Interval, RANK, TensorType, Value};
 
-use super::demands::Demands;
+use super::constraints::Constraints;
 use super::joint::Joint;
 use super::units::Small;
 
@@ -72,37 +72,37 @@ pub(super) fn position(
 impl<'a> SmallSizes<'a> {
     /// Chooses sizes with which every op takes its operands.
     pub(super) fn choose(joint: &'a Joint, sharded: &Graph) -> Result<SmallSizes<'a>, Unfit> {
-        let mut demands = Demands::new(joint, sharded);
+        let mut constraints = Constraints::new(joint, sharded);
         loop {
             let sizes = SmallSizes {
                 joint,
-                small: demands.small(),
-                split: demands.split.clone(),
+                small: constraints.small(),
+                split: constraints.split.clone(),
             };
-            let mut misfits = sizes.misfits();
-            if misfits.is_empty() {
+            let mut mismatches = sizes.mismatches();
+            if mismatches.is_empty() {
                 return Ok(sizes);
             }
             let mut changed = false;
-            for m in &misfits {
-                let pinned = m.says.is_some_and(|(v, n)| demands.pin(v, n));
-                changed |= pinned || demands.fix_whole(m.inst);
+            for m in &mismatches {
+                let pinned = m.says.is_some_and(|(v, n)| constraints.pin(v, n));
+                changed |= pinned || constraints.fix_whole(m.inst);
             }
             // Where that helps no further, all that such ops meet stays as it is.
             if !changed {
-                for m in &misfits {
-                    changed |= demands.fix_all(m.inst);
+                for m in &mismatches {
+                    changed |= constraints.fix_all(m.inst);
                 }
             }
             if !changed {
-                let Misfit { inst, why, .. } = misfits.swap_remove(0);
+                let Mismatch { inst, why, .. } = mismatches.swap_remove(0);
                 return Err(Unfit { inst, why });
             }
         }
     }
 
     /// Instructions that do not take their operands, or make something else than is declared.
-    fn misfits(&self) -> Vec<Misfit> {
+    fn mismatches(&self) -> Vec<Mismatch> {
         let graph = &self.joint.graph;
         let mut out = Vec::new();
         let small = |v: Value| TensorType {
@@ -117,7 +117,7 @@ impl<'a> SmallSizes<'a> {
                 Ok(Inferred::Types(types)) => types,
                 Ok(Inferred::Declared) => continue,
                 Err(e) => {
-                    out.push(Misfit {
+                    out.push(Mismatch {
                         inst,
                         why: e.to_string(),
                         says: None,
@@ -129,7 +129,7 @@ impl<'a> SmallSizes<'a> {
                 let own = small(v);
                 for a in (0..RANK).filter(|&a| own.dims[a] != ty.dims[a]) {
                     let var = self.joint.factors.axes[v.index()][a];
-                    out.push(Misfit {
+                    out.push(Mismatch {
                         inst,
                         why: format!("{own} where it makes {ty}"),
                         says: ty.dims[a].as_const().map(|n| (var, n)),
@@ -165,7 +165,7 @@ impl<'a> SmallSizes<'a> {
     }
 }
 
-struct Misfit {
+struct Mismatch {
     inst: Inst,
     why: String,
     /// The factor that has another size, and the size that follows from the operands.

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Further units that remain where there were more than elsewhere, at most.
 const UNEVEN: u64 = 2;
 
-/// What is asked of a factor's size.
+/// The constraints on a factor's size.
 #[derive(Clone, Debug)]
-pub(super) struct Demand {
+pub(super) struct Constraint {
     /// Number of indices.
     pub(super) size: u64,
     /// Indices of a unit.
@@ -39,7 +39,7 @@ pub(super) struct Small {
     pub(super) bounds: BTreeMap<u64, u64>,
 }
 
-impl Demand {
+impl Constraint {
     /// The new size: between two boundaries `base` units remain.
     fn with_base(&self, base: u64) -> Small {
         let unit = self.unit * self.minor;
@@ -93,8 +93,8 @@ mod tests {
     use super::*;
 
     /// A factor of `size` in units of `unit`, with these boundaries.
-    fn demand(size: u64, unit: u64, inner: &[u64]) -> Demand {
-        Demand {
+    fn constraint(size: u64, unit: u64, inner: &[u64]) -> Constraint {
+        Constraint {
             size,
             unit,
             minor: 1,
@@ -106,52 +106,52 @@ mod tests {
         }
     }
 
-    fn ends(d: &Demand) -> Vec<u64> {
+    fn ends(d: &Constraint) -> Vec<u64> {
         d.small().bounds.into_values().collect()
     }
 
     #[test]
     fn equal_parts_stay_equal_and_uneven_ones_uneven() {
-        assert_eq!(ends(&demand(64, 1, &[16, 32, 48])), [0, 2, 4, 6, 8]);
-        assert_eq!(ends(&demand(2048, 256, &[1024])), [0, 256, 512]);
-        assert_eq!(ends(&demand(10, 1, &[3, 6])), [0, 2, 4, 7]);
-        assert_eq!(ends(&demand(9, 1, &[0, 9])), [0, 2]);
+        assert_eq!(ends(&constraint(64, 1, &[16, 32, 48])), [0, 2, 4, 6, 8]);
+        assert_eq!(ends(&constraint(2048, 256, &[1024])), [0, 256, 512]);
+        assert_eq!(ends(&constraint(10, 1, &[3, 6])), [0, 2, 4, 7]);
+        assert_eq!(ends(&constraint(9, 1, &[0, 9])), [0, 2]);
     }
 
     #[test]
     fn a_boundary_stays_where_it_is_in_its_block() {
-        let d = demand(14336, 256, &[4779, 9558]);
+        let d = constraint(14336, 256, &[4779, 9558]);
         let small = d.small();
         for (old, new) in small.bounds {
             assert_eq!(old % 256, new % 256);
             assert!(new <= old);
         }
         // Two boundaries in one block stay there.
-        assert_eq!(ends(&demand(512, 256, &[300, 400])), [0, 300, 400, 512]);
+        assert_eq!(ends(&constraint(512, 256, &[300, 400])), [0, 300, 400, 512]);
     }
 
     #[test]
     fn groups_of_heads_are_cut_where_they_were() {
         // Two KV heads with eight queries each on three devices.
-        let d = Demand {
+        let d = Constraint {
             minor: 8,
-            ..demand(2, 1, &[])
+            ..constraint(2, 1, &[])
         };
         let bounds = BTreeSet::from([0, 5, 10, 16]);
-        let small = Demand { bounds, ..d }.small();
+        let small = Constraint { bounds, ..d }.small();
         assert_eq!(small.size, 2);
         assert!(small.bounds.iter().all(|(a, b)| a == b));
     }
 
     #[test]
     fn what_is_asked_for_remains() {
-        let least = |least| Demand {
+        let least = |least| Constraint {
             least,
-            ..demand(128, 1, &[64])
+            ..constraint(128, 1, &[64])
         };
         assert_eq!(least(9).small().size, 10);
         assert_eq!(least(500).small().size, 128);
-        let fixed = Demand {
+        let fixed = Constraint {
             fixed: true,
             pinned: Some(3),
             ..least(1)

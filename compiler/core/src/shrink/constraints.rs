@@ -1,4 +1,4 @@
-//! What is asked of the factors' sizes: by blocks, by the devices' ranges, and by the ops.
+//! The constraints on the factors' sizes, from quantisation blocks, from the devices' ranges, and from ops.
 //!
 //! A factor stays as it is where it lies behind another in something that is cut, so that units remain what they are, and
 //! where an attribute of an op speaks of its size.
@@ -12,24 +12,24 @@ use tpc_passes::gcd;
 
 use super::joint::{Joint, TreeLeaf};
 use super::sizes::position;
-use super::units::{Demand, Small};
+use super::units::{Constraint, Small};
 
 /// Indices that remain of a factor that nothing splits, as far as units allow.
 const WHOLE: u64 = 16;
 /// The same of a factor that lies before others, of each of its parts.
 const BEFORE_OTHERS: u64 = 2;
 
-/// The demands on all factors.
-pub(super) struct Demands<'a> {
+/// The constraints on all factors.
+pub(super) struct Constraints<'a> {
     pub(super) joint: &'a Joint,
-    pub(super) of: BTreeMap<Var, Demand>,
+    pub(super) of: BTreeMap<Var, Constraint>,
     pub(super) split: Vec<Option<(Var, u64)>>,
 }
 
-impl<'a> Demands<'a> {
-    /// The demands on the factors of both graphs.
-    pub(super) fn new(joint: &'a Joint, sharded: &Graph) -> Demands<'a> {
-        let mut out = Demands {
+impl<'a> Constraints<'a> {
+    /// The constraints on the factors of both graphs.
+    pub(super) fn new(joint: &'a Joint, sharded: &Graph) -> Constraints<'a> {
+        let mut out = Constraints {
             joint,
             of: BTreeMap::new(),
             split: vec![None; sharded.classes.len()],
@@ -54,7 +54,7 @@ impl<'a> Demands<'a> {
         changed
     }
 
-    /// Fixes what an instruction needs whole, as its attributes may speak of that.
+    /// Fixes the factors that an instruction needs whole: its attributes may depend on them.
     pub(super) fn fix_whole(&mut self, inst: Inst) -> bool {
         let Joint { graph, factors, .. } = self.joint;
         let data = graph.inst(inst);
@@ -111,7 +111,7 @@ impl<'a> Demands<'a> {
         }
     }
 
-    /// Ranges of a class divide what these references to it stand for.
+    /// The ranges of a class divide the factors of these references to it.
     fn split(&mut self, class: Class, sharded: &Graph, refs: &[TreeLeaf]) {
         let space = &self.joint.factors.space;
         let data = sharded.class(class);
@@ -163,7 +163,7 @@ impl<'a> Demands<'a> {
                 let Some(size) = space.size(leaf).as_const() else {
                     continue;
                 };
-                self.of.entry(leaf).or_insert_with(|| Demand {
+                self.of.entry(leaf).or_insert_with(|| Constraint {
                     size,
                     unit: 1,
                     minor: 1,
