@@ -169,7 +169,9 @@ fn in_range(n_ctx: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
         if n == 0 || n > MAX_CONTEXT {
             let message = format!("{n} is outside the range 1 to {MAX_CONTEXT}");
             let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-            return Err(vec![d.help(format!("give a number from 1 to {MAX_CONTEXT}"))]);
+            return Err(vec![
+                d.help(format!("give a number from 1 to {MAX_CONTEXT}")),
+            ]);
         }
     }
     Ok(())

@@ -42,7 +42,9 @@ impl TensorSplit {
     pub fn among(&self, devices: usize) -> Result<Vec<f64>, Diagnostic> {
         if self.0.len() > devices {
             let n = self.0.len();
-            return Err(wrong(format!("there are {n} proportions for {devices} devices")));
+            return Err(wrong(format!(
+                "there are {n} proportions for {devices} devices"
+            )));
         }
         let mut shares = self.0.clone();
         shares.resize(devices, 0.0);
