@@ -122,14 +122,15 @@ fn uri(path: &str) -> String {
 mod tests {
     use super::*;
     use crate::merged;
-    use tpc_diag::Diagnostic;
+    use crate::view::layered;
+    use tpc_diag::{Diagnostic, Message, message};
 
     static SAMPLE: Code = Code::warning("TPC0301", "a sample", "A sample.");
 
-    fn fingerprints(path: &str, entities: &[&str], message: &str) -> Vec<String> {
+    fn fingerprints(path: &str, entities: &[&str], message: &Message) -> Vec<String> {
         let found = entities
             .iter()
-            .map(|e| Diagnostic::new(&SAMPLE, *e, message));
+            .map(|e| Diagnostic::new(&SAMPLE, layered(e), message.clone()));
         let log = sarif(path, &merged(found.collect()));
         let results = log["runs"][0]["results"].as_array().expect("results");
         let of = |r: &Json| r["partialFingerprints"]["tpcFinding/v1"].to_string();
@@ -138,13 +139,15 @@ mod tests {
 
     #[test]
     fn fingerprints_do_not_depend_on_paths_layers_and_numbers() {
-        let one = fingerprints("a.gguf", &["blk.0.x"], "4 blocks");
+        let blocks = |n: u64| message!("{} blocks", n);
+        let one = fingerprints("a.gguf", &["blk.0.x"], &blocks(4));
         assert_eq!(
             one,
-            fingerprints("/b/c.gguf", &["blk.3.x", "blk.4.x"], "5 blocks")
+            fingerprints("/b/c.gguf", &["blk.3.x", "blk.4.x"], &blocks(5))
         );
-        assert_ne!(one, fingerprints("a.gguf", &["blk.0.y"], "4 blocks"));
-        assert_ne!(one, fingerprints("a.gguf", &["blk.0.x"], "4 rows"));
+        assert_ne!(one, fingerprints("a.gguf", &["blk.0.y"], &blocks(4)));
+        let rows = message!("{} rows", 4_u64);
+        assert_ne!(one, fingerprints("a.gguf", &["blk.0.x"], &rows));
     }
 
     #[test]
