@@ -1,6 +1,7 @@
 //! Diagnostics, and how the terminal shows them.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 use miette::{LabeledSpan, SourceCode};
 use serde::{Serialize, Serializer};
@@ -25,7 +26,7 @@ pub struct Diagnostic {
     pub help: Option<Message>,
     /// The line of the capture concerned, from 1.
     #[serde(skip)]
-    pub line: Option<usize>,
+    pub line: Option<NonZeroU32>,
     /// The part of the graph's text that shows the finding.
     #[serde(skip)]
     pub excerpt: Option<Box<Excerpt>>,
@@ -80,7 +81,7 @@ impl Diagnostic {
     /// The diagnostic, located at a line of a capture.
     #[must_use]
     pub fn line(mut self, line: usize) -> Diagnostic {
-        self.line = Some(line);
+        self.line = u32::try_from(line).ok().and_then(NonZeroU32::new);
         self
     }
 

@@ -91,7 +91,7 @@ pub struct Line(pub usize);
 /// A message, or a phrase of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Message {
-    parts: Vec<Part>,
+    parts: Box<[Part]>,
 }
 
 impl Message {
@@ -109,7 +109,9 @@ impl Message {
                 parts.push(Part::Text(Cow::Borrowed(text)));
             }
         }
-        Message { parts }
+        Message {
+            parts: parts.into(),
+        }
     }
 
     /// The messages with a separator between them.
@@ -121,7 +123,9 @@ impl Message {
             }
             parts.extend(one.parts);
         }
-        Message { parts }
+        Message {
+            parts: parts.into(),
+        }
     }
 
     /// The first layer that the message speaks of.
@@ -256,7 +260,9 @@ numbers! { u8 u16 u32 u64 usize i64 f32 f64 tpc_ir::Dim }
 
 impl From<Part> for Message {
     fn from(part: Part) -> Message {
-        Message { parts: vec![part] }
+        Message {
+            parts: Box::new([part]),
+        }
     }
 }
 

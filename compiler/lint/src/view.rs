@@ -165,7 +165,7 @@ impl Capture<'_> {
 
     /// A diagnostic of a line of the capture with the text of the graph there, labelled.
     pub fn shown(&self, d: Diagnostic, label: &str) -> Diagnostic {
-        match d.line.and_then(|line| self.inst_at(line)) {
+        match d.line.and_then(|line| self.inst_at(line.get() as usize)) {
             Some(inst) => {
                 let labels = [(inst, label.to_owned())];
                 d.excerpt(Excerpt::of("model", self.printed, &labels))
