@@ -149,7 +149,8 @@ fn captured<S: Executable>(
                 Tensor::reals_of(dims, vec![0.0; n])
             } else {
                 let mut rng = Rng::new(3, &format!("{kind:?}"));
-                let next = |rng: &mut Rng| (rng.next() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0;
+                let next =
+                    |rng: &mut Rng| (rng.next_u64() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0;
                 Tensor::reals_of(dims, (0..n).map(|_| next(&mut rng)).collect())
             }
         };

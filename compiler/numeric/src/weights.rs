@@ -52,7 +52,7 @@ struct Blocks {
 }
 
 fn unit(rng: &mut Rng) -> f64 {
-    (rng.next() >> 11) as f64 / (1_u64 << 53) as f64
+    (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 fn blocks(dtype: DType, domain: Domain, scale: f64) -> Result<Blocks, ExecError> {
@@ -113,7 +113,7 @@ pub(super) fn random(graph: &Graph) -> Result<MemoryWeights, ExecError> {
         let choices = bytes.len() / *each;
         let mut all = Vec::with_capacity(n * *each);
         for _ in 0..n {
-            let at = (rng.next() >> 32) as usize % choices * *each;
+            let at = (rng.next_u64() >> 32) as usize % choices * *each;
             all.extend_from_slice(&bytes[at..at + *each]);
         }
         out.insert(w.tensor.clone(), ty.dtype, ne, all);

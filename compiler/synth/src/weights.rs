@@ -17,7 +17,7 @@ impl Rng {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -28,7 +28,7 @@ impl Rng {
     /// An approximately normal number of mean 0 and variance 1: the sum of four uniform ones. An exactly normal one
     /// takes logarithms and cosines, which differ between machines.
     fn normal(&mut self) -> f64 {
-        let bits = self.next();
+        let bits = self.next_u64();
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xFFFF).sum();
         // Four uniform numbers of 0 to 65535 have mean 4 · 65535 / 2 and variance 4 · (65536² − 1) / 12.
         let variance = (65_536.0 * 65_536.0 - 1.0) / 3.0;
@@ -48,7 +48,7 @@ pub(super) fn fill(tensor: &ExpectedTensor, rng: &mut Rng, row: &mut [f32]) {
         TensorRole::Sinks => (0.0, 1.0),
         TensorRole::RopeFactors => {
             let unit = |bits: u64| (bits >> 40) as f32 / (1 << 24) as f32;
-            row.iter_mut().for_each(|x| *x = 1.0 + unit(rng.next()));
+            row.iter_mut().for_each(|x| *x = 1.0 + unit(rng.next_u64()));
             return;
         }
         TensorRole::Embedding

@@ -426,7 +426,7 @@ const SHOWN_PLANS: [ShownPlan; 4] = [
         devices: "2",
         ctx_size: Some(8192),
         options: (" -sm tensor --cpu-moe", |p| {
-            p.host_experts = HostExperts::All
+            p.host_experts = HostExperts::All;
         }),
         why: None,
     },

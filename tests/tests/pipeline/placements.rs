@@ -98,7 +98,7 @@ pub(crate) fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -
     if experts {
         out.extend((0..=n_layer).map(|n| {
             way(format!("-ncmoe {n}"), move |p| {
-                p.host_experts = HostExperts::First(n)
+                p.host_experts = HostExperts::First(n);
             })
         }));
     }

@@ -43,8 +43,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             message!(
                 "{} {} → {} %",
                 Quantity(&d.name),
-                Quantity(format!("{:.0}", a)),
-                Quantity(format!("{:.0}", b))
+                Quantity(format!("{a:.0}")),
+                Quantity(format!("{b:.0}"))
             )
         })
         .collect();

@@ -38,14 +38,14 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         "{} positions × {} reach {}, but {} is {}",
         original,
         factor,
-        Quantity(format!("{:.0}", reach)),
+        Quantity(format!("{reach:.0}")),
         file.key("context_length"),
         context
     );
     let help = message!(
         "write a factor of {}, or use -c {}",
         Quantity(format!("{:.1}", context as f64 / original as f64)),
-        Quantity(format!("{:.0}", reach))
+        Quantity(format!("{reach:.0}"))
     );
     out.push(LINT.finding(key("factor"), message).help(help));
 }

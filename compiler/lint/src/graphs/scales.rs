@@ -23,8 +23,11 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Graph(check),
 };
 
+/// The attention ops of each layer, with their scales.
+type ByLayer<'a> = BTreeMap<u32, Vec<(&'a Record, f32)>>;
+
 fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
-    let mut found: BTreeMap<u64, BTreeMap<u32, Vec<(&Record, f32)>>> = BTreeMap::new();
+    let mut found: BTreeMap<u64, ByLayer<'_>> = BTreeMap::new();
     for r in graph.records {
         let GgmlOp::FlashAttnExt(p) = &r.op else {
             continue;

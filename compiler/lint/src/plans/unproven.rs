@@ -26,7 +26,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         let message = message!(
             "the search priced {} assignments, not all: the plan costs at most {} % more than the cheapest",
             choice.priced,
-            Quantity(format!("{:.0}", percent))
+            Quantity(format!("{percent:.0}"))
         );
         out.push(LINT.finding("plan", message));
     }

@@ -15,12 +15,17 @@ use crate::op::{Family, GgmlOp, OpKind};
 #[derive(Clone, Debug)]
 pub(super) enum Tree {
     Is(Id),
-    Term(Op, Vec<Tree>),
+    Term(Box<Op>, Vec<Tree>),
 }
 
 impl Tree {
+    /// The term of an op.
+    pub(super) fn term(op: Op, children: Vec<Tree>) -> Tree {
+        Tree::Term(Box::new(op), children)
+    }
+
     fn one(op: Op, of: Tree) -> Tree {
-        Tree::Term(op, vec![of])
+        Tree::term(op, vec![of])
     }
 
     /// The term under these sizes; itself when it has them.
@@ -38,7 +43,7 @@ impl Tree {
             Tree::Is(id) => terms.find(*id),
             Tree::Term(op, children) => {
                 let children = children.iter().map(|c| c.add(terms)).collect();
-                let op = op.clone();
+                let op = Op::clone(op);
                 terms.add(Node { op, children })
             }
         }

@@ -26,7 +26,7 @@ fn repeated(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     for n in nodes(terms, node.children[1]) {
         if n.compute().is_some_and(|r| r.op.is(OpKind::Repeat)) {
             let children = vec![Tree::Is(node.children[0]), Tree::Is(n.children[0])];
-            out.push(Tree::Term(Op::Compute(c.clone()), children));
+            out.push(Tree::term(Op::Compute(c.clone()), children));
         }
     }
 }
@@ -61,6 +61,6 @@ fn mask(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
             Tree::Is(x),
         ),
     };
-    let sum = Tree::Term(of(OpKind::Add, Vec::new(), 2), vec![scaled, Tree::Is(mask)]);
+    let sum = Tree::term(of(OpKind::Add, Vec::new(), 2), vec![scaled, Tree::Is(mask)]);
     out.push(Tree::one(of(OpKind::SoftMax, vec![one], 1), sum));
 }

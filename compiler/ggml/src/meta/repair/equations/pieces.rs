@@ -110,10 +110,10 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
             let (x, y) = (a.children[i], b.children[i]);
             let n = facts(terms, x).ne[axis] + facts(terms, y).ne[axis];
             let joined = concat.resized(with(facts(terms, x).ne, axis, n));
-            let joined = Tree::Term(Op::Compute(joined), vec![Tree::Is(x), Tree::Is(y)]);
+            let joined = Tree::term(Op::Compute(joined), vec![Tree::Is(x), Tree::Is(y)]);
             let mut children: Vec<Tree> = a.children.iter().map(|&id| Tree::Is(id)).collect();
             children[i] = joined;
-            out.push(Tree::Term(Op::Compute(f.resized(concat.ne)), children));
+            out.push(Tree::term(Op::Compute(f.resized(concat.ne)), children));
         }
     }
 }
@@ -156,7 +156,7 @@ fn gate(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
                 ..c.clone()
             };
             let children = n.children.iter().map(|&id| Tree::Is(id)).collect();
-            out.push(Tree::Term(Op::Compute(two), children));
+            out.push(Tree::term(Op::Compute(two), children));
         }
     }
 }

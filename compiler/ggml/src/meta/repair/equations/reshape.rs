@@ -137,7 +137,7 @@ fn binary(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         } else {
             continue;
         };
-        let inner = Tree::Term(Op::Compute(c.resized(from)), vec![Tree::Is(x), y]);
+        let inner = Tree::term(Op::Compute(c.resized(from)), vec![Tree::Is(x), y]);
         out.push(inner.reshaped(from, c.ne));
     }
 }
@@ -165,7 +165,7 @@ fn product(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         if from[0] == k {
             let ne = [c.ne[0], from[1], from[2], from[3]];
             let w = Tree::Is(node.children[0]);
-            let inner = Tree::Term(Op::Compute(c.resized(ne)), vec![w, Tree::Is(x)]);
+            let inner = Tree::term(Op::Compute(c.resized(ne)), vec![w, Tree::Is(x)]);
             out.push(inner.reshaped(ne, c.ne));
         }
     }
