@@ -5,7 +5,7 @@
 //! - [`advice`]: configurations that fit where the one asked for does not.
 //! - [`shrink`]: the same model with small sizes, to be run.
 //! - [`report`]: plans as tables, JSON and pages.
-//! - [`format`]: bytes, counts and layers as people read them.
+//! - [`mod@format`]: bytes, counts and layers as people read them.
 //! - [`golden`]: files of known logits.
 
 pub mod advice;
