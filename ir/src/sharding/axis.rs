@@ -129,7 +129,7 @@ impl AxisTree {
         self.runs_by(&|c| classes.get(c.class.index())?.range(rank, c.div))
     }
 
-    /// [`Self::runs`] of the indices whose primary owner is the device of rank `rank`.
+    /// [`Self::intervals`] of the indices whose primary owner is the device of rank `rank`.
     pub fn owned_runs(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Interval>> {
         self.runs_by(&|c| classes.get(c.class.index())?.owned(rank, c.div))
     }
