@@ -6,7 +6,7 @@ use crate::place::{DeviceData, GroupData, Place};
 use crate::sharding::{ClassData, Sharding};
 use crate::types::TensorType;
 
-/// What a graph knows of a value.
+/// The record of a value in a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueData {
     /// A name for people; may be empty, need not be unique, decides nothing.
@@ -26,15 +26,15 @@ pub struct ValueData {
 pub struct InstData {
     /// The op.
     pub op: Op,
-    /// What it reads.
+    /// The values that it reads.
     pub operands: Vec<Value>,
-    /// What it defines.
+    /// The values that it defines.
     pub results: Vec<Value>,
     /// The model's layer that it belongs to; `None` before the first and after the last.
     pub layer: Option<u32>,
 }
 
-/// What a value is wanted for.
+/// A value that a graph delivers, and its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A result of the model, by name (`logits`).
@@ -43,13 +43,13 @@ pub enum Output {
     State {
         /// The value that a `state` op defines.
         state: Value,
-        /// What it becomes.
+        /// The value that replaces it for the next batch.
         value: Value,
     },
 }
 
 impl Output {
-    /// The value that is wanted.
+    /// The value that is delivered.
     pub const fn value(&self) -> Value {
         match self {
             Output::Named(_, v) | Output::State { value: v, .. } => *v,
@@ -70,7 +70,7 @@ pub struct Graph {
     pub classes: Vec<ClassData>,
     values: Vec<ValueData>,
     insts: Vec<InstData>,
-    /// What is wanted of it.
+    /// The values that it delivers: results of the model and new contents of states.
     pub outputs: Vec<Output>,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong when a program runs, and what to do about it.
+//! Errors of running programs, with advice on each.
 
 use tpc_ir::op::TypeError;
 use tpc_ir::{Code, DType, Place, Value};
@@ -71,7 +71,7 @@ pub enum ExecError {
     },
     #[error(transparent)]
     Quant(#[from] QuantError),
-    #[error("nothing is known of the input {input}")]
+    #[error("the input {input} is not supplied")]
     MissingInput { input: String },
     #[error("state {state:?} has sizes {kept:?} from earlier batches: expected {expected:?}")]
     StateResized {
@@ -89,9 +89,9 @@ pub enum ExecError {
         cells: usize,
         window: Option<u64>,
     },
-    #[error("sequence {seq} finds no state: {cells} sequences have one already")]
+    #[error("no recurrent state is free for sequence {seq}: other sequences use all {cells}")]
     StatesFull { cells: usize, seq: u32 },
-    #[error("there is no batch that tokens can be drafted for, or the graph drafts no more")]
+    #[error("nothing to draft: no batch was decoded, or all draft blocks of the graph have run")]
     NothingToDraft,
     #[error("bad batch: {what}")]
     BadBatch { what: String },
@@ -159,7 +159,7 @@ impl ExecError {
         }
     }
 
-    /// What to do about it, in one sentence.
+    /// Advice on the error, in one sentence.
     pub fn help(&self) -> &'static str {
         use ExecError as E;
         match self {

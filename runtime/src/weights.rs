@@ -70,7 +70,7 @@ impl WeightSource for MemoryWeights {
     }
 }
 
-/// What one device stores of a tensor: its part, still packed.
+/// The part of a tensor that one device stores, still packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedWeight<'a> {
     /// Element type.

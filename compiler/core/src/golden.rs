@@ -121,8 +121,8 @@ impl Golden {
     }
 }
 
-/// The distance of `got` from `want`, pairwise over the shorter of both. Anything that is not a number makes both figures
-/// infinite.
+/// The distance of `got` from `want`, element by element up to the shorter length. A NaN or an infinity makes both
+/// figures infinite.
 pub fn distance(
     want: impl IntoIterator<Item = f64>,
     got: impl IntoIterator<Item = f64>,

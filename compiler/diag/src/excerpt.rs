@@ -50,7 +50,7 @@ impl Excerpt {
         &self.text
     }
 
-    /// What to see, and where in the text.
+    /// The labels, each with its place in the text.
     pub fn labels(&self) -> &[(Range<usize>, String)] {
         &self.labels
     }

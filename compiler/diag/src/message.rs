@@ -190,7 +190,7 @@ impl Serialize for Message {
     }
 }
 
-/// What may stand for a `{}` of a template.
+/// A value that may stand for a `{}` of a template.
 pub trait Argument {
     /// The phrase that it becomes.
     fn phrase(&self) -> Message;

@@ -25,7 +25,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the start of `bytes`, of which it sees at most `limit`.
+    /// A cursor at the start of `bytes`. It sees at most `limit` bytes.
     pub(super) fn new(bytes: &'a [u8], limit: usize, file: &'a str) -> Cursor<'a> {
         let clipped = bytes.len() > limit;
         let bytes = &bytes[..bytes.len().min(limit)];

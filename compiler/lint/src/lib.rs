@@ -1,4 +1,4 @@
-//! What a model file, a captured graph, a configuration or a plan says that its user should know.
+//! Lints: checks of model files, captured graphs, configurations, plans and command lines.
 //!
 //! A lint is one file with one constant: its code, what `tpc explain` says of it, and the function that finds it. The
 //! folders are named after what their lints look at; a line in the folder's list registers a lint. What a lint finds
@@ -26,7 +26,7 @@ use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Entity, EntityKind, Message, Name};
 
-/// What finds something, by what it looks at; each adds a diagnostic per finding.
+/// The function of a lint, by the thing that it looks at; it adds a diagnostic per finding.
 #[derive(Clone, Copy)]
 pub enum Check {
     /// A model file.
@@ -80,9 +80,9 @@ impl Lint {
 
 /// The lints of one folder.
 pub struct Topic {
-    /// What they look at.
+    /// The name of the things that they look at.
     pub name: &'static str,
-    /// The lints, in the order in which findings are told.
+    /// The lints, in the order in which findings are reported.
     pub lints: &'static [&'static Lint],
 }
 
@@ -110,7 +110,7 @@ pub static TOPICS: &[Topic] = &[
     },
 ];
 
-/// Every lint, in the order in which findings are told.
+/// Every lint, in the order in which findings are reported.
 pub fn lints() -> impl Iterator<Item = &'static Lint> {
     TOPICS.iter().flat_map(|t| t.lints).copied()
 }

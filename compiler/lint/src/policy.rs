@@ -6,7 +6,7 @@ use super::Finding;
 use tpc_diag::suggest::nearest;
 use tpc_diag::{Code, Diagnostic, Severity, codes};
 
-/// What `--deny` and `--allow` say.
+/// The settings of `--deny` and `--allow`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Whether every warning is an error.

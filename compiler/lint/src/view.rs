@@ -1,4 +1,4 @@
-//! What lints look at.
+//! The things that lints look at: files, captures, plans and command lines.
 
 use std::collections::BTreeSet;
 
@@ -94,7 +94,7 @@ pub(crate) fn layered(name: &str) -> Name {
 pub struct Capture<'a> {
     /// Its records.
     pub records: &'a [Record],
-    /// What they mean.
+    /// The graph that they describe.
     pub captured: &'a CapturedGraph,
     /// The text of its graph.
     pub printed: &'a Printed,
@@ -140,7 +140,7 @@ impl Capture<'_> {
         self.records.iter().filter_map(mask).collect()
     }
 
-    /// What the first operand of a record comes from, behind views and these ops.
+    /// The origin of a record's first operand: the record behind its views and these ops.
     pub fn behind<'b>(&'b self, record: &'b Record, ops: &[OpKind]) -> Option<&'b Record> {
         let mut at = record;
         loop {
@@ -163,7 +163,7 @@ impl Capture<'_> {
         self.inst_at(record.line)
     }
 
-    /// A diagnostic of a line of the capture with the text of the graph there, labelled.
+    /// Adds the graph's text to a diagnostic about a line of the capture, with a label.
     pub fn shown(&self, d: Diagnostic, label: &str) -> Diagnostic {
         match d.line.and_then(|line| self.inst_at(line.get() as usize)) {
             Some(inst) => {
@@ -192,7 +192,7 @@ impl Capture<'_> {
 /// A plan as lints see it.
 #[derive(Clone, Copy)]
 pub struct Plan<'a> {
-    /// What was asked for.
+    /// The placement that the user asked for.
     pub placement: &'a Placement,
     /// The plan.
     pub compiled: &'a Compiled,
@@ -221,9 +221,9 @@ pub struct Command<'a> {
     pub line: &'a CommandLine,
     /// The model's file.
     pub file: File<'a>,
-    /// The same in tpc's terms.
+    /// The placement that the line asks for, in tpc's terms.
     pub placement: &'a Placement,
-    /// The command that plans it.
+    /// The equivalent `tpc` command.
     pub equivalent: &'a str,
     /// Whether nothing says how many devices there are.
     pub assumed: bool,

@@ -15,7 +15,7 @@ pub struct LowerOptions {
     pub drafting: Drafting,
 }
 
-/// The source of draft tokens, several of which the model checks at once.
+/// The source of draft tokens. The model checks several of them at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Drafting {
     /// No drafts.

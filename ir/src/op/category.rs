@@ -90,7 +90,7 @@ impl OpCategory {
         }
     }
 
-    /// Whether the result holds elements of the operands, each at most once, and zeros: nothing is computed.
+    /// Whether the op computes nothing: its result holds elements of the operands, each at most once, and zeros.
     pub const fn is_movement(self) -> bool {
         match self {
             OpCategory::Layout

@@ -81,7 +81,7 @@ pub struct Tri {
     pub keep: Side,
     /// Distance of the diagonal from the main one, to the right.
     pub offset: u64,
-    /// The number in place of the rest.
+    /// The number that replaces all other elements.
     pub fill: f32,
 }
 

@@ -90,7 +90,7 @@ macro_rules! ops {
                 match self { $(Op::$variant(op) => op.resized(to).into(),)* }
             }
 
-            /// The op with `f` of every size among its attributes; `None` where `f` gives none.
+            /// The op with `f` applied to every size among its attributes; `None` where `f` returns `None`.
             pub fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Op> {
                 match self { $(Op::$variant(op) => op.map_dims(f).map(Op::$variant),)* }
             }
@@ -197,7 +197,7 @@ impl Op {
         matches!(self.category(), OpCategory::Product)
     }
 
-    /// Whether the result holds elements of the operands, each at most once, and zeros: nothing is computed.
+    /// Whether the op computes nothing: its result holds elements of the operands, each at most once, and zeros.
     pub const fn is_movement(&self) -> bool {
         self.category().is_movement()
     }

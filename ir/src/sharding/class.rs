@@ -5,16 +5,16 @@ use crate::interval::Interval;
 /// A split factor: its size and the part of it on each device of the group, by rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassData {
-    /// What it is, for people (`kv heads of blk.3`).
+    /// A description for people (`kv heads of blk.3`).
     pub name: String,
     /// Number of indices.
     pub size: u64,
-    /// What each device holds. Ranges ascend with the rank, may be uneven, empty and overlap.
+    /// The range of each device, by rank. Ranges ascend with the rank; they may be uneven or empty, and may overlap.
     pub ranges: Vec<Interval>,
 }
 
 impl ClassData {
-    /// What the device of rank `rank` holds of the class divided by `div`; `None` for a rank without a range.
+    /// The range of the device of rank `rank` in the class divided by `div`; `None` for a rank without a range.
     pub fn range(&self, rank: usize, div: u64) -> Option<Interval> {
         Some(self.ranges.get(rank)?.project(div))
     }

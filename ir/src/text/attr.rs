@@ -18,7 +18,7 @@ struct Polynomial {
     minus: Dim,
 }
 
-/// What of a polynomial has been taken.
+/// The part of a polynomial that is already read.
 #[derive(Clone, Copy)]
 enum Taken {
     Nothing,

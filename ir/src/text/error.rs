@@ -1,4 +1,4 @@
-//! What can be wrong with a `.tpir` text.
+//! Errors in a `.tpir` text.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub const MAX_TEXT: usize = 256 << 20;
 /// One defect of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// What is wrong.
+    /// The defect.
     pub kind: ParseErrorKind,
     /// Where.
     pub span: Span,
@@ -32,7 +32,7 @@ impl ParseError {
         self.kind.code()
     }
 
-    /// What to do about it.
+    /// Advice on how to correct the text.
     pub fn help(&self) -> String {
         self.kind.help()
     }
@@ -73,7 +73,7 @@ pub enum ParseErrorKind {
         expected: &'static str,
         found: String,
     },
-    #[error("{found} begins no statement")]
+    #[error("no statement begins with {found}")]
     Statement { found: String },
     #[error("unknown element type `{found}`")]
     ElementType { found: String },
@@ -137,7 +137,7 @@ impl ParseErrorKind {
         }
     }
 
-    /// What to do about it.
+    /// Advice on how to correct the text.
     pub fn help(&self) -> String {
         match self {
             ParseErrorKind::NotTpir { .. } => {
@@ -169,7 +169,7 @@ impl ParseErrorKind {
             ParseErrorKind::Undefined { .. } => {
                 "define it above; values are defined before they are used".to_owned()
             }
-            ParseErrorKind::Redefined { .. } => "number one of the two otherwise".to_owned(),
+            ParseErrorKind::Redefined { .. } => "give one of the two another number".to_owned(),
             ParseErrorKind::UnknownOp {
                 nearest: Some(name),
                 ..
@@ -192,7 +192,7 @@ impl ParseErrorKind {
             ParseErrorKind::RepeatedAttribute { .. } => "remove one of the two".to_owned(),
             ParseErrorKind::Limit { .. } => "write it with fewer".to_owned(),
             ParseErrorKind::ClassPart { .. } => {
-                "`c0/4` is the class with factors of 4 indices in all left out".to_owned()
+                "`c0/4` is the class without factors of 4 indices in all; the divisor must divide its size".to_owned()
             }
             ParseErrorKind::RangeEnd { .. } => {
                 "a range is `start:len`, not `start:end`".to_owned()

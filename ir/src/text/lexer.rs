@@ -12,7 +12,7 @@ pub(super) enum Token<'a> {
     Int(u64),
     /// A number with a fraction or an exponent, without sign.
     Float(f32),
-    /// What stands between quotes, escapes as written.
+    /// The text between quotes, with its escapes as written.
     Quoted(&'a str),
     /// One of the characters in [`PUNCTUATION`].
     Punct(u8),

@@ -1,4 +1,4 @@
-//! What the handles of a text refer to.
+//! The entities that the handles of a text refer to.
 
 use std::collections::HashMap;
 
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// What a handle refers to.
+/// The entity that a handle refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Referent {
     /// The entity at this index of its table.

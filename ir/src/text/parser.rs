@@ -144,7 +144,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next token, not taken.
+    /// The next token, which remains to be read.
     pub(super) fn peek(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         match self.peeked {
             Some(t) => Ok(t),

@@ -56,7 +56,7 @@ impl Parser<'_> {
         Ok(out)
     }
 
-    /// The axes of a split, `split` taken.
+    /// Reads the axes of a split; the word `split` is already read.
     fn split(&mut self, out: &mut Sharding) -> Result<(), ParseError> {
         self.expect(b'(', "`(` and an axis")?;
         loop {

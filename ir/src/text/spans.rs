@@ -33,7 +33,7 @@ impl Span {
     }
 }
 
-/// What a diagnostic may point at in a graph.
+/// An entity of a graph that a diagnostic may point at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Entity {
     /// The graph as a whole.

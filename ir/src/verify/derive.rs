@@ -1,4 +1,4 @@
-//! What an op makes of sharded operands, and of which operands it makes a sharded result.
+//! Derivation of shardings: those of an op's results from its operands, and that of an operand from the result.
 
 use super::shardings::roles;
 use crate::factor::{Axes, Label, Space, Var, solve};
@@ -9,7 +9,7 @@ use crate::types::{RANK, TensorType};
 /// The shardings of an op's results of these types, given its operands'; `None` where the op cannot run on them. The
 /// op is neither a leaf nor a transfer.
 ///
-/// What this gives passes [`verify`](super::verify): both apply the op's rule and the laws of pending sums.
+/// The derived shardings pass [`verify`](super::verify): both apply the op's rule and the laws of pending sums.
 pub fn derive(op: &Op, operands: &[Sharded<'_>], results: &[&TensorType]) -> Option<Vec<Sharding>> {
     let types: Vec<&TensorType> = operands.iter().map(|o| o.ty).collect();
     let rule = op.rule(&types, results);
@@ -32,8 +32,8 @@ pub fn derive(op: &Op, operands: &[Sharded<'_>], results: &[&TensorType]) -> Opt
         .collect()
 }
 
-/// The sharding of the operand, of this type, of which an op with one operand makes a value that is so sharded; `None`
-/// where there is none.
+/// The sharding that the only operand of an op must have for the op to give `result` its sharding; `None` where there
+/// is none.
 pub fn derive_operand(op: &Op, operand: &TensorType, result: Sharded<'_>) -> Option<Sharding> {
     let rule = op.rule(&[operand], &[result.ty]);
     let mut space = Space::new();

@@ -1,4 +1,4 @@
-//! What text cannot say, and the catalogue. Everything else is in the file tests.
+//! Tests of graphs that text cannot express, and of the catalogue. Everything else is in the file tests.
 
 use super::stage::{self, Stage};
 use super::{CODES, Entity, Verified, VerifyErrorKind, verify};

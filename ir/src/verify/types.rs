@@ -105,7 +105,7 @@ fn seq_tokens() -> Option<Dim> {
     Dim::symbol(Symbol::NSeqs).checked_mul(&Symbol::NSeqTokens.into())
 }
 
-/// What an input holds in a batch of so many tokens.
+/// The type of an input in a batch of so many tokens.
 fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
     let row = |dtype, n: &Dim| Some(TensorType::new(dtype, [n.clone()]));
     let mask = |n: Symbol| Some(TensorType::new(DType::F32, [n.into(), tokens.clone()]));

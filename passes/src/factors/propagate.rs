@@ -70,7 +70,7 @@ pub fn propagate(
     Ok(flow)
 }
 
-/// The flow with reductions at `reduce_at` and wherever else they turn out to be needed, which is added to it.
+/// The flow with reductions at `reduce_at`. Other values that turn out to need a reduction are added to `reduce_at`.
 fn fixpoint(
     facts: GraphFacts<'_>,
     insts: &[Inst],
@@ -142,9 +142,9 @@ struct Pass<'a> {
     facts: GraphFacts<'a>,
     insts: &'a [Inst],
     selection: &'a dyn Selection,
-    /// Values that are reduced where they are defined. Grows by what the pass finds.
+    /// Values that are reduced where they are defined. The pass adds those that it finds.
     reduce_at: &'a mut BTreeSet<Value>,
-    /// Values of the range that are not reduced yet; few at a time.
+    /// Values of the range that are not reduced yet; there are few at any time.
     unreduced: Vec<(Value, Unreduced)>,
     flow: Flow,
 }

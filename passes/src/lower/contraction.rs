@@ -9,7 +9,7 @@ use super::intervals::{overlaps, positions};
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// Makes the operands of a contraction meet index by index, each index on one device only.
+    /// Aligns the operands of a contraction, so that each index is contracted on one device only.
     pub(super) fn align_contraction(
         &mut self,
         site: Site<'_>,

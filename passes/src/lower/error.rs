@@ -24,7 +24,7 @@ pub enum LowerError {
         value: String,
         /// The device's rank.
         rank: usize,
-        /// The op's complaint.
+        /// The type error of the op.
         source: TypeError,
     },
     /// A local op's result is not the part that the sharding promises.

@@ -229,7 +229,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The slice of `len` indices from `start` on, which moves to its end; `None` on overflow.
+/// The slice of `len` indices from `start` on. Moves `start` to the end of the slice. `None` on overflow.
 fn next_slice(axis: usize, start: &mut Dim, len: Dim) -> Option<Slice> {
     let next = start.checked_add(&len)?;
     Some(Slice {

@@ -58,7 +58,7 @@ struct Anchors<'a> {
     layer_places: Vec<Place>,
     /// Per instruction, the place that it must have; `None` where it is free.
     places: Vec<Option<Place>>,
-    /// Per value that is made of weights alone, the one that decides its place.
+    /// Per value that is computed from weights alone, the weight that decides its place.
     weights: Vec<Option<Source>>,
     /// Per value that is a view of a state, the place of the state.
     states: Vec<Option<Place>>,

@@ -9,13 +9,13 @@ use super::price::{Price, Pricer};
 use super::problem::{OptionTable, Problem};
 use super::search::{assignments, search};
 
-/// Assignments of global factors that are tried, at most.
+/// The most assignments of global factors that are tried.
 const GLOBAL_LIMIT: usize = 256;
 
 /// The solution of a problem: the price and the options, without the global ones.
 type Solution = (Price, Vec<SplitOption>);
 
-/// An assignment of the global factors with the cheapest solution of every problem beside it.
+/// An assignment of the global factors, with the cheapest solution of every problem under it.
 struct Best {
     total: f64,
     global: Vec<SplitOption>,
@@ -35,7 +35,7 @@ pub fn choose(pricer: &Pricer<'_>, group: Group, layer_groups: &[LayerGroup]) ->
     choice
 }
 
-/// The cheapest assignment of all factors. Counts in `choice` what was priced.
+/// The cheapest assignment of all factors. Counts the priced assignments in `choice`.
 ///
 /// Whether to split a factor that runs through everything, such as the residual width, is decided by the full time of
 /// the collectives, as it needs several times as many as any other split.

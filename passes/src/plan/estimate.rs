@@ -117,7 +117,7 @@ pub fn collectives_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) 
         .sum()
 }
 
-/// Collectives and copies. The inputs of a batch go out together and cost one latency.
+/// Microseconds of collectives and copies. The inputs of a batch travel together and cost one latency.
 fn transfers_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
     let each = sharded
         .insts()

@@ -47,7 +47,7 @@ impl Leaf<'_> {
         terms.iter().any(|t| t.axes[axis].contains(&self.leaf))
     }
 
-    /// Whether one of these operands of an op has the leaf along `axis`.
+    /// Whether some op has the leaf along `axis` of one of these operands.
     fn meets(&self, operands: fn(&Op) -> &'static [usize], axis: usize) -> bool {
         let mut insts = self.graph.insts();
         insts.any(|(_, i)| {

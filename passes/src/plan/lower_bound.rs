@@ -8,7 +8,7 @@ use super::price::Pricer;
 use super::search::assignments;
 use crate::factors::Term;
 
-/// Assignments of one instruction, at most; an instruction with more counts nothing.
+/// The most assignments of one instruction that are tried; an instruction with more adds nothing to the bound.
 const LIMIT: usize = 512;
 
 impl Pricer<'_> {

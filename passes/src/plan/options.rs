@@ -80,9 +80,11 @@ pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refu
 /// Granules of a chain of leaves (one or two), in units of its flat index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granules {
-    /// Ranges at multiples of this end at blocks everywhere; `None` where no such ranges are proper parts.
+    /// Ranges that are multiples of this end at block boundaries in every tensor; `None` where no proper part is such a
+    /// multiple.
     pub hard: Option<u64>,
-    /// Ranges may end inside blocks, because every quantised tensor concerned can store shared edge blocks.
+    /// Whether ranges may end inside blocks: every quantised tensor concerned can store the edge blocks that devices
+    /// share.
     pub soft: bool,
 }
 
@@ -191,7 +193,7 @@ pub fn options_for(
     out.found
 }
 
-/// Flat indices of a chain, at most: its cuts are searched.
+/// The most flat indices that a chain may have; every cut of it is tried.
 const LONGEST_CHAIN: u64 = 1024;
 
 /// Whether devices with weights above 0 have equal ones and share `n` indices evenly.
@@ -201,7 +203,8 @@ fn is_even(n: u64, device_weights: &[f64]) -> bool {
     device_weights.iter().all(equal) && n.is_multiple_of(active.max(1))
 }
 
-/// Whether `minor` may be the minor part of a chain with `major`: it follows it wherever it occurs, and could be split.
+/// Whether `minor` may be the minor part of a chain with `major`: `minor` occurs only right after `major`, and could be
+/// split.
 fn may_follow(analysis: &Analysis, major: Var, minor: Var) -> bool {
     let facts = &analysis.leaves[&minor];
     facts.before == BTreeSet::from([Some(major)])

@@ -5,11 +5,11 @@ use super::layer_group::LayerGroup;
 use super::options::{SplitOption, clash};
 use super::price::{Price, Pricer};
 
-/// Assignments that are priced one by one, at most; problems with more are searched part by part.
+/// The most assignments that are priced one by one; a problem with more is searched part by part.
 const EXACT_LIMIT: usize = 1000;
-/// Assignments of one part that are priced in turn, at most.
+/// The most assignments of one part that are priced in turn.
 const PART_LIMIT: usize = 64;
-/// Passes over the parts, at most.
+/// The most passes over the parts.
 const ROUNDS: usize = 3;
 
 /// The cheapest assignment that was found.

@@ -38,7 +38,7 @@ pub struct FactorFacts {
 pub struct Forbidden {
     /// The reason; with the first op concerned, where there are several.
     pub reason: Refusal,
-    /// The axes of that op that must be whole and that the factor is in.
+    /// The axes of that op that must be whole and contain the factor.
     pub at: Vec<(Slot, usize)>,
     /// Why that op's rule does not hold, where it does not.
     pub cut: Option<Cut>,

@@ -42,7 +42,7 @@ impl Encoding<'_> {
         of_that_name.peek().is_none() || of_that_name.any(|id| bases.contains(&id))
     }
 
-    /// The model's values of which a value of the programs is a view, each with the index set.
+    /// The model's values that a value of the programs is a view of, each with the index set.
     pub(super) fn parts_of_model(&self, v: Value) -> Vec<(Value, IndexSet)> {
         let Some(&id) = self.programs.get(&v) else {
             return Vec::new();

@@ -29,12 +29,12 @@ pub(super) enum Head {
     Sum,
     /// Zeros of a type, by number.
     Zero(u32),
-    /// The first argument in the rows whose index, of the second argument, the mask has; zero in others. Index `i` of axis
-    /// `a` of the indices is about axis `a + 1`.
+    /// The first argument, with zeros in all rows but those whose index the mask contains. The second argument has the
+    /// indices; its axis `a` belongs to axis `a + 1` of the first.
     Mask(Mask),
 }
 
-/// Some of a tensor's rows or experts, which a device answers for.
+/// The rows or experts of a tensor that a device answers for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Mask {
     /// The rows or experts.

@@ -12,7 +12,7 @@ use super::refutation::{Refutation, Unproven};
 pub(super) enum Failure {
     /// A value is neither one of the model nor a part of one.
     Refuted(Box<Refutation>),
-    /// A sum is done in a later section only.
+    /// A later section completes a sum that this one begins.
     Crossing(Box<Refutation>),
 }
 
@@ -24,8 +24,7 @@ impl From<Box<Refutation>> for Failure {
 
 /// Proves that each value that is live out of an obligation is justified.
 ///
-/// # Errors
-/// The first op because of which a value is not justified.
+/// # Errors The first op that keeps a value from being justified.
 pub(super) fn prove(
     task: &Obligation<'_>,
     boundary: &Boundary,

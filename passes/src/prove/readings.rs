@@ -139,7 +139,7 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
     out
 }
 
-/// All parts as which an argument can be read.
+/// All ways to read an argument as a part.
 fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
     let selections = terms.selections(id);
     let mut all: Vec<ArgPart> = selections

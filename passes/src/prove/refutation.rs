@@ -11,10 +11,10 @@ pub enum Unproven {
         /// The operand.
         operand: Value,
     },
-    /// An op sees more than one place.
+    /// An op reads operands from more than one place.
     #[error("reads operands from another place")]
     Places,
-    /// An operand from an earlier layer is no value of the model.
+    /// An operand is neither a value of the model nor a part of one.
     #[error("reads {operand}, which is neither a value of the model nor a part of one")]
     Operand {
         /// The operand.
@@ -23,7 +23,7 @@ pub enum Unproven {
     /// The model has no such leaf.
     #[error("reads a tensor that the model does not have")]
     Leaf,
-    /// A part of a leaf or of a collective's operand is none that can be.
+    /// A leaf or an operand of a collective holds an impossible part.
     #[error("holds an impossible part: it cuts a quantisation block, or exceeds the whole")]
     Inexpressible,
     /// The declared type is not the type by the op.

@@ -100,7 +100,7 @@ fn priced(
     out
 }
 
-/// Per e-class, the term that the section was made of: of equal ones the first, so there is no cycle.
+/// Per e-class, the first of its terms in the section itself. Taking the first excludes cycles.
 fn known(skeleton: &Skeleton, graph: &SkeletonGraph, classes: &EClasses<'_>) -> Vec<Option<usize>> {
     let egraph = &graph.egraph;
     let mut known = vec![None; classes.ids.len()];

@@ -1,4 +1,4 @@
-//! Saturation: the terms of a skeleton, and all that the rules say of them.
+//! Saturation: the terms of a skeleton, and all equal terms that the rules find.
 
 use std::time::Duration;
 

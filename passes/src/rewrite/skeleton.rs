@@ -1,4 +1,4 @@
-//! Sections of a sharded graph, and their skeletons: sections alike have equal skeletons.
+//! Sections of a sharded graph, and their skeletons. Sections that differ in names alone have equal skeletons.
 //!
 //! A section is the instructions from the first of a layer to the first of the next, in program order. It reads values of
 //! earlier sections only. Sections are rewritten one by one, so values that cross keep their shardings.

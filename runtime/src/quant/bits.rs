@@ -1,4 +1,4 @@
-//! What all block formats share: walking blocks, little-endian scales and bit planes.
+//! Helpers that all block formats share: walks over blocks, little-endian scales and bit planes.
 
 use half::f16;
 

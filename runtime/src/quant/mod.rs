@@ -51,7 +51,7 @@ pub enum QuantError {
         dtype: DType,
     },
     /// The element count is not a whole number of blocks.
-    #[error("{elements} elements are not whole blocks of {dtype}, which holds {} a block", dtype.block_len())]
+    #[error("{elements} elements are not whole blocks of {dtype}, which have {} each", dtype.block_len())]
     PartialBlock {
         /// The format asked for.
         dtype: DType,

@@ -1,4 +1,4 @@
-//! What holds of every format: geometry, agreement with an independent implementation, round-trip error.
+//! Properties of every format: geometry, agreement with an independent implementation, round-trip error.
 //!
 //! The digests of [`decoders_agree_with_an_independent_implementation`] and its encoder twin come from the
 //! vectorised `gguf` Python package (`gguf.quants`), fed the bytes of the same generator; iq4_nl's encoder, which

@@ -106,7 +106,7 @@ impl<E: Executor> Session<E> {
         &self.config
     }
 
-    /// Decodes a batch: the logits of its output rows, `[n_vocab, n_outputs]`.
+    /// Decodes a batch and returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
     /// # Errors
     /// When the batch is malformed, the cache is full, or the program cannot run; the session is then as it was.

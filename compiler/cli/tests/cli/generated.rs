@@ -1,4 +1,4 @@
-//! What is generated from the definition of the arguments: completions and manual pages.
+//! Completions and manual pages, which are generated from the definition of the arguments.
 
 use std::fs;
 use std::process::Command;

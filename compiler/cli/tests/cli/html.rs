@@ -228,7 +228,7 @@ fn bytes_of_the_tensors_are_those_of_the_devices() {
     }
 }
 
-/// What would make a browser fetch something.
+/// Fails when a page would make a browser fetch something.
 #[track_caller]
 fn loads_nothing(page: &str) {
     let namespaces = page.matches("\"http://www.w3.org/2000/svg\"").count();

@@ -1,4 +1,4 @@
-//! What wrong usage and files that cannot be used get.
+//! Errors of wrong usage and of files that cannot be used.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -33,8 +33,9 @@ struct Attempt {
 }
 
 impl Fitting<'_> {
-    /// The plan of the first strategy under which the model fits, or of the first strategy. Says in `candidates`, which are
-    /// empty where the user chose the strategy, which fit and which is chosen.
+    /// The plan of the first strategy under which the model fits; if none fits, of the first strategy. Marks in
+    /// `candidates` the strategies that fit and the chosen one; `candidates` is empty where the user chose the
+    /// strategy.
     ///
     /// # Errors
     /// TPC0390 when a graph does not verify.

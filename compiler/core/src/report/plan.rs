@@ -154,9 +154,9 @@ impl Ranges {
 /// Transfers per batch.
 #[derive(Clone, Debug, Serialize)]
 pub struct Collectives {
-    /// One token.
+    /// A batch of one token.
     pub decode: TrafficReport,
-    /// One largest batch.
+    /// A batch of the largest size.
     pub prefill: TrafficReport,
 }
 
@@ -225,9 +225,9 @@ pub struct DraftBytes {
 /// Estimated times, in microseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct EstimateReport {
-    /// One token.
+    /// A batch of one token.
     pub decode_us: f64,
-    /// One largest batch.
+    /// A batch of the largest size.
     pub prefill_us: f64,
     /// One token on a single device.
     pub baseline_single_us: f64,
@@ -256,17 +256,17 @@ impl MirroredReport {
 pub struct CandidateReport {
     /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
     pub name: String,
-    /// One token.
+    /// A batch of one token.
     pub decode_us: f64,
-    /// One largest batch.
+    /// A batch of the largest size.
     pub prefill_us: f64,
     /// Bytes of weights, caches and states on the fullest device.
     pub fullest_bytes: u64,
-    /// Whether that fits, as far as the topology says what there is.
+    /// Whether these bytes fit the memory that the topology states.
     pub fits: bool,
-    /// Microseconds per decoded token, prompts and memory weighted in: what was compared.
+    /// Microseconds per decoded token, with prompts and memory weighed in: the number that `auto` compares.
     pub cost_us: f64,
-    /// Whether this is the one.
+    /// Whether `auto` chose this strategy.
     pub chosen: bool,
 }
 

@@ -273,7 +273,8 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// What the largest are chosen of has more than are chosen, and what tokens or positions select from has several.
+    /// Keeps selections meaningful: the axis of a top-k stays longer than `k`, and a table that indices select rows
+    /// from keeps several.
     fn selections(&mut self, graph: &Graph) {
         let mut products = Vec::new();
         for (_, data) in graph.insts() {

@@ -221,7 +221,7 @@ fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
         })
 }
 
-/// Whether a leaf of one graph is told by its name in the other.
+/// Whether the name of this leaf identifies it in the other graph.
 fn named(op: &Op) -> bool {
     op.is_leaf() && !op.is_constant()
 }

@@ -60,7 +60,7 @@ pub struct Resized {
 pub struct Shrunk {
     /// The small model's graph.
     pub model: Verified<stage::Model>,
-    /// The same, divided.
+    /// The small model, divided.
     pub sharded: Verified<stage::Sharded>,
     /// The programs of its devices.
     pub programs: Verified<stage::Programs>,
@@ -77,7 +77,7 @@ pub struct Shrunk {
 }
 
 impl Shrunk {
-    /// What is to be told of how the small model stands for the large one.
+    /// Notes on how the small model stands for the large one.
     pub fn notes(&self) -> Vec<Diagnostic> {
         let departure = self.departure.as_ref().map(|d| {
             let layer = d.layer.map_or_else(

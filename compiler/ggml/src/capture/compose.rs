@@ -301,8 +301,8 @@ pub(super) fn hc_pre(
     fits(m, t, sum)
 }
 
-/// The streams `residual: [n, hc, tokens]` mixed by `comb: [hc, hc, tokens]` (destinations along axis 0), and
-/// `x: [n, tokens]` added to each as `post: [hc, tokens]` weighs it.
+/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]` (destinations along axis 0), and adds `x:
+/// [n, tokens]` to each stream, weighed by `post: [hc, tokens]`.
 pub(super) fn hc_post(
     m: &mut Memory<'_>,
     t: &Record,

@@ -122,7 +122,7 @@ pub(super) fn rope(
     rotate(m, t, rotation(p)?, p.offset, values.to_vec())
 }
 
-/// A rotation the other way: by the negative of every angle.
+/// The inverse rotation: by the negative of every angle.
 pub(super) fn rope_back(
     m: &mut Memory<'_>,
     t: &Record,

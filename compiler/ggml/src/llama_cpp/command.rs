@@ -13,7 +13,7 @@ pub struct ParsedOption {
     pub spec: &'static OptionSpec,
     /// Its spelling in the line: `-c`, or `LLAMA_ARG_CTX_SIZE`.
     pub spelling: String,
-    /// Its argument, two of them with a space between; `on` or `off` for a switch.
+    /// Its argument, or its two arguments with a space between; `on` or `off` for a switch.
     pub value: String,
     /// Whether an environment variable stands for it.
     pub from_env: bool,

@@ -14,7 +14,7 @@ pub enum FaultKind {
     NoFlash,
     /// An op without a rule.
     Unknown,
-    /// A split source of an op that is computed of whole sources only.
+    /// A split source of an op that takes whole sources only.
     Whole,
     /// Split indices, positions or ids, which must be mirrored.
     States,
@@ -28,7 +28,7 @@ pub enum FaultKind {
     Concat,
     /// A reshape or view that does not keep the split axis.
     Shape,
-    /// Parts of sources that differ, or that are not integers.
+    /// Parts that differ between sources, or that are not integers in the result's sizes.
     Sizes,
     /// A part that ends inside of a quantisation block.
     Blocks,
@@ -40,7 +40,7 @@ pub enum FaultKind {
     Heads,
     /// Operands of a recurrence in states that do not fit.
     Recurrence,
-    /// ALiBi slopes by the indices of a device's own heads.
+    /// ALiBi slopes that count the heads of each device from 0.
     Slopes,
     /// Mirrored keys and values for split queries.
     MirroredKeys,

@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! A written file reads back unchanged.
 
 use tpc_ir::DType;
 

@@ -37,9 +37,9 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
                 continue;
             }
             let size = std::fs::metadata(&given.value).ok().map(|m| bytes(m.len()));
-            let size = size.map_or_else(Message::default, |s| message!(" (its file has {})", s));
+            let size = size.map_or_else(Message::default, |s| message!(" (a file of {})", s));
             let message = message!(
-                "{} {}{} is not in the plan",
+                "the plan does not count the memory of {} {}{}",
                 given.spelling,
                 given.value,
                 size

@@ -36,7 +36,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         "has a CUDA kernel only when built with GGML_CUDA_FA_ALL_QUANTS"
     };
     let message = message!(
-        "for K {} and V {} llama.cpp {}; otherwise the CPU computes attention",
+        "for K {} and V {}, llama.cpp {}; without a kernel, the CPU computes attention",
         k.name(),
         v.name(),
         build

@@ -1,4 +1,4 @@
-//! What llama.cpp would do with a command line, and what tpc would.
+//! Lints of llama.cpp's command lines: what llama.cpp would do with them, and what tpc would.
 
 mod alibi;
 mod assumed_devices;

@@ -28,7 +28,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     };
     let many = if aside.blocks == 1 { "" } else { "s" };
     let message = message!(
-        "{} block{} that could draft tokens left out: {} of the file",
+        "{} draft block{} left out, which take {} of the file",
         aside.blocks,
         many,
         Quantity(bytes(aside.bytes))
@@ -40,7 +40,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         "--spec-type draft-mtp plans them with the model".into()
     } else {
         message!(
-            "none is needed: the model works without them, and tpc does not know how those of {} compute",
+            "none is needed: the model works without them; tpc does not support the draft blocks of {}",
             summary.arch
         )
     };

@@ -1,4 +1,4 @@
-//! What the options say that is likely not meant.
+//! Lints of configurations: options that the user likely does not intend.
 
 mod batch_beyond;
 mod context;

@@ -25,7 +25,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let each = context / n.max(1);
     if n > 1 && each < trained.min(1024) {
         let message = message!(
-            "{} cells for {} sequences are {} each; the model supports {}",
+            "{} cells for {} sequences give {} to each; the model supports {}",
             context,
             n,
             each,

@@ -1,4 +1,4 @@
-//! What a model file says that its user should know.
+//! Lints of model files: facts that the file's user should know.
 
 mod alignment;
 mod aside;

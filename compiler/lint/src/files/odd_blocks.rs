@@ -62,8 +62,8 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
                 list(&uneven)
             );
             let rest = match odd(short).as_slice() {
-                [] => "2, 4 and 8 devices can".into(),
-                rest => message!("only {} devices cannot", list(rest)),
+                [] => "2, 4 and 8 devices can share evenly".into(),
+                rest => message!("only {} devices cannot share evenly", list(rest)),
             };
             let help = message!(
                 "a type with blocks of 32 makes {} of them, which {}",

@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// What stands behind the architecture's name in the keys that GGUF files have.
+/// The keys of GGUF files, without the architecture's name in front.
 const KNOWN: &str = include_str!("known_keys.txt");
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {

@@ -28,11 +28,11 @@ pub struct LintReport<'a> {
 /// How many findings there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// What does not work, and what is denied.
+    /// Findings that do not work or are denied.
     pub errors: usize,
-    /// What hurts, or is likely not meant.
+    /// Findings that do harm or are likely not intended.
     pub warnings: usize,
-    /// What is worth knowing.
+    /// Findings that are worth knowing.
     pub notes: usize,
 }
 

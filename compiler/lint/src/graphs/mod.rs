@@ -1,4 +1,4 @@
-//! What the graph of a port says that its author should know.
+//! Lints of captured graphs: facts that the author of a port should know.
 
 mod cache_unread;
 mod cache_unwritten;

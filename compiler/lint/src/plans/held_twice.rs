@@ -6,7 +6,7 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// Share of the model's bytes that may be held again without a word.
+/// Share of the model's bytes that may be held more than once without a finding.
 const QUIET: f64 = 0.03;
 
 /// The declaration of the lint.
@@ -41,7 +41,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         .map(|(what, n)| message!("{} {}", what, Quantity(bytes(*n))))
         .collect();
     let message = message!(
-        "{} beyond the first copy, {} % of the model: {}",
+        "second and further copies take {}, {} % of the model: {}",
         Quantity(bytes(r.mirrored_bytes)),
         Quantity(format!("{:.1}", share * 100.0)),
         Message::join(shown, ", ")

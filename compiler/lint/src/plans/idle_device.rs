@@ -38,7 +38,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         }
         let kind = c.name.split_once(' ').map_or(c.name.as_str(), |(_, k)| k);
         let text = message!(
-            "{} of {}: nothing for {}",
+            "{} ({} in all): none for {}",
             kind,
             c.size,
             Quantity(idle.join(", "))

@@ -1,4 +1,4 @@
-//! What a plan's numbers say that its user should know.
+//! Lints of plans: facts in a plan's numbers that its user should know.
 
 pub(super) mod capacity;
 mod chosen_mode;

@@ -27,14 +27,14 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// EntityKind that are told.
+/// The most tensors that a message names.
 const SHOWN: usize = 3;
 
 /// Ops of one name, and what they keep whole.
 struct Kind {
     name: String,
     insts: Vec<Inst>,
-    /// Weights and states of which they keep a factor whole.
+    /// Weights and states with a factor that they keep whole.
     kept: BTreeSet<Value>,
 }
 
@@ -107,13 +107,13 @@ fn note(compiled: &Compiled, kind: &Kind) -> Diagnostic {
         message!("{} stay whole on every device ({})", names(&whole), size)
     } else if whole.is_empty() {
         message!(
-            "a factor of {} stays whole; others split them",
+            "a factor of {} stays whole; other factors are split",
             names(&kept)
         )
     } else {
         let (kept, whole) = (names(&kept), names(&whole));
         message!(
-            "a factor of {} stays whole, and so do all of {} on every device ({})",
+            "a factor of {} stays whole; {} stay whole on every device ({})",
             kept,
             whole,
             size

@@ -82,7 +82,7 @@ pub(crate) fn attention(
     }
 }
 
-/// The values by heads, `[head size, heads, n_tokens]`, normalised if the description does.
+/// The values by heads, `[head size, heads, n_tokens]`, normalised if the description says so.
 fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     let layer = cx.layer;
     let dims = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];

@@ -66,7 +66,7 @@ pub(super) fn projected_by(
     scaled(b, cx, x).map(Some)
 }
 
-/// Logits, scaled and bounded if the model does.
+/// The logits, scaled and bounded if the model does so.
 fn scaled(b: &mut Builder<'_>, cx: &Context<'_>, mut x: Value) -> Result<Value, ArchError> {
     if let Some(scale) = cx.hparams.logit_scale {
         x = b.scale(x, scale, NAME)?;

@@ -7,7 +7,7 @@
 pub struct DraftForm {
     /// The hidden state that a draft block reads.
     pub input: DraftInput,
-    /// Tensors of the norm on the output. The first that the file has is used; if it has none, that of the model is.
+    /// Tensors of the norm on the output. The first one in the file is used; if there is none, the model's own norm is.
     pub norms: &'static [&'static str],
 }
 

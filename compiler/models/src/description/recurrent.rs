@@ -57,7 +57,7 @@ pub enum RecurrentLayers {
     /// Those with an `attention.head_count_kv` of 0. The others have attention.
     WithoutKvHeads,
     /// Those that `attention.recurrent_layers` lists, else all but the last of every `full_attention_interval`, else
-    /// all but the last of every this many. The others have attention.
+    /// all but the last of every group of this many layers. The others have attention.
     AllButEvery(u32),
 }
 

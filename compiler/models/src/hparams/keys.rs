@@ -89,7 +89,7 @@ impl<'a> Keys<'a> {
         Size::checked(n, key)
     }
 
-    /// Fails unless `n`, the value of `key`, divides `of`, that of `of_key`.
+    /// Fails unless `n`, the value of `key`, divides `of`, the value of `of_key`.
     pub(super) fn require_divisor(
         &self,
         key: &str,

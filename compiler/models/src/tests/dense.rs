@@ -1,4 +1,4 @@
-//! What the choices of dense architectures make of a graph.
+//! Graphs of dense architectures, choice by choice.
 
 use tpc_ir::op::{Clamp, FlashAttn, InputKind, Op, RopeMode, Scale};
 use tpc_ir::{Graph, Window};

@@ -1,4 +1,4 @@
-//! What particular descriptions and keys make of a graph.
+//! Graphs of models with particular descriptions and keys.
 
 use tpc_ir::op::{FlashAttn, Op, Rope, State};
 use tpc_ir::{Graph, Window};

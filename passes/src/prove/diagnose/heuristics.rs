@@ -9,11 +9,11 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::per_axis;
 use crate::prove::language::is_empty;
 
-/// Steps back from an op in which another may be at fault.
+/// Steps that the search for the fault goes back from an op.
 const STEPS: usize = 8;
 
-/// The nearest slice, copy or concatenation before an op that does not fit its namesakes, or the first of several that move
-/// one value. The search stops at justified values.
+/// The slice, copy or concatenation nearest before `inst` that differs from its namesakes on other devices; the first, if
+/// several move one value. The search stops at justified values.
 pub(super) fn misfit(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let inside: HashSet<Inst> = encoding.task.of_programs.iter().copied().collect();
@@ -156,7 +156,7 @@ fn in_order(encoding: &Encoding<'_>, inst: Inst) -> bool {
     })
 }
 
-/// The part of a model's value that a value is: per axis the indices, where not all and constant.
+/// A part of a model's value: per axis its indices, if they are constant and not all.
 struct ModelPart {
     of: Value,
     axes: [Option<Vec<Interval>>; RANK],

@@ -21,7 +21,8 @@ pub(super) use composition::{compose, relative};
 pub(super) use intervals::clipped;
 pub(super) use pattern::{Pattern, common_period, common_unit, units};
 
-/// The error that no index set says what was asked, be it beyond index sets or untrue.
+/// The error of a question that no index set answers, either because none can express the answer or because there is
+/// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotExpressible;
 

@@ -7,10 +7,10 @@ use super::{Axes, Part};
 use crate::prove::index_set::{NotExpressible, clipped};
 use crate::prove::language::Mask;
 
-/// The op that runs on the whole operands, and the mask that it has on the parts.
+/// The op on whole operands, and the mask that it has on the parts.
 ///
-/// All ops whose parameters change when a device runs them are here. An op that is missing is proved on no part for which
-/// its parameters change, as another parameter makes another op.
+/// This lists every op whose parameters change when a device runs it on its part. An op with other parameters is
+/// another op, so nothing is proved of an op that is missing here and whose parameters change.
 pub(super) fn on_wholes(
     op: &Op,
     parts: &[Part],

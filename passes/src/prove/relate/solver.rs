@@ -66,7 +66,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Takes the indices that an op makes for whole, where no equation says otherwise.
+    /// Assumes that a device has all indices of an axis that the op itself creates, unless an equation says otherwise.
     fn make_whole(&mut self, equations: &[&(Expr, Expr)]) {
         let mut open: Vec<&Expr> = equations.iter().flat_map(|(a, b)| [a, b]).collect();
         while let Some(e) = open.pop() {

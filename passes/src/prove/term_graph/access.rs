@@ -68,7 +68,7 @@ impl TermGraph {
         self.tables().ops.get(number)
     }
 
-    /// The op that a term is a result of, and the index of the result.
+    /// The op at the head of a term, and the index of its result; `None` for other heads.
     pub(in crate::prove) fn op_of(&self, term: &Term) -> Option<(Op, u8)> {
         match term.head {
             Head::Op { op, result } => Some((self.op(op).clone(), result)),
@@ -76,7 +76,7 @@ impl TermGraph {
         }
     }
 
-    /// The view that a term is.
+    /// The view at the head of a term; `None` for other heads.
     pub(in crate::prove) fn view_of(&self, term: &Term) -> Option<View> {
         match term.head {
             Head::View(view) => Some(self.tables().views.get(view).clone()),

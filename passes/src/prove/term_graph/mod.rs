@@ -19,13 +19,14 @@ use of_model::ModelTerms;
 pub(super) use access::Selection;
 pub(super) use of_model::{ModelRepetition, Repetition};
 
-/// Rounds in which an e-class may still change. Rules make terms smaller or nearer to the model, so a few do.
+/// Rounds in which an e-class may change. A few suffice, because rules make terms smaller or bring them nearer to the
+/// model.
 const MAX_ROUNDS: usize = 24;
 /// Terms beyond which a proof is given up.
 const MAX_TERMS: usize = 400_000;
 /// Arguments beyond which a proof is given up: devices make no sums of so many terms.
 const MAX_ARGS: usize = 1 << 10;
-/// Terms made for one another beyond which a proof is given up.
+/// Depth of the chain of terms, each added for the one before, beyond which a proof is given up.
 const MAX_DEPTH: usize = 96;
 
 /// An equation of the proof.
@@ -34,7 +35,7 @@ pub(super) struct ProofRule {
     pub(super) name: &'static str,
     /// The equation in words.
     pub(super) equation: &'static str,
-    /// Gives the e-classes of terms that are equal to this one, which is of that e-class.
+    /// Adds the terms that the equation gives for a term of an e-class, and returns their e-classes.
     pub(super) apply: fn(&mut TermGraph, &Term, Id) -> Vec<Id>,
 }
 

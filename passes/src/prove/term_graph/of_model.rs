@@ -95,8 +95,8 @@ impl TermGraph {
         out
     }
 
-    /// The terms of the sum that an e-class is. A value of the model is the sum that the model says, if any, however devices
-    /// come by it.
+    /// The summands of an e-class that is a sum. If it is a value of the model, they are the model's own, however
+    /// devices compute it.
     pub(in crate::prove) fn summands(&self, id: Id) -> Option<Vec<Id>> {
         let id = self.graph.find(id);
         if self.of_model || self.graph[id].data.model.is_some() {

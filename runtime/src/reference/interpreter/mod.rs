@@ -152,7 +152,7 @@ impl<'g> Interpreter<'g> {
         self.graph
     }
 
-    /// What each place stores.
+    /// The bytes that each place stores.
     pub const fn places(&self) -> &BTreeMap<Place, PlaceStats> {
         &self.places
     }
@@ -291,8 +291,8 @@ impl<'g> Interpreter<'g> {
         }
     }
 
-    /// What a state becomes: a value of its own place and sizes, rounded to its type unless the value has that type
-    /// already (as what `set_rows` writes has).
+    /// The new content of a state: a value of its own place and sizes, rounded to its type unless the value already has
+    /// that type (as results of `set_rows` do).
     fn updated_state(
         &self,
         state: Value,

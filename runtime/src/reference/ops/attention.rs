@@ -255,7 +255,7 @@ mod tests {
         noise(&[2, 3, 1], 3)
     }
 
-    /// Heads `[start, start + len)` of q and of the sinks, with the KV heads they meet.
+    /// Attention of each query head alone, with its KV head and its sink, equals that head of the whole.
     #[test]
     fn grouped_heads_share_kv_heads_in_order() {
         let (q, k, v) = (

@@ -43,14 +43,14 @@ pub enum Gelu {
     Exact,
 }
 
-/// What the meaning of ops depends on, beyond the graph.
+/// Choices outside the graph that the meaning of ops depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// GELU and GEGLU, tanh form, and their quick forms.
     pub gelu: Gelu,
 }
 
-/// What [`eval`] needs besides operands.
+/// The context that [`eval`] needs besides operands.
 #[derive(Clone, Copy, Debug)]
 pub struct OpContext<'a> {
     /// Values of the symbols that attributes may contain.
@@ -161,7 +161,7 @@ fn axis(n: u64) -> Result<usize, ExecError> {
         .ok_or(ExecError::Type(tpc_ir::op::TypeError::Axis(n)))
 }
 
-/// An index that is data, checked.
+/// An index read from data, which must be below `bound`.
 fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecError> {
     usize::try_from(index)
         .ok()
@@ -169,7 +169,7 @@ fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecErro
         .ok_or(ExecError::Index { what, index, bound })
 }
 
-/// An index that is data, counted from the start of `window`; `None` outside of it. Without a window it must be below
+/// An index read from data, counted from the start of `window`; `None` outside of it. Without a window it must be below
 /// `bound`.
 fn windowed(
     what: &'static str,

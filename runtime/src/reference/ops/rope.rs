@@ -14,9 +14,9 @@ fn corner(op: &Rope, rotations: f64) -> f64 {
     op.n_dims as f64 * wave.ln() / (2.0 * f64::from(op.freq_base).ln())
 }
 
-/// What is the same for every row.
+/// Numbers that are the same for every row.
 struct Frequencies {
-    /// Per pair, radians per position: without and with the scaling of positions mixed by YaRN's ramp.
+    /// Per pair, radians per position. YaRN's ramp mixes scaled and unscaled positions.
     per_position: Vec<f64>,
     /// Factor on the rotated elements.
     magnitude: f64,

@@ -1,4 +1,4 @@
-//! What the tests of the ops share.
+//! Helpers that the tests of the ops share.
 
 use tpc_ir::op::Op;
 use tpc_ir::{Bindings, DType, RANK};

@@ -1,5 +1,4 @@
-//! What holds of every op: whatever operands it is given, it answers with tensors of the inferred sizes or with an
-//! error, and never panics.
+//! Properties of every op: given any operands, it returns tensors of the inferred sizes or an error, and never panics.
 
 use proptest::prelude::*;
 use tpc_ir::op::*;

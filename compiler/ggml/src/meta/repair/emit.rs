@@ -35,8 +35,8 @@ struct Emit<'a> {
     wanted: BTreeSet<ClassForm>,
 }
 
-/// The graph with the window's records replaced by the chosen terms of its roots; `None` where they cannot be put in an
-/// order in which every read comes before what overwrites it.
+/// The graph with the window's records replaced by the chosen terms of its roots; `None` where no order puts every read
+/// before the write that overwrites it.
 pub(super) fn splice(
     old: &[Record],
     window: &Window,
