@@ -34,7 +34,7 @@ fn the_engine_and_tpc_are_told_apart() {
         "TPC0901",
         "TPC0906",
         "TPC0916",
-        "llama.cpp computes wrong logits",
+        "llama.cpp silently computes wrong logits",
         "tpc copies",
     ] {
         assert!(told.contains(part), "{part}: {told}");
