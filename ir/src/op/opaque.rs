@@ -15,6 +15,9 @@ use crate::types::{RANK, TensorType};
 pub struct Opaque {
     /// The op's name where it comes from.
     pub name: String,
+    /// Everything else that its source says of it (parameters, offsets, operands left out), as text: ops of one name that
+    /// differ in it are different ops. Empty where there is nothing else.
+    pub detail: String,
 }
 
 impl OpDef for Opaque {
@@ -22,12 +25,17 @@ impl OpDef for Opaque {
     const CATEGORY: OpCategory = OpCategory::Heavy;
 
     fn attrs(&self) -> Attrs {
-        vec![("name", Attr::Str(self.name.clone()))]
+        let mut attrs = vec![("name", Attr::Str(self.name.clone()))];
+        if !self.detail.is_empty() {
+            attrs.push(("detail", Attr::Str(self.detail.clone())));
+        }
+        attrs
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Opaque {
             name: required("name", attrs.str("name")?)?,
+            detail: attrs.str("detail")?.unwrap_or_default(),
         })
     }
 

@@ -159,6 +159,7 @@ impl<'t> Memory<'t> {
     pub(super) fn opaque(&mut self, name: &str, operands: Vec<Value>, t: &Record) -> Value {
         let op = Opaque {
             name: name.to_lowercase(),
+            detail: detail(t),
         };
         self.declare(op, operands, vec![type_of(t)], &t.name)[0]
     }
@@ -479,4 +480,26 @@ impl<'t> Memory<'t> {
         self.define(t.root, v);
         Ok(())
     }
+}
+
+/// Everything that a record says beyond its name, its operands and its type: nothing of it may be lost in an op without
+/// a rule, or different ops would become one.
+fn detail(t: &Record) -> String {
+    let mut parts = Vec::new();
+    let list = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>().join(" ");
+    if !t.words.is_empty() {
+        let words = list(&mut t.words.iter().map(i32::to_string));
+        parts.push(format!("params {words}"));
+    }
+    if t.src.iter().any(Option::is_none) {
+        let given = t.src.iter().enumerate().filter(|(_, s)| s.is_some());
+        let given = list(&mut given.map(|(i, _)| i.to_string()));
+        parts.push(format!("operands {given}"));
+    }
+    if t.is_view {
+        let layout = &t.layout;
+        let strides = list(&mut layout.nb.iter().map(u64::to_string));
+        parts.push(format!("offset {} strides {strides}", layout.offset));
+    }
+    parts.join(", ")
 }

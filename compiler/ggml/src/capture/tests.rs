@@ -347,3 +347,46 @@ fn no_text_makes_it_panic() {
         let _ = read(&text, "hostile");
     }
 }
+
+/// The opaque ops of a capture.
+fn opaque_ops(text: &str) -> Vec<Op> {
+    let captured = read(text, "opaque").expect("it reads");
+    let ops = captured.graph.insts().map(|(_, i)| i.op.clone());
+    ops.filter(|op| matches!(op, Op::Opaque(_))).collect()
+}
+
+#[test]
+fn ops_without_a_rule_keep_their_parameters() {
+    let mut w = Writer::default();
+    let x = w.input("f32", [64, 8, 1, 1]) as i64;
+    w.params = vec![1];
+    let a = w.line("FOO", "f32", [64, 8, 1, 1], &[x], 0, None) as i64;
+    w.params = vec![2];
+    let b = w.line("FOO", "f32", [64, 8, 1, 1], &[x], 0, None) as i64;
+    w.line("SUB", "f32", [64, 8, 1, 1], &[a, b], 0, None);
+    let ops = opaque_ops(&w.text);
+    assert_eq!(ops.len(), 2);
+    assert_ne!(ops[0], ops[1], "x - x is not what the capture says");
+}
+
+#[test]
+fn views_without_a_rule_keep_their_offsets() {
+    let mut w = Writer::default();
+    let x = w.input("f32", [64, 8, 1, 1]);
+    let w0 = w.leaf("f32", [64, 64, 1, 1]) as i64;
+    let h = w.line("MUL_MAT", "f32", [64, 8, 1, 1], &[w0, x as i64], 0, None);
+    let mut half = |offs: u64| {
+        let view = View {
+            of: h,
+            nb: [4, 8, 64, 512],
+            offs,
+        };
+        let v = w.line("VIEW", "f32", [32, 8, 1, 1], &[h as i64], 0, Some(&view));
+        w.line("CONT", "f32", [32, 8, 1, 1], &[v as i64], 0, None) as i64
+    };
+    let (a, b) = (half(0), half(64));
+    w.line("SUB", "f32", [32, 8, 1, 1], &[a, b], 0, None);
+    let ops = opaque_ops(&w.text);
+    assert_eq!(ops.len(), 2);
+    assert_ne!(ops[0], ops[1], "overlapping views at other offsets");
+}
