@@ -372,7 +372,6 @@ pub(crate) fn plan_and_run_with(
     change: impl FnOnce(&mut Builder, &mut PlanRequest),
 ) -> usize {
     b.finish(out);
-    let model = verified(b.graph.clone());
     let devices = b.rng.range(2, 8) as usize;
     let workload = Workload::new(64, 64, 16, 1);
     let mut request = PlanRequest::new(Topology::default(), workload, names(devices));
@@ -391,6 +390,7 @@ pub(crate) fn plan_and_run_with(
         );
     }
     change(&mut b, &mut request);
+    let model = verified(b.graph.clone());
     let Planned {
         graph,
         factors,

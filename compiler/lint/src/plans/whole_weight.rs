@@ -1,6 +1,6 @@
 //! Matrices that stay whole on every device.
 
-use tpc_ir::{Bindings, Code, Op, Place};
+use tpc_ir::{Bindings, Code, Graph, Inst, Op, Place, Value};
 use tpc_passes::factors::Selection;
 use tpc_passes::plan::{Refusal, refusal};
 
@@ -25,6 +25,48 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
+/// Per factor of a weight's axes, the op or granule that forbids splitting it.
+fn reason(plan: &Plan<'_>, weight: Value) -> Message {
+    let planned = &plan.compiled.planned;
+    let mut reasons = Vec::new();
+    for (axis, leaves) in planned.analysis.terms[weight.index()][0]
+        .axes
+        .iter()
+        .enumerate()
+    {
+        for &leaf in leaves {
+            let size = planned.factors.space.size(leaf);
+            let why = match refusal(&planned.factors, &planned.analysis, leaf) {
+                Some(Refusal::Whole(i)) => needed_by(&planned.graph, i),
+                Some(Refusal::PinnedWhole(_)) => "an override pins it whole".into(),
+                Some(Refusal::Repeated(_)) => {
+                    "both axes of a value use the same factor; only one may be split".into()
+                }
+                Some(Refusal::Indexed(_)) => "an index selects along more than this factor".into(),
+                Some(Refusal::Symbolic) => "its size is known only at run time".into(),
+                Some(Refusal::NotStored | Refusal::Granule(_)) | None => {
+                    "splitting it costs more than it gains".into()
+                }
+            };
+            let size = size.to_string();
+            reasons.push(message!("axis {} factor {}: {}", axis, size, why));
+        }
+    }
+    Message::join(reasons, "; ")
+}
+
+/// The op that needs a factor whole.
+fn needed_by(model: &Graph, inst: Inst) -> Message {
+    let op = model.inst(inst);
+    let result = op.results.first();
+    let name = result.map_or("", |&v| model.value(v).name.as_str());
+    message!(
+        "`{}` of {} needs it whole",
+        describe::op_name(&op.op),
+        numbered(name)
+    )
+}
+
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let (compiled, report) = (plan.compiled, plan.report);
     if !compiled.mode.splits_tensors() {
@@ -48,45 +90,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         if split || ty.dims[1].is_one() || bytes.saturating_mul(1000) < report.model.bytes {
             continue;
         }
-        let mut reasons = Vec::new();
-        for (axis, leaves) in planned.analysis.terms[v.index()][0].axes.iter().enumerate() {
-            for &leaf in leaves {
-                let size = planned.factors.space.size(leaf);
-                let why = match refusal(&planned.factors, &planned.analysis, leaf) {
-                    Some(Refusal::Whole(i)) => {
-                        let op = model.inst(i);
-                        let name = op
-                            .results
-                            .first()
-                            .map_or("", |&v| model.value(v).name.as_str());
-                        message!(
-                            "`{}` of {} needs it whole",
-                            describe::op_name(&op.op),
-                            numbered(name)
-                        )
-                    }
-                    Some(Refusal::PinnedWhole(_)) => "an override pins it whole".into(),
-                    Some(Refusal::Repeated(_)) => {
-                        "both axes of a value use the same factor; only one may be split".into()
-                    }
-                    Some(Refusal::Indexed(_)) => {
-                        "an index selects along more than this factor".into()
-                    }
-                    Some(Refusal::Symbolic) => "its size is known only at run time".into(),
-                    Some(Refusal::NotStored | Refusal::Granule(_)) | None => {
-                        "splitting it costs more than it gains".into()
-                    }
-                };
-                reasons.push(message!(
-                    "axis {} factor {}: {}",
-                    axis,
-                    size.to_string(),
-                    why
-                ));
-            }
-        }
+        let reason = reason(plan, v);
         let suffix = suffix(&w.tensor);
-        let reason = Message::join(reasons, "; ");
         match groups
             .iter_mut()
             .find(|g| g.0 == suffix && g.2.without_numbers() == reason.without_numbers())

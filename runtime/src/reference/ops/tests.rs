@@ -69,7 +69,11 @@ fn ops() -> Vec<Op> {
             parts: None,
         }
         .into(),
-        Opaque { name: "f".into(), detail: String::new() }.into(),
+        Opaque {
+            name: "f".into(),
+            detail: String::new(),
+        }
+        .into(),
         Scale {
             scale: 2.0,
             bias: 1.0,

@@ -152,7 +152,14 @@ const MODULES: [(&str, &[&str]); 12] = [
     ),
     (
         "compiler/diag",
-        &["codes", "diagnostic", "excerpt", "suggest"],
+        &[
+            "codes",
+            "diagnostic",
+            "entity",
+            "excerpt",
+            "message",
+            "suggest",
+        ],
     ),
     (
         "compiler/gguf",
@@ -222,7 +229,7 @@ const MODULES: [(&str, &[&str]); 12] = [
     (
         "compiler/lint",
         &[
-            "commands", "configs", "files", "format", "graphs", "merge", "plans", "policy", "view",
+            "commands", "configs", "format", "graphs", "merge", "policy", "view", "files", "plans",
         ],
     ),
     (
