@@ -43,6 +43,56 @@ fn parts_attr(parts: Option<&[Vec<Interval>]>) -> Option<(&'static str, Attr)> {
     })
 }
 
+/// The definition of an op whose result is stored: a name, and the parts of the tensor or state that a device holds.
+macro_rules! stored_op {
+    ($op:ident, $spelling:literal, $name:ident) => {
+        impl OpDef for $op {
+            const NAMES: &'static [&'static str] = &[$spelling];
+            const CATEGORY: OpCategory = OpCategory::Stored;
+
+            fn attrs(&self) -> Attrs {
+                let mut out = vec![(stringify!($name), Attr::Str(self.$name.clone()))];
+                out.extend(parts_attr(self.parts.as_deref()));
+                out
+            }
+
+            fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+                Ok($op {
+                    $name: required(stringify!($name), attrs.str(stringify!($name))?)?,
+                    parts: attrs.interval_lists("parts")?,
+                })
+            }
+
+            fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+                no_operands(operands)
+            }
+
+            fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+                Rule::opaque()
+            }
+
+            fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+                Some($op {
+                    $name: self.$name.clone(),
+                    parts: local_parts(ctx)?,
+                })
+            }
+
+            fn work(&self, _: &dyn Extents) -> Work {
+                Work::NONE
+            }
+
+            fn resized(&self, _: &dyn NewSizes) -> Self {
+                self.clone()
+            }
+
+            fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+                Some(self.clone())
+            }
+        }
+    };
+}
+
 /// A tensor of the model file, or the part of it that a device stores, packed. Operands: none; result: any type and
 /// shape, as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,50 +103,7 @@ pub struct Weight {
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 
-impl OpDef for Weight {
-    const NAMES: &'static [&'static str] = &["weight"];
-    const CATEGORY: OpCategory = OpCategory::Stored;
-
-    fn attrs(&self) -> Attrs {
-        let mut out = vec![("tensor", Attr::Str(self.tensor.clone()))];
-        out.extend(parts_attr(self.parts.as_deref()));
-        out
-    }
-
-    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
-        Ok(Weight {
-            tensor: required("tensor", attrs.str("tensor")?)?,
-            parts: attrs.interval_lists("parts")?,
-        })
-    }
-
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        no_operands(operands)
-    }
-
-    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        Rule::opaque()
-    }
-
-    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
-        Some(Weight {
-            tensor: self.tensor.clone(),
-            parts: local_parts(ctx)?,
-        })
-    }
-
-    fn work(&self, _: &dyn Extents) -> Work {
-        Work::NONE
-    }
-
-    fn resized(&self, _: &dyn NewSizes) -> Self {
-        self.clone()
-    }
-
-    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
-        Some(self.clone())
-    }
-}
+stored_op!(Weight, "weight", tensor);
 
 /// A factor on queries that grows with the position: `1 + scale · ln(1 + ⌊(position + offset) / length⌋)`.
 #[derive(Clone, Copy, Debug)]
@@ -269,47 +276,4 @@ pub struct State {
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 
-impl OpDef for State {
-    const NAMES: &'static [&'static str] = &["state"];
-    const CATEGORY: OpCategory = OpCategory::Stored;
-
-    fn attrs(&self) -> Attrs {
-        let mut out = vec![("name", Attr::Str(self.name.clone()))];
-        out.extend(parts_attr(self.parts.as_deref()));
-        out
-    }
-
-    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
-        Ok(State {
-            name: required("name", attrs.str("name")?)?,
-            parts: attrs.interval_lists("parts")?,
-        })
-    }
-
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        no_operands(operands)
-    }
-
-    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        Rule::opaque()
-    }
-
-    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
-        Some(State {
-            name: self.name.clone(),
-            parts: local_parts(ctx)?,
-        })
-    }
-
-    fn work(&self, _: &dyn Extents) -> Work {
-        Work::NONE
-    }
-
-    fn resized(&self, _: &dyn NewSizes) -> Self {
-        self.clone()
-    }
-
-    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
-        Some(self.clone())
-    }
-}
+stored_op!(State, "state", name);
