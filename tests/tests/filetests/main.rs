@@ -132,6 +132,20 @@ fn folders_are_named_after_commands() {
     }
 }
 
+/// The text form of every op is parsed and printed.
+#[test]
+fn every_op_has_a_line() {
+    let path = root().join("parse/every-op.tpir");
+    let text = fs::read_to_string(&path).expect("the file of all ops is there");
+    let ops: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|l| l.split_once(" = ")?.1.split_whitespace().next())
+        .collect();
+    let names = tpc_ir::Op::NAMES.iter().flat_map(|names| names.iter());
+    let missing: Vec<&&str> = names.filter(|n| !ops.contains(**n)).collect();
+    assert!(missing.is_empty(), "{} has no {missing:?}", path.display());
+}
+
 #[test]
 fn every_code_is_fired_by_a_file() {
     let cases = files(&root()).into_iter().filter_map(|p| read(&p).ok());
