@@ -141,8 +141,9 @@ fn every_op_has_a_line() {
         .lines()
         .filter_map(|l| l.split_once(" = ")?.1.split_whitespace().next())
         .collect();
-    let names = tpc_ir::Op::NAMES.iter().flat_map(|names| names.iter());
-    let missing: Vec<&&str> = names.filter(|n| !ops.contains(**n)).collect();
+    // Of an op with several spellings, one.
+    let spelled = |names: &&&[&str]| !names.iter().any(|n| ops.contains(n));
+    let missing: Vec<_> = tpc_ir::Op::NAMES.iter().filter(spelled).collect();
     assert!(missing.is_empty(), "{} has no {missing:?}", path.display());
 }
 
