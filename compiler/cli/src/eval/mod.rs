@@ -48,7 +48,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "OUT")]
     logits: Option<PathBuf>,
     /// The largest error (NMSE) that passes.
-    #[arg(long, default_value_t = 1e-3, value_parser = tolerance)]
+    #[arg(long, default_value_t = 1e-3, value_parser = tolerance, allow_hyphen_values = true)]
     tolerance: f64,
     /// The executor of the programs.
     #[arg(long, value_enum, default_value = "reference")]
