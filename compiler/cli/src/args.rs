@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 use tpc_ir::DType;
-use tpc_passes::machine::Topology;
+use tpc_passes::machine::{Engine, Topology};
 
 use super::output::Failure;
 use super::values::{self, DeviceLists, GpuLayers, Parsed};
@@ -108,6 +108,12 @@ pub(super) struct PlacementArgs {
     /// Drafting of tokens: `draft-mtp` plans the file's blocks for it.
     #[arg(long, value_name = "TYPE", default_value = "none", value_parser = values::spec_type())]
     spec_type: Parsed<Drafting>,
+    /// The engine whose speed is estimated: tpc, llama.cpp or ik_llama.cpp.
+    #[arg(long, value_name = "NAME", default_value = "tpc", value_parser = values::engine())]
+    engine: Parsed<Engine>,
+    /// Tokens in the cache when the speed of decoding is estimated.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    depth: u64,
     /// Accepted and without effect: attention is always fused [-fa].
     #[arg(long, value_name = "on|off|auto", num_args = 0..=1, default_missing_value = "on")]
     flash_attn: Option<String>,
@@ -208,6 +214,8 @@ impl PlacementArgs {
             ubatch_size: self.ubatch_size,
             parallel: self.parallel,
             drafting: self.spec_type.clone().map_err(Failure::usage)?,
+            engine: self.engine.clone().map_err(Failure::usage)?,
+            depth: self.depth,
         })
     }
 

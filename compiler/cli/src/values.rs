@@ -8,10 +8,11 @@ use tpc_ir::DType;
 
 use tpc_core::placement::{
     DeviceSpec, MAX_DEVICES, OverridePattern, SplitMode, TensorSplit, parse_cache_type,
-    parse_devices, parse_gpu_layers, parse_spec_type, parse_split_mode,
+    parse_devices, parse_engine, parse_gpu_layers, parse_spec_type, parse_split_mode,
 };
 use tpc_diag::{Diagnostic, codes};
 use tpc_models::{CACHE_TYPES, Drafting};
+use tpc_passes::machine::Engine;
 
 /// The value of an option, or its refusal. The parser of arguments passes refusals on: with `--format json` they are
 /// results, which the command prints.
@@ -166,5 +167,12 @@ pub(super) fn spec_type() -> Reader<Drafting> {
     Reader {
         parse: parse_spec_type,
         values: vec!["none", "draft-mtp"],
+    }
+}
+
+pub(super) fn engine() -> Reader<Engine> {
+    Reader {
+        parse: parse_engine,
+        values: Engine::ALL.map(Engine::name).to_vec(),
     }
 }

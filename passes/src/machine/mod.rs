@@ -2,13 +2,15 @@
 //! and transfers. The same numbers price candidates, finished plans, placements and rewrites.
 
 mod cost;
+mod engine;
 mod expert_load;
 mod topology;
 mod work;
 mod workload;
 
 pub use cost::{all_reduce_us, collective_us, copy_us, roofline_us};
+pub use engine::Engine;
 pub use expert_load::{ExpertLoad, expected_max};
-pub use topology::{DeviceProfile, Link, PairLink, Topology, TopologyError};
+pub use topology::{DeviceProfile, Link, MemoryKind, PairLink, Processor, Topology, TopologyError};
 pub(crate) use work::{Parts, work};
 pub use workload::Workload;

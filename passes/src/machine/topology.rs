@@ -2,6 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The kind of a device's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MemoryKind {
+    /// Stacks beside the processor: HBM2 and its successors.
+    Hbm,
+    /// Graphics memory: GDDR5X and its successors.
+    Gddr,
+    /// Memory that the processor shares with the host.
+    Shared,
+}
+
+/// The facts of a device's processor that limit it where neither its memory nor its arithmetic does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Processor {
+    /// Streaming multiprocessors, or compute units.
+    pub units: u32,
+    /// Their boost clock in hertz.
+    pub clock: f64,
+    /// The kind of its memory.
+    pub memory: MemoryKind,
+}
+
 /// The memory and speed of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -11,10 +34,23 @@ pub struct DeviceProfile {
     /// Memory in bytes; `None` where it is not known, and then nothing is checked against it.
     #[serde(default)]
     pub memory: Option<f64>,
+    /// Bytes of the memory that plans leave to the driver's context and the engine's own buffers.
+    #[serde(default)]
+    pub reserve: f64,
     /// Memory bandwidth in bytes per second.
     pub bandwidth: f64,
     /// Multiply-add throughput in operations per second, two per multiply-add.
     pub flops: f64,
+    /// Its processor, where it is known.
+    #[serde(default)]
+    pub processor: Option<Processor>,
+}
+
+impl DeviceProfile {
+    /// Bytes that a plan may use; `None` where the memory is not known.
+    pub fn usable_memory(&self) -> Option<f64> {
+        self.memory.map(|m| (m - self.reserve).max(0.0))
+    }
 }
 
 /// The speed of a link between two places.
@@ -77,8 +113,10 @@ fn default_host() -> DeviceProfile {
     DeviceProfile {
         name: "host".into(),
         memory: None,
+        reserve: 0.0,
         bandwidth: 60e9,
         flops: 1e12,
+        processor: None,
     }
 }
 
@@ -89,8 +127,10 @@ impl Default for Topology {
         let device = DeviceProfile {
             name: "device".into(),
             memory: None,
+            reserve: 0.0,
             bandwidth: 1e12,
             flops: 2e14,
+            processor: None,
         };
         Topology {
             devices: vec![device],

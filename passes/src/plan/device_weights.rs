@@ -19,7 +19,7 @@ impl PlanRequest {
         let mut limited = false;
         for (stage, devices) in self.layer_placement.stages.iter().enumerate() {
             let room = |&d: &usize| {
-                let memory = self.topology.device(d).memory;
+                let memory = self.topology.device(d).usable_memory();
                 memory.map_or(f64::INFINITY, |m| {
                     (FOR_STORAGE * m - stored.whole[d]).max(0.0) / stored.divided[stage].max(1.0)
                 })
@@ -44,7 +44,7 @@ impl PlanRequest {
         let mut shifted = false;
         for devices in &self.layer_placement.stages {
             let ratio = |&d: &usize| {
-                let memory = self.topology.device(d).memory;
+                let memory = self.topology.device(d).usable_memory();
                 memory.map_or(1.0, |m| m / (needed[d] as f64).max(1.0))
             };
             let ratios: Vec<f64> = devices.iter().map(ratio).collect();
@@ -71,7 +71,7 @@ impl PlanRequest {
         let stages = self.layer_placement.stages.iter().zip(&stored.divided);
         let mut room = stages.map(|(devices, divided)| {
             let left = |&d: &usize| {
-                let memory = self.topology.device(d).memory;
+                let memory = self.topology.device(d).usable_memory();
                 memory.map_or(f64::INFINITY, |m| (m - stored.whole[d]).max(0.0))
             };
             devices.iter().map(left).sum::<f64>() - divided
@@ -177,8 +177,10 @@ mod tests {
         let device = |memory| DeviceProfile {
             name: "d".into(),
             memory,
+            reserve: 0.0,
             bandwidth: 1e12,
             flops: 1e14,
+            processor: None,
         };
         let topology = Topology {
             devices: vec![device(Some(24e9)), device(Some(12e9)), device(None)],

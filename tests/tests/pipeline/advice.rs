@@ -14,8 +14,10 @@ fn machine(gigabytes: &[f64]) -> Topology {
     let device = |gb: &f64| DeviceProfile {
         name: "d".into(),
         memory: Some(gb * 1e9),
+        reserve: 0.0,
         bandwidth: 9e11,
         flops: 7e13,
+        processor: None,
     };
     Topology {
         devices: gigabytes.iter().map(device).collect(),

@@ -133,10 +133,10 @@ pub(super) fn fits(
     request: &PlanRequest,
     batch: &Bindings,
 ) -> bool {
-    let capacity = |i: usize| request.topology.device(i).memory;
+    let capacity = |i: usize| request.topology.device(i).usable_memory();
     let devices = (0..request.devices.len()).map(capacity);
     if devices
-        .chain([request.topology.host.memory])
+        .chain([request.topology.host.usable_memory()])
         .all(|c: Option<f64>| c.is_none())
     {
         return true;
@@ -144,7 +144,9 @@ pub(super) fn fits(
     let prints = footprints(programs, batch);
     prints.iter().all(|(place, print)| match place {
         Place::Device(d) => capacity(d.index()).is_none_or(|c| print.total() as f64 <= c),
-        Place::Host => (request.topology.host.memory).is_none_or(|c| print.total() as f64 <= c),
+        Place::Host => {
+            (request.topology.host.usable_memory()).is_none_or(|c| print.total() as f64 <= c)
+        }
         Place::Group(_) => true,
     })
 }

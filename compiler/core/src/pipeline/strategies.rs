@@ -106,7 +106,7 @@ pub(super) fn ranked(
         let graph = rewritten.graph;
         let estimate = estimate(&planned, &graph, &strategy.request);
         let stored = stored(&graph, placement.devices.len(), &batch);
-        let capacity = |d: usize| placement.topology.device(d).memory;
+        let capacity = |d: usize| placement.topology.device(d).usable_memory();
         let over: f64 = (0..stored.len())
             .filter_map(|d| Some((stored[d] as f64 - capacity(d)?).max(0.0)))
             .sum();
@@ -158,7 +158,7 @@ fn strategy(
     }
     // Stages hold what their devices' shares allow; of memory, where the topology knows it.
     let memory: Option<Vec<f64>> = (0..placement.devices.len())
-        .map(|d| placement.topology.device(d).memory)
+        .map(|d| placement.topology.device(d).usable_memory())
         .collect();
     let room = request.tensor_split.clone().or(memory);
     let room = room.unwrap_or_else(|| vec![1.0; placement.devices.len()]);

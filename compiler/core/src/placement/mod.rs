@@ -15,7 +15,7 @@ pub use shares::{TensorSplit, parse_tensor_split};
 pub use stages::{Unit, by_layers};
 
 use tpc_ir::DType;
-use tpc_passes::machine::Topology;
+use tpc_passes::machine::{Engine, Topology};
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_models::{CACHE_TYPES, Drafting};
@@ -85,6 +85,10 @@ pub struct Placement {
     pub parallel: u64,
     /// The drafting of tokens.
     pub drafting: Drafting,
+    /// The engine whose speed is estimated.
+    pub engine: Engine,
+    /// Tokens in the cache when the speed of decoding is estimated.
+    pub depth: u64,
 }
 
 impl Placement {
@@ -108,6 +112,8 @@ impl Placement {
             ubatch_size: Placement::UBATCH,
             parallel: 1,
             drafting: Drafting::None,
+            engine: Engine::Tpc,
+            depth: 0,
         }
     }
 }
@@ -165,6 +171,19 @@ pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
             Err(d.help("use draft-mtp or none"))
         }
     }
+}
+
+/// Reads an engine by its name.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for anything else.
+pub fn parse_engine(text: &str) -> Result<Engine, Diagnostic> {
+    Engine::from_name(text).ok_or_else(|| {
+        let known = Engine::ALL.map(Engine::name).join(", ");
+        let message = format!("unknown engine `{text}`");
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--engine", message);
+        d.help(format!("use one of {known}"))
+    })
 }
 
 /// Reads a cache type.

@@ -34,8 +34,10 @@ fn profiles(n: usize) -> Topology {
     let one = |i: usize| DeviceProfile {
         name: format!("d{i}"),
         memory: None,
+        reserve: 0.0,
         bandwidth: 1e12,
         flops: 2e14,
+        processor: None,
     };
     Topology {
         devices: (0..n).map(one).collect(),

@@ -40,8 +40,10 @@ pub(super) fn memory(bytes: f64) -> Topology {
     let device = DeviceProfile {
         name: "d".into(),
         memory: Some(bytes),
+        reserve: 0.0,
         bandwidth: 1e12,
         flops: 2e14,
+        processor: None,
     };
     Topology {
         devices: vec![device],

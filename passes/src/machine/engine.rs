@@ -1,0 +1,32 @@
+//! The engines whose speed is estimated.
+
+/// An engine that runs a placement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// tpc itself.
+    #[default]
+    Tpc,
+    /// llama.cpp.
+    LlamaCpp,
+    /// ik_llama.cpp.
+    IkLlamaCpp,
+}
+
+impl Engine {
+    /// All engines.
+    pub const ALL: [Engine; 3] = [Engine::Tpc, Engine::LlamaCpp, Engine::IkLlamaCpp];
+
+    /// Its name, as `--engine` takes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Engine::Tpc => "tpc",
+            Engine::LlamaCpp => "llama.cpp",
+            Engine::IkLlamaCpp => "ik_llama.cpp",
+        }
+    }
+
+    /// The engine of this name.
+    pub fn from_name(name: &str) -> Option<Engine> {
+        Engine::ALL.into_iter().find(|e| e.name() == name)
+    }
+}
