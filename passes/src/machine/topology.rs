@@ -23,6 +23,9 @@ pub struct Processor {
     pub clock: f64,
     /// The kind of its memory.
     pub memory: MemoryKind,
+    /// Throughput of 8-bit integers in operations per second, two per multiply-add, where it is known.
+    #[serde(default)]
+    pub int8: Option<f64>,
 }
 
 /// The memory and speed of a device.
@@ -53,6 +56,55 @@ impl DeviceProfile {
     }
 }
 
+/// The way that bytes take between two places, from the fastest to the slowest.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum LinkKind {
+    /// A switch between all devices: NVSwitch, or the fabric of an MI300X board.
+    NvSwitch,
+    /// A bridge or direct links between devices: NVLink, Infinity Fabric.
+    NvLink,
+    /// PCI Express from device to device.
+    PciePeer,
+    /// PCI Express through buffers in the host's memory: devices whose driver refuses peer copies.
+    PcieHost,
+    /// Not stated: only bandwidth and latency are known.
+    #[default]
+    Unstated,
+}
+
+impl LinkKind {
+    /// All kinds that a link may be stated to have.
+    pub const STATED: [LinkKind; 4] = [
+        LinkKind::NvSwitch,
+        LinkKind::NvLink,
+        LinkKind::PciePeer,
+        LinkKind::PcieHost,
+    ];
+
+    /// Its name in options, files and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LinkKind::NvSwitch => "nvswitch",
+            LinkKind::NvLink => "nvlink",
+            LinkKind::PciePeer => "pcie-p2p",
+            LinkKind::PcieHost => "pcie",
+            LinkKind::Unstated => "unstated",
+        }
+    }
+
+    /// Microseconds before the first byte arrives over a link of this kind, where nobody says.
+    pub const fn latency_us(self) -> f64 {
+        match self {
+            LinkKind::NvSwitch | LinkKind::NvLink => 8.0,
+            LinkKind::PciePeer => 12.0,
+            LinkKind::PcieHost => 25.0,
+            LinkKind::Unstated => 10.0,
+        }
+    }
+}
+
 /// The speed of a link between two places.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,6 +113,38 @@ pub struct Link {
     pub bandwidth: f64,
     /// Microseconds before the first byte arrives.
     pub latency_us: f64,
+    /// The way that bytes take.
+    #[serde(default)]
+    pub kind: LinkKind,
+}
+
+impl Link {
+    /// A link of this bandwidth, in bytes per second, and latency, in microseconds, of no stated kind.
+    pub const fn new(bandwidth: f64, latency_us: f64) -> Link {
+        Link {
+            bandwidth,
+            latency_us,
+            kind: LinkKind::Unstated,
+        }
+    }
+
+    /// A link with the latency of its kind.
+    pub const fn of(kind: LinkKind, bandwidth: f64) -> Link {
+        Link {
+            bandwidth,
+            latency_us: kind.latency_us(),
+            kind,
+        }
+    }
+
+    /// What both links allow: the smaller bandwidth, the longer latency, the slower kind.
+    pub fn slower(self, other: Link) -> Link {
+        Link {
+            bandwidth: self.bandwidth.min(other.bandwidth),
+            latency_us: self.latency_us.max(other.latency_us),
+            kind: self.kind.max(other.kind),
+        }
+    }
 }
 
 /// A link between two given devices.
@@ -96,17 +180,11 @@ pub struct Topology {
 }
 
 const fn default_link() -> Link {
-    Link {
-        bandwidth: 50e9,
-        latency_us: 10.0,
-    }
+    Link::new(50e9, 10.0)
 }
 
 const fn default_host_link() -> Link {
-    Link {
-        bandwidth: 25e9,
-        latency_us: 10.0,
-    }
+    Link::new(25e9, 10.0)
 }
 
 fn default_host() -> DeviceProfile {
@@ -232,24 +310,21 @@ impl Topology {
         &self.devices[rank.min(self.devices.len() - 1)]
     }
 
+    /// The link between two devices.
+    pub fn between(&self, a: usize, b: usize) -> Link {
+        let stated = self
+            .links
+            .iter()
+            .find(|p| (p.a, p.b) == (a, b) || (p.a, p.b) == (b, a));
+        stated.map_or(self.link, |p| p.link)
+    }
+
     /// The slowest link between neighbours in the ring of these devices.
     pub fn ring(&self, devices: &[usize]) -> Link {
-        let mut out: Option<Link> = None;
-        for (i, &a) in devices.iter().enumerate() {
-            let b = devices[(i + 1) % devices.len()];
-            let link = self
-                .links
-                .iter()
-                .find(|p| (p.a, p.b) == (a, b) || (p.a, p.b) == (b, a));
-            let link = link.map_or(self.link, |p| p.link);
-            out = Some(match out {
-                None => link,
-                Some(o) => Link {
-                    bandwidth: o.bandwidth.min(link.bandwidth),
-                    latency_us: o.latency_us.max(link.latency_us),
-                },
-            });
-        }
-        out.unwrap_or(self.link)
+        let neighbours = devices.iter().zip(devices.iter().cycle().skip(1));
+        neighbours
+            .map(|(&a, &b)| self.between(a, b))
+            .reduce(Link::slower)
+            .unwrap_or(self.link)
     }
 }

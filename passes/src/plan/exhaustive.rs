@@ -166,10 +166,7 @@ fn request(devices: usize, slow: bool) -> PlanRequest {
     let workload = Workload::new(64, 64, 16, 1);
     let mut out = PlanRequest::new(Topology::default(), workload, names);
     if !slow {
-        out.topology.link = Link {
-            bandwidth: 1e18,
-            latency_us: 0.0,
-        };
+        out.topology.link = Link::new(1e18, 0.0);
     }
     out
 }

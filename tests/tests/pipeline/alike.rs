@@ -39,10 +39,7 @@ fn split(inside: &str) -> [bool; 2] {
     let graph = verified(parsed.unwrap_or_else(|e| panic!("{}", e[0])).graph);
     let names = vec!["a".to_owned(), "b".to_owned()];
     let mut request = PlanRequest::new(Topology::default(), Workload::new(8, 8, 8, 1), names);
-    request.topology.link = Link {
-        bandwidth: 1e18,
-        latency_us: 0.0,
-    };
+    request.topology.link = Link::new(1e18, 0.0);
     let p = plan(&graph, &request).unwrap_or_else(|e| panic!("{e}"));
     let sharded =
         shard(&p.graph, &p.factors, &p.analysis, &p.choice).unwrap_or_else(|e| panic!("{e}"));

@@ -340,10 +340,7 @@ fn rotations_go_back_and_start_anywhere() {
 fn divided(graph: &Verified<stage::Model>, devices: usize) -> (Verified<stage::Programs>, usize) {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let mut request = PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names);
-    request.topology.link = Link {
-        bandwidth: 1e18,
-        latency_us: 0.0,
-    };
+    request.topology.link = Link::new(1e18, 0.0);
     let Planned {
         graph,
         factors,

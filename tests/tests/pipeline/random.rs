@@ -377,10 +377,7 @@ pub(crate) fn plan_and_run_with(
     let mut request = PlanRequest::new(Topology::default(), workload, names(devices));
     if b.rng.one_in(2) {
         // Links that cost nothing: whatever can be split is.
-        request.topology.link = Link {
-            bandwidth: 1e18,
-            latency_us: 0.0,
-        };
+        request.topology.link = Link::new(1e18, 0.0);
     }
     if b.rng.one_in(3) {
         request.tensor_split = Some(
@@ -625,10 +622,7 @@ pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
     let devices = b.rng.range(2, 4) as usize;
     let workload = Workload::new(64, 64, 16, 1);
     let mut request = PlanRequest::new(Topology::default(), workload, names(devices));
-    request.topology.link = Link {
-        bandwidth: 1e18,
-        latency_us: 0.0,
-    };
+    request.topology.link = Link::new(1e18, 0.0);
     let p = plan(&verified(b.graph.clone()), &request).unwrap_or_else(|e| panic!("{e}"));
     let sharded = shard(&p.graph, &p.factors, &p.analysis, &p.choice);
     let sharded = verified(sharded.unwrap_or_else(|e| panic!("{e}\n{}", p.graph)));

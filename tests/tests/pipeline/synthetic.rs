@@ -55,10 +55,7 @@ pub(super) fn make(spec: &str) -> GgufFile {
 
 /// A placement on devices whose links take this time for any number of bytes.
 fn linked(devices: usize, latency_us: f64) -> Placement {
-    let link = Link {
-        bandwidth: 1e18,
-        latency_us,
-    };
+    let link = Link::new(1e18, latency_us);
     Placement {
         topology: Topology {
             link,

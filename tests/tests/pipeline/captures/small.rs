@@ -19,10 +19,7 @@ const HEAD: u64 = 16;
 /// Links that cost nothing: what can be split is, however small.
 fn free_links() -> Topology {
     Topology {
-        link: Link {
-            bandwidth: 1e18,
-            latency_us: 0.0,
-        },
+        link: Link::new(1e18, 0.0),
         ..Topology::default()
     }
 }

@@ -46,10 +46,7 @@ fn profiles(n: usize) -> Topology {
 }
 
 fn slow(p: &mut Placement) {
-    p.topology.link = Link {
-        bandwidth: 1e9,
-        latency_us: 100.0,
-    };
+    p.topology.link = Link::new(1e9, 100.0);
 }
 
 pub(super) fn cases() -> Vec<Case> {

@@ -46,10 +46,7 @@ fn request(devices: usize, links: Links) -> PlanRequest {
     let names = (0..devices).map(|d| format!("d{d}")).collect();
     let mut topology = Topology::default();
     if links == Links::Free {
-        topology.link = Link {
-            bandwidth: 1e18,
-            latency_us: 0.0,
-        };
+        topology.link = Link::new(1e18, 0.0);
     }
     PlanRequest::new(topology, Workload::new(64, 64, 16, 1), names)
 }
