@@ -1,6 +1,6 @@
 //! The request that a plan answers.
 
-use crate::machine::{Topology, Workload};
+use crate::machine::{Engine, Topology, Workload};
 use crate::place::LayerPlacement;
 
 /// The machine, workload and placement that a plan is made for.
@@ -19,6 +19,10 @@ pub struct PlanRequest {
     /// Price of a byte that a device stores, in reads of a byte: [`Workload::MEMORY_PRICE`], or more where memory is
     /// short.
     pub memory_price: f64,
+    /// The engine whose speed is estimated.
+    pub engine: Engine,
+    /// Tokens in the cache for which speeds are estimated.
+    pub depth: u64,
 }
 
 impl PlanRequest {
@@ -31,6 +35,8 @@ impl PlanRequest {
             devices,
             tensor_split: None,
             memory_price: Workload::MEMORY_PRICE,
+            engine: Engine::default(),
+            depth: 0,
         }
     }
 

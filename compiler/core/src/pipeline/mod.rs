@@ -24,7 +24,7 @@ use divide::{Division, invalid};
 use fitting::Fitting;
 use strategies::Strategy;
 
-pub use tpc_passes::plan::Estimate;
+pub use tpc_passes::plan::{Breakdown, Estimate};
 
 /// A model's graph, and the facts of its header.
 #[derive(Clone, Debug)]

@@ -40,6 +40,8 @@ pub struct Candidate {
     pub cost: f64,
     /// Whether it is chosen.
     pub chosen: bool,
+    /// Whether its speed differs from the fastest one's that fits by less than the estimate's error.
+    pub within_error: bool,
 }
 
 /// The stages of a mode, and its name.
@@ -125,6 +127,7 @@ pub(super) fn ranked(
             fits,
             cost,
             chosen: false,
+            within_error: false,
         });
         // What does not fit is worse than anything that does, by how much it is over.
         found.push((strategy, if fits { cost } else { 1e15 * (1.0 + over) }));
@@ -152,6 +155,8 @@ fn strategy(
 ) -> Result<Strategy, Vec<Diagnostic>> {
     let names = placement.devices.iter().map(|d| d.name.clone()).collect();
     let mut request = PlanRequest::new(placement.topology.clone(), workload, names);
+    request.engine = placement.engine;
+    request.depth = placement.depth;
     request.tensor_split.clone_from(&placement.tensor_split);
     if mode == SplitMode::None {
         request.tensor_split = None;

@@ -6,8 +6,7 @@ use tpc_ir::{Bindings, Device, Op, Place, Value};
 use tpc_passes::footprint::{Footprint, footprints, traffic};
 
 use super::plan::{
-    Collectives, DeviceReport, EstimateReport, MirroredReport, ModelReport, PlanReport,
-    SearchReport, TensorReport,
+    Collectives, DeviceReport, MirroredReport, ModelReport, PlanReport, SearchReport, TensorReport,
 };
 use super::sharding::{devices_at, place_name, sharding_report};
 use super::{drafts, rewriting};
@@ -33,11 +32,7 @@ impl PlanReport {
                 prefill: traffic(&compiled.programs, &compiled.request.workload.prefill).into(),
             },
             drafts: drafts::drafts(placement, compiled),
-            estimate: EstimateReport {
-                decode_us: compiled.estimate.decode_us,
-                prefill_us: compiled.estimate.prefill_us,
-                baseline_single_us: compiled.estimate.baseline_single_us,
-            },
+            estimate: (&compiled.estimate).into(),
             mirrored_bytes: mirrored.total(),
             mirrored,
             search: SearchReport {

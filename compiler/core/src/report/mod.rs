@@ -22,9 +22,9 @@ pub use factors::render_factors;
 pub use html::{page, refusal_page};
 pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
 pub use plan::{
-    CandidateReport, Collectives, DeviceReport, DraftBytes, DraftsReport, EstimateReport,
-    MirroredReport, ModelReport, PlanReport, Ranges, RewritingReport, SearchReport, ShardingReport,
-    TensorReport, TrafficReport,
+    BreakdownReport, CandidateReport, Collectives, DeviceReport, DraftBytes, DraftsReport,
+    EstimateReport, MirroredReport, ModelReport, PlanReport, Ranges, RewritingReport, SearchReport,
+    ShardingReport, TensorReport, TrafficReport,
 };
 pub use query::values;
 pub use rewriting::render_rewriting;
