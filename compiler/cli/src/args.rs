@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser};
+use clap::{Args, CommandFactory, Parser};
 use tpc_ir::DType;
 use tpc_passes::machine::{Engine, Topology};
 
+use super::habits;
 use super::output::Failure;
 use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
@@ -14,39 +15,6 @@ use tpc_core::placement::{
 };
 use tpc_diag::{Diagnostic, codes};
 use tpc_models::Drafting;
-
-/// llama.cpp's short forms of several letters, with their long forms.
-const SHORT: [(&str, &str); 12] = [
-    ("-sm", "--split-mode"),
-    ("-ts", "--tensor-split"),
-    ("-ot", "--override-tensor"),
-    ("-ncmoe", "--n-cpu-moe"),
-    ("-cmoe", "--cpu-moe"),
-    ("-nkvo", "--no-kv-offload"),
-    ("-ngl", "--n-gpu-layers"),
-    ("-ctk", "--cache-type-k"),
-    ("-ctv", "--cache-type-v"),
-    ("-ub", "--ubatch-size"),
-    ("-np", "--parallel"),
-    ("-fa", "--flash-attn"),
-];
-
-/// Replaces llama.cpp's short forms by the long ones, up to `--`.
-pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut literal = false;
-    arguments
-        .into_iter()
-        .map(|a| {
-            literal |= a == "--";
-            let long = a.to_str().filter(|_| !literal).and_then(|a| {
-                let (name, value) = a.split_once('=').map_or((a, None), |(n, v)| (n, Some(v)));
-                let (_, long) = SHORT.iter().find(|(s, _)| *s == name)?;
-                Some(value.map_or_else(|| (*long).to_owned(), |v| format!("{long}={v}")))
-            });
-            long.map_or(a, OsString::from)
-        })
-        .collect()
-}
 
 /// The placement options.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -73,8 +41,8 @@ pub(super) struct PlacementArgs {
     #[arg(long, value_name = "REGEX=PLACE", value_parser = values::overrides())]
     override_tensor: Vec<Parsed<Vec<OverridePattern>>>,
     /// Experts of the first N layers stay on the host [-ncmoe].
-    #[arg(long, value_name = "N")]
-    n_cpu_moe: Option<u64>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::n_cpu_moe())]
+    n_cpu_moe: Option<Parsed<u64>>,
     /// All experts stay on the host [-cmoe].
     #[arg(long)]
     cpu_moe: bool,
@@ -96,15 +64,21 @@ pub(super) struct PlacementArgs {
     /// Type of the V cache [-ctv; default: f16; of eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_v())]
     cache_type_v: Option<Parsed<DType>>,
-    /// Cells of the KV cache [default: the model's context].
-    #[arg(long, short = 'c', value_name = "N")]
-    ctx_size: Option<u64>,
-    /// Largest batch of tokens [-ub].
-    #[arg(long, default_value_t = Placement::UBATCH, value_name = "N")]
-    ubatch_size: u64,
-    /// Number of sequences [-np].
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    parallel: u64,
+    /// Cells of the KV cache, such as 32768 or 32k; 0 is the model's context [default: 0].
+    #[arg(
+        long,
+        short = 'c',
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = values::ctx_size()
+    )]
+    ctx_size: Option<Parsed<u64>>,
+    /// Largest batch of tokens [-ub; default: 512].
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::ubatch_size())]
+    ubatch_size: Option<Parsed<u64>>,
+    /// Number of sequences [-np; default: 1].
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::parallel())]
+    parallel: Option<Parsed<u64>>,
     /// Drafting of tokens: `draft-mtp` plans the file's blocks for it.
     #[arg(long, value_name = "TYPE", default_value = "none", value_parser = values::spec_type())]
     spec_type: Parsed<Drafting>,
@@ -112,8 +86,8 @@ pub(super) struct PlacementArgs {
     #[arg(long, value_name = "NAME", default_value = "tpc", value_parser = values::engine())]
     engine: Parsed<Engine>,
     /// Tokens in the cache when the speed of decoding is estimated.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    depth: u64,
+    #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true, value_parser = values::depth())]
+    depth: Parsed<u64>,
     /// Accepted and without effect: attention is always fused [-fa].
     #[arg(long, value_name = "on|off|auto", num_args = 0..=1, default_missing_value = "on")]
     flash_attn: Option<String>,
@@ -143,8 +117,9 @@ fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
 impl PlacementArgs {
     /// Reads placement options from the words of a command line.
     pub(super) fn read(words: &[String]) -> Result<PlacementArgs, Failure> {
-        let words = normalise(words.iter().map(OsString::from));
-        let read = PlacementOnly::try_parse_from(words);
+        let words = habits::normalise(words.iter().map(OsString::from));
+        let said = habits::words(words, &PlacementOnly::command()).map_err(Failure::usage)?;
+        let read = PlacementOnly::try_parse_from(said.arguments);
         let read = read.map_err(|e| Failure::usage(super::usage(&e)))?;
         Ok(read.placement)
     }
@@ -198,7 +173,7 @@ impl PlacementArgs {
         Ok(Placement {
             devices: devices.to_vec(),
             overrides: self.overrides(devices)?,
-            host_experts: match (self.cpu_moe, self.n_cpu_moe) {
+            host_experts: match (self.cpu_moe, given(&self.n_cpu_moe)?) {
                 (true, _) => HostExperts::All,
                 (false, Some(n)) => HostExperts::First(n),
                 (false, None) => HostExperts::NONE,
@@ -210,12 +185,12 @@ impl PlacementArgs {
             tensor_split,
             cache_type_k: k.unwrap_or(defaults.cache),
             cache_type_v: v.unwrap_or(defaults.cache),
-            ctx_size: self.ctx_size,
-            ubatch_size: self.ubatch_size,
-            parallel: self.parallel,
+            ctx_size: given(&self.ctx_size)?.filter(|&n| n > 0),
+            ubatch_size: given(&self.ubatch_size)?.unwrap_or(Placement::UBATCH),
+            parallel: given(&self.parallel)?.unwrap_or(1),
             drafting: self.spec_type.clone().map_err(Failure::usage)?,
             engine: self.engine.clone().map_err(Failure::usage)?,
-            depth: self.depth,
+            depth: self.depth.clone().map_err(Failure::usage)?,
         })
     }
 
@@ -246,27 +221,6 @@ fn read_topology(path: &Path) -> Result<Topology, Failure> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn short_forms_of_several_letters() {
-        let given = [
-            "tpc", "plan", "-ctk", "q8_0", "-ts=3,1", "-c", "7", "--", "-ts",
-        ]
-        .map(OsString::from);
-        let long = normalise(given);
-        let expected = [
-            "tpc",
-            "plan",
-            "--cache-type-k",
-            "q8_0",
-            "--tensor-split=3,1",
-            "-c",
-            "7",
-            "--",
-            "-ts",
-        ];
-        assert_eq!(long, expected.map(OsString::from));
-    }
-
     fn read(words: &[&str]) -> PlacementArgs {
         let words: Vec<String> = words.iter().map(|&w| w.to_owned()).collect();
         PlacementArgs::read(&words).expect("the options are known")
@@ -289,6 +243,12 @@ mod tests {
             (["--devices", "two"], "TPC0400"),
             (["--devices", "2..3"], "TPC0400"),
             (["-sm", "rows"], "TPC0400"),
+            (["-c", "32kb"], "TPC0400"),
+            (["-c", "-1"], "TPC0400"),
+            (["--depth", "full"], "TPC0400"),
+            (["-ub", "0"], "TPC0400"),
+            (["-np", "0"], "TPC0400"),
+            (["-ncmoe", "-1"], "TPC0400"),
             (["-ts", "1,2"], "TPC0400"),
             (["-ngl", "1.5"], "TPC0400"),
             (["-ctv", "q2_k"], "TPC0400"),

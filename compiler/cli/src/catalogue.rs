@@ -15,6 +15,7 @@ pub fn codes() -> Vec<&'static Code> {
         tpc_ir::text::CODES,
         tpc_ir::verify::CODES,
         tpc_runtime::CODES,
+        super::codes::CODES,
     ] {
         out.extend(table);
     }

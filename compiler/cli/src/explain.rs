@@ -1,13 +1,13 @@
 //! `tpc explain`: the documentation of diagnostic codes.
 
 use super::output::{self, Failure};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Code, Diagnostic, suggest};
 
 use super::catalogue::codes;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A diagnostic code, such as TPC0301 [default: list all codes].
+    /// A diagnostic code, such as TPC0301 or 301 [default: list all codes].
     code: Option<String>,
 }
 
@@ -20,7 +20,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             .collect();
         return output::result(&list);
     };
-    let wanted = code.to_ascii_uppercase();
+    let wanted = spelt_out(code);
     match all.iter().find(|c| ***c == *wanted) {
         Some(c) => output::result(&format!(
             "{}: {}\n\n{}\n",
@@ -34,7 +34,27 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 "explain",
                 format!("there is no code `{code}`"),
             )
-            .help("`tpc explain` lists all codes"),
+            .help(near(&wanted, &all)),
         )),
+    }
+}
+
+/// The code in its full form: `TPC0306` for `306`, `tpc306` and `tpc-0306`.
+fn spelt_out(code: &str) -> String {
+    let upper = code.trim().to_ascii_uppercase();
+    let digits = upper.strip_prefix("TPC").unwrap_or(&upper);
+    let digits = digits.trim_start_matches(['-', '_', ' ']);
+    match (1..=4).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit()) {
+        true => format!("TPC{digits:0>4}"),
+        false => upper,
+    }
+}
+
+/// The cure of an unknown code.
+fn near(wanted: &str, all: &[&Code]) -> String {
+    let list = "`tpc explain` lists all codes";
+    match suggest::nearest(wanted, all.iter().map(|c| c.id)) {
+        Some(near) => format!("did you mean {near}? {list}"),
+        None => list.to_owned(),
     }
 }

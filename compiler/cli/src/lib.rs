@@ -6,10 +6,12 @@
 
 mod args;
 pub mod catalogue;
+mod codes;
 mod completions;
 mod dump;
 mod eval;
 mod explain;
+mod habits;
 mod inspect;
 mod lint;
 mod man;
@@ -28,10 +30,11 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
-pub use args::normalise;
+pub use codes::CODES;
+pub use habits::normalise;
 use output::Failure;
 use tpc_core::placement::{Placement, SplitMode};
-use tpc_diag::{Diagnostic, codes};
+use tpc_diag::{Diagnostic, codes as common};
 use tpc_ir::DType;
 
 /// Plans, proves and runs tensor-parallel inference of quantised GGUF models.
@@ -83,7 +86,14 @@ pub fn placement(
 
 /// Runs the program with these arguments, of which the first is its own name; returns its exit status.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(normalise(arguments)) {
+    let said = match habits::translate(normalise(arguments), &Cli::command()) {
+        Ok(said) => said,
+        Err(d) => {
+            output::diagnostic(&d);
+            return ExitCode::from(2);
+        }
+    };
+    let cli = match Cli::try_parse_from(said.arguments) {
         Ok(cli) => cli,
         Err(e) => {
             if e.use_stderr() {
@@ -95,6 +105,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
+    said.notes.iter().for_each(output::diagnostic);
     let result = match &cli.command {
         Command::Plan(a) => plan::run(a),
         Command::Lint(a) => lint::run(a),
@@ -126,7 +137,7 @@ fn usage(e: &clap::Error) -> Diagnostic {
         return d.clone();
     }
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let d = Diagnostic::new(&codes::COMMAND_LINE, "tpc", "a subcommand is missing");
+        let d = Diagnostic::new(&common::COMMAND_LINE, "tpc", "a subcommand is missing");
         return d.help("`tpc --help` lists them");
     }
     let text = e.render().to_string();
@@ -144,5 +155,5 @@ fn usage(e: &clap::Error) -> Diagnostic {
         .iter()
         .find_map(|&k| e.get(k))
         .map_or_else(|| "command line".to_owned(), ToString::to_string);
-    Diagnostic::new(&codes::COMMAND_LINE, entity, message).help(help.join("\n"))
+    Diagnostic::new(&common::COMMAND_LINE, entity, message).help(help.join("\n"))
 }

@@ -78,6 +78,9 @@ pub(super) fn diagnostic(d: &Diagnostic) {
     };
     let rendered = GraphicalReportHandler::new_themed(theme)
         .with_width(prose_width())
+        // Addresses and paths are copied from here.
+        .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .with_break_words(false)
         .render_report(&mut text, d);
     if rendered.is_err() {
         text.clear();

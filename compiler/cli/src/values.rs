@@ -69,7 +69,7 @@ impl DeviceLists {
     fn parse(text: &str) -> Parsed<DeviceLists> {
         let lists = match text.split_once("..") {
             None => vec![parse_devices(text)?],
-            Some((first, last)) => counts(text, first, last)?
+            Some((first, last)) => range(text, first, last)?
                 .map(|n| parse_devices(&n.to_string()))
                 .collect::<Result<_, _>>()?,
         };
@@ -92,7 +92,7 @@ impl DeviceLists {
 }
 
 /// The counts from `first` to `last`, both included.
-fn counts(text: &str, first: &str, last: &str) -> Parsed<std::ops::RangeInclusive<usize>> {
+fn range(text: &str, first: &str, last: &str) -> Parsed<std::ops::RangeInclusive<usize>> {
     let count = |t: &str| t.trim().trim_start_matches('=').parse::<usize>().ok();
     match (count(first), count(last)) {
         (Some(a), Some(b)) if (1..=b).contains(&a) && b <= MAX_DEVICES => Ok(a..=b),
@@ -143,6 +143,68 @@ pub(super) fn gpu_layers() -> Reader<GpuLayers> {
         parse: |text| parse_gpu_layers(text).map(GpuLayers),
         values: Vec::new(),
     }
+}
+
+/// Reads a number, or a multiple of 1024 or 1024² such as `32k` and `1M`.
+///
+/// # Errors
+/// TPC0400 for anything else, and for less than `least`; `help` says what is meant.
+fn count(option: &'static str, text: &str, least: u64, help: &str) -> Parsed<u64> {
+    let trimmed = text.trim();
+    let (digits, unit) = match trimmed.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&trimmed[..at], 1 << 10),
+        Some((at, 'm' | 'M')) => (&trimmed[..at], 1 << 20),
+        _ => (trimmed, 1),
+    };
+    let digits = digits.replace('_', "");
+    let number = digits.parse::<u64>().ok();
+    let number = number.and_then(|n| n.checked_mul(unit));
+    number.filter(|&n| n >= least).ok_or_else(|| {
+        let message = match number {
+            Some(n) => format!("{option} cannot be {n}"),
+            None => format!("`{text}` is not a number for {option}"),
+        };
+        Diagnostic::new(&codes::COMMAND_LINE, option, message).help(help)
+    })
+}
+
+/// A reader of a count.
+fn counts(parse: fn(&str) -> Parsed<u64>) -> Reader<u64> {
+    Reader {
+        parse,
+        values: Vec::new(),
+    }
+}
+
+pub(super) fn ctx_size() -> Reader<u64> {
+    const HELP: &str = "a number of tokens such as 32768, or 32k; 0 is the model's context";
+    counts(|text| count("--ctx-size", text, 0, HELP))
+}
+
+pub(super) fn ubatch_size() -> Reader<u64> {
+    counts(|text| {
+        count(
+            "--ubatch-size",
+            text,
+            1,
+            "a number of tokens, such as 512 or 2k",
+        )
+    })
+}
+
+pub(super) fn parallel() -> Reader<u64> {
+    counts(|text| count("--parallel", text, 1, "a number of sequences, at least 1"))
+}
+
+pub(super) fn depth() -> Reader<u64> {
+    const HELP: &str = "tokens in the cache, such as 4096 or 4k, at most the context";
+    counts(|text| count("--depth", text, 0, HELP))
+}
+
+pub(super) fn n_cpu_moe() -> Reader<u64> {
+    const HELP: &str =
+        "a number of layers such as 12; --cpu-moe keeps the experts of all on the host";
+    counts(|text| count("--n-cpu-moe", text, 0, HELP))
 }
 
 fn cache_types() -> Vec<&'static str> {

@@ -32,7 +32,6 @@ fn wrong_usage_gets_a_code_and_a_cure() {
         "--cache-type-k q2_k",
         "--cache-type-v i32",
         "-ctk half",
-        "--ctx-size 0",
         "--ctx-size 4294967297",
         "--ctx-size 1000000000000000000",
         "--ctx-size 99999999999999999999",

@@ -13,4 +13,4 @@ mod translate;
 pub use command::{CommandLine, ParsedOption};
 pub use measurement::{Measurement, Observation, measurement};
 pub use options::{Arity, OPTIONS, OptionSpec, Setting};
-pub use translate::{TpcCommand, devices_named, quoted};
+pub use translate::{TpcCommand, devices_named, ffn_on_host, quoted};

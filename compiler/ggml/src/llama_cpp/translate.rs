@@ -71,7 +71,7 @@ const SAME: [(Setting, &str); 6] = [
 ];
 
 /// The overrides that put the feed-forward weights of the first `n` layers on the host.
-fn ffn_on_host(n: u64) -> String {
+pub fn ffn_on_host(n: u64) -> String {
     let layers: Vec<String> = (0..n.min(1024)).map(|l| l.to_string()).collect();
     let layers = layers.join("|");
     format!(r"blk\.({layers})\.ffn_(up|down|gate)\.weight=CPU")

@@ -239,10 +239,12 @@ const MODULES: [(&str, &[&str]); 12] = [
     (
         "compiler/cli",
         &[
+            "codes",
             "catalogue",
             "output",
             "progress",
             "values",
+            "habits",
             "args",
             "completions",
             "explain",

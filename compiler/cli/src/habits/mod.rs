@@ -1,0 +1,436 @@
+//! What users of llama.cpp, ik_llama.cpp and others type, said in tpc's options.
+//!
+//! Arguments pass through here before they are parsed. An option that the subcommand has itself stays; one of another
+//! program is replaced by tpc's, left out with a note, or refused with what to say instead (`table`). An option that
+//! nobody has is refused with the nearest that somebody has.
+
+mod short;
+mod table;
+
+use std::ffi::OsString;
+use std::iter::Peekable;
+use std::path::Path;
+use std::vec::IntoIter;
+
+use clap::{Arg, ArgAction, Command};
+use tpc_diag::{Diagnostic, codes as common, suggest};
+use tpc_ggml::llama_cpp::Arity;
+
+use super::codes;
+pub use short::normalise;
+use table::{Effect, HABITS, Habit, Translation};
+
+/// Arguments in tpc's words.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// The arguments for the parser.
+    pub(super) arguments: Vec<OsString>,
+    /// What was left out or said otherwise.
+    pub(super) notes: Vec<Diagnostic>,
+}
+
+fn refused(entity: &str, message: impl Into<String>, help: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(&common::COMMAND_LINE, entity, message.into()).help(help.into())
+}
+
+/// Says the arguments of the program, the first of which is its own name, in the words of its subcommand.
+///
+/// # Errors
+/// TPC0400 for an option that is refused or unknown, or a model in the place of the subcommand.
+pub(super) fn translate(arguments: Vec<OsString>, program: &Command) -> Result<Said, Diagnostic> {
+    let Some(word) = arguments.get(1).and_then(|a| a.to_str()) else {
+        return Ok(Said {
+            arguments,
+            ..Said::default()
+        });
+    };
+    let Some(command) = program.find_subcommand(word) else {
+        return match misplaced(word, &arguments[1..], program) {
+            Some(d) => Err(d),
+            None => Ok(Said {
+                arguments,
+                ..Said::default()
+            }),
+        };
+    };
+    let mut arguments = arguments.into_iter();
+    let head: Vec<OsString> = arguments.by_ref().take(2).collect();
+    let mut said = words(arguments.collect(), command)?;
+    said.arguments.splice(0..0, head);
+    Ok(said)
+}
+
+/// Says the words behind a subcommand in its options.
+///
+/// # Errors
+/// TPC0400 for an option that is refused or unknown.
+pub(super) fn words(words: Vec<OsString>, command: &Command) -> Result<Said, Diagnostic> {
+    let mut reader = Reader {
+        command,
+        words: words.into_iter().peekable(),
+        said: Said::default(),
+        ignored: Vec::new(),
+        repository: None,
+        file: None,
+    };
+    reader.read()?;
+    Ok(reader.said)
+}
+
+/// The diagnostic of a first word that is no subcommand but something that one takes.
+fn misplaced(word: &str, words: &[OsString], program: &Command) -> Option<Diagnostic> {
+    let line: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
+    let line = line.join(" ");
+    if matches!(word, "-h" | "--help" | "-V" | "--version" | "help") {
+        return None;
+    }
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    if ["llama-", "llama.cpp", "ik_llama"]
+        .iter()
+        .any(|p| name.starts_with(p))
+    {
+        let message = format!("`{word}` is a program of llama.cpp, not a subcommand");
+        return Some(refused(
+            word,
+            message,
+            format!(
+                "tpc lint -- {line} says what that engine would do, and the tpc plan for the same"
+            ),
+        ));
+    }
+    let option = word.split('=').next().unwrap_or(word);
+    if word.starts_with('-') {
+        let known =
+            lookup(option).is_some() || program.get_subcommands().any(|c| own(c, option).is_some());
+        let help = match known {
+            true => format!("tpc plan {line}"),
+            false => "`tpc --help` lists the subcommands; options follow them".to_owned(),
+        };
+        return Some(refused(
+            word,
+            format!("a subcommand is missing before `{word}`"),
+            help,
+        ));
+    }
+    let model = is_address(word)
+        || word.contains(".gguf")
+        || word.ends_with(".jsonl")
+        || Path::new(word).is_file();
+    model.then(|| {
+        refused(
+            word,
+            format!("`{word}` is a model, and a subcommand is missing before it"),
+            format!("tpc plan {line}"),
+        )
+    })
+}
+
+/// Whether a word is an address on the web.
+pub(super) fn is_address(word: &str) -> bool {
+    let head = word.get(..8).unwrap_or(word).to_ascii_lowercase();
+    head.starts_with("http://") || head.starts_with("https://")
+}
+
+fn quoted(word: &str) -> String {
+    tpc_ggml::llama_cpp::quoted(word)
+}
+
+/// The entry of a spelling.
+fn lookup(name: &str) -> Option<&'static Habit> {
+    HABITS.iter().find(|h| h.names().any(|n| n == name))
+}
+
+/// The argument of a subcommand that has this spelling.
+fn own<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
+    let long = name.strip_prefix("--");
+    let short = name
+        .strip_prefix('-')
+        .filter(|n| long.is_none() && n.chars().count() == 1);
+    let short = short.and_then(|n| n.chars().next());
+    command.get_arguments().find(|a| {
+        long.is_some_and(|l| {
+            a.get_long() == Some(l) || a.get_all_aliases().is_some_and(|all| all.contains(&l))
+        }) || (short.is_some() && a.get_short() == short)
+    })
+}
+
+/// Whether a word behind an option is an option itself, and not its value.
+fn is_option(word: &OsString) -> bool {
+    let Some(word) = word.to_str() else {
+        return false;
+    };
+    let mut rest = word.chars();
+    rest.next() == Some('-') && rest.next().is_some_and(|c| !c.is_ascii_digit() && c != '.')
+}
+
+struct Reader<'c> {
+    command: &'c Command,
+    words: Peekable<IntoIter<OsString>>,
+    said: Said,
+    /// Options without influence, as they were given, with the reason.
+    ignored: Vec<(String, &'static str)>,
+    repository: Option<String>,
+    file: Option<String>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) -> Result<(), Diagnostic> {
+        while let Some(word) = self.words.next() {
+            if word == "--" {
+                self.said.arguments.push(word);
+                self.said.arguments.extend(self.words.by_ref());
+                break;
+            }
+            match word.to_str() {
+                Some(text) if text.len() > 1 && text.starts_with('-') => {
+                    self.option(text.to_owned())?
+                }
+                _ => self.said.arguments.push(word),
+            }
+        }
+        self.from_repository()?;
+        self.told();
+        Ok(())
+    }
+
+    /// An option, with its value if it has one.
+    fn option(&mut self, text: String) -> Result<(), Diagnostic> {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (text.clone(), None),
+        };
+        let own = own(self.command, &name);
+        let habit = lookup(&name).filter(|h| match h.effect {
+            // Where a subcommand has the option, only values by other names are at issue.
+            Effect::Translated(to, _) => to == name || own.is_none(),
+            _ => own.is_none(),
+        });
+        if let Some(habit) = habit.filter(|h| self.concerns(h)) {
+            return self.habit(habit, &name, value);
+        }
+        let takes =
+            own.is_some_and(|a| matches!(a.get_action(), ArgAction::Set | ArgAction::Append));
+        if own.is_none() && !self.is_cluster(&name) {
+            return Err(self.unknown(&name));
+        }
+        self.said.arguments.push(text.into());
+        // The value is no option, whatever it looks like.
+        if takes && value.is_none() {
+            let optional = own
+                .and_then(Arg::get_num_args)
+                .is_some_and(|n| n.min_values() == 0);
+            let taken = self.words.next_if(|w| !optional && !is_option(w));
+            self.said.arguments.extend(taken);
+        }
+        Ok(())
+    }
+
+    /// Whether the subcommand has what an option means.
+    fn concerns(&self, habit: &Habit) -> bool {
+        let plans = own(self.command, "--split-mode").is_some();
+        match habit.effect {
+            Effect::Model | Effect::Repository | Effect::RepositoryFile => {
+                plans || self.command.get_arguments().any(|a| a.get_id() == "model")
+            }
+            _ => plans,
+        }
+    }
+
+    /// Letters of the subcommand in one word (`-vc4096`), or a negative number: the parser knows them.
+    fn is_cluster(&self, name: &str) -> bool {
+        let rest = name.trim_start_matches('-');
+        let first = rest.chars().next();
+        if name.starts_with("--") {
+            // Help is every command's.
+            return rest == "help" || own(self.command, "--split-mode").is_none();
+        }
+        let digits = rest
+            .chars()
+            .nth(1)
+            .is_none_or(|c| c.is_ascii_digit() || c == '=');
+        let letter =
+            first.is_some_and(|c| own(self.command, &format!("-{c}")).is_some() || c == 'h');
+        first.is_none_or(|c| c.is_ascii_digit() || c == '.')
+            || (letter && digits)
+            || own(self.command, "--split-mode").is_none()
+    }
+
+    fn unknown(&self, name: &str) -> Diagnostic {
+        let ours = self.command.get_arguments();
+        let ours: Vec<String> = ours
+            .filter_map(|a| Some(format!("--{}", a.get_long()?)))
+            .collect();
+        let short = short::SHORT.iter().map(|(s, _)| *s);
+        let own = suggest::nearest(name, ours.iter().map(String::as_str).chain(short));
+        let theirs = || suggest::nearest(name, HABITS.iter().flat_map(Habit::names));
+        let list = format!("`tpc {} --help` lists the options", self.command.get_name());
+        let help = match own.or_else(theirs) {
+            Some(near) => format!("did you mean {near}? {list}"),
+            None => list,
+        };
+        refused(name, format!("there is no option `{name}`"), help)
+    }
+
+    /// The value of another program's option.
+    fn value(
+        &mut self,
+        habit: &Habit,
+        name: &str,
+        given: Option<String>,
+    ) -> Result<String, Diagnostic> {
+        if let Some(value) = given {
+            return Ok(value);
+        }
+        let mut next = || {
+            let word = self.words.next_if(|w| !is_option(w) && w != "--");
+            word.map(|w| w.to_string_lossy().into_owned())
+        };
+        let value = match habit.arity {
+            Arity::Switch | Arity::NegatedSwitch => None,
+            Arity::One => next(),
+            Arity::Two => next().and_then(|a| Some(format!("{a} {}", next()?))),
+            Arity::OnOffAuto => {
+                let known = ["on", "off", "auto", "0", "1", "true", "false"];
+                let word = self.words.next_if(|w| known.iter().any(|k| w == k));
+                word.map(|w| w.to_string_lossy().into_owned())
+            }
+        };
+        let needed = matches!(habit.arity, Arity::One | Arity::Two)
+            && !matches!(habit.effect, Effect::Ignored(_) | Effect::Refused(..));
+        match value {
+            None if needed => Err(refused(
+                name,
+                format!("`{name}` needs a value"),
+                format!("write {name} VALUE"),
+            )),
+            value => Ok(value.unwrap_or_default()),
+        }
+    }
+
+    fn habit(
+        &mut self,
+        habit: &Habit,
+        name: &str,
+        given: Option<String>,
+    ) -> Result<(), Diagnostic> {
+        let value = self.value(habit, name, given)?;
+        let shown = match value.is_empty() {
+            true => name.to_owned(),
+            false => format!("{name} {value}"),
+        };
+        match habit.effect {
+            Effect::Model => self.said.arguments.push(value.into()),
+            Effect::Repository => self.repository = Some(value),
+            Effect::RepositoryFile => self.file = Some(value),
+            Effect::Means(option) => self.means(option, value, &shown, None),
+            Effect::Translated(option, translation) => match translation(&value) {
+                Translation::Same => self.push(option, value),
+                Translation::Other(value, why) => self.means(option, value, &shown, Some(why)),
+                Translation::Dropped(why) => self.ignored.push((shown, why)),
+            },
+            Effect::Ignored(why) => self.ignored.push((shown, why)),
+            Effect::Refused(what, cure) => {
+                return Err(refused(
+                    name,
+                    format!("`{shown}` is not tpc's: {what}"),
+                    cure,
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, option: &str, value: String) {
+        self.said.arguments.push(format!("{option}={value}").into());
+    }
+
+    /// An option of tpc in the place of another, with a note; nothing where the subcommand does not have it.
+    fn means(
+        &mut self,
+        option: &'static str,
+        value: String,
+        shown: &str,
+        why: Option<&'static str>,
+    ) {
+        if own(self.command, option).is_none() {
+            self.ignored
+                .push((shown.to_owned(), "this command has nothing like it"));
+            return;
+        }
+        let same = format!("{option} {}", quoted(&value));
+        let message = match why {
+            Some(why) => format!("`{shown}` is read as `{same}`: {why}"),
+            None => format!("`{shown}` is read as `{same}`"),
+        };
+        let d = Diagnostic::new(&codes::READ_AS, shown, message);
+        self.said.notes.push(d.help(format!("write {same}")));
+        self.push(option, value);
+    }
+
+    /// The address of a file of a repository, if one was named.
+    fn from_repository(&mut self) -> Result<(), Diagnostic> {
+        let (repository, file) = (self.repository.take(), self.file.take());
+        let Some(repository) = repository else {
+            return match file {
+                Some(file) => Err(refused(
+                    "-hff",
+                    format!("`-hff {file}` names a file of no repository"),
+                    format!(
+                        "add -hf USER/NAME, or give the file: tpc {} {}",
+                        self.command.get_name(),
+                        quoted(&file)
+                    ),
+                )),
+                None => Ok(()),
+            };
+        };
+        let name = repository.split(':').next().unwrap_or_default();
+        let at = |file: &str| format!("https://huggingface.co/{name}/resolve/main/{file}");
+        match file {
+            Some(file) => {
+                self.said.arguments.push(at(&file).into());
+                Ok(())
+            }
+            None => Err(refused(
+                "-hf",
+                format!("`-hf {repository}` names a repository, and tpc reads a file of it"),
+                format!(
+                    "take a file of https://huggingface.co/{name}/tree/main and give its address, of which only the \
+                     header is read: tpc {} {}; or add -hff FILE.gguf",
+                    self.command.get_name(),
+                    at("FILE.gguf")
+                ),
+            )),
+        }
+    }
+
+    /// The note about what has no influence.
+    fn told(&mut self) {
+        if self.ignored.is_empty() {
+            return;
+        }
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (shown, why) in &self.ignored {
+            match reasons.iter_mut().find(|(w, _)| w == why) {
+                Some((_, options)) => options.push(shown),
+                None => reasons.push((why, vec![shown])),
+            }
+        }
+        let lines: Vec<String> = reasons
+            .iter()
+            .map(|(why, options)| format!("{}: {why}", options.join(", ")))
+            .collect();
+        let all: Vec<&str> = self
+            .ignored
+            .iter()
+            .map(|(shown, _)| shown.as_str())
+            .collect();
+        let d = Diagnostic::new(&codes::NO_INFLUENCE, all.join(" "), lines.join("\n"));
+        self.said
+            .notes
+            .push(d.help("leave them out, or not: the result is the same"));
+    }
+}
+
+#[cfg(test)]
+mod tests;
