@@ -72,12 +72,35 @@ fn golden_models_agree_on_any_number_of_devices() {
         "gemma4",
         "gpt2",
         "gpt-oss",
+        "granitemoe",
         "llama",
         "olmo2",
         "phi3",
         "qwen2",
     ] {
         assert!(seen.contains(arch), "no golden model of {arch} ran");
+    }
+}
+
+#[test]
+fn models_saved_by_another_program_agree() {
+    // Saved with every key that llama.cpp has, most of them 0 or false.
+    let Some(shared) = tpc_tests::shared() else {
+        return;
+    };
+    for path in tpc_tests::files(&[shared.join("golden2")], ".gguf") {
+        let golden = golden(&path);
+        for devices in [1, 2, 4] {
+            let (file, compiled) = plan(&path, &placement(devices)).expect("granitemoe is lowered");
+            let got = run(&compiled.programs, &file, &compiled, &golden.tokens);
+            let d = distance(golden.logits.iter().map(|&x| f64::from(x)), got);
+            assert!(
+                d.nmse <= AGAINST_GOLDEN,
+                "{} on {devices}: NMSE {:e}",
+                path.display(),
+                d.nmse
+            );
+        }
     }
 }
 

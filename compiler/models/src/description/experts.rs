@@ -27,13 +27,14 @@ impl Experts {
 
 /// A mixture of experts.
 ///
-/// `expert_count` holds the number of experts, `expert_used_count` the number per token, and
-/// `expert_feed_forward_length` or else `feed_forward_length` the width of each. If `expert_group_count` is above 1, a
+/// `expert_count` holds the number of experts, `expert_used_count` the number per token. If `expert_group_count` is above 1, a
 /// token uses experts of `expert_group_used_count` groups only: those whose two best experts have the highest sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpertForm {
     /// The layers with experts.
     pub layers: ExpertLayers,
+    /// The width of an expert.
+    pub width: ExpertWidth,
     /// The function from the router's logits to weights.
     pub gating: Gating,
     /// Whether `expert_gating_func` overrides it: 1 for a softmax, 2 for a sigmoid, 3 for a softmax of the selected.
@@ -59,6 +60,7 @@ impl ExpertForm {
     /// selected.
     pub const CLASSIC: ExpertForm = ExpertForm {
         layers: ExpertLayers::All,
+        width: ExpertWidth::GivenOrDense,
         gating: Gating::Softmax,
         gating_key: KeyUse::Ignored,
         router_bias: Presence::Never,
@@ -83,6 +85,16 @@ impl ExpertForm {
     };
 }
 
+/// The width of an expert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpertWidth {
+    /// `expert_feed_forward_length` or else `feed_forward_length`.
+    GivenOrDense,
+    /// `expert_feed_forward_length` or else an equal share of `feed_forward_length`, which the experts of a token have
+    /// together.
+    GivenOrShareOfDense,
+}
+
 /// The layers with experts; the others have one dense network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertLayers {
@@ -92,6 +104,8 @@ pub enum ExpertLayers {
     AfterLeading,
     /// After the first `leading_dense_block_count`, the last of every `interleave_moe_layer_step`.
     Interleaved,
+    /// As [`Self::Interleaved`]; none if `interleave_moe_layer_step` is 0.
+    InterleavedUnless0,
     /// Those for which the file has a router.
     WithRouter,
 }

@@ -25,7 +25,8 @@ pub use attention::{
 pub use drafts::{DraftForm, DraftInput};
 pub use embedding::{EmbeddingForm, EmbeddingScale};
 pub use experts::{
-    ExpertForm, ExpertLayers, ExpertWeights, Experts, Gating, SharedForm, SharedWidth, WeightedSide,
+    ExpertForm, ExpertLayers, ExpertWeights, ExpertWidth, Experts, Gating, SharedForm, SharedWidth,
+    WeightedSide,
 };
 pub use ffn::{Activation, FfnForm};
 pub use head::{HeadForm, LogitScale};

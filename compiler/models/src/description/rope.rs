@@ -48,8 +48,12 @@ pub enum RopeLayers {
     All,
     /// All in these models, none in others.
     AllIn(Models),
-    /// All, or none if `rope.scaling.finetuned` is false.
-    AllIfFinetuned,
+    /// Those that `attention.rope_pattern` lists. In a file without that key: all, or none if `rope.scaling.finetuned` is
+    /// false.
+    ///
+    /// Both keys say the same where both are meant. llama.cpp writes the pattern of a model that it has in memory, and
+    /// `false` for a flag that it did not read: a file with both goes by the pattern.
+    Listed,
     /// All but the last of every this many.
     AllButEvery(u32),
     /// All but the last of every this many, or all in a model without windows.

@@ -8,7 +8,7 @@ use crate::description::{
     RopeFactors, RopeForm, RopeLayers, SharedForm, SharedWidth,
 };
 
-/// `granite`: multipliers on embeddings, attention, residuals and logits. A key says whether layers rotate.
+/// `granite`: multipliers on embeddings, attention, residuals and logits. Keys say which layers rotate.
 pub(crate) const GRANITE: Arch = Arch {
     name: "granite",
     embedding: EmbeddingForm {
@@ -20,7 +20,7 @@ pub(crate) const GRANITE: Arch = Arch {
         out_bias: Presence::Optional,
         rope: Some(RopeForm {
             mode: RopeMode::Norm,
-            layers: RopeLayers::AllIfFinetuned,
+            layers: RopeLayers::Listed,
             factors: RopeFactors::One,
             ..Arch::CLASSIC_ROPE
         }),

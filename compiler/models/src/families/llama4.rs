@@ -35,7 +35,7 @@ pub(crate) const LLAMA4: Arch = Arch {
     },
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
-            layers: ExpertLayers::Interleaved,
+            layers: ExpertLayers::InterleavedUnless0,
             gating: Gating::Sigmoid,
             weights: ExpertWeights::AsGiven,
             weighted: WeightedSide::Inputs,

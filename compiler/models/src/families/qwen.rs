@@ -1,8 +1,8 @@
 //! Qwen 2 and 2.5, Qwen 3, their mixtures of experts, and the text parts of their vision models.
 
 use crate::description::{
-    Arch, AttentionForm, ExpertForm, ExpertWeights, Experts, FfnForm, HeadForm, Presence, QkNorm,
-    RopeForm, Sections, SharedForm, SharedWidth,
+    Arch, AttentionForm, ExpertForm, ExpertWeights, ExpertWidth, Experts, FfnForm, HeadForm,
+    Presence, QkNorm, RopeForm, Sections, SharedForm, SharedWidth,
 };
 
 /// `qwen2`: biases on queries, keys and values.
@@ -24,6 +24,7 @@ pub(crate) const QWEN2MOE: Arch = Arch {
     name: "qwen2moe",
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
+            width: ExpertWidth::GivenOrShareOfDense,
             weights: ExpertWeights::AsGiven,
             shared: Some(SharedForm::gated(SharedWidth::GivenOrDense)),
             ..ExpertForm::CLASSIC
@@ -47,7 +48,10 @@ pub(crate) const QWEN3: Arch = Arch {
 pub(crate) const QWEN3MOE: Arch = Arch {
     name: "qwen3moe",
     ffn: FfnForm {
-        experts: Experts::Always(ExpertForm::CLASSIC),
+        experts: Experts::Always(ExpertForm {
+            width: ExpertWidth::GivenOrShareOfDense,
+            ..ExpertForm::CLASSIC
+        }),
         ..Arch::CLASSIC.ffn
     },
     ..QWEN3

@@ -3,9 +3,9 @@
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, BlockNorms, DeltaNetForm, DraftForm, ExpertForm, Experts, FfnForm,
-    GateForm, KeyHeads, OutGate, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer, RopeForm,
-    Sections, SharedForm, SharedWidth,
+    Arch, AttentionForm, BlockNorms, DeltaNetForm, DraftForm, ExpertForm, ExpertWidth, Experts,
+    FfnForm, GateForm, KeyHeads, OutGate, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer,
+    RopeForm, Sections, SharedForm, SharedWidth,
 };
 
 /// `qwen35`: norms on the heads of queries and keys. Text has one position, but its pairs are those of images.
@@ -38,6 +38,7 @@ pub(crate) const QWEN35MOE: Arch = Arch {
     name: "qwen35moe",
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
+            width: ExpertWidth::GivenOrShareOfDense,
             shared: Some(SharedForm::gated(SharedWidth::GivenOrDense)),
             ..ExpertForm::CLASSIC
         }),

@@ -3,13 +3,14 @@
 use super::experts::ExpertHParams;
 use super::keys::Keys;
 use crate::description::{
-    Arch, ExpertForm, ExpertLayers, Experts, SharedForm, SharedWidth, Sublayers,
+    Arch, ExpertForm, ExpertLayers, ExpertWidth, Experts, SharedForm, SharedWidth, Sublayers,
 };
 use crate::error::ArchError;
 use crate::size::Size;
 
 const DENSE: &str = "feed_forward_length";
 const EXPERT: &str = "expert_feed_forward_length";
+const STEP: &str = "interleave_moe_layer_step";
 const SHARED: &str = "expert_shared_feed_forward_length";
 
 /// A key that holds a width, and the names of that width and of its double in messages.
@@ -29,6 +30,12 @@ const EXPERT_WIDTH: WidthKey = WidthKey {
     key: EXPERT,
     once: EXPERT,
     twice: "2 × expert_feed_forward_length",
+};
+/// The width of experts in files without a key for it, which hold the width of the experts of a token together.
+const EXPERT_WIDTH_OF_DENSE: WidthKey = WidthKey {
+    key: DENSE,
+    once: "feed_forward_length / expert_used_count (no expert_feed_forward_length is given)",
+    twice: "2 × feed_forward_length / expert_used_count (no expert_feed_forward_length is given)",
 };
 /// The width of experts in files without a key for it.
 const EXPERT_WIDTH_AS_DENSE: WidthKey = WidthKey {
@@ -89,7 +96,14 @@ pub(super) fn read(
     let expert = keys.count_per_layer(EXPERT, n_layer)?;
     let (expert, expert_key) = match expert.filter(|widths| widths.iter().any(|&n| n != 0)) {
         Some(widths) => (widths, EXPERT_WIDTH),
-        None => (dense()?, EXPERT_WIDTH_AS_DENSE),
+        None => match form.width {
+            ExpertWidth::GivenOrDense => (dense()?, EXPERT_WIDTH_AS_DENSE),
+            ExpertWidth::GivenOrShareOfDense => {
+                let used = keys.require_count("expert_used_count")?;
+                let shares = dense()?.into_iter().map(|n| n / used).collect();
+                (shares, EXPERT_WIDTH_OF_DENSE)
+            }
+        },
     };
     let of_expert = |il: usize| -> Result<ExpertWidths, ArchError> {
         let each = ffn_width(keys, il, expert[il], expert_key)?;
@@ -156,10 +170,13 @@ fn layer_kinds(
     let (leading, step) = match layers {
         ExpertLayers::All => (None, 1),
         ExpertLayers::AfterLeading => (leading()?, 1),
-        ExpertLayers::Interleaved => (leading()?, keys.require_count("interleave_moe_layer_step")?),
+        ExpertLayers::Interleaved => (leading()?, keys.require_count(STEP)?),
+        ExpertLayers::InterleavedUnless0 if keys.is_zero(STEP)? => (leading()?, 0),
+        ExpertLayers::InterleavedUnless0 => (leading()?, keys.require_count(STEP)?),
         ExpertLayers::WithRouter => return Ok(vec![LayerKind::ByRouter; n_layer]),
     };
     let kind = |il: u64| {
+        // No number is a multiple of 0 but 0 itself.
         if il >= leading.unwrap_or(0) && (il + 1).is_multiple_of(step) {
             LayerKind::Experts
         } else {

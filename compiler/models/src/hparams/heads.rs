@@ -1,6 +1,6 @@
 //! Attention heads: their number and size per layer, whether they rotate, and the layers that share caches.
 
-use super::keys::Keys;
+use super::keys::{Keys, Pattern};
 use super::windows::Reach;
 use crate::description::{Arch, HeadSizes, KeyUse, RecurrentLayers, RopeLayers};
 use crate::error::ArchError;
@@ -109,7 +109,11 @@ pub(super) fn rope_uses(
     Ok(match rope.layers {
         RopeLayers::All => all(true),
         RopeLayers::AllIn(models) => all(models.include(n_layer)),
-        RopeLayers::AllIfFinetuned => all(keys.flag("rope.scaling.finetuned")?.unwrap_or(true)),
+        RopeLayers::Listed => match keys.pattern("attention.rope_pattern", n_layer)? {
+            Some(Pattern::Layers(layers)) => layers.into_iter().map(RopeUse::rotated_if).collect(),
+            Some(Pattern::Period(any)) => all(any != 0),
+            None => all(keys.flag("rope.scaling.finetuned")?.unwrap_or(true)),
+        },
         RopeLayers::AllButEvery(period) => all_but_every(period),
         RopeLayers::AllButEveryIfWindowed(_) | RopeLayers::Windowed if !has_windows => all(true),
         RopeLayers::AllButEveryIfWindowed(period) => all_but_every(period),

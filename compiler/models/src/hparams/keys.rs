@@ -154,6 +154,11 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// A finite number above 0; `None` for an absent key, for 0, and for the numbers below 0 that stand for "not set".
+    pub(super) fn above_0(&self, key: &str) -> Result<Option<f32>, ArchError> {
+        Ok(self.float(key)?.filter(|&x| x > 0.0))
+    }
+
     /// A required finite number, not below 0.
     pub(super) fn require_epsilon(&self, key: &str) -> Result<f32, ArchError> {
         let x = self.metadata.require_f32(&self.name(key))?;

@@ -47,8 +47,8 @@ pub(super) fn read(
         freq_scale: scaling.freq_scale,
         ext_factor: scaling.ext_factor,
         attn_factor: scaling.attention_factor(keys, form.yarn)?,
-        beta_fast: keys.float("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
-        beta_slow: keys.float("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+        beta_fast: keys.above_0("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+        beta_slow: keys.above_0("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
     };
     let unscaled = Rope {
         freq_scale: 1.0,

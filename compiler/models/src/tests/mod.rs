@@ -11,6 +11,7 @@ mod rotations;
 mod shapes;
 mod structure;
 mod windows;
+mod zeros;
 
 use std::path::{Path, PathBuf};
 

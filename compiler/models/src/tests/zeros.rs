@@ -1,0 +1,231 @@
+//! Zeros that mean that a key is absent. llama.cpp writes every key of its models, also those that it did not read.
+
+use super::*;
+use crate::expected_tensors;
+use tpc_gguf::Metadata;
+
+/// Counts of which 0 says the same as no key.
+const COUNTS: [&str; 28] = [
+    "rope.dimension_count",
+    "rope.dimension_count_swa",
+    "rope.scaling.original_context_length",
+    "attention.key_length",
+    "attention.value_length",
+    "attention.key_length_swa",
+    "attention.value_length_swa",
+    "attention.key_length_mla",
+    "attention.value_length_mla",
+    "attention.q_lora_rank",
+    "attention.shared_kv_layers",
+    "attention.temperature_length",
+    "embedding_length_per_layer_input",
+    "expert_count",
+    "expert_used_count",
+    "expert_feed_forward_length",
+    "expert_shared_feed_forward_length",
+    "expert_shared_count",
+    "expert_group_count",
+    "expert_group_used_count",
+    "expert_gating_func",
+    "full_attention_interval",
+    "leading_dense_block_count",
+    "nextn_predict_layers",
+    "vocab_size",
+    "block_count",
+    "context_length",
+    "embedding_length",
+];
+
+/// Factors, bounds and parameters of which 0 says the same as no key.
+const REALS: [&str; 18] = [
+    "attention.scale",
+    "attention.max_alibi_bias",
+    "attention.clamp_kqv",
+    "attention.value_scale",
+    "attention.temperature_scale",
+    "embedding_scale",
+    "residual_scale",
+    "logit_scale",
+    "expert_weights_scale",
+    "rope.freq_base",
+    "rope.freq_base_swa",
+    "rope.scale_linear",
+    "rope.scaling.factor",
+    "rope.scaling.attn_factor",
+    "rope.scaling.yarn_attn_factor",
+    "rope.scaling.yarn_log_multiplier",
+    "rope.scaling.yarn_beta_fast",
+    "rope.scaling.yarn_beta_slow",
+];
+
+/// Lists of which zeros say the same as no key, where a list is not required.
+const LISTS: [&str; 1] = ["rope.dimension_sections"];
+
+/// The graph of the smallest model of these metadata; `None` where they are refused.
+fn graph(pairs: &[(String, MetaValue)]) -> Option<String> {
+    let metadata = Metadata::from_pairs("test.gguf", pairs.to_vec()).ok()?;
+    let list = expected_tensors(&metadata, &OPTIONS, |_| false).ok()?;
+    let tensors: Vec<_> = list.into_iter().map(|t| (t.name, t.ne)).collect();
+    let lowered = lower(&header(pairs, &tensors), &OPTIONS).ok()?;
+    Some(lowered.graph.to_string())
+}
+
+#[test]
+fn a_zero_is_an_absent_key() {
+    let mut compared = 0;
+    for arch in ARCHS.iter().map(|a| a.name) {
+        let mut usual = metadata(arch);
+        set(&mut usual, &format!("{arch}.rope.scaling.type"), "yarn");
+        set(&mut usual, &format!("{arch}.rope.scaling.factor"), 2.0f32);
+        let counts = COUNTS.map(|k| (k, MetaValue::U32(0)));
+        let reals = REALS.map(|k| (k, MetaValue::F32(0.0)));
+        let lists = LISTS.map(|k| (k, MetaValue::from(vec![0u32; 4])));
+        for (key, zero) in counts.into_iter().chain(reals).chain(lists) {
+            let key = format!("{arch}.{key}");
+            let mut with = usual.clone();
+            set(&mut with, &key, zero);
+            let mut without = usual.clone();
+            without.retain(|(k, _)| *k != key);
+            let (with, without) = (graph(&with), graph(&without));
+            compared += usize::from(without.is_some());
+            assert!(with == without, "{key} = 0 is not the same as no {key}");
+        }
+    }
+    assert!(compared > 2500, "{compared} graphs");
+}
+
+#[test]
+fn every_key_of_a_count_is_in_the_list() {
+    // The keys that the code reads as a count or as a number, with their reasons not to be in the list.
+    let not_in_list = [
+        // 0 says that there is no bound, also where a model has one by default.
+        "attn_logit_softcapping",
+        "final_logit_softcapping",
+        // 0 says that the layers have no KV heads, no network, no experts.
+        "attention.head_count",
+        "attention.head_count_kv",
+        "feed_forward_length",
+        "interleave_moe_layer_step",
+        // 0 says that there are no windows, or that all layers have one.
+        "attention.sliding_window",
+        "attention.sliding_window_pattern",
+        // 0 says that no layer is recurrent, or rotates.
+        "attention.recurrent_layers",
+        "attention.rope_pattern",
+        // 0 is a number as any other; numbers below 0 say that it is not set.
+        "rope.scaling.yarn_ext_factor",
+        // Required, and refused when 0.
+        "attention.kv_lora_rank",
+        "ssm.conv_kernel",
+        "ssm.inner_size",
+        "ssm.state_size",
+        "ssm.time_step_rank",
+        "ssm.group_count",
+        "shortconv.l_cache",
+        // Required, and 0 is as good as any small number.
+        "attention.layer_norm_epsilon",
+        "attention.layer_norm_rms_epsilon",
+        // Not numbers.
+        "expert_weights_norm",
+        "rope.scaling.finetuned",
+        "rope.scaling.type",
+        "use_parallel_residual",
+    ];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/hparams");
+    let mut text = String::new();
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                text += &std::fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    let is_key = |s: &&str| {
+        let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._".contains(c);
+        s.len() > 4 && s.chars().all(known) && s.contains(['.', '_'])
+    };
+    let mut missing: Vec<&str> = text.split('"').filter(is_key).collect();
+    missing.retain(|k| {
+        let listed = COUNTS.contains(k) || REALS.contains(k) || LISTS.contains(k);
+        let other = k.starts_with("general.") || k.starts_with("tokenizer.");
+        // Names of tensors.
+        let tensor = ["ssm_conv1d", "shortconv.conv", "token_embd.weight"].contains(k);
+        !listed && !not_in_list.contains(k) && !other && !tensor
+    });
+    assert!(
+        missing.is_empty(),
+        "neither in a list nor excused: {missing:?}"
+    );
+}
+
+#[test]
+fn experts_without_a_width_share_that_of_a_dense_network() {
+    for (arch, width) in [
+        ("qwen2moe", 53),
+        ("qwen3moe", 53),
+        ("qwen3next", 53),
+        ("olmoe", 160),
+    ] {
+        for zero in [true, false] {
+            let mut pairs = metadata(arch);
+            let key = format!("{arch}.expert_feed_forward_length");
+            match zero {
+                true => set(&mut pairs, &key, 0u32),
+                false => pairs.retain(|(k, _)| *k != key),
+            }
+            let tensors = expected::tensors(&pairs, |_| false);
+            let up = tensors
+                .iter()
+                .find(|(n, _)| n.ends_with("ffn_up_exps.weight"));
+            assert_eq!(up.map(|(_, ne)| ne[1]), Some(width), "{arch}");
+        }
+    }
+}
+
+#[test]
+fn a_step_of_0_leaves_every_layer_dense() {
+    let mut pairs = metadata("llama4");
+    set(&mut pairs, "llama4.interleave_moe_layer_step", 0u32);
+    let tensors = expected::tensors(&pairs, |_| true);
+    assert!(!tensors.iter().any(|(n, _)| n.contains("_exps")));
+    assert!(tensors.iter().any(|(n, _)| n.ends_with("ffn_up.weight")));
+}
+
+#[test]
+fn the_pattern_of_rotations_counts_before_the_flag() {
+    let rotations = |arch: &str, flag: Option<bool>, pattern: Option<MetaValue>| {
+        let mut pairs = metadata(arch);
+        if let Some(flag) = flag {
+            set(&mut pairs, &format!("{arch}.rope.scaling.finetuned"), flag);
+        }
+        if let Some(pattern) = pattern {
+            set(
+                &mut pairs,
+                &format!("{arch}.attention.rope_pattern"),
+                pattern,
+            );
+        }
+        let graph = lower_smallest(&pairs).graph;
+        let rotates = |i: &tpc_ir::InstData| matches!(i.op, tpc_ir::Op::Rope(_));
+        let mut layers: Vec<_> = graph.insts().filter(|(_, i)| rotates(i)).collect();
+        layers.dedup_by_key(|(_, i)| i.layer);
+        layers
+            .iter()
+            .filter_map(|(_, i)| i.layer)
+            .collect::<Vec<_>>()
+    };
+    for arch in ["granite", "granitemoe"] {
+        assert_eq!(rotations(arch, None, None), [0, 1]);
+        assert_eq!(rotations(arch, Some(true), None), [0, 1]);
+        assert_eq!(rotations(arch, Some(false), None), [0u32; 0]);
+        // llama.cpp writes both, and the flag as `false` where it did not read it.
+        assert_eq!(rotations(arch, Some(false), Some(1u32.into())), [0, 1]);
+        assert_eq!(rotations(arch, Some(false), Some(0u32.into())), [0u32; 0]);
+        let second = MetaValue::from(vec![0u32, 1]);
+        assert_eq!(rotations(arch, Some(true), Some(second)), [1]);
+    }
+}
