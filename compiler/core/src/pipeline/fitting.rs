@@ -76,7 +76,7 @@ impl Fitting<'_> {
             return Ok(out);
         }
         for price in Workload::SCARCE_MEMORY {
-            if out.fits || !out.request.has_room(self.model, &self.batch) {
+            if out.fits || !self.has_room(&out) {
                 break;
             }
             let mut request = out.request;
@@ -96,16 +96,11 @@ impl Fitting<'_> {
     fn shifted(&self, request: PlanRequest) -> Result<Option<Attempt>, Vec<Diagnostic>> {
         let mut attempt = self.plan(request)?;
         for _ in 0..SHIFTS {
-            if !attempt.request.has_room(self.model, &self.batch) {
+            if !self.has_room(&attempt) {
                 break;
             }
-            let prints = footprints(&attempt.division.programs, &self.batch);
-            let needed = |d: usize| {
-                let print = prints.get(&Place::Device(Device::new(d)));
-                print.map_or(0, Footprint::total)
-            };
+            let needed = self.bytes(&attempt, Footprint::total);
             let mut request = attempt.request;
-            let needed: Vec<u64> = (0..request.devices.len()).map(needed).collect();
             if !request.shift_device_weights(&needed) {
                 break;
             }
@@ -115,6 +110,21 @@ impl Fitting<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Bytes of an attempt on each device.
+    fn bytes(&self, attempt: &Attempt, count: impl Fn(&Footprint) -> u64) -> Vec<u64> {
+        let prints = footprints(&attempt.division.programs, &self.batch);
+        let of = |d: usize| prints.get(&Place::Device(Device::new(d))).map_or(0, &count);
+        (0..attempt.request.devices.len()).map(of).collect()
+    }
+
+    /// Whether the devices of every stage together have the memory for its weights and states, beside the least that an
+    /// attempt's intermediate values take of a device.
+    fn has_room(&self, attempt: &Attempt) -> bool {
+        let compute = self.bytes(attempt, |print| print.compute);
+        let least = compute.into_iter().min().unwrap_or(0);
+        attempt.request.has_room(self.model, &self.batch, least)
     }
 
     fn plan(&self, request: PlanRequest) -> Result<Attempt, Vec<Diagnostic>> {

@@ -1,28 +1,32 @@
 //! From a model file to verified programs.
 
 mod divide;
+mod draft;
 mod fitting;
+mod origin;
+mod parallel;
 mod size;
+mod sketch;
 mod strategies;
 
+pub use draft::Draft;
+pub use origin::{CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
+pub(crate) use parallel::in_parallel;
 pub use size::{CacheSizes, ModelSize};
-pub use strategies::Candidate;
+pub use sketch::{Sketch, Stored};
+pub use strategies::{Candidate, Way, ways};
 
 use tpc_ir::{Bindings, Op, Symbol, Verified, stage};
 use tpc_passes::machine::Workload;
-use tpc_passes::plan::{Choice, PlanRequest, Planned, estimate};
-use tpc_passes::prove::{Proof, Refutation, prove};
+use tpc_passes::plan::{Choice, PlanRequest, Planned};
+use tpc_passes::prove::{Proof, Refutation};
 use tpc_passes::rewrite::Report as RewriteReport;
 
 use crate::placement::{Placement, ResolvedPlacement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::capture::CapturedGraph;
 use tpc_gguf::GgufFile;
-use tpc_models::{ArchError, Drafting, LowerOptions, Lowered, Summary};
-
-use divide::{Division, invalid};
-use fitting::Fitting;
-use strategies::Strategy;
+use tpc_models::Summary;
 
 pub use tpc_passes::plan::{Breakdown, Estimate};
 
@@ -75,56 +79,13 @@ impl Compiled {
     }
 }
 
-/// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
-pub const MAX_CONTEXT: u64 = 1 << 32;
-
 /// Plans `file` and proves the plan.
 ///
 /// # Errors
 /// Diagnostics of the model, or TPC0390 when the verifier rejects the result.
 pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<Diagnostic>> {
-    let one = |d: Diagnostic| vec![d];
-    let header = file.header();
-    let mut options = LowerOptions {
-        cache_type_k: placement.cache_type_k,
-        cache_type_v: placement.cache_type_v,
-        n_ctx: placement.ctx_size.unwrap_or(0),
-        drafting: placement.drafting,
-    };
-    if placement.ctx_size.is_none() {
-        let metadata = header.metadata();
-        let arch = metadata
-            .get_str("general.architecture")
-            .map_err(|e| one(e.into()))?
-            .unwrap_or_default();
-        let trained = metadata
-            .get_u64(&format!("{arch}.context_length"))
-            .map_err(|e| one(e.into()))?;
-        options.n_ctx = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
-    }
-    in_range(options.n_ctx, placement)?;
-    let Lowered { graph, summary } =
-        tpc_models::lower(header, &options).map_err(|e| one(e.into()))?;
-    let graph = Verified::new(graph).map_err(invalid)?;
-    let caches = CacheSizes::new(
-        options.n_ctx,
-        summary.window,
-        placement.ubatch_size,
-        placement.parallel,
-    );
-    compile_graph(
-        Model { graph, summary },
-        caches,
-        ModelSize::of_file(file),
-        placement,
-    )
+    Origin::File(file).compile(placement)
 }
-
-/// The context that a captured graph is planned for when nobody says.
-pub const CAPTURE_CONTEXT: u64 = 4096;
-
-/// The architecture of a captured graph, for people.
-const CAPTURE: &str = "capture";
 
 /// Plans a captured graph and proves the plan.
 ///
@@ -134,100 +95,7 @@ pub fn compile_capture(
     captured: &CapturedGraph,
     placement: &Placement,
 ) -> Result<Compiled, Vec<Diagnostic>> {
-    let n_ctx = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
-    in_range(n_ctx, placement)?;
-    if placement.drafting != Drafting::None {
-        let reason = "it is planned as it was captured".to_owned();
-        let arch = CAPTURE;
-        return Err(vec![ArchError::NoDrafts { arch, reason }.into()]);
-    }
-    let graph = captured.graph.clone();
-    let size = ModelSize::of_graph(&graph);
-    let summary = Summary {
-        arch: CAPTURE,
-        name: graph.name.clone(),
-        n_layer: u64::from(captured.n_layer),
-        n_draft: 0,
-        ignored_drafts: None,
-        n_embd: 0,
-        n_vocab: 0,
-        n_ctx_train: n_ctx,
-        window: None,
-        unused: Vec::new(),
-        ignored: Vec::new(),
-    };
-    let caches = CacheSizes::new(n_ctx, None, placement.ubatch_size, placement.parallel);
-    compile_graph(Model { graph, summary }, caches, size, placement)
-}
-
-fn in_range(n_ctx: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
-    for (option, n) in [
-        ("--ctx-size", n_ctx),
-        ("--ubatch-size", placement.ubatch_size),
-        ("--parallel", placement.parallel),
-    ] {
-        if n == 0 || n > MAX_CONTEXT {
-            let message = format!("{n} is outside the range 1 to {MAX_CONTEXT}");
-            let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-            return Err(vec![
-                d.help(format!("give a number from 1 to {MAX_CONTEXT}")),
-            ]);
-        }
-    }
-    Ok(())
-}
-
-/// Plans a model's graph and proves the plan.
-fn compile_graph(
-    model: Model,
-    caches: CacheSizes,
-    size: ModelSize,
-    placement: &Placement,
-) -> Result<Compiled, Vec<Diagnostic>> {
-    let workload = Workload::new(
-        caches.n_ctx,
-        caches.n_ctx_swa,
-        placement.ubatch_size,
-        placement.parallel,
-    );
-    let (strategies, mut candidates) = strategies::ranked(&model, &workload, caches, placement)?;
-    let fitting = Fitting {
-        model: &model.graph,
-        placement,
-        batch: memory_batch(&workload, caches),
-    };
-    let (strategy, divided) = fitting.first(strategies, &mut candidates)?;
-    let Strategy {
-        mode,
-        resolved,
-        request,
-        ..
-    } = strategy;
-    let Division {
-        planned,
-        eager,
-        sharded,
-        rewriting,
-        programs,
-    } = divided;
-    let estimate = estimate(&planned, &sharded, &request);
-    let proof = prove(&model.graph, &programs);
-    Ok(Compiled {
-        model,
-        mode,
-        candidates,
-        resolved,
-        request,
-        planned,
-        eager,
-        sharded,
-        rewriting,
-        programs,
-        caches,
-        size,
-        estimate,
-        proof,
-    })
+    Origin::Capture(captured).compile(placement)
 }
 
 /// Programs that do not compute what the model says.

@@ -9,7 +9,7 @@ use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
 use super::divide::sharded;
-use super::{CacheSizes, Model, memory_batch};
+use super::{CacheSizes, Model, in_parallel, memory_batch};
 use crate::placement::{Placement, ResolvedPlacement, SplitMode, resolve};
 use tpc_diag::Diagnostic;
 
@@ -44,18 +44,36 @@ pub struct Candidate {
     pub within_error: bool,
 }
 
-/// The stages of a mode, and its name.
-fn strategies(placement: &Placement) -> Vec<(SplitMode, String, Vec<Vec<usize>>)> {
+/// A way to divide a model: its mode, its name, and its stages of devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The mode.
+    pub mode: SplitMode,
+    /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
+    pub name: String,
+    /// The devices of each stage, by position.
+    pub stages: Vec<Vec<usize>>,
+}
+
+impl Way {
+    fn new(mode: SplitMode, name: impl Into<String>, stages: Vec<Vec<usize>>) -> Way {
+        Way {
+            mode,
+            name: name.into(),
+            stages,
+        }
+    }
+}
+
+/// The ways to divide a model that a placement's mode admits.
+pub fn ways(placement: &Placement) -> Vec<Way> {
     let n = placement.devices.len();
-    let none = || (SplitMode::None, "none".to_owned(), vec![vec![0]]);
+    let none = || Way::new(SplitMode::None, "none", vec![vec![0]]);
     let layer = || {
         let stages = (0..n).map(|d| vec![d]).collect();
-        (SplitMode::Layer, "layer".to_owned(), stages)
+        Way::new(SplitMode::Layer, "layer", stages)
     };
-    let tensor = || {
-        let all = vec![(0..n).collect()];
-        (SplitMode::Tensor, "tensor".to_owned(), all)
-    };
+    let tensor = || Way::new(SplitMode::Tensor, "tensor", vec![(0..n).collect()]);
     match placement.split_mode {
         _ if n == 1 => vec![none()],
         SplitMode::None => vec![none()],
@@ -71,13 +89,13 @@ fn strategies(placement: &Placement) -> Vec<(SplitMode, String, Vec<Vec<usize>>)
 }
 
 /// Groups of equal size, in sequence.
-fn hybrids(n: usize) -> Vec<(SplitMode, String, Vec<Vec<usize>>)> {
+fn hybrids(n: usize) -> Vec<Way> {
     (2..n)
         .filter(|size| n.is_multiple_of(*size))
         .map(|size| {
             let stages = (0..n / size).map(|g| (g * size..(g + 1) * size).collect());
             let name = format!("layer of {} × tensor of {size}", n / size);
-            (SplitMode::Hybrid, name, stages.collect())
+            Way::new(SplitMode::Hybrid, name, stages.collect())
         })
         .collect()
 }
@@ -96,18 +114,22 @@ pub(super) fn ranked(
     let batch = memory_batch(workload, caches);
     let mut found: Vec<(Strategy, f64)> = Vec::new();
     let mut candidates: Vec<Candidate> = Vec::new();
-    let all = strategies(placement);
-    let several = all.len() > 1;
-    for (mode, name, stages) in all {
-        let mut strategy = strategy(model, *workload, placement, mode, stages, &batch)?;
-        strategy.number = candidates.len();
-        if !several {
-            return Ok((vec![strategy], candidates));
-        }
+    let mut all = ways(placement);
+    if let [_] = all.as_slice() {
+        let only = all.remove(0);
+        let strategy = strategy(model, *workload, placement, &only, &batch)?;
+        return Ok((vec![strategy], candidates));
+    }
+    let compared = in_parallel(all, |way| {
+        let strategy = strategy(model, *workload, placement, &way, &batch)?;
         let (planned, _, rewritten) = sharded(&model.graph, &strategy.request)?;
-        let graph = rewritten.graph;
-        let estimate = estimate(&planned, &graph, &strategy.request);
-        let stored = stored(&graph, placement.devices.len(), &batch);
+        let estimate = estimate(&planned, &rewritten.graph, &strategy.request);
+        let stored = stored(&rewritten.graph, placement.devices.len(), &batch);
+        Ok::<_, Vec<Diagnostic>>((way, strategy, estimate, stored))
+    });
+    for one in compared {
+        let (Way { name, mode, .. }, mut strategy, estimate, stored) = one?;
+        strategy.number = candidates.len();
         let capacity = |d: usize| placement.topology.device(d).usable_memory();
         let over: f64 = (0..stored.len())
             .filter_map(|d| Some((stored[d] as f64 - capacity(d)?).max(0.0)))
@@ -145,14 +167,15 @@ pub(super) fn ranked(
     Ok((found.into_iter().map(|(w, _)| w).collect(), candidates))
 }
 
-fn strategy(
+/// The request for a plan of the model, divided this way.
+pub(super) fn strategy(
     model: &Model,
     workload: Workload,
     placement: &Placement,
-    mode: SplitMode,
-    stages: Vec<Vec<usize>>,
+    way: &Way,
     batch: &Bindings,
 ) -> Result<Strategy, Vec<Diagnostic>> {
+    let Way { mode, stages, .. } = way.clone();
     let names = placement.devices.iter().map(|d| d.name.clone()).collect();
     let mut request = PlanRequest::new(placement.topology.clone(), workload, names);
     request.engine = placement.engine;

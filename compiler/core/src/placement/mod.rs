@@ -10,7 +10,7 @@ mod stages;
 pub use devices::{DeviceKind, DeviceSpec, MAX_DEVICES, parse_devices};
 pub use experts::HostExperts;
 pub use overrides::{Override, OverridePattern, Target, parse_overrides};
-pub use resolve::{ResolvedPlacement, resolve};
+pub use resolve::{ResolvedPlacement, expert_weights, resolve};
 pub use shares::{TensorSplit, parse_tensor_split};
 pub use stages::{Unit, by_layers};
 

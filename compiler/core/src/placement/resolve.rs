@@ -120,6 +120,11 @@ fn first_match<'a>(
     Ok(None)
 }
 
+/// The expert weights of all layers.
+pub fn expert_weights(graph: &Graph) -> Vec<Value> {
+    experts(graph, HostExperts::All)
+}
+
 /// The expert weights of these layers: the weights behind operands that are selected by expert.
 fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
     let selected = |(_, d): (Inst, &InstData)| {

@@ -1,0 +1,112 @@
+//! A plan with its programs, before they are proved: all that tells whether it fits, and how fast it is.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::{Bindings, Place};
+use tpc_passes::footprint::{Footprint, footprints};
+use tpc_passes::plan::{Estimate, estimate};
+use tpc_passes::prove::prove;
+
+use super::divide::Division;
+use super::fitting::{Fitting, fits};
+use super::strategies::{Candidate, Strategy, ranked};
+use super::{Compiled, Prepared};
+use crate::placement::{Placement, SplitMode};
+use tpc_diag::Diagnostic;
+
+/// A plan with its programs, which are verified but not proved.
+pub struct Draft {
+    strategy: Strategy,
+    division: Division,
+    candidates: Vec<Candidate>,
+    estimate: Estimate,
+    batch: Bindings,
+}
+
+impl Prepared {
+    /// Plans the model.
+    ///
+    /// # Errors
+    /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
+    pub fn draft(&self, placement: &Placement) -> Result<Draft, Vec<Diagnostic>> {
+        let workload = self.workload(placement);
+        let batch = self.memory_batch(placement);
+        let (strategies, mut candidates) =
+            ranked(&self.model, &workload, self.caches, placement)?;
+        let fitting = Fitting {
+            model: &self.model.graph,
+            placement,
+            batch,
+        };
+        let (strategy, division) = fitting.first(strategies, &mut candidates)?;
+        let estimate = estimate(&division.planned, &division.sharded, &strategy.request);
+        Ok(Draft {
+            strategy,
+            division,
+            candidates,
+            estimate,
+            batch,
+        })
+    }
+}
+
+impl Draft {
+    /// How the model is divided.
+    pub fn mode(&self) -> SplitMode {
+        self.strategy.mode
+    }
+
+    /// Estimated times.
+    pub fn estimate(&self) -> &Estimate {
+        &self.estimate
+    }
+
+    /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+    pub fn fits(&self) -> bool {
+        fits(&self.division.programs, &self.strategy.request, &self.batch)
+    }
+
+    /// Bytes at every place.
+    pub fn footprints(&self) -> BTreeMap<Place, Footprint> {
+        footprints(&self.division.programs, &self.batch)
+    }
+
+    /// The plan of `prepared`, with the proof of its programs or why there is none.
+    pub fn proved(self, prepared: Prepared) -> Compiled {
+        let Strategy {
+            mode,
+            resolved,
+            request,
+            ..
+        } = self.strategy;
+        let Division {
+            planned,
+            eager,
+            sharded,
+            rewriting,
+            programs,
+        } = self.division;
+        let Prepared {
+            model,
+            caches,
+            size,
+        } = prepared;
+        let proof = prove(&model.graph, &programs);
+        Compiled {
+            model,
+            mode,
+            candidates: self.candidates,
+            resolved,
+            request,
+            planned,
+            eager,
+            sharded,
+            rewriting,
+            programs,
+            caches,
+            size,
+            estimate: self.estimate,
+            proof,
+        }
+    }
+}

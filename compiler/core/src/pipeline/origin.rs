@@ -1,0 +1,168 @@
+//! Where a model's graph comes from, and the graph with its caches.
+
+use tpc_ir::{Bindings, Verified};
+use tpc_passes::machine::Workload;
+
+use super::divide::invalid;
+use super::{CacheSizes, Compiled, Model, ModelSize, memory_batch};
+use crate::placement::Placement;
+use tpc_diag::{Diagnostic, codes};
+use tpc_ggml::capture::CapturedGraph;
+use tpc_gguf::GgufFile;
+use tpc_models::{ArchError, Drafting, LowerOptions, Lowered, Summary};
+
+/// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
+pub const MAX_CONTEXT: u64 = 1 << 32;
+
+/// The context that a captured graph is planned for when nobody says.
+pub const CAPTURE_CONTEXT: u64 = 4096;
+
+/// The architecture of a captured graph, for people.
+const CAPTURE: &str = "capture";
+
+/// The source of a model's graph.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'a> {
+    /// A model file, of which the header suffices.
+    File(&'a GgufFile),
+    /// A captured graph.
+    Capture(&'a CapturedGraph),
+}
+
+/// A model that is ready to be planned: its graph with caches of the types and sizes that a placement asks for.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The graph, and the facts of the header.
+    pub model: Model,
+    /// Sizes of the caches.
+    pub caches: CacheSizes,
+    /// The size of the model.
+    pub size: ModelSize,
+}
+
+impl Origin<'_> {
+    /// Plans the model and proves the plan.
+    ///
+    /// # Errors
+    /// Diagnostics of the model or of options, or TPC0390 when the verifier rejects the result.
+    pub fn compile(self, placement: &Placement) -> Result<Compiled, Vec<Diagnostic>> {
+        let prepared = self.prepare(placement)?;
+        Ok(prepared.draft(placement)?.proved(prepared))
+    }
+
+    /// The model's graph with the caches that a placement asks for.
+    ///
+    /// # Errors
+    /// Diagnostics of the model or of options.
+    pub fn prepare(self, placement: &Placement) -> Result<Prepared, Vec<Diagnostic>> {
+        match self {
+            Origin::File(file) => of_file(file, placement),
+            Origin::Capture(captured) => of_capture(captured, placement),
+        }
+    }
+}
+
+impl Prepared {
+    /// The batches that plans are priced for.
+    pub(super) fn workload(&self, placement: &Placement) -> Workload {
+        Workload::new(
+            self.caches.n_ctx,
+            self.caches.n_ctx_swa,
+            placement.ubatch_size,
+            placement.parallel,
+        )
+    }
+
+    /// The batch that memory is sized for: the largest of a prompt, with a full cache.
+    pub fn memory_batch(&self, placement: &Placement) -> Bindings {
+        memory_batch(&self.workload(placement), self.caches)
+    }
+}
+
+fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagnostic>> {
+    let one = |d: Diagnostic| vec![d];
+    let header = file.header();
+    let mut options = LowerOptions {
+        cache_type_k: placement.cache_type_k,
+        cache_type_v: placement.cache_type_v,
+        n_ctx: placement.ctx_size.unwrap_or(0),
+        drafting: placement.drafting,
+    };
+    if placement.ctx_size.is_none() {
+        let metadata = header.metadata();
+        let arch = metadata
+            .get_str("general.architecture")
+            .map_err(|e| one(e.into()))?
+            .unwrap_or_default();
+        let trained = metadata
+            .get_u64(&format!("{arch}.context_length"))
+            .map_err(|e| one(e.into()))?;
+        options.n_ctx = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
+    }
+    in_range(options.n_ctx, placement)?;
+    let Lowered { graph, summary } =
+        tpc_models::lower(header, &options).map_err(|e| one(e.into()))?;
+    let graph = Verified::new(graph).map_err(invalid)?;
+    let caches = CacheSizes::new(
+        options.n_ctx,
+        summary.window,
+        placement.ubatch_size,
+        placement.parallel,
+    );
+    Ok(Prepared {
+        model: Model { graph, summary },
+        caches,
+        size: ModelSize::of_file(file),
+    })
+}
+
+fn of_capture(
+    captured: &CapturedGraph,
+    placement: &Placement,
+) -> Result<Prepared, Vec<Diagnostic>> {
+    let n_ctx = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
+    in_range(n_ctx, placement)?;
+    if placement.drafting != Drafting::None {
+        let reason = "it is planned as it was captured".to_owned();
+        let arch = CAPTURE;
+        return Err(vec![ArchError::NoDrafts { arch, reason }.into()]);
+    }
+    let graph = captured.graph.clone();
+    let size = ModelSize::of_graph(&graph);
+    let summary = Summary {
+        arch: CAPTURE,
+        name: graph.name.clone(),
+        n_layer: u64::from(captured.n_layer),
+        n_draft: 0,
+        ignored_drafts: None,
+        n_embd: 0,
+        n_vocab: 0,
+        n_ctx_train: n_ctx,
+        window: None,
+        unused: Vec::new(),
+        ignored: Vec::new(),
+    };
+    let caches = CacheSizes::new(n_ctx, None, placement.ubatch_size, placement.parallel);
+    Ok(Prepared {
+        model: Model { graph, summary },
+        caches,
+        size,
+    })
+}
+
+fn in_range(n_ctx: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
+    for (option, n) in [
+        ("--ctx-size", n_ctx),
+        ("--ubatch-size", placement.ubatch_size),
+        ("--parallel", placement.parallel),
+    ] {
+        if n == 0 || n > MAX_CONTEXT {
+            let message = format!("{n} is outside the range 1 to {MAX_CONTEXT}");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
+            return Err(vec![
+                d.help(format!("give a number from 1 to {MAX_CONTEXT}")),
+            ]);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Work on several processors, with results in the order of the work.
+
+use std::sync::Mutex;
+use std::thread::{Builder, available_parallelism, scope};
+
+/// Bytes of the stack of a thread that plans.
+const STACK: usize = 64 << 20;
+
+/// The most threads that work at once: planning is bound by memory soon.
+const THREADS: usize = 8;
+
+/// `work` on every item, on as many threads as there are processors. The results are in the items' order, whichever
+/// thread made them.
+pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let threads = available_parallelism().map_or(1, usize::from).min(THREADS);
+    if threads < 2 || items.len() < 2 {
+        return items.into_iter().map(work).collect();
+    }
+    let workers = threads.min(items.len());
+    let items = Mutex::new(items.into_iter().enumerate());
+    let results = Mutex::new(Vec::new());
+    let each = || {
+        loop {
+            let next = items.lock().map_or(None, |mut all| all.next());
+            let Some((i, item)) = next else { break };
+            let result = work(item);
+            if let Ok(mut results) = results.lock() {
+                results.push((i, result));
+            }
+        }
+    };
+    scope(|s| {
+        let spawned = (1..workers).map(|_| Builder::new().stack_size(STACK).spawn_scoped(s, each));
+        // A thread that cannot be had leaves its share to the others.
+        let spawned: Vec<_> = spawned.filter_map(Result::ok).collect();
+        each();
+        for thread in spawned {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_default();
+    results.sort_by_key(|(i, _)| *i);
+    results.into_iter().map(|(_, r)| r).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_work() {
+        let items: Vec<u64> = (0..100).collect();
+        let squares = in_parallel(items.clone(), |i| i * i);
+        assert_eq!(squares, items.iter().map(|i| i * i).collect::<Vec<_>>());
+        assert_eq!(in_parallel(Vec::<u64>::new(), |i| i), [0_u64; 0]);
+    }
+}

@@ -1,0 +1,124 @@
+//! A plan without programs: enough for its speed, and for the bytes that it stores.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::{Bindings, Graph, InstData, Op, Place, Value};
+use tpc_passes::plan::{Estimate, estimate};
+
+use super::divide::sharded;
+use super::strategies::strategy;
+use super::{Prepared, Way};
+use crate::placement::{Placement, expert_weights};
+use tpc_diag::Diagnostic;
+
+/// Bytes that are stored, by what moves them: `-ncmoe` the experts, `-nkvo` the caches, `-ngl` everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stored {
+    /// Weights of experts.
+    pub experts: f64,
+    /// All other weights.
+    pub weights: f64,
+    /// Caches that count cells.
+    pub caches: f64,
+    /// Other states.
+    pub states: f64,
+}
+
+impl Stored {
+    /// Bytes of all sorts.
+    pub fn total(&self) -> f64 {
+        self.experts + self.weights + self.caches + self.states
+    }
+
+    /// The counter of an instruction's bytes; `None` where it stores nothing. `experts` are the tensors of experts.
+    pub(crate) fn counter(
+        &mut self,
+        graph: &Graph,
+        data: &InstData,
+        experts: &BTreeSet<&str>,
+    ) -> Option<&mut f64> {
+        Some(match &data.op {
+            Op::Weight(w) if experts.contains(w.tensor.as_str()) => &mut self.experts,
+            Op::Weight(_) => &mut self.weights,
+            Op::State(_) if graph.value(data.results[0]).ty.counts_cells() => &mut self.caches,
+            Op::State(_) => &mut self.states,
+            _ => return None,
+        })
+    }
+}
+
+/// A plan up to its sharded graph, which is rewritten but neither lowered nor proved.
+#[derive(Clone, Debug)]
+pub struct Sketch {
+    /// Estimated times.
+    pub estimate: Estimate,
+    /// Bytes stored on each device, its parts of what its stage divides.
+    pub parts: Vec<Stored>,
+    /// Bytes stored by each stage, each tensor counted once.
+    pub stages: Vec<Stored>,
+}
+
+impl Prepared {
+    /// The tensors of experts.
+    pub fn experts(&self) -> BTreeSet<&str> {
+        let graph = &self.model.graph;
+        let name = |v: Value| match graph.def_op(v) {
+            Op::Weight(w) => Some(w.tensor.as_str()),
+            _ => None,
+        };
+        expert_weights(graph).into_iter().filter_map(name).collect()
+    }
+
+    /// Plans the model, divided this way.
+    ///
+    /// # Errors
+    /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
+    pub fn sketch(&self, placement: &Placement, way: &Way) -> Result<Sketch, Vec<Diagnostic>> {
+        let workload = self.workload(placement);
+        let batch = self.memory_batch(placement);
+        let strategy = strategy(&self.model, workload, placement, way, &batch)?;
+        let (planned, _, rewritten) = sharded(&self.model.graph, &strategy.request)?;
+        let graph = rewritten.graph;
+        let mut out = Sketch {
+            estimate: estimate(&planned, &graph, &strategy.request),
+            parts: vec![Stored::default(); placement.devices.len()],
+            stages: vec![Stored::default(); way.stages.len()],
+        };
+        let experts = self.experts();
+        for (_, data) in graph.insts() {
+            out.count(&graph, data, &experts, &batch);
+        }
+        Ok(out)
+    }
+}
+
+impl Sketch {
+    /// Counts what an instruction stores on the devices of a stage.
+    fn count(
+        &mut self,
+        graph: &Graph,
+        data: &InstData,
+        experts: &BTreeSet<&str>,
+        batch: &Bindings,
+    ) {
+        let Some(&v) = data.results.first() else {
+            return;
+        };
+        let value = graph.value(v);
+        let Place::Group(g) = value.place else {
+            return;
+        };
+        let whole = value.ty.bytes(batch).unwrap_or(u64::MAX) as f64;
+        let Some(sum) = self.stages[g.index()].counter(graph, data, experts) else {
+            return;
+        };
+        *sum += whole;
+        for (rank, d) in graph.group(g).devices.iter().enumerate() {
+            let local = value.sharding.local_type(&value.ty, &graph.classes, rank);
+            let bytes = local.and_then(|t| t.bytes(batch)).unwrap_or(u64::MAX) as f64;
+            if let Some(sum) = self.parts[d.index()].counter(graph, data, experts) {
+                *sum += bytes;
+            }
+        }
+    }
+}
