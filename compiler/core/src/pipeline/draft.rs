@@ -31,8 +31,7 @@ impl Prepared {
     pub fn draft(&self, placement: &Placement) -> Result<Draft, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
-        let (strategies, mut candidates) =
-            ranked(&self.model, &workload, self.caches, placement)?;
+        let (strategies, mut candidates) = ranked(&self.model, &workload, self.caches, placement)?;
         let fitting = Fitting {
             model: &self.model.graph,
             placement,
