@@ -1,5 +1,6 @@
 //! # tpc-core: from a model and a configuration to a plan
 //!
+//! - [`cards`]: graphics cards by name, with what they have and how they are linked.
 //! - [`placement`]: what the user asks for, and where each layer therefore is.
 //! - [`pipeline`]: the passes in order.
 //! - [`advice`]: configurations that fit where the one asked for does not.
@@ -7,11 +8,16 @@
 //! - [`report`]: plans as tables, JSON and pages.
 //! - [`mod@format`]: bytes, counts and layers as people read them.
 //! - [`golden`]: files of known logits.
+//! - [`topology`]: topology files.
+//! - [`units`]: quantities as people write them.
 
 pub mod advice;
+pub mod cards;
 pub mod format;
 pub mod golden;
 pub mod pipeline;
 pub mod placement;
 pub mod report;
 pub mod shrink;
+pub mod topology;
+pub mod units;

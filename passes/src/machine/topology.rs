@@ -94,6 +94,11 @@ impl LinkKind {
         }
     }
 
+    /// Whether it is beside PCI Express.
+    pub const fn is_fabric(self) -> bool {
+        matches!(self, LinkKind::NvSwitch | LinkKind::NvLink)
+    }
+
     /// Microseconds before the first byte arrives over a link of this kind, where nobody says.
     pub const fn latency_us(self) -> f64 {
         match self {

@@ -219,6 +219,9 @@ const MODULES: [(&str, &[&str]); 12] = [
         &[
             "format",
             "golden",
+            "units",
+            "cards",
+            "topology",
             "placement",
             "pipeline",
             "advice",

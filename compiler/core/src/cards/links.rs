@@ -1,0 +1,192 @@
+//! The links between cards.
+//!
+//! Cards on a board with a switch reach each other through it. Bridges are bought apart, so that cards which could have
+//! one are taken to have none unless `--link nvlink` says so. Over PCI Express copies go from card to card where the driver
+//! allows it between cards of one maker, and through the host's memory otherwise: two copies, half as fast.
+
+use tpc_passes::machine::{Link, LinkKind, PairLink, Topology};
+
+use super::{Card, Fabric};
+
+/// Why cards have no link of the kind that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoLink {
+    /// The cards that have none, by name.
+    pub cards: Vec<String>,
+}
+
+/// The link between a card and the host.
+pub fn host_link(card: &Card) -> Link {
+    let bandwidth = card.host_bandwidth.unwrap_or_else(|| card.pcie.bandwidth());
+    Link::new(bandwidth, 10.0)
+}
+
+/// The link over PCI Express: from card to card, or through the host's memory.
+fn pcie(a: &Card, b: &Card, kind: LinkKind) -> Link {
+    let bandwidth = a.pcie.bandwidth().min(b.pcie.bandwidth());
+    match kind {
+        LinkKind::PciePeer => Link::of(kind, bandwidth),
+        _ => Link::of(LinkKind::PcieHost, bandwidth / 2.0),
+    }
+}
+
+/// The link between two cards; their numbers count the cards of the same name before them. `way` is the kind that the user
+/// asks for, of which a bridge is used only on demand.
+pub fn link_between(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>) -> Link {
+    let wants_fabric = way.is_some_and(LinkKind::is_fabric);
+    if let (Some(fa), Some(fb)) = (a.0.fabric, b.0.fabric)
+        && (way.is_none() || wants_fabric)
+        && a.0.vendor == b.0.vendor
+    {
+        let bandwidth = fa.bandwidth().min(fb.bandwidth()) / 2.0;
+        let same_board = a.1 / fa.devices() == b.1 / fb.devices() && a.0.name == b.0.name;
+        match (fa, fb) {
+            (Fabric::Switch { .. }, Fabric::Switch { .. }) if same_board => {
+                return Link::of(LinkKind::NvSwitch, bandwidth);
+            }
+            (Fabric::Mesh { .. }, Fabric::Mesh { .. }) if same_board => {
+                return Link::of(LinkKind::NvLink, bandwidth);
+            }
+            (Fabric::Bridge { .. }, Fabric::Bridge { .. }) if same_board && wants_fabric => {
+                return Link::of(LinkKind::NvLink, bandwidth);
+            }
+            _ => {}
+        }
+    }
+    let peers = a.0.peer && b.0.peer && a.0.vendor == b.0.vendor;
+    let kind = match way {
+        Some(LinkKind::PciePeer) => LinkKind::PciePeer,
+        Some(LinkKind::PcieHost) => LinkKind::PcieHost,
+        _ if peers => LinkKind::PciePeer,
+        _ => LinkKind::PcieHost,
+    };
+    pcie(a.0, b.0, kind)
+}
+
+/// The links between all cards: the one that most pairs have, and the pairs that differ.
+///
+/// # Errors
+/// When the cards have no link of the kind that is asked for.
+pub fn links(cards: &[&Card], way: Option<LinkKind>) -> Result<(Link, Vec<PairLink>), NoLink> {
+    let numbered = numbered(cards);
+    if way.is_some_and(LinkKind::is_fabric) {
+        let mut names: Vec<String> = cards.iter().map(|c| c.name.clone()).collect();
+        names.dedup();
+        if cards.iter().all(|c| c.fabric.is_none()) {
+            return Err(NoLink { cards: names });
+        }
+    }
+    let mut pairs = Vec::new();
+    for (i, &a) in numbered.iter().enumerate() {
+        for (j, &b) in numbered.iter().enumerate().skip(i + 1) {
+            pairs.push(PairLink {
+                a: i,
+                b: j,
+                link: link_between(a, b, way),
+            });
+        }
+    }
+    let count = |l: &Link| pairs.iter().filter(|p| p.link == *l).count();
+    // Of kinds that are equally frequent, the slower.
+    let common = pairs
+        .iter()
+        .map(|p| p.link)
+        .max_by_key(|l| (count(l), l.kind));
+    // Between a single card and a second of its kind.
+    let common = common.unwrap_or_else(|| match numbered.first() {
+        Some(&(card, _)) => link_between((card, 0), (card, 1), way),
+        None => Topology::default().link,
+    });
+    pairs.retain(|p| p.link != common);
+    Ok((common, pairs))
+}
+
+/// The cards with the number of those before them of the same name.
+pub(super) fn numbered<'a>(cards: &[&'a Card]) -> Vec<(&'a Card, usize)> {
+    let before = |i: usize| {
+        cards[..i]
+            .iter()
+            .filter(|c| c.name == cards[i].name)
+            .count()
+    };
+    (0..cards.len()).map(|i| (cards[i], before(i))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Found, find, table};
+    use super::*;
+
+    fn card(name: &str) -> &'static Card {
+        match find(name, &[], table()) {
+            Found::Card(c) | Found::Meant { card: c, .. } => c,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+
+    fn between(names: &[&str], way: Option<LinkKind>) -> (Link, Vec<PairLink>) {
+        let cards: Vec<&Card> = names.iter().map(|n| card(n)).collect();
+        links(&cards, way).expect("links")
+    }
+
+    #[test]
+    fn a_board_with_a_switch_has_it_between_all() {
+        for n in [1, 2, 4, 8] {
+            let (link, pairs) = between(&vec!["H100"; n], None);
+            assert_eq!((link.kind, link.bandwidth), (LinkKind::NvSwitch, 450e9));
+            assert!(pairs.is_empty(), "{pairs:?}");
+        }
+        // Two boards are joined by their network cards.
+        let (link, pairs) = between(&["H100"; 16], None);
+        assert_eq!(link.kind, LinkKind::PciePeer);
+        assert_eq!(pairs.len(), 2 * 28);
+        assert!(
+            pairs
+                .iter()
+                .all(|p| p.link.kind == LinkKind::NvSwitch && p.a / 8 == p.b / 8)
+        );
+        let (link, _) = between(&["V100"; 4], None);
+        assert_eq!((link.kind, link.bandwidth), (LinkKind::NvLink, 150e9));
+    }
+
+    #[test]
+    fn consumer_cards_copy_through_the_host() {
+        for name in ["3090", "4090", "5090", "7900 XTX", "B580"] {
+            let (link, _) = between(&[name, name], None);
+            assert_eq!(link.kind, LinkKind::PcieHost, "{name}");
+        }
+        let (host, _) = between(&["4090", "4090"], None);
+        let (peer, _) = between(&["4090", "4090"], Some(LinkKind::PciePeer));
+        assert_eq!(peer.kind, LinkKind::PciePeer);
+        assert_eq!(peer.bandwidth, 2.0 * host.bandwidth);
+        // 0.8 of the 31.5 GB/s of 16 lanes of generation 4.
+        assert!((peer.bandwidth - 25.2e9).abs() < 0.1e9, "{peer:?}");
+        let (link, _) = between(&["A6000", "A6000"], None);
+        assert_eq!(link.kind, LinkKind::PciePeer);
+        // Eight lanes, and two makers.
+        let (link, _) = between(&["4060 Ti", "4090"], Some(LinkKind::PciePeer));
+        assert!((link.bandwidth - 12.6e9).abs() < 0.1e9, "{link:?}");
+        let (link, _) = between(&["A6000", "W7900"], None);
+        assert_eq!(link.kind, LinkKind::PcieHost);
+    }
+
+    #[test]
+    fn a_bridge_joins_two_cards_on_demand() {
+        let (link, pairs) = between(&["3090", "3090"], Some(LinkKind::NvLink));
+        assert_eq!((link.kind, link.bandwidth), (LinkKind::NvLink, 56.25e9));
+        assert!(pairs.is_empty());
+        let (link, pairs) = between(&["3090"; 4], Some(LinkKind::NvLink));
+        assert_eq!(link.kind, LinkKind::PcieHost);
+        let joined: Vec<[usize; 2]> = pairs.iter().map(|p| [p.a, p.b]).collect();
+        assert_eq!(joined, [[0, 1], [2, 3]]);
+        // Cards of one kind are counted, wherever they stand in the list.
+        let (_, pairs) = between(&["3090", "4090", "3090"], Some(LinkKind::NvLink));
+        let joined: Vec<[usize; 2]> = pairs.iter().map(|p| [p.a, p.b]).collect();
+        assert_eq!(joined, [[0, 2]]);
+        let none = links(&[card("4090"), card("4090")], Some(LinkKind::NvLink));
+        let expected = NoLink {
+            cards: vec!["RTX 4090".to_owned()],
+        };
+        assert_eq!(none, Err(expected));
+    }
+}

@@ -1,0 +1,277 @@
+//! Cards by name: the table of what graphics cards and accelerators have, the names that people give them, and the links
+//! between them.
+
+mod links;
+mod names;
+mod row;
+
+use std::sync::LazyLock;
+
+use tpc_passes::machine::{DeviceProfile, Processor};
+
+pub use links::{NoLink, host_link, link_between, links};
+pub use names::{Found, find, short_name};
+
+/// Bytes that plans leave to the driver's context and the engine's own buffers on a card where nobody says how many:
+/// 1 GiB, as llama.cpp's `--fit-target` has it.
+pub const RESERVE: f64 = 1_073_741_824.0;
+
+/// The maker of a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+pub enum Vendor {
+    /// NVIDIA.
+    Nvidia,
+    /// AMD.
+    Amd,
+    /// Intel.
+    Intel,
+}
+
+impl Vendor {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Vendor::Nvidia => "NVIDIA",
+            Vendor::Amd => "AMD",
+            Vendor::Intel => "Intel",
+        }
+    }
+}
+
+/// A card's place on PCI Express.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pcie {
+    /// The generation.
+    pub r#gen: u32,
+    /// Lanes.
+    pub lanes: u32,
+}
+
+impl Pcie {
+    /// Bytes per second in each direction that copies reach: 0.8 of what the lanes carry, which is 0.985 GB/s for a lane
+    /// of generation 3 and doubles with each.
+    pub fn bandwidth(self) -> f64 {
+        let lane = 0.985e9 * 2.0_f64.powi(self.r#gen as i32 - 3);
+        0.8 * lane * f64::from(self.lanes)
+    }
+}
+
+/// Links of a card beside PCI Express: NVLink, Infinity Fabric. Bandwidths count both directions of all links, in bytes
+/// per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fabric {
+    /// A switch, or direct links between all: any devices of a board reach each other at full speed.
+    Switch {
+        /// Bytes per second.
+        bandwidth: f64,
+        /// Devices of a board.
+        devices: usize,
+    },
+    /// Direct links between some devices of a board, which rings use in full.
+    Mesh {
+        /// Bytes per second.
+        bandwidth: f64,
+        /// Devices of a board.
+        devices: usize,
+    },
+    /// A bridge that is bought for it: without one the cards have PCI Express only.
+    Bridge {
+        /// Bytes per second.
+        bandwidth: f64,
+        /// Devices that a bridge joins.
+        devices: usize,
+    },
+}
+
+impl Fabric {
+    /// Bytes per second, both directions together.
+    pub const fn bandwidth(self) -> f64 {
+        match self {
+            Fabric::Switch { bandwidth, .. }
+            | Fabric::Mesh { bandwidth, .. }
+            | Fabric::Bridge { bandwidth, .. } => bandwidth,
+        }
+    }
+
+    /// The number of devices that it joins.
+    pub const fn devices(self) -> usize {
+        match self {
+            Fabric::Switch { devices, .. }
+            | Fabric::Mesh { devices, .. }
+            | Fabric::Bridge { devices, .. } => devices,
+        }
+    }
+}
+
+/// How a card's memory is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemorySource {
+    /// The driver reports it; who says so.
+    Driver(String),
+    /// From what nvidia-smi says, less what the driver keeps.
+    Tool,
+    /// From the nominal size.
+    Nominal,
+    /// A topology file states it.
+    Stated,
+}
+
+/// What a card has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// Its name.
+    pub name: String,
+    /// Other names.
+    pub aliases: Vec<String>,
+    /// Its maker, where it is known.
+    pub vendor: Option<Vendor>,
+    /// Its architecture, where it is known.
+    pub arch: Option<String>,
+    /// Its CUDA compute capability.
+    pub capability: Option<String>,
+    /// Bytes of memory that the driver gives to a program.
+    pub memory: f64,
+    /// How these are known.
+    pub memory_source: MemorySource,
+    /// The memory that it is sold with, in GiB.
+    pub nominal_gib: Option<f64>,
+    /// Memory bandwidth in bytes per second.
+    pub bandwidth: f64,
+    /// The throughput that plans count with, in operations per second: fp16 with sums in fp32 where it is known.
+    pub flops: f64,
+    /// Dense throughput of fp16 matrix products in operations per second, whatever they sum in.
+    pub fp16: Option<f64>,
+    /// Its processor, where it is known.
+    pub processor: Option<Processor>,
+    /// Its place on PCI Express.
+    pub pcie: Pcie,
+    /// Whether the driver lets two of them copy to each other over PCI Express without the host's memory.
+    pub peer: bool,
+    /// Links beside PCI Express.
+    pub fabric: Option<Fabric>,
+    /// Bytes per second in each direction to the host, where that is not PCI Express.
+    pub host_bandwidth: Option<f64>,
+    /// Where the figures come from.
+    pub source: String,
+    /// What else there is to know.
+    pub note: Option<String>,
+}
+
+impl Card {
+    /// The profile of one that is called `name` in reports.
+    pub fn profile(&self, name: impl Into<String>) -> DeviceProfile {
+        DeviceProfile {
+            name: name.into(),
+            memory: Some(self.memory),
+            reserve: RESERVE,
+            bandwidth: self.bandwidth,
+            flops: self.flops,
+            processor: self.processor,
+        }
+    }
+
+    /// 8-bit operations per second, where they are known.
+    pub fn int8(&self) -> Option<f64> {
+        self.processor?.int8
+    }
+}
+
+/// The cards that are known.
+#[derive(Debug)]
+pub struct Table {
+    /// The cards.
+    pub cards: Vec<Card>,
+    /// Names that several cards share, with the name of the card that is most often meant.
+    pub meant: Vec<(String, String)>,
+    /// Names that several cards share, none of which is meant more often.
+    pub several: Vec<String>,
+}
+
+/// The table of this repository.
+pub fn table() -> &'static Table {
+    static TABLE: LazyLock<Table> =
+        LazyLock::new(|| row::read(include_str!("cards.ron")).expect("invariant: a test reads it"));
+    &TABLE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tpc_passes::machine::MemoryKind;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_sane() {
+        row::read(include_str!("cards.ron")).expect("the table is RON");
+        assert!(table().cards.len() >= 55);
+        let mut names = BTreeSet::new();
+        for c in &table().cards {
+            let name = &c.name;
+            assert!(names.insert(name.as_str()), "{name} is there twice");
+            let within = |what: &str, low: f64, x: f64, high: f64| {
+                assert!((low..=high).contains(&x), "{name}: {what} is {x}");
+            };
+            let nominal = c.nominal_gib.expect("a nominal size") * RESERVE;
+            within("memory of nominal", 0.74, c.memory / nominal, 1.0001);
+            within("bandwidth", 1e11, c.bandwidth, 1e13);
+            within("flops", 6e12, c.flops, 3e15);
+            assert!(
+                c.fp16.is_none_or(|x| x >= c.flops),
+                "{name}: fp16 below what plans count with"
+            );
+            let p = c.processor.expect("a processor");
+            within("units", 10.0, f64::from(p.units), 400.0);
+            within("clock", 1e9, p.clock, 3.1e9);
+            // 8-bit products are at most four times as fast as those of halves with sums in fp32; dp4a against plain fp32
+            // as well.
+            assert!(
+                p.int8.is_none_or(|x| (0.9..=4.2).contains(&(x / c.flops))),
+                "{name}: int8"
+            );
+            within("generation", 3.0, f64::from(c.pcie.r#gen), 6.0);
+            assert!([4, 8, 16].contains(&c.pcie.lanes), "{name}: lanes");
+            // Stacked memory is wider than 700 GB/s, graphics memory below 2 TB/s.
+            match p.memory {
+                MemoryKind::Hbm => within("bandwidth", 7e11, c.bandwidth, 1e13),
+                MemoryKind::Gddr => within("bandwidth", 1.9e11, c.bandwidth, 2e12),
+                MemoryKind::Shared => within("bandwidth", 1e11, c.bandwidth, 1e12),
+            }
+            if let Some(f) = c.fabric {
+                within("fabric", 4e10, f.bandwidth(), 2e12);
+                assert!([2, 4, 8].contains(&f.devices()), "{name}: fabric");
+            }
+            assert_eq!(
+                c.vendor == Some(Vendor::Nvidia),
+                c.capability.is_some(),
+                "{name}"
+            );
+            assert!(!c.source.is_empty());
+        }
+    }
+
+    /// Where the driver's figure is known, the estimate is near it, and seldom above.
+    #[test]
+    fn estimates_of_memory_are_near_what_drivers_report() {
+        let rows = row::rows(include_str!("cards.ron")).expect("the table is RON");
+        let mut known = 0;
+        for r in rows {
+            let Some(mib) = r.runtime_mib.filter(|_| r.memory != MemoryKind::Shared) else {
+                continue;
+            };
+            known += 1;
+            let mut unknown = r.clone();
+            unknown.runtime_mib = None;
+            let estimated = unknown.memory_bytes() / 1048576.0;
+            let error = estimated / f64::from(mib) - 1.0;
+            assert!(
+                (-0.035..=0.03).contains(&error),
+                "{}: {estimated} for {mib}",
+                r.name
+            );
+        }
+        assert!(known >= 10);
+    }
+}

@@ -1,0 +1,495 @@
+//! The entries of a topology file. Their values are kept as text until the entry is known.
+
+use ron::value::RawValue;
+use serde::Deserialize;
+use tpc_passes::machine::{DeviceProfile, Link, LinkKind, PairLink, Processor, Topology};
+
+use super::error::{Place, TopologyError};
+use super::value::{Raw, amount, flag, link, link_kind, memory_kind, number, positive, words};
+use super::{FileDevice, MAX_ENTRIES, card_named, name_of_card};
+use crate::cards::{Card, Fabric, MemorySource, Pcie, RESERVE};
+use crate::units::Unit;
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(rename = "Topology", deny_unknown_fields)]
+pub(super) struct FileEntry<'a> {
+    #[serde(borrow, default)]
+    pub(super) devices: Option<Vec<&'a RawValue>>,
+    #[serde(borrow, default)]
+    pub(super) cards: Option<Vec<&'a RawValue>>,
+    #[serde(borrow, default)]
+    pub(super) link: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(super) links: Option<Vec<&'a RawValue>>,
+    #[serde(borrow, default)]
+    pub(super) host: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(super) host_link: Raw<'a>,
+}
+
+/// A card of the file's own.
+#[derive(Deserialize)]
+#[serde(rename = "Card", deny_unknown_fields)]
+pub(super) struct CardEntry<'a> {
+    #[serde(borrow, default)]
+    name: Raw<'a>,
+    #[serde(borrow, default)]
+    like: Raw<'a>,
+    #[serde(borrow, default)]
+    memory: Raw<'a>,
+    #[serde(borrow, default)]
+    bandwidth: Raw<'a>,
+    #[serde(borrow, default)]
+    flops: Raw<'a>,
+    #[serde(borrow, default)]
+    int8: Raw<'a>,
+    #[serde(borrow, default)]
+    units: Raw<'a>,
+    #[serde(borrow, default)]
+    clock_mhz: Raw<'a>,
+    #[serde(borrow, default)]
+    memory_kind: Raw<'a>,
+    #[serde(borrow, default)]
+    pcie_gen: Raw<'a>,
+    #[serde(borrow, default)]
+    pcie_lanes: Raw<'a>,
+    #[serde(borrow, default)]
+    p2p: Raw<'a>,
+    #[serde(borrow, default)]
+    nvlink: Raw<'a>,
+}
+
+impl CardEntry<'_> {
+    /// The card: what the entry states, the rest as the card has it that it is like.
+    pub(super) fn card(&self, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
+        let Some(name) = words("name", self.name, at)? else {
+            return Err(at.wrong("a card has no name").cure("add `name: \"…\"`"));
+        };
+        let like = words("like", self.like, at)?;
+        let like = like.map(|l| card_named(&l, at.of_field(self.like), own));
+        let mut card = match like.transpose()? {
+            Some(like) => Card {
+                aliases: Vec::new(),
+                note: None,
+                ..like
+            },
+            None => plain(at, self)?,
+        };
+        card.name = name;
+        "the topology file".clone_into(&mut card.source);
+        if let Some(memory) = positive("memory", self.memory, Unit::Bytes, at)? {
+            (card.memory, card.memory_source) = (memory, MemorySource::Stated);
+            card.nominal_gib = None;
+        }
+        if let Some(bandwidth) = positive("bandwidth", self.bandwidth, Unit::BytesPerSecond, at)? {
+            card.bandwidth = bandwidth;
+        }
+        if let Some(flops) = positive("flops", self.flops, Unit::OpsPerSecond, at)? {
+            (card.flops, card.fp16) = (flops, Some(flops));
+        }
+        self.processor(at, &mut card)?;
+        if let Some(n) = number("pcie_gen", self.pcie_gen, at)? {
+            card.pcie.r#gen = within(n, 1.0, 8.0, "pcie_gen", at.of_field(self.pcie_gen))?;
+        }
+        if let Some(n) = number("pcie_lanes", self.pcie_lanes, at)? {
+            card.pcie.lanes = within(n, 1.0, 32.0, "pcie_lanes", at.of_field(self.pcie_lanes))?;
+        }
+        if let Some(peer) = flag("p2p", self.p2p, at)? {
+            card.peer = peer;
+        }
+        if let Some(bandwidth) = positive("nvlink", self.nvlink, Unit::BytesPerSecond, at)? {
+            card.fabric = Some(match card.fabric {
+                Some(Fabric::Bridge { devices, .. }) => Fabric::Bridge { bandwidth, devices },
+                Some(Fabric::Mesh { devices, .. }) => Fabric::Mesh { bandwidth, devices },
+                Some(Fabric::Switch { devices, .. }) => Fabric::Switch { bandwidth, devices },
+                None => Fabric::Switch {
+                    bandwidth,
+                    devices: 8,
+                },
+            });
+        }
+        Ok(card)
+    }
+
+    /// The processor, of which units, clock and memory go together.
+    fn processor(&self, at: Place<'_>, card: &mut Card) -> Result<(), TopologyError> {
+        let int8 = positive("int8", self.int8, Unit::OpsPerSecond, at)?;
+        let units = number("units", self.units, at)?;
+        let units = units.map(|n| within(n, 1.0, 1e5, "units", at.of_field(self.units)));
+        let clock = number("clock_mhz", self.clock_mhz, at)?;
+        let memory = memory_kind("memory_kind", self.memory_kind, at)?;
+        let before = card.processor;
+        let units = units.transpose()?.or(before.map(|p| p.units));
+        let clock = clock.map(|mhz| mhz * 1e6).or(before.map(|p| p.clock));
+        let memory = memory.or(before.map(|p| p.memory));
+        if let (Some(units), Some(clock), Some(memory)) = (units, clock, memory) {
+            card.processor = Some(Processor {
+                units,
+                clock,
+                memory,
+                int8: int8.or(before.and_then(|p| p.int8)),
+            });
+        } else if units.is_some() || clock.is_some() || memory.is_some() || int8.is_some() {
+            return Err(at
+                .wrong("units, clock_mhz and memory_kind tell about a processor together")
+                .cure("add those that are missing, or `like: \"RTX 3090\"`, or leave all out"));
+        }
+        Ok(())
+    }
+}
+
+/// A card that is like no other: it states memory, bandwidth and arithmetic.
+fn plain(at: Place<'_>, entry: &CardEntry<'_>) -> Result<Card, TopologyError> {
+    let stated = [
+        ("memory", entry.memory),
+        ("bandwidth", entry.bandwidth),
+        ("flops", entry.flops),
+    ];
+    missing(at, &stated, "`like: \"RTX 3090\"`")?;
+    Ok(Card {
+        name: String::new(),
+        aliases: Vec::new(),
+        vendor: None,
+        arch: None,
+        capability: None,
+        memory: 0.0,
+        memory_source: MemorySource::Stated,
+        nominal_gib: None,
+        bandwidth: 0.0,
+        flops: 0.0,
+        fp16: None,
+        processor: None,
+        pcie: Pcie {
+            r#gen: 4,
+            lanes: 16,
+        },
+        peer: false,
+        fabric: None,
+        host_bandwidth: None,
+        source: String::new(),
+        note: None,
+    })
+}
+
+/// Refuses an entry that lacks one of these fields.
+fn missing(at: Place<'_>, fields: &[(&str, Raw<'_>)], instead: &str) -> Result<(), TopologyError> {
+    let lacks: Vec<&str> = fields
+        .iter()
+        .filter(|(_, raw)| raw.is_none())
+        .map(|(name, _)| *name)
+        .collect();
+    if lacks.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} missing",
+        match lacks.as_slice() {
+            [one] => format!("`{one}` is"),
+            several => format!("`{}` are", several.join("` and `")),
+        }
+    );
+    Err(at
+        .wrong(message)
+        .cure(format!("add them, or {instead}; `tpc devices` lists cards")))
+}
+
+/// A whole number between two.
+fn within(n: f64, low: f64, high: f64, field: &str, at: Place<'_>) -> Result<u32, TopologyError> {
+    if n.fract() == 0.0 && (low..=high).contains(&n) {
+        return Ok(n as u32);
+    }
+    let cure = format!("write a whole number from {low} to {high}");
+    Err(at.wrong(format!("{field} cannot be {n}")).cure(cure))
+}
+
+/// A device, or several alike.
+#[derive(Deserialize)]
+#[serde(rename = "Device", deny_unknown_fields)]
+pub(super) struct DeviceEntry<'a> {
+    #[serde(borrow, default)]
+    card: Raw<'a>,
+    #[serde(borrow, default)]
+    name: Raw<'a>,
+    #[serde(borrow, default)]
+    count: Raw<'a>,
+    #[serde(borrow, default)]
+    memory: Raw<'a>,
+    #[serde(borrow, default)]
+    reserve: Raw<'a>,
+    #[serde(borrow, default)]
+    bandwidth: Raw<'a>,
+    #[serde(borrow, default)]
+    flops: Raw<'a>,
+    #[serde(borrow, default)]
+    pcie_lanes: Raw<'a>,
+    #[serde(borrow, default)]
+    processor: Raw<'a>,
+}
+
+impl DeviceEntry<'_> {
+    /// How many alike.
+    pub(super) fn count(&self, at: Place<'_>) -> Result<usize, TopologyError> {
+        let Some(n) = number("count", self.count, at)? else {
+            return Ok(1);
+        };
+        let at = at.of_field(self.count);
+        Ok(within(n, 1.0, MAX_ENTRIES as f64, "count", at)? as usize)
+    }
+
+    /// The device.
+    pub(super) fn device(&self, at: Place<'_>, own: &[Card]) -> Result<FileDevice, TopologyError> {
+        let card = words("card", self.card, at)?;
+        let card = card.map(|c| card_named(&c, at.of_field(self.card), own));
+        let mut card = card.transpose()?;
+        let name = words("name", self.name, at)?;
+        let mut profile = match &card {
+            Some(card) => card.profile(name.unwrap_or_else(|| name_of_card(card))),
+            None => {
+                let stated = [("bandwidth", self.bandwidth), ("flops", self.flops)];
+                missing(at, &stated, "`card: \"RTX 3090\"`")?;
+                DeviceProfile {
+                    name: name.unwrap_or_else(|| "device".to_owned()),
+                    memory: None,
+                    reserve: 0.0,
+                    bandwidth: 0.0,
+                    flops: 0.0,
+                    processor: None,
+                }
+            }
+        };
+        if let Some(memory) = positive("memory", self.memory, Unit::Bytes, at)? {
+            profile.memory = Some(memory);
+        }
+        if let Some(x) = positive("bandwidth", self.bandwidth, Unit::BytesPerSecond, at)? {
+            profile.bandwidth = x;
+        }
+        if let Some(x) = positive("flops", self.flops, Unit::OpsPerSecond, at)? {
+            profile.flops = x;
+        }
+        if let (Some(n), Some(card)) = (number("pcie_lanes", self.pcie_lanes, at)?, &mut card) {
+            card.pcie.lanes = within(n, 1.0, 32.0, "pcie_lanes", at.of_field(self.pcie_lanes))?;
+        }
+        if let Some(raw) = self.processor {
+            profile.processor = Some(processor(at.of(raw))?);
+        }
+        let reserve = amount("reserve", self.reserve, Unit::Bytes, at)?;
+        profile.reserve = match (reserve, profile.memory) {
+            (Some(reserve), _) => reserve,
+            (None, Some(_)) => RESERVE,
+            (None, None) => 0.0,
+        };
+        Ok(FileDevice {
+            profile,
+            card,
+            reserve_stated: reserve.is_some(),
+        })
+    }
+}
+
+/// A processor as files before this had it.
+#[derive(Deserialize)]
+#[serde(rename = "Processor", deny_unknown_fields)]
+struct ProcessorEntry<'a> {
+    #[serde(borrow, default)]
+    units: Raw<'a>,
+    #[serde(borrow, default)]
+    clock: Raw<'a>,
+    #[serde(borrow, default)]
+    memory: Raw<'a>,
+    #[serde(borrow, default)]
+    int8: Raw<'a>,
+}
+
+fn processor(at: Place<'_>) -> Result<Processor, TopologyError> {
+    let entry: ProcessorEntry<'_> = super::error::parse(at)?;
+    let units = number("units", entry.units, at)?;
+    let clock = number("clock", entry.clock, at)?;
+    let memory = memory_kind("memory", entry.memory, at)?;
+    let int8 = positive("int8", entry.int8, Unit::OpsPerSecond, at)?;
+    match (units, clock, memory) {
+        (Some(units), Some(clock), Some(memory)) if clock > 0.0 => Ok(Processor {
+            units: within(units, 1.0, 1e5, "units", at)?,
+            clock,
+            memory,
+            int8,
+        }),
+        _ => Err(at
+            .wrong("a processor has units, a clock above 0 and a kind of memory")
+            .cure("write `processor: (units: 82, clock: 1.7e9, memory: Gddr)`, or leave it out")),
+    }
+}
+
+/// The host.
+#[derive(Deserialize)]
+#[serde(rename = "Host", deny_unknown_fields)]
+pub(super) struct HostEntry<'a> {
+    #[serde(borrow, default)]
+    name: Raw<'a>,
+    #[serde(borrow, default)]
+    memory: Raw<'a>,
+    #[serde(borrow, default)]
+    reserve: Raw<'a>,
+    #[serde(borrow, default)]
+    bandwidth: Raw<'a>,
+    #[serde(borrow, default)]
+    flops: Raw<'a>,
+}
+
+impl HostEntry<'_> {
+    /// The host: what the entry states, the rest as by default.
+    pub(super) fn read(at: Place<'_>) -> Result<DeviceProfile, TopologyError> {
+        let entry: HostEntry<'_> = super::error::parse(at)?;
+        let mut out = Topology::default().host;
+        if let Some(name) = words("name", entry.name, at)? {
+            out.name = name;
+        }
+        out.memory = positive("memory", entry.memory, Unit::Bytes, at)?;
+        out.reserve = amount("reserve", entry.reserve, Unit::Bytes, at)?.unwrap_or(0.0);
+        if let Some(x) = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)? {
+            out.bandwidth = x;
+        }
+        if let Some(x) = positive("flops", entry.flops, Unit::OpsPerSecond, at)? {
+            out.flops = x;
+        }
+        Ok(out)
+    }
+}
+
+/// The figures of a link.
+#[derive(Deserialize)]
+#[serde(rename = "Link", deny_unknown_fields)]
+pub(super) struct LinkEntry<'a> {
+    #[serde(borrow, default)]
+    bandwidth: Raw<'a>,
+    #[serde(borrow, default)]
+    latency_us: Raw<'a>,
+    #[serde(borrow, default)]
+    kind: Raw<'a>,
+}
+
+impl LinkEntry<'_> {
+    /// A link by its figures, or by its kind alone.
+    pub(super) fn stated(
+        raw: &RawValue,
+        within: Place<'_>,
+    ) -> Result<(Option<Link>, Option<LinkKind>), TopologyError> {
+        let at = within.of(raw);
+        if at.text().starts_with('(') || at.text().starts_with("Link") {
+            return Ok((Some(LinkEntry::figures(at)?), None));
+        }
+        match words("link", Some(raw), within)? {
+            None => Ok((None, None)),
+            Some(name) => Ok((None, Some(kind(&name, at)?))),
+        }
+    }
+
+    /// A link by its figures.
+    pub(super) fn figures(at: Place<'_>) -> Result<Link, TopologyError> {
+        let entry: LinkEntry<'_> = super::error::parse(at)?;
+        let bandwidth = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)?;
+        let Some(bandwidth) = bandwidth else {
+            let cure = "write `link: (bandwidth: \"25 GB/s\", latency_us: 12.0)`, or between cards `link: \"nvlink\"`";
+            return Err(at.wrong("a link has no bandwidth").cure(cure));
+        };
+        let latency_us = number("latency_us", entry.latency_us, at)?;
+        let named = words("kind", entry.kind, at)?;
+        let kind = named
+            .map(|k| kind(&k, at.of_field(entry.kind)))
+            .transpose()?;
+        Ok(link(bandwidth, latency_us, kind.unwrap_or_default()))
+    }
+}
+
+/// The kind of a link by its name, or why there is none.
+fn kind(name: &str, at: Place<'_>) -> Result<LinkKind, TopologyError> {
+    link_kind(name).ok_or_else(|| {
+        let known = LinkKind::STATED.map(LinkKind::name).join(", ");
+        at.wrong(format!(
+            "`{}` is no kind of link",
+            tpc_diag::suggest::shorten(name)
+        ))
+        .cure(format!("write one of {known}"))
+    })
+}
+
+/// A link between two devices.
+#[derive(Deserialize)]
+#[serde(rename = "PairLink", deny_unknown_fields)]
+pub(super) struct PairEntry<'a> {
+    #[serde(borrow, default)]
+    a: Raw<'a>,
+    #[serde(borrow, default)]
+    b: Raw<'a>,
+    #[serde(borrow, default)]
+    link: Raw<'a>,
+}
+
+impl PairEntry<'_> {
+    /// The link, its devices by position or name.
+    pub(super) fn link(
+        &self,
+        at: Place<'_>,
+        devices: &[FileDevice],
+    ) -> Result<PairLink, TopologyError> {
+        let a = end("a", self.a, at, devices)?;
+        let b = end("b", self.b, at, devices)?;
+        if a == b {
+            let cure = "name two devices";
+            return Err(at.wrong("a link joins a device to itself").cure(cure));
+        }
+        let Some(raw) = self.link else {
+            let cure = "add `link: (bandwidth: \"50 GB/s\", latency_us: 8.0)`";
+            return Err(at.wrong("`link` is missing").cure(cure));
+        };
+        let (stated, way) = LinkEntry::stated(raw, at)?;
+        let between = match (way, &devices[a].card, &devices[b].card) {
+            (Some(way), Some(ca), Some(cb)) => {
+                Some(crate::cards::link_between((ca, 0), (cb, 0), Some(way)))
+                    .filter(|l| l.kind.is_fabric() == way.is_fabric())
+            }
+            _ => None,
+        };
+        match stated.or(between) {
+            Some(link) => Ok(PairLink { a, b, link }),
+            None => Err(at
+                .of(raw)
+                .wrong("the speed of this link is not known")
+                .cure("state it: `link: (bandwidth: \"50 GB/s\", latency_us: 8.0)`")),
+        }
+    }
+}
+
+/// A device by position or name.
+fn end(
+    field: &str,
+    raw: Raw<'_>,
+    at: Place<'_>,
+    devices: &[FileDevice],
+) -> Result<usize, TopologyError> {
+    let names: Vec<&str> = devices.iter().map(|d| d.profile.name.as_str()).collect();
+    let listed = || {
+        format!(
+            "devices are 0 to {}, or {}",
+            names.len() - 1,
+            names.join(", ")
+        )
+    };
+    let Some(value) = raw else {
+        return Err(at.wrong(format!("`{field}` is missing")).cure(listed()));
+    };
+    let text = value.trim().get_ron();
+    let found = match text.parse::<usize>() {
+        Ok(n) => (n < devices.len()).then_some(n),
+        Err(_) => words(field, raw, at)?
+            .and_then(|w| names.iter().position(|n| n.eq_ignore_ascii_case(w.trim()))),
+    };
+    found.ok_or_else(|| {
+        let shown = tpc_diag::suggest::shorten(text);
+        at.of(value)
+            .wrong(format!(
+                "a link names device {shown}, which is not in the list"
+            ))
+            .cure(listed())
+    })
+}

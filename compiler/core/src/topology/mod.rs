@@ -1,0 +1,171 @@
+//! Topology files: the devices of a machine and their links, in RON.
+//!
+//! A device is a card by name, with what differs from the table, or states its own figures. Values are read from their text
+//! (`value`), so that a message has the line and column of the value that is wrong.
+
+mod entries;
+mod error;
+mod value;
+
+use tpc_passes::machine::{DeviceProfile, Link, LinkKind, PairLink, Topology};
+
+use crate::cards::{Card, Found, find, short_name, table};
+use entries::{CardEntry, DeviceEntry, FileEntry, HostEntry, LinkEntry, PairEntry};
+pub use error::TopologyError;
+use error::{Place, parse};
+
+/// The most devices that a file may have.
+pub const MAX_ENTRIES: usize = 64;
+
+/// A device of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileDevice {
+    /// Its memory and speed, under the name that it has in reports.
+    pub profile: DeviceProfile,
+    /// The card that it is, where the file says it.
+    pub card: Option<Card>,
+    /// Whether the file states its reserve.
+    pub reserve_stated: bool,
+}
+
+/// A topology file that makes sense.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopologyFile {
+    /// Cards of the file's own, which come before those of the table.
+    pub cards: Vec<Card>,
+    /// The devices; names are unique.
+    pub devices: Vec<FileDevice>,
+    /// The link between devices, where the file states its figures.
+    pub link: Option<Link>,
+    /// The kind of link between cards, where the file states only that.
+    pub way: Option<LinkKind>,
+    /// Links that differ, by position.
+    pub links: Vec<PairLink>,
+    /// The host.
+    pub host: DeviceProfile,
+    /// The link between the host and each device, where the file states it.
+    pub host_link: Option<Link>,
+}
+
+impl TopologyFile {
+    /// Reads a topology file.
+    ///
+    /// # Errors
+    /// When the text is no topology, names no card, or a number makes no sense.
+    pub fn from_ron(text: &str) -> Result<TopologyFile, TopologyError> {
+        let place = Place::whole(text);
+        let file: FileEntry<'_> = parse(place)?;
+        let mut cards: Vec<Card> = Vec::new();
+        for raw in file.cards.unwrap_or_default() {
+            let at = place.of(raw);
+            let card = parse::<CardEntry<'_>>(at)?.card(at, &cards)?;
+            cards.push(card);
+        }
+        let entries = file.devices.unwrap_or_default();
+        let mut devices: Vec<FileDevice> = Vec::new();
+        let mut counts = Vec::new();
+        for raw in entries {
+            let at = place.of(raw);
+            let entry = parse::<DeviceEntry<'_>>(at)?;
+            let count = entry.count(at)?;
+            let device = entry.device(at, &cards)?;
+            if devices.len() + count > MAX_ENTRIES {
+                return Err(at
+                    .wrong(format!("there are more than {MAX_ENTRIES} devices"))
+                    .cure(format!("a plan is for {MAX_ENTRIES} devices at most")));
+            }
+            devices.extend(std::iter::repeat_n(device, count));
+            counts.push(count);
+        }
+        if devices.is_empty() {
+            return Err(place.wrong("the list of devices is empty").cure(
+                "list one at least: `devices: [(card: \"RTX 3090\")]`; `tpc devices` lists cards",
+            ));
+        }
+        name_apart(&mut devices);
+        let mut links = Vec::new();
+        for raw in file.links.unwrap_or_default() {
+            let at = place.of(raw);
+            links.push(parse::<PairEntry<'_>>(at)?.link(at, &devices)?);
+        }
+        let (link, way) = match file.link {
+            None => (None, None),
+            Some(raw) => LinkEntry::stated(raw, place)?,
+        };
+        if let (Some(way), Some(raw)) = (way, file.link) {
+            let without = devices.iter().find(|d| d.card.is_none());
+            if let Some(d) = without {
+                let at = place.of(raw);
+                let message = format!(
+                    "the link is {} with the speed of the cards, but {} is no card",
+                    way.name(),
+                    d.profile.name
+                );
+                return Err(at.wrong(message).cure(
+                    "state the link: `link: (bandwidth: \"25 GB/s\", latency_us: 12.0)`, or name the device's card",
+                ));
+            }
+        }
+        let host = match file.host {
+            None => Topology::default().host,
+            Some(raw) => HostEntry::read(place.of(raw))?,
+        };
+        let host_link = file.host_link.map(|raw| LinkEntry::figures(place.of(raw)));
+        Ok(TopologyFile {
+            cards,
+            devices,
+            link,
+            way,
+            links,
+            host,
+            host_link: host_link.transpose()?,
+        })
+    }
+
+    /// The position of the device of this name, case aside.
+    pub fn named(&self, name: &str) -> Option<usize> {
+        let is = |d: &FileDevice| d.profile.name.eq_ignore_ascii_case(name.trim());
+        self.devices.iter().position(is)
+    }
+}
+
+/// Gives devices of equal names their positions.
+fn name_apart(devices: &mut [FileDevice]) {
+    let names: Vec<String> = devices
+        .iter()
+        .map(|d| d.profile.name.to_lowercase())
+        .collect();
+    for (i, d) in devices.iter_mut().enumerate() {
+        if names.iter().filter(|n| **n == names[i]).count() > 1 {
+            d.profile.name = format!("{}#{i}", d.profile.name);
+        }
+    }
+}
+
+/// The card of a name, or why there is none.
+fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
+    match find(name, own, table()) {
+        Found::Card(card) | Found::Meant { card, .. } => Ok(card.clone()),
+        Found::Several(names) => Err(at
+            .wrong(format!("`{name}` is several cards"))
+            .cure(format!("write one of {}", names.join(", ")))),
+        Found::Unknown(near) => {
+            let name = tpc_diag::suggest::shorten(name);
+            let cure = match near.as_slice() {
+                [] => String::new(),
+                near => format!("did you mean {}? ", near.join(" or ")),
+            };
+            Err(at.wrong(format!("there is no card `{name}`")).cure(format!(
+                "{cure}`tpc devices` lists them; another is described by memory, bandwidth and flops"
+            )))
+        }
+    }
+}
+
+/// The name of a device that is a card and has no other.
+fn name_of_card(card: &Card) -> String {
+    short_name(&card.name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Values of a topology file, read from their text.
+
+use ron::value::RawValue;
+use tpc_passes::machine::{Link, LinkKind, MemoryKind};
+
+use super::error::{Place, TopologyError};
+use crate::units::{Unit, quantity};
+
+/// A value, not read yet.
+pub(super) type Raw<'a> = Option<&'a RawValue>;
+
+/// The text of a value without `Some(…)` around it; `None` where it says so.
+fn inner(raw: &RawValue) -> Option<&str> {
+    let mut text = raw.trim().get_ron();
+    while let Some(rest) = text.strip_prefix("Some") {
+        let rest = rest.trim_start().strip_prefix('(')?;
+        text = rest.strip_suffix(')')?.trim().trim_end_matches(',').trim();
+    }
+    (text != "None").then_some(text)
+}
+
+/// The text between quotes, or the text.
+fn unquoted(text: &str) -> &str {
+    let quoted = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
+    quoted.unwrap_or(text)
+}
+
+/// A quantity of a field, with or without a unit.
+pub(super) fn amount(
+    field: &str,
+    raw: Raw<'_>,
+    unit: Unit,
+    within: Place<'_>,
+) -> Result<Option<f64>, TopologyError> {
+    let Some((raw, text)) = raw.and_then(|r| Some((r, inner(r)?))) else {
+        return Ok(None);
+    };
+    let at = within.of(raw);
+    let said = quantity(unquoted(text), unit);
+    let n = said.map_err(|e| at.wrong(format!("{field}: {}", e.message)).cure(e.cure))?;
+    Ok(Some(n))
+}
+
+/// A quantity that is not zero.
+pub(super) fn positive(
+    field: &str,
+    raw: Raw<'_>,
+    unit: Unit,
+    within: Place<'_>,
+) -> Result<Option<f64>, TopologyError> {
+    let n = amount(field, raw, unit, within)?;
+    match (n, raw) {
+        (Some(n), Some(raw)) if n <= 0.0 => {
+            let at = within.of(raw);
+            let cure = format!("leave `{field}` out where it is not known");
+            Err(at.wrong(format!("{field} must be more than 0")).cure(cure))
+        }
+        _ => Ok(n),
+    }
+}
+
+/// A number of a field without a unit.
+pub(super) fn number(
+    field: &str,
+    raw: Raw<'_>,
+    within: Place<'_>,
+) -> Result<Option<f64>, TopologyError> {
+    let Some((raw, text)) = raw.and_then(|r| Some((r, inner(r)?))) else {
+        return Ok(None);
+    };
+    let at = within.of(raw);
+    let n = unquoted(text).replace('_', "").parse::<f64>().ok();
+    match n.filter(|n| n.is_finite() && *n >= 0.0) {
+        Some(n) => Ok(Some(n)),
+        None => {
+            let shown = tpc_diag::suggest::shorten(text);
+            let message = format!("{field}: `{shown}` is no number from 0 on");
+            Err(at
+                .wrong(message)
+                .cure(format!("write such as `{field}: 10`")))
+        }
+    }
+}
+
+/// A text of a field: a string, or a bare word.
+pub(super) fn words(
+    field: &str,
+    raw: Raw<'_>,
+    within: Place<'_>,
+) -> Result<Option<String>, TopologyError> {
+    let Some((raw, text)) = raw.and_then(|r| Some((r, inner(r)?))) else {
+        return Ok(None);
+    };
+    let at = within.of(raw);
+    let bare = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let read: Option<String> = match text.starts_with(['"', 'r']) && text.ends_with(['"', '#']) {
+        true => ron::from_str(text).ok(),
+        false => bare.then(|| text.to_owned()),
+    };
+    match read.filter(|t| !t.trim().is_empty() && t.chars().all(|c| !c.is_control())) {
+        Some(text) => Ok(Some(text)),
+        None => Err(at
+            .wrong(format!("{field}: expected a text"))
+            .cure(format!("write such as `{field}: \"RTX 3090\"`"))),
+    }
+}
+
+/// Yes or no.
+pub(super) fn flag(
+    field: &str,
+    raw: Raw<'_>,
+    within: Place<'_>,
+) -> Result<Option<bool>, TopologyError> {
+    match words(field, raw, within)?.as_deref() {
+        None => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(other) => {
+            let at = within.of_field(raw);
+            let message = format!(
+                "{field}: `{}` is neither true nor false",
+                tpc_diag::suggest::shorten(other)
+            );
+            Err(at.wrong(message).cure("write true or false"))
+        }
+    }
+}
+
+/// The kind of a memory.
+pub(super) fn memory_kind(
+    field: &str,
+    raw: Raw<'_>,
+    within: Place<'_>,
+) -> Result<Option<MemoryKind>, TopologyError> {
+    let Some(text) = words(field, raw, within)? else {
+        return Ok(None);
+    };
+    let lower = text.to_lowercase();
+    for (start, kind) in [
+        ("hbm", MemoryKind::Hbm),
+        ("gddr", MemoryKind::Gddr),
+        ("shared", MemoryKind::Shared),
+        ("unified", MemoryKind::Shared),
+    ] {
+        if lower.starts_with(start) {
+            return Ok(Some(kind));
+        }
+    }
+    let at = within.of_field(raw);
+    let message = format!(
+        "{field}: `{}` is no kind of memory",
+        tpc_diag::suggest::shorten(&text)
+    );
+    Err(at.wrong(message).cure("write Hbm, Gddr or Shared"))
+}
+
+/// The kind of a link by name.
+pub(super) fn link_kind(text: &str) -> Option<LinkKind> {
+    let squeezed: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
+    Some(match squeezed.to_lowercase().as_str() {
+        "nvlink" | "bridge" | "infinityfabric" | "xgmi" => LinkKind::NvLink,
+        "nvswitch" => LinkKind::NvSwitch,
+        "pciep2p" | "pciepeer" | "p2p" => LinkKind::PciePeer,
+        "pcie" | "pciehost" | "host" => LinkKind::PcieHost,
+        "unstated" => LinkKind::Unstated,
+        _ => return None,
+    })
+}
+
+/// A link with this bandwidth, latency and kind, the latency being that of its kind where it is not stated.
+pub(super) fn link(bandwidth: f64, latency_us: Option<f64>, kind: LinkKind) -> Link {
+    Link {
+        bandwidth,
+        latency_us: latency_us.unwrap_or_else(|| kind.latency_us()),
+        kind,
+    }
+}
