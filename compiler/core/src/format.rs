@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 /// `4.58 GiB`.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -33,6 +35,19 @@ pub fn count(n: u64) -> String {
         1_000_000.. => format!("{:.1} M", n as f64 / 1e6),
         _ => n.to_string(),
     }
+}
+
+/// `184`, `5.31`, `4400`: tokens per second, three digits of which count.
+pub fn speed(tps: f64) -> String {
+    if tps < 9.995 {
+        return format!("{tps:.2}");
+    }
+    if tps < 99.95 {
+        return format!("{tps:.1}");
+    }
+    let digits = (tps.max(1.0).log10() + 1e-9).floor() as i32 - 2;
+    let unit = 10_f64.powi(digits);
+    format!("{:.0}", (tps / unit).round() * unit)
 }
 
 /// `0-31`, `0, 2, 5-7`: the runs of consecutive numbers in an ascending list.
@@ -68,24 +83,66 @@ pub fn equal(shown: &[String]) -> String {
     }
 }
 
-/// `text` in lines of at most `width` columns; all but the first are indented by `indent`.
+/// The columns that a text takes on a terminal.
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// The longest beginning of a text that takes at most so many columns, and the rest.
+pub fn split_at_column(text: &str, columns: usize) -> (&str, &str) {
+    let mut taken = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        taken += c.width().unwrap_or(0);
+        taken > columns
+    });
+    text.split_at(end.map_or(text.len(), |(at, _)| at))
+}
+
+/// A text in at most so many columns; one that is longer ends with `…`.
+pub fn shortened(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let (start, _) = split_at_column(text, width.saturating_sub(1));
+    format!("{start}…")
+}
+
+/// A text on one line: control characters, which files may have in names, do not reach the terminal.
+pub fn printable(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
+}
+
+/// `text` in lines of at most `width` columns; all but the first are indented by `indent`. A word that is longer than a
+/// line is cut.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut out = String::new();
     for line in text.lines() {
         let own = line.len() - line.trim_start().len();
         let mut column = own;
         out.push_str(&line[..own]);
+        let next = own.max(indent).min(width.saturating_sub(1));
         for (i, word) in line.trim_start().split(' ').enumerate() {
-            let len = word.chars().count();
-            if i > 0 && column + 1 + len > width {
-                let _ = write!(out, "\n{:1$}", "", own.max(indent));
-                column = own.max(indent);
+            let space = usize::from(i > 0);
+            if i > 0 && column + space + columns(word) > width {
+                let _ = write!(out, "\n{:1$}", "", next);
+                column = next;
             } else if i > 0 {
                 out.push(' ');
                 column += 1;
             }
-            out.push_str(word);
-            column += len;
+            let mut rest = word;
+            while column + columns(rest) > width {
+                let (start, after) = split_at_column(rest, width.saturating_sub(column).max(1));
+                // A character that is wider than the line goes beyond it.
+                if start.is_empty() {
+                    break;
+                }
+                let _ = write!(out, "{start}\n{:1$}", "", next);
+                (rest, column) = (after, next);
+            }
+            out.push_str(rest);
+            column += columns(rest);
         }
         out.push('\n');
     }
@@ -100,6 +157,11 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(4_912_898_304), "4.58 GiB");
+        let speeds = [0.4567, 9.999, 31.26, 99.96, 184.4, 999.6, 4404.0, 13_579.0].map(speed);
+        assert_eq!(
+            speeds,
+            ["0.46", "10.0", "31.3", "100", "184", "1000", "4400", "13600"]
+        );
         assert_eq!(span(&[0, 1, 2, 5, 7, 8]), "0-2, 5, 7-8");
         assert_eq!(span(&[]), "");
         assert_eq!(lens(&[512; 8]), "8 × 512");
@@ -113,5 +175,15 @@ mod tests {
     fn long_lines_break_between_words() {
         assert_eq!(wrapped("  one two three", 10, 4), "  one two\n    three\n");
         assert_eq!(wrapped("a\nb", 10, 4), "a\nb\n");
+        assert_eq!(wrapped("a bcdefgh", 4, 1), "a\n bcd\n efg\n h\n");
+        assert_eq!(wrapped("模型模型", 4, 0), "模型\n模型\n");
+    }
+
+    #[test]
+    fn long_texts_end_with_an_ellipsis() {
+        assert_eq!(shortened("abcd", 4), "abcd");
+        assert_eq!(shortened("abcde", 4), "abc…");
+        assert_eq!(shortened("模型模型", 5), "模型…");
+        assert_eq!(printable("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
     }
 }

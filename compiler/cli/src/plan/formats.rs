@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::output::{self, Failure};
 use tpc_core::pipeline::Compiled;
-use tpc_core::placement::Placement;
 use tpc_core::report::{Detail, PlanReport, page, refusal_page, render};
 use tpc_diag::{Diagnostic, codes};
 
@@ -68,10 +67,9 @@ impl Format {
 pub(super) fn write_page(
     file: &Path,
     report: &PlanReport,
-    placement: &Placement,
     compiled: &Compiled,
 ) -> Result<(), Failure> {
-    let html = serialised(page(report, placement, compiled))?;
+    let html = serialised(page(report, compiled))?;
     output::replace(file, html.as_bytes())
 }
 

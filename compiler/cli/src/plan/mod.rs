@@ -24,9 +24,9 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// List every tensor with its ranges.
-    #[arg(long, short)]
-    verbose: bool,
+    /// Also show the tensors of each kind of layer and the search; twice: every tensor with its ranges.
+    #[arg(long, short, action = clap::ArgAction::Count)]
+    verbose: u8,
     /// Explain the split of a tensor: its name, a regular expression, a value (v12), or a line of a capture (line:12).
     /// Repeatable.
     #[arg(long, value_name = "TENSOR")]
@@ -109,11 +109,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     report.why = explain(compiled, &explained, &report.tensors);
     report.diagnostics.extend(source.notes);
     if let Some(file) = &args.html {
-        write_page(file, &report, &placement, compiled)?;
+        write_page(file, &report, compiled)?;
     }
     let detail = match args.verbose {
-        true => Detail::Full,
-        false => Detail::Brief,
+        0 => Detail::Brief,
+        1 => Detail::Full,
+        _ => Detail::EveryTensor,
     };
     output::result(&args.format.plan(&report, detail)?)?;
     let errors = |d: &Diagnostic| d.severity == Severity::Error;

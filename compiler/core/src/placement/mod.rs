@@ -6,6 +6,7 @@ mod overrides;
 mod resolve;
 mod shares;
 mod stages;
+mod words;
 
 pub use devices::{DeviceKind, DeviceSpec, MAX_DEVICES, parse_devices};
 pub use experts::HostExperts;
@@ -13,6 +14,7 @@ pub use overrides::{Override, OverridePattern, Target, parse_overrides};
 pub use resolve::{ResolvedPlacement, expert_weights, resolve};
 pub use shares::{TensorSplit, parse_tensor_split};
 pub use stages::{Unit, by_layers};
+pub use words::shares;
 
 use tpc_ir::DType;
 use tpc_passes::machine::{Engine, Topology};

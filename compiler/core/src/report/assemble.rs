@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tpc_ir::{Bindings, Device, Op, Place, Value};
 use tpc_passes::footprint::{Footprint, footprints, traffic};
 
+use super::commands::Commands;
+use super::machine::MachineReport;
 use super::plan::{
     Collectives, DeviceReport, MirroredReport, ModelReport, PlanReport, SearchReport, TensorReport,
 };
@@ -23,6 +25,8 @@ impl PlanReport {
             tpc: 1,
             model: model(path, compiled),
             verdict: "ok",
+            machine: MachineReport::new(placement),
+            commands: Commands::new(path, &placement.machine_words(), placement, compiled),
             split_mode: compiled.mode.name(),
             devices,
             host,

@@ -1,4 +1,5 @@
-//! Kinds of layers: those whose tensors have the same names, types, shapes and splits are one.
+//! Kinds of layers: those whose tensors have the same names, shapes and splits are one. Types may differ: quantisation
+//! alone makes no other kind.
 
 use tpc_gguf::TensorName;
 
@@ -17,8 +18,8 @@ pub fn suffix(name: &str) -> String {
 pub struct TensorRow {
     /// Name without the layer.
     pub name: String,
-    /// Element type.
-    pub dtype: &'static str,
+    /// Element types, in order of first appearance.
+    pub dtypes: Vec<&'static str>,
     /// Shape, as in `4096×1024`.
     pub shape: String,
     /// Split, as in `axis 1` or `mirrored`; of a tensor on one place, the place.
@@ -27,7 +28,15 @@ pub struct TensorRow {
     pub lens: Vec<u64>,
 }
 
-/// Layers whose tensors have the same names, types, shapes and splits.
+impl TensorRow {
+    /// Whether another row differs in its types at most.
+    fn is_alike(&self, other: &TensorRow) -> bool {
+        let key = |r: &TensorRow| (r.name.clone(), r.shape.clone(), r.split.clone(), r.lens.clone());
+        key(self) == key(other)
+    }
+}
+
+/// Layers whose tensors have the same names, shapes and splits.
 #[derive(Clone, Debug)]
 pub struct LayerKind {
     /// The layers; empty for tensors outside layers.
@@ -58,7 +67,7 @@ pub(super) fn split(t: &TensorReport) -> String {
 fn row(t: &TensorReport) -> TensorRow {
     TensorRow {
         name: suffix(&t.name),
-        dtype: t.dtype,
+        dtypes: vec![t.dtype],
         shape: shape(&t.ne),
         split: split(t),
         lens: t.sharding.ranges.lens(),
@@ -84,11 +93,20 @@ pub fn layer_kinds(report: &PlanReport) -> Vec<LayerKind> {
     let mut out: Vec<LayerKind> = Vec::new();
     for (layer, mut rows) in by_layer(report.tensors.iter().map(|t| (t.layer, row(t)))) {
         rows.sort_by(|a, b| a.name.cmp(&b.name));
-        match out
-            .iter_mut()
-            .find(|k| k.rows == rows && k.layers.is_empty() == layer.is_none())
-        {
-            Some(k) => k.layers.extend(layer),
+        let alike = |k: &&mut LayerKind| {
+            k.layers.is_empty() == layer.is_none()
+                && k.rows.len() == rows.len()
+                && k.rows.iter().zip(&rows).all(|(a, b)| a.is_alike(b))
+        };
+        match out.iter_mut().find(alike) {
+            Some(k) => {
+                k.layers.extend(layer);
+                for (known, row) in k.rows.iter_mut().zip(rows) {
+                    let new = |d: &&'static str| !known.dtypes.contains(d);
+                    let new: Vec<&'static str> = row.dtypes.into_iter().filter(new).collect();
+                    known.dtypes.extend(new);
+                }
+            }
             None => out.push(LayerKind {
                 layers: layer.into_iter().collect(),
                 rows,

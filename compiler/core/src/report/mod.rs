@@ -3,13 +3,17 @@
 //! [`PlanReport`] holds everything that a plan says, in serialisable form; each renderer is a module that reads it, or,
 //! where it shows graphs, the plan. Findings are made elsewhere and put in by whoever asks for a report.
 
+mod answer;
 mod assemble;
+mod columns;
+mod commands;
 pub mod describe;
 mod dot;
 mod drafts;
 mod factors;
 mod html;
 mod kinds;
+mod machine;
 mod plan;
 mod query;
 mod rewriting;
@@ -21,6 +25,8 @@ pub use dot::{LayerRange, render_dot};
 pub use factors::render_factors;
 pub use html::{page, refusal_page};
 pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
+pub use commands::{Commands, ShellCommand};
+pub use machine::MachineReport;
 pub use plan::{
     BreakdownReport, CandidateReport, Collectives, DeviceReport, DraftBytes, DraftsReport,
     EstimateReport, MirroredReport, ModelReport, PlanReport, Ranges, RewritingReport, SearchReport,

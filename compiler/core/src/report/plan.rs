@@ -6,6 +6,8 @@ use serde::Serialize;
 use tpc_ir::RANK;
 use tpc_passes::footprint::Traffic;
 
+use super::commands::Commands;
+use super::machine::MachineReport;
 use super::why::report::WhyReport;
 use crate::pipeline::{Breakdown, Candidate, Estimate};
 use tpc_diag::{Diagnostic, Severity};
@@ -19,6 +21,10 @@ pub struct PlanReport {
     pub model: ModelReport,
     /// `ok` or `error`.
     pub verdict: &'static str,
+    /// The machine.
+    pub machine: MachineReport,
+    /// The commands that run the plan.
+    pub commands: Commands,
     /// The split mode that was planned: `none`, `layer`, `tensor` or `hybrid`.
     pub split_mode: &'static str,
     /// Bytes per device.

@@ -2,96 +2,212 @@
 
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Table, presets};
 
+use super::answer::{answer, percent};
+use super::columns::{Align, Columns};
 use super::kinds::{layer_kinds, shape, split};
-use super::plan::{DeviceReport, DraftsReport, PlanReport, Ranges};
+use super::plan::{CandidateReport, DeviceReport, DraftsReport, PlanReport, Ranges};
 use super::{rewriting, why};
-use crate::format::{bytes, count, equal, lens, span};
+use crate::format::{bytes, equal, lens, printable, span, speed, wrapped};
 
 /// How much the tables tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// The tensors of each kind of layer.
+    /// The answer, memory, transfers, and the candidates.
     Brief,
-    /// Every tensor with its ranges, and how rewriting went.
+    /// Also the tensors of each kind of layer, the search, and how rewriting went.
     Full,
+    /// Also every tensor with its ranges.
+    EveryTensor,
 }
 
-/// The report for a terminal of `width` columns.
+/// The report for a terminal of `width` columns: no line is wider.
 pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
-    let mut out = head(report);
-    out.push_str(&places(report, width));
+    let columns = usize::from(width);
+    let mut out = answer(report, columns);
     out.push('\n');
-    out.push_str(&match detail {
-        Detail::Brief => kinds(report, width),
-        Detail::Full => every_tensor(report, width),
-    });
-    out.push_str(&transfers(report));
-    let e = &report.estimate;
-    let _ = writeln!(
-        out,
-        "estimate: {:.2} ms per token, {:.1} ms per prompt batch; {:.2} ms per token on one device",
-        e.decode_us / 1e3,
-        e.prefill_us / 1e3,
-        e.baseline_single_us / 1e3
-    );
-    out.push_str(&mirrored(report));
-    out.push_str(&search(report));
-    if detail == Detail::Full {
-        out.push_str(&rewriting::summary(&report.rewriting));
+    out.push_str(&places(report, detail).render(columns));
+    out.push_str(&wrapped(&transfers(report), columns, 2));
+    if !report.considered.is_empty() {
+        out.push('\n');
+        out.push_str(&candidates(report).render(columns));
+    }
+    if detail >= Detail::Full {
+        out.push('\n');
+        out.push_str(&match detail {
+            Detail::EveryTensor => every_tensor(report, width),
+            Detail::Brief | Detail::Full => kinds(report).render(columns),
+        });
+        let figures = [
+            times(report),
+            mirrored(report),
+            search(report),
+            rewriting::summary(&report.rewriting),
+        ];
+        out.push_str(&wrapped(&format!("\n{}", figures.concat()), columns, 2));
     }
     out.push_str(&why::render(&report.why, width));
     out
 }
 
-/// The model, and what it is planned for.
-fn head(report: &PlanReport) -> String {
-    let m = &report.model;
-    let drafts = match report.drafts.as_ref().map(|d| d.blocks) {
-        None => String::new(),
-        Some(1) => " and 1 block that drafts".to_owned(),
-        Some(n) => format!(" and {n} blocks that draft"),
-    };
-    format!(
-        "{}: {}, {} layers{drafts}, {} parameters, {}\nsplit mode {}, {} devices, context {}\n\n",
-        m.name,
-        m.arch,
-        m.n_layer,
-        count(m.n_params),
-        bytes(m.bytes),
-        report.split_mode,
-        report.devices.len(),
-        m.n_ctx
-    )
+/// Groups of places that are listed; of more, the fullest and the emptiest.
+const PLACES: usize = 4;
+
+/// Devices whose rows are alike.
+struct Alike {
+    first: usize,
+    count: usize,
+    total: u64,
+    cells: Vec<String>,
 }
 
-/// The bytes of every device and of the host.
-fn places(report: &PlanReport, width: u16) -> String {
-    let header = [
-        "device", "weights", "kv cache", "state", "compute", "total", "memory",
-    ];
-    let mut t = table(width, &header);
-    for d in report.devices.iter().chain([&report.host]) {
-        t.add_row(place_row(d));
+/// The devices in groups whose rows are alike.
+fn alike(report: &PlanReport) -> Vec<Alike> {
+    let mut out: Vec<(String, Alike)> = Vec::new();
+    for (i, d) in report.devices.iter().enumerate() {
+        let profile = report.machine.devices.get(i).map(|p| p.name.clone());
+        let profile = profile.unwrap_or_default();
+        let cells = place_cells(d, report.usable_bytes(i));
+        match out.iter_mut().find(|(p, a)| *p == profile && a.cells == cells) {
+            Some((_, a)) => a.count += 1,
+            None => out.push((
+                profile,
+                Alike {
+                    first: i,
+                    count: 1,
+                    total: d.total_bytes,
+                    cells,
+                },
+            )),
+        }
     }
-    for column in t.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    trimmed(&t)
+    out.into_iter().map(|(_, a)| a).collect()
 }
 
-fn place_row(d: &DeviceReport) -> Vec<String> {
-    let capacity = d.capacity_bytes.map(bytes);
+/// The bytes of the devices and of the host.
+fn places(report: &PlanReport, detail: Detail) -> Columns {
+    use Align::{Left, Right};
+    let mut t = Columns::new(&[
+        ("place", Left),
+        ("weights", Right),
+        ("kv cache", Right),
+        ("state", Right),
+        ("compute", Right),
+        ("total", Right),
+        ("usable", Right),
+        ("used", Right),
+    ]);
+    let groups = alike(report);
+    let mut shown: Vec<&Alike> = groups.iter().collect();
+    if detail == Detail::Brief && groups.len() > PLACES {
+        let most = groups.iter().max_by_key(|a| (a.total, std::cmp::Reverse(a.first)));
+        let least = groups.iter().min_by_key(|a| (a.total, a.first));
+        shown = most.into_iter().chain(least).collect();
+    }
+    let listed: usize = shown.iter().map(|a| a.count).sum();
+    for a in shown {
+        let name = match a.count {
+            1 => report.devices[a.first].name.clone(),
+            n => format!("{n} × {}", kind_of(report, a.first)),
+        };
+        t.row([vec![printable(&name)], a.cells.clone()].concat());
+    }
+    let rest = report.devices.len() - listed;
+    if rest > 0 {
+        t.heading(format!(" and {rest} devices between these two; -v lists all"));
+    }
+    let host = place_cells(&report.host, report.usable_host_bytes());
+    t.row([vec!["host".to_owned()], host].concat());
+    t.without_columns(&["kv cache", "state"], |cell| cell == "0 B");
+    t.without_columns(&["usable", "used"], |cell| cell == UNKNOWN);
+    t
+}
+
+/// The cell of a number that nobody knows.
+const UNKNOWN: &str = "–";
+
+/// The name of a device's kind.
+fn kind_of(report: &PlanReport, device: usize) -> String {
+    let profile = report.machine.devices.get(device);
+    let name = profile.filter(|_| !report.machine.assumed).map(|p| p.name.clone());
+    name.unwrap_or_else(|| "device".to_owned())
+}
+
+fn place_cells(d: &DeviceReport, usable: Option<u64>) -> Vec<String> {
+    let share = usable.map(|u| d.total_bytes as f64 / (u as f64).max(1.0));
     vec![
-        d.name.clone(),
         bytes(d.weights_bytes),
         bytes(d.kv_bytes),
         bytes(d.state_bytes),
         bytes(d.compute_bytes),
         bytes(d.total_bytes),
-        capacity.unwrap_or_else(|| "not given".to_owned()),
+        usable.map_or_else(|| UNKNOWN.to_owned(), bytes),
+        share.map_or_else(|| UNKNOWN.to_owned(), |s| format!("{} %", percent(s))),
     ]
+}
+
+/// The strategies that `auto` weighed, the chosen one first, then those that fit, the fastest first.
+fn candidates(report: &PlanReport) -> Columns {
+    use Align::{Left, Right};
+    let mut t = Columns::new(&[
+        ("weighed", Left),
+        ("tokens/s", Right),
+        ("prompt t/s", Right),
+        ("fullest", Right),
+        ("fits", Left),
+        ("", Left),
+    ]);
+    let mut all: Vec<_> = report.considered.iter().collect();
+    all.sort_by(|a, b| {
+        let rank = |c: &CandidateReport| (!c.chosen, !c.fits);
+        rank(a).cmp(&rank(b)).then(b.decode_tps.total_cmp(&a.decode_tps))
+    });
+    for c in all {
+        let mark = match (c.chosen, c.within_error && c.fits) {
+            (true, _) => "chosen",
+            (false, true) => "within the model's error",
+            (false, false) => "",
+        };
+        t.row(vec![
+            c.name.clone(),
+            speed(c.decode_tps),
+            speed(c.prompt_tps),
+            bytes(c.fullest_bytes),
+            if c.fits { "yes" } else { "no" }.to_owned(),
+            mark.to_owned(),
+        ]);
+    }
+    t
+}
+
+/// What a token takes, and what it would on one device.
+fn times(report: &PlanReport) -> String {
+    let e = &report.estimate;
+    let b = &e.breakdown;
+    let parts = [
+        ("weights", b.weights_us),
+        ("attention", b.attention_us),
+        ("other ops", b.other_us),
+        ("launches", b.launches_us),
+        ("collectives", b.collectives_us),
+        ("host", b.host_us),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, us)| *us > 0.0)
+        .map(|(what, us)| format!("{what} {:.2} ms", us / 1e3))
+        .collect();
+    let parts = match parts.as_slice() {
+        [] => String::new(),
+        some => format!(" ({})", some.join(", ")),
+    };
+    format!(
+        "estimate: {:.2} ms per token{parts}, {:.1} ms per prompt batch; {:.2} ms per token on one device\n",
+        e.decode_us / 1e3,
+        e.prefill_us / 1e3,
+        e.baseline_single_us / 1e3
+    )
 }
 
 /// Every tensor with its ranges.
@@ -110,7 +226,7 @@ fn every_tensor(report: &PlanReport, width: u16) -> String {
             Ranges::Segments(s) => s.iter().map(|s| segments(s)).collect(),
         };
         t.add_row(vec![
-            x.name.clone(),
+            printable(&x.name),
             x.dtype.to_owned(),
             shape(&x.ne),
             split(x),
@@ -135,36 +251,50 @@ fn segments(all: &[[u64; 2]]) -> String {
 }
 
 /// The tensors of each kind of layer.
-fn kinds(report: &PlanReport, width: u16) -> String {
-    let header = ["layers", "tensor", "type", "shape", "split", "per device"];
-    let mut t = table(width, &header);
+fn kinds(report: &PlanReport) -> Columns {
+    use Align::Left;
+    let mut t = Columns::new(&[
+        ("tensor", Left),
+        ("type", Left),
+        ("shape", Left),
+        ("split", Left),
+        ("per device", Left),
+    ]);
     for kind in layer_kinds(report) {
-        let mut name = match kind.layers.as_slice() {
-            [] => "outside".to_owned(),
-            l => format!("{} ({}×)", span(l), l.len()),
-        };
+        t.heading(match kind.layers.as_slice() {
+            [] => "outside layers:".to_owned(),
+            [one] => format!("layer {one}:"),
+            l => format!("layers {} ({}×):", span(l), l.len()),
+        });
         for r in &kind.rows {
-            t.add_row(vec![
-                std::mem::take(&mut name),
-                r.name.clone(),
-                r.dtype.to_owned(),
+            t.row(vec![
+                printable(&r.name),
+                r.dtypes.join("/"),
                 r.shape.clone(),
                 r.split.clone(),
                 lens(&r.lens),
             ]);
         }
     }
-    trimmed(&t)
+    t
 }
 
 /// The transfers per batch, and the part of the drafts in them.
 fn transfers(report: &PlanReport) -> String {
     let (d, p) = (&report.collectives.decode, &report.collectives.prefill);
+    let kinds = [
+        (d.all_reduce, "all-reduces"),
+        (d.all_gather, "all-gathers"),
+        (d.reduce_scatter, "reduce-scatters"),
+        (d.all_to_all, "all-to-alls"),
+        (d.copies, "copies"),
+    ];
+    let kinds: String = (kinds.iter())
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format!("{n} {what}, "))
+        .collect();
     let mut out = format!(
-        "\nper token: {} all-reduces, {} all-gathers, {} copies, {}; per prompt batch: {}\n",
-        d.all_reduce,
-        d.all_gather,
-        d.copies,
+        "per token: {kinds}{} moved; per prompt batch: {} moved\n",
         bytes(d.bytes),
         bytes(p.bytes)
     );

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tpc_ir::{Bindings, DType, Graph, Place, RANK, Symbol};
-use tpc_passes::machine::{DeviceProfile, Link, Topology};
 
 use super::names::Name;
 use super::number_of;
 use super::runs::RangeTable;
 use super::steps::{Step, Stretch, steps};
 use crate::pipeline::Compiled;
-use crate::placement::Placement;
 use crate::report::kinds::by_layer;
 use crate::report::plan::{PlanReport, TensorReport};
 use crate::report::sharding::{devices_at, place_name};
@@ -99,17 +97,6 @@ struct Layer {
     kind: usize,
 }
 
-/// The machine of the plan.
-#[derive(Debug, Serialize)]
-struct Machine {
-    devices: Vec<DeviceProfile>,
-    host: DeviceProfile,
-    link: Link,
-    host_link: Link,
-    /// Whether this is the default machine.
-    assumed: bool,
-}
-
 #[derive(Debug, Serialize)]
 struct Batch {
     tokens: u64,
@@ -123,7 +110,6 @@ pub(super) struct PageData {
     report: serde_json::Value,
     /// The answers of `--why`, as text.
     why: String,
-    machine: Machine,
     places: Vec<PlaceData>,
     /// Elements per block, of the types that have blocks.
     blocks: BTreeMap<&'static str, u64>,
@@ -140,7 +126,6 @@ pub(super) struct PageData {
 impl PageData {
     pub(super) fn new(
         report: &PlanReport,
-        placement: &Placement,
         compiled: &Compiled,
     ) -> Result<PageData, serde_json::Error> {
         let mut tables = Tables::default();
@@ -160,8 +145,6 @@ impl PageData {
             keys.remove("tensors");
             keys.remove("why");
         }
-        let topology = &placement.topology;
-        let profile = |i: usize| topology.device(i).clone();
         let batch = |b: &Bindings| Batch {
             tokens: b.get(Symbol::NTokens),
             cells: b.get(Symbol::NKv),
@@ -170,13 +153,6 @@ impl PageData {
         Ok(PageData {
             report: all,
             why: why::render(&report.why, super::TEXT_WIDTH),
-            machine: Machine {
-                devices: (0..placement.devices.len()).map(profile).collect(),
-                host: topology.host.clone(),
-                link: topology.link,
-                host_link: topology.host_link,
-                assumed: *topology == Topology::default(),
-            },
             places: tables.places,
             blocks: (DType::ALL.iter())
                 .filter(|t| t.block_len() > 1)

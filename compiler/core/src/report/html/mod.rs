@@ -16,7 +16,6 @@ use serde::Serialize;
 use super::plan::PlanReport;
 use super::table::{Detail, render};
 use crate::pipeline::Compiled;
-use crate::placement::Placement;
 use tpc_diag::Diagnostic;
 
 const TEMPLATE: &str = include_str!("page/page.html");
@@ -42,11 +41,10 @@ const TEXT_WIDTH: u16 = 110;
 /// When the data cannot be serialised.
 pub fn page(
     report: &PlanReport,
-    placement: &Placement,
     compiled: &Compiled,
 ) -> Result<String, serde_json::Error> {
     let text = render(report, TEXT_WIDTH, Detail::Brief);
-    let data = data::PageData::new(report, placement, compiled)?;
+    let data = data::PageData::new(report, compiled)?;
     filled(&report.model.name, &text, &data)
 }
 

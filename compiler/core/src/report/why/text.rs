@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::report::{Size, ThroughReport, WhyReport};
-use crate::format::{span, wrapped};
+use crate::format::{printable, span, wrapped};
 use crate::report::kinds;
 
 /// The explanations as text.
@@ -15,20 +15,20 @@ pub(crate) fn render(all: &[WhyReport], width: u16) -> String {
             Size::Symbolic(s) => format!("[{s}]"),
         };
         let shape: Vec<String> = w.ne.iter().map(size).collect();
-        let _ = writeln!(
-            out,
-            "\nwhy {} ({} {}): {}",
-            w.tensor,
+        let mut head = format!(
+            "\nwhy {} ({} {}): {}\n",
+            printable(&w.tensor),
             w.dtype,
             shape.join("×"),
             w.headline
         );
         if w.layers.len() > 1 {
-            let _ = writeln!(out, "  the same in layers {}", span(&w.layers));
+            let _ = writeln!(head, "  the same in layers {}", span(&w.layers));
         }
         for (a, factors) in w.axes.iter().enumerate().filter(|(_, f)| !f.is_empty()) {
-            let _ = writeln!(out, "  axis {a} = {factors}");
+            let _ = writeln!(head, "  axis {a} = {factors}");
         }
+        out.push_str(&wrapped(&head, width.into(), 6));
         for f in &w.factors {
             let kind = f.kind.map_or_else(String::new, |k| format!(" ({k})"));
             let text = format!(

@@ -204,7 +204,7 @@ function reasons() {
 }
 
 function assumptions() {
-  const m = DATA.machine;
+  const m = PLAN.machine;
   const rate = (x, unit) => (x >= 1e12 ? `${significant(x / 1e12)} T${unit}` : `${significant(x / 1e9)} G${unit}`);
   const link = (l) => `${rate(l.bandwidth, "B/s")}, ${significant(l.latency_us)} µs`;
   const profiles = [...new Set(m.devices.map((d) => `${shown(d.name)}: ${rate(d.bandwidth, "B/s")}, ${rate(d.flops, "FLOP/s")}`))];

@@ -1,0 +1,119 @@
+//! A placement as the options that ask for it.
+
+use tpc_ir::DType;
+use tpc_models::Drafting;
+
+use super::{DeviceKind, HostExperts, Placement, SplitMode, Target};
+
+/// Numbers as `-ts` takes them: without a fraction where they have none.
+pub fn shares(all: &[f64]) -> String {
+    let shown: Vec<String> = all.iter().map(ToString::to_string).collect();
+    shown.join(",")
+}
+
+impl Placement {
+    /// The options that ask for the machine, as far as the devices tell: their count, or their list. A topology file and
+    /// the names of cards are known only to whoever read them.
+    pub fn machine_words(&self) -> Vec<String> {
+        let counted = (self.devices.iter()).all(|d| d.kind == DeviceKind::Generic);
+        let list = if counted {
+            self.devices.len().to_string()
+        } else {
+            let name = |d: &super::DeviceSpec| match d.kind {
+                DeviceKind::Cuda(n) => format!("cuda:{n}"),
+                DeviceKind::Cpu | DeviceKind::Generic => "cpu".to_owned(),
+            };
+            let names: Vec<String> = self.devices.iter().map(name).collect();
+            names.join(",")
+        };
+        vec!["--devices".to_owned(), list]
+    }
+
+    /// The options that ask for everything but the machine, the engine and the depth: under them `--split-mode auto` and
+    /// `mode`, which it chose, are planned alike. A context that is not given is left out.
+    pub fn option_words(&self, mode: SplitMode) -> Vec<String> {
+        let mut out: Vec<String> = Vec::new();
+        let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));
+        // Groups of devices in sequence are one of the strategies of `auto`, which has no name of its own.
+        if self.devices.len() > 1 && mode != SplitMode::Hybrid {
+            put(&["-sm", mode.name()]);
+        }
+        if let Some(split) = &self.tensor_split {
+            put(&["-ts", &shares(split)]);
+        }
+        for o in &self.overrides {
+            let place = match o.target {
+                Target::Host => "CPU".to_owned(),
+                Target::Device(d) => format!("dev{d}"),
+                Target::Mirrored => "mirrored".to_owned(),
+            };
+            put(&["-ot", &format!("{}={place}", o.pattern)]);
+        }
+        match self.host_experts {
+            HostExperts::NONE => {}
+            HostExperts::First(n) => put(&["-ncmoe", &n.to_string()]),
+            HostExperts::All => put(&["-cmoe"]),
+        }
+        if self.kv_on_host {
+            put(&["-nkvo"]);
+        }
+        if let Some(n) = self.n_gpu_layers {
+            put(&["-ngl", &n.to_string()]);
+        }
+        if self.cache_type_k != DType::F16 {
+            put(&["-ctk", self.cache_type_k.name()]);
+        }
+        if self.cache_type_v != DType::F16 {
+            put(&["-ctv", self.cache_type_v.name()]);
+        }
+        if let Some(n) = self.ctx_size {
+            put(&["-c", &n.to_string()]);
+        }
+        if self.ubatch_size != Placement::UBATCH {
+            put(&["-ub", &self.ubatch_size.to_string()]);
+        }
+        if self.parallel != 1 {
+            put(&["-np", &self.parallel.to_string()]);
+        }
+        if self.drafting != Drafting::None {
+            put(&["--spec-type", "draft-mtp"]);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{parse_devices, parse_overrides};
+    use super::*;
+
+    #[test]
+    fn options_are_said_as_people_type_them() {
+        let devices = |text| parse_devices(text).expect("a list of devices");
+        let mut p = Placement::on(devices("2"));
+        assert_eq!(p.machine_words(), ["--devices", "2"]);
+        assert_eq!(p.option_words(SplitMode::Layer), ["-sm", "layer"]);
+        assert_eq!(p.option_words(SplitMode::Hybrid), [""; 0]);
+        p.tensor_split = Some(vec![3.0, 1.5]);
+        p.overrides = parse_overrides(&["a{1,2}=CUDA1,b=CPU".to_owned()], &p.devices)
+            .expect("a list of overrides");
+        p.host_experts = HostExperts::First(4);
+        p.kv_on_host = true;
+        p.n_gpu_layers = Some(7);
+        p.cache_type_v = DType::Q8_0;
+        p.ctx_size = Some(4096);
+        p.ubatch_size = 2048;
+        p.parallel = 2;
+        p.drafting = Drafting::Mtp;
+        let words = p.option_words(SplitMode::Tensor).join(" ");
+        assert_eq!(
+            words,
+            "-sm tensor -ts 3,1.5 -ot a{1,2}=dev1 -ot b=CPU -ncmoe 4 -nkvo -ngl 7 -ctv q8_0 -c 4096 -ub 2048 -np 2 \
+             --spec-type draft-mtp"
+        );
+        let p = Placement::on(devices("cpu,cuda:3"));
+        assert_eq!(p.machine_words(), ["--devices", "cpu,cuda:3"]);
+        let p = Placement::on(devices("1"));
+        assert_eq!(p.option_words(SplitMode::None), [""; 0]);
+    }
+}

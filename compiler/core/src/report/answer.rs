@@ -1,0 +1,277 @@
+//! The answer: whether the model fits, how fast it is, why it is split so, and the commands that run it.
+
+use tpc_passes::machine::Engine;
+
+use super::commands::{Commands, ShellCommand};
+use super::plan::{CandidateReport, DeviceReport, PlanReport};
+use crate::format::{bytes, count, printable, speed, wrapped};
+
+/// Columns of the words that say what a line is about.
+const LABEL: usize = 8;
+
+/// The place with the least room: its bytes, and those that it may use.
+struct Fullest<'a> {
+    place: &'a DeviceReport,
+    total: u64,
+    usable: u64,
+}
+
+impl PlanReport {
+    /// The bytes that plans may use of the device at a position; `None` where nobody says them.
+    pub fn usable_bytes(&self, device: usize) -> Option<u64> {
+        let profile = self.machine.devices.get(device)?;
+        profile.usable_memory().map(|m| m as u64)
+    }
+
+    /// The bytes that plans may use of the host.
+    pub fn usable_host_bytes(&self) -> Option<u64> {
+        self.machine.host.usable_memory().map(|m| m as u64)
+    }
+
+    /// Every place with the bytes that it may use: the devices, then the host.
+    fn rooms(&self) -> impl Iterator<Item = (&DeviceReport, Option<u64>)> {
+        let devices = self.devices.iter().enumerate();
+        let devices = devices.map(|(i, d)| (d, self.usable_bytes(i)));
+        devices.chain([(&self.host, self.usable_host_bytes())])
+    }
+
+    /// Whether everything fits; `None` where the memory of no device is known.
+    pub fn fits(&self) -> Option<bool> {
+        let over = self.rooms().any(|(p, room)| room.is_some_and(|r| p.total_bytes > r));
+        let known = (0..self.devices.len()).any(|d| self.usable_bytes(d).is_some());
+        match over {
+            true => Some(false),
+            false => known.then_some(true),
+        }
+    }
+
+    /// The place with the largest part of its memory taken.
+    fn fullest(&self) -> Option<Fullest<'_>> {
+        let known = self.rooms().filter_map(|(place, usable)| {
+            Some(Fullest {
+                place,
+                total: place.total_bytes,
+                usable: usable?,
+            })
+        });
+        let mut out: Option<Fullest<'_>> = None;
+        for f in known {
+            if out.as_ref().is_none_or(|o| f.share() > o.share()) {
+                out = Some(f);
+            }
+        }
+        out
+    }
+
+    /// The device that holds most.
+    pub(super) fn largest(&self) -> Option<&DeviceReport> {
+        let devices = self.devices.iter().enumerate();
+        let first = devices.max_by_key(|(i, d)| (d.total_bytes, std::cmp::Reverse(*i)));
+        first.map(|(_, d)| d)
+    }
+
+    /// `dev0 holds 10.6 of 23.0 GiB (46 %)` of the fullest device, and the share by itself.
+    pub(super) fn fullest_in_words(&self) -> Option<(String, f64)> {
+        let f = self.fullest()?;
+        let words = format!(
+            "{} holds {} of {} ({} %)",
+            f.place.name,
+            bytes(f.total),
+            bytes(f.usable),
+            percent(f.share())
+        );
+        Some((words, f.share()))
+    }
+}
+
+impl Fullest<'_> {
+    fn share(&self) -> f64 {
+        self.total as f64 / (self.usable as f64).max(1.0)
+    }
+}
+
+/// A share in percent: whole ones, and one digit where it is almost all.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if (99.0..101.0).contains(&percent) && percent != 100.0 {
+        format!("{percent:.1}")
+    } else {
+        format!("{percent:.0}")
+    }
+}
+
+/// The answer in lines of at most `width` columns.
+pub(super) fn answer(report: &PlanReport, width: usize) -> String {
+    let mut out = wrapped(&model(report), width, 2);
+    out.push_str(&wrapped(&machine(report), width, 2));
+    out.push('\n');
+    for (label, text) in [
+        ("fits", fits(report)),
+        ("speed", speeds(report)),
+        ("split", split(report)),
+    ] {
+        out.push_str(&wrapped(&format!("{label:<LABEL$}{text}"), width, LABEL));
+    }
+    out.push('\n');
+    out.push_str(&commands(&report.commands, report.estimate.engine, width));
+    out
+}
+
+/// The model.
+fn model(report: &PlanReport) -> String {
+    let m = &report.model;
+    let drafts = match report.drafts.as_ref().map(|d| d.blocks) {
+        None => String::new(),
+        Some(1) => " and 1 block that drafts".to_owned(),
+        Some(n) => format!(" and {n} blocks that draft"),
+    };
+    format!(
+        "{}: {}, {} layers{drafts}, {} parameters, {}",
+        printable(&m.name),
+        m.arch,
+        m.n_layer,
+        count(m.n_params),
+        bytes(m.bytes)
+    )
+}
+
+/// The machine, and the context.
+fn machine(report: &PlanReport) -> String {
+    format!(
+        "on {}, context {}",
+        printable(&report.machine.devices_in_words()),
+        report.model.n_ctx
+    )
+}
+
+/// Whether it fits, and the fullest place.
+fn fits(report: &PlanReport) -> String {
+    let lacking: Vec<String> = report
+        .rooms()
+        .filter_map(|(p, room)| {
+            let over = p.total_bytes.checked_sub(room?).filter(|&o| o > 0)?;
+            Some(format!("{} lacks {}", p.name, bytes(over)))
+        })
+        .collect();
+    let fullest = report.fullest_in_words().map(|(words, _)| words);
+    let reserve = |i: usize| report.machine.devices.get(i).map_or(0.0, |d| d.reserve);
+    let reserve = (0..report.devices.len()).map(reserve).fold(0.0, f64::max) as u64;
+    let reserve = match reserve {
+        0 => String::new(),
+        n => format!("; {} of each device stays in reserve", bytes(n)),
+    };
+    let unknown = |d: &&DeviceReport| {
+        let at = report.devices.iter().position(|x| x.name == d.name);
+        at.is_some_and(|i| report.usable_bytes(i).is_none())
+    };
+    match report.fits() {
+        Some(false) => {
+            const SHOWN: usize = 2;
+            let more = lacking.len().saturating_sub(SHOWN);
+            let more = match more {
+                0 => String::new(),
+                n => format!(" and {n} more too little"),
+            };
+            let shown = lacking.iter().take(SHOWN).cloned().collect::<Vec<_>>();
+            let fullest = fullest.map_or_else(String::new, |f| format!("; {f}"));
+            format!("no: {}{more}{fullest}{reserve}", shown.join(", "))
+        }
+        Some(true) => {
+            let fullest = fullest.unwrap_or_default();
+            let unknown: Vec<&str> = report.devices.iter().filter(unknown).map(|d| d.name.as_str()).collect();
+            let unknown = match unknown.as_slice() {
+                [] => String::new(),
+                some => format!("; the memory of {} is not given", some.join(", ")),
+            };
+            format!("yes: {fullest}{reserve}{unknown}")
+        }
+        None => {
+            let most = report.largest().map_or_else(String::new, |d| {
+                format!("{} needs {}; ", d.name, bytes(d.total_bytes))
+            });
+            format!(
+                "not known: {most}no memory is given. Name the cards: --devices {}x3090",
+                report.devices.len()
+            )
+        }
+    }
+}
+
+/// How fast, and how sure.
+fn speeds(report: &PlanReport) -> String {
+    let e = &report.estimate;
+    let error = if e.error > 0.0 {
+        format!("±{:.0} %, ", e.error * 100.0)
+    } else {
+        String::new()
+    };
+    let assumed = if report.machine.assumed {
+        "; a default device is assumed"
+    } else {
+        ""
+    };
+    format!(
+        "decodes {} tokens/s at depth {}, reads {} prompt tokens/s (estimate: {error}{} profile{assumed})",
+        speed(e.decode_tps),
+        e.depth,
+        speed(e.prompt_tps),
+        e.engine
+    )
+}
+
+/// The split mode, and why.
+fn split(report: &PlanReport) -> String {
+    let all = &report.considered;
+    let Some(chosen) = all.iter().find(|c| c.chosen) else {
+        return match report.devices.len() {
+            1 => "none: there is one device".to_owned(),
+            n => format!("{} over {n} devices, as asked", report.split_mode),
+        };
+    };
+    let fitting: Vec<&CandidateReport> = all.iter().filter(|c| c.fits).collect();
+    let fastest = fitting
+        .iter()
+        .max_by(|a, b| a.decode_tps.total_cmp(&b.decode_tps));
+    let why = match (fastest, fitting.len()) {
+        (None, _) => "the least too large, since nothing fits".to_owned(),
+        (Some(_), 1) => "the only one that fits".to_owned(),
+        (Some(f), _) if chosen.decode_tps >= f.decode_tps => "the fastest that fits".to_owned(),
+        (Some(f), _) if chosen.within_error => format!(
+            "as fast as {} within the model's error, and better for prompts or memory",
+            f.name
+        ),
+        (Some(f), _) => format!(
+            "better for prompts or memory; {} decodes {:.0} % faster",
+            f.name,
+            (f.decode_tps / chosen.decode_tps - 1.0) * 100.0
+        ),
+    };
+    format!("{}: {why}", chosen.name)
+}
+
+/// The commands.
+fn commands(commands: &Commands, engine: &str, width: usize) -> String {
+    let mut out = String::new();
+    let mut say = |with: &str, command: Option<&ShellCommand>, reason: Option<&String>| {
+        match (command, reason) {
+            (Some(c), _) => {
+                out.push_str(&wrapped(&format!("{with}:"), width, 2));
+                out.push_str(&c.lines(width, 2));
+            }
+            (None, Some(why)) => {
+                out.push_str(&wrapped(&format!("{with}: not so, {why}"), width, 2));
+            }
+            (None, None) => {}
+        }
+    };
+    let c = commands;
+    say("run it", c.tpc.as_ref(), None);
+    if engine == Engine::IkLlamaCpp.name() {
+        let (command, reason) = (c.ik_llama_cpp.as_ref(), c.ik_llama_cpp_reason.as_ref());
+        say("with ik_llama.cpp", command, reason);
+    }
+    let (command, reason) = (c.llama_cpp.as_ref(), c.llama_cpp_reason.as_ref());
+    say("with llama.cpp", command, reason);
+    say("with llama.cpp by layers", c.llama_cpp_by_layers.as_ref(), None);
+    out
+}

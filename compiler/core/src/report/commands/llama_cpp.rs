@@ -1,0 +1,301 @@
+//! The command of llama.cpp, or of ik_llama.cpp, for a plan's placement.
+
+use tpc_ggml::llama_cpp::{Limit, TensorSplitUse, graph_split_limit, tensor_split_limit};
+use tpc_ir::{DType, Op};
+use tpc_models::Drafting;
+use tpc_passes::place::{LayerPlace, PlaceOverride};
+
+use super::shell::{ShellCommand, path_word};
+use crate::pipeline::Compiled;
+use crate::placement::{
+    DeviceKind, DeviceSpec, HostExperts, Placement, SplitMode, Target, shares,
+};
+
+/// Tokens of the logical batch where nobody says (`-b`), which limits the physical one.
+const BATCH: u64 = 2048;
+
+/// A program of the family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    /// llama.cpp.
+    LlamaCpp,
+    /// ik_llama.cpp.
+    IkLlamaCpp,
+}
+
+/// Why a program cannot run a placement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// The reason, as what the program does.
+    pub(super) why: String,
+    /// Whether the same options with a split by layers are understood.
+    pub(super) layers_instead: bool,
+}
+
+impl From<Limit> for Refusal {
+    fn from(limit: Limit) -> Refusal {
+        let code = limit.code.map_or_else(String::new, |c| format!(" ({c})"));
+        Refusal {
+            why: format!("{}{code}", limit.why),
+            layers_instead: true,
+        }
+    }
+}
+
+impl Refusal {
+    fn new(why: impl Into<String>) -> Refusal {
+        Refusal {
+            why: why.into(),
+            layers_instead: false,
+        }
+    }
+}
+
+/// The command of a program for the placement of a plan.
+pub(super) fn command(
+    family: Family,
+    path: &str,
+    placement: &Placement,
+    compiled: &Compiled,
+) -> Result<ShellCommand, Refusal> {
+    let mode = match compiled.mode {
+        SplitMode::Hybrid => {
+            let why = "it has no split by layers among groups that split tensors";
+            return Err(Refusal {
+                why: why.to_owned(),
+                layers_instead: true,
+            });
+        }
+        SplitMode::Tensor => {
+            let arch = compiled.model.summary.arch;
+            let limit = match family {
+                Family::LlamaCpp => tensor_split_limit(arch, used(placement, compiled)),
+                Family::IkLlamaCpp => graph_split_limit(arch),
+            };
+            if let Some(limit) = limit {
+                return Err(limit.into());
+            }
+            match family {
+                Family::LlamaCpp => "tensor",
+                Family::IkLlamaCpp => "graph",
+            }
+        }
+        SplitMode::Layer => "layer",
+        SplitMode::None | SplitMode::Auto => "none",
+    };
+    words(path, placement, compiled, mode).map(ShellCommand::new)
+}
+
+/// The command with a split by layers in place of the plan's.
+pub(super) fn by_layers(
+    path: &str,
+    placement: &Placement,
+    compiled: &Compiled,
+) -> Option<ShellCommand> {
+    let fits = (compiled.candidates.iter())
+        .find(|c| c.mode == SplitMode::Layer)
+        .is_none_or(|c| c.fits);
+    let words = words(path, placement, compiled, "layer").ok();
+    words.filter(|_| fits).map(ShellCommand::new)
+}
+
+/// What the plan asks of a tensor split.
+fn used(placement: &Placement, compiled: &Compiled) -> TensorSplitUse {
+    let graph = &compiled.model.graph;
+    let overrides = &compiled.resolved.layer_placement.overrides;
+    let on_host = |name: &str| {
+        let named = |(v, p): (&tpc_ir::Value, &PlaceOverride)| {
+            let weight = match graph.def_op(*v) {
+                Op::Weight(w) => w.tensor.as_str(),
+                _ => "",
+            };
+            *p == PlaceOverride::Host && weight.contains(name)
+        };
+        overrides.iter().any(named)
+    };
+    let slopes = |(_, i): (tpc_ir::Inst, &tpc_ir::InstData)| matches!(&i.op, Op::FlashAttn(a) if a.max_bias > 0.0);
+    TensorSplitUse {
+        devices: placement.devices.len(),
+        caches_on_host: placement.kv_on_host,
+        experts_on_host: compiled.resolved.host_expert_tensors > 0 || on_host("_exps"),
+        attention_on_host: on_host(".attn_"),
+        slopes: graph.insts().any(slopes),
+    }
+}
+
+/// The words of the command in this split mode.
+fn words(
+    path: &str,
+    placement: &Placement,
+    compiled: &Compiled,
+    mode: &str,
+) -> Result<Vec<String>, Refusal> {
+    let mut out = vec!["llama-server".to_owned(), "-m".to_owned(), path_word(path)];
+    let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));
+    let n = placement.devices.len();
+    let used = devices(&placement.devices)?;
+    if let Some(list) = &used {
+        put(&["-dev", list]);
+    }
+    if n > 1 {
+        put(&["-sm", mode]);
+        if mode == "none" && used.is_none() {
+            put(&["-mg", "0"]);
+        }
+        if let Some(split) = proportions(placement, compiled, mode) {
+            put(&["-ts", &split]);
+        }
+    }
+    let all = compiled.model.summary.n_block() + 1;
+    let everything = if all > 99 { 999 } else { 99 };
+    let layers = placement.n_gpu_layers.filter(|&l| l < all);
+    put(&["-ngl", &layers.unwrap_or(everything).to_string()]);
+    for o in &placement.overrides {
+        if o.pattern.contains(',') {
+            let why = format!("it ends the pattern of -ot {} at the comma", o.pattern);
+            return Err(Refusal::new(why));
+        }
+        let place = match o.target {
+            Target::Host => "CPU".to_owned(),
+            Target::Device(d) => buffer(&placement.devices, d)?,
+            Target::Mirrored => {
+                let why = "its -ot has no place for a tensor that is whole on every device";
+                return Err(Refusal::new(why));
+            }
+        };
+        put(&["-ot", &format!("{}={place}", o.pattern)]);
+    }
+    match placement.host_experts {
+        HostExperts::NONE => {}
+        HostExperts::First(n) => put(&["-ncmoe", &n.to_string()]),
+        HostExperts::All => put(&["-cmoe"]),
+    }
+    if placement.kv_on_host {
+        put(&["-nkvo"]);
+    }
+    put(&["-c", &compiled.caches.n_ctx.to_string()]);
+    for (option, cache) in [("-ctk", placement.cache_type_k), ("-ctv", placement.cache_type_v)] {
+        if cache != DType::F16 {
+            put(&[option, cache.name()]);
+        }
+    }
+    let ubatch = placement.ubatch_size;
+    if ubatch > BATCH {
+        put(&["-b", &ubatch.to_string()]);
+    }
+    if ubatch != Placement::UBATCH {
+        put(&["-ub", &ubatch.to_string()]);
+    }
+    put(&["-np", &placement.parallel.to_string(), "-fa", "on"]);
+    if placement.drafting == Drafting::Mtp {
+        put(&["--spec-type", "draft-mtp"]);
+    }
+    Ok(out)
+}
+
+/// The value of `-dev` for the devices; `None` where they are whatever the machine has.
+fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
+    let mut names: Vec<String> = Vec::new();
+    for (d, device) in all.iter().enumerate() {
+        match device.kind {
+            DeviceKind::Generic => return Ok(None),
+            DeviceKind::Cpu if all.len() == 1 => return Ok(Some("none".to_owned())),
+            DeviceKind::Cpu => {
+                let why = "it splits among GPUs: a CPU is a device of its RPC server only";
+                return Err(Refusal::new(why));
+            }
+            DeviceKind::Cuda(_) => {
+                let name = buffer(all, d)?;
+                if names.contains(&name) {
+                    return Err(Refusal::new(format!("it uses {name} as one device, not as two")));
+                }
+                names.push(name);
+            }
+        }
+    }
+    Ok(Some(names.join(",")))
+}
+
+/// The name of a device's buffers.
+fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
+    match all.get(d).map(|d| d.kind) {
+        Some(DeviceKind::Cuda(n)) => Ok(format!("CUDA{n}")),
+        Some(DeviceKind::Generic) => Ok(format!("CUDA{d}")),
+        Some(DeviceKind::Cpu) => Ok("CPU".to_owned()),
+        None => Err(Refusal::new("a tensor is placed on a device that is not there")),
+    }
+}
+
+/// The proportions (`-ts`) that divide the model as the plan does.
+fn proportions(placement: &Placement, compiled: &Compiled, mode: &str) -> Option<String> {
+    match mode {
+        "none" => None,
+        "layer" if compiled.mode == SplitMode::Layer => layers_per_device(placement, compiled),
+        // The plan says nothing of a split by layers: the program divides by free memory.
+        "layer" => None,
+        _ => Some(match &placement.tensor_split {
+            Some(split) => shares(split),
+            None => simplified(&compiled.request.device_weights()),
+        }),
+    }
+}
+
+/// The layers of each device, the output counted as one: llama.cpp gives a device the layers whose positions are in its
+/// part of the sum, and so it divides them alike.
+fn layers_per_device(placement: &Placement, compiled: &Compiled) -> Option<String> {
+    let layer_placement = &compiled.resolved.layer_placement;
+    let mut counts = vec![0_u64; placement.devices.len()];
+    let mut count = |place: &LayerPlace, n: u64| {
+        if let LayerPlace::Stage(s) = place
+            && let Some(c) = (layer_placement.stages.get(*s))
+                .and_then(|stage| counts.get_mut(*stage.first()?))
+        {
+            *c += n;
+        }
+    };
+    layer_placement.layers.iter().for_each(|p| count(p, 1));
+    // Blocks that draft count as layers there, also where they are not planned.
+    let ignored = compiled.model.summary.ignored_drafts.map_or(0, |d| d.blocks);
+    if let Some(last) = layer_placement.layers.last() {
+        count(last, ignored);
+    }
+    count(&layer_placement.epilogue, 1);
+    let shown: Vec<String> = counts.iter().map(ToString::to_string).collect();
+    counts.iter().any(|&c| c > 0).then(|| shown.join(","))
+}
+
+/// Weights as small numbers: `1,1` for equal ones, else percentages.
+fn simplified(weights: &[f64]) -> String {
+    let sum: f64 = weights.iter().sum();
+    let first = weights.first().copied().unwrap_or(1.0);
+    if sum <= 0.0 || weights.iter().all(|w| (w - first).abs() <= first * 1e-9) {
+        return vec!["1"; weights.len()].join(",");
+    }
+    let shown: Vec<String> = (weights.iter())
+        .map(|w| ((w / sum * 1000.0).round() / 10.0).to_string())
+        .collect();
+    shown.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::parse_devices;
+
+    #[test]
+    fn weights_are_small_numbers() {
+        assert_eq!(simplified(&[936e9, 936e9]), "1,1");
+        assert_eq!(simplified(&[3.0, 1.0]), "75,25");
+        assert_eq!(simplified(&[936e9, 448e9]), "67.6,32.4");
+        assert_eq!(simplified(&[0.0, 0.0]), "1,1");
+    }
+
+    #[test]
+    fn devices_have_the_names_of_the_program() {
+        let list = |text| devices(&parse_devices(text).expect("a list of devices"));
+        assert_eq!(list("2"), Ok(None));
+        assert_eq!(list("cuda:1,cuda:0"), Ok(Some("CUDA1,CUDA0".to_owned())));
+        assert_eq!(list("cpu"), Ok(Some("none".to_owned())));
+        assert!(list("cuda:0,cuda:0").is_err() && list("cpu,cuda:0").is_err());
+    }
+}

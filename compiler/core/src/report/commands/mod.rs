@@ -1,0 +1,79 @@
+//! The commands that run a plan: with tpc, and with engines that split like it.
+
+mod llama_cpp;
+mod shell;
+
+pub use shell::ShellCommand;
+
+use serde::Serialize;
+use tpc_passes::machine::Engine;
+
+use crate::pipeline::Compiled;
+use crate::placement::Placement;
+use llama_cpp::{Family, by_layers, command};
+use shell::path_word;
+
+/// The commands that run a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Commands {
+    /// `tpc run` with the options that reproduce the plan; none for a captured graph.
+    pub tpc: Option<ShellCommand>,
+    /// llama.cpp's server with the same placement; none where it has no such placement.
+    #[serde(rename = "llama.cpp")]
+    pub llama_cpp: Option<ShellCommand>,
+    /// Why llama.cpp does not have it.
+    #[serde(rename = "llama.cpp_reason")]
+    pub llama_cpp_reason: Option<String>,
+    /// The command that splits by layers where llama.cpp does not split as planned.
+    #[serde(rename = "llama.cpp_by_layers")]
+    pub llama_cpp_by_layers: Option<ShellCommand>,
+    /// ik_llama.cpp's server with the same placement, where that engine is asked for.
+    #[serde(rename = "ik_llama.cpp")]
+    pub ik_llama_cpp: Option<ShellCommand>,
+    /// Why ik_llama.cpp does not have it.
+    #[serde(rename = "ik_llama.cpp_reason")]
+    pub ik_llama_cpp_reason: Option<String>,
+}
+
+/// The architecture of a captured graph.
+const CAPTURE: &str = "capture";
+
+impl Commands {
+    /// The commands for the model at `path`; `machine` has the options that say the machine.
+    pub fn new(
+        path: &str,
+        machine: &[String],
+        placement: &Placement,
+        compiled: &Compiled,
+    ) -> Commands {
+        let mut out = Commands::default();
+        if compiled.model.summary.arch == CAPTURE {
+            let why = "a captured graph is no model that it could load";
+            out.llama_cpp_reason = Some(why.to_owned());
+            return out;
+        }
+        let mut words = vec!["tpc".to_owned(), "run".to_owned(), path_word(path)];
+        words.extend(machine.iter().cloned());
+        words.extend(placement.option_words(compiled.mode));
+        if placement.ctx_size.is_none() {
+            words.extend(["-c".to_owned(), compiled.caches.n_ctx.to_string()]);
+        }
+        out.tpc = Some(ShellCommand::new(words));
+        match command(Family::LlamaCpp, path, placement, compiled) {
+            Ok(c) => out.llama_cpp = Some(c),
+            Err(refusal) => {
+                if refusal.layers_instead {
+                    out.llama_cpp_by_layers = by_layers(path, placement, compiled);
+                }
+                out.llama_cpp_reason = Some(refusal.why);
+            }
+        }
+        if placement.engine == Engine::IkLlamaCpp {
+            match command(Family::IkLlamaCpp, path, placement, compiled) {
+                Ok(c) => out.ik_llama_cpp = Some(c),
+                Err(refusal) => out.ik_llama_cpp_reason = Some(refusal.why),
+            }
+        }
+        out
+    }
+}

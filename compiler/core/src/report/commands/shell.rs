@@ -1,0 +1,204 @@
+//! A command for a shell, on one line or on several.
+
+use serde::{Serialize, Serializer};
+use tpc_ggml::llama_cpp::quoted;
+
+use crate::format::columns;
+
+/// A command for a shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellCommand {
+    words: Vec<String>,
+}
+
+impl Serialize for ShellCommand {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl std::fmt::Display for ShellCommand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let words: Vec<String> = self.words.iter().map(|w| quoted(w)).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
+/// A path as a word that no program takes for an option.
+pub(super) fn path_word(path: &str) -> String {
+    if path.starts_with('-') {
+        format!("./{path}")
+    } else {
+        path.to_owned()
+    }
+}
+
+impl ShellCommand {
+    pub(super) fn new(words: Vec<String>) -> ShellCommand {
+        ShellCommand { words }
+    }
+
+    /// The words, as a program gets them.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// The words in quotes, an option with its value.
+    fn pieces(&self) -> Vec<String> {
+        let mut out: Vec<String> = Vec::new();
+        let mut open = false;
+        for word in &self.words {
+            let is_option = word.starts_with('-') && word.len() > 1;
+            match out.last_mut() {
+                Some(last) if open && !is_option => {
+                    last.push(' ');
+                    last.push_str(&quoted(word));
+                    open = false;
+                }
+                _ => {
+                    out.push(quoted(word));
+                    open = is_option;
+                }
+            }
+        }
+        out
+    }
+
+    /// Lines of at most `width` columns that a shell reads as one command. Lines break between options; a word that is
+    /// longer than a line is cut so that the shell joins it again.
+    pub fn lines(&self, width: usize, indent: usize) -> String {
+        const MORE: usize = 2;
+        let mut lines: Vec<String> = vec![" ".repeat(indent)];
+        let mut column = indent;
+        for (i, piece) in self.pieces().iter().enumerate() {
+            let space = usize::from(i > 0);
+            // Every line but the last ends with a blank and a backslash.
+            if i > 0 && column + space + columns(piece) + 2 > width {
+                lines.push(" ".repeat(indent + MORE));
+                column = indent + MORE;
+            } else if i > 0 {
+                push(&mut lines, " ");
+                column += 1;
+            }
+            for (n, part) in cut(piece, [column, 0], width).iter().enumerate() {
+                if n > 0 {
+                    push(&mut lines, JOINED);
+                    lines.push(String::new());
+                    column = 0;
+                }
+                push(&mut lines, part);
+                column += columns(part);
+            }
+        }
+        let mut out = String::new();
+        let last = lines.len() - 1;
+        for (n, line) in lines.iter().enumerate() {
+            match line.strip_suffix(JOINED) {
+                Some(line) => {
+                    out.push_str(line);
+                    out.push('\\');
+                }
+                None if n < last => {
+                    out.push_str(line);
+                    out.push_str(" \\");
+                }
+                None => out.push_str(line),
+            }
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// The mark of a line whose last word goes on in the next one.
+const JOINED: &str = "\0";
+
+fn push(lines: &mut [String], text: &str) {
+    if let Some(last) = lines.last_mut() {
+        last.push_str(text);
+    }
+}
+
+/// A piece in parts that fit lines, which begin at the columns `[first, others]`. Quotes are closed before the end of a
+/// line and opened behind it.
+fn cut(piece: &str, [first, others]: [usize; 2], width: usize) -> Vec<String> {
+    const ESCAPED_QUOTE: &str = r"'\''";
+    let mut out: Vec<String> = Vec::new();
+    let (mut part, mut column) = (String::new(), first);
+    let (mut rest, mut open) = (piece, false);
+    while !rest.is_empty() {
+        let len = match open && rest.starts_with(ESCAPED_QUOTE) {
+            true => ESCAPED_QUOTE.len(),
+            false => rest.chars().next().map_or(1, char::len_utf8),
+        };
+        let (atom, after) = rest.split_at(len);
+        // Every line but the last ends with a quote and a backslash.
+        let last = column + columns(rest) <= width;
+        if !last && column + columns(atom) + 2 > width && columns(&part) > 1 {
+            part.push_str(if open { "'" } else { "" });
+            out.push(std::mem::take(&mut part));
+            part.push_str(if open { "'" } else { "" });
+            column = others + usize::from(open);
+        }
+        open ^= atom == "'";
+        part.push_str(atom);
+        column += columns(atom);
+        rest = after;
+    }
+    out.push(part);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn command(words: &[&str]) -> ShellCommand {
+        ShellCommand::new(words.iter().map(|&w| w.to_owned()).collect())
+    }
+
+    #[test]
+    fn options_keep_their_values() {
+        let c = command(&["tpc", "run", "m.gguf", "--devices", "2x3090", "-nkvo", "-c", "4096"]);
+        assert_eq!(c.to_string(), "tpc run m.gguf --devices 2x3090 -nkvo -c 4096");
+        assert_eq!(
+            c.lines(30, 2),
+            "  tpc run m.gguf \\\n    --devices 2x3090 -nkvo \\\n    -c 4096\n"
+        );
+    }
+
+    #[test]
+    fn a_shell_reads_the_lines_as_the_words() {
+        let long = "x/y z'".repeat(40);
+        let quotes = "'".repeat(50);
+        let all = [
+            &["printf", "my model.gguf", "a'b", "$HOME", "*", "", "\\", "日本語のモデル"][..],
+            &["printf", "/a/very/long/path/without/blanks/of/a/model/that/goes/on/and/on/and/on.gguf", "-c", "1"],
+            &["printf", &long, "-ot", r"blk\.(1|2)\.ffn_(up|down)_exps=CPU"],
+            &["printf", &quotes, "-x", &quotes],
+        ];
+        for words in all {
+            for width in [20, 24, 40, 61, 80, 200] {
+                let mut c = command(words);
+                c.words.insert(1, r"<%s>\n".to_owned());
+                let lines = c.lines(width, 2);
+                for line in lines.lines() {
+                    assert!(columns(line) <= width, "{width}: {line}");
+                }
+                let ran = Command::new("sh").arg("-c").arg(&lines).output();
+                let ran = ran.expect("there is a shell");
+                let expected: String = words[1..].iter().map(|w| format!("<{w}>\n")).collect();
+                assert_eq!(String::from_utf8_lossy(&ran.stdout), expected, "{width}: {lines}");
+                assert_eq!(ran.stderr, b"", "{width}: {lines}");
+            }
+        }
+    }
+
+    #[test]
+    fn paths_are_no_options() {
+        assert_eq!(path_word("-c"), "./-c");
+        assert_eq!(path_word("a/-c"), "a/-c");
+    }
+}

@@ -1,0 +1,56 @@
+//! The machine that a plan is for.
+
+use serde::Serialize;
+use tpc_passes::machine::{DeviceProfile, Link, PairLink, Topology};
+
+use crate::placement::Placement;
+
+/// The machine that a plan is for: memory in bytes, bandwidths in bytes per second, arithmetic in operations per second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MachineReport {
+    /// The profile of each device.
+    pub devices: Vec<DeviceProfile>,
+    /// The host.
+    pub host: DeviceProfile,
+    /// The link between devices, where `links` says nothing else.
+    pub link: Link,
+    /// Links between two given devices.
+    pub links: Vec<PairLink>,
+    /// The link between the host and each device.
+    pub host_link: Link,
+    /// Whether nobody named the machine: the profiles are documented defaults.
+    pub assumed: bool,
+}
+
+impl MachineReport {
+    /// The machine of a placement.
+    pub fn new(placement: &Placement) -> MachineReport {
+        let topology = &placement.topology;
+        let n = placement.devices.len();
+        let links = topology.links.iter().filter(|l| l.a < n && l.b < n);
+        MachineReport {
+            devices: (0..n).map(|d| topology.device(d).clone()).collect(),
+            host: topology.host.clone(),
+            link: topology.link,
+            links: links.copied().collect(),
+            host_link: topology.host_link,
+            assumed: *topology == Topology::default(),
+        }
+    }
+
+    /// The devices in words: `2 × RTX 3090`, `RTX 4090 + RTX 3090`; `2 devices` where nobody named them.
+    pub fn devices_in_words(&self) -> String {
+        if self.assumed {
+            return match self.devices.len() {
+                1 => "1 device".to_owned(),
+                n => format!("{n} devices"),
+            };
+        }
+        let runs = self.devices.chunk_by(|a, b| a.name == b.name);
+        let run = |run: &[DeviceProfile]| match run {
+            [one] => one.name.clone(),
+            all => format!("{} × {}", all.len(), all[0].name),
+        };
+        runs.map(run).collect::<Vec<_>>().join(" + ")
+    }
+}
