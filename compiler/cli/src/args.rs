@@ -20,9 +20,9 @@ use tpc_models::Drafting;
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
-    /// A count, or a list such as `cpu,cpu` or `cuda:0,cuda:1` [default: 1].
+    /// A count, or a list such as `cpu,cpu` or `cuda:0,cuda:1` [default: 1]; repeatable for plan.
     #[arg(long, value_name = "SPEC", value_parser = values::devices())]
-    devices: Option<Parsed<DeviceLists>>,
+    devices: Vec<Parsed<DeviceLists>>,
     /// Profiles of devices and links.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
@@ -64,7 +64,7 @@ pub(super) struct PlacementArgs {
     /// Type of the V cache [-ctv; default: f16; of eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_v())]
     cache_type_v: Option<Parsed<DType>>,
-    /// Cells of the KV cache, such as 32768 or 32k; 0 is the model's context [default: 0].
+    /// Cells of the KV cache, such as 32768 or 32k; 0 is the model's context [default: 0]; repeatable for plan.
     #[arg(
         long,
         short = 'c',
@@ -72,7 +72,7 @@ pub(super) struct PlacementArgs {
         allow_negative_numbers = true,
         value_parser = values::ctx_size()
     )]
-    ctx_size: Option<Parsed<u64>>,
+    ctx_size: Vec<Parsed<u64>>,
     /// Largest batch of tokens [-ub; default: 512].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::ubatch_size())]
     ubatch_size: Option<Parsed<u64>>,
@@ -109,6 +109,29 @@ pub(super) struct Defaults {
     pub(super) split_mode: SplitMode,
 }
 
+/// Each value of an option by itself; none, once, where it is not given.
+fn choices<T: Clone>(values: &[T]) -> Vec<Vec<T>> {
+    if values.is_empty() {
+        return vec![Vec::new()];
+    }
+    values.iter().map(|v| vec![v.clone()]).collect()
+}
+
+/// The value of an option that may be given once, except to `tpc plan`.
+fn only<T: Clone>(option: &str, values: &[Parsed<T>]) -> Option<Parsed<T>> {
+    match values {
+        [] => None,
+        [one] => Some(one.clone()),
+        [..] => {
+            let message = format!("{option} is given {} times", values.len());
+            let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
+            Some(Err(
+                d.help("give it once; `tpc plan` alone compares several")
+            ))
+        }
+    }
+}
+
 /// The value of an option, if it is given.
 fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
     option.clone().transpose().map_err(Failure::usage)
@@ -135,7 +158,42 @@ impl PlacementArgs {
 
     /// The value of `--devices`, if it is given.
     pub(super) fn devices(&self) -> Option<Parsed<DeviceLists>> {
-        self.devices.clone()
+        only("--devices", &self.devices)
+    }
+
+    /// The same options for each of the devices and contexts that are given: one for `tpc plan` to compare with the
+    /// others.
+    pub(super) fn each(&self) -> Vec<PlacementArgs> {
+        let devices: Vec<Parsed<DeviceLists>> = (self.devices.iter())
+            .flat_map(|lists| match lists {
+                Ok(lists) => lists.each().into_iter().map(Ok).collect(),
+                Err(d) => vec![Err(d.clone())],
+            })
+            .collect();
+        let mut out = Vec::new();
+        // Without an option there is one choice: not to give it.
+        for devices in choices(&devices) {
+            for ctx_size in choices(&self.ctx_size) {
+                out.push(PlacementArgs {
+                    devices: devices.clone(),
+                    ctx_size,
+                    ..self.clone()
+                });
+            }
+        }
+        out
+    }
+
+    /// The options that say the machine, as they were given.
+    pub(super) fn machine_words(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        if let Some(Ok(lists)) = self.devices() {
+            out.extend(["--devices".to_owned(), lists.text]);
+        }
+        if let Some(path) = &self.topology {
+            out.extend(["--topology".to_owned(), path.display().to_string()]);
+        }
+        out
     }
 
     /// The types of the K and the V cache, where the options say them.
@@ -185,7 +243,7 @@ impl PlacementArgs {
             tensor_split,
             cache_type_k: k.unwrap_or(defaults.cache),
             cache_type_v: v.unwrap_or(defaults.cache),
-            ctx_size: given(&self.ctx_size)?.filter(|&n| n > 0),
+            ctx_size: given(&only("--ctx-size", &self.ctx_size))?.filter(|&n| n > 0),
             ubatch_size: given(&self.ubatch_size)?.unwrap_or(Placement::UBATCH),
             parallel: given(&self.parallel)?.unwrap_or(1),
             drafting: self.spec_type.clone().map_err(Failure::usage)?,

@@ -15,7 +15,7 @@ use tpc_ggml::capture::{self, CapturedGraph};
 use tpc_gguf::GgufFile;
 
 /// A model or a capture.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct SourceArgs {
     /// A GGUF file, or any shard of one; the header suffices.
     #[arg(required_unless_present = "graph", conflicts_with = "graph")]

@@ -77,6 +77,18 @@ impl DeviceLists {
         Ok(DeviceLists { text, lists })
     }
 
+    /// Each list by itself, with the text that gives it.
+    pub(super) fn each(&self) -> Vec<DeviceLists> {
+        if !self.text.contains("..") {
+            return vec![self.clone()];
+        }
+        let one = |list: &Vec<DeviceSpec>| DeviceLists {
+            text: list.len().to_string(),
+            lists: vec![list.clone()],
+        };
+        self.lists.iter().map(one).collect()
+    }
+
     /// The only list.
     ///
     /// # Errors
@@ -85,7 +97,7 @@ impl DeviceLists {
         if self.text.contains("..") {
             let message = format!("`{}` is a range of counts", self.text);
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--devices", message);
-            return Err(d.help("one count, such as 2; `tpc lint` plans for each count of a range"));
+            return Err(d.help("one count, such as 2; `tpc plan` and `tpc lint` take ranges"));
         }
         Ok(&self.lists[0])
     }

@@ -135,4 +135,13 @@ tpc_ir::codes! {
     )
     .example("`-ot 'blk\\.(1|2)\\.ffn_.*=CPU,output.*=dev0'`.")
     .cure("the message names what is wrong and the places that there are.");
+
+    OLD_PLAN = error(
+        "TPC0411",
+        "an earlier plan that cannot be compared",
+        "`tpc plan --diff` takes what `tpc plan --format json` printed. The file is not such an object: it is of \
+         another format or version, a refusal without a plan, an array of several plans, or too large.",
+    )
+    .example("`--diff` with the output of `tpc lint --format json`.")
+    .cure("write it anew: `tpc plan MODEL … --format json > OLD.json`.");
 }

@@ -8,7 +8,10 @@ use serde::Serialize;
 
 use crate::output::{self, Failure};
 use tpc_core::pipeline::Compiled;
-use tpc_core::report::{Detail, PlanReport, page, refusal_page, render};
+use tpc_core::report::{
+    Compared, Detail, PlanDiff, PlanReport, page, refusal_page, render, render_comparison,
+    render_diff,
+};
 use tpc_diag::{Diagnostic, codes};
 
 /// The format of standard output.
@@ -17,6 +20,14 @@ pub(super) enum Format {
     Table,
     Json,
     Ron,
+}
+
+/// One of several plans, for JSON and RON readers.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Either<'a> {
+    Plan(&'a PlanReport),
+    Refusal(Refusal<'a>),
 }
 
 /// The object that JSON and RON readers get when there is no plan.
@@ -33,7 +44,43 @@ struct RefusedModel<'a> {
     path: &'a str,
 }
 
+impl<'a> Refusal<'a> {
+    fn new(path: &'a str, diagnostics: &'a [Diagnostic]) -> Refusal<'a> {
+        Refusal {
+            tpc: 1,
+            model: RefusedModel { path },
+            verdict: "error",
+            diagnostics,
+        }
+    }
+}
+
 impl Format {
+    /// What changed since an earlier plan, in this format.
+    pub(super) fn diff(self, diff: &PlanDiff) -> Result<String, Failure> {
+        match self {
+            Format::Table => Ok(render_diff(diff, output::width())),
+            Format::Json => json(diff),
+            Format::Ron => ron(diff),
+        }
+    }
+
+    /// Several plans in this format: a table, or an array of what each prints by itself.
+    pub(super) fn several(self, all: &[Compared<'_>]) -> Result<String, Failure> {
+        let each = || -> Vec<Either<'_>> {
+            let all = all.iter().map(|c| match c.plan {
+                Ok(plan) => Either::Plan(plan),
+                Err(diagnostics) => Either::Refusal(Refusal::new(c.path, diagnostics)),
+            });
+            all.collect()
+        };
+        match self {
+            Format::Table => Ok(render_comparison(all, output::width())),
+            Format::Json => json(&each()),
+            Format::Ron => ron(&each()),
+        }
+    }
+
     /// A plan in this format.
     pub(super) fn plan(self, report: &PlanReport, detail: Detail) -> Result<String, Failure> {
         match self {
@@ -49,12 +96,7 @@ impl Format {
         path: &str,
         diagnostics: &[Diagnostic],
     ) -> Result<Option<String>, Failure> {
-        let refusal = Refusal {
-            tpc: 1,
-            model: RefusedModel { path },
-            verdict: "error",
-            diagnostics,
-        };
+        let refusal = Refusal::new(path, diagnostics);
         match self {
             Format::Table => Ok(None),
             Format::Json => json(&refusal).map(Some),

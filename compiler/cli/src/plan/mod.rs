@@ -1,26 +1,25 @@
-//! `tpc plan`: the layouts of a model on devices, as tables, JSON, RON or a page.
+//! `tpc plan`: the layouts of a model on devices, as tables, JSON, RON or a page; what changed since an earlier plan; and
+//! several plans side by side.
 
+mod earlier;
 mod formats;
+mod one;
+mod several;
 
 use std::path::PathBuf;
 
-use tpc_ir::Value;
-
 use crate::args::PlacementArgs;
-use crate::output::{self, Failure};
-use crate::source::{Source, SourceArgs, Unproved};
-use formats::{Format, write_page, write_refusal_page};
-use tpc_core::advice::cures;
-use tpc_core::pipeline::Compiled;
-use tpc_core::placement::Placement;
-use tpc_core::report::{Detail, explain, values};
-use tpc_diag::{Diagnostic, Severity};
-use tpc_lint::plan_report_with_cures;
+use crate::output::Failure;
+use crate::source::SourceArgs;
+use formats::Format;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
+    /// Further models, which are compared with the first.
+    #[arg(value_name = "MODEL")]
+    more: Vec<PathBuf>,
     /// Output format.
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -34,6 +33,9 @@ pub(super) struct Args {
     /// Also write the plan as one HTML page, which loads nothing else.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Say what changed since an earlier plan, which `--format json` printed. Differences are no errors.
+    #[arg(long, value_name = "OLD.json", conflicts_with = "why")]
+    diff: Option<PathBuf>,
     /// Give a plan that is not proved (TPC0391), with a warning.
     #[arg(long)]
     allow_unproved: bool,
@@ -41,86 +43,33 @@ pub(super) struct Args {
     placement: PlacementArgs,
 }
 
-/// A plan, and the values whose splits are to be explained.
-struct Plan {
-    placement: Placement,
-    source: Source,
-    explained: Vec<Value>,
+/// A model or a capture under one placement.
+struct Job {
+    source: SourceArgs,
+    placement: PlacementArgs,
 }
 
-impl Plan {
-    fn new(args: &Args) -> Result<Plan, Failure> {
-        let placement = args.placement.placement(args.source.defaults())?;
-        let unproved = match args.allow_unproved {
-            true => Unproved::Warning,
-            false => Unproved::Error,
-        };
-        let source = args.source.compile(&placement)?.proved(unproved)?;
-        let mut explained = Vec::new();
-        for name in &args.why {
-            let Compiled { planned, model, .. } = &source.compiled;
-            let named = values(&planned.graph, &model.graph, &source.lines, name);
-            for v in named.map_err(Failure::usage)? {
-                if !explained.contains(&v) {
-                    explained.push(v);
-                }
+impl Job {
+    /// Every model with each of the devices and contexts.
+    fn all(args: &Args) -> Vec<Job> {
+        let further = args
+            .more
+            .iter()
+            .map(|m| SourceArgs::new(Some(m.clone()), None));
+        let mut out = Vec::new();
+        for source in [args.source.clone()].into_iter().chain(further) {
+            for placement in args.placement.each() {
+                let source = source.clone();
+                out.push(Job { source, placement });
             }
         }
-        Ok(Plan {
-            placement,
-            source,
-            explained,
-        })
-    }
-}
-
-/// Reports a failure in the formats that were asked for.
-fn refuse(args: &Args, path: &str, failure: &Failure) -> Result<(), Failure> {
-    if let Some(file) = &args.html {
-        write_refusal_page(file, path, &failure.diagnostics)?;
-    }
-    match args.format.refusal(path, &failure.diagnostics)? {
-        Some(text) => output::result(&text),
-        None => Ok(()),
+        out
     }
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let path = args.source.path();
-    let plan = match Plan::new(args) {
-        Ok(plan) => plan,
-        Err(failure) => {
-            refuse(args, &path, &failure)?;
-            return Err(failure);
-        }
-    };
-    let Plan {
-        placement,
-        source,
-        explained,
-    } = plan;
-    let compiled = &source.compiled;
-    let again = |p: &Placement| {
-        let source = args.source.compile(p);
-        source.map(|s| s.compiled).map_err(|f| f.diagnostics)
-    };
-    let search = || cures(&placement, compiled, &again);
-    let mut report = plan_report_with_cures(&path, &placement, compiled, &search);
-    report.why = explain(compiled, &explained, &report.tensors);
-    report.diagnostics.extend(source.notes);
-    if let Some(file) = &args.html {
-        write_page(file, &report, compiled)?;
+    match Job::all(args).as_slice() {
+        [one] => one::run(args, one),
+        several => several::run(args, several),
     }
-    let detail = match args.verbose {
-        0 => Detail::Brief,
-        1 => Detail::Full,
-        _ => Detail::EveryTensor,
-    };
-    output::result(&args.format.plan(&report, detail)?)?;
-    let errors = |d: &Diagnostic| d.severity == Severity::Error;
-    if report.diagnostics.iter().any(errors) {
-        return Err(Failure::findings(report.diagnostics));
-    }
-    report.diagnostics.iter().for_each(output::diagnostic);
-    Ok(())
 }

@@ -129,6 +129,39 @@ fn tensor(json: &Json, devices: usize) {
     }
 }
 
+#[track_caller]
+fn machine(json: &Json, devices: usize) {
+    let links = ["link", "links", "host_link"];
+    keys(json, &[&["devices", "host", "assumed"], &links[..]].concat());
+    let all = json["devices"].as_array().unwrap();
+    assert_eq!(all.len(), devices);
+    for d in all.iter().chain([&json["host"]]) {
+        strings(d, &["name"]);
+        for n in ["memory", "reserve", "bandwidth", "flops"] {
+            assert!(d[n].is_number() || d[n].is_null(), "{n}: {}", d[n]);
+        }
+    }
+    for link in ["link", "host_link"] {
+        assert!(json[link]["bandwidth"].is_number() && json[link]["latency_us"].is_number());
+    }
+}
+
+#[track_caller]
+fn commands(json: &Json) {
+    let all = [
+        "tpc",
+        "llama.cpp",
+        "llama.cpp_reason",
+        "llama.cpp_by_layers",
+        "ik_llama.cpp",
+        "ik_llama.cpp_reason",
+    ];
+    keys(json, &all);
+    assert!(all.iter().all(|n| json[n].is_string() || json[n].is_null()));
+    // Either a command or why there is none.
+    assert_ne!(json["llama.cpp"].is_null(), json["llama.cpp_reason"].is_null());
+}
+
 /// The keys and types of the command-line contract, and those that were added since.
 #[track_caller]
 pub(crate) fn documented(json: &Json) {
@@ -149,9 +182,13 @@ pub(crate) fn documented(json: &Json) {
             "mirrored",
             "search",
             "considered",
+            "machine",
+            "commands",
             "diagnostics",
         ],
     );
+    machine(&json["machine"], json["devices"].as_array().unwrap().len());
+    commands(&json["commands"]);
     let search = &json["search"];
     keys(search, &["distinct", "priced", "optimal", "at_most_above"]);
     let above = search["at_most_above"].as_f64().unwrap();
@@ -174,12 +211,21 @@ pub(crate) fn documented(json: &Json) {
     let modes = ["none", "layer", "tensor", "hybrid"];
     assert!(modes.contains(&json["split_mode"].as_str().unwrap()));
     for c in json["considered"].as_array().unwrap() {
-        let figures = ["decode_us", "prefill_us", "fullest_bytes", "cost_us"];
-        keys(c, &[&["name", "fits", "chosen"], &figures[..]].concat());
+        let figures = [
+            "decode_us",
+            "prefill_us",
+            "fullest_bytes",
+            "cost_us",
+            "decode_tps",
+            "prompt_tps",
+        ];
+        let words = ["name", "fits", "chosen", "within_error"];
+        keys(c, &[&words, &figures[..]].concat());
         strings(c, &["name"]);
         numbers(c, &["fullest_bytes"]);
         let time = |f: &str| c[f].as_f64().is_some_and(|x| x > 0.0);
-        assert!(["decode_us", "prefill_us", "cost_us"].into_iter().all(time));
+        let times = ["decode_us", "prefill_us", "cost_us", "decode_tps", "prompt_tps"];
+        assert!(times.into_iter().all(time));
     }
     let model = &json["model"];
     keys(
@@ -225,8 +271,26 @@ pub(crate) fn documented(json: &Json) {
         keys(&json["collectives"][batch], &counts);
         numbers(&json["collectives"][batch], &counts);
     }
-    let times = ["decode_us", "prefill_us", "baseline_single_us"];
-    keys(&json["estimate"], &times);
+    let times = [
+        "decode_us",
+        "prefill_us",
+        "baseline_single_us",
+        "decode_tps",
+        "prompt_tps",
+    ];
+    let other = ["engine", "depth", "error", "breakdown"];
+    keys(&json["estimate"], &[&times[..], &other].concat());
+    let parts = [
+        "weights_us",
+        "attention_us",
+        "other_us",
+        "launches_us",
+        "collectives_us",
+        "host_us",
+    ];
+    keys(&json["estimate"]["breakdown"], &parts);
+    strings(&json["estimate"], &["engine"]);
+    numbers(&json["estimate"], &["depth"]);
     assert!(
         times
             .iter()

@@ -37,7 +37,9 @@ impl PlanReport {
 
     /// Whether everything fits; `None` where the memory of no device is known.
     pub fn fits(&self) -> Option<bool> {
-        let over = self.rooms().any(|(p, room)| room.is_some_and(|r| p.total_bytes > r));
+        let over = self
+            .rooms()
+            .any(|(p, room)| room.is_some_and(|r| p.total_bytes > r));
         let known = (0..self.devices.len()).any(|d| self.usable_bytes(d).is_some());
         match over {
             true => Some(false),
@@ -108,6 +110,7 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
     for (label, text) in [
         ("fits", fits(report)),
         ("speed", speeds(report)),
+        ("sure", sureness(report)),
         ("split", split(report)),
     ] {
         out.push_str(&wrapped(&format!("{label:<LABEL$}{text}"), width, LABEL));
@@ -174,49 +177,59 @@ fn fits(report: &PlanReport) -> String {
             };
             let shown = lacking.iter().take(SHOWN).cloned().collect::<Vec<_>>();
             let fullest = fullest.map_or_else(String::new, |f| format!("; {f}"));
-            format!("no: {}{more}{fullest}{reserve}", shown.join(", "))
+            format!("no, {}{more}{fullest}{reserve}", shown.join(", "))
         }
         Some(true) => {
             let fullest = fullest.unwrap_or_default();
-            let unknown: Vec<&str> = report.devices.iter().filter(unknown).map(|d| d.name.as_str()).collect();
+            let unknown: Vec<&str> = report
+                .devices
+                .iter()
+                .filter(unknown)
+                .map(|d| d.name.as_str())
+                .collect();
             let unknown = match unknown.as_slice() {
                 [] => String::new(),
                 some => format!("; the memory of {} is not given", some.join(", ")),
             };
-            format!("yes: {fullest}{reserve}{unknown}")
+            format!("yes, {fullest}{reserve}{unknown}")
         }
         None => {
             let most = report.largest().map_or_else(String::new, |d| {
                 format!("{} needs {}; ", d.name, bytes(d.total_bytes))
             });
             format!(
-                "not known: {most}no memory is given. Name the cards: --devices {}x3090",
+                "not known, {most}no memory is given; name the cards: --devices {}x3090",
                 report.devices.len()
             )
         }
     }
 }
 
-/// How fast, and how sure.
+/// How fast.
 fn speeds(report: &PlanReport) -> String {
+    let e = &report.estimate;
+    format!(
+        "{} tokens/s at depth {}; prompts {} tokens/s",
+        speed(e.decode_tps),
+        e.depth,
+        speed(e.prompt_tps)
+    )
+}
+
+/// How sure the speeds are.
+fn sureness(report: &PlanReport) -> String {
     let e = &report.estimate;
     let error = if e.error > 0.0 {
         format!("±{:.0} %, ", e.error * 100.0)
     } else {
-        String::new()
+        "an estimate, ".to_owned()
     };
     let assumed = if report.machine.assumed {
-        "; a default device is assumed"
+        "; for a default device, since no card is named"
     } else {
         ""
     };
-    format!(
-        "decodes {} tokens/s at depth {}, reads {} prompt tokens/s (estimate: {error}{} profile{assumed})",
-        speed(e.decode_tps),
-        e.depth,
-        speed(e.prompt_tps),
-        e.engine
-    )
+    format!("{error}by the profile of {}{assumed}", e.engine)
 }
 
 /// The split mode, and why.
@@ -224,7 +237,7 @@ fn split(report: &PlanReport) -> String {
     let all = &report.considered;
     let Some(chosen) = all.iter().find(|c| c.chosen) else {
         return match report.devices.len() {
-            1 => "none: there is one device".to_owned(),
+            1 => "none, there is one device".to_owned(),
             n => format!("{} over {n} devices, as asked", report.split_mode),
         };
     };
@@ -232,10 +245,14 @@ fn split(report: &PlanReport) -> String {
     let fastest = fitting
         .iter()
         .max_by(|a, b| a.decode_tps.total_cmp(&b.decode_tps));
+    let that_fits = match report.fits() {
+        Some(_) => " that fits",
+        None => "",
+    };
     let why = match (fastest, fitting.len()) {
         (None, _) => "the least too large, since nothing fits".to_owned(),
         (Some(_), 1) => "the only one that fits".to_owned(),
-        (Some(f), _) if chosen.decode_tps >= f.decode_tps => "the fastest that fits".to_owned(),
+        (Some(f), _) if chosen.decode_tps >= f.decode_tps => format!("the fastest{that_fits}"),
         (Some(f), _) if chosen.within_error => format!(
             "as fast as {} within the model's error, and better for prompts or memory",
             f.name
@@ -246,23 +263,23 @@ fn split(report: &PlanReport) -> String {
             (f.decode_tps / chosen.decode_tps - 1.0) * 100.0
         ),
     };
-    format!("{}: {why}", chosen.name)
+    format!("{}, {why}", chosen.name)
 }
 
 /// The commands.
 fn commands(commands: &Commands, engine: &str, width: usize) -> String {
     let mut out = String::new();
-    let mut say = |with: &str, command: Option<&ShellCommand>, reason: Option<&String>| {
-        match (command, reason) {
-            (Some(c), _) => {
-                out.push_str(&wrapped(&format!("{with}:"), width, 2));
-                out.push_str(&c.lines(width, 2));
-            }
-            (None, Some(why)) => {
-                out.push_str(&wrapped(&format!("{with}: not so, {why}"), width, 2));
-            }
-            (None, None) => {}
+    let mut say = |with: &str, command: Option<&ShellCommand>, reason: Option<&String>| match (
+        command, reason,
+    ) {
+        (Some(c), _) => {
+            out.push_str(&wrapped(&format!("{with}:"), width, 2));
+            out.push_str(&c.lines(width, 2));
         }
+        (None, Some(why)) => {
+            out.push_str(&wrapped(&format!("{with}: not so, {why}"), width, 2));
+        }
+        (None, None) => {}
     };
     let c = commands;
     say("run it", c.tpc.as_ref(), None);
@@ -272,6 +289,10 @@ fn commands(commands: &Commands, engine: &str, width: usize) -> String {
     }
     let (command, reason) = (c.llama_cpp.as_ref(), c.llama_cpp_reason.as_ref());
     say("with llama.cpp", command, reason);
-    say("with llama.cpp by layers", c.llama_cpp_by_layers.as_ref(), None);
+    say(
+        "with llama.cpp by layers",
+        c.llama_cpp_by_layers.as_ref(),
+        None,
+    );
     out
 }

@@ -31,7 +31,14 @@ pub struct TensorRow {
 impl TensorRow {
     /// Whether another row differs in its types at most.
     fn is_alike(&self, other: &TensorRow) -> bool {
-        let key = |r: &TensorRow| (r.name.clone(), r.shape.clone(), r.split.clone(), r.lens.clone());
+        let key = |r: &TensorRow| {
+            (
+                r.name.clone(),
+                r.shape.clone(),
+                r.split.clone(),
+                r.lens.clone(),
+            )
+        };
         key(self) == key(other)
     }
 }

@@ -7,7 +7,9 @@ mod answer;
 mod assemble;
 mod columns;
 mod commands;
+mod comparison;
 pub mod describe;
+mod diff;
 mod dot;
 mod drafts;
 mod factors;
@@ -21,11 +23,16 @@ mod sharding;
 mod table;
 mod why;
 
+pub use commands::{Commands, ShellCommand};
+pub use comparison::{Compared, render_comparison};
+pub use diff::{
+    Change, Fact, FactChange, FindingReport, NoSnapshot, PlaceChange, PlanDiff, Snapshot,
+    TensorChange, render_diff,
+};
 pub use dot::{LayerRange, render_dot};
 pub use factors::render_factors;
 pub use html::{page, refusal_page};
 pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
-pub use commands::{Commands, ShellCommand};
 pub use machine::MachineReport;
 pub use plan::{
     BreakdownReport, CandidateReport, Collectives, DeviceReport, DraftBytes, DraftsReport,

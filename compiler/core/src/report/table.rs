@@ -69,7 +69,10 @@ fn alike(report: &PlanReport) -> Vec<Alike> {
         let profile = report.machine.devices.get(i).map(|p| p.name.clone());
         let profile = profile.unwrap_or_default();
         let cells = place_cells(d, report.usable_bytes(i));
-        match out.iter_mut().find(|(p, a)| *p == profile && a.cells == cells) {
+        match out
+            .iter_mut()
+            .find(|(p, a)| *p == profile && a.cells == cells)
+        {
             Some((_, a)) => a.count += 1,
             None => out.push((
                 profile,
@@ -101,7 +104,9 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
     let groups = alike(report);
     let mut shown: Vec<&Alike> = groups.iter().collect();
     if detail == Detail::Brief && groups.len() > PLACES {
-        let most = groups.iter().max_by_key(|a| (a.total, std::cmp::Reverse(a.first)));
+        let most = groups
+            .iter()
+            .max_by_key(|a| (a.total, std::cmp::Reverse(a.first)));
         let least = groups.iter().min_by_key(|a| (a.total, a.first));
         shown = most.into_iter().chain(least).collect();
     }
@@ -115,7 +120,9 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
     }
     let rest = report.devices.len() - listed;
     if rest > 0 {
-        t.heading(format!(" and {rest} devices between these two; -v lists all"));
+        t.heading(format!(
+            " and {rest} devices between these two; -v lists all"
+        ));
     }
     let host = place_cells(&report.host, report.usable_host_bytes());
     t.row([vec!["host".to_owned()], host].concat());
@@ -130,7 +137,9 @@ const UNKNOWN: &str = "–";
 /// The name of a device's kind.
 fn kind_of(report: &PlanReport, device: usize) -> String {
     let profile = report.machine.devices.get(device);
-    let name = profile.filter(|_| !report.machine.assumed).map(|p| p.name.clone());
+    let name = profile
+        .filter(|_| !report.machine.assumed)
+        .map(|p| p.name.clone());
     name.unwrap_or_else(|| "device".to_owned())
 }
 
@@ -159,9 +168,12 @@ fn candidates(report: &PlanReport) -> Columns {
         ("", Left),
     ]);
     let mut all: Vec<_> = report.considered.iter().collect();
+    let known = report.fits().is_some();
     all.sort_by(|a, b| {
         let rank = |c: &CandidateReport| (!c.chosen, !c.fits);
-        rank(a).cmp(&rank(b)).then(b.decode_tps.total_cmp(&a.decode_tps))
+        rank(a)
+            .cmp(&rank(b))
+            .then(b.decode_tps.total_cmp(&a.decode_tps))
     });
     for c in all {
         let mark = match (c.chosen, c.within_error && c.fits) {
@@ -174,10 +186,15 @@ fn candidates(report: &PlanReport) -> Columns {
             speed(c.decode_tps),
             speed(c.prompt_tps),
             bytes(c.fullest_bytes),
-            if c.fits { "yes" } else { "no" }.to_owned(),
+            match (c.fits, known) {
+                (true, true) => "yes".to_owned(),
+                (true, false) => UNKNOWN.to_owned(),
+                (false, _) => "no".to_owned(),
+            },
             mark.to_owned(),
         ]);
     }
+    t.without_columns(&["fits"], |cell| cell == UNKNOWN);
     t
 }
 
@@ -294,7 +311,7 @@ fn transfers(report: &PlanReport) -> String {
         .map(|(n, what)| format!("{n} {what}, "))
         .collect();
     let mut out = format!(
-        "per token: {kinds}{} moved; per prompt batch: {} moved\n",
+        "per token: {kinds}{}; per prompt batch: {}\n",
         bytes(d.bytes),
         bytes(p.bytes)
     );

@@ -134,11 +134,23 @@ mod tests {
         assert_eq!(code("qwen35", PLAIN), Some("TPC0915"));
         assert_eq!(code("lfm2", PLAIN), None);
         assert_eq!(
-            code("lfm2", TensorSplitUse { devices: 3, ..PLAIN }),
+            code(
+                "lfm2",
+                TensorSplitUse {
+                    devices: 3,
+                    ..PLAIN
+                }
+            ),
             Some("TPC0915")
         );
         assert_eq!(
-            code("llama", TensorSplitUse { devices: 17, ..PLAIN }),
+            code(
+                "llama",
+                TensorSplitUse {
+                    devices: 17,
+                    ..PLAIN
+                }
+            ),
             Some("TPC0907")
         );
         let with = |f: fn(&mut TensorSplitUse)| {
@@ -146,11 +158,20 @@ mod tests {
             f(&mut of);
             of
         };
-        assert_eq!(code("llama", with(|u| u.caches_on_host = true)), Some("TPC0901"));
+        assert_eq!(
+            code("llama", with(|u| u.caches_on_host = true)),
+            Some("TPC0901")
+        );
         assert_eq!(code("llama", with(|u| u.slopes = true)), Some("TPC0902"));
-        assert_eq!(code("llama", with(|u| u.attention_on_host = true)), Some("TPC0903"));
+        assert_eq!(
+            code("llama", with(|u| u.attention_on_host = true)),
+            Some("TPC0903")
+        );
         assert_eq!(code("qwen3moe", with(|u| u.experts_on_host = true)), None);
-        assert_eq!(code("qwen2moe", with(|u| u.experts_on_host = true)), Some("TPC0915"));
+        assert_eq!(
+            code("qwen2moe", with(|u| u.experts_on_host = true)),
+            Some("TPC0915")
+        );
     }
 
     #[test]

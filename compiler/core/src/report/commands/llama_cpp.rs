@@ -7,9 +7,7 @@ use tpc_passes::place::{LayerPlace, PlaceOverride};
 
 use super::shell::{ShellCommand, path_word};
 use crate::pipeline::Compiled;
-use crate::placement::{
-    DeviceKind, DeviceSpec, HostExperts, Placement, SplitMode, Target, shares,
-};
+use crate::placement::{DeviceKind, DeviceSpec, HostExperts, Placement, SplitMode, Target, shares};
 
 /// Tokens of the logical batch where nobody says (`-b`), which limits the physical one.
 const BATCH: u64 = 2048;
@@ -174,7 +172,10 @@ fn words(
         put(&["-nkvo"]);
     }
     put(&["-c", &compiled.caches.n_ctx.to_string()]);
-    for (option, cache) in [("-ctk", placement.cache_type_k), ("-ctv", placement.cache_type_v)] {
+    for (option, cache) in [
+        ("-ctk", placement.cache_type_k),
+        ("-ctv", placement.cache_type_v),
+    ] {
         if cache != DType::F16 {
             put(&[option, cache.name()]);
         }
@@ -207,7 +208,9 @@ fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
             DeviceKind::Cuda(_) => {
                 let name = buffer(all, d)?;
                 if names.contains(&name) {
-                    return Err(Refusal::new(format!("it uses {name} as one device, not as two")));
+                    return Err(Refusal::new(format!(
+                        "it uses {name} as one device, not as two"
+                    )));
                 }
                 names.push(name);
             }
@@ -222,7 +225,9 @@ fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
         Some(DeviceKind::Cuda(n)) => Ok(format!("CUDA{n}")),
         Some(DeviceKind::Generic) => Ok(format!("CUDA{d}")),
         Some(DeviceKind::Cpu) => Ok("CPU".to_owned()),
-        None => Err(Refusal::new("a tensor is placed on a device that is not there")),
+        None => Err(Refusal::new(
+            "a tensor is placed on a device that is not there",
+        )),
     }
 }
 
@@ -247,15 +252,19 @@ fn layers_per_device(placement: &Placement, compiled: &Compiled) -> Option<Strin
     let mut counts = vec![0_u64; placement.devices.len()];
     let mut count = |place: &LayerPlace, n: u64| {
         if let LayerPlace::Stage(s) = place
-            && let Some(c) = (layer_placement.stages.get(*s))
-                .and_then(|stage| counts.get_mut(*stage.first()?))
+            && let Some(c) =
+                (layer_placement.stages.get(*s)).and_then(|stage| counts.get_mut(*stage.first()?))
         {
             *c += n;
         }
     };
     layer_placement.layers.iter().for_each(|p| count(p, 1));
     // Blocks that draft count as layers there, also where they are not planned.
-    let ignored = compiled.model.summary.ignored_drafts.map_or(0, |d| d.blocks);
+    let ignored = compiled
+        .model
+        .summary
+        .ignored_drafts
+        .map_or(0, |d| d.blocks);
     if let Some(last) = layer_placement.layers.last() {
         count(last, ignored);
     }

@@ -161,8 +161,20 @@ mod tests {
 
     #[test]
     fn options_keep_their_values() {
-        let c = command(&["tpc", "run", "m.gguf", "--devices", "2x3090", "-nkvo", "-c", "4096"]);
-        assert_eq!(c.to_string(), "tpc run m.gguf --devices 2x3090 -nkvo -c 4096");
+        let c = command(&[
+            "tpc",
+            "run",
+            "m.gguf",
+            "--devices",
+            "2x3090",
+            "-nkvo",
+            "-c",
+            "4096",
+        ]);
+        assert_eq!(
+            c.to_string(),
+            "tpc run m.gguf --devices 2x3090 -nkvo -c 4096"
+        );
         assert_eq!(
             c.lines(30, 2),
             "  tpc run m.gguf \\\n    --devices 2x3090 -nkvo \\\n    -c 4096\n"
@@ -174,9 +186,28 @@ mod tests {
         let long = "x/y z'".repeat(40);
         let quotes = "'".repeat(50);
         let all = [
-            &["printf", "my model.gguf", "a'b", "$HOME", "*", "", "\\", "日本語のモデル"][..],
-            &["printf", "/a/very/long/path/without/blanks/of/a/model/that/goes/on/and/on/and/on.gguf", "-c", "1"],
-            &["printf", &long, "-ot", r"blk\.(1|2)\.ffn_(up|down)_exps=CPU"],
+            &[
+                "printf",
+                "my model.gguf",
+                "a'b",
+                "$HOME",
+                "*",
+                "",
+                "\\",
+                "日本語のモデル",
+            ][..],
+            &[
+                "printf",
+                "/a/very/long/path/without/blanks/of/a/model/that/goes/on/and/on/and/on.gguf",
+                "-c",
+                "1",
+            ],
+            &[
+                "printf",
+                &long,
+                "-ot",
+                r"blk\.(1|2)\.ffn_(up|down)_exps=CPU",
+            ],
             &["printf", &quotes, "-x", &quotes],
         ];
         for words in all {
@@ -190,7 +221,11 @@ mod tests {
                 let ran = Command::new("sh").arg("-c").arg(&lines).output();
                 let ran = ran.expect("there is a shell");
                 let expected: String = words[1..].iter().map(|w| format!("<{w}>\n")).collect();
-                assert_eq!(String::from_utf8_lossy(&ran.stdout), expected, "{width}: {lines}");
+                assert_eq!(
+                    String::from_utf8_lossy(&ran.stdout),
+                    expected,
+                    "{width}: {lines}"
+                );
                 assert_eq!(ran.stderr, b"", "{width}: {lines}");
             }
         }

@@ -39,10 +39,7 @@ const TEXT_WIDTH: u16 = 110;
 ///
 /// # Errors
 /// When the data cannot be serialised.
-pub fn page(
-    report: &PlanReport,
-    compiled: &Compiled,
-) -> Result<String, serde_json::Error> {
+pub fn page(report: &PlanReport, compiled: &Compiled) -> Result<String, serde_json::Error> {
     let text = render(report, TEXT_WIDTH, Detail::Brief);
     let data = data::PageData::new(report, compiled)?;
     filled(&report.model.name, &text, &data)

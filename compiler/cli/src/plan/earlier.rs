@@ -1,0 +1,49 @@
+//! The earlier plan of `--diff`.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::output::Failure;
+use tpc_core::report::{PlanDiff, PlanReport, Snapshot};
+use tpc_diag::{Diagnostic, codes};
+
+/// The most bytes of an earlier plan: ten times that of the largest model on as many devices as there may be.
+const MOST: u64 = 256 << 20;
+
+/// An earlier plan, and its file.
+pub(super) struct Earlier {
+    file: String,
+    plan: Snapshot,
+}
+
+fn refused(file: &str, message: impl Into<String>) -> Failure {
+    let d = Diagnostic::new(&codes::OLD_PLAN, file, message.into());
+    Failure::usage(d.help("give what `tpc plan MODEL … --format json` printed"))
+}
+
+/// Reads an earlier plan.
+///
+/// # Errors
+/// TPC0402 for a file that cannot be read, TPC0411 for one that is no plan.
+pub(super) fn read(path: &Path) -> Result<Earlier, Failure> {
+    let file = path.display().to_string();
+    let mut bytes = Vec::new();
+    let opened = File::open(path).map_err(|e| Failure::file(path, &e))?;
+    let read = opened.take(MOST + 1).read_to_end(&mut bytes);
+    read.map_err(|e| Failure::file(path, &e))?;
+    if bytes.len() as u64 > MOST {
+        let message = format!("it is larger than {} MiB, which no plan is", MOST >> 20);
+        return Err(refused(&file, message));
+    }
+    let plan = Snapshot::from_json(&bytes).map_err(|e| refused(&file, e.to_string()))?;
+    Ok(Earlier { file, plan })
+}
+
+impl Earlier {
+    /// What changed since.
+    pub(super) fn compared_with(&self, report: &PlanReport) -> Result<PlanDiff, Failure> {
+        let now = Snapshot::of(report).map_err(|e| refused(&self.file, e.to_string()))?;
+        Ok(PlanDiff::new(&self.file, &self.plan, &now))
+    }
+}

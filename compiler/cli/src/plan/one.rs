@@ -1,0 +1,127 @@
+//! One plan.
+
+use tpc_ir::Value;
+
+use super::formats::{write_page, write_refusal_page};
+use super::{Args, Job, earlier};
+use crate::output::{self, Failure};
+use crate::source::{Source, Unproved};
+use tpc_core::advice::cures;
+use tpc_core::pipeline::Compiled;
+use tpc_core::placement::Placement;
+use tpc_core::report::{Commands, Detail, PlanReport, explain, values};
+use tpc_diag::{Diagnostic, Severity};
+use tpc_lint::{plan_report, plan_report_with_cures};
+
+/// A plan, and the values whose splits are to be explained.
+pub(super) struct Plan {
+    placement: Placement,
+    source: Source,
+    explained: Vec<Value>,
+}
+
+impl Plan {
+    pub(super) fn new(args: &Args, job: &Job) -> Result<Plan, Failure> {
+        let placement = job.placement.placement(job.source.defaults())?;
+        let unproved = match args.allow_unproved {
+            true => Unproved::Warning,
+            false => Unproved::Error,
+        };
+        let source = job.source.compile(&placement)?.proved(unproved)?;
+        let mut explained = Vec::new();
+        for name in &args.why {
+            let Compiled { planned, model, .. } = &source.compiled;
+            let named = values(&planned.graph, &model.graph, &source.lines, name);
+            for v in named.map_err(Failure::usage)? {
+                if !explained.contains(&v) {
+                    explained.push(v);
+                }
+            }
+        }
+        Ok(Plan {
+            placement,
+            source,
+            explained,
+        })
+    }
+
+    /// Its report. Where it does not fit, `search` looks for options under which it would.
+    pub(super) fn report(&self, job: &Job, search: Search) -> PlanReport {
+        let Plan {
+            placement, source, ..
+        } = self;
+        let compiled = &source.compiled;
+        let path = job.source.path();
+        let again = |p: &Placement| {
+            let source = job.source.compile(p);
+            source.map(|s| s.compiled).map_err(|f| f.diagnostics)
+        };
+        let cures = || cures(placement, compiled, &again);
+        let mut report = match search {
+            Search::Cures => plan_report_with_cures(&path, placement, compiled, &cures),
+            Search::Nothing => plan_report(&path, placement, compiled),
+        };
+        let machine = job.placement.machine_words();
+        report.commands = Commands::new(&path, &machine, placement, compiled);
+        report.why = explain(compiled, &self.explained, &report.tensors);
+        report.diagnostics.extend(source.notes.iter().cloned());
+        report
+    }
+}
+
+/// Whether cures are searched for where a plan does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    /// They are.
+    Cures,
+    /// Nobody waits for them.
+    Nothing,
+}
+
+/// Whether a plan has errors.
+pub(super) fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|d| d.severity == Severity::Error)
+}
+
+/// Reports a failure in the formats that were asked for.
+fn refuse(args: &Args, path: &str, failure: &Failure) -> Result<(), Failure> {
+    if let Some(file) = &args.html {
+        write_refusal_page(file, path, &failure.diagnostics)?;
+    }
+    match args.format.refusal(path, &failure.diagnostics)? {
+        Some(text) => output::result(&text),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn run(args: &Args, job: &Job) -> Result<(), Failure> {
+    let path = job.source.path();
+    let earlier = args.diff.as_deref().map(earlier::read).transpose();
+    let plan = earlier.and_then(|e| Ok((e, Plan::new(args, job)?)));
+    let (earlier, plan) = match plan {
+        Ok(both) => both,
+        Err(failure) => {
+            refuse(args, &path, &failure)?;
+            return Err(failure);
+        }
+    };
+    let report = plan.report(job, Search::Cures);
+    if let Some(file) = &args.html {
+        write_page(file, &report, &plan.source.compiled)?;
+    }
+    let detail = match args.verbose {
+        0 => Detail::Brief,
+        1 => Detail::Full,
+        _ => Detail::EveryTensor,
+    };
+    let text = match earlier {
+        Some(earlier) => args.format.diff(&earlier.compared_with(&report)?)?,
+        None => args.format.plan(&report, detail)?,
+    };
+    output::result(&text)?;
+    if has_errors(&report.diagnostics) {
+        return Err(Failure::findings(report.diagnostics));
+    }
+    report.diagnostics.iter().for_each(output::diagnostic);
+    Ok(())
+}
