@@ -132,8 +132,8 @@ fn cut(piece: &str, [first, others]: [usize; 2], width: usize) -> Vec<String> {
             false => rest.chars().next().map_or(1, char::len_utf8),
         };
         let (atom, after) = rest.split_at(len);
-        // Every line but the last ends with a quote and a backslash.
-        let last = column + columns(rest) <= width;
+        // Every line but the last ends with a quote and a backslash, or a blank and a backslash.
+        let last = column + columns(rest) + 2 <= width;
         if !last && column + columns(atom) + 2 > width && columns(&part) > 1 {
             part.push_str(if open { "'" } else { "" });
             out.push(std::mem::take(&mut part));
