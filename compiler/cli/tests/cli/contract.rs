@@ -132,7 +132,10 @@ fn tensor(json: &Json, devices: usize) {
 #[track_caller]
 fn machine(json: &Json, devices: usize) {
     let links = ["link", "links", "host_link"];
-    keys(json, &[&["devices", "host", "assumed"], &links[..]].concat());
+    keys(
+        json,
+        &[&["devices", "host", "assumed"], &links[..]].concat(),
+    );
     let all = json["devices"].as_array().unwrap();
     assert_eq!(all.len(), devices);
     for d in all.iter().chain([&json["host"]]) {
@@ -159,7 +162,10 @@ fn commands(json: &Json) {
     keys(json, &all);
     assert!(all.iter().all(|n| json[n].is_string() || json[n].is_null()));
     // Either a command or why there is none.
-    assert_ne!(json["llama.cpp"].is_null(), json["llama.cpp_reason"].is_null());
+    assert_ne!(
+        json["llama.cpp"].is_null(),
+        json["llama.cpp_reason"].is_null()
+    );
 }
 
 /// The keys and types of the command-line contract, and those that were added since.
@@ -224,7 +230,13 @@ pub(crate) fn documented(json: &Json) {
         strings(c, &["name"]);
         numbers(c, &["fullest_bytes"]);
         let time = |f: &str| c[f].as_f64().is_some_and(|x| x > 0.0);
-        let times = ["decode_us", "prefill_us", "cost_us", "decode_tps", "prompt_tps"];
+        let times = [
+            "decode_us",
+            "prefill_us",
+            "cost_us",
+            "decode_tps",
+            "prompt_tps",
+        ];
         assert!(times.into_iter().all(time));
     }
     let model = &json["model"];
