@@ -18,9 +18,9 @@ impl Interval {
         }
     }
 
-    /// The index behind the last.
+    /// The index behind the last; 2^64 − 1 where it would be beyond.
     pub const fn end(self) -> u64 {
-        self.start + self.len
+        self.start.saturating_add(self.len)
     }
 
     /// The smallest interval that holds the quotient by `div` of every index of this one.

@@ -1,9 +1,10 @@
 //! The analysis of the proof's e-graph: type, age and model value of each e-class.
 
 use egg::{Analysis, DidMerge, EGraph, Id};
-use tpc_ir::TensorType;
+use tpc_ir::{Op, TensorType};
 use tpc_ir::op::Inferred;
 
+use super::finite::{self, Domain};
 use super::interner::Tables;
 use super::language::{Head, Term};
 
@@ -16,6 +17,8 @@ pub(super) struct Fact {
     pub(super) age: u32,
     /// The model's value that the e-class is, by number.
     pub(super) model: Option<u32>,
+    /// Whether all its elements are known to be numbers (`finite.rs`).
+    pub(super) number: bool,
 }
 
 /// The e-graph's analysis, with the tables that terms refer to.
@@ -24,6 +27,8 @@ pub(super) struct TermAnalysis {
     pub(super) tables: Tables,
     /// Whether two terms of different types were found equal, which sound rules do not do.
     pub(super) contradiction: bool,
+    /// The operands of the model's ops that are not defined everywhere.
+    pub(super) domains: Vec<(Domain, Id)>,
 }
 
 impl Analysis<Term> for TermAnalysis {
@@ -34,6 +39,7 @@ impl Analysis<Term> for TermAnalysis {
             ty: type_of(graph, term),
             age: usize::from(id) as u32,
             model: None,
+            number: is_number(graph, term),
         }
     }
 
@@ -49,10 +55,30 @@ impl Analysis<Term> for TermAnalysis {
             ty: to.ty.clone().or_else(|| from.ty.clone()),
             age: to.age.min(from.age),
             model,
+            number: to.number || from.number,
         };
         let did = DidMerge(*to != merged, from != merged);
         *to = merged;
         did
+    }
+}
+
+/// Whether a term has numbers alone. What is equal to numbers is numbers, so the answer may come too early, never too late.
+fn is_number(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> bool {
+    let of = |k: usize| graph[term.args[k]].data.number;
+    match term.head {
+        // A value that the proof takes as it is says of itself what it is.
+        Head::Atom { .. } => false,
+        Head::Zero(_) => true,
+        Head::View(_) | Head::Mask(_) => of(0),
+        Head::Sum => (0..term.args.len()).all(of),
+        Head::Op { op, .. } => match graph.analysis.tables.ops.get(op) {
+            Op::Opaque(_) => false,
+            op => {
+                let given = finite::gives_numbers(op, of, term.args.len());
+                given && finite::is_defined(graph, op, &term.args)
+            }
+        },
     }
 }
 

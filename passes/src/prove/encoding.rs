@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use egg::Id;
-use tpc_ir::op::{Concat, Copy, Inferred};
+use tpc_ir::op::{AllToAll, Concat, Copy, Inferred, ReduceScatter};
 use tpc_ir::{Dim, Inst, InstData, Interval, Op, RANK, TensorType, Value};
 
 use super::boundary::{Boundary, is_inlined};
+use super::finite;
 use super::index_set::{IndexSet, NotExpressible, Pattern, from_axes, selected_dims};
 use super::knowledge::{Counterpart, ModelRef};
 use super::language::Head;
@@ -62,8 +63,10 @@ impl<'a> Encoding<'a> {
         let graph = &mut self.terms.graph;
         let id = graph.find(id);
         let mut fact = graph[id].data.clone();
-        if fact.model.is_none() {
-            fact.model = Some(number);
+        let is_number = fact.number || self.task.numbers[v.index()];
+        if fact.model.is_none() || is_number != fact.number {
+            fact.model = fact.model.or(Some(number));
+            fact.number = is_number;
             graph.set_analysis_data(id, fact);
         }
         self.model.insert(v, id);
@@ -116,6 +119,12 @@ impl<'a> Encoding<'a> {
         for (i, &inst) in task.of_model.iter().enumerate() {
             let data = task.model.inst(inst);
             let args: Vec<Id> = data.operands.iter().map(|&v| self.of_model(v)).collect();
+            if let Some((domain, k)) = finite::domain(&data.op)
+                && let Some(&operand) = args.get(k)
+            {
+                let domains = &mut self.terms.graph.analysis.domains;
+                domains.push((domain, operand));
+            }
             for (r, &v) in data.results.iter().enumerate() {
                 let leaf = task.leaves.get(&data.op);
                 let id = match leaf {
@@ -235,6 +244,12 @@ impl<'a> Encoding<'a> {
                 let axis = op.axis;
                 let whole = self.terms.add_op(&Concat { axis }.into(), 0, args.to_vec());
                 Ok(vec![whole; args.len()])
+            }
+            Op::ReduceScatter(ReduceScatter { counts, .. })
+            | Op::AllToAll(AllToAll { counts, .. })
+                if counts.len() != args.len() =>
+            {
+                Err(NotExpressible)
             }
             Op::ReduceScatter(op) => {
                 let sum = self.terms.sum(args.to_vec());

@@ -1,7 +1,7 @@
 //! Lemmas: an obligation is proved, or the value that stops the proof is found.
 
 use super::boundary::Boundary;
-use super::diagnose;
+use super::{crossing, diagnose};
 use super::encoding::Encoding;
 use super::knowledge::{Lemma, ModelRef};
 use super::obligation::Obligation;
@@ -43,7 +43,9 @@ pub(super) fn prove(
             }
             match encoding.counterparts(encoding.programs[&v]) {
                 own if !own.is_empty() => counterparts.push((i, r, own)),
-                _ if diagnose::is_summand(&mut encoding, v) => {
+                _ if crossing::is_open_sum(&encoding, encoding.programs[&v])
+                    || diagnose::is_summand(&mut encoding, v) =>
+                {
                     return Err(Failure::Crossing(diagnose::first_fault(&mut encoding, v)));
                 }
                 _ => return Err(diagnose::first_fault(&mut encoding, v).into()),

@@ -23,8 +23,10 @@
 
 mod analysis;
 mod boundary;
+mod crossing;
 mod diagnose;
 mod encoding;
+mod finite;
 mod index_set;
 mod interner;
 mod justification;

@@ -13,8 +13,8 @@ use super::obligation::Obligation;
 use super::outputs::Outputs;
 use super::refutation::Refutation;
 use super::rules::RULES;
-use super::sections::{self, Sections};
-use super::{signature, structure};
+use super::sections::{Cut, Sections};
+use super::{finite, signature, structure};
 
 /// A proof that programs compute what a model says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,11 +54,14 @@ pub fn prove_without(
     programs: &Verified<stage::Programs>,
     without: Option<&str>,
 ) -> Result<Proof, Box<Refutation>> {
+    structure::check_model(model, programs)?;
     structure::check(programs)?;
     let leaves = Leaves::new(model);
-    let count = sections::count([model, programs]);
-    let model_sections = Sections::new(model, count);
-    let program_sections = Sections::new(programs, count);
+    let numbers = finite::numbers(model);
+    let cut = Cut::new([model, programs]);
+    let count = cut.count();
+    let model_sections = Sections::new(model, &cut);
+    let program_sections = Sections::new(programs, &cut);
     let last_use = program_sections.last_use(programs);
     let mut known = Knowledge::new(model, programs);
     let mut lemmas = Lemmas {
@@ -78,6 +81,7 @@ pub fn prove_without(
             model,
             programs,
             leaves: &leaves,
+            numbers: &numbers,
             known: &known,
             of_model: &of_model,
             of_programs: &of_programs,

@@ -141,6 +141,10 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
 
 /// All ways to read an argument as a part.
 fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
+    if terms.is_zero(id) {
+        // Zeros are parts of any zeros; nothing follows from that.
+        return ArgPart::whole(terms, id).into_iter().collect();
+    }
     let selections = terms.selections(id);
     let mut all: Vec<ArgPart> = selections
         .iter()

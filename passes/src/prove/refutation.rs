@@ -32,6 +32,14 @@ pub enum Unproven {
         /// The type by the op; `None` where the op does not take its operands.
         found: Option<TensorType>,
     },
+    /// An instruction of the model reads what is defined later, or gives another type than its op.
+    #[error("`{op}` of `{value}` is no instruction of a model: its operands or types do not fit the op")]
+    Model {
+        /// The op's name.
+        op: &'static str,
+        /// The name of its first result.
+        value: String,
+    },
     /// The value is neither one of the model, nor a part, nor a summand of one.
     #[error("is neither a value of the model, nor a part of one, nor a summand of one")]
     Value,

@@ -2,6 +2,7 @@
 //!
 //! The proof cuts graphs by itself. The planner's cut (`layers/`) serves other ends, and sharing it would share its errors.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use tpc_ir::{Graph, Inst, Output};
@@ -17,24 +18,50 @@ pub(super) struct Sections {
     in_order: bool,
 }
 
-/// The number of sections that both graphs have: the layers, and one before and after them. Graphs whose layers do not
-/// follow one another are one section.
-pub(super) fn count(graphs: [&Graph; 2]) -> usize {
-    let layers = graphs
-        .iter()
-        .flat_map(|g| g.insts().filter_map(|(_, i)| i.layer))
-        .max();
-    let count = layers.map_or(2, |l| l as usize + 3);
-    let in_order = graphs.iter().all(|g| Sections::new(g, count).in_order);
-    if in_order { count } else { 1 }
+/// The sections that both graphs have: one per layer, and one before and after them.
+#[derive(Debug)]
+pub(super) struct Cut {
+    /// The layers in order. Numbers may leave gaps: what counts is which layer comes first.
+    layers: Vec<u32>,
+    /// Whether the layers follow one another, each in a section of its own; otherwise there is one section.
+    in_order: bool,
+}
+
+impl Cut {
+    /// The cut of both graphs.
+    pub(super) fn new(graphs: [&Graph; 2]) -> Cut {
+        let layers = graphs.iter().flat_map(|g| g.insts());
+        let layers: BTreeSet<u32> = layers.filter_map(|(_, i)| i.layer).collect();
+        let mut cut = Cut {
+            layers: layers.into_iter().collect(),
+            in_order: true,
+        };
+        cut.in_order = graphs.iter().all(|g| Sections::new(g, &cut).in_order);
+        cut
+    }
+
+    /// The number of sections.
+    pub(super) fn count(&self) -> usize {
+        if self.in_order {
+            self.layers.len() + 2
+        } else {
+            1
+        }
+    }
+
+    /// The section of a layer.
+    fn section(&self, layer: u32) -> usize {
+        self.layers.partition_point(|&l| l < layer) + 1
+    }
 }
 
 impl Sections {
-    /// Cuts a graph into `count` sections, none of which reads values of a later one.
+    /// Cuts a graph into sections, none of which reads values of a later one.
     ///
     /// An instruction of no layer belongs to the first section or, if it reads values of a layer, to the last. A copy or
     /// collective belongs to the section of its operands.
-    pub(super) fn new(graph: &Graph, count: usize) -> Sections {
+    pub(super) fn new(graph: &Graph, cut: &Cut) -> Sections {
+        let count = cut.count();
         let mut of: Vec<usize> = Vec::with_capacity(graph.insts().len());
         let mut insts = vec![Vec::new(); count];
         let last = count - 1;
@@ -47,7 +74,7 @@ impl Sections {
                 .max()
                 .copied()
                 .unwrap_or(0);
-            let own = data.layer.map(|l| l as usize + 1);
+            let own = data.layer.map(|l| cut.section(l));
             in_order &= own.is_none_or(|own| own >= needed || own + 1 >= last);
             let section = match own {
                 Some(own) => own.max(needed).min(last),

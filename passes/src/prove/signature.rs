@@ -73,7 +73,8 @@ impl Writer<'_> {
         loop {
             let ty = self.tables.types.intern(&model.value(v).ty);
             let (number, new) = self.boundary.number(v);
-            self.out.extend([OUTSIDE, number, ty]);
+            let is_number = u32::from(self.task.numbers[v.index()]);
+            self.out.extend([OUTSIDE, number, ty, is_number]);
             let data = model.inst(model.value(v).def.0);
             match data.operands.as_slice() {
                 &[of] if new && is_inlined(&data.op) => {
@@ -90,8 +91,9 @@ impl Writer<'_> {
         for &inst in task.of_model {
             let data = task.model.inst(inst);
             if let Some(first) = task.leaves.get(&data.op) {
-                // Only equality with other leaves matters.
-                self.out.push(LEAF);
+                // Only equality with other leaves matters, and whether it is a mask.
+                let is_number = u32::from(task.numbers[first.index()]);
+                self.out.extend([LEAF, is_number]);
                 if !data.results.contains(&first) {
                     self.model_value(first);
                 }

@@ -1,13 +1,49 @@
-//! The structure that programs must have before their values mean anything: each value is defined before it is used, each
-//! op runs in one place, and a collective takes and gives one part per participant.
+//! The structure that both graphs must have before their values mean anything: each value is defined before it is used and
+//! has the type that its op gives, each op of the programs runs in one place, and a collective takes and gives one part per
+//! participant.
+//!
+//! The verifier asks for the same. The proof asks again, as it would otherwise prove whatever the verifier overlooks: a
+//! reshape to another number of elements is no view of its operand, whatever the rules make of it.
 
 use std::collections::HashSet;
 
-use tpc_ir::{Graph, Inst, InstData, Op, Place};
+use tpc_ir::op::Inferred;
+use tpc_ir::{Graph, Inst, InstData, Op, Place, TensorType};
 
 use super::refutation::{Refutation, Unproven};
 
-/// Checks all instructions.
+/// Checks all instructions of the model.
+pub(super) fn check_model(model: &Graph, programs: &Graph) -> Result<(), Box<Refutation>> {
+    for (inst, data) in model.insts() {
+        let operand = |&&v: &&tpc_ir::Value| model.value(v).def.0.index() >= inst.index();
+        if data.operands.iter().any(|v| operand(&v)) || types(model, data).is_err() {
+            let first = data.results.first();
+            let what = Unproven::Model {
+                op: data.op.name(),
+                value: first.map_or_else(String::new, |&v| model.value(v).name.clone()),
+            };
+            return Err(Refutation::of_output(programs, None, what));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the results of an instruction have the types that its op gives for the operands.
+fn types(graph: &Graph, data: &InstData) -> Result<(), Unproven> {
+    let ty = |v| &graph.value(v).ty;
+    let operands: Vec<&TensorType> = data.operands.iter().map(|&v| ty(v)).collect();
+    let found = match data.op.infer(&operands) {
+        Ok(Inferred::Declared) if data.results.len() == 1 => return Ok(()),
+        Ok(Inferred::Types(found)) if found.iter().eq(data.results.iter().map(|&v| ty(v))) => {
+            return Ok(());
+        }
+        Ok(Inferred::Types(found)) => found.into_iter().next(),
+        Ok(Inferred::Declared) | Err(_) => None,
+    };
+    Err(Unproven::Type { found })
+}
+
+/// Checks all instructions of the programs.
 pub(super) fn check(programs: &Graph) -> Result<(), Box<Refutation>> {
     for (inst, data) in programs.insts() {
         let late = data
@@ -19,6 +55,7 @@ pub(super) fn check(programs: &Graph) -> Result<(), Box<Refutation>> {
             return Err(Refutation::at(programs, inst, what));
         }
         places(programs, inst, data)?;
+        types(programs, data).map_err(|what| Refutation::at(programs, inst, what))?;
     }
     Ok(())
 }

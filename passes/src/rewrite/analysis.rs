@@ -112,7 +112,7 @@ impl Table {
 
     /// A class of `size` indices that `ranks` devices share evenly: one of the section's, or a new one.
     pub(crate) fn even_class(&mut self, size: u64, ranks: u64) -> Class {
-        let cut = |rank: u64| size * rank / ranks;
+        let cut = |rank| even_cut(size, ranks, rank);
         let class = ClassData {
             name: format!("rows of {size}"),
             size,
@@ -202,6 +202,12 @@ impl Analysis<Node> for Table {
         a.origin = first;
         DidMerge(old != first, b.origin != first)
     }
+}
+
+/// The first index of a device where `ranks` devices share `size` indices evenly.
+pub(crate) fn even_cut(size: u64, ranks: u64, rank: u64) -> u64 {
+    // Neither factor fits beside a size near 2^64.
+    (u128::from(size) * u128::from(rank) / u128::from(ranks.max(1))) as u64
 }
 
 /// The type of an e-class.

@@ -1,8 +1,8 @@
 //! Repetitions: one copy is as good as another.
 
 use egg::Id;
-use tpc_ir::op::Repeat;
-use tpc_ir::{Op, RANK};
+use tpc_ir::op::{Binary, BinaryKind, Repeat};
+use tpc_ir::{Dim, Op, RANK, TensorType};
 
 use crate::prove::index_set::{Pattern, per_axis, selected_dims};
 use crate::prove::term_graph::{ProofRule, TermGraph};
@@ -86,3 +86,76 @@ pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
         out
     },
 };
+
+/// A repetition holds index `i mod n` of the repeated value at index `i` of an axis. Where an op's result at index `i` depends
+/// on its operand's index `i` alone, and not on `i` itself, the op on the repetition is the repetition of the op.
+pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
+    name: "op-of-copies",
+    equation: "f(repeat(x), y) = repeat(f(x, y)), where f works on each copy alike",
+    apply: |terms, term, id| {
+        let Some((op, result)) = terms.op_of(term) else {
+            return Vec::new();
+        };
+        let Some(k) = copied_operand(&op) else {
+            return Vec::new();
+        };
+        let (Some(&all), Some(own)) = (term.args.get(k), terms.ty(id).cloned()) else {
+            return Vec::new();
+        };
+        let mut out = Vec::new();
+        for (repeat, _, of) in terms.ops_of(all) {
+            let (Op::Repeat(_), &[x]) = (repeat, of.as_slice()) else {
+                continue;
+            };
+            let alike = match (terms.ty(x), terms.ty(all)) {
+                (Some(once), Some(whole)) => {
+                    let others: Option<Vec<&TensorType>> =
+                        term.args.iter().map(|&a| terms.ty(a)).collect();
+                    let copied = (0..RANK).filter(|&a| once.dims[a] != whole.dims[a]);
+                    let mut copied = copied.peekable();
+                    let empty = once.dims.iter().any(Dim::is_zero);
+                    copied.peek().is_some()
+                        && !empty
+                        && others.is_some_and(|t| copied.all(|a| is_alike(&op, &t, a)))
+                }
+                _ => false,
+            };
+            if alike {
+                let mut args = term.args.clone();
+                args[k] = x;
+                let once = terms.add_op(&op, result, args);
+                let dims = own.dims.clone();
+                out.push(terms.add_op(&Repeat { dims }.into(), 0, vec![once]));
+            }
+        }
+        out
+    },
+};
+
+/// The operand that an op may find repeated.
+const fn copied_operand(op: &Op) -> Option<usize> {
+    match op {
+        Op::MulMat(_) => Some(1),
+        Op::Unary(_) | Op::Scale(_) | Op::Clamp(_) | Op::Norm(_) | Op::Rope(_) => Some(0),
+        Op::Binary(Binary {
+            kind: BinaryKind::Mul | BinaryKind::Div,
+        }) => Some(0),
+        _ => None,
+    }
+}
+
+/// Whether an op does the same at all indices of this axis of the operand that it finds repeated. The axis is then the
+/// result's, too.
+fn is_alike(op: &Op, operands: &[&TensorType], axis: usize) -> bool {
+    match op {
+        // Columns, and batches that all meet one matrix.
+        Op::MulMat(_) => axis == 1 || axis > 1 && operands[0].dims[axis].is_one(),
+        Op::Unary(_) | Op::Scale(_) | Op::Clamp(_) => true,
+        // Rows.
+        Op::Norm(_) => axis > 0,
+        // Heads; tokens have positions.
+        Op::Rope(_) => axis == 1,
+        Op::Binary(_) => operands[1].dims[axis].is_one(),
+        _ => false,
+    }
+}

@@ -64,6 +64,12 @@ fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
     }
 }
 
+/// The arguments that a term is linear in, each time with the others.
+pub(in crate::prove) fn linear_arguments(terms: &TermGraph, term: &Term) -> Vec<(Vec<Id>, Vec<Id>)> {
+    let all = functions(terms, term).into_iter();
+    all.map(|(function, own)| (own, function.others)).collect()
+}
+
 pub(super) const LINEAR: ProofRule = ProofRule {
     name: "linear",
     equation: "Σ f(xᵢ) = f(Σ xᵢ), where f is linear",
@@ -119,11 +125,17 @@ pub(super) const LINEAR: ProofRule = ProofRule {
 
 pub(super) const LINEAR_IN_ZERO: ProofRule = ProofRule {
     name: "linear-in-zero",
-    equation: "f(0) = 0, where f is linear",
+    equation: "f(0) = 0, where f is linear, and its other operands are numbers for which it is defined",
     apply: |terms, term, id| {
-        let vanishes = functions(terms, term)
-            .iter()
-            .any(|(_, args)| args.iter().all(|&a| terms.is_zero(a)));
+        // What is no number is none times zero, either.
+        let defined = terms
+            .op_of(term)
+            .is_none_or(|(op, _)| terms.is_defined(&op, &term.args));
+        let vanishes = defined
+            && functions(terms, term).iter().any(|(function, args)| {
+                args.iter().all(|&a| terms.is_zero(a))
+                    && function.others.iter().all(|&a| terms.is_number(a))
+            });
         match terms.ty(id).cloned() {
             Some(ty) if vanishes => vec![terms.zero(&ty)],
             _ => Vec::new(),

@@ -39,7 +39,7 @@ fn rows_alike(a: &TensorType, b: &TensorType) -> bool {
 
 pub(super) const MASKED_ELEMENTS: ProofRule = ProofRule {
     name: "masked-elements",
-    equation: "f(mask(x), mask(y)) = mask(f(x, y)), where f keeps zeros; mask(x) · y = mask(x · y)",
+    equation: "f(mask(x), mask(y)) = mask(f(x, y)), where f keeps zeros; mask(x) · y = mask(x · y), where y is numbers",
     apply: |terms, term, id| {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
@@ -62,7 +62,8 @@ pub(super) const MASKED_ELEMENTS: ProofRule = ProofRule {
             return Vec::new();
         }
         let rows: Vec<bool> = (0..types.len()).map(by_rows).collect();
-        match masked(terms, &term.args, |_| product) {
+        let bare = |k: usize| product && terms.is_number(term.args[k]);
+        match masked(terms, &term.args, bare) {
             Some((mask, ids, under)) => {
                 // The masked operand has the result's rows.
                 let fits = term

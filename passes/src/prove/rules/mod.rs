@@ -35,6 +35,7 @@ pub(super) const RULES: &[ProofRule] = &[
     views::CONCAT_OF_VIEWS,
     copies::VIEW_OF_COPIES,
     copies::CONCAT_OF_COPIES,
+    copies::OP_OF_COPIES,
     parts::PARTS,
     parts::NORM_IN_TWO_STEPS,
     sums::SUM_OF_TWO,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use egg::Id;
 use tpc_ir::op::{AddId, Binary, BinaryKind, Repeat, Scale};
-use tpc_ir::{DType, Interval, Op, TensorType};
+use tpc_ir::{DType, Interval, Op};
 
 use crate::prove::index_set::{IndexSet, NotExpressible, Pattern, common_unit};
 use crate::prove::language::{Head, Mask};
@@ -36,28 +36,43 @@ pub(super) const SUM_OF_TWO: ProofRule = ProofRule {
             BinaryKind::Sub => true,
             BinaryKind::Mul | BinaryKind::Div => return Vec::new(),
         };
-        let is_f32 = |t: Option<&TensorType>| t.is_some_and(|t| t.dtype == DType::F32);
         let Some(ty) = terms.ty(id).cloned() else {
             return Vec::new();
         };
-        if !is_f32(terms.ty(x)) || !is_f32(terms.ty(y)) {
+        let (Some(x), Some(mut y)) = (as_f32(terms, x), as_f32(terms, y)) else {
             return Vec::new();
-        }
-        let mut y = y;
+        };
         if terms.ty(y).is_some_and(|t| t.dims != ty.dims) {
             let repeat = Repeat { dims: ty.dims };
             y = terms.add_op(&repeat.into(), 0, vec![y]);
         }
         if minus {
-            let negated = Scale {
-                scale: -1.0,
-                bias: 0.0,
-            };
-            y = terms.add_op(&negated.into(), 0, vec![y]);
+            y = scaled(terms, -1.0, y);
         }
         vec![terms.sum(vec![x, y])]
     },
 };
+
+/// The elements of a value as f32: a sum has those of its terms, and `1 · x` is f32 whatever `x` is.
+fn as_f32(terms: &mut TermGraph, x: Id) -> Option<Id> {
+    let dtype = terms.ty(x)?.dtype;
+    if dtype == DType::F32 {
+        return Some(x);
+    }
+    if dtype.is_integer() {
+        return None;
+    }
+    Some(scaled(terms, 1.0, x))
+}
+
+/// `factor · x`.
+fn scaled(terms: &mut TermGraph, factor: f32, x: Id) -> Id {
+    let op = Scale {
+        scale: factor,
+        bias: 0.0,
+    };
+    terms.add_op(&op.into(), 0, vec![x])
+}
 
 pub(super) const BIAS_OF_EXPERTS: ProofRule = ProofRule {
     name: "bias-of-experts",
@@ -84,7 +99,7 @@ pub(super) const BIAS_OF_EXPERTS: ProofRule = ProofRule {
 
 pub(super) const FLATTEN: ProofRule = ProofRule {
     name: "flatten",
-    equation: "(x + y) + z = x + y + z; x + 0 = x; 0 + 0 = 0",
+    equation: "(x + y) + z = x + y + z; x + 0 = x; 0 + 0 = 0; ax + bx = (a + b)x",
     apply: |terms, term, id| {
         if term.head != Head::Sum {
             return Vec::new();
@@ -100,6 +115,7 @@ pub(super) const FLATTEN: ProofRule = ProofRule {
                 _ => flat.push(a),
             }
         }
+        let flat = collected(terms, flat);
         match term.args.first() {
             Some(&zero) if flat.is_empty() => vec![zero],
             Some(_) if flat != term.args => vec![terms.sum(flat)],
@@ -107,6 +123,45 @@ pub(super) const FLATTEN: ProofRule = ProofRule {
         }
     },
 };
+
+/// A sum with the multiples of one value put together: `ax + bx = (a + b)x`. Without it a value that is added to itself n
+/// times would be a sum of 2ⁿ terms. Multiples that make up no f32, or nothing, stay apart.
+fn collected(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
+    let mut multiples: Vec<(Id, Vec<(f32, Id)>)> = Vec::new();
+    for a in flat {
+        let a = terms.graph.find(a);
+        let scale = terms.ops_of(a).into_iter().find_map(|(op, _, args)| {
+            let Op::Scale(s) = op else { return None };
+            let of = terms.graph.find(args[0]);
+            let same = terms.ty(of).is_some_and(|t| t.dtype == DType::F32);
+            (s.bias == 0.0 && s.scale.is_finite() && same && of != a).then_some((s.scale, of))
+        });
+        let (factor, of) = scale.unwrap_or((1.0, a));
+        match multiples.iter_mut().find(|(x, _)| *x == of) {
+            Some((_, all)) => all.push((factor, a)),
+            None => multiples.push((of, vec![(factor, a)])),
+        }
+    }
+    let mut out = Vec::new();
+    for (x, all) in multiples {
+        let sum = all.iter().try_fold(0.0, |sum, (f, _)| exact_sum(sum, *f));
+        match sum {
+            Some(factor) if all.len() > 1 && factor != 0.0 => out.push(scaled(terms, factor, x)),
+            _ => out.extend(all.into_iter().map(|(_, a)| a)),
+        }
+    }
+    out
+}
+
+/// The sum of two numbers, where it is an f32 itself.
+fn exact_sum(a: f32, b: f32) -> Option<f32> {
+    let sum = f64::from(a) + f64::from(b);
+    // The error of a sum of two doubles, by Knuth.
+    let other = sum - f64::from(a);
+    let error = (f64::from(a) - (sum - other)) + (f64::from(b) - other);
+    let exact = error == 0.0 && f64::from(sum as f32) == sum;
+    exact.then_some(sum as f32)
+}
 
 pub(super) const CONTRACTION: ProofRule = ProofRule {
     name: "contraction",

@@ -1,6 +1,7 @@
 //! Views: reshapes, slices, and concatenations of views of one value.
 
 use egg::Id;
+use tpc_ir::op::axis_index;
 use tpc_ir::{Dim, Interval, Op, RANK};
 
 use crate::prove::index_set::{
@@ -33,7 +34,7 @@ pub(super) const SLICE: ProofRule = ProofRule {
         let (Op::Slice(op), [x]) = (op, term.args.as_slice()) else {
             return Vec::new();
         };
-        let Ok(axis) = usize::try_from(op.axis) else {
+        let Ok(axis) = axis_index(op.axis) else {
             return Vec::new();
         };
         let Some(size) = terms.ty(*x).map(|t| t.dims[axis].clone()) else {
@@ -110,7 +111,7 @@ pub(super) const SEGMENTS: ProofRule = ProofRule {
         let Op::Concat(concat) = op else {
             return Vec::new();
         };
-        let Some(axis) = usize::try_from(concat.axis).ok().filter(|_| terms.of_model) else {
+        let Some(axis) = axis_index(concat.axis).ok().filter(|_| terms.of_model) else {
             return Vec::new();
         };
         for (k, &arg) in term.args.iter().enumerate() {
@@ -134,7 +135,7 @@ pub(super) const VIEW_OF_CONCAT: ProofRule = ProofRule {
         let mut out = Vec::new();
         for (op, _, args) in terms.ops_of(term.args[0]) {
             let Op::Concat(concat) = op else { continue };
-            let Ok(axis) = usize::try_from(concat.axis) else {
+            let Ok(axis) = axis_index(concat.axis) else {
                 continue;
             };
             for k in 0..args.len() {
@@ -203,7 +204,7 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
         let Op::Concat(op) = op else {
             return Vec::new();
         };
-        let (Ok(axis), Some(first)) = (usize::try_from(op.axis), term.args.first()) else {
+        let (Ok(axis), Some(first)) = (axis_index(op.axis), term.args.first()) else {
             return Vec::new();
         };
         let Some(dims) = terms.ty(id).map(|t| t.dims.clone()) else {

@@ -44,12 +44,12 @@ pub(super) const ZERO_RESULT: ProofRule = ProofRule {
 
 pub(super) const PADDED_CONTRACTION: ProofRule = ProofRule {
     name: "padded-contraction",
-    equation: "mul_mat(w, pad(x)) = mul_mat(w[without the padding], x)",
+    equation: "mul_mat(w, pad(x)) = mul_mat(w[without the padding], x), where w is numbers",
     apply: |terms, term, _| {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        if !op.is_product() || term.args.len() < 2 {
+        if !op.is_product() || term.args.len() < 2 || !terms.is_number(term.args[0]) {
             return Vec::new();
         }
         let mut out = Vec::new();

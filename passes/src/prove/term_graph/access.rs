@@ -7,6 +7,7 @@ use egg::Id;
 use tpc_ir::{Dim, Op, RANK, TensorType};
 
 use super::TermGraph;
+use crate::prove::finite;
 use crate::prove::index_set::{
     IndexSet, NotExpressible, Pattern, compose, from_axes, selected_dims,
 };
@@ -109,6 +110,16 @@ impl TermGraph {
         self.nodes(id)
             .iter()
             .any(|t| matches!(t.head, Head::Zero(_)))
+    }
+
+    /// Whether all elements of an e-class are known to be numbers.
+    pub(in crate::prove) fn is_number(&self, id: Id) -> bool {
+        self.graph[self.graph.find(id)].data.number
+    }
+
+    /// Whether an op has a value for these operands, as the model applies it to them.
+    pub(in crate::prove) fn is_defined(&self, op: &Op, args: &[Id]) -> bool {
+        finite::is_defined(&self.graph, op, args)
     }
 
     /// Adds a result of an op.

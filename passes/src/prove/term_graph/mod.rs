@@ -67,6 +67,7 @@ impl TermGraph {
         let analysis = TermAnalysis {
             tables: Tables::default(),
             contradiction: false,
+            domains: Vec::new(),
         };
         TermGraph {
             graph: EGraph::new(analysis),

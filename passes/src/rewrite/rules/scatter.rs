@@ -5,7 +5,7 @@ use tpc_ir::op::{AllGather, AllReduce, Copy, Norm, NormApply, NormStats, ReduceS
 use tpc_ir::{AxisTree, ClassRef, DType, Op, Place, Sharding, TensorType, Unreduced};
 
 use super::{RewriteRule, all_reduce, local_op};
-use crate::rewrite::analysis::{EGraph, ShardedType, insert, type_of};
+use crate::rewrite::analysis::{EGraph, ShardedType, even_cut, insert, type_of};
 use crate::rewrite::language::{Head, Node};
 
 /// `all_reduce(a) = all_gather(reduce_scatter(a))`: the right side moves as many bytes and pays one more latency.
@@ -129,7 +129,8 @@ fn gathered_from(egraph: &EGraph, eclass: Id) -> Option<Id> {
     egraph[eclass].nodes.iter().filter_map(gather).min()
 }
 
-/// The type of a whole value with its rows cut into nearly equal parts; `None` where rows are too short.
+/// The type of a whole value with its rows cut into nearly equal parts; `None` where rows are too short, or where the cuts
+/// would fall within blocks of a quantised type. All values of a chain are cut alike, so such a chain stays whole.
 fn part(egraph: &mut EGraph, whole: &ShardedType) -> Option<ShardedType> {
     let Place::Group(_) = whole.place else {
         return None;
@@ -137,6 +138,10 @@ fn part(egraph: &mut EGraph, whole: &ShardedType) -> Option<ShardedType> {
     let n = whole.ty.dims[0].as_const()?;
     let ranks = egraph.analysis.ranks(whole.place) as u64;
     if ranks < 2 || n < ranks {
+        return None;
+    }
+    let block = whole.ty.dtype.block_len();
+    if (0..ranks).any(|rank| !even_cut(n, ranks, rank).is_multiple_of(block)) {
         return None;
     }
     let class = egraph.analysis.even_class(n, ranks);

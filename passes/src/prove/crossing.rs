@@ -1,0 +1,72 @@
+//! Crossings: sums that one section begins and a later one ends.
+//!
+//! A device may keep its summand of a sum over several layers, where that saves an all-reduce. In the section where the sum
+//! begins, the summand is no value of the model. Whether a value may be one decides only which sections are proved together:
+//! it proves nothing, and a value that is wrongly taken for a summand is refuted in the section behind.
+
+use egg::Id;
+use tpc_ir::Op;
+
+use super::encoding::Encoding;
+use super::language::Head;
+use super::readings::{readings, related};
+use super::rules::linear::linear_arguments;
+
+/// Terms that are looked through from a value.
+const DEPTH: usize = 24;
+
+/// Whether an e-class is made of what devices hold of sums: parts of contractions, rows of own experts, values of the model
+/// and zeros, added up and taken through linear ops.
+pub(super) fn is_open_sum(encoding: &Encoding<'_>, id: Id) -> bool {
+    let mut seen = Vec::new();
+    is_open(encoding, id, &mut seen, DEPTH)
+}
+
+fn is_open(encoding: &Encoding<'_>, id: Id, seen: &mut Vec<Id>, depth: usize) -> bool {
+    let terms = &encoding.terms;
+    let id = terms.graph.find(id);
+    if terms.is_zero(id) || !encoding.counterparts(id).is_empty() {
+        return true;
+    }
+    if depth == 0 || seen.contains(&id) {
+        return false;
+    }
+    seen.push(id);
+    let of_all = |args: &[Id], seen: &mut Vec<Id>| {
+        args.iter().all(|&a| is_open(encoding, a, seen, depth - 1))
+    };
+    for term in terms.nodes(id).iter() {
+        let open = match term.head {
+            Head::Mask(_) => true,
+            Head::Sum => of_all(&term.args, seen),
+            Head::Atom { .. } | Head::Zero(_) => false,
+            Head::View(_) | Head::Op { .. } => {
+                is_summand(encoding, term.head, &term.args)
+                    || linear_arguments(terms, term).iter().any(|(own, others)| {
+                        let right = |a: &Id| !encoding.counterparts(*a).is_empty();
+                        others.iter().all(right) && of_all(own, seen)
+                    })
+            }
+        };
+        if open {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a term sums over a part of what the model sums over, or answers for a part of the experts or rows.
+fn is_summand(encoding: &Encoding<'_>, head: Head, args: &[Id]) -> bool {
+    let Head::Op { op, .. } = head else {
+        return false;
+    };
+    let op = encoding.terms.op(op);
+    match op {
+        // The biases of own experts alone.
+        Op::AddId(_) if args.first().is_some_and(|&x| encoding.terms.is_zero(x)) => true,
+        _ => readings(&encoding.terms, args).iter().any(|reading| {
+            let relation = related(op, reading);
+            relation.is_some_and(|r| r.summed.is_some() || r.mask.is_some())
+        }),
+    }
+}

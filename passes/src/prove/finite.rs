@@ -1,0 +1,169 @@
+//! Finiteness: the values that are numbers, neither infinite nor undefined.
+//!
+//! Nothing times zero is zero only for numbers: `0 · ∞` and `0 / 0` are none, and a device that computes one spoils every sum
+//! that it takes part in. So a rule that drops a product with zero asks whether its other factor is a number.
+//!
+//! The proof takes for granted that weights, states and inputs are numbers, but for attention masks, which also hold −∞;
+//! and that the model applies no op where the op has no value: it divides by nothing that is zero. Hence
+//!
+//! - a value of the model is a number unless a mask, or a parameter that is none, enters it;
+//! - an op gives numbers for numbers, where it is defined everywhere;
+//! - an op that is not, such as a division, gives numbers where the model applies it to the same operand, or to one of which
+//!   the operand is a part.
+
+use egg::{EGraph, Id};
+use tpc_ir::op::{InputKind, OpCategory, Unary, UnaryKind};
+use tpc_ir::{Graph, Op};
+
+use super::analysis::TermAnalysis;
+use super::language::{Head, Term};
+
+/// A kind of operand for which an op may have no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Domain {
+    /// Of a division: not zero.
+    Divisor,
+    /// Of a logarithm: above zero.
+    Logarithm,
+    /// Of a root: not below zero.
+    Root,
+    /// Of a norm that adds nothing to the divisor: no row of zeros.
+    Row,
+}
+
+/// The operand for which an op may have no value, by position; `None` for ops that are defined everywhere.
+pub(super) fn domain(op: &Op) -> Option<(Domain, usize)> {
+    use tpc_ir::op::BinaryKind;
+    match op {
+        Op::Binary(b) if b.kind == BinaryKind::Div => Some((Domain::Divisor, 1)),
+        Op::Unary(Unary { kind }) => match kind {
+            UnaryKind::Log => Some((Domain::Logarithm, 0)),
+            UnaryKind::Sqrt => Some((Domain::Root, 0)),
+            _ => None,
+        },
+        Op::Norm(n) if n.eps <= 0.0 => Some((Domain::Row, 0)),
+        Op::NormApply(n) if n.eps <= 0.0 => Some((Domain::Row, 1)),
+        _ => None,
+    }
+}
+
+/// Whether the model applies an op that is not defined everywhere to this operand, or to a value of which the operand is a
+/// part or a repetition.
+pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id]) -> bool {
+    /// Views of views that are looked through.
+    const DEPTH: usize = 4;
+    let Some((domain, k)) = domain(op) else {
+        return true;
+    };
+    args.get(k).is_some_and(|&a| {
+        let in_model = |id: Id| {
+            let known = &graph.analysis.domains;
+            known
+                .iter()
+                .any(|&(d, of)| d == domain && graph.find(of) == id)
+        };
+        let mut open = vec![graph.find(a)];
+        for _ in 0..DEPTH {
+            if open.iter().any(|&id| in_model(id)) {
+                return true;
+            }
+            let nodes = open.iter().flat_map(|&id| &graph[id].nodes);
+            open = nodes.filter_map(|n| selected(graph, n)).collect();
+        }
+        false
+    })
+}
+
+/// The value of which a term is a part or a repetition.
+fn selected(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> Option<Id> {
+    let of = match term.head {
+        Head::View(_) => true,
+        Head::Op { op, .. } => matches!(
+            graph.analysis.tables.ops.get(op).category(),
+            OpCategory::Repetition | OpCategory::Selection | OpCategory::Layout
+        ),
+        Head::Atom { .. } | Head::Sum | Head::Zero(_) | Head::Mask(_) => false,
+    };
+    of.then(|| graph.find(term.args[0]))
+}
+
+/// Whether an op gives numbers, by which of its operands are numbers. The op is defined for them.
+pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands: usize) -> bool {
+    let all = || (0..operands).all(&is_number);
+    match op {
+        // A row of −∞ alone has no softmax; the model has none.
+        Op::SoftMax(o) => o.scale.is_finite(),
+        // Indices are numbers.
+        Op::TopK(_) | Op::ArgSort(_) => true,
+        Op::FlashAttn(o) => {
+            let parameters = [o.scale, o.max_bias, o.softcap];
+            let masked = (0..operands).all(|k| k == FLASH_ATTN_MASK || is_number(k));
+            masked && parameters.iter().all(|p| p.is_finite())
+        }
+        Op::Fill(o) => o.value.is_finite(),
+        Op::Tri(o) => o.fill.is_finite() && all(),
+        Op::Scale(o) => o.scale.is_finite() && o.bias.is_finite() && all(),
+        Op::Clamp(o) => o.min.is_finite() && o.max.is_finite() && all(),
+        Op::LeakyRelu(o) => o.slope.is_finite() && all(),
+        _ => all(),
+    }
+}
+
+/// The position of the mask among the operands of an attention.
+const FLASH_ATTN_MASK: usize = 3;
+
+/// Per value of the model, whether it is a number: no mask and no infinite parameter enters it.
+pub(super) fn numbers(model: &Graph) -> Vec<bool> {
+    let mut numbers = vec![true; model.values().len()];
+    for (inst, is_mask) in masks(model) {
+        for v in &model.inst(inst).results {
+            numbers[v.index()] = !is_mask;
+        }
+    }
+    for (_, data) in model.insts() {
+        let is_number = |k: usize| numbers[data.operands[k].index()];
+        let given = gives_numbers(&data.op, is_number, data.operands.len());
+        for v in &data.results {
+            let known = numbers[v.index()];
+            numbers[v.index()] = known && given;
+        }
+    }
+    numbers
+}
+
+/// The inputs of a model, each with whether it is a mask: by its kind, or because an attention or a softmax reads it as one.
+fn masks(model: &Graph) -> Vec<(tpc_ir::Inst, bool)> {
+    let mut read = vec![false; model.values().len()];
+    for (_, data) in model.insts().rev() {
+        let mask = match &data.op {
+            Op::FlashAttn(_) => data.operands.get(FLASH_ATTN_MASK),
+            Op::SoftMax(_) => data.operands.get(1),
+            _ => None,
+        };
+        if let Some(v) = mask {
+            read[v.index()] = true;
+        }
+        let passes = matches!(
+            data.op.category(),
+            OpCategory::Layout
+                | OpCategory::Selection
+                | OpCategory::Repetition
+                | OpCategory::Assembly
+                | OpCategory::Copy
+        ) || matches!(data.op, Op::Scale(_) | Op::Binary(_));
+        if passes && data.results.iter().any(|v| read[v.index()]) {
+            for v in &data.operands {
+                read[v.index()] = true;
+            }
+        }
+    }
+    let inputs = model.insts().filter_map(|(inst, data)| {
+        let Op::Input(input) = &data.op else {
+            return None;
+        };
+        let by_kind = matches!(input.kind, InputKind::Mask | InputKind::MaskSwa);
+        let by_use = data.results.iter().any(|v| read[v.index()]);
+        Some((inst, by_kind || by_use))
+    });
+    inputs.collect()
+}
