@@ -2,6 +2,7 @@
 
 mod advice;
 mod alike;
+mod campaign;
 mod captures;
 mod catalogue;
 mod confirmed;

@@ -108,6 +108,59 @@ output \"out0\" = v5
     assert!(refutation.is_err(), "{refutation:?}");
 }
 
+/// A device without a share of two contractions has zeros of both: it would divide zero by zero, and spoil the sum.
+#[test]
+fn nothing_is_divided_by_nothing() {
+    let model = "tpir 1
+graph \"div\"
+
+v0 \"x\": f32[8, n_tokens] @host = input {name = \"x\"}
+v1 \"w\": f32[8, 4] @host = weight {tensor = \"w\"}
+v2 \"a\": f32[4, n_tokens] @host = mul_mat v1, v0
+v3 \"u\": f32[8, 4] @host = weight {tensor = \"u\"}
+v4 \"y\": f32[4, n_tokens] @host = mul_mat v3, v0
+v5 \"d\": f32[4, n_tokens] @host = div v2, v4
+
+output \"out\" = v5
+";
+    // The divisor of the second device: its own zeros, or the sum of all.
+    let programs = |divisor: &str| {
+        format!(
+            "tpir 1
+graph \"div\"
+device dev0 \"cpu:0\"
+device dev1 \"cpu:1\"
+
+v0 \"x\": f32[8, n_tokens] @host = input {{name = \"x\"}}
+v1 \"x\": f32[8, n_tokens] @dev0 = copy v0
+v2 \"x\": f32[0, n_tokens] @host = slice v0 {{axis = 0, start = 0, len = 0}}
+v3 \"x\": f32[0, n_tokens] @dev1 = copy v2
+v4 \"w\": f32[8, 4] @dev0 = weight {{tensor = \"w\"}}
+v5 \"w\": f32[0, 4] @dev1 = weight {{tensor = \"w\", parts = [[], [0:4], [0:1], [0:1]]}}
+v6 \"a\": f32[4, n_tokens] @dev0 = mul_mat v4, v1
+v7 \"a\": f32[4, n_tokens] @dev1 = mul_mat v5, v3
+v8 \"u\": f32[8, 4] @dev0 = weight {{tensor = \"u\"}}
+v9 \"u\": f32[0, 4] @dev1 = weight {{tensor = \"u\", parts = [[], [0:4], [0:1], [0:1]]}}
+v10 \"y\": f32[4, n_tokens] @dev0 = mul_mat v8, v1
+v11 \"y\": f32[4, n_tokens] @dev1 = mul_mat v9, v3
+v17 \"y\": f32[4, n_tokens] @dev0, v18 \"y\": f32[4, n_tokens] @dev1 = all_reduce v10, v11
+v12 \"d\": f32[4, n_tokens] @dev0 = div v6, v17
+v13 \"d\": f32[4, n_tokens] @dev1 = div v7, {divisor}
+v14 \"d\": f32[4, n_tokens] @dev0, v15 \"d\": f32[4, n_tokens] @dev1 = all_reduce v12, v13
+v16 \"d\": f32[4, n_tokens] @host = copy v14
+
+output \"out\" = v16
+"
+        )
+    };
+    let parse = |text: &str| text::parse(text).unwrap_or_else(|e| panic!("{}", e[0])).graph;
+    let model = verified(parse(model));
+    let prove = |divisor: &str| prove(&model, &verified(parse(&programs(divisor))));
+    prove("v18").unwrap_or_else(|r| panic!("{r}"));
+    let refutation = prove("v11").expect_err("zero is divided by zero");
+    assert_eq!((refutation.op.as_str(), refutation.value.as_str()), ("div", "d"));
+}
+
 /// Experts that are divided by number, as the planner divides none of these models.
 #[test]
 fn experts_divided_by_number_are_proved() {

@@ -36,6 +36,11 @@ const SMALL: &str = "layers=1,embd=48,ff=40,vocab=24,ctx=32,type=f32";
 
 /// The model of a specification, written to a file that is mapped and then deleted.
 pub(super) fn make(spec: &str) -> GgufFile {
+    try_make(spec).unwrap_or_else(|e| panic!("{spec}: {e}"))
+}
+
+/// The same, where the specification may be no model.
+pub(super) fn try_make(spec: &str) -> Result<GgufFile, String> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("tpc-synthetic-{}-{number}.gguf", std::process::id());
@@ -43,11 +48,11 @@ pub(super) fn make(spec: &str) -> GgufFile {
     let quantise = |dtype: DType, values: &[f32], out: &mut Vec<u8>| {
         quantise(dtype, values, out).map_err(|e| e.to_string())
     };
-    let spec = Spec::parse(spec).unwrap_or_else(|e| panic!("{spec}: {e}"));
-    let model = Model::new(spec, &quantise).unwrap_or_else(|e| panic!("{e}"));
+    let spec = Spec::parse(spec).map_err(|e| e.to_string())?;
+    let model = Model::new(spec, &quantise).map_err(|e| e.to_string())?;
     let file = std::fs::File::create(&path).expect("a temporary file");
-    model.write(file).unwrap_or_else(|e| panic!("{e}"));
-    let file = GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
+    let written = model.write(file).map_err(|e| e.to_string());
+    let file = written.and_then(|_| GgufFile::open(&path).map_err(|e| e.to_string()));
     // Where a mapped file cannot be removed, the system's own cleaning does.
     let _ = std::fs::remove_file(&path);
     file
