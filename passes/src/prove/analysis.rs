@@ -1,8 +1,8 @@
 //! The analysis of the proof's e-graph: type, age and model value of each e-class.
 
 use egg::{Analysis, DidMerge, EGraph, Id};
-use tpc_ir::{Op, TensorType};
 use tpc_ir::op::Inferred;
+use tpc_ir::{Op, TensorType};
 
 use super::finite::{self, Domain};
 use super::interner::Tables;

@@ -1,11 +1,11 @@
 //! Lemmas: an obligation is proved, or the value that stops the proof is found.
 
 use super::boundary::Boundary;
-use super::{crossing, diagnose};
 use super::encoding::Encoding;
 use super::knowledge::{Lemma, ModelRef};
 use super::obligation::Obligation;
 use super::refutation::{Refutation, Unproven};
+use super::{crossing, diagnose};
 
 /// The reason that an obligation is not proved.
 #[derive(Debug)]

@@ -33,7 +33,9 @@ pub enum Unproven {
         found: Option<TensorType>,
     },
     /// An instruction of the model reads what is defined later, or gives another type than its op.
-    #[error("`{op}` of `{value}` is no instruction of a model: its operands or types do not fit the op")]
+    #[error(
+        "`{op}` of `{value}` is no instruction of a model: its operands or types do not fit the op"
+    )]
     Model {
         /// The op's name.
         op: &'static str,

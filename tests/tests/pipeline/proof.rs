@@ -153,12 +153,19 @@ output \"out\" = v16
 "
         )
     };
-    let parse = |text: &str| text::parse(text).unwrap_or_else(|e| panic!("{}", e[0])).graph;
+    let parse = |text: &str| {
+        text::parse(text)
+            .unwrap_or_else(|e| panic!("{}", e[0]))
+            .graph
+    };
     let model = verified(parse(model));
     let prove = |divisor: &str| prove(&model, &verified(parse(&programs(divisor))));
     prove("v18").unwrap_or_else(|r| panic!("{r}"));
     let refutation = prove("v11").expect_err("zero is divided by zero");
-    assert_eq!((refutation.op.as_str(), refutation.value.as_str()), ("div", "d"));
+    assert_eq!(
+        (refutation.op.as_str(), refutation.value.as_str()),
+        ("div", "d")
+    );
 }
 
 /// Experts that are divided by number, as the planner divides none of these models.

@@ -65,7 +65,10 @@ fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
 }
 
 /// The arguments that a term is linear in, each time with the others.
-pub(in crate::prove) fn linear_arguments(terms: &TermGraph, term: &Term) -> Vec<(Vec<Id>, Vec<Id>)> {
+pub(in crate::prove) fn linear_arguments(
+    terms: &TermGraph,
+    term: &Term,
+) -> Vec<(Vec<Id>, Vec<Id>)> {
     let all = functions(terms, term).into_iter();
     all.map(|(function, own)| (own, function.others)).collect()
 }

@@ -45,7 +45,10 @@ impl Case {
         let devices = rng.range(1, 8);
         let mut options = vec![("--devices", devices.to_string())];
         if rng.one_in(2) {
-            options.push(("-sm", (*rng.pick(&["tensor", "layer", "auto", "tensor"])).to_owned()));
+            options.push((
+                "-sm",
+                (*rng.pick(&["tensor", "layer", "auto", "tensor"])).to_owned(),
+            ));
         }
         if rng.one_in(2) {
             options.push(("-ts", shares(rng, devices)));
@@ -66,7 +69,9 @@ impl Case {
         if rng.one_in(5) {
             options.push(("-nkvo", String::new()));
         }
-        let types = ["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"];
+        let types = [
+            "f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl",
+        ];
         for option in ["-ctk", "-ctv"] {
             if rng.one_in(3) {
                 options.push((option, (*rng.pick(&types)).to_owned()));
@@ -165,9 +170,16 @@ fn topology(rng: &mut Rng, devices: u64) -> String {
         .collect();
     let mut links = Vec::new();
     if devices > 1 && rng.one_in(3) {
-        links.push(format!("(a: 0, b: {}, link: {})", rng.range(1, devices - 1), link(rng)));
+        links.push(format!(
+            "(a: 0, b: {}, link: {})",
+            rng.range(1, devices - 1),
+            link(rng)
+        ));
     }
-    let (host, rate) = (*rng.pick(&["1e10", "6e10", "1e13"]), *rng.pick(&["1e12", "1e13"]));
+    let (host, rate) = (
+        *rng.pick(&["1e10", "6e10", "1e13"]),
+        *rng.pick(&["1e12", "1e13"]),
+    );
     format!(
         "Topology(devices: [{}], link: {}, links: [{}], host: (name: \"host\", memory: None, bandwidth: {host}, flops: \
          {rate}), host_link: {})",

@@ -64,7 +64,10 @@ fn proved(what: &str, compiled: Result<Compiled, Vec<tpc_diag::Diagnostic>>) {
 
 /// The file of that beginning, where it is there.
 fn named(files: Vec<PathBuf>, name: &str) -> Option<GgufFile> {
-    let is = |p: &PathBuf| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(name));
+    let is = |p: &PathBuf| {
+        p.file_name()
+            .is_some_and(|n| n.to_string_lossy().starts_with(name))
+    };
     let path = files.into_iter().find(is)?;
     Some(GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}")))
 }
@@ -86,7 +89,10 @@ fn whole_summands_of_devices_without_a_share_cross_layers() {
                 ..auto(on(4, machine(&[1e10, 1e10, 5e11, 5e11], 1e12, 0.1)))
             },
         ),
-        ("glm-4.5-air-106b-a12b-iq4_xs.header", auto(shares(3, "0,1,1", free()))),
+        (
+            "glm-4.5-air-106b-a12b-iq4_xs.header",
+            auto(shares(3, "0,1,1", free())),
+        ),
         (
             "gpt-oss-120b",
             shares(3, "0,1,1", machine(&[3e12, 5e11, 5e11], 1e9, 0.0)),
@@ -161,7 +167,13 @@ fn rewriting_keeps_blocks_whole() {
 
 #[test]
 fn all_weights_on_the_host_are_proved() {
-    for name in ["falcon-h1", "granitehybrid", "nemotron_h", "qwen35-dense", "lfm2"] {
+    for name in [
+        "falcon-h1",
+        "granitehybrid",
+        "nemotron_h",
+        "qwen35-dense",
+        "lfm2",
+    ] {
         let Some(file) = named(goldens(), name) else {
             continue;
         };
@@ -179,7 +191,10 @@ fn all_weights_on_the_host_are_proved() {
 fn captured(name: &str, text: &str) {
     let captured = capture::read(text, name).unwrap_or_else(|e| panic!("{e}"));
     for devices in [2, 3, 5] {
-        proved(name, compile_capture(&captured, &on(devices, Topology::default())));
+        proved(
+            name,
+            compile_capture(&captured, &on(devices, Topology::default())),
+        );
     }
 }
 

@@ -78,7 +78,11 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Judges `count` configurations of models, each of which `open` gives with its name by a random number.
-fn campaign(what: &str, count: u64, open: &(dyn Fn(&mut Rng) -> Option<(String, GgufFile)> + Sync)) {
+fn campaign(
+    what: &str,
+    count: u64,
+    open: &(dyn Fn(&mut Rng) -> Option<(String, GgufFile)> + Sync),
+) {
     let asked = number("TPC_CASES");
     let (count, first) = (asked.unwrap_or(count), number("TPC_SEED").unwrap_or(0));
     let tally = Mutex::new(Tally::default());
@@ -128,8 +132,16 @@ fn campaign(what: &str, count: u64, open: &(dyn Fn(&mut Rng) -> Option<(String, 
         tally.faults.len()
     );
     let shown: Vec<&String> = tally.faults.iter().take(SHOWN).collect();
-    assert!(shown.is_empty(), "{} faults: {shown:#?}", tally.faults.len());
-    assert!(tally.proved * 2 > count, "only {} of {count} were planned", tally.proved);
+    assert!(
+        shown.is_empty(),
+        "{} faults: {shown:#?}",
+        tally.faults.len()
+    );
+    assert!(
+        tally.proved * 2 > count,
+        "only {} of {count} were planned",
+        tally.proved
+    );
 }
 
 /// The number of layers that a header states.
@@ -173,7 +185,15 @@ fn random_configurations_of_headers_are_proved() {
 fn specification(rng: &mut Rng) -> String {
     let arch = ARCHS[(rng.next() % ARCHS.len() as u64) as usize].name;
     let mut spec = format!("{arch}-tiny:layers={}", rng.range(1, 3));
-    let types = ["f32", "f16", "q8_0", "mixed", "mxfp4_moe", "iq4_nl", "q4_k_m"];
+    let types = [
+        "f32",
+        "f16",
+        "q8_0",
+        "mixed",
+        "mxfp4_moe",
+        "iq4_nl",
+        "q4_k_m",
+    ];
     let options = [
         ("heads", ["2", "6", "8"]),
         ("kv_heads", ["1", "2", "4"]),
