@@ -9,7 +9,7 @@ use tpc_core::placement::{
 use tpc_ggml::capture;
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
-use tpc_passes::machine::{DeviceProfile, Link, Topology};
+use tpc_passes::machine::{DeviceProfile, Topology};
 use tpc_tests::{goldens, headers};
 
 use crate::synthetic::make;
@@ -24,20 +24,15 @@ fn machine(devices: &[f64], bandwidth: f64, latency_us: f64) -> Topology {
         ..profile.clone()
     };
     topology.devices = devices.iter().map(with).collect();
-    topology.link = Link {
-        bandwidth,
-        latency_us,
-    };
+    topology.link.bandwidth = bandwidth;
+    topology.link.latency_us = latency_us;
     topology
 }
 
 /// Links that cost nothing.
 fn free() -> Topology {
     let mut free = machine(&[1e9], 1e18, 0.0);
-    free.host_link = Link {
-        bandwidth: 25e12,
-        latency_us: 0.0,
-    };
+    (free.host_link.bandwidth, free.host_link.latency_us) = (25e12, 0.0);
     free
 }
 
@@ -148,10 +143,7 @@ fn an_op_on_copies_is_the_copies_of_the_op() {
 fn rewriting_keeps_blocks_whole() {
     let file = make("qwen2moe-tiny:ff=320,type=mxfp4_moe");
     let mut topology = machine(&[1e9], 5e10, 0.0);
-    topology.host_link = Link {
-        bandwidth: 1e18,
-        latency_us: 0.0,
-    };
+    (topology.host_link.bandwidth, topology.host_link.latency_us) = (1e18, 0.0);
     for (k, v) in [(DType::Iq4Nl, DType::F32), (DType::Q8_0, DType::Q4_0)] {
         for devices in [2, 3, 5, 7] {
             let placement = Placement {
