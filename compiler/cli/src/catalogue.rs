@@ -8,6 +8,7 @@ pub fn codes() -> Vec<&'static Code> {
     let mut out: Vec<&Code> = tpc_lint::lints().map(|l| &l.code).collect();
     for table in [
         tpc_diag::codes::CODES,
+        tpc_fetch::CODES,
         tpc_gguf::CODES,
         tpc_models::CODES,
         tpc_ggml::capture::CODES,

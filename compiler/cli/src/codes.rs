@@ -19,4 +19,21 @@ tpc_ir::codes! {
     )
     .example("`-sm row`, `--device CUDA0,CUDA1`, `--max-model-len 32768`.")
     .cure("none is needed; tpc's own spelling silences the note.");
+
+    UNFINISHED = note(
+        "TPC0422",
+        "a file of which data are missing",
+        "The file ends before the data of its tensors do, as that of a download does that goes on. Its header is whole, \
+         so it can be planned, proved and inspected; it cannot be run.",
+    )
+    .example("`tpc plan model.gguf.part`, or the first megabytes of a model.")
+    .cure("none is needed for planning.");
+
+    CHOSEN = note(
+        "TPC0423",
+        "a model was found in a folder",
+        "A folder was given in place of a file, and there is one model in it.",
+    )
+    .example("`tpc plan models/llama-8b/`.")
+    .cure("none is needed; the file's own path silences the note.");
 }

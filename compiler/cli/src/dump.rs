@@ -99,6 +99,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let placement = args.placement.placement(args.source.defaults())?;
     let Source { compiled, .. } = args.source.compile(&placement)?;
+    args.source.notes().iter().for_each(output::diagnostic);
     let Some(graph) = args.stage.graph(&compiled) else {
         return output::result(&render_factors(&compiled));
     };

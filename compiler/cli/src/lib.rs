@@ -12,6 +12,7 @@ mod dump;
 mod eval;
 mod explain;
 mod habits;
+mod input;
 mod inspect;
 mod lint;
 mod man;

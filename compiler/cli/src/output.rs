@@ -8,7 +8,7 @@ use std::path::Path;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
 
-use tpc_diag::{Diagnostic, codes, unusable};
+use tpc_diag::{Diagnostic, Severity, codes, unusable};
 
 /// The end of a subcommand with another status than 0.
 #[derive(Debug)]
@@ -43,7 +43,15 @@ impl Failure {
             path.display().to_string(),
             e.to_string(),
         );
-        Failure::usage(d.help("check the path, and that this user may use it"))
+        Failure::usage(d.help(match e.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "make it readable for this user (chmod, chown), or copy it"
+            }
+            io::ErrorKind::InvalidInput => {
+                "give the path of a file; save what comes from a pipe first"
+            }
+            _ => "check the path, and that this user may use it",
+        }))
     }
 
     /// A result that cannot be written.
@@ -54,7 +62,8 @@ impl Failure {
 
     /// Diagnostics of any kind: status 2 when one concerns an option or the file itself, else 1.
     pub(super) fn from_diagnostics(diagnostics: Vec<Diagnostic>) -> Failure {
-        let status = if diagnostics.iter().any(|d| unusable(d.code)) {
+        let error = |d: &&Diagnostic| d.severity == Severity::Error;
+        let status = if diagnostics.iter().filter(error).any(|d| unusable(d.code)) {
             2
         } else {
             1
@@ -79,6 +88,7 @@ pub(super) fn diagnostic(d: &Diagnostic) {
     let rendered = GraphicalReportHandler::new_themed(theme)
         .with_width(prose_width())
         // Addresses and paths are copied from here.
+        .with_word_separator(textwrap::WordSeparator::AsciiSpace)
         .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
         .with_break_words(false)
         .render_report(&mut text, d);

@@ -1,34 +1,39 @@
 //! The source of a plan: a model file, or a captured graph.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tpc_ir::{DType, Symbol};
 
 use super::args::Defaults;
+use super::codes;
+use super::input::{self, Model};
 use super::output::Failure;
 use super::progress::Progress;
 use tpc_core::pipeline::{Compiled, compile, compile_capture};
 use tpc_core::placement::{Placement, SplitMode};
-use tpc_diag::{Diagnostic, Severity};
+use tpc_diag::{Diagnostic, Severity, codes as common};
 use tpc_ggml::capture::{self, CapturedGraph};
-use tpc_gguf::GgufFile;
 
 /// A model or a capture.
 #[derive(Clone, Debug, Args)]
 pub(super) struct SourceArgs {
-    /// A GGUF file, or any shard of one; the header suffices.
+    /// A GGUF file, any shard of one, its folder, or its address; the header suffices.
     #[arg(required_unless_present = "graph", conflicts_with = "graph")]
     model: Option<PathBuf>,
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl")]
     graph: Option<PathBuf>,
+    /// The model, when it was first asked for.
+    #[arg(skip)]
+    opened: OnceCell<Model>,
 }
 
 /// A verified plan, with facts about its source.
 pub(super) struct Source {
     pub(super) compiled: Compiled,
-    /// Notes of a capture.
+    /// Notes of a capture, or on how a model was found.
     pub(super) notes: Vec<Diagnostic>,
     /// Per instruction of the model's graph, the line of a capture; empty for a model.
     pub(super) lines: Vec<usize>,
@@ -60,9 +65,12 @@ impl Source {
     }
 }
 
+/// The longest capture that is read, in bytes.
+const MAX_CAPTURE: u64 = 1 << 30;
+
 /// Reads a capture.
 pub(super) fn read_capture(path: &Path) -> Result<CapturedGraph, Failure> {
-    let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
+    let bytes = input::read_file(path, MAX_CAPTURE)?;
     let text = String::from_utf8_lossy(&bytes);
     let name = path
         .file_stem()
@@ -80,17 +88,48 @@ pub(super) fn read_capture(path: &Path) -> Result<CapturedGraph, Failure> {
 impl SourceArgs {
     /// A model, or else a capture.
     pub(super) fn new(model: Option<PathBuf>, graph: Option<PathBuf>) -> SourceArgs {
-        SourceArgs { model, graph }
+        SourceArgs {
+            model,
+            graph,
+            opened: OnceCell::new(),
+        }
     }
 
-    /// The model's file.
-    pub(super) fn model(&self) -> Option<&Path> {
-        self.model.as_deref()
+    /// The model, opened once; `None` for a capture.
+    pub(super) fn model(&self) -> Result<Option<&Model>, Failure> {
+        let Some(path) = self.model.as_deref().filter(|_| self.graph().is_none()) else {
+            return Ok(None);
+        };
+        if self.opened.get().is_none() {
+            // Another thread cannot have set it, and if it had, its file would do.
+            let _ = self.opened.set(input::open(path)?);
+        }
+        Ok(self.opened.get())
     }
 
-    /// The capture.
+    /// The capture: that of `--graph`, or one in the place of a model.
     pub(super) fn graph(&self) -> Option<&Path> {
-        self.graph.as_deref()
+        let model = || self.model.as_deref().filter(|m| input::is_capture(m));
+        self.graph.as_deref().or_else(model)
+    }
+
+    /// What is worth knowing of how the source was found, once it was compiled.
+    pub(super) fn notes(&self) -> Vec<Diagnostic> {
+        let model = self.opened.get().map(|m| m.notes.clone());
+        model
+            .unwrap_or_default()
+            .into_iter()
+            .chain(self.note())
+            .collect()
+    }
+
+    /// The note on a capture in the place of a model.
+    fn note(&self) -> Option<Diagnostic> {
+        let path = self.graph().filter(|_| self.graph.is_none())?;
+        let path = path.display().to_string();
+        let message = format!("`{path}` is a captured graph, and is read as `--graph {path}`");
+        let d = Diagnostic::new(&codes::READ_AS, &path, message);
+        Some(d.help(format!("write --graph {path}")))
     }
 
     fn file(&self) -> PathBuf {
@@ -105,7 +144,7 @@ impl SourceArgs {
     pub(super) fn defaults(&self) -> Defaults {
         Defaults {
             cache: DType::F16,
-            split_mode: match self.graph {
+            split_mode: match self.graph() {
                 Some(_) => SplitMode::Tensor,
                 None => SplitMode::Auto,
             },
@@ -121,13 +160,12 @@ impl SourceArgs {
     pub(super) fn compile(&self, placement: &Placement) -> Result<Source, Failure> {
         let devices = placement.devices.len();
         let _progress = Progress::start(format!("planning {} for {devices} devices", self.path()));
-        let Some(path) = &self.graph else {
-            let file = GgufFile::open(self.file())
-                .map_err(|e| Failure::from_diagnostics(vec![e.into()]))?;
-            let compiled = compile(&file, placement).map_err(Failure::from_diagnostics)?;
+        let Some(path) = self.graph() else {
+            let model = self.model()?.ok_or_else(missing)?;
+            let compiled = compile(&model.file, placement).map_err(Failure::from_diagnostics)?;
             return Ok(Source {
                 compiled,
-                notes: Vec::new(),
+                notes: model.notes.clone(),
                 lines: Vec::new(),
                 batch: None,
             });
@@ -136,9 +174,15 @@ impl SourceArgs {
         let compiled = compile_capture(&captured, placement).map_err(Failure::from_diagnostics)?;
         Ok(Source {
             compiled,
-            notes: captured.notes,
+            notes: self.note().into_iter().chain(captured.notes).collect(),
             lines: captured.lines,
             batch: Some(captured.batch),
         })
     }
+}
+
+/// The parser of arguments asks for a model or a capture.
+fn missing() -> Failure {
+    let d = Diagnostic::new(&common::COMMAND_LINE, "MODEL", "a model is missing");
+    Failure::usage(d.help("give a GGUF file, or --graph CAPTURE.jsonl"))
 }

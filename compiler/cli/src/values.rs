@@ -250,3 +250,55 @@ pub(super) fn engine() -> Reader<Engine> {
         values: Engine::ALL.map(Engine::name).to_vec(),
     }
 }
+
+/// A regular expression that is looked for in names.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    option: &'static str,
+    regex: fancy_regex::Regex,
+}
+
+impl Pattern {
+    /// Reads a regular expression.
+    ///
+    /// # Errors
+    /// TPC0400 for text that is none.
+    fn parse(option: &'static str, text: &str) -> Parsed<Pattern> {
+        match fancy_regex::Regex::new(text) {
+            Ok(regex) => Ok(Pattern { option, regex }),
+            Err(e) => {
+                let message = format!("`{text}` is not a regular expression: {e}");
+                let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
+                Err(d.help("give a regex in quotes, such as 'ffn_.*_exps'; `.` is any letter, `.*` any text"))
+            }
+        }
+    }
+
+    /// Whether it is found in a name.
+    ///
+    /// # Errors
+    /// TPC0400 when that takes too many steps to tell.
+    pub(super) fn found_in(&self, name: &str) -> Parsed<bool> {
+        self.regex.is_match(name).map_err(|e| {
+            let message = format!("the pattern cannot be matched against `{name}`: {e}");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, self.option, message);
+            d.help("use a pattern without nested repetitions")
+        })
+    }
+}
+
+/// A reader of the pattern of `--tensors`.
+pub(super) fn tensors() -> Reader<Pattern> {
+    Reader {
+        parse: |text| Pattern::parse("--tensors", text),
+        values: Vec::new(),
+    }
+}
+
+/// A reader of the pattern of `--keys`.
+pub(super) fn keys() -> Reader<Pattern> {
+    Reader {
+        parse: |text| Pattern::parse("--keys", text),
+        values: Vec::new(),
+    }
+}

@@ -20,19 +20,25 @@ pub(super) struct Cursor<'a> {
     at: usize,
     /// Whether `bytes` ends at the limit on headers rather than at the end of the file.
     clipped: bool,
+    /// Bytes of the header's part of the file behind `bytes`, which are not there yet.
+    behind: u64,
     pub(super) endianness: Endianness,
     pub(super) file: &'a str,
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the start of `bytes`. It sees at most `limit` bytes.
-    pub(super) fn new(bytes: &'a [u8], limit: usize, file: &'a str) -> Cursor<'a> {
+    /// A cursor at the start of `bytes`, the beginning of a file of `file_len` bytes. It sees at most `limit` bytes.
+    pub(super) fn new(bytes: &'a [u8], file_len: u64, limit: usize, file: &'a str) -> Cursor<'a> {
         let clipped = bytes.len() > limit;
+        let behind = file_len
+            .min(limit as u64)
+            .saturating_sub(bytes.len() as u64);
         let bytes = &bytes[..bytes.len().min(limit)];
         Cursor {
             bytes,
             at: 0,
             clipped,
+            behind,
             endianness: Endianness::Little,
             file,
         }
@@ -116,7 +122,7 @@ impl<'a> Cursor<'a> {
         what: &'static str,
         offset: u64,
     ) -> Result<usize, GgufError> {
-        let at_most = self.left() as u64 / min_bytes;
+        let at_most = (self.left() as u64).saturating_add(self.behind) / min_bytes;
         match usize::try_from(count) {
             Ok(n) if count <= at_most => Ok(n),
             _ if self.clipped => {

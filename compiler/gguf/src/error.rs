@@ -6,6 +6,7 @@ use std::io;
 use tpc_ir::Code;
 
 use super::codes;
+use super::lookalike;
 
 /// One defect of a GGUF file.
 ///
@@ -56,7 +57,7 @@ pub enum StringDefect {
     reason = "the message of each variant explains its fields"
 )]
 pub enum GgufErrorKind {
-    #[error("cannot {action}")]
+    #[error("cannot {action}: {source}")]
     Io {
         action: &'static str,
         source: io::Error,
@@ -124,10 +125,10 @@ pub enum GgufErrorKind {
         "the file is cut short: expected data up to byte {end}, found a file of {file_len} bytes"
     )]
     TruncatedData { end: u64, file_len: u64 },
-    #[error("shard {number} of {count} is missing: expected it at {expected}")]
+    #[error("{} of {count} {} missing: expected {expected}{}", shards(.numbers), are(.numbers), more(.numbers))]
     MissingShard {
         expected: String,
-        number: u32,
+        numbers: Vec<u32>,
         count: u32,
     },
     #[error(
@@ -176,6 +177,32 @@ fn guess(looks_like: &Option<&'static str>) -> String {
     looks_like
         .map(|what| format!("; it looks like {what}"))
         .unwrap_or_default()
+}
+
+/// `shard 2`, or `shards 2, 3 and 5`; after a dozen, their number.
+fn shards(numbers: &[u32]) -> String {
+    let listed: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    match listed.as_slice() {
+        [one] => format!("shard {one}"),
+        [first @ .., last] if listed.len() <= 12 => {
+            format!("shards {} and {last}", first.join(", "))
+        }
+        all => format!("{} shards", all.len()),
+    }
+}
+
+fn are(numbers: &[u32]) -> &'static str {
+    match numbers.len() {
+        1 => "is",
+        _ => "are",
+    }
+}
+
+fn more(numbers: &[u32]) -> &'static str {
+    match numbers.len() {
+        0 | 1 => "",
+        _ => " and so on",
+    }
 }
 
 fn retired(id: u32) -> &'static str {
@@ -233,10 +260,13 @@ impl GgufErrorKind {
     pub fn help(&self) -> String {
         use GgufErrorKind as K;
         match self {
-            K::Io { .. } => "check that the path names a readable file".into(),
-            K::NotGguf { .. } => {
-                "convert the model to GGUF (llama.cpp's convert_hf_to_gguf.py), or download the .gguf file again".into()
+            K::Io { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => "make it readable for this user (chmod, chown), or copy it",
+                io::ErrorKind::InvalidInput => "a model is read at any position: save it as a file, and give that path",
+                _ => "check that the path names a readable file",
             }
+            .into(),
+            K::NotGguf { looks_like, .. } => lookalike::cure(*looks_like).into(),
             K::UnsupportedVersion { found: 1 } => {
                 "version 1 files date from August 2023: convert the model again with a current llama.cpp".into()
             }

@@ -1,15 +1,20 @@
 //! Opening the file or files of a model.
+//!
+//! Files are mapped; the headers of a model elsewhere are read in ranges (`range`). Either way the shards of a split model
+//! are found by name.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
+use tpc_diag::Diagnostic;
 
 use super::cursor::Endianness;
 use super::error::{GgufError, GgufErrorKind};
 use super::header::{Header, TensorInfo};
 use super::parser;
+use super::range::{self, RangeSource};
 use super::split::{self, SplitKeys, SplitName};
 
 /// A model on disk: one GGUF file, or all the shards of a split one, mapped read-only.
@@ -20,15 +25,42 @@ pub struct GgufFile {
     header: Header,
     shards: Vec<Shard>,
     has_data: bool,
+    missing: Vec<Missing>,
 }
 
 /// One file of a model.
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
-    map: Mmap,
+    /// The file's content; `None` for one elsewhere, of which only the header was read.
+    map: Option<Mmap>,
+    file_len: u64,
     data_offset: u64,
     has_data: bool,
+}
+
+/// The tensor data that a file lacks, since its download or copy was not finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The file.
+    pub path: PathBuf,
+    /// Tensors of which data are missing.
+    pub tensors: usize,
+    /// The first of them.
+    pub first: String,
+    /// Bytes that are missing, padding included.
+    pub bytes: u64,
+    /// Length of the whole file in bytes.
+    pub whole: u64,
+}
+
+/// Whether a file may lack the data of tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Data {
+    /// All data are there, or none.
+    Whole,
+    /// Any part of them.
+    Unfinished,
 }
 
 impl Shard {
@@ -37,9 +69,9 @@ impl Shard {
         &self.path
     }
 
-    /// The file's length in bytes.
+    /// The file's length in bytes; `u64::MAX` where a server does not say.
     pub fn file_len(&self) -> u64 {
-        self.map.len() as u64
+        self.file_len
     }
 
     /// Bytes from the file's start to its tensor data section, which may be the file's end.
@@ -52,27 +84,72 @@ impl Shard {
         self.has_data
     }
 
-    fn open(path: &Path) -> Result<(Shard, Header), GgufError> {
+    fn open(path: &Path, data: Data) -> Result<(Shard, Header), GgufError> {
         let name = path.display().to_string();
         let fail = |action, source| GgufError::new(&name, GgufErrorKind::Io { action, source });
         // Opening a pipe would wait for its other end, so look before opening.
         let attributes = fs::metadata(path).map_err(|e| fail("find the file", e))?;
         if !attributes.is_file() {
-            let e = io::Error::new(io::ErrorKind::InvalidInput, "it is a directory or a device");
+            let e = io::Error::new(io::ErrorKind::InvalidInput, kind(&attributes));
             return Err(fail("read the file", e));
         }
         let file = File::open(path).map_err(|e| fail("open the file", e))?;
         let map = map_read_only(&file).map_err(|e| fail("map the file into memory", e))?;
-        let header = parser::parse(&map, map.len() as u64, &name)?;
-        let has_data = map.len() as u64 > header.data_offset && !header.tensors().is_empty();
+        let file_len = map.len() as u64;
+        let header = match data {
+            Data::Whole => parser::parse(&map, file_len, &name)?,
+            Data::Unfinished => parser::parse_unfinished(&map, file_len, &name)?,
+        };
+        let has_data = file_len > header.data_offset && !header.tensors().is_empty();
         let shard = Shard {
             path: path.to_owned(),
-            map,
+            map: Some(map),
+            file_len,
             data_offset: header.data_offset,
             has_data,
         };
         Ok((shard, header))
     }
+
+    /// A shard whose header was read from elsewhere.
+    fn elsewhere(source: &mut dyn RangeSource) -> Result<(Shard, Header), Diagnostic> {
+        let (header, file_len) = range::read_header(source)?;
+        let shard = Shard {
+            path: PathBuf::from(source.name()),
+            map: None,
+            file_len,
+            data_offset: header.data_offset,
+            has_data: false,
+        };
+        Ok((shard, header))
+    }
+
+    /// The data that the file lacks, `tensors` being those that it should have.
+    fn missing<'t>(&self, tensors: impl Iterator<Item = &'t TensorInfo>) -> Option<Missing> {
+        let (mut count, mut first, mut whole) = (0, None, 0);
+        for t in tensors {
+            whole = whole.max(t.end());
+            if t.end() > self.file_len {
+                count += 1;
+                first = first.or(Some(&t.name));
+            }
+        }
+        Some(Missing {
+            path: self.path.clone(),
+            tensors: count,
+            first: first?.clone(),
+            bytes: whole - self.file_len,
+            whole,
+        })
+    }
+}
+
+/// What a path names that is no file.
+fn kind(attributes: &fs::Metadata) -> &'static str {
+    if attributes.is_dir() {
+        return "it is a directory";
+    }
+    "it is a pipe or a device"
 }
 
 #[expect(
@@ -97,23 +174,81 @@ impl GgufFile {
     /// A file that cannot be read, a defect of a header ([`super::parse`]), or shards that are missing, misnamed or do
     /// not belong together (TPC0123 to TPC0127).
     pub fn open(path: impl AsRef<Path>) -> Result<GgufFile, GgufError> {
-        let path = path.as_ref();
-        let (shard, header) = Shard::open(path)?;
+        GgufFile::open_local(path.as_ref(), Data::Whole)
+    }
+
+    /// Opens a model of which data may be missing, as of a download that goes on: [`GgufFile::missing`] tells. Such a file
+    /// counts as one without data.
+    ///
+    /// # Errors
+    ///
+    /// As [`GgufFile::open`], but for missing data.
+    pub fn open_unfinished(path: impl AsRef<Path>) -> Result<GgufFile, GgufError> {
+        GgufFile::open_local(path.as_ref(), Data::Unfinished)
+    }
+
+    /// Reads the headers of a model elsewhere, given its file or any of its shards. The data are not read.
+    ///
+    /// # Errors
+    ///
+    /// The source's own, and those of [`GgufFile::open`].
+    pub fn open_elsewhere(source: &mut dyn RangeSource) -> Result<GgufFile, Diagnostic> {
+        let path = PathBuf::from(source.name());
+        let given = Shard::elsewhere(source)?;
+        let mut sibling = |name: &str, _: u32| {
+            let mut sibling = source.sibling(name)?;
+            Shard::elsewhere(sibling.as_mut())
+        };
+        GgufFile::join(&path, given, Data::Whole, &mut sibling)
+    }
+
+    fn open_local(path: &Path, data: Data) -> Result<GgufFile, GgufError> {
+        let given = Shard::open(path, data)?;
+        let mut sibling = |name: &str, count: u32| {
+            let sibling = path.with_file_name(name);
+            Shard::open(&sibling, data).map_err(|e| match e.kind() {
+                GgufErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                    missing_shards(path, count)
+                }
+                _ => e,
+            })
+        };
+        GgufFile::join(path, given, data, &mut sibling)
+    }
+
+    /// A model in one file, or with the siblings that `sibling` opens by name.
+    fn join<E: From<GgufError>>(
+        path: &Path,
+        (shard, header): (Shard, Header),
+        data: Data,
+        sibling: &mut Sibling<'_, E>,
+    ) -> Result<GgufFile, E> {
         let file = header.metadata().file();
         let keys = SplitKeys::read(header.metadata())?;
         match (SplitName::of_path(path), keys) {
-            (Some(name), None) if name.count > 1 => Err(split::missing_keys(file, &name)),
-            (_, None) => Ok(GgufFile {
-                has_data: shard.has_data,
-                header,
-                shards: vec![shard],
-            }),
-            (None, Some(keys)) => Err(split::bad_name(file, path, keys)),
+            (Some(name), None) if name.count > 1 => Err(split::missing_keys(file, &name).into()),
+            (_, None) => GgufFile::new(vec![shard], header, data).map_err(E::from),
+            (None, Some(keys)) => Err(split::bad_name(file, path, keys).into()),
             (Some(name), Some(keys)) => {
                 keys.check_name(file, &name)?;
-                open_split(path, &name, keys, shard, header)
+                open_split(&name, keys, (shard, header), data, sibling)
             }
         }
+    }
+
+    /// The model of these shards and the header of all.
+    fn new(shards: Vec<Shard>, header: Header, data: Data) -> Result<GgufFile, GgufError> {
+        let missing = match data {
+            Data::Whole => Vec::new(),
+            Data::Unfinished => missing(&shards, &header),
+        };
+        let has_data = missing.is_empty() && check_data_presence(&shards, &header)?;
+        Ok(GgufFile {
+            header,
+            shards,
+            has_data,
+            missing,
+        })
     }
 
     /// The header. That of a split model is the header of shard 1 with the tensors of all shards.
@@ -136,38 +271,54 @@ impl GgufFile {
         self.has_data
     }
 
+    /// The files that lack data of tensors, of a model that was opened unfinished.
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// Whether the model is elsewhere, so that its data cannot be read.
+    pub fn is_elsewhere(&self) -> bool {
+        self.shards.iter().any(|s| s.map.is_none())
+    }
+
     /// The data of a tensor of this model, [`TensorInfo::bytes`] long, in the file's byte order.
     ///
-    /// `None` when the model is a bare header.
+    /// `None` when the model is a bare header, or not whole.
     pub fn tensor_data(&self, tensor: &TensorInfo) -> Option<&[u8]> {
-        let shard = self.shards.get(tensor.shard)?;
+        let shard = self.shards.get(tensor.shard).filter(|_| self.has_data)?;
         let start = usize::try_from(tensor.offset).ok()?;
         let end = usize::try_from(tensor.end()).ok()?;
-        shard.map.get(start..end)
+        shard.map.as_ref()?.get(start..end)
     }
 }
 
-/// Opens the other shards of a model, given one of them at `path`, and joins all.
-fn open_split(
-    path: &Path,
+/// Opens a shard by its file name, given the number of shards.
+type Sibling<'a, E> = dyn FnMut(&str, u32) -> Result<(Shard, Header), E> + 'a;
+
+/// Opens the other shards of a model, given one of them, and joins all.
+fn open_split<E: From<GgufError>>(
     name: &SplitName,
     keys: SplitKeys,
-    given: Shard,
-    given_header: Header,
-) -> Result<GgufFile, GgufError> {
-    let endianness = given_header.endianness;
-    let mut given = Some((given, given_header));
+    given: (Shard, Header),
+    data: Data,
+    sibling: &mut Sibling<'_, E>,
+) -> Result<GgufFile, E> {
+    let endianness = given.1.endianness;
+    let mut given = Some(given);
     let mut shards = Vec::new();
     let mut headers = Vec::new();
     for number in 1..=name.count {
-        let already_open = if number == name.number {
-            given.take()
-        } else {
-            None
+        let already_open = match number == name.number {
+            true => given.take(),
+            false => None,
         };
         let (shard, header) = match already_open {
             Some(opened) => opened,
-            None => open_sibling(path, name, number, keys)?,
+            None => {
+                let opened = sibling(&name.sibling(number), name.count)?;
+                check_sibling(&opened.1, name, number, keys)?;
+                opened
+            }
         };
         split::expect_equal(
             header.metadata().file(),
@@ -189,46 +340,54 @@ fn open_split(
             expected: keys.tensors,
             found,
         };
-        return Err(GgufError::new(header.metadata().file(), kind));
+        return Err(GgufError::new(header.metadata().file(), kind).into());
     }
-    let has_data = check_data_presence(&shards, &header)?;
-    Ok(GgufFile {
-        header,
-        shards,
-        has_data,
-    })
+    GgufFile::new(shards, header, data).map_err(E::from)
 }
 
-fn open_sibling(
-    path: &Path,
+/// Checks that a shard belongs to the model with these keys.
+fn check_sibling(
+    header: &Header,
     name: &SplitName,
     number: u32,
     keys: SplitKeys,
-) -> Result<(Shard, Header), GgufError> {
-    let sibling = path.with_file_name(name.sibling(number));
-    let (shard, header) = Shard::open(&sibling).map_err(|e| match e.kind() {
-        GgufErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-            let expected = sibling.display().to_string();
-            let kind = GgufErrorKind::MissingShard {
-                expected,
-                number,
-                count: name.count,
-            };
-            GgufError::new(&path.display().to_string(), kind)
-        }
-        _ => e,
-    })?;
+) -> Result<(), GgufError> {
     let file = header.metadata().file();
-    let sibling_name = SplitName {
+    let name = SplitName {
         number,
         ..name.clone()
     };
     let Some(found) = SplitKeys::read(header.metadata())? else {
-        return Err(split::missing_keys(file, &sibling_name));
+        return Err(split::missing_keys(file, &name));
     };
-    found.check_name(file, &sibling_name)?;
-    split::expect_equal(file, "split.tensors.count", &keys.tensors, &found.tensors)?;
-    Ok((shard, header))
+    found.check_name(file, &name)?;
+    split::expect_equal(file, "split.tensors.count", &keys.tensors, &found.tensors)
+}
+
+/// The error that names the shards of the model at `path` that are not there.
+fn missing_shards(path: &Path, count: u32) -> GgufError {
+    let name = SplitName::of_path(path);
+    let siblings =
+        (1..=count).filter_map(|n| Some((n, path.with_file_name(name.as_ref()?.sibling(n)))));
+    let absent: Vec<(u32, PathBuf)> = siblings.filter(|(_, p)| !p.exists()).collect();
+    let kind = GgufErrorKind::MissingShard {
+        expected: absent
+            .first()
+            .map_or_else(String::new, |(_, p)| p.display().to_string()),
+        numbers: absent.iter().map(|(n, _)| *n).collect(),
+        count,
+    };
+    GgufError::new(&path.display().to_string(), kind)
+}
+
+/// The data that the shards lack: of each that has some, and of those without where others have.
+fn missing(shards: &[Shard], header: &Header) -> Vec<Missing> {
+    if !shards.iter().any(|s| s.has_data) {
+        return Vec::new();
+    }
+    let of = |shard: usize| header.tensors().iter().filter(move |t| t.shard == shard);
+    let all = shards.iter().enumerate();
+    all.filter_map(|(i, s)| s.missing(of(i))).collect()
 }
 
 /// Whether the shards hold their data; an error if only some of those with tensors do.

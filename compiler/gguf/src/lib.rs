@@ -9,7 +9,7 @@
 //! - [`parse`] is a pure function from the bytes of one file to its [`Header`]. It checks every count, length, string,
 //!   dimension and offset, so whoever holds a `Header` computes with its numbers without checking them again.
 //! - [`GgufFile`] maps the files of a model, joins the headers of split files, and checks that the declared data
-//!   are there.
+//!   are there. Of a model elsewhere it reads the headers alone, in ranges that grow as the header asks ([`RangeSource`]).
 //! - [`Metadata`] answers typed questions about the key/value pairs and reports a value of the wrong kind by its key.
 //!
 //! [`GgufWriter`] writes files. It reads back every header before it writes it, so its files are readable.
@@ -31,6 +31,7 @@ mod lookalike;
 mod metadata;
 mod names;
 mod parser;
+mod range;
 mod split;
 mod strings;
 mod tensor_name;
@@ -45,10 +46,11 @@ mod tests;
 pub use codes::CODES;
 pub use cursor::Endianness;
 pub use error::{GgufError, GgufErrorKind, StringDefect, Subject};
-pub use file::{GgufFile, Shard};
+pub use file::{GgufFile, Missing, Shard};
 pub use header::{Header, TensorInfo};
 pub use metadata::{Entry, Metadata};
 pub use parser::{DEFAULT_ALIGNMENT, MAX_HEADER_BYTES, parse};
+pub use range::{MAX_ELSEWHERE_BYTES, RangeSource};
 pub use split::SplitName;
 pub use tensor_name::TensorName;
 pub use value::{MAX_ARRAY_DEPTH, MetaArray, MetaValue, StrList, ValueType};

@@ -31,7 +31,29 @@ const MIN_PAIR: u64 = 8 + 1 + 4 + 1;
 ///
 /// The first defect found: codes TPC0101 to TPC0122.
 pub fn parse(bytes: &[u8], file_len: u64, name: &str) -> Result<Header, GgufError> {
-    parse_limited(bytes, file_len, name, MAX_HEADER_BYTES)
+    parse_limited(bytes, file_len, name, MAX_HEADER_BYTES, DataCheck::Present)
+}
+
+/// [`parse`] of a file that may hold only some of its data.
+///
+/// # Errors
+///
+/// As [`parse`], but for missing data.
+pub(super) fn parse_unfinished(
+    bytes: &[u8],
+    file_len: u64,
+    name: &str,
+) -> Result<Header, GgufError> {
+    parse_limited(bytes, file_len, name, MAX_HEADER_BYTES, DataCheck::Skipped)
+}
+
+/// Whether the tensors' data have to be in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DataCheck {
+    /// All of them, or none.
+    Present,
+    /// However many there are.
+    Skipped,
 }
 
 /// [`parse`] with another limit on the header's length.
@@ -40,8 +62,9 @@ pub(super) fn parse_limited(
     file_len: u64,
     name: &str,
     limit: usize,
+    data: DataCheck,
 ) -> Result<Header, GgufError> {
-    let mut cursor = Cursor::new(bytes, limit, name);
+    let mut cursor = Cursor::new(bytes, file_len, limit, name);
     let version = read_preamble(&mut cursor, bytes)?;
 
     let offset = cursor.offset();
@@ -54,7 +77,12 @@ pub(super) fn parse_limited(
 
     let metadata = read_pairs(&mut cursor, pair_count)?;
     let alignment = read_alignment(&metadata)?;
-    let table = tensor_table::read(&mut cursor, tensor_count, alignment, file_len)?;
+    let checked = match data {
+        DataCheck::Present => file_len,
+        // A file that ends before its data is a bare header.
+        DataCheck::Skipped => 0,
+    };
+    let table = tensor_table::read(&mut cursor, tensor_count, alignment, checked)?;
     Ok(Header {
         version,
         endianness: cursor.endianness,

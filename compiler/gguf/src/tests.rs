@@ -1,6 +1,7 @@
 //! Tests of the reader and the writer, and the files they share.
 
 mod defects;
+mod elsewhere;
 mod getters;
 mod hostile;
 mod published;

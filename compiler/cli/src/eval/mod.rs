@@ -9,6 +9,7 @@ use tpc_ir::DType;
 use tpc_runtime::ExecError;
 
 use crate::args::{Defaults, PlacementArgs};
+use crate::input;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 use execute::{Evaluation, execute};
@@ -113,9 +114,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
+/// The longest golden file that is read, in bytes.
+const MAX_GOLDEN: u64 = 4 << 30;
+
 fn read_golden(path: &Path) -> Result<Golden, Failure> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
+    let bytes = input::read_file(path, MAX_GOLDEN)?;
     Golden::parse(&name, &bytes).map_err(Failure::usage)
 }
 
@@ -138,7 +142,7 @@ fn tokens(args: &Args, golden: Option<&Golden>) -> Result<Vec<u32>, Failure> {
 
 /// Opens a model that has its tensor data.
 fn open(path: &Path) -> Result<GgufFile, Failure> {
-    let file = GgufFile::open(path).map_err(|e| Failure::from_diagnostics(vec![e.into()]))?;
+    let file = input::open_whole(path)?;
     if file.has_data() {
         return Ok(file);
     }

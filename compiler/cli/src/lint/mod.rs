@@ -9,12 +9,14 @@ use clap::ValueEnum;
 use tpc_ir::text;
 
 use crate::args::PlacementArgs;
+use crate::codes;
+use crate::input::Model;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 use crate::source::{Unproved, read_capture};
 use subject::Subject;
 use tpc_core::placement::Placement;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Severity};
 use tpc_gguf::GgufFile;
 use tpc_lint::format::{LintReport, Summary, github, sarif};
 use tpc_lint::{
@@ -76,28 +78,27 @@ struct Findings {
 }
 
 /// A model's file, and its graph if it has one.
-struct Opened {
-    file: GgufFile,
+struct Opened<'s> {
+    file: &'s GgufFile,
     model: Option<Lowered>,
 }
 
-impl Opened {
+impl Opened<'_> {
     fn view(&self) -> File<'_> {
         File {
-            file: &self.file,
+            file: self.file,
             model: self.model.as_ref(),
         }
     }
 }
 
 /// Opens the model of a subject, if it is one.
-fn open(subject: &Subject) -> Result<Option<Opened>, Failure> {
-    let Some(path) = subject.source.model() else {
+fn open(subject: &Subject) -> Result<Option<Opened<'_>>, Failure> {
+    let Some(Model { file, .. }) = subject.source.model()? else {
         return Ok(None);
     };
-    let file = GgufFile::open(path).map_err(|e| Failure::from_diagnostics(vec![e.into()]))?;
     // Planning tells why there is no graph.
-    let model = graph_of(&file);
+    let model = graph_of(file);
     Ok(Some(Opened { file, model }))
 }
 
@@ -130,6 +131,14 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
     if args.target.is_none() {
         let _progress = Progress::start(format!("checking {}", subject.source.path()));
         let mut of_source = of_capture(subject)?;
+        // Who lints a file wants it whole.
+        of_source.extend(subject.source.notes().into_iter().map(|d| match *d.code == codes::UNFINISHED {
+            true => Diagnostic {
+                severity: Severity::Warning,
+                ..d
+            },
+            false => d,
+        }));
         of_source.extend(opened.iter().flat_map(|o| lint_file(&o.view())));
         found.findings = merged(of_source);
     }
@@ -158,7 +167,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
 /// The findings in a plan, and in what llama.cpp would do in its place.
 fn on_devices(
     subject: &Subject,
-    opened: Option<&Opened>,
+    opened: Option<&Opened<'_>>,
     placement: &Placement,
 ) -> Result<Vec<Diagnostic>, Failure> {
     let planned = subject.source.compile(placement);

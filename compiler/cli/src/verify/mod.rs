@@ -86,6 +86,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let compiled = &source.compiled;
     let mut found: Vec<Diagnostic> = Vec::new();
+    found.extend(args.source.notes());
     found.extend(compiled.unproved());
     // The proof is silent on options without effect; the plan's warnings name them.
     let findings = plan_report(&path, &placement, compiled).diagnostics;

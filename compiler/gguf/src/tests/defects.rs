@@ -4,7 +4,7 @@ use tpc_ir::DType;
 
 use tpc_ir::Code;
 
-use super::super::parser::parse_limited;
+use super::super::parser::{DataCheck, parse_limited};
 use super::super::{CODES, GgufError, GgufFile, GgufWriter, MetaArray, Subject, parse};
 use super::shards::shard;
 use super::{Scratch, bytes_of, header_of, sample};
@@ -73,7 +73,14 @@ fn open_in(make: impl Fn(&Scratch) -> std::path::PathBuf) -> GgufError {
 fn limited() -> GgufError {
     let bytes = Raw::new(0, 1).str("k").u32(8).str(&"x".repeat(500)).0;
     assert!(parse(&bytes, bytes.len() as u64, "m.gguf").is_ok());
-    parse_limited(&bytes, bytes.len() as u64, "m.gguf", 200).unwrap_err()
+    parse_limited(
+        &bytes,
+        bytes.len() as u64,
+        "m.gguf",
+        200,
+        DataCheck::Present,
+    )
+    .unwrap_err()
 }
 
 fn nested(depth: u32) -> GgufWriter {

@@ -27,12 +27,13 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, those that need less before those that need more.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "ir",
     "passes",
     "runtime",
     "compiler/diag",
     "compiler/gguf",
+    "compiler/fetch",
     "compiler/ggml",
     "compiler/models",
     "compiler/synth",

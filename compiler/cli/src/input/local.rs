@@ -1,0 +1,249 @@
+//! Paths of models, and what to do about those that are no model.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use tpc_diag::{Diagnostic, suggest};
+use tpc_ggml::llama_cpp::quoted;
+use tpc_gguf::{GgufError, GgufErrorKind, GgufFile, SplitName};
+
+use super::{Place, codes};
+use crate::output::Failure;
+
+/// The most entries of a folder that are looked at.
+const MAX_ENTRIES: usize = 10_000;
+/// The most files that a message lists.
+const MAX_LISTED: usize = 8;
+
+/// The model at a path: the file itself, or the only one of a folder.
+pub(super) fn locate(path: &Path) -> Result<Place, Failure> {
+    match path.is_dir() {
+        true => in_folder(path),
+        false => Ok(Place::Local(path.to_owned(), None)),
+    }
+}
+
+/// Whether a file is a captured graph: by its name, or by its first bytes.
+pub(crate) fn is_capture(path: &Path) -> bool {
+    let extension = path.extension().and_then(|e| e.to_str());
+    if extension.is_some_and(|e| ["jsonl", "ndjson"].contains(&e.to_ascii_lowercase().as_str())) {
+        return true;
+    }
+    if !path.is_file() {
+        return false;
+    }
+    let mut head = [0; 16];
+    let read = File::open(path).and_then(|mut f| f.read(&mut head));
+    let head = &head[..read.unwrap_or(0)];
+    let head: Vec<u8> = head.iter().copied().filter(|b| *b != b' ').collect();
+    head.starts_with(b"{\"id\":")
+}
+
+/// The names in a folder, in order.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let Ok(read) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut out: Vec<PathBuf> = read
+        .filter_map(Result::ok)
+        .take(MAX_ENTRIES)
+        .map(|e| e.path())
+        .collect();
+    out.sort();
+    out
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case(extension))
+}
+
+fn name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The models of a folder: of a split one its first shard, and no encoder of images.
+fn models(folder: &Path) -> Vec<PathBuf> {
+    let all = entries(folder).into_iter();
+    let files = all.filter(|p| has_extension(p, "gguf") && p.is_file());
+    let first = |p: &PathBuf| SplitName::of_path(p).is_none_or(|s| s.number == 1);
+    let mut out: Vec<PathBuf> = files
+        .clone()
+        .filter(|p| first(p) && !name(p).starts_with("mmproj"))
+        .collect();
+    if out.is_empty() {
+        // A model without its first shard, so that the message names what is missing.
+        out = files.take(1).collect();
+    }
+    out
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    let shown: Vec<String> = paths
+        .iter()
+        .take(MAX_LISTED)
+        .map(|p| quoted(&p.display().to_string()))
+        .collect();
+    match paths.len() > MAX_LISTED {
+        true => format!("{} and {} more", shown.join(", "), paths.len() - MAX_LISTED),
+        false => shown.join(", "),
+    }
+}
+
+/// The only model of a folder.
+fn in_folder(folder: &Path) -> Result<Place, Failure> {
+    let models = models(folder);
+    if let [model] = models.as_slice() {
+        let message = format!(
+            "`{}` is a folder, and {} is its model",
+            folder.display(),
+            name(model)
+        );
+        let d = Diagnostic::new(&codes::CHOSEN, folder.display().to_string(), message);
+        let note = d.help(format!(
+            "give the file: {}",
+            quoted(&model.display().to_string())
+        ));
+        return Ok(Place::Local(model.clone(), Some(note)));
+    }
+    let help = if models.is_empty() {
+        let folders: Vec<PathBuf> = entries(folder).into_iter().filter(|p| p.is_dir()).collect();
+        let below: Vec<PathBuf> = folders
+            .iter()
+            .take(100)
+            .flat_map(|f| self::models(f))
+            .collect();
+        let safetensors = entries(folder)
+            .iter()
+            .any(|p| has_extension(p, "safetensors"));
+        match (below.is_empty(), safetensors) {
+            (false, _) => format!("give one of the models in it: {}", listed(&below)),
+            (true, true) => format!(
+                "it holds safetensors: convert them with python convert_hf_to_gguf.py {} (of llama.cpp)",
+                quoted(&folder.display().to_string())
+            ),
+            (true, false) => "there is no .gguf file in it: give the path of one".to_owned(),
+        }
+    } else {
+        format!(
+            "it holds {} models; give one: {}",
+            models.len(),
+            listed(&models)
+        )
+    };
+    // The reader says what is wrong, as for any path.
+    match GgufFile::open(folder) {
+        Err(e) => Err(Failure::usage(Diagnostic::from(e).help(help))),
+        Ok(_) => Ok(Place::Local(folder.to_owned(), None)),
+    }
+}
+
+/// The failure of a file that cannot be opened, with a cure for paths that are not there.
+pub(super) fn unreadable(path: &Path, e: GgufError) -> Failure {
+    let absent = matches!(e.kind(), GgufErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
+    let d = Diagnostic::from(e);
+    Failure::from_diagnostics(vec![match absent.then(|| cure(path)) {
+        Some(help) => d.help(help),
+        None => d,
+    }])
+}
+
+/// What to do about a path where nothing is.
+fn cure(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if let Some(help) = slip(&text) {
+        return help;
+    }
+    let folder = match path.parent() {
+        Some(p) if p.as_os_str().is_empty() => Path::new("."),
+        Some(p) => p,
+        None => return "check that the path names a readable file".to_owned(),
+    };
+    if !folder.is_dir() {
+        if let [_, _] = text.split('/').collect::<Vec<_>>().as_slice()
+            && !has_extension(path, "gguf")
+        {
+            let repository = text.split(':').next().unwrap_or_default();
+            return format!(
+                "check the path; of a repository of Hugging Face give a file: \
+                 https://huggingface.co/{repository}/resolve/main/FILE.gguf"
+            );
+        }
+        return format!(
+            "check the path: there is no folder {}",
+            quoted(&folder.display().to_string())
+        );
+    }
+    let wanted = name(path);
+    let here = entries(folder);
+    let begun =
+        [".part", ".incomplete", ".crdownload", ".download"].map(|e| format!("{wanted}{e}"));
+    if let Some(part) = here.iter().find(|p| begun.contains(&name(p))) {
+        return format!(
+            "its download is not finished; its header may be: give {}",
+            quoted(&part.display().to_string())
+        );
+    }
+    let stem = wanted.strip_suffix(".gguf").unwrap_or(&wanted).to_owned();
+    let of_model = |p: &&PathBuf| {
+        name(p) == format!("{stem}.gguf") || SplitName::of_path(p).is_some_and(|s| s.prefix == stem)
+    };
+    if let Some(model) = here.iter().find(of_model) {
+        return format!("give {}", quoted(&model.display().to_string()));
+    }
+    let models: Vec<PathBuf> = here
+        .into_iter()
+        .filter(|p| has_extension(p, "gguf"))
+        .collect();
+    let names: Vec<String> = models.iter().map(|p| name(p)).collect();
+    if let Some(near) = suggest::nearest(&wanted, names.iter().map(String::as_str)) {
+        return format!(
+            "did you mean {}?",
+            quoted(&folder.join(near).display().to_string())
+        );
+    }
+    match models.is_empty() {
+        true => "check the path: it names nothing, and there is no .gguf file beside it".to_owned(),
+        false => format!("check the path; beside it are {}", listed(&models)),
+    }
+}
+
+/// What to do about a word that is no path at all.
+fn slip(text: &str) -> Option<String> {
+    if text.is_empty() {
+        return Some("the path is empty: a variable of the shell may be unset".to_owned());
+    }
+    if text == "-" {
+        return Some(
+            "a model is read at any position, so not from standard input: save it as a file"
+                .to_owned(),
+        );
+    }
+    let bare = text.strip_prefix("www.").unwrap_or(text);
+    if bare.starts_with("huggingface.co/") || bare.starts_with("hf.co/") {
+        return Some(format!("an address begins with https://: https://{bare}"));
+    }
+    if text.starts_with("~/") || text.starts_with("$HOME") || text.starts_with("${") {
+        return Some("the shell replaces ~ and variables outside of single quotes alone: leave the quotes away".to_owned());
+    }
+    if text.contains(['*', '?']) {
+        return Some("no file matches the pattern: check the folder; `tpc lint` takes patterns, the others one model".to_owned());
+    }
+    if text.contains('\\') && !cfg!(windows) {
+        return Some(format!(
+            "folders are separated by `/` here: {}",
+            quoted(&text.replace('\\', "/"))
+        ));
+    }
+    if text.trim() != text {
+        return Some(format!(
+            "the path begins or ends with a blank: {}",
+            quoted(text.trim())
+        ));
+    }
+    None
+}

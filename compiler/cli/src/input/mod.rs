@@ -1,0 +1,96 @@
+//! The inputs that a command line names: files, folders, addresses.
+//!
+//! - `local` says what to do about a path that is no file: it is not there, a folder, a pipe;
+//! - `web` reads headers by address;
+//! - `regular` reads whole files that have an end.
+
+mod local;
+mod regular;
+mod web;
+
+use std::path::{Path, PathBuf};
+
+use tpc_core::format::bytes;
+use tpc_diag::Diagnostic;
+use tpc_fetch::Address;
+use tpc_gguf::GgufFile;
+
+use super::codes;
+use super::habits::is_address;
+use super::output::Failure;
+use super::progress::Progress;
+pub(super) use local::is_capture;
+pub(super) use regular::read as read_file;
+
+/// A model that is open, of which data may be missing.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) file: GgufFile,
+    /// What is worth knowing of how it was found.
+    pub(super) notes: Vec<Diagnostic>,
+}
+
+/// Where a model is.
+pub(super) enum Place {
+    /// The file, and a note where it was chosen in a folder.
+    Local(PathBuf, Option<Diagnostic>),
+    Web(Address),
+}
+
+/// The model that a word names: a file, the only model of a folder, or an address.
+pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
+    match word.to_str() {
+        Some(text) if is_address(text) || text.contains("://") => {
+            match text.strip_prefix("file://") {
+                Some(path) => local::locate(Path::new(path)),
+                None => Ok(Place::Web(Address::parse(text).map_err(Failure::usage)?)),
+            }
+        }
+        _ => local::locate(word),
+    }
+}
+
+/// Opens a model for planning: headers suffice, and the data of an unfinished download may be missing.
+pub(super) fn open(word: &Path) -> Result<Model, Failure> {
+    let (path, note) = match locate(word)? {
+        Place::Local(path, note) => (path, note),
+        Place::Web(address) => {
+            let _progress = Progress::start(format!("reading the header of {}", address.shown()));
+            let file = web::open(address)?;
+            return Ok(Model {
+                file,
+                notes: Vec::new(),
+            });
+        }
+    };
+    let file = GgufFile::open_unfinished(&path).map_err(|e| local::unreadable(&path, e))?;
+    let mut notes: Vec<Diagnostic> = note.into_iter().collect();
+    notes.extend(file.missing().iter().map(unfinished));
+    Ok(Model { file, notes })
+}
+
+/// Opens a model whose data are needed, on this machine.
+pub(super) fn open_whole(word: &Path) -> Result<GgufFile, Failure> {
+    match locate(word)? {
+        Place::Local(path, _) => GgufFile::open(&path).map_err(|e| local::unreadable(&path, e)),
+        Place::Web(address) => {
+            let message = "only the header is read by address, and the data are needed here";
+            let d = Diagnostic::new(&tpc_diag::codes::NO_TENSOR_DATA, address.shown(), message);
+            Err(Failure::usage(d.help("download the file and give its path; plan, verify, lint and inspect take an address")))
+        }
+    }
+}
+
+/// The note on a file that lacks data.
+fn unfinished(missing: &tpc_gguf::Missing) -> Diagnostic {
+    let name = missing.path.display().to_string();
+    let message = format!(
+        "{} of {} are missing: the data of {} tensors, from {} on; the header is whole, and is all that planning needs",
+        bytes(missing.bytes),
+        bytes(missing.whole),
+        missing.tensors,
+        missing.first
+    );
+    let d = Diagnostic::new(&codes::UNFINISHED, name, message);
+    d.help("finish the download before the model is run")
+}

@@ -1,0 +1,91 @@
+//! `tpc inspect`: the content of a GGUF file.
+
+mod json;
+mod text;
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::input::{self, Model};
+use crate::output::{self, Failure};
+use crate::values::{self, Parsed, Pattern};
+use tpc_gguf::{Endianness, Entry, Header, TensorInfo};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    /// One object; the keys are in the book.
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A GGUF file, any shard of one, its folder, or its address.
+    model: PathBuf,
+    /// List every tensor with its offset.
+    #[arg(long, short)]
+    verbose: bool,
+    /// Output format.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// List the tensors whose names a regular expression is found in.
+    #[arg(long, value_name = "REGEX", value_parser = values::tensors())]
+    tensors: Option<Parsed<Pattern>>,
+    /// Show the metadata whose keys a regular expression is found in.
+    #[arg(long, value_name = "REGEX", value_parser = values::keys())]
+    keys: Option<Parsed<Pattern>>,
+}
+
+/// The part of a header that was asked for.
+struct Selection<'h> {
+    header: &'h Header,
+    entries: Vec<&'h Entry>,
+    tensors: Vec<&'h TensorInfo>,
+}
+
+fn order(endianness: Endianness) -> &'static str {
+    match endianness {
+        Endianness::Little => "little-endian",
+        Endianness::Big => "big-endian",
+    }
+}
+
+/// The items whose name a pattern is found in; all without one.
+fn matching<'a, T>(
+    all: &'a [T],
+    pattern: &Option<Parsed<Pattern>>,
+    name: impl Fn(&T) -> &str,
+) -> Result<Vec<&'a T>, Failure> {
+    let pattern = pattern.clone().transpose().map_err(Failure::usage)?;
+    let mut out = Vec::new();
+    for item in all {
+        let found = match &pattern {
+            Some(p) => p.found_in(name(item)).map_err(Failure::usage)?,
+            None => true,
+        };
+        if found {
+            out.push(item);
+        }
+    }
+    Ok(out)
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let Model { file, notes } = input::open(&args.model)?;
+    let header = file.header();
+    let selection = Selection {
+        header,
+        entries: matching(header.metadata().entries(), &args.keys, |e| &e.key)?,
+        tensors: matching(header.tensors(), &args.tensors, |t| &t.name)?,
+    };
+    match args.format {
+        Format::Text => {
+            let listed = args.verbose || args.tensors.is_some();
+            output::result(&text::render(&file, &selection, listed))?;
+        }
+        Format::Json => output::json(&json::Report::new(&file, &selection))?,
+    }
+    notes.iter().for_each(output::diagnostic);
+    Ok(())
+}

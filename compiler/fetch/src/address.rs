@@ -1,0 +1,324 @@
+//! Addresses of files.
+
+use tpc_diag::Diagnostic;
+
+use super::codes;
+
+/// The hosts of Hugging Face that have pages of files.
+const HUGGING_FACE: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"];
+
+/// The address of a file on the web.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Whether it is `https`.
+    pub(super) secure: bool,
+    /// Who asks, where the address says so: `user:password`.
+    user: Option<String>,
+    /// Host and port.
+    pub(super) host: String,
+    /// The path, from `/` on.
+    pub(super) path: String,
+    /// What follows `?`, which may be a signature.
+    query: Option<String>,
+}
+
+fn wrong(text: &str, what: &str, help: &str) -> Diagnostic {
+    let shown: String = text.chars().take(200).collect();
+    Diagnostic::new(&codes::ADDRESS, shown, what).help(help)
+}
+
+/// A part of an address with blanks and letters beyond ASCII escaped.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+impl Address {
+    /// Reads the address of a file.
+    ///
+    /// Pages of files on Hugging Face (`/blob/`) become the files (`/resolve/`), and so does `hf://USER/NAME/FILE`.
+    ///
+    /// # Errors
+    /// TPC0430 for an address of another kind, without a host, or of a repository.
+    pub fn parse(text: &str) -> Result<Address, Diagnostic> {
+        let text = text.trim();
+        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+        let rest = rest.split('#').next().unwrap_or_default();
+        let secure = match scheme.to_ascii_lowercase().as_str() {
+            "https" => true,
+            "http" => false,
+            "hf" => return Address::in_repository(text, rest),
+            _ => {
+                let help = "download the file and give its path, or give an address that begins with https://";
+                return Err(wrong(
+                    text,
+                    "the address is neither https:// nor http://",
+                    help,
+                ));
+            }
+        };
+        let (rest, query) = match rest.split_once('?') {
+            Some((rest, query)) => (rest, Some(escaped(query))),
+            None => (rest, None),
+        };
+        let (authority, path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(escaped(user)), host),
+            None => (None, authority),
+        };
+        let well_formed = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
+        if host.is_empty() || host.starts_with(':') || !host.chars().all(well_formed) {
+            let help = "write https://HOST/PATH/FILE.gguf";
+            return Err(wrong(text, "the address names no host", help));
+        }
+        let address = Address {
+            secure,
+            user,
+            host: host.to_ascii_lowercase(),
+            path: escaped(path),
+            query,
+        };
+        address.of_file(text)
+    }
+
+    /// `hf://USER/NAME/FILE`, of the main branch.
+    fn in_repository(text: &str, rest: &str) -> Result<Address, Diagnostic> {
+        let mut parts = rest.splitn(3, '/');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(user), Some(name), Some(file)) if !file.is_empty() => Address::parse(&format!(
+                "https://huggingface.co/{user}/{name}/resolve/main/{file}"
+            )),
+            _ => Err(wrong(
+                text,
+                "the address names no file of the repository",
+                "write hf://USER/NAME/FILE.gguf",
+            )),
+        }
+    }
+
+    /// The address of the file that a page of Hugging Face is about.
+    fn of_file(mut self, text: &str) -> Result<Address, Diagnostic> {
+        if !self.is_hugging_face() {
+            return match self.path.len() > 1 {
+                true => Ok(self),
+                false => Err(wrong(
+                    text,
+                    "the address names a host and no file of it",
+                    "write https://HOST/PATH/FILE.gguf",
+                )),
+            };
+        }
+        let parts: Vec<&str> = self.path.split('/').filter(|p| !p.is_empty()).collect();
+        match parts.as_slice() {
+            [user, name, "blob", revision, file @ ..] if !file.is_empty() => {
+                self.path = format!("/{user}/{name}/resolve/{revision}/{}", file.join("/"));
+                Ok(self)
+            }
+            [_, _, "resolve" | "raw", _, _, ..] => Ok(self),
+            [user, name, ..] if !["api", "datasets", "spaces"].contains(user) => {
+                let help = format!(
+                    "take a file of https://huggingface.co/{user}/{name}/tree/main: \
+                     https://huggingface.co/{user}/{name}/resolve/main/FILE.gguf"
+                );
+                Err(wrong(
+                    text,
+                    "the address is that of a repository, not of a file in it",
+                    &help,
+                ))
+            }
+            [] | [_] => Err(wrong(
+                text,
+                "the address names no repository",
+                "write https://huggingface.co/USER/NAME/resolve/main/FILE.gguf",
+            )),
+            _ => Ok(self),
+        }
+    }
+
+    /// Whether it is on Hugging Face.
+    pub(super) fn is_hugging_face(&self) -> bool {
+        HUGGING_FACE.contains(&self.host.as_str())
+    }
+
+    /// The page that lists the files of its repository, on Hugging Face.
+    pub(super) fn listing(&self) -> Option<String> {
+        let mut parts = self.path.split('/').filter(|p| !p.is_empty());
+        let (user, name) = (parts.next()?, parts.next()?);
+        self.is_hugging_face()
+            .then(|| format!("https://huggingface.co/{user}/{name}/tree/main"))
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.secure { "https" } else { "http" }
+    }
+
+    /// The whole address, as it is asked for.
+    pub(super) fn request(&self) -> String {
+        let user = self
+            .user
+            .as_ref()
+            .map_or_else(String::new, |u| format!("{u}@"));
+        let query = self
+            .query
+            .as_ref()
+            .map_or_else(String::new, |q| format!("?{q}"));
+        format!(
+            "{}://{user}{}{}{query}",
+            self.scheme(),
+            self.host,
+            self.path
+        )
+    }
+
+    /// The address for messages: without what may be secret.
+    pub fn shown(&self) -> String {
+        format!("{}://{}{}", self.scheme(), self.host, self.path)
+    }
+
+    /// The address of the file of that name beside this one.
+    pub(super) fn sibling(&self, name: &str) -> Address {
+        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        Address {
+            path: format!("{folder}/{}", escaped(name)),
+            ..self.clone()
+        }
+    }
+
+    /// The address that a redirect from here leads to; `None` for one that is not followed.
+    pub(super) fn redirected(&self, location: &str) -> Option<Address> {
+        let location = location.trim();
+        let absolute = if location.contains("://") {
+            location.to_owned()
+        } else if location.starts_with("//") {
+            format!("{}:{location}", self.scheme())
+        } else if location.starts_with('/') {
+            format!("{}://{}{location}", self.scheme(), self.host)
+        } else {
+            let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            format!("{}://{}{folder}/{location}", self.scheme(), self.host)
+        };
+        let scheme = absolute.split("://").next()?.to_ascii_lowercase();
+        let followed = scheme == "https" || (scheme == "http" && !self.secure);
+        // What a redirect leads to is taken as it is.
+        let (_, rest) = absolute.split_once("://")?;
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (host, rest) = rest.split_at(end);
+        let (path, query) = match rest.split_once('?') {
+            Some((path, query)) => (path, Some(escaped(query))),
+            None => (rest, None),
+        };
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        let well_formed = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
+        let path = if path.is_empty() {
+            "/".to_owned()
+        } else {
+            escaped(path)
+        };
+        (followed && !host.is_empty() && host.chars().all(well_formed)).then(|| Address {
+            secure: scheme == "https",
+            user: None,
+            host: host.to_ascii_lowercase(),
+            path,
+            query,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_files() {
+        for (text, request) in [
+            ("https://h.org/a/b.gguf", "https://h.org/a/b.gguf"),
+            (
+                "HTTP://H.org:81/b.gguf?x=1#frag",
+                "http://h.org:81/b.gguf?x=1",
+            ),
+            ("https://u:p@h.org/b c.gguf", "https://u:p@h.org/b%20c.gguf"),
+            (
+                "https://huggingface.co/u/n/blob/main/f.gguf",
+                "https://huggingface.co/u/n/resolve/main/f.gguf",
+            ),
+            (
+                "https://hf.co/u/n/blob/main/d/f.gguf?download=true",
+                "https://hf.co/u/n/resolve/main/d/f.gguf?download=true",
+            ),
+            (
+                "hf://u/n/d/f.gguf",
+                "https://huggingface.co/u/n/resolve/main/d/f.gguf",
+            ),
+        ] {
+            assert_eq!(
+                Address::parse(text).map(|a| a.request()),
+                Ok(request.to_owned()),
+                "{text}"
+            );
+        }
+        let secret = Address::parse("https://u:p@h.org/b.gguf?sig=1").map(|a| a.shown());
+        assert_eq!(secret, Ok("https://h.org/b.gguf".to_owned()));
+    }
+
+    #[test]
+    fn addresses_of_nothing() {
+        for text in [
+            "ftp://h.org/a.gguf",
+            "file:///a.gguf",
+            "https://",
+            "https:///a.gguf",
+            "https://h.org",
+            "https://h.org/",
+            "https://a b/c.gguf",
+            "https://huggingface.co/u/n",
+            "https://huggingface.co/u/n/tree/main",
+            "https://huggingface.co/u",
+            "hf://u/n",
+            "s3://bucket/a.gguf",
+            "nothing",
+        ] {
+            let d = Address::parse(text).expect_err(text);
+            assert_eq!((d.code.id, d.help.is_some()), ("TPC0430", true), "{text}");
+        }
+    }
+
+    #[test]
+    fn redirects() {
+        let from = Address::parse("https://u:p@h.org/a/b.gguf?q=1").expect("an address");
+        let to = |location: &str| from.redirected(location).map(|a| a.request());
+        assert_eq!(
+            to("https://x.org/c?s=2"),
+            Some("https://x.org/c?s=2".to_owned())
+        );
+        assert_eq!(to("/c"), Some("https://h.org/c".to_owned()));
+        assert_eq!(to("c"), Some("https://h.org/a/c".to_owned()));
+        assert_eq!(to("//x.org/c"), Some("https://x.org/c".to_owned()));
+        // No downgrade, nothing but the web, no place without a host.
+        for refused in [
+            "http://h.org/c",
+            "file:///etc/passwd",
+            "ftp://x/c",
+            "https://",
+            "javascript://x",
+        ] {
+            assert_eq!(to(refused), None, "{refused}");
+        }
+        let plain = Address::parse("http://h.org/a").expect("an address");
+        assert!(plain.redirected("http://x.org/c").is_some());
+        assert!(plain.redirected("https://x.org/c").is_some());
+        assert_eq!(
+            from.sibling("n.gguf").request(),
+            "https://u:p@h.org/a/n.gguf?q=1"
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! Asking a server.
+
+use std::time::Instant;
+
+use tpc_diag::Diagnostic;
+use ureq::http::{Response, header};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body, Error, Timeout};
+
+use super::address::Address;
+use super::limits::Limits;
+use super::{codes, status};
+
+/// A token for one host.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    host: String,
+    secret: String,
+    /// Whether it may be sent without TLS: to a server of a test.
+    plain: bool,
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Token for {}", self.host)
+    }
+}
+
+impl Token {
+    /// A token of Hugging Face; `None` if it is not one that can be sent.
+    pub fn hugging_face(secret: &str) -> Option<Token> {
+        let secret = secret.trim();
+        let sendable = !secret.is_empty() && secret.bytes().all(|b| b.is_ascii_graphic());
+        sendable.then(|| Token {
+            host: "huggingface.co".to_owned(),
+            secret: secret.to_owned(),
+            plain: false,
+        })
+    }
+
+    /// A token for a server of a test.
+    #[cfg(test)]
+    pub(super) fn of_test(host: &str, secret: &str) -> Token {
+        Token {
+            host: host.to_owned(),
+            secret: secret.to_owned(),
+            plain: true,
+        }
+    }
+
+    /// Whether it is sent to an address.
+    fn is_for(&self, address: &Address) -> bool {
+        address.host == self.host && (address.secure || self.plain)
+    }
+}
+
+/// A client with limits, and perhaps a token.
+#[derive(Debug)]
+pub struct Client {
+    agent: Agent,
+    limits: Limits,
+    token: Option<Token>,
+    begun: Instant,
+}
+
+/// An answer, and the address that gave it.
+pub(super) struct Answer {
+    pub(super) from: Address,
+    pub(super) response: Response<Body>,
+}
+
+impl Client {
+    /// A client; its time begins now. `roots` are the certificates that are trusted instead of Mozilla's, in PEM.
+    ///
+    /// # Errors
+    /// TPC0432 when `roots` has no certificate.
+    pub fn new(
+        limits: Limits,
+        token: Option<Token>,
+        roots: Option<&[u8]>,
+    ) -> Result<Client, Diagnostic> {
+        let mut tls = TlsConfig::builder();
+        if let Some(pem) = roots {
+            tls = tls.root_certs(certificates(pem)?);
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            // Redirects are followed here, so that a token is not.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_resolve(Some(limits.connect))
+            .timeout_connect(Some(limits.connect))
+            .timeout_recv_response(Some(limits.read))
+            .timeout_per_read(Some(limits.read))
+            .timeout_per_write(Some(limits.read))
+            .user_agent(concat!("tpc/", env!("CARGO_PKG_VERSION")))
+            .accept_encoding("identity")
+            .tls_config(tls.build())
+            .build();
+        Ok(Client {
+            agent: config.new_agent(),
+            limits,
+            token,
+            begun: Instant::now(),
+        })
+    }
+
+    /// Asks for `len` bytes from `first` on, and follows redirects.
+    pub(super) fn get(
+        &self,
+        address: &Address,
+        first: u64,
+        len: u64,
+    ) -> Result<Answer, Diagnostic> {
+        let mut at = address.clone();
+        for _ in 0..=self.limits.redirects {
+            let answer = self.ask(&at, first, len)?;
+            if !answer.response.status().is_redirection() {
+                return Ok(answer);
+            }
+            let location = answer.response.headers().get(header::LOCATION);
+            let Some(location) = location.and_then(|l| l.to_str().ok()) else {
+                return Err(refused(address, "a redirect says not where to".to_owned()));
+            };
+            at = at.redirected(location).ok_or_else(|| {
+                let place: String = location
+                    .split('?')
+                    .next()
+                    .unwrap_or_default()
+                    .chars()
+                    .take(120)
+                    .collect();
+                refused(
+                    address,
+                    format!(
+                        "it redirects to `{place}`, which is not followed from {}",
+                        at.shown()
+                    ),
+                )
+            })?;
+        }
+        let most = self.limits.redirects;
+        Err(refused(
+            address,
+            format!("it redirects more than {most} times"),
+        ))
+    }
+
+    fn ask(&self, at: &Address, first: u64, len: u64) -> Result<Answer, Diagnostic> {
+        let left = self.limits.whole.saturating_sub(self.begun.elapsed());
+        if left.is_zero() {
+            return Err(self.failed(at, &Error::Timeout(Timeout::Global)));
+        }
+        let last = first.saturating_add(len).saturating_sub(1);
+        let mut request = self
+            .agent
+            .get(at.request())
+            .header(header::RANGE, format!("bytes={first}-{last}"));
+        if let Some(token) = self.token_for(at) {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.secret));
+        }
+        let response = request.config().timeout_global(Some(left)).build().call();
+        Ok(Answer {
+            response: response.map_err(|e| self.failed(at, &e))?,
+            from: at.clone(),
+        })
+    }
+
+    fn token_for(&self, at: &Address) -> Option<&Token> {
+        self.token.as_ref().filter(|t| t.is_for(at))
+    }
+
+    /// Whether an address gets a token.
+    pub(super) fn sends_token(&self, at: &Address) -> bool {
+        self.token_for(at).is_some()
+    }
+
+    /// The diagnostic of an error of the connection.
+    pub(super) fn failed(&self, at: &Address, e: &Error) -> Diagnostic {
+        status::no_answer(at, e, &self.limits)
+    }
+}
+
+fn refused(address: &Address, what: String) -> Diagnostic {
+    let d = Diagnostic::new(&codes::REDIRECT, address.shown(), what);
+    d.help("give the address where the file is, or download it and plan the file")
+}
+
+/// The certificates of a file in PEM.
+fn certificates(pem: &[u8]) -> Result<RootCerts, Diagnostic> {
+    let items = parse_pem(pem).filter_map(Result::ok);
+    let found: Vec<Certificate<'static>> = items
+        .filter_map(|item| match item {
+            PemItem::Certificate(c) => Some(c),
+            _ => None,
+        })
+        .collect();
+    if found.is_empty() {
+        let d = Diagnostic::new(
+            &codes::NO_ANSWER,
+            "SSL_CERT_FILE",
+            "the file has no certificate in PEM",
+        );
+        return Err(d.help(
+            "name a file that begins with -----BEGIN CERTIFICATE-----, or unset the variable",
+        ));
+    }
+    Ok(RootCerts::from(found))
+}
