@@ -132,12 +132,14 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
         let _progress = Progress::start(format!("checking {}", subject.source.path()));
         let mut of_source = of_capture(subject)?;
         // Who lints a file wants it whole.
-        of_source.extend(subject.source.notes().into_iter().map(|d| match *d.code == codes::UNFINISHED {
-            true => Diagnostic {
-                severity: Severity::Warning,
-                ..d
-            },
-            false => d,
+        of_source.extend(subject.source.notes().into_iter().map(|d| {
+            match *d.code == codes::UNFINISHED {
+                true => Diagnostic {
+                    severity: Severity::Warning,
+                    ..d
+                },
+                false => d,
+            }
         }));
         of_source.extend(opened.iter().flat_map(|o| lint_file(&o.view())));
         found.findings = merged(of_source);
