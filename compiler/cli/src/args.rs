@@ -8,6 +8,7 @@ use tpc_ir::DType;
 use tpc_passes::machine::{Engine, Topology};
 
 use super::habits;
+use super::input;
 use super::output::Failure;
 use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
@@ -263,13 +264,16 @@ impl PlacementArgs {
     }
 }
 
+/// The longest topology file that is read, in bytes.
+const MAX_TOPOLOGY: u64 = 16 << 20;
+
 fn read_topology(path: &Path) -> Result<Topology, Failure> {
     let name = path.display().to_string();
     let unusable = |message: String| {
         let d = Diagnostic::new(&codes::TOPOLOGY_FILE, &name, message);
         Failure::usage(d.help("`tpc explain TPC0403` shows one"))
     };
-    let bytes = std::fs::read(path).map_err(|e| Failure::file(path, &e))?;
+    let bytes = input::read_file(path, MAX_TOPOLOGY)?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|e| unusable(format!("byte {} is not UTF-8 text", e.valid_up_to())))?;
     Topology::from_ron(text).map_err(|e| unusable(e.to_string()))

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use clap::Args;
 use tpc_ir::{DType, Symbol};
@@ -27,7 +28,7 @@ pub(super) struct SourceArgs {
     graph: Option<PathBuf>,
     /// The model, when it was first asked for.
     #[arg(skip)]
-    opened: OnceCell<Model>,
+    opened: OnceCell<Rc<Model>>,
 }
 
 /// A verified plan, with facts about its source.
@@ -102,9 +103,9 @@ impl SourceArgs {
         };
         if self.opened.get().is_none() {
             // Another thread cannot have set it, and if it had, its file would do.
-            let _ = self.opened.set(input::open(path)?);
+            let _ = self.opened.set(Rc::new(input::open(path)?));
         }
-        Ok(self.opened.get())
+        Ok(self.opened.get().map(Rc::as_ref))
     }
 
     /// The capture: that of `--graph`, or one in the place of a model.
