@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser};
 use tpc_ir::DType;
-use tpc_passes::machine::{Engine, Topology};
+use tpc_passes::machine::{Engine, LinkKind};
 
 use super::habits;
 use super::input;
 use super::output::Failure;
 use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
-    DeviceSpec, HostExperts, Override, OverridePattern, Placement, SplitMode, TensorSplit,
+    DeviceList, DeviceSpec, HostExperts, Machine, MachineRequest, Override, OverridePattern,
+    Placement, Reserve, SplitMode, TensorSplit,
 };
+use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
 use tpc_models::Drafting;
 
@@ -21,12 +23,19 @@ use tpc_models::Drafting;
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
-    /// A count, or a list such as `cpu,cpu` or `cuda:0,cuda:1` [default: 1]; repeatable for plan.
+    /// A count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1` [default: 1, or all of --topology]; repeatable
+    /// for plan.
     #[arg(long, value_name = "SPEC", value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
-    /// Profiles of devices and links.
+    /// Devices and links of a machine; its devices may be named in --devices.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
+    /// Links between cards: nvlink, pcie-p2p or pcie [default: what `tpc devices` says].
+    #[arg(long, value_name = "KIND", value_parser = values::link())]
+    link: Option<Parsed<LinkKind>>,
+    /// Memory of each device left to the driver, such as `1GiB` or `2GiB,0` [default: 1GiB of a card's, 0 of a cpu's].
+    #[arg(long, value_name = "BYTES", value_parser = values::reserve())]
+    reserve: Option<Parsed<Reserve>>,
     /// How devices share the model [-sm; default: auto; of captured graphs: tensor].
     #[arg(long, value_name = "MODE", value_parser = values::split_mode())]
     split_mode: Option<Parsed<SplitMode>>,
@@ -153,6 +162,8 @@ impl PlacementArgs {
         PlacementArgs {
             devices: other.devices.clone(),
             topology: other.topology.clone(),
+            link: other.link.clone(),
+            reserve: other.reserve.clone(),
             ..self
         }
     }
@@ -194,6 +205,12 @@ impl PlacementArgs {
         if let Some(path) = &self.topology {
             out.extend(["--topology".to_owned(), path.display().to_string()]);
         }
+        if let Some(Ok(link)) = &self.link {
+            out.extend(["--link".to_owned(), link.name().to_owned()]);
+        }
+        if let Some(Ok(reserve)) = &self.reserve {
+            out.extend(["--reserve".to_owned(), reserve.to_string()]);
+        }
         out
     }
 
@@ -206,7 +223,7 @@ impl PlacementArgs {
     pub(super) fn placement(&self, defaults: Defaults) -> Result<Placement, Failure> {
         let lists = match self.devices() {
             Some(lists) => lists,
-            None => DeviceLists::count(1),
+            None => Ok(DeviceLists::all()),
         };
         let lists = lists.map_err(Failure::usage)?;
         self.placement_on(lists.only().map_err(Failure::usage)?, defaults)
@@ -215,23 +232,24 @@ impl PlacementArgs {
     /// The placement on these devices, whatever `--devices` says.
     pub(super) fn placement_on(
         &self,
-        devices: &[DeviceSpec],
+        list: &DeviceList,
         defaults: Defaults,
     ) -> Result<Placement, Failure> {
+        let Machine {
+            devices,
+            topology,
+            notes,
+        } = self.machine(list)?;
         let split_mode = given(&self.split_mode)?.unwrap_or(defaults.split_mode);
         let tensor_split = given(&self.tensor_split)?
             .map(|split| split.among(devices.len()))
             .transpose()
             .map_err(Failure::usage)?;
-        let topology = match &self.topology {
-            Some(path) => read_topology(path)?,
-            None => Topology::default(),
-        };
         let [k, v] = self.cache_types()?;
         let GpuLayers(n_gpu_layers) = given(&self.n_gpu_layers)?.unwrap_or(GpuLayers(None));
         Ok(Placement {
-            devices: devices.to_vec(),
-            overrides: self.overrides(devices)?,
+            overrides: self.overrides(&devices)?,
+            devices,
             host_experts: match (self.cpu_moe, given(&self.n_cpu_moe)?) {
                 (true, _) => HostExperts::All,
                 (false, Some(n)) => HostExperts::First(n),
@@ -250,7 +268,21 @@ impl PlacementArgs {
             drafting: self.spec_type.clone().map_err(Failure::usage)?,
             engine: self.engine.clone().map_err(Failure::usage)?,
             depth: self.depth.clone().map_err(Failure::usage)?,
+            notes,
         })
+    }
+
+    /// The machine with the devices of this list.
+    fn machine(&self, list: &DeviceList) -> Result<Machine, Failure> {
+        let file = self.topology.as_deref().map(read_topology).transpose()?;
+        let reserve = given(&self.reserve)?;
+        let request = MachineRequest {
+            list: Some(list),
+            file: file.as_ref(),
+            way: given(&self.link)?,
+            reserve: reserve.as_ref(),
+        };
+        request.machine().map_err(Failure::usage)
     }
 
     fn overrides(&self, devices: &[DeviceSpec]) -> Result<Vec<Override>, Failure> {
@@ -267,16 +299,18 @@ impl PlacementArgs {
 /// The longest topology file that is read, in bytes.
 const MAX_TOPOLOGY: u64 = 16 << 20;
 
-fn read_topology(path: &Path) -> Result<Topology, Failure> {
+/// Reads a topology file.
+pub(super) fn read_topology(path: &Path) -> Result<TopologyFile, Failure> {
     let name = path.display().to_string();
-    let unusable = |message: String| {
+    let unusable = |message: String, cure: Option<String>| {
         let d = Diagnostic::new(&codes::TOPOLOGY_FILE, &name, message);
-        Failure::usage(d.help("`tpc explain TPC0403` shows one"))
+        let cure = cure.unwrap_or_else(|| "`tpc explain TPC0403` shows one".to_owned());
+        Failure::usage(d.help(cure))
     };
     let bytes = input::read_file(path, MAX_TOPOLOGY)?;
     let text = std::str::from_utf8(&bytes)
-        .map_err(|e| unusable(format!("byte {} is not UTF-8 text", e.valid_up_to())))?;
-    Topology::from_ron(text).map_err(|e| unusable(e.to_string()))
+        .map_err(|e| unusable(format!("byte {} is not UTF-8 text", e.valid_up_to()), None))?;
+    TopologyFile::from_ron(text).map_err(|e| unusable(e.to_string(), e.cure.clone()))
 }
 
 #[cfg(test)]
@@ -304,6 +338,10 @@ mod tests {
         for (words, code) in [
             (["--devices", "two"], "TPC0400"),
             (["--devices", "2..3"], "TPC0400"),
+            (["--devices", "2x3900"], "TPC0400"),
+            (["--link", "wire"], "TPC0400"),
+            (["--link", "nvlink"], "TPC0400"),
+            (["--reserve", "1024"], "TPC0400"),
             (["-sm", "rows"], "TPC0400"),
             (["-c", "32kb"], "TPC0400"),
             (["-c", "-1"], "TPC0400"),
@@ -331,6 +369,10 @@ mod tests {
     fn a_range_of_counts_has_a_list_for_each() {
         let lists = read(&["--devices", "2..4"]).devices().expect("given");
         let lists = lists.expect("a range").lists;
-        assert_eq!(lists.iter().map(Vec::len).collect::<Vec<_>>(), [2, 3, 4]);
+        assert_eq!(lists, [2, 3, 4].map(DeviceList::Count));
+        let lists = read(&["--devices", "1..2x3090"]).devices().expect("given");
+        let lists = lists.expect("a range").lists;
+        let devices = |l: &DeviceList| Machine::of(l).expect("cards").devices.len();
+        assert_eq!(lists.iter().map(devices).collect::<Vec<_>>(), [1, 2]);
     }
 }

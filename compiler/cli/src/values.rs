@@ -7,12 +7,12 @@ use clap::error::ErrorKind;
 use tpc_ir::DType;
 
 use tpc_core::placement::{
-    DeviceSpec, MAX_DEVICES, OverridePattern, SplitMode, TensorSplit, parse_cache_type,
-    parse_devices, parse_engine, parse_gpu_layers, parse_spec_type, parse_split_mode,
+    DeviceList, MAX_DEVICES, OverridePattern, Reserve, SplitMode, TensorSplit, parse_cache_type,
+    parse_engine, parse_gpu_layers, parse_link, parse_spec_type, parse_split_mode,
 };
 use tpc_diag::{Diagnostic, codes};
 use tpc_models::{CACHE_TYPES, Drafting};
-use tpc_passes::machine::Engine;
+use tpc_passes::machine::{Engine, LinkKind};
 
 /// The value of an option, or its refusal. The parser of arguments passes refusals on: with `--format json` they are
 /// results, which the command prints.
@@ -53,7 +53,7 @@ pub(super) struct DeviceLists {
     /// The option's value as given.
     pub(super) text: String,
     /// The lists, in order; at least one.
-    pub(super) lists: Vec<Vec<DeviceSpec>>,
+    pub(super) lists: Vec<DeviceList>,
 }
 
 impl DeviceLists {
@@ -65,13 +65,27 @@ impl DeviceLists {
         DeviceLists::parse(&n.to_string())
     }
 
-    /// Reads a count, a list such as `cpu,cpu`, or a range of counts such as `2..8`.
+    /// All devices of the topology file; one device without a file.
+    pub(super) fn all() -> DeviceLists {
+        DeviceLists {
+            text: "1".to_owned(),
+            lists: vec![DeviceList::All],
+        }
+    }
+
+    /// Reads a count, a list such as `2x3090` or `cpu,cpu`, or a range of counts such as `2..8` or `2..8x3090`.
     fn parse(text: &str) -> Parsed<DeviceLists> {
         let lists = match text.split_once("..") {
-            None => vec![parse_devices(text)?],
-            Some((first, last)) => range(text, first, last)?
-                .map(|n| parse_devices(&n.to_string()))
-                .collect::<Result<_, _>>()?,
+            None => vec![DeviceList::parse(text)?],
+            Some((first, rest)) => {
+                let (last, of) = match rest.split_once(['x', 'X', '*']) {
+                    Some((last, card)) => (last, format!("x{card}")),
+                    None => (rest, String::new()),
+                };
+                range(text, first, last)?
+                    .map(|n| DeviceList::parse(&format!("{n}{of}")))
+                    .collect::<Result<_, _>>()?
+            }
         };
         let text = text.to_owned();
         Ok(DeviceLists { text, lists })
@@ -82,8 +96,8 @@ impl DeviceLists {
         if !self.text.contains("..") {
             return vec![self.clone()];
         }
-        let one = |list: &Vec<DeviceSpec>| DeviceLists {
-            text: list.len().to_string(),
+        let one = |list: &DeviceList| DeviceLists {
+            text: list.to_string(),
             lists: vec![list.clone()],
         };
         self.lists.iter().map(one).collect()
@@ -93,7 +107,7 @@ impl DeviceLists {
     ///
     /// # Errors
     /// TPC0400 for a range of counts.
-    pub(super) fn only(&self) -> Parsed<&[DeviceSpec]> {
+    pub(super) fn only(&self) -> Parsed<&DeviceList> {
         if self.text.contains("..") {
             let message = format!("`{}` is a range of counts", self.text);
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--devices", message);
@@ -121,6 +135,20 @@ fn range(text: &str, first: &str, last: &str) -> Parsed<std::ops::RangeInclusive
 pub(super) fn devices() -> Reader<DeviceLists> {
     Reader {
         parse: DeviceLists::parse,
+        values: Vec::new(),
+    }
+}
+
+pub(super) fn link() -> Reader<LinkKind> {
+    Reader {
+        parse: parse_link,
+        values: LinkKind::STATED.map(LinkKind::name).to_vec(),
+    }
+}
+
+pub(super) fn reserve() -> Reader<Reserve> {
+    Reader {
+        parse: Reserve::parse,
         values: Vec::new(),
     }
 }

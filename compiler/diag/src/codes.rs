@@ -82,7 +82,8 @@ tpc_ir::codes! {
         "The file is not a topology in RON, or a number in it makes no sense. The message has the line and \
          column.",
     )
-    .example("`Topology(devices: [(name: \"gpu\", memory: Some(80e9), bandwidth: 2e12, flops: 4e14)])`.");
+    .example("`Topology(devices: [(card: \"RTX 3090\", count: 2), (name: \"gpu\", memory: \"80 GB\", bandwidth: \
+              \"2 TB/s\", flops: \"400 TFLOP/s\")])` is one that is usable.");
 
     GOLDEN_FILE = error(
         "TPC0404",
@@ -144,4 +145,22 @@ tpc_ir::codes! {
     )
     .example("`--diff` with the output of `tpc lint --format json`.")
     .cure("write it anew: `tpc plan MODEL … --format json > OLD.json`.");
+
+    CARD_ASSUMED = note(
+        "TPC0420",
+        "a card's name stands for several",
+        "Cards of this name differ in form or memory: an H100 has one speed as a module and another as a PCI Express \
+         card. The plan is for the one that is most often meant.",
+    )
+    .example("`--devices 2xH100`, which is taken for the H100 SXM.")
+    .cure("name the card in full; `tpc devices` lists them.");
+
+    LINK_ASSUMED = note(
+        "TPC0421",
+        "the links between cards are assumed",
+        "A bridge may join cards of this kind (NVLink, Infinity Fabric), but most machines have none, so that the plan \
+         counts with PCI Express.",
+    )
+    .example("`--devices 2x3090`.")
+    .cure("`--link nvlink`, `--link pcie-p2p` or `--link pcie` says what the machine has; a topology file does too.");
 }

@@ -11,8 +11,6 @@ mod workload;
 pub use cost::{all_reduce_us, collective_us, copy_us, roofline_us};
 pub use engine::Engine;
 pub use expert_load::{ExpertLoad, expected_max};
-pub use topology::{
-    DeviceProfile, Link, LinkKind, MemoryKind, PairLink, Processor, Topology, TopologyError,
-};
+pub use topology::{DeviceProfile, Link, LinkKind, MemoryKind, PairLink, Processor, Topology};
 pub(crate) use work::{Parts, work};
 pub use workload::Workload;

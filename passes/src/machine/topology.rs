@@ -1,9 +1,9 @@
-//! Device and link profiles, as a topology file states them.
+//! Device and link profiles.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The kind of a device's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum MemoryKind {
     /// Stacks beside the processor: HBM2 and its successors.
     Hbm,
@@ -14,8 +14,7 @@ pub enum MemoryKind {
 }
 
 /// The facts of a device's processor that limit it where neither its memory nor its arithmetic does.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Processor {
     /// Streaming multiprocessors, or compute units.
     pub units: u32,
@@ -24,28 +23,23 @@ pub struct Processor {
     /// The kind of its memory.
     pub memory: MemoryKind,
     /// Throughput of 8-bit integers in operations per second, two per multiply-add, where it is known.
-    #[serde(default)]
     pub int8: Option<f64>,
 }
 
 /// The memory and speed of a device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceProfile {
     /// Its name in reports.
     pub name: String,
     /// Memory in bytes; `None` where it is not known, and then nothing is checked against it.
-    #[serde(default)]
     pub memory: Option<f64>,
     /// Bytes of the memory that plans leave to the driver's context and the engine's own buffers.
-    #[serde(default)]
     pub reserve: f64,
     /// Memory bandwidth in bytes per second.
     pub bandwidth: f64,
     /// Multiply-add throughput in operations per second, two per multiply-add.
     pub flops: f64,
     /// Its processor, where it is known.
-    #[serde(default)]
     pub processor: Option<Processor>,
 }
 
@@ -57,9 +51,7 @@ impl DeviceProfile {
 }
 
 /// The way that bytes take between two places, from the fastest to the slowest.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum LinkKind {
     /// A switch between all devices: NVSwitch, or the fabric of an MI300X board.
     NvSwitch,
@@ -111,15 +103,13 @@ impl LinkKind {
 }
 
 /// The speed of a link between two places.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Link {
     /// Bytes per second in each direction.
     pub bandwidth: f64,
     /// Microseconds before the first byte arrives.
     pub latency_us: f64,
     /// The way that bytes take.
-    #[serde(default)]
     pub kind: LinkKind,
 }
 
@@ -153,8 +143,7 @@ impl Link {
 }
 
 /// A link between two given devices.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PairLink {
     /// One device, by position.
     pub a: usize,
@@ -165,22 +154,17 @@ pub struct PairLink {
 }
 
 /// The machine that a plan is for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Topology {
     /// The devices; the first `N` are used when `N` are asked for, the last one's profile beyond the list.
     pub devices: Vec<DeviceProfile>,
     /// The link between devices where [`Self::links`] says nothing else.
-    #[serde(default = "default_link")]
     pub link: Link,
     /// Links that differ.
-    #[serde(default)]
     pub links: Vec<PairLink>,
     /// The host.
-    #[serde(default = "default_host")]
     pub host: DeviceProfile,
     /// The link between the host and each device.
-    #[serde(default = "default_host_link")]
     pub host_link: Link,
 }
 
@@ -225,91 +209,7 @@ impl Default for Topology {
     }
 }
 
-/// Why a topology cannot be used.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum TopologyError {
-    /// The text is not a topology.
-    #[error("line {line}, column {column}: {message}")]
-    Syntax {
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        /// The parser's message.
-        message: String,
-    },
-    /// A number makes no sense.
-    #[error("{entity}: {field} must be a positive number, is {value}")]
-    Value {
-        /// Whose.
-        entity: String,
-        /// Which.
-        field: &'static str,
-        /// The value.
-        value: f64,
-    },
-    /// The device list is empty.
-    #[error("the list of devices is empty")]
-    NoDevices,
-    /// A link names a device that is not in the list.
-    #[error("a link names device {0}, but there are {1} devices")]
-    NoSuchDevice(usize, usize),
-}
-
 impl Topology {
-    /// Reads a topology file.
-    ///
-    /// # Errors
-    /// When the text is no topology or a number makes no sense.
-    pub fn from_ron(text: &str) -> Result<Topology, TopologyError> {
-        let t: Topology = ron::from_str(text).map_err(|e| TopologyError::Syntax {
-            line: e.span.start.line,
-            column: e.span.start.col,
-            message: e.code.to_string(),
-        })?;
-        if t.devices.is_empty() {
-            return Err(TopologyError::NoDevices);
-        }
-        let positive = |entity: &str, field: &'static str, value: f64| {
-            if value.is_finite() && value > 0.0 {
-                return Ok(());
-            }
-            Err(TopologyError::Value {
-                entity: entity.to_owned(),
-                field,
-                value,
-            })
-        };
-        for d in t.devices.iter().chain([&t.host]) {
-            positive(&d.name, "bandwidth", d.bandwidth)?;
-            positive(&d.name, "flops", d.flops)?;
-            if let Some(m) = d.memory {
-                positive(&d.name, "memory", m)?;
-            }
-        }
-        for l in t
-            .links
-            .iter()
-            .map(|p| &p.link)
-            .chain([&t.link, &t.host_link])
-        {
-            positive("link", "bandwidth", l.bandwidth)?;
-            if !(l.latency_us.is_finite() && l.latency_us >= 0.0) {
-                return Err(TopologyError::Value {
-                    entity: "link".into(),
-                    field: "latency_us",
-                    value: l.latency_us,
-                });
-            }
-        }
-        for p in &t.links {
-            if let Some(&bad) = [p.a, p.b].iter().find(|&&d| d >= t.devices.len()) {
-                return Err(TopologyError::NoSuchDevice(bad, t.devices.len()));
-            }
-        }
-        Ok(t)
-    }
-
     /// The profile of the device at `rank`.
     pub fn device(&self, rank: usize) -> &DeviceProfile {
         &self.devices[rank.min(self.devices.len() - 1)]

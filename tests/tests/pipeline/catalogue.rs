@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use tpc::catalogue::codes;
 use tpc_core::pipeline::compile;
-use tpc_core::placement::{HostExperts, Placement, parse_devices};
+use tpc_core::placement::{HostExperts, MachineRequest, Placement, parse_devices};
 use tpc_core::report::{Detail, explain, render, values};
+use tpc_core::topology::TopologyFile;
 use tpc_gguf::GgufFile;
 use tpc_ir::{Code, Op, stage, text};
 use tpc_lint::TOPICS;
@@ -500,16 +501,23 @@ fn the_plans_shown_are_up_to_date() {
 
 #[test]
 fn the_topology_of_the_book_parses() {
-    let topology =
-        Topology::from_ron(&read("docs/examples/topology.ron")).expect("the example is a topology");
-    assert!(
-        topology.devices.len() > 1 && !topology.links.is_empty(),
-        "the example shows devices and links"
-    );
-    let default = Topology::from_ron(&read("docs/examples/default-topology.ron"))
-        .expect("the default is a topology");
+    let machine = |path: &str| {
+        let file = TopologyFile::from_ron(&read(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
+        let request = MachineRequest {
+            file: Some(&file),
+            ..MachineRequest::default()
+        };
+        request.machine().expect("a machine").topology
+    };
+    for path in ["docs/examples/topology.ron", "docs/examples/cards.ron"] {
+        let topology = machine(path);
+        assert!(
+            topology.devices.len() > 1 && !topology.links.is_empty(),
+            "{path} shows devices and links"
+        );
+    }
     assert_eq!(
-        default,
+        machine("docs/examples/default-topology.ron"),
         Topology::default(),
         "the book states another default profile"
     );

@@ -145,8 +145,9 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
         found.findings = merged(of_source);
     }
     let defaults = subject.source.defaults();
-    for devices in subject.devices.clone().map_err(Failure::usage)?.lists {
-        let placement = subject.placement.placement_on(&devices, defaults)?;
+    for list in subject.devices.clone().map_err(Failure::usage)?.lists {
+        let placement = subject.placement.placement_on(&list, defaults)?;
+        let notes = placement.notes.clone();
         found.devices.push(placement.devices.len());
         let here = match args.target {
             Some(Target::GgmlMeta) => {
@@ -154,7 +155,10 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
                 let architecture = args.architecture.as_deref();
                 meta::findings(subject.source.graph(), architecture, &placement, caches)?
             }
-            None => merged(on_devices(subject, opened.as_ref(), &placement)?),
+            None => {
+                let found = on_devices(subject, opened.as_ref(), &placement)?;
+                merged(notes.into_iter().chain(found).collect())
+            }
         };
         Finding::join(&mut found.findings, placement.devices.len(), here);
     }

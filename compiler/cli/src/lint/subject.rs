@@ -42,7 +42,7 @@ impl Subject {
                 devices: args
                     .placement
                     .devices()
-                    .unwrap_or_else(|| DeviceLists::count(1)),
+                    .unwrap_or_else(|| Ok(DeviceLists::all())),
                 line: None,
             });
         }
@@ -50,7 +50,7 @@ impl Subject {
             let message = "placement options are given before a command line of llama.cpp";
             let d = Diagnostic::new(&codes::COMMAND_LINE, "command line", message);
             return Err(Failure::usage(d.help(
-                "put them behind `--`; only --devices and --topology may stand before it",
+                "put them behind `--`; only --devices, --topology, --link and --reserve may stand before it",
             )));
         }
         let command = CommandLine::parse(&args.command).map_err(Failure::usage)?;

@@ -64,7 +64,8 @@ impl Plan {
         let machine = job.placement.machine_words();
         report.commands = Commands::new(&path, &machine, placement, compiled);
         report.why = explain(compiled, &self.explained, &report.tensors);
-        report.diagnostics.extend(source.notes.iter().cloned());
+        let notes = placement.notes.iter().chain(&source.notes);
+        report.diagnostics.extend(notes.cloned());
         report
     }
 }

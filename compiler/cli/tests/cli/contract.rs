@@ -68,8 +68,14 @@ fn place(json: &Json) {
     ];
     keys(
         json,
-        &[&["name", "kind", "capacity_bytes"][..], &bytes].concat(),
+        &[
+            &["name", "kind", "capacity_bytes", "reserve_bytes", "card"][..],
+            &bytes,
+        ]
+        .concat(),
     );
+    numbers(json, &["reserve_bytes"]);
+    assert!(json["card"].is_null() || json["card"].is_string());
     strings(json, &["name", "kind"]);
     numbers(json, &bytes);
     let parts: u64 = bytes[..4].iter().map(|n| json[n].as_u64().unwrap()).sum();

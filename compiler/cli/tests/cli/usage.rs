@@ -147,7 +147,7 @@ fn a_bad_topology_is_located() {
     for (text, said) in [
         (
             "Topology(\n  devices: [(name: \"a\", bandwidth: 1e12, flops: lots)],\n)".to_owned(),
-            "line 2, column 48",
+            "line 2, column 48: flops: `lots` is no number",
         ),
         (format!("Topology(devices: [{device}]"), "line 1, column "),
         (
@@ -155,28 +155,36 @@ fn a_bad_topology_is_located() {
             "line 1, column ",
         ),
         ("Topology(devices: [])".to_owned(), "empty"),
+        (
+            "Topology(devices: [(card: \"3090\", memory: 24)])".to_owned(),
+            "column 43: memory: 24 is 24 bytes",
+        ),
+        (
+            "Topology(devices: [(card: \"3091\")])".to_owned(),
+            "column 27: there is no card `3091`",
+        ),
         (String::new(), "line 1, column "),
         (
             "Topology(devices: [(name: \"a\", bandwidth: -1e12, flops: 1e14)])".to_owned(),
-            "a: bandwidth",
+            "column 46: bandwidth: `-1e12` is no number",
         ),
         (
             "Topology(devices: [(name: \"a\", bandwidth: 1e12, flops: NaN)])".to_owned(),
-            "a: flops",
+            "column 59: flops: `NaN` is no number",
         ),
         (
-            "Topology(devices: [(name: \"a\", memory: Some(0), bandwidth: 1e12, flops: 1)])"
+            "Topology(devices: [(name: \"a\", memory: Some(0), bandwidth: 1e12, flops: 1e14)])"
                 .to_owned(),
-            "a: memory",
+            "column 46: memory must be more than 0",
         ),
         (
             format!(
-                "Topology(devices: [{device}], links: [(a: 0, b: 7, link: (bandwidth: 1, latency_us: 1))])"
+                "Topology(devices: [{device}], links: [(a: 0, b: 7, link: (bandwidth: 1e9, latency_us: 1))])"
             ),
             "device 7",
         ),
         (
-            format!("Topology(devices: [{device}], link: (bandwidth: 1, latency_us: inf))"),
+            format!("Topology(devices: [{device}], link: (bandwidth: 1e9, latency_us: inf))"),
             "latency_us",
         ),
     ] {

@@ -4,16 +4,9 @@
 //! one are taken to have none unless `--link nvlink` says so. Over PCI Express copies go from card to card where the driver
 //! allows it between cards of one maker, and through the host's memory otherwise: two copies, half as fast.
 
-use tpc_passes::machine::{Link, LinkKind, PairLink, Topology};
+use tpc_passes::machine::{Link, LinkKind, PairLink};
 
 use super::{Card, Fabric};
-
-/// Why cards have no link of the kind that is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoLink {
-    /// The cards that have none, by name.
-    pub cards: Vec<String>,
-}
 
 /// The link between a card and the host.
 pub fn host_link(card: &Card) -> Link {
@@ -32,7 +25,7 @@ fn pcie(a: &Card, b: &Card, kind: LinkKind) -> Link {
 
 /// The link between two cards; their numbers count the cards of the same name before them. `way` is the kind that the user
 /// asks for, of which a bridge is used only on demand.
-pub fn link_between(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>) -> Link {
+pub fn between_cards(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>) -> Link {
     let wants_fabric = way.is_some_and(LinkKind::is_fabric);
     if let (Some(fa), Some(fb)) = (a.0.fabric, b.0.fabric)
         && (way.is_none() || wants_fabric)
@@ -63,53 +56,42 @@ pub fn link_between(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>)
     pcie(a.0, b.0, kind)
 }
 
-/// The links between all cards: the one that most pairs have, and the pairs that differ.
-///
-/// # Errors
-/// When the cards have no link of the kind that is asked for.
-pub fn links(cards: &[&Card], way: Option<LinkKind>) -> Result<(Link, Vec<PairLink>), NoLink> {
-    let numbered = numbered(cards);
-    if way.is_some_and(LinkKind::is_fabric) {
-        let mut names: Vec<String> = cards.iter().map(|c| c.name.clone()).collect();
-        names.dedup();
-        if cards.iter().all(|c| c.fabric.is_none()) {
-            return Err(NoLink { cards: names });
+/// The links between so many devices: the one that most pairs have, the slower of two that as many have, and the pairs that
+/// differ. Where there is one device, `alone` is the link.
+pub fn most_common(
+    devices: usize,
+    pair: &dyn Fn(usize, usize) -> Link,
+    alone: Link,
+) -> (Link, Vec<PairLink>) {
+    let mut counts: Vec<(Link, usize)> = Vec::new();
+    for (i, j) in pairs(devices) {
+        let link = pair(i, j);
+        match counts.iter_mut().find(|(l, _)| *l == link) {
+            Some((_, n)) => *n += 1,
+            None => counts.push((link, 1)),
         }
     }
-    let mut pairs = Vec::new();
-    for (i, &a) in numbered.iter().enumerate() {
-        for (j, &b) in numbered.iter().enumerate().skip(i + 1) {
-            pairs.push(PairLink {
-                a: i,
-                b: j,
-                link: link_between(a, b, way),
-            });
-        }
-    }
-    let count = |l: &Link| pairs.iter().filter(|p| p.link == *l).count();
-    // Of kinds that are equally frequent, the slower.
-    let common = pairs
-        .iter()
-        .map(|p| p.link)
-        .max_by_key(|l| (count(l), l.kind));
-    // Between a single card and a second of its kind.
-    let common = common.unwrap_or_else(|| match numbered.first() {
-        Some(&(card, _)) => link_between((card, 0), (card, 1), way),
-        None => Topology::default().link,
-    });
-    pairs.retain(|p| p.link != common);
-    Ok((common, pairs))
+    let common = counts.iter().max_by_key(|(l, n)| (*n, l.kind));
+    apart_from(devices, pair, common.map_or(alone, |(l, _)| *l))
 }
 
-/// The cards with the number of those before them of the same name.
-pub(super) fn numbered<'a>(cards: &[&'a Card]) -> Vec<(&'a Card, usize)> {
-    let before = |i: usize| {
-        cards[..i]
-            .iter()
-            .filter(|c| c.name == cards[i].name)
-            .count()
-    };
-    (0..cards.len()).map(|i| (cards[i], before(i))).collect()
+/// A link, and the pairs of so many devices that have another.
+pub fn apart_from(
+    devices: usize,
+    pair: &dyn Fn(usize, usize) -> Link,
+    common: Link,
+) -> (Link, Vec<PairLink>) {
+    let all = pairs(devices).map(|(a, b)| PairLink {
+        a,
+        b,
+        link: pair(a, b),
+    });
+    (common, all.filter(|p| p.link != common).collect())
+}
+
+/// The pairs of so many devices.
+fn pairs(devices: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..devices).flat_map(move |i| (i + 1..devices).map(move |j| (i, j)))
 }
 
 #[cfg(test)]
@@ -126,7 +108,16 @@ mod tests {
 
     fn between(names: &[&str], way: Option<LinkKind>) -> (Link, Vec<PairLink>) {
         let cards: Vec<&Card> = names.iter().map(|n| card(n)).collect();
-        links(&cards, way).expect("links")
+        let before = |i: usize| {
+            cards[..i]
+                .iter()
+                .filter(|c| c.name == cards[i].name)
+                .count()
+        };
+        let pair =
+            |i: usize, j: usize| between_cards((cards[i], before(i)), (cards[j], before(j)), way);
+        let alone = between_cards((cards[0], 0), (cards[0], 1), way);
+        most_common(cards.len(), &pair, alone)
     }
 
     #[test]
@@ -183,10 +174,5 @@ mod tests {
         let (_, pairs) = between(&["3090", "4090", "3090"], Some(LinkKind::NvLink));
         let joined: Vec<[usize; 2]> = pairs.iter().map(|p| [p.a, p.b]).collect();
         assert_eq!(joined, [[0, 2]]);
-        let none = links(&[card("4090"), card("4090")], Some(LinkKind::NvLink));
-        let expected = NoLink {
-            cards: vec!["RTX 4090".to_owned()],
-        };
-        assert_eq!(none, Err(expected));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use tpc_passes::machine::{DeviceProfile, Processor};
 
-pub use links::{NoLink, host_link, link_between, links};
+pub use links::{apart_from, between_cards, host_link, most_common};
 pub use names::{Found, find, short_name};
 
 /// Bytes that plans leave to the driver's context and the engine's own buffers on a card where nobody says how many:
@@ -258,7 +258,7 @@ mod tests {
         let rows = row::rows(include_str!("cards.ron")).expect("the table is RON");
         let mut known = 0;
         for r in rows {
-            let Some(mib) = r.runtime_mib.filter(|_| r.memory != MemoryKind::Shared) else {
+            let Some(mib) = r.runtime_mib.filter(|_| r.memory != row::MemoryRow::Shared) else {
                 continue;
             };
             known += 1;

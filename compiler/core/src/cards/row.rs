@@ -14,6 +14,24 @@ pub(super) enum FabricRow {
     Bridge { gbs: f64, devices: usize },
 }
 
+/// The kind of a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(super) enum MemoryRow {
+    Hbm,
+    Gddr,
+    Shared,
+}
+
+impl MemoryRow {
+    const fn kind(self) -> MemoryKind {
+        match self {
+            MemoryRow::Hbm => MemoryKind::Hbm,
+            MemoryRow::Gddr => MemoryKind::Gddr,
+            MemoryRow::Shared => MemoryKind::Shared,
+        }
+    }
+}
+
 /// A card in the units of data sheets.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +50,7 @@ pub(super) struct Row {
     pub(super) runtime_mib: Option<u32>,
     #[serde(default)]
     runtime_source: Option<String>,
-    pub(super) memory: MemoryKind,
+    pub(super) memory: MemoryRow,
     bandwidth_gbs: f64,
     #[serde(default)]
     fp16_tflops: Option<f64>,
@@ -101,7 +119,7 @@ impl Row {
         let mib = match (self.runtime_mib, self.smi_mib, self.vendor) {
             (Some(mib), _, _) => f64::from(mib),
             (None, Some(mib), _) => f64::from(mib) - DRIVER_MIB,
-            (None, None, _) if self.memory == MemoryKind::Shared => 0.93 * nominal,
+            (None, None, _) if self.memory == MemoryRow::Shared => 0.93 * nominal,
             (None, None, Vendor::Nvidia) => nominal - DRIVER_MIB,
             (None, None, Vendor::Amd) => nominal - 144.0,
             (None, None, Vendor::Intel) => 0.95 * nominal,
@@ -151,7 +169,7 @@ impl From<Row> for Card {
             processor: Some(Processor {
                 units: r.units,
                 clock: f64::from(r.boost_mhz) * 1e6,
-                memory: r.memory,
+                memory: r.memory.kind(),
                 int8: r.int8_tops.map(tera),
             }),
             pcie: r.pcie,

@@ -1,6 +1,11 @@
 //! `--devices`: the devices that a model is divided among.
 
+use std::fmt;
+
 use tpc_diag::{Diagnostic, codes};
+
+use super::Machine;
+use crate::cards::{Found, find, table};
 
 /// The executor of a device's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,60 +25,174 @@ pub struct DeviceSpec {
     pub name: String,
     /// The executor of its program.
     pub kind: DeviceKind,
+    /// The name of its card, where it is one.
+    pub card: Option<String>,
+    /// Whether a topology file lists it.
+    pub of_file: bool,
 }
 
 /// The most devices that a plan may be for.
 pub const MAX_DEVICES: usize = 64;
 
-/// Reads `2`, `cpu,cpu`, `cuda:0,cuda:1`.
+/// What `--devices` asks for; which devices these are depends on the topology.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DeviceList {
+    /// All that the topology file lists; one device without a file.
+    #[default]
+    All,
+    /// So many devices.
+    Count(usize),
+    /// Devices by kind or name, in order.
+    Named(Vec<DeviceItem>),
+}
+
+/// A device of a list, or several of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceItem {
+    /// The CPU.
+    Cpu,
+    /// A CUDA device, by ordinal.
+    Cuda(u32),
+    /// A card, or a device of the topology file, by name; with a number such as `2x` before it.
+    Name(String),
+}
+
+impl DeviceItem {
+    fn parse(part: &str) -> Result<DeviceItem, Diagnostic> {
+        let part = part.trim();
+        let lower = part.to_ascii_lowercase();
+        if lower == "cpu" {
+            return Ok(DeviceItem::Cpu);
+        }
+        if let Some(rest) = lower.strip_prefix("cuda") {
+            let n = rest.trim_start_matches([':', ' ']);
+            let n = n.parse().map_err(|_| {
+                wrong(format!("`{part}` lacks the number of the CUDA device"))
+                    .help("write such as `cuda:0`")
+            })?;
+            return Ok(DeviceItem::Cuda(n));
+        }
+        if part.is_empty() {
+            return Err(wrong("a device of the list is empty".to_owned()).help(cure()));
+        }
+        Ok(DeviceItem::Name(part.to_owned()))
+    }
+}
+
+/// A refusal of `--devices`.
+pub(super) fn wrong(message: String) -> Diagnostic {
+    Diagnostic::new(&codes::COMMAND_LINE, "--devices", message)
+}
+
+/// What may be given.
+pub(super) fn cure() -> String {
+    format!(
+        "give a count from 1 to {MAX_DEVICES}, cards such as `2x3090` or `4090,3090` (`tpc devices` lists them), or a list such \
+         as `cpu,cpu` or `cuda:0,cuda:1`"
+    )
+}
+
+impl DeviceList {
+    /// Reads `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu`, `cuda:0,cuda1`. Whether there are such names is told when the
+    /// machine is put together.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0400 for an empty name, a CUDA device without a number, and a count of none or more than
+    /// [`MAX_DEVICES`].
+    pub fn parse(text: &str) -> Result<DeviceList, Diagnostic> {
+        let trimmed = text.trim();
+        if !trimmed.is_empty() && trimmed.bytes().all(|b| b.is_ascii_digit()) {
+            let n: Option<usize> = trimmed.parse().ok();
+            if n.is_some_and(|n| (1..=MAX_DEVICES).contains(&n)) {
+                return Ok(DeviceList::Count(n.unwrap_or(1)));
+            }
+            // `3090` is a card.
+            if matches!(find(trimmed, &[], table()), Found::Unknown(_)) {
+                return Err(wrong(format!("a plan cannot be for {trimmed} devices")).help(cure()));
+            }
+        }
+        let items = text.split(',').map(DeviceItem::parse);
+        Ok(DeviceList::Named(items.collect::<Result<_, _>>()?))
+    }
+}
+
+impl fmt::Display for DeviceList {
+    /// The list as `--devices` takes it; `1` for all of a topology.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items = match self {
+            DeviceList::All => return f.write_str("1"),
+            DeviceList::Count(n) => return write!(f, "{n}"),
+            DeviceList::Named(items) => items,
+        };
+        for (i, item) in items.iter().enumerate() {
+            f.write_str(if i > 0 { "," } else { "" })?;
+            match item {
+                DeviceItem::Cpu => f.write_str("cpu")?,
+                DeviceItem::Cuda(n) => write!(f, "cuda:{n}")?,
+                DeviceItem::Name(name) => f.write_str(name)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number before or behind a name: `2x3090`, `2 x RTX 3090`, `3090 x2`, `2 H100`.
+pub(super) fn counted(text: &str) -> Option<(usize, &str)> {
+    let number = |digits: &str| digits.trim().parse::<usize>().ok();
+    for times in ['x', 'X', '*', '×'] {
+        if let Some((name, n)) = text.rsplit_once(times)
+            && let Some(n) = number(n).filter(|n| *n <= MAX_DEVICES)
+            && name.ends_with(' ')
+        {
+            return Some((n, name.trim()));
+        }
+        if let Some((n, name)) = text.split_once(times)
+            && let Some(n) = number(n)
+            && !name.trim().is_empty()
+        {
+            return Some((n, name.trim()));
+        }
+    }
+    let (n, name) = text.split_once(' ')?;
+    let n = number(n).filter(|n| *n <= MAX_DEVICES)?;
+    Some((n, name.trim()))
+}
+
+/// Reads a list of devices for the machine that it describes by itself.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else, and for more than [`MAX_DEVICES`].
+/// [`Diagnostic`] TPC0400 for what is no such list, and names that no card has.
 pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
-    let wrong = |what: String| {
-        Diagnostic::new(&codes::COMMAND_LINE, "--devices", what).help(format!(
-            "give a count from 1 to {MAX_DEVICES}, or a list such as `cpu,cpu` or `cuda:0,cuda:1`"
-        ))
+    Ok(Machine::of(&DeviceList::parse(text)?)?.devices)
+}
+
+/// The devices as `--devices` takes them: `2`, `2x3090,4090`, `cpu,cpu`, or names of a topology file.
+pub fn spell_devices(devices: &[DeviceSpec]) -> String {
+    let plain = |d: &DeviceSpec| d.kind == DeviceKind::Generic && d.card.is_none() && !d.of_file;
+    if devices.iter().all(plain) {
+        return devices.len().to_string();
+    }
+    let name = |d: &DeviceSpec| match (&d.card, d.kind) {
+        (_, DeviceKind::Cpu) => "cpu".to_owned(),
+        (_, DeviceKind::Cuda(n)) => format!("cuda:{n}"),
+        (Some(card), DeviceKind::Generic) if !d.of_file => crate::cards::short_name(card),
+        _ => d.name.clone(),
     };
-    let count = |n: usize| {
-        if n == 0 || n > MAX_DEVICES {
-            Err(wrong(format!("a plan cannot be for {n} devices")))
+    let names: Vec<String> = devices.iter().map(name).collect();
+    let several = |d: &DeviceSpec| d.card.is_some() && !d.of_file && d.kind == DeviceKind::Generic;
+    let mut out: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < names.len() {
+        let alike = names[at..].iter().take_while(|n| **n == names[at]).count();
+        if several(&devices[at]) && alike > 1 {
+            out.push(format!("{alike}x{}", names[at]));
+            at += alike;
         } else {
-            Ok(())
+            out.push(names[at].clone());
+            at += 1;
         }
-    };
-    if text.trim().chars().all(|c| c.is_ascii_digit()) && !text.trim().is_empty() {
-        let n: usize = text
-            .trim()
-            .parse()
-            .map_err(|_| wrong(format!("`{text}` is not a number of devices")))?;
-        count(n)?;
-        return Ok((0..n)
-            .map(|i| DeviceSpec {
-                name: format!("dev{i}"),
-                kind: DeviceKind::Generic,
-            })
-            .collect());
     }
-    let mut out = Vec::new();
-    for (i, part) in text.split(',').enumerate() {
-        let part = part.trim();
-        let kind = match part.split_once(':') {
-            None if part == "cpu" => DeviceKind::Cpu,
-            Some(("cuda", n)) => DeviceKind::Cuda(
-                n.parse()
-                    .map_err(|_| wrong(format!("`{part}` lacks the number of the CUDA device")))?,
-            ),
-            _ => return Err(wrong(format!("`{part}` is not a device"))),
-        };
-        // Logical devices may share a physical one, so names carry the position.
-        out.push(DeviceSpec {
-            name: format!("{part}#{i}"),
-            kind,
-        });
-    }
-    count(out.len())?;
-    Ok(out)
+    out.join(",")
 }
 
 #[cfg(test)]
@@ -83,20 +202,92 @@ mod tests {
     #[test]
     fn device_lists() {
         assert_eq!(parse_devices("3").map(|d| d.len()), Ok(3));
-        assert_eq!(
-            parse_devices("cuda:0,cuda:0").map(|d| d[1].kind),
-            Ok(DeviceKind::Cuda(0))
-        );
+        for text in ["cuda:0,cuda:0", "cuda0,CUDA0", "cuda0, cuda:0"] {
+            let found = parse_devices(text).expect(text);
+            let kinds: Vec<DeviceKind> = found.iter().map(|d| d.kind).collect();
+            assert_eq!(kinds, [DeviceKind::Cuda(0); 2], "{text}");
+            assert_eq!(found[1].name, "cuda:0#1", "{text}");
+        }
         for bad in [
             "0",
             "65",
             "",
             "gpu",
             "cuda:x",
+            "cuda",
             "cpu,,cpu",
+            "2,3090",
+            "65x3090",
+            "0x3090",
+            "x3090",
+            "2x",
+            "2xx3090",
+            "RTX 6000",
+            "cpu,3090",
             "99999999999999999999",
         ] {
-            assert_eq!(parse_devices(bad).expect_err(bad).code, "TPC0400");
+            let found = parse_devices(bad).expect_err(bad);
+            assert_eq!(
+                (found.code.id, found.help.is_some()),
+                ("TPC0400", true),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn cards_by_name_and_number() {
+        let cards = |text: &str| {
+            let found = parse_devices(text).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+            let cards: Vec<String> = found.into_iter().filter_map(|d| d.card).collect();
+            cards.join(", ")
+        };
+        for (text, expected) in [
+            ("2x3090", "RTX 3090, RTX 3090"),
+            ("3090,4090", "RTX 3090, RTX 4090"),
+            ("3090", "RTX 3090"),
+            ("RTX 4090,RTX 3090", "RTX 4090, RTX 3090"),
+            ("2x3090,1x4090", "RTX 3090, RTX 3090, RTX 4090"),
+            ("2 x NVIDIA GeForce RTX 3090", "RTX 3090, RTX 3090"),
+            ("2*3090", "RTX 3090, RTX 3090"),
+            ("2X3090", "RTX 3090, RTX 3090"),
+            ("2×3090", "RTX 3090, RTX 3090"),
+            ("3090 x2", "RTX 3090, RTX 3090"),
+            ("2 3090", "RTX 3090, RTX 3090"),
+            ("3xH100-SXM", "H100 SXM, H100 SXM, H100 SXM"),
+            ("2xH100 SXM", "H100 SXM, H100 SXM"),
+            ("7900xtx", "RX 7900 XTX"),
+            ("2x7900xtx", "RX 7900 XTX, RX 7900 XTX"),
+            ("7900 XTX x2", "RX 7900 XTX, RX 7900 XTX"),
+            ("2xMax+ 395", ""),
+        ] {
+            if expected.is_empty() {
+                assert!(parse_devices(text).is_err(), "{text}");
+            } else {
+                assert_eq!(cards(text), expected, "{text}");
+            }
+        }
+        let names: Vec<String> = parse_devices("2x3090,H100 SXM")
+            .expect("cards")
+            .into_iter()
+            .map(|d| d.name)
+            .collect();
+        assert_eq!(names, ["3090#0", "3090#1", "H100-SXM#2"]);
+    }
+
+    #[test]
+    fn devices_are_spelt_as_they_are_read() {
+        for text in [
+            "2",
+            "2x3090,4090",
+            "cpu,cpu",
+            "cuda:0,cuda:0",
+            "H100-SXM",
+            "3090,4090,3090",
+        ] {
+            let devices = parse_devices(text).expect(text);
+            assert_eq!(spell_devices(&devices), text);
+            assert_eq!(DeviceList::parse(text).expect(text).to_string(), text);
         }
     }
 }

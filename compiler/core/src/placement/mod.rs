@@ -2,22 +2,28 @@
 
 mod devices;
 mod experts;
+mod machine;
 mod overrides;
+mod reserve;
 mod resolve;
 mod shares;
 mod stages;
 mod words;
 
-pub use devices::{DeviceKind, DeviceSpec, MAX_DEVICES, parse_devices};
+pub use devices::{
+    DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, parse_devices, spell_devices,
+};
 pub use experts::HostExperts;
+pub use machine::{Machine, MachineRequest};
 pub use overrides::{Override, OverridePattern, Target, parse_overrides};
+pub use reserve::Reserve;
 pub use resolve::{ResolvedPlacement, expert_weights, resolve};
 pub use shares::{TensorSplit, parse_tensor_split};
 pub use stages::{Unit, by_layers};
 pub use words::shares;
 
 use tpc_ir::DType;
-use tpc_passes::machine::{Engine, Topology};
+use tpc_passes::machine::{Engine, LinkKind, Topology};
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_models::{CACHE_TYPES, Drafting};
@@ -91,6 +97,8 @@ pub struct Placement {
     pub engine: Engine,
     /// Tokens in the cache when the speed of decoding is estimated.
     pub depth: u64,
+    /// What was assumed about the machine.
+    pub notes: Vec<Diagnostic>,
 }
 
 impl Placement {
@@ -116,6 +124,7 @@ impl Placement {
             drafting: Drafting::None,
             engine: Engine::Tpc,
             depth: 0,
+            notes: Vec::new(),
         }
     }
 }
@@ -173,6 +182,19 @@ pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
             Err(d.help("use draft-mtp or none"))
         }
     }
+}
+
+/// Reads the kind of link between cards.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for anything else.
+pub fn parse_link(text: &str) -> Result<LinkKind, Diagnostic> {
+    let known = |k: &LinkKind| k.name().eq_ignore_ascii_case(text.trim());
+    LinkKind::STATED.into_iter().find(known).ok_or_else(|| {
+        let message = format!("`{text}` is no kind of link");
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--link", message);
+        d.help("use nvlink, pcie-p2p (from card to card) or pcie (through the host); a topology file states other speeds")
+    })
 }
 
 /// Reads an engine by its name.

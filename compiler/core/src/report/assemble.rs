@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::{Bindings, Device, Op, Place, Value};
 use tpc_passes::footprint::{Footprint, footprints, traffic};
+use tpc_passes::machine::DeviceProfile;
 
 use super::commands::Commands;
 use super::machine::MachineReport;
@@ -94,9 +95,12 @@ fn places(placement: &Placement, compiled: &Compiled) -> (Vec<DeviceReport>, Dev
             DeviceKind::Cuda(_) => "cuda",
         };
         let print = print(Place::Device(Device::new(i)));
-        place_report(&d.name, kind, print, topology.device(i).memory)
+        DeviceReport {
+            card: d.card.clone(),
+            ..place_report(&d.name, kind, print, topology.device(i))
+        }
     });
-    let host = place_report("host", "host", print(Place::Host), topology.host.memory);
+    let host = place_report("host", "host", print(Place::Host), &topology.host);
     (devices.collect(), host)
 }
 
@@ -104,7 +108,7 @@ fn place_report(
     name: &str,
     kind: &'static str,
     print: Footprint,
-    capacity: Option<f64>,
+    profile: &DeviceProfile,
 ) -> DeviceReport {
     let Footprint {
         weights,
@@ -122,7 +126,9 @@ fn place_report(
         compute_bytes: compute,
         staging_bytes: staging,
         total_bytes: print.total(),
-        capacity_bytes: capacity.map(|c| c as u64),
+        capacity_bytes: profile.memory.map(|c| c as u64),
+        reserve_bytes: profile.reserve as u64,
+        card: None,
     }
 }
 

@@ -99,6 +99,10 @@ pub struct DeviceReport {
     pub total_bytes: u64,
     /// The device's memory, where the topology says it.
     pub capacity_bytes: Option<u64>,
+    /// Bytes of that memory that the plan leaves to the driver and the engine's own buffers.
+    pub reserve_bytes: u64,
+    /// The name of its card, where it is known.
+    pub card: Option<String>,
 }
 
 /// A tensor of the plan.

@@ -244,12 +244,12 @@ impl DeviceEntry<'_> {
         let mut card = card.transpose()?;
         let name = words("name", self.name, at)?;
         let mut profile = match &card {
-            Some(card) => card.profile(name.unwrap_or_else(|| name_of_card(card))),
+            Some(card) => card.profile(name.as_ref().unwrap_or(&card.name)),
             None => {
                 let stated = [("bandwidth", self.bandwidth), ("flops", self.flops)];
                 missing(at, &stated, "`card: \"RTX 3090\"`")?;
                 DeviceProfile {
-                    name: name.unwrap_or_else(|| "device".to_owned()),
+                    name: name.clone().unwrap_or_else(|| "device".to_owned()),
                     memory: None,
                     reserve: 0.0,
                     bandwidth: 0.0,
@@ -279,7 +279,11 @@ impl DeviceEntry<'_> {
             (None, Some(_)) => RESERVE,
             (None, None) => 0.0,
         };
+        let unnamed = card
+            .as_ref()
+            .map_or_else(|| profile.name.clone(), name_of_card);
         Ok(FileDevice {
+            name: name.unwrap_or(unnamed),
             profile,
             card,
             reserve_stated: reserve.is_some(),
@@ -445,7 +449,7 @@ impl PairEntry<'_> {
         let (stated, way) = LinkEntry::stated(raw, at)?;
         let between = match (way, &devices[a].card, &devices[b].card) {
             (Some(way), Some(ca), Some(cb)) => {
-                Some(crate::cards::link_between((ca, 0), (cb, 0), Some(way)))
+                Some(crate::cards::between_cards((ca, 0), (cb, 0), Some(way)))
                     .filter(|l| l.kind.is_fabric() == way.is_fabric())
             }
             _ => None,
@@ -467,7 +471,7 @@ fn end(
     at: Place<'_>,
     devices: &[FileDevice],
 ) -> Result<usize, TopologyError> {
-    let names: Vec<&str> = devices.iter().map(|d| d.profile.name.as_str()).collect();
+    let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
     let listed = || {
         format!(
             "devices are 0 to {}, or {}",

@@ -20,7 +20,9 @@ pub const MAX_ENTRIES: usize = 64;
 /// A device of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileDevice {
-    /// Its memory and speed, under the name that it has in reports.
+    /// Its name.
+    pub name: String,
+    /// Its memory and speed, under the name of its card where it has none of its own.
     pub profile: DeviceProfile,
     /// The card that it is, where the file says it.
     pub card: Option<Card>,
@@ -99,7 +101,7 @@ impl TopologyFile {
                 let message = format!(
                     "the link is {} with the speed of the cards, but {} is no card",
                     way.name(),
-                    d.profile.name
+                    d.name
                 );
                 return Err(at.wrong(message).cure(
                     "state the link: `link: (bandwidth: \"25 GB/s\", latency_us: 12.0)`, or name the device's card",
@@ -124,20 +126,17 @@ impl TopologyFile {
 
     /// The position of the device of this name, case aside.
     pub fn named(&self, name: &str) -> Option<usize> {
-        let is = |d: &FileDevice| d.profile.name.eq_ignore_ascii_case(name.trim());
+        let is = |d: &FileDevice| d.name.eq_ignore_ascii_case(name.trim());
         self.devices.iter().position(is)
     }
 }
 
 /// Gives devices of equal names their positions.
 fn name_apart(devices: &mut [FileDevice]) {
-    let names: Vec<String> = devices
-        .iter()
-        .map(|d| d.profile.name.to_lowercase())
-        .collect();
+    let names: Vec<String> = devices.iter().map(|d| d.name.to_lowercase()).collect();
     for (i, d) in devices.iter_mut().enumerate() {
         if names.iter().filter(|n| **n == names[i]).count() > 1 {
-            d.profile.name = format!("{}#{i}", d.profile.name);
+            d.name = format!("{}#{i}", d.name);
         }
     }
 }

@@ -20,7 +20,7 @@ fn refused(text: &str, said: &str, cure: &str) {
 }
 
 fn names(t: &TopologyFile) -> Vec<&str> {
-    t.devices.iter().map(|d| d.profile.name.as_str()).collect()
+    t.devices.iter().map(|d| d.name.as_str()).collect()
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn values_that_make_no_sense_are_located_and_cured() {
     );
     refused(
         "(devices: [(card: \"3090\", memory: Some(0))])",
-        "line 1, column 35: memory must be more than 0",
+        "line 1, column 40: memory must be more than 0",
         "leave `memory` out where it is not known",
     );
     refused(

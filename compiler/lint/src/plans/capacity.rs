@@ -12,11 +12,12 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::error(
         "TPC0300",
         "a device's memory is too small",
-        "The plan needs more bytes on a device (or the host) than its memory has. The message says by how much. \
+        "The plan needs more bytes on a device (or the host) than its memory has without its reserve (`--reserve`). \
+         The message says by how much. \
          `tpc plan` tries smaller contexts, smaller caches, experts or layers on the host and other shares, \
          plans each, and names those that fit.",
     )
-    .example("`--topology` with `memory: Some(8e9)` and a model of 40 GB on two devices.")
+    .example("`--devices 2x3070`, two cards of 8 GiB, and a model of 40 GB.")
     .cure("one of the options named, or more devices."),
     check: Check::Plan(check),
 };
@@ -25,14 +26,22 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let mut help: Option<Message> = None;
     for d in plan.report.devices.iter().chain([&plan.report.host]) {
         if let Some(capacity) = d.capacity_bytes
-            && d.total_bytes > capacity
+            && d.total_bytes > capacity.saturating_sub(d.reserve_bytes)
         {
-            let message = message!(
-                "needs {} but has {}: {} too many",
-                Quantity(bytes(d.total_bytes)),
-                Quantity(bytes(capacity)),
-                Quantity(bytes(d.total_bytes - capacity))
-            );
+            let [needs, has, reserve] =
+                [d.total_bytes, capacity, d.reserve_bytes].map(|n| Quantity(bytes(n)));
+            let usable = capacity.saturating_sub(d.reserve_bytes);
+            let excess = Quantity(bytes(d.total_bytes - usable));
+            let message = match d.reserve_bytes {
+                0 => message!("needs {} but has {}: {} too many", needs, has, excess),
+                _ => message!(
+                    "needs {} but has {}, of which {} are reserved: {} too many",
+                    needs,
+                    has,
+                    reserve,
+                    excess
+                ),
+            };
             // The search for cures plans several times, so it runs at most once.
             let help = help.get_or_insert_with(|| cure(plan));
             out.push(LINT.finding(&d.name, message).help(help.clone()));

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use tpc_core::placement::{
-    HostExperts, Placement, parse_cache_type, parse_devices, parse_overrides, parse_split_mode,
-    parse_tensor_split,
+    DeviceList, HostExperts, MachineRequest, Placement, parse_cache_type, parse_devices,
+    parse_overrides, parse_split_mode, parse_tensor_split,
 };
-use tpc_passes::machine::Topology;
+use tpc_core::topology::TopologyFile;
 
 use crate::random::Rng;
 
@@ -99,8 +99,14 @@ impl Case {
         // What `tpc plan` does without `-sm`.
         p.split_mode = tpc_core::placement::SplitMode::Auto;
         if !self.topology.is_empty() {
-            p.topology = Topology::from_ron(&self.topology)
+            let file = TopologyFile::from_ron(&self.topology)
                 .unwrap_or_else(|e| panic!("{e}\n{}", self.topology));
+            let request = MachineRequest {
+                list: Some(&DeviceList::Count(p.devices.len())),
+                file: Some(&file),
+                ..MachineRequest::default()
+            };
+            p.topology = request.machine().ok()?.topology;
         }
         let n = p.devices.len();
         let mut overrides = Vec::new();

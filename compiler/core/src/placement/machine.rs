@@ -1,0 +1,408 @@
+//! The machine that a model is planned for: devices by `--devices` and `--topology`, their links and reserves.
+
+use tpc_diag::{Diagnostic, codes};
+use tpc_passes::machine::{DeviceProfile, Link, LinkKind, Topology};
+
+use super::devices::{DeviceItem, counted, cure, wrong};
+use super::{DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, Reserve};
+use crate::cards::{
+    Card, Fabric, Found, apart_from, between_cards, find, host_link, most_common, short_name, table,
+};
+use crate::topology::TopologyFile;
+
+/// What the user says about the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MachineRequest<'a> {
+    /// `--devices`.
+    pub list: Option<&'a DeviceList>,
+    /// `--topology`.
+    pub file: Option<&'a TopologyFile>,
+    /// `--link`: the kind of link between cards.
+    pub way: Option<LinkKind>,
+    /// `--reserve`.
+    pub reserve: Option<&'a Reserve>,
+}
+
+/// The devices of a plan, with their profiles and links.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The devices.
+    pub devices: Vec<DeviceSpec>,
+    /// Their profiles and links.
+    pub topology: Topology,
+    /// What was assumed about them.
+    pub notes: Vec<Diagnostic>,
+}
+
+/// A device on its way into a machine.
+#[derive(Clone)]
+struct Member {
+    name: String,
+    kind: DeviceKind,
+    card: Option<Card>,
+    /// Its profile; `None` for one of which nothing is known.
+    profile: Option<DeviceProfile>,
+    /// Its position in the topology file.
+    file: Option<usize>,
+    /// Whether it is beyond the file's list, and has the profile of its last device.
+    repeated: bool,
+    /// Whether the file states its reserve.
+    reserve_stated: bool,
+}
+
+impl Member {
+    fn generic(name: String, kind: DeviceKind) -> Member {
+        Member {
+            name,
+            kind,
+            card: None,
+            profile: None,
+            file: None,
+            repeated: false,
+            reserve_stated: false,
+        }
+    }
+
+    fn of_card(card: &Card) -> Member {
+        Member {
+            card: Some(card.clone()),
+            profile: Some(card.profile(&card.name)),
+            ..Member::generic(short_name(&card.name), DeviceKind::Generic)
+        }
+    }
+
+    /// The device of a file at this position; its last one beyond the list.
+    fn of_file(file: &TopologyFile, position: usize) -> Member {
+        let last = file.devices.len() - 1;
+        let device = &file.devices[position.min(last)];
+        Member {
+            card: device.card.clone(),
+            profile: Some(device.profile.clone()),
+            file: Some(position.min(last)),
+            repeated: position > last,
+            reserve_stated: device.reserve_stated,
+            ..Member::generic(device.name.clone(), DeviceKind::Generic)
+        }
+    }
+}
+
+impl Machine {
+    /// The machine that a list describes without a topology file.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0400 for names that no card has.
+    pub fn of(list: &DeviceList) -> Result<Machine, Diagnostic> {
+        MachineRequest {
+            list: Some(list),
+            ..MachineRequest::default()
+        }
+        .machine()
+    }
+}
+
+impl MachineRequest<'_> {
+    /// The machine.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0400 for names that neither the file nor a card has, links that the cards do not have, and
+    /// reserves for another number of devices.
+    pub fn machine(&self) -> Result<Machine, Diagnostic> {
+        let mut notes = Vec::new();
+        let mut members = self.members(&mut notes)?;
+        if members.is_empty() || members.len() > MAX_DEVICES {
+            let message = format!("a plan cannot be for {} devices", members.len());
+            return Err(wrong(message).help(cure()));
+        }
+        name_apart(&mut members);
+        self.reserve(&mut members)?;
+        let topology = self.topology(&members, &mut notes)?;
+        let devices = members.into_iter().map(|m| DeviceSpec {
+            name: m.name,
+            kind: m.kind,
+            card: m.card.map(|c| c.name),
+            of_file: m.file.is_some(),
+        });
+        Ok(Machine {
+            devices: devices.collect(),
+            topology,
+            notes,
+        })
+    }
+
+    fn members(&self, notes: &mut Vec<Diagnostic>) -> Result<Vec<Member>, Diagnostic> {
+        let list = self.list.unwrap_or(&DeviceList::All);
+        let items = match (list, self.file) {
+            (DeviceList::Named(items), _) => items,
+            (DeviceList::All, Some(file)) => {
+                return Ok((0..file.devices.len())
+                    .map(|i| Member::of_file(file, i))
+                    .collect());
+            }
+            (DeviceList::Count(n), Some(file)) => {
+                return Ok((0..*n).map(|i| Member::of_file(file, i)).collect());
+            }
+            (DeviceList::All | DeviceList::Count(_), None) => {
+                let n = if let DeviceList::Count(n) = list {
+                    *n
+                } else {
+                    1
+                };
+                let generic = |i| Member::generic(format!("dev{i}"), DeviceKind::Generic);
+                return Ok((0..n).map(generic).collect());
+            }
+        };
+        let mut out: Vec<Member> = Vec::new();
+        for item in items {
+            let (name, kind) = match item {
+                DeviceItem::Cpu => ("cpu".to_owned(), DeviceKind::Cpu),
+                DeviceItem::Cuda(n) => (format!("cuda:{n}"), DeviceKind::Cuda(*n)),
+                DeviceItem::Name(name) => {
+                    let (count, member) = self.named(name, notes)?;
+                    out.extend(std::iter::repeat_n(member, count));
+                    continue;
+                }
+            };
+            // Profiles are those of the file, by position.
+            let member = match self.file {
+                Some(file) => Member::of_file(file, out.len()),
+                None => Member::generic(String::new(), kind),
+            };
+            out.push(Member {
+                name,
+                kind,
+                ..member
+            });
+        }
+        let unknown = out.iter().find(|m| m.profile.is_none());
+        if let (Some(unknown), Some(known)) = (unknown, out.iter().find(|m| m.profile.is_some())) {
+            let message = format!("{} stands beside the card {}", unknown.name, known.name);
+            return Err(wrong(message).help(
+                "name all cards, or describe all devices in a topology file (--topology); what stays on the host needs no device: \
+                 -ngl, -ncmoe, -ot",
+            ));
+        }
+        Ok(out)
+    }
+
+    /// The device of a name in the list, and how many of it.
+    fn named(
+        &self,
+        text: &str,
+        notes: &mut Vec<Diagnostic>,
+    ) -> Result<(usize, Member), Diagnostic> {
+        let whole = self.one(text, notes);
+        // Names such as `7900xtx` begin with a number and an x.
+        let Some((count, name)) = counted(text) else {
+            return Ok((1, whole?));
+        };
+        if let Ok(member) = whole {
+            return Ok((1, member));
+        }
+        let member = self.one(name, notes)?;
+        if count == 0 || count > MAX_DEVICES {
+            return Err(wrong(format!("a plan cannot be for {count} devices")).help(cure()));
+        }
+        Ok((count, member))
+    }
+
+    /// The device of a name.
+    fn one(&self, name: &str, notes: &mut Vec<Diagnostic>) -> Result<Member, Diagnostic> {
+        if let Some(file) = self.file
+            && let Some(position) = file.named(name)
+        {
+            return Ok(Member::of_file(file, position));
+        }
+        let own = self.file.map_or(&[][..], |f| f.cards.as_slice());
+        match find(name, own, table()) {
+            Found::Card(card) => Ok(Member::of_card(card)),
+            Found::Meant { card, others } => {
+                let message = format!("`{name}` is taken for {}", card.name);
+                let help = match others.as_slice() {
+                    [] => format!("write `{}` to say so", short_name(&card.name)),
+                    others => format!(
+                        "there are also {}: write the one that you mean",
+                        others.join(", ")
+                    ),
+                };
+                let note = Diagnostic::new(&codes::CARD_ASSUMED, "--devices", message).help(help);
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+                Ok(Member::of_card(card))
+            }
+            Found::Several(names) => Err(wrong(format!("`{name}` is several cards"))
+                .help(format!("write one of {}", names.join(", ")))),
+            Found::Unknown(near) => {
+                let shown = tpc_diag::suggest::shorten(name);
+                let listed = self.file.map(|f| {
+                    let names: Vec<&str> = f.devices.iter().map(|d| d.name.as_str()).collect();
+                    format!("the topology's devices are {}; ", names.join(", "))
+                });
+                let near = match near.as_slice() {
+                    [] => String::new(),
+                    near => format!("did you mean {}? ", near.join(" or ")),
+                };
+                let help = format!("{near}{}{}", listed.unwrap_or_default(), cure());
+                Err(wrong(format!("`{shown}` is neither a device nor a card")).help(help))
+            }
+        }
+    }
+
+    /// Sets the reserves: what `--reserve` says, else what the file says, else 1 GiB of a card's or a file's memory, and
+    /// nothing of a CPU's.
+    fn reserve(&self, members: &mut [Member]) -> Result<(), Diagnostic> {
+        let given = self.reserve.map(|r| r.among(members.len())).transpose()?;
+        for (i, m) in members.iter_mut().enumerate() {
+            let Some(profile) = &mut m.profile else {
+                continue;
+            };
+            match (&given, m.kind) {
+                (Some(given), _) => profile.reserve = given[i],
+                (None, DeviceKind::Cpu) if !m.reserve_stated => profile.reserve = 0.0,
+                (None, _) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The profiles and links.
+    fn topology(
+        &self,
+        members: &[Member],
+        notes: &mut Vec<Diagnostic>,
+    ) -> Result<Topology, Diagnostic> {
+        let mut out = Topology::default();
+        // Beyond its list, a file's last profile counts.
+        let listed = members.iter().take_while(|m| !m.repeated);
+        let profiles: Vec<DeviceProfile> = listed.filter_map(|m| m.profile.clone()).collect();
+        let cards: Option<Vec<&Card>> = members.iter().map(|m| m.card.as_ref()).collect();
+        if let Some(file) = self.file {
+            out.host = file.host.clone();
+        }
+        match (self.file.and_then(|f| f.host_link), &cards) {
+            (Some(link), _) => out.host_link = link,
+            (None, Some(cards)) => {
+                let links = cards.iter().map(|c| host_link(c));
+                out.host_link = links.reduce(Link::slower).unwrap_or(out.host_link);
+            }
+            (None, None) => {}
+        }
+        if !profiles.is_empty() {
+            out.devices = profiles;
+            self.links(members, &mut out, notes)?;
+        } else if let Some(way) = self.way {
+            return Err(not_of_cards(way));
+        }
+        Ok(out)
+    }
+
+    /// The links between the devices: what `--link` says, else the file, else what cards have.
+    fn links(
+        &self,
+        members: &[Member],
+        out: &mut Topology,
+        notes: &mut Vec<Diagnostic>,
+    ) -> Result<(), Diagnostic> {
+        let way = self.way.or(self.file.and_then(|f| f.way));
+        let cards: Option<Vec<&Card>> = members.iter().map(|m| m.card.as_ref()).collect();
+        if let Some(way) = way {
+            let Some(cards) = &cards else {
+                return Err(not_of_cards(way));
+            };
+            if way.is_fabric() && cards.iter().all(|c| c.fabric.is_none()) {
+                return Err(without_fabric(cards, way));
+            }
+        }
+        // `--link` takes the place of what the file states.
+        let file = self.file.filter(|_| self.way.is_none());
+        let stated = file.and_then(|f| f.link);
+        let before = |i: usize| {
+            let name = |m: &Member| m.card.as_ref().map(|c| c.name.clone());
+            let same = members[..i].iter().filter(|m| name(m) == name(&members[i]));
+            same.count()
+        };
+        let ordinals: Vec<usize> = (0..members.len()).map(before).collect();
+        let of_kind =
+            |i: usize, j: usize, ordinals: [usize; 2]| match (&members[i].card, &members[j].card) {
+                _ if stated.is_some() => stated.unwrap_or(out.link),
+                (Some(a), Some(b)) => between_cards((a, ordinals[0]), (b, ordinals[1]), way),
+                _ => out.link,
+            };
+        let pair = |i: usize, j: usize| {
+            let ends = (members[i].file, members[j].file);
+            let of_file = file
+                .filter(|_| !members[i].repeated && !members[j].repeated)
+                .and_then(|f| {
+                    f.links
+                        .iter()
+                        .find(|p| (Some(p.a), Some(p.b)) == ends || (Some(p.b), Some(p.a)) == ends)
+                });
+            of_file.map_or_else(|| of_kind(i, j, [ordinals[i], ordinals[j]]), |p| p.link)
+        };
+        let alone = of_kind(0, 0, [0, 1]);
+        let n = members.len();
+        let (link, links) = match stated {
+            Some(stated) => apart_from(n, &pair, stated),
+            None => most_common(n, &pair, alone),
+        };
+        (out.link, out.links) = (link, links);
+        if way.is_none()
+            && stated.is_none()
+            && file.is_none_or(|f| f.links.is_empty())
+            && let Some(cards) = cards
+        {
+            notes.extend(bridge_note(&cards, link));
+        }
+        Ok(())
+    }
+}
+
+/// Gives devices numbers: cards their positions, and others whose names are equal.
+fn name_apart(members: &mut [Member]) {
+    let names: Vec<String> = members.iter().map(|m| m.name.to_lowercase()).collect();
+    for (i, m) in members.iter_mut().enumerate() {
+        let alike = names.iter().filter(|n| **n == names[i]).count() > 1;
+        // Logical devices may share a physical one, so that their names carry the position.
+        let numbered = m.kind != DeviceKind::Generic || (m.card.is_some() && m.file.is_none());
+        if alike || numbered {
+            m.name = format!("{}#{i}", m.name);
+        }
+    }
+}
+
+fn not_of_cards(way: LinkKind) -> Diagnostic {
+    let message = format!("the speed of {} is known of cards only", way.name());
+    let d = Diagnostic::new(&codes::COMMAND_LINE, "--link", message);
+    d.help("name cards, such as `--devices 2x3090`, or state the links in a topology file (--topology)")
+}
+
+fn without_fabric(cards: &[&Card], way: LinkKind) -> Diagnostic {
+    let mut names: Vec<&str> = cards.iter().map(|c| c.name.as_str()).collect();
+    names.dedup();
+    let message = format!("{} has no {}", names.join(" or "), way.name());
+    let d = Diagnostic::new(&codes::COMMAND_LINE, "--link", message);
+    d.help("leave --link out, or use pcie (copies go through the host) or pcie-p2p (from card to card)")
+}
+
+/// What is assumed of cards that a bridge may join.
+fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
+    let bridged = |c: &&&Card| matches!(c.fabric, Some(Fabric::Bridge { .. }));
+    let card = cards.iter().find(bridged)?;
+    let same = cards.iter().filter(|c| c.name == card.name).count();
+    if same < 2 {
+        return None;
+    }
+    let how = match link.kind {
+        LinkKind::PciePeer => "from card to card",
+        _ => "through the host's memory",
+    };
+    let message = format!(
+        "copies between {same} × {} are taken to go over PCI Express {how}",
+        card.name
+    );
+    let d = Diagnostic::new(&codes::LINK_ASSUMED, "--devices", message);
+    Some(d.help("`--link nvlink` if a bridge joins each pair, `--link pcie-p2p` if the driver copies from card to card"))
+}
+
+#[cfg(test)]
+mod tests;

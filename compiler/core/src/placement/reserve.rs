@@ -1,0 +1,109 @@
+//! `--reserve`: bytes of each device's memory that a plan leaves to others.
+
+use std::fmt;
+
+use tpc_diag::{Diagnostic, codes};
+
+use crate::units::{Unit, quantity};
+
+/// Bytes that plans leave to the driver's context and the engine's own buffers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reserve {
+    /// The same on every device.
+    Each(f64),
+    /// By device.
+    List(Vec<f64>),
+}
+
+impl fmt::Display for Reserve {
+    /// The reserve as the option takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = match self {
+            Reserve::Each(one) => std::slice::from_ref(one),
+            Reserve::List(list) => list,
+        };
+        for (i, bytes) in list.iter().enumerate() {
+            f.write_str(if i > 0 { "," } else { "" })?;
+            let mib = bytes / 1_048_576.0;
+            match (mib, mib / 1024.0) {
+                _ if *bytes == 0.0 => f.write_str("0")?,
+                (_, gib) if gib.fract() == 0.0 => write!(f, "{gib}GiB")?,
+                (mib, _) if mib.fract() == 0.0 => write!(f, "{mib}MiB")?,
+                _ => write!(f, "{bytes}B")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wrong(message: String) -> Diagnostic {
+    Diagnostic::new(&codes::COMMAND_LINE, "--reserve", message)
+}
+
+impl Reserve {
+    /// Reads `1GiB`, `512 MiB`, `0`, or a list such as `2GiB,1GiB`.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0400 for anything else.
+    pub fn parse(text: &str) -> Result<Reserve, Diagnostic> {
+        let mut bytes = Vec::new();
+        for part in text.split(',') {
+            let part = part.trim();
+            let n = quantity(part, Unit::Bytes);
+            bytes.push(n.map_err(|e| {
+                wrong(e.message).help("write bytes with a unit, such as `--reserve 1GiB` or `512MiB`, a list of them, or 0")
+            })?);
+        }
+        Ok(match bytes.as_slice() {
+            [one] => Reserve::Each(*one),
+            _ => Reserve::List(bytes),
+        })
+    }
+
+    /// The bytes for each of so many devices.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0400 when a list has another length.
+    pub(super) fn among(&self, devices: usize) -> Result<Vec<f64>, Diagnostic> {
+        match self {
+            Reserve::Each(bytes) => Ok(vec![*bytes; devices]),
+            Reserve::List(list) if list.len() == devices => Ok(list.clone()),
+            Reserve::List(list) => {
+                let message = format!("{} reserves for {devices} devices", list.len());
+                Err(wrong(message).help("give one for all devices, or one for each"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: f64 = 1_073_741_824.0;
+
+    #[test]
+    fn reserves() {
+        assert_eq!(Reserve::parse("1GiB"), Ok(Reserve::Each(GIB)));
+        assert_eq!(Reserve::parse("0"), Ok(Reserve::Each(0.0)));
+        assert_eq!(
+            Reserve::parse("2GiB, 0"),
+            Ok(Reserve::List(vec![2.0 * GIB, 0.0]))
+        );
+        assert_eq!(Reserve::parse("1073741824"), Ok(Reserve::Each(GIB)));
+        for text in ["1GiB", "0", "512MiB", "2GiB,0", "1000000001B"] {
+            assert_eq!(Reserve::parse(text).expect(text).to_string(), text);
+        }
+        // llama.cpp counts MiB; here a number alone counts bytes, and so few are not meant.
+        for bad in ["1024", "", "1GiB,", "-1GiB", "1 GB/s", "lots", "inf"] {
+            let found = Reserve::parse(bad).expect_err(bad);
+            assert_eq!(
+                (found.code.id, found.help.is_some()),
+                ("TPC0400", true),
+                "{bad}"
+            );
+        }
+        assert!(Reserve::List(vec![1.0; 3]).among(2).is_err());
+        assert_eq!(Reserve::Each(1.0).among(2), Ok(vec![1.0; 2]));
+    }
+}
