@@ -8,6 +8,7 @@ mod args;
 pub mod catalogue;
 mod codes;
 mod completions;
+mod devices;
 mod dump;
 mod eval;
 mod explain;
@@ -56,6 +57,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Prove that the devices' programs compute the model.
     Verify(verify::Args),
+    /// List the cards that are known by name, and what this machine has.
+    Devices(devices::Args),
     /// Print the IR after a stage.
     Dump(dump::Args),
     /// Run tokens through a model; compare or write the logits.
@@ -112,6 +115,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Lint(a) => lint::run(a),
         Command::Inspect(a) => inspect::run(a),
         Command::Verify(a) => verify::run(a),
+        Command::Devices(a) => devices::run(a),
         Command::Dump(a) => dump::run(a),
         Command::Eval(a) => eval::run(a),
         Command::Synth(a) => synth::run(a),

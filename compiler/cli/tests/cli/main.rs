@@ -4,6 +4,7 @@
 
 mod captures;
 mod contract;
+mod devices;
 mod dot;
 mod drafts;
 mod eval;

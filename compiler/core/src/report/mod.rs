@@ -5,6 +5,7 @@
 
 mod answer;
 mod assemble;
+mod cards;
 mod columns;
 mod commands;
 mod comparison;
@@ -23,6 +24,7 @@ mod sharding;
 mod table;
 mod why;
 
+pub use cards::{CardReport, FabricReport, render_card, render_cards};
 pub use commands::{Commands, ShellCommand};
 pub use comparison::{Compared, render_comparison};
 pub use diff::{

@@ -258,6 +258,7 @@ const MODULES: [(&str, &[&str]); 13] = [
             "input",
             "args",
             "completions",
+            "devices",
             "explain",
             "inspect",
             "man",

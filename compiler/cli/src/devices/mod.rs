@@ -1,0 +1,169 @@
+//! `tpc devices`: the cards that are known by name, and what this machine has.
+
+mod present;
+
+use std::fmt::Write;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::output::{self, Failure};
+use present::{Gpu, Present, present};
+use tpc_core::cards::{Card, Found, find, table};
+use tpc_core::format::{bytes, wrapped};
+use tpc_core::report::{CardReport, render_card, render_cards};
+use tpc_diag::{Diagnostic, codes, suggest};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A card, such as 3090 or H100-SXM, to be shown in full [default: list all, and what this machine has].
+    name: Vec<String>,
+    /// Output format.
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+/// The object that `--format json` prints.
+#[derive(Serialize)]
+struct Listing<'a> {
+    tpc: u32,
+    cards: Vec<CardReport<'a>>,
+    /// Names that several cards share, and which is meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    meant: Vec<Meant<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    here: Option<Present>,
+}
+
+#[derive(Serialize)]
+struct Meant<'a> {
+    name: &'a str,
+    card: &'a str,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let name = args.name.join(" ");
+    let width = output::width();
+    if !name.trim().is_empty() {
+        let cards = named(&name)?;
+        return match args.format {
+            Format::Table => {
+                let shown: Vec<String> = cards.iter().map(|c| render_card(c, width)).collect();
+                output::result(&shown.join("\n"))
+            }
+            Format::Json => output::json(&Listing {
+                tpc: 1,
+                cards: cards.into_iter().map(CardReport::from).collect(),
+                meant: Vec::new(),
+                here: None,
+            }),
+        };
+    }
+    let here = present();
+    let known = table();
+    match args.format {
+        Format::Table => {
+            let mut out = render_cards(&known.cards, width);
+            out.push_str(&remarks(width));
+            out.push_str(&this_machine(&here, width));
+            output::result(&out)
+        }
+        Format::Json => output::json(&Listing {
+            tpc: 1,
+            cards: known.cards.iter().map(CardReport::from).collect(),
+            meant: known
+                .meant
+                .iter()
+                .map(|(name, card)| Meant { name, card })
+                .collect(),
+            here: Some(here),
+        }),
+    }
+}
+
+/// The card of a name, or those that share it.
+fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
+    let known = table();
+    let all = |names: &[&str]| {
+        let cards = known.cards.iter();
+        cards.filter(|c| names.contains(&c.name.as_str())).collect()
+    };
+    match find(name, &[], known) {
+        Found::Card(card) => Ok(vec![card]),
+        Found::Meant { card, others } => {
+            let mut out: Vec<&Card> = vec![card];
+            out.extend(all(&others) as Vec<&Card>);
+            Ok(out)
+        }
+        Found::Several(names) => Ok(all(&names)),
+        Found::Unknown(near) => {
+            let message = format!("there is no card `{}`", suggest::shorten(name));
+            let near = match near.as_slice() {
+                [] => String::new(),
+                near => format!("did you mean {}? ", near.join(" or ")),
+            };
+            let help = format!(
+                "{near}`tpc devices` lists the cards; a topology file (--topology) describes others"
+            );
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "devices", message).help(help);
+            Err(Failure::usage(d))
+        }
+    }
+}
+
+/// What is to be said about the table.
+fn remarks(width: u16) -> String {
+    let text = "* a bridge joins them where there is one: --link nvlink\n\
+                T/s: 10¹² dense operations per second. Memory is what the driver gives to a program; plans leave 1 GiB of it \
+                (--reserve). `tpc devices 3090` shows a card in full; `tpc plan MODEL --devices 2x3090` plans for two.";
+    format!("\n{}\n", wrapped(text, usize::from(width), 2))
+}
+
+/// What this machine has.
+fn this_machine(here: &Present, width: u16) -> String {
+    let mut out = "\nthis machine\n".to_owned();
+    let mut line = |text: String| {
+        let _ = writeln!(
+            out,
+            "{}",
+            wrapped(&format!("  {text}"), usize::from(width), 4)
+        );
+    };
+    for g in &here.gpus {
+        line(gpu(g));
+    }
+    let cpu = &here.cpu;
+    let mut words = vec![cpu.name.clone().unwrap_or_else(|| "CPU".to_owned())];
+    words.extend(cpu.threads.map(|n| format!("{n} threads")));
+    words.extend(cpu.memory_bytes.map(bytes));
+    words.extend(cpu.available_bytes.map(|n| format!("{} free", bytes(n))));
+    line(words.join(", "));
+    for note in &here.notes {
+        line(note.clone());
+    }
+    if let Some(devices) = &here.devices {
+        line(format!("plan for it: tpc plan MODEL --devices {devices}"));
+    }
+    out
+}
+
+fn gpu(g: &Gpu) -> String {
+    let mut words = vec![g.name.clone()];
+    words.extend(g.memory_bytes.map(bytes));
+    words.extend(g.free_bytes.map(|n| format!("{} free", bytes(n))));
+    if let (Some(generation), Some(lanes)) = (g.pcie_gen, g.pcie_lanes) {
+        words.push(format!("PCIe {generation}.0 x{lanes}"));
+    }
+    match g.card {
+        Some(card) if card != g.name => words.push(format!("known as {card}")),
+        Some(_) => {}
+        None => words.push("not in the table".to_owned()),
+    }
+    words.join(", ")
+}
