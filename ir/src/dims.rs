@@ -2,6 +2,7 @@
 //! graph serves every batch size.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A size that is known only when a batch runs.
@@ -289,6 +290,22 @@ impl Dim {
         }
     }
 
+    /// Whether this size is at most `other` for every batch. Of symbols it is known that `n_outputs` is 0 or more and all
+    /// others are 1 or more, and that `n_kv ≤ n_ctx`, `n_kv_swa ≤ n_ctx_swa`, `n_seqs ≤ n_seq_max` and
+    /// `n_outputs ≤ n_tokens`. False where that does not settle it.
+    pub fn at_most(&self, other: &Dim) -> bool {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            return a <= b;
+        }
+        if self == other {
+            return true;
+        }
+        // Either fact on `n_tokens` may settle it; the substitution takes one of them.
+        [false, true]
+            .into_iter()
+            .any(|outputs| difference(other, self, outputs).is_some_and(|d| d.all_positive()))
+    }
+
     /// The value of this size for one batch; `None` when it is negative or overflows.
     pub fn eval(&self, bindings: &Bindings) -> Option<u64> {
         let terms = match &self.0 {
@@ -319,6 +336,75 @@ impl Dim {
         dims.into_iter()
             .try_fold(Dim::ZERO, |acc, d| acc.checked_add(d))
     }
+}
+
+/// A polynomial with coefficients of any sign, in the excesses of the symbols over their least values.
+struct Excess(BTreeMap<[u8; N], i128>);
+
+impl Excess {
+    /// Monomials beyond which a difference is not worked out.
+    const MAX: usize = 1 << 10;
+
+    fn all_positive(&self) -> bool {
+        self.0.values().all(|&c| c >= 0)
+    }
+
+    fn times(&self, factor: &[([u8; N], i128)]) -> Option<Excess> {
+        let mut out = BTreeMap::new();
+        for (powers, c) in &self.0 {
+            for (by, d) in factor {
+                let mut powers = *powers;
+                for (p, q) in powers.iter_mut().zip(by) {
+                    *p = p.checked_add(*q)?;
+                }
+                let entry: &mut i128 = out.entry(powers).or_default();
+                *entry = entry.checked_add(c.checked_mul(*d)?)?;
+            }
+        }
+        (out.len() <= Self::MAX).then_some(Excess(out))
+    }
+}
+
+/// A symbol by its excess: over 1, or over the symbol that it is at least.
+fn by_excess(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
+    let of = |s: Symbol| {
+        let mut powers = [0; N];
+        powers[s as usize] = 1;
+        (powers, 1)
+    };
+    let one = ([0; N], 1);
+    match symbol {
+        Symbol::NCtx => vec![of(symbol), of(Symbol::NKv), one],
+        Symbol::NCtxSwa => vec![of(symbol), of(Symbol::NKvSwa), one],
+        Symbol::NSeqMax => vec![of(symbol), of(Symbol::NSeqs), one],
+        Symbol::NTokens if outputs => vec![of(symbol), of(Symbol::NOutputs)],
+        Symbol::NOutputs => vec![of(symbol)],
+        Symbol::NTokens
+        | Symbol::NKv
+        | Symbol::NKvSwa
+        | Symbol::NSeqs
+        | Symbol::NSeqTokens => vec![of(symbol), one],
+    }
+}
+
+/// `a − b` in the excesses of the symbols; `None` where it is too long or overflows.
+fn difference(a: &Dim, b: &Dim, outputs: bool) -> Option<Excess> {
+    let mut out: BTreeMap<[u8; N], i128> = BTreeMap::new();
+    for (dim, sign) in [(a, 1), (b, -1)] {
+        for t in dim.terms()? {
+            let mut of = Excess(BTreeMap::from([([0; N], sign * i128::from(t.coeff))]));
+            for (s, &power) in Symbol::ALL.into_iter().zip(&t.powers) {
+                for _ in 0..power {
+                    of = of.times(&by_excess(s, outputs))?;
+                }
+            }
+            for (powers, c) in of.0 {
+                let entry = out.entry(powers).or_default();
+                *entry = entry.checked_add(c)?;
+            }
+        }
+    }
+    Some(Excess(out))
 }
 
 impl From<u64> for Dim {
@@ -435,5 +521,50 @@ mod tests {
                 .to_string(),
             "-n_kv + n_ctx"
         );
+    }
+
+    #[test]
+    fn the_order_of_symbols_is_known() {
+        let d = |text: &[(i64, &[Symbol])]| {
+            let terms = text.iter().map(|(coeff, symbols)| {
+                let mut powers = [0; N];
+                symbols.iter().for_each(|&s| powers[s as usize] += 1);
+                Term { coeff: *coeff, powers }
+            });
+            Dim::from_terms(terms.collect()).expect("small")
+        };
+        let one = |s: Symbol| Dim::from(s);
+        use Symbol::{NCtx, NKv, NOutputs, NSeqMax, NSeqs, NSeqTokens, NTokens};
+        let right = [
+            (Dim::ONE, one(NTokens)),
+            (one(NKv), one(NCtx)),
+            (one(NSeqs), one(NSeqMax)),
+            (one(NOutputs), one(NTokens)),
+            (one(NSeqTokens), d(&[(1, &[NSeqTokens, NSeqs])])),
+            (one(NSeqTokens), d(&[(1, &[NSeqTokens]), (3, &[])])),
+            (d(&[(2, &[NKv, NSeqs])]), d(&[(3, &[NCtx, NSeqMax])])),
+            (Dim::ZERO, d(&[(1, &[NTokens]), (-1, &[])])),
+        ];
+        for (a, b) in &right {
+            assert!(a.at_most(b), "{a} ≤ {b}");
+        }
+        let wrong = [
+            (Dim::constant(2), one(NTokens)),
+            (one(NCtx), one(NKv)),
+            (Dim::ONE, one(NOutputs)),
+            (one(NTokens), one(NKv)),
+            (d(&[(1, &[NTokens]), (9, &[])]), one(NTokens)),
+            (Dim::ZERO, d(&[(1, &[NOutputs]), (-12, &[])])),
+            (d(&[(1, &[NKv, NKv])]), d(&[(9, &[NCtx])])),
+        ];
+        for (a, b) in &wrong {
+            assert!(!a.at_most(b), "{a} ≤ {b}");
+        }
+        // Powers without end are not worked out.
+        let mut tall = one(NTokens);
+        for _ in 0..7 {
+            tall = tall.checked_mul(&tall).expect("fits");
+        }
+        assert!(Dim::ONE.at_most(&tall) || !Dim::ONE.at_most(&tall));
     }
 }

@@ -35,7 +35,7 @@ pub use code::{Code, Severity};
 pub use dims::{Bindings, Dim, Symbol};
 pub use dtype::DType;
 pub use entity::{Class, Device, Group, Inst, Value};
-pub use graph::{Graph, InstData, Output, ValueData};
+pub use graph::{Graph, InstData, MAX_LAYER, Output, ValueData};
 pub use interval::Interval;
 pub use op::Op;
 pub use place::{DeviceData, GroupData, Place};

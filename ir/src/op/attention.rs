@@ -6,7 +6,7 @@ use super::head_groups::HeadGrouping;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, divides, equal, f32_of, real};
+use super::types::{Inferred, TypeError, divides, equal, f32_of, finite, parameter, real};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -38,6 +38,7 @@ impl OpDef for SoftMax {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        finite([("scale", self.scale)])?;
         let x = match operands {
             [x] => x,
             [x, mask] => {
@@ -136,6 +137,11 @@ impl OpDef for FlashAttn {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        finite([
+            ("scale", self.scale),
+            ("max_bias", self.max_bias),
+            ("softcap", self.softcap),
+        ])?;
         let (q, k, v, mask) = match operands {
             [q, k, v, mask] => (q, k, v, mask),
             [q, k, v, mask, sinks] => {
@@ -152,6 +158,14 @@ impl OpDef for FlashAttn {
         };
         for (what, t) in [("q", q), ("k", k), ("v", v), ("mask", mask)] {
             real(what, t)?;
+        }
+        if let Some(window) = &self.heads {
+            let total = window.total;
+            let within = window.heads.iter().all(|h| h.end() <= total && h.len <= total);
+            parameter("heads", "ranges within `of`", within)?;
+            let count = window.heads.iter().try_fold(0_u64, |n, h| n.checked_add(h.len));
+            let count = count.ok_or(TypeError::Overflow)?;
+            equal("heads of q and of the window", &q.dims[2], &count.into())?;
         }
         equal("head size of q and k", &q.dims[0], &k.dims[0])?;
         equal("cells of k and v", &k.dims[1], &v.dims[1])?;

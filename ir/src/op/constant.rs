@@ -5,7 +5,7 @@ use super::bits::eq_by_bits;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Role, Rule, Slot, res};
-use super::types::{Inferred, TypeError, exactly, f32_of};
+use super::types::{Inferred, TypeError, exactly, f32_of, finite};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -97,6 +97,7 @@ impl OpDef for Arange {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        finite([("start", self.start), ("step", self.step)])?;
         exactly::<0>(operands, "no")?;
         Ok(f32_of([self.n.clone(), Dim::ONE, Dim::ONE, Dim::ONE]).into())
     }

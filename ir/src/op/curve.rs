@@ -4,7 +4,7 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
 use super::rule::Rule;
-use super::types::{Inferred, TypeError, exactly, f32_of, real};
+use super::types::{Inferred, TypeError, exactly, f32_of, finite, real};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::types::TensorType;
@@ -39,6 +39,7 @@ impl OpDef for LeakyRelu {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        finite([("slope", self.slope)])?;
         curve(operands)
     }
 
@@ -98,6 +99,12 @@ impl OpDef for Xielu {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        finite([
+            ("alpha_n", self.alpha_n),
+            ("alpha_p", self.alpha_p),
+            ("beta", self.beta),
+            ("eps", self.eps),
+        ])?;
         curve(operands)
     }
 

@@ -4,7 +4,9 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
 use super::rule::{Expr, Linearity, Rule, opd, res};
-use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, real};
+use super::types::{
+    Inferred, TypeError, divides, equal, exactly, f32_of, finite, parameter, real,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -287,13 +289,15 @@ impl OpDef for Scale {
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
         let [x] = exactly(operands, "1")?;
+        finite([("scale", self.scale), ("bias", self.bias)])?;
         real("x", x)?;
         Ok(f32_of(x.dims.clone()).into())
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         let rule = Rule::pointwise();
-        if self.bias == 0.0 {
+        // Nothing times infinity is not nothing.
+        if self.bias == 0.0 && self.scale.is_finite() {
             rule.linear(Linearity::Joint).zero()
         } else {
             rule
@@ -338,6 +342,7 @@ impl OpDef for Clamp {
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
         let [x] = exactly(operands, "1")?;
+        parameter("min", "at most `max`", self.min <= self.max)?;
         real("x", x)?;
         Ok(f32_of(x.dims.clone()).into())
     }
@@ -452,6 +457,12 @@ impl OpDef for Glu {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        if self.kind.takes_alpha() {
+            finite([("alpha", self.alpha)])?;
+        }
+        if self.kind.takes_limit() {
+            parameter("limit", "0 or more", self.limit >= 0.0)?;
+        }
         for x in operands {
             real("operand", x)?;
         }

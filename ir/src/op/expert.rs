@@ -4,7 +4,9 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs};
 use super::local::LocalCtx;
 use super::resize::NewSizes;
 use super::rule::{Linearity, Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, integer, real};
+use super::types::{
+    Inferred, TypeError, divides, equal, exactly, f32_of, integer, rank_at_most, real,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -45,6 +47,13 @@ impl OpDef for MulMatId {
         real("w", w)?;
         real("x", x)?;
         integer("ids", ids)?;
+        for (what, rank, t) in [
+            ("axes of w beyond the third", 3, w),
+            ("axes of x beyond the third", 3, x),
+            ("axes of ids beyond the second", 2, ids),
+        ] {
+            rank_at_most(rank, what, t)?;
+        }
         equal("rows of w and x", &w.dims[0], &x.dims[0])?;
         equal("tokens of x and ids", &x.dims[2], &ids.dims[1])?;
         divides(
@@ -147,6 +156,13 @@ impl OpDef for AddId {
         real("x", x)?;
         real("bias", bias)?;
         integer("ids", ids)?;
+        for (what, rank, t) in [
+            ("axes of x beyond the third", 3, x),
+            ("axes of bias beyond the second", 2, bias),
+            ("axes of ids beyond the second", 2, ids),
+        ] {
+            rank_at_most(rank, what, t)?;
+        }
         equal("rows of x and bias", &x.dims[0], &bias.dims[0])?;
         equal("experts per token of x and ids", &x.dims[1], &ids.dims[0])?;
         equal("tokens of x and ids", &x.dims[2], &ids.dims[1])?;

@@ -4,7 +4,7 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
 use super::rule::{Role, Rule, opd, res};
-use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use super::types::{Inferred, TypeError, equal, exactly, f32_of, parameter, real};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -25,6 +25,11 @@ pub struct HcComb {
 }
 
 eq_by_bits!(HcComb { eps; iterations });
+
+impl HcComb {
+    /// The most iterations: far more than it takes for the matrix to settle.
+    const MAX_ITERATIONS: u64 = 1024;
+}
 
 /// The number of streams whose mixes take `n` numbers.
 fn streams(n: u64) -> Option<u64> {
@@ -55,6 +60,10 @@ impl OpDef for HcComb {
         for (what, t) in [("mixes", mixes), ("scale", scale), ("base", base)] {
             real(what, t)?;
         }
+        let eps = self.eps.is_finite() && self.eps >= 0.0;
+        parameter("eps", "a finite number from 0 on", eps)?;
+        let iterations = (1..=Self::MAX_ITERATIONS).contains(&self.iterations);
+        parameter("iterations", "a number from 1 to 1024", iterations)?;
         equal("entries of mixes and base", &mixes.dims[0], &base.dims[0])?;
         let misfit = |what, found: &Dim, least: u64| TypeError::Sizes {
             what,

@@ -5,7 +5,7 @@ use super::bits::eq_by_bits;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Rule, Slot};
-use super::types::{Inferred, TypeError, exactly};
+use super::types::{Inferred, TypeError, exactly, finite};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -251,6 +251,9 @@ impl OpDef for Input {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        if let InputKind::Temperature(t) = &self.kind {
+            finite([("scale", t.scale), ("offset", t.offset)])?;
+        }
         no_operands(operands)
     }
 

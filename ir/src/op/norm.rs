@@ -5,7 +5,7 @@ use super::bits::eq_by_bits;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use super::types::{Inferred, TypeError, equal, exactly, f32_of, parameter, real};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -95,6 +95,11 @@ impl OpDef for Norm {
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
         let [x] = exactly(operands, "1")?;
+        parameter(
+            "eps",
+            "a finite number from 0 on",
+            self.eps.is_finite() && self.eps >= 0.0,
+        )?;
         real("x", x)?;
         Ok(f32_of(x.dims.clone()).into())
     }
@@ -190,6 +195,12 @@ impl OpDef for NormApply {
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
         let [x, stats] = exactly(operands, "2")?;
+        parameter(
+            "eps",
+            "a finite number from 0 on",
+            self.eps.is_finite() && self.eps >= 0.0,
+        )?;
+        parameter("n", "at least 1", self.n > 0)?;
         real("x", x)?;
         equal(
             "numbers of the statistic",

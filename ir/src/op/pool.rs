@@ -3,7 +3,7 @@
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd, res};
-use super::types::{Inferred, TypeError, exactly, f32_of, real};
+use super::types::{Inferred, TypeError, exactly, f32_of, parameter, real};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -95,6 +95,8 @@ impl OpDef for Pool2d {
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
         let [x] = exactly(operands, "1")?;
         real("x", x)?;
+        parameter("window", "at least 1", !self.window.contains(&0))?;
+        parameter("stride", "at least 1", !self.stride.contains(&0))?;
         let mut out = f32_of(x.dims.clone());
         for axis in 0..2 {
             let windows = x.dims[axis].as_const().and_then(|n| self.windows(axis, n));

@@ -4,7 +4,7 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Linearity, Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, axis_index, exactly, f32_of, real};
+use super::types::{Inferred, TypeError, axis_index, exactly, f32_of, parameter, real};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -82,6 +82,7 @@ impl OpDef for Mean {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        parameter("n", "at least 1", !self.n.is_zero())?;
         Sum { axis: 0 }.infer(operands)
     }
 

@@ -4,7 +4,7 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd};
-use super::types::{Inferred, TypeError, equal, f32_of, integer, real};
+use super::types::{Inferred, TypeError, equal, f32_of, finite, integer, parameter, real};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -154,6 +154,15 @@ impl OpDef for Rope {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        finite([
+            ("freq_base", self.freq_base),
+            ("freq_scale", self.freq_scale),
+            ("ext_factor", self.ext_factor),
+            ("attn_factor", self.attn_factor),
+            ("beta_fast", self.beta_fast),
+            ("beta_slow", self.beta_slow),
+        ])?;
+        parameter("freq_base", "above 0", self.freq_base > 0.0)?;
         let (x, positions) = match operands {
             [x, p] => (x, p),
             [x, p, factors] => {

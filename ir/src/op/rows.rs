@@ -4,7 +4,9 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, axis_index, equal, exactly, f32_of, integer, real};
+use super::types::{
+    Inferred, TypeError, axis_index, equal, exactly, f32_of, integer, rank_at_most, real, within,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -42,6 +44,7 @@ impl OpDef for GetRows {
         integer("index", index)?;
         equal("batches of data and index", &data.dims[2], &index.dims[1])?;
         equal("batches of data and index", &data.dims[3], &index.dims[2])?;
+        rank_at_most(3, "axes of index beyond the third", index)?;
         if let Some(win) = self.window {
             equal(
                 "rows of data and of the window",
@@ -188,16 +191,7 @@ impl OpDef for SetSlice {
             .start
             .checked_add(&src.dims[axis])
             .ok_or(TypeError::Overflow)?;
-        if let (Some(end), Some(size)) = (end.as_const(), dst.dims[axis].as_const())
-            && end > size
-        {
-            let (left, right) = (end.into(), size.into());
-            return Err(TypeError::Sizes {
-                what: "end of the slice beyond the axis",
-                left,
-                right,
-            });
-        }
+        within("end of the slice beyond the axis", &end, &dst.dims[axis])?;
         Ok((*dst).clone().into())
     }
 

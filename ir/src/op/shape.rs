@@ -4,7 +4,7 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, axis_index, divides, equal, exactly};
+use super::types::{Inferred, TypeError, axis_index, divides, equal, exactly, within};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -207,16 +207,7 @@ impl OpDef for Slice {
             .start
             .checked_add(&self.len)
             .ok_or(TypeError::Overflow)?;
-        if let (Some(end), Some(size)) = (end.as_const(), x.dims[axis].as_const())
-            && end > size
-        {
-            let (left, right) = (end.into(), size.into());
-            return Err(TypeError::Sizes {
-                what: "end of the slice beyond the axis",
-                left,
-                right,
-            });
-        }
+        within("end of the slice beyond the axis", &end, &x.dims[axis])?;
         Ok(x.with_dim(axis, self.len.clone()).into())
     }
 

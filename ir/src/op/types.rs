@@ -56,6 +56,47 @@ pub enum TypeError {
     /// A size does not fit 64 bits.
     #[error("the number of elements overflows")]
     Overflow,
+    /// A parameter for which the op is not defined.
+    #[error("`{name}` must be {expected}")]
+    Parameter {
+        /// The parameter.
+        name: &'static str,
+        /// The values that the op takes.
+        expected: &'static str,
+    },
+}
+
+/// Fails unless a parameter is one that the op takes.
+pub(super) fn parameter(
+    name: &'static str,
+    expected: &'static str,
+    fits: bool,
+) -> Result<(), TypeError> {
+    if fits {
+        Ok(())
+    } else {
+        Err(TypeError::Parameter { name, expected })
+    }
+}
+
+/// Fails unless these parameters are finite.
+pub(super) fn finite<const N: usize>(parameters: [(&'static str, f32); N]) -> Result<(), TypeError> {
+    parameters
+        .into_iter()
+        .try_for_each(|(name, x)| parameter(name, "a finite number", x.is_finite()))
+}
+
+/// Fails unless `end` indices are within an axis, whatever the batch.
+pub(super) fn within(what: &'static str, end: &Dim, size: &Dim) -> Result<(), TypeError> {
+    if end.at_most(size) {
+        Ok(())
+    } else {
+        Err(TypeError::Sizes {
+            what,
+            left: end.clone(),
+            right: size.clone(),
+        })
+    }
 }
 
 /// `operands` as an array, when there are `N`.

@@ -381,4 +381,20 @@ crate::codes! {
     )
     .example("a sharded graph given to the interpreter.")
     .cure("run the pass that leads to the stage.");
+
+    LAYER = error(
+        "TPC0264",
+        "layer beyond the last",
+        "Layers are numbered from 0 to 65535.",
+    )
+    .example("an instruction of layer 4294967295.")
+    .cure("number the layers from 0 on.");
+
+    TOO_LARGE = error(
+        "TPC0265",
+        "too many elements",
+        "The number of elements of a value is at most 2^64 − 1, or has at most 2^63 − 1 of each product of symbols.",
+    )
+    .example("`f32[4294967296, 4294967296]`.")
+    .cure("correct the sizes.");
 }

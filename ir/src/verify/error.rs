@@ -8,6 +8,7 @@ use crate::code::Code;
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::entity::{Class, Device, Group, Value};
+use crate::graph::MAX_LAYER;
 use crate::interval::Interval;
 use crate::op::TypeError;
 use crate::place::Place;
@@ -153,6 +154,10 @@ pub enum VerifyErrorKind {
     },
     #[error("the op `{op}` has parameters that its text form cannot express")]
     OpText { op: &'static str },
+    #[error("layer {layer} is beyond the last, {MAX_LAYER}")]
+    Layer { layer: u32 },
+    #[error("the number of elements of {ty} overflows")]
+    TooLarge { ty: TensorType },
     #[error("`{op}` does not accept its operands: {source}")]
     Operands { op: &'static str, source: TypeError },
     #[error("`{op}` has {expected} results, found {found}")]
@@ -269,6 +274,8 @@ impl VerifyErrorKind {
             VerifyErrorKind::InputPlace { .. } => &codes::INPUT_PLACE,
             VerifyErrorKind::ShardedAlone { .. } => &codes::SHARDED_ALONE,
             VerifyErrorKind::Stage { .. } => &codes::STAGE,
+            VerifyErrorKind::Layer { .. } => &codes::LAYER,
+            VerifyErrorKind::TooLarge { .. } => &codes::TOO_LARGE,
         }
     }
 
@@ -350,6 +357,8 @@ impl VerifyErrorKind {
                 "remove the sharding; a single place holds the whole value"
             }
             VerifyErrorKind::Stage { .. } => "run the pass that leads to the stage",
+            VerifyErrorKind::Layer { .. } => "number the layers from 0 on",
+            VerifyErrorKind::TooLarge { .. } => "correct the sizes",
         }
     }
 
@@ -364,6 +373,7 @@ impl VerifyErrorKind {
                 | VerifyErrorKind::StateChanges { .. }
                 | VerifyErrorKind::StateName { .. }
                 | VerifyErrorKind::OpText { .. }
+                | VerifyErrorKind::Layer { .. }
                 | VerifyErrorKind::InputType { .. }
                 | VerifyErrorKind::InputPlace { .. }
                 | VerifyErrorKind::Summed { .. }

@@ -65,6 +65,11 @@
 //!
 //! - TPC0263: a graph keeps the invariant of its [stage], which only [`Verified::new`] checks.
 //!
+//! # Bounds
+//!
+//! - TPC0264: a layer's number is at most 65535.
+//! - TPC0265: the number of elements of a value does not overflow.
+//!
 //! [`AxisTree::simplified`]: crate::AxisTree::simplified
 
 mod codes;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::error::{VerifyError, VerifyErrorKind as Kind};
 use crate::dims::Dim;
 use crate::entity::{Class, Group, Value};
-use crate::graph::{Graph, Output, ValueData};
+use crate::graph::{Graph, MAX_LAYER, Output, ValueData};
 use crate::op::{Attr, AttrReader, Op};
 use crate::place::Place;
 use crate::sharding::{AxisTree, ClassData, ClassRef, Sharding, Unreduced};
@@ -94,7 +94,7 @@ fn definitions(graph: &Graph, errors: &mut Vec<VerifyError>) {
     }
 }
 
-/// TPC0223 to TPC0235.
+/// TPC0223 to TPC0235, and TPC0264.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     outputs(graph, errors);
     state_names(graph, errors);
@@ -115,6 +115,13 @@ pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     for (value, data) in graph.values() {
         ranks(graph, value, data, &mut miscounted, errors);
         trees(graph, value, data, errors);
+    }
+    let mut beyond = HashSet::new();
+    for (inst, data) in graph.insts() {
+        let layer = data.layer.filter(|&l| l > MAX_LAYER && beyond.insert(l));
+        if let Some(layer) = layer {
+            errors.push(VerifyError::new(Kind::Layer { layer }, Entity::Inst(inst)));
+        }
     }
     // The same op stands in every layer and in the program of every device.
     let mut expressible = HashSet::new();

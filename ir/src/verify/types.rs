@@ -11,7 +11,7 @@ use crate::place::Place;
 use crate::text::Entity;
 use crate::types::{RANK, TensorType};
 
-/// TPC0236 to TPC0243.
+/// TPC0236 to TPC0243, and TPC0265.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     for (inst, data) in graph.insts() {
         results(graph, inst, data, errors);
@@ -60,6 +60,10 @@ fn results(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyEr
 }
 
 fn rows(ty: &TensorType, value: Value, errors: &mut Vec<VerifyError>) {
+    if ty.elements().is_none() {
+        let kind = Kind::TooLarge { ty: ty.clone() };
+        errors.push(VerifyError::new(kind, Entity::Value(value)));
+    }
     let (dtype, block) = (ty.dtype, ty.dtype.block_len());
     if let Some(size) = ty.dims[0].as_const()
         && !size.is_multiple_of(block)

@@ -103,7 +103,8 @@ pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands
         Op::Fill(o) => o.value.is_finite(),
         Op::Tri(o) => o.fill.is_finite() && all(),
         Op::Scale(o) => o.scale.is_finite() && o.bias.is_finite() && all(),
-        Op::Clamp(o) => o.min.is_finite() && o.max.is_finite() && all(),
+        // A bound that binds nothing may be infinite.
+        Op::Clamp(o) => o.min < f32::INFINITY && o.max > f32::NEG_INFINITY && all(),
         Op::LeakyRelu(o) => o.slope.is_finite() && all(),
         _ => all(),
     }

@@ -6,6 +6,7 @@
 //! sets the number of mutations of each kind.
 
 mod captures;
+mod proofs;
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -4,32 +4,32 @@ use tpc_ir::{Graph, Inst, Op, Output, Place, TensorType, Value};
 
 /// An instruction; values are numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    pub(super) op: Op,
-    pub(super) operands: Vec<usize>,
-    pub(super) results: Vec<usize>,
-    pub(super) layer: Option<u32>,
+pub(crate) struct Line {
+    pub(crate) op: Op,
+    pub(crate) operands: Vec<usize>,
+    pub(crate) results: Vec<usize>,
+    pub(crate) layer: Option<u32>,
 }
 
 /// A value.
 #[derive(Clone, Debug)]
-pub(super) struct Cell {
-    pub(super) name: String,
-    pub(super) ty: TensorType,
-    pub(super) place: Place,
+pub(crate) struct Cell {
+    pub(crate) name: String,
+    pub(crate) ty: TensorType,
+    pub(crate) place: Place,
 }
 
 /// Programs as lists.
 #[derive(Clone, Debug)]
-pub(super) struct Draft {
+pub(crate) struct Draft {
     of: Graph,
-    pub(super) lines: Vec<Line>,
-    pub(super) cells: Vec<Cell>,
-    pub(super) outputs: Vec<(Output, usize)>,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) outputs: Vec<(Output, usize)>,
 }
 
 impl Draft {
-    pub(super) fn new(graph: &Graph) -> Draft {
+    pub(crate) fn new(graph: &Graph) -> Draft {
         let numbers = |vs: &[Value]| vs.iter().map(|v| v.index()).collect();
         let lines = graph.insts().map(|(_, i)| Line {
             op: i.op.clone(),
@@ -57,19 +57,19 @@ impl Draft {
     }
 
     /// The line that defines a value.
-    pub(super) fn def(&self, value: usize) -> usize {
+    pub(crate) fn def(&self, value: usize) -> usize {
         let at = self.lines.iter().position(|l| l.results.contains(&value));
         at.expect("every value is defined")
     }
 
     /// A new value like another.
-    pub(super) fn like(&mut self, value: usize) -> usize {
+    pub(crate) fn like(&mut self, value: usize) -> usize {
         self.cells.push(self.cells[value].clone());
         self.cells.len() - 1
     }
 
     /// Puts a line before another, for which numbers of later lines change.
-    pub(super) fn insert(&mut self, at: usize, op: Op, operands: Vec<usize>, results: Vec<usize>) {
+    pub(crate) fn insert(&mut self, at: usize, op: Op, operands: Vec<usize>, results: Vec<usize>) {
         let layer = self.lines[at.min(self.lines.len() - 1)].layer;
         self.lines.insert(
             at,
@@ -82,8 +82,15 @@ impl Draft {
         );
     }
 
+    /// Puts an op before another line; its result is like its first operand.
+    pub(crate) fn result(&mut self, at: usize, op: Op, operands: &[usize]) -> usize {
+        let new = self.like(operands[0]);
+        self.insert(at, op, operands.to_vec(), vec![new]);
+        new
+    }
+
     /// Has all readers of a value from a line on read another.
-    pub(super) fn redirect(&mut self, from: usize, value: usize, to: usize) -> Vec<usize> {
+    pub(crate) fn redirect(&mut self, from: usize, value: usize, to: usize) -> Vec<usize> {
         let mut changed = Vec::new();
         for (i, l) in self.lines.iter_mut().enumerate().skip(from) {
             for o in &mut l.operands {
@@ -103,7 +110,7 @@ impl Draft {
     }
 
     /// The graph; `None` where a value would be read before it is defined.
-    pub(super) fn graph(&self) -> Option<Graph> {
+    pub(crate) fn graph(&self) -> Option<Graph> {
         let mut out = self.of.clone();
         let mut made: Vec<Option<Value>> = vec![None; self.cells.len()];
         for l in &self.lines {
@@ -136,6 +143,6 @@ impl Draft {
 }
 
 /// The instruction of a line.
-pub(super) fn inst(line: usize) -> Inst {
+pub(crate) fn inst(line: usize) -> Inst {
     Inst::new(line)
 }

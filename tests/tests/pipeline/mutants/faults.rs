@@ -1,6 +1,9 @@
 //! Faults that lowering, a rewrite or a memory planner could make.
 
-use tpc_ir::op::{Binary, BinaryKind, Copy, Glu, Mean, Pad, Scale, Slice, Sum, Weight};
+use tpc_ir::op::{
+    Binary, BinaryKind, Copy, Glu, InputKind, Mean, Norm, NormKind, Pad, Scale, Slice, Sum, Unary,
+    UnaryKind, Weight,
+};
 use tpc_ir::{Dim, Graph, Interval, Op, Output, Place};
 
 use super::super::random::Rng;
@@ -124,6 +127,50 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "another tensor",
         make: another_tensor,
+    },
+    Fault {
+        name: "zero divided by zero",
+        make: |d, rng, _| spoiled(d, rng, |d, at, z| vec![d.result(at, div(), &[z, z])]),
+    },
+    Fault {
+        name: "zero times infinity",
+        make: |d, rng, _| {
+            spoiled(d, rng, |d, at, z| {
+                let kind = UnaryKind::Log;
+                let log = d.result(at, Unary { kind }.into(), &[z]);
+                vec![log, d.result(at + 1, mul(), &[z, log])]
+            })
+        },
+    },
+    Fault {
+        name: "zero scaled by infinity",
+        make: |d, rng, _| {
+            spoiled(d, rng, |d, at, z| {
+                let (scale, bias) = (f32::INFINITY, 0.0);
+                vec![d.result(at, Scale { scale, bias }.into(), &[z])]
+            })
+        },
+    },
+    Fault {
+        name: "norm of zeros",
+        make: |d, rng, _| {
+            spoiled(d, rng, |d, at, z| {
+                let (kind, eps) = (NormKind::Rms, 0.0);
+                vec![d.result(at, Norm { kind, eps }.into(), &[z])]
+            })
+        },
+    },
+    Fault {
+        name: "sum divided by zero",
+        make: sum_by_zero,
+    },
+    Fault {
+        name: "zero times a mask",
+        make: zero_times_mask,
+    },
+    Fault {
+        name: "divided by the device's own summand",
+        make: by_own_summand,
     },
 ];
 
@@ -654,4 +701,131 @@ fn another_tensor(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     })?;
     d.lines[a].op = d.lines[b].op.clone();
     Some(vec![a])
+}
+
+fn div() -> Op {
+    let kind = BinaryKind::Div;
+    Binary { kind }.into()
+}
+
+fn mul() -> Op {
+    let kind = BinaryKind::Mul;
+    Binary { kind }.into()
+}
+
+fn add() -> Op {
+    let kind = BinaryKind::Add;
+    Binary { kind }.into()
+}
+
+/// The all-reduce and the rank of a summand whose rows are of constant length.
+fn summand(d: &Draft, rng: &mut Rng) -> Option<(usize, usize)> {
+    let at = all_reduces(d, rng)?;
+    let rank = (rng.next() % d.lines[at].operands.len() as u64) as usize;
+    let ty = &d.cells[d.lines[at].operands[rank]].ty;
+    ty.dims[0].as_const()?;
+    Some((at, rank))
+}
+
+/// Zeros like a value, before line `at`: made of none of its elements, as a device without a share would have them. They
+/// take two lines.
+fn zeros(d: &mut Draft, at: usize, like: usize) -> Option<usize> {
+    let after = d.cells[like].ty.dims[0].as_const()?;
+    let none = d.like(like);
+    d.cells[none].ty.dims[0] = Dim::ZERO;
+    let slice = Slice {
+        axis: 0,
+        start: Dim::ZERO,
+        len: Dim::ZERO,
+    };
+    d.insert(at, slice.into(), vec![like], vec![none]);
+    let all = d.like(like);
+    let pad = Pad {
+        axis: 0,
+        before: 0,
+        after,
+    };
+    d.insert(at + 1, pad.into(), vec![none], vec![all]);
+    Some(all)
+}
+
+/// Adds to one device's summand what `make` makes of zeros: something that is no number.
+fn spoiled(
+    d: &mut Draft,
+    rng: &mut Rng,
+    make: fn(&mut Draft, usize, usize) -> Vec<usize>,
+) -> Option<Sites> {
+    let (at, rank) = summand(d, rng)?;
+    let own = d.lines[at].operands[rank];
+    let z = zeros(d, at, own)?;
+    let made = make(d, at + 2, z);
+    let first = at + 2;
+    let end = first + made.len();
+    let sum = d.result(end, add(), &[own, *made.last()?]);
+    d.lines[end + 1].operands[rank] = sum;
+    Some((first..=end).collect())
+}
+
+fn sum_by_zero(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
+    let (at, rank) = summand(d, rng)?;
+    let own = d.lines[at].operands[rank];
+    let z = zeros(d, at, own)?;
+    let quotient = d.result(at + 2, div(), &[own, z]);
+    d.lines[at + 3].operands[rank] = quotient;
+    Some(vec![at + 2])
+}
+
+/// Adds to a summand the sum of an attention mask, times zeros.
+fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
+    let (at, rank) = summand(d, rng)?;
+    let own = d.lines[at].operands[rank];
+    let place = d.cells[own].place;
+    let is_mask = |v: usize| match &d.lines[d.def(v)].op {
+        Op::Input(i) => matches!(i.kind, InputKind::Mask | InputKind::MaskSwa),
+        _ => false,
+    };
+    let mask = d.lines[..at].iter().find_map(|l| {
+        let here = matches!(l.op, Op::Copy(_)) && d.cells[l.results[0]].place == place;
+        (here && is_mask(l.operands[0])).then_some(l.results[0])
+    })?;
+    // One number per token, as the summand has a row.
+    if d.cells[mask].ty.dims[1..] != d.cells[own].ty.dims[1..] {
+        return None;
+    }
+    let z = zeros(d, at, own)?;
+    let total = d.like(mask);
+    d.cells[total].ty.dims[0] = Dim::ONE;
+    d.insert(at + 2, Sum { axis: 0 }.into(), vec![mask], vec![total]);
+    let product = d.result(at + 3, mul(), &[z, total]);
+    let sum = d.result(at + 4, add(), &[own, product]);
+    d.lines[at + 5].operands[rank] = sum;
+    Some(vec![at + 3, at + 4])
+}
+
+/// A quotient by a sum of all devices becomes one by the device's summand.
+fn by_own_summand(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
+    let own = |d: &Draft, at: usize| {
+        let line = &d.lines[at];
+        let divides = matches!(&line.op, Op::Binary(b) if b.kind == BinaryKind::Div);
+        let divisor = *line.operands.get(1).filter(|_| divides)?;
+        let of = &d.lines[d.def(divisor)];
+        let rank = of.results.iter().position(|&r| r == divisor)?;
+        matches!(of.op, Op::AllReduce(_)).then(|| of.operands[rank])
+    };
+    let with_sum = some(d, rng, |i| own(d, i).is_some());
+    if let Some(at) = with_sum {
+        let summand = own(d, at)?;
+        d.lines[at].operands[1] = summand;
+        return Some(vec![at]);
+    }
+    // Where no divisor is a sum of devices, one device divides by zeros like its divisor.
+    let at = some(d, rng, |i| {
+        let l = &d.lines[i];
+        matches!(&l.op, Op::Binary(b) if b.kind == BinaryKind::Div)
+            && d.cells[l.operands[1]].ty.dims[0].as_const().is_some_and(|n| n > 0)
+    })?;
+    let divisor = d.lines[at].operands[1];
+    let z = zeros(d, at, divisor)?;
+    d.lines[at + 2].operands[1] = z;
+    Some(vec![at + 2])
 }

@@ -3,7 +3,7 @@
 //! A mutant that the proof accepts is run: it must give what the correct programs give, in two batches, so that a state
 //! that is not kept shows.
 
-mod draft;
+pub(crate) mod draft;
 mod faults;
 
 use std::collections::BTreeMap;
