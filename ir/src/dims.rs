@@ -379,11 +379,9 @@ fn by_excess(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
         Symbol::NSeqMax => vec![of(symbol), of(Symbol::NSeqs), one],
         Symbol::NTokens if outputs => vec![of(symbol), of(Symbol::NOutputs)],
         Symbol::NOutputs => vec![of(symbol)],
-        Symbol::NTokens
-        | Symbol::NKv
-        | Symbol::NKvSwa
-        | Symbol::NSeqs
-        | Symbol::NSeqTokens => vec![of(symbol), one],
+        Symbol::NTokens | Symbol::NKv | Symbol::NKvSwa | Symbol::NSeqs | Symbol::NSeqTokens => {
+            vec![of(symbol), one]
+        }
     }
 }
 
@@ -529,12 +527,15 @@ mod tests {
             let terms = text.iter().map(|(coeff, symbols)| {
                 let mut powers = [0; N];
                 symbols.iter().for_each(|&s| powers[s as usize] += 1);
-                Term { coeff: *coeff, powers }
+                Term {
+                    coeff: *coeff,
+                    powers,
+                }
             });
             Dim::from_terms(terms.collect()).expect("small")
         };
         let one = |s: Symbol| Dim::from(s);
-        use Symbol::{NCtx, NKv, NOutputs, NSeqMax, NSeqs, NSeqTokens, NTokens};
+        use Symbol::{NCtx, NKv, NOutputs, NSeqMax, NSeqTokens, NSeqs, NTokens};
         let right = [
             (Dim::ONE, one(NTokens)),
             (one(NKv), one(NCtx)),

@@ -161,9 +161,15 @@ impl OpDef for FlashAttn {
         }
         if let Some(window) = &self.heads {
             let total = window.total;
-            let within = window.heads.iter().all(|h| h.end() <= total && h.len <= total);
+            let within = window
+                .heads
+                .iter()
+                .all(|h| h.end() <= total && h.len <= total);
             parameter("heads", "ranges within `of`", within)?;
-            let count = window.heads.iter().try_fold(0_u64, |n, h| n.checked_add(h.len));
+            let count = window
+                .heads
+                .iter()
+                .try_fold(0_u64, |n, h| n.checked_add(h.len));
             let count = count.ok_or(TypeError::Overflow)?;
             equal("heads of q and of the window", &q.dims[2], &count.into())?;
         }

@@ -4,9 +4,7 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
 use super::rule::{Expr, Linearity, Rule, opd, res};
-use super::types::{
-    Inferred, TypeError, divides, equal, exactly, f32_of, finite, parameter, real,
-};
+use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, finite, parameter, real};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;

@@ -80,7 +80,9 @@ pub(super) fn parameter(
 }
 
 /// Fails unless these parameters are finite.
-pub(super) fn finite<const N: usize>(parameters: [(&'static str, f32); N]) -> Result<(), TypeError> {
+pub(super) fn finite<const N: usize>(
+    parameters: [(&'static str, f32); N],
+) -> Result<(), TypeError> {
     parameters
         .into_iter()
         .try_for_each(|(name, x)| parameter(name, "a finite number", x.is_finite()))

@@ -31,7 +31,9 @@ fn witnesses() -> Vec<(String, Graph, Graph)> {
     let read = |name: &str, kind: &str| {
         let path = folder.join(format!("{name}.{kind}.tpir"));
         let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{e}"));
-        text::parse(&text).unwrap_or_else(|e| panic!("{}", e[0])).graph
+        text::parse(&text)
+            .unwrap_or_else(|e| panic!("{}", e[0]))
+            .graph
     };
     let read = |name: String| {
         let (model, programs) = (read(&name, "model"), read(&name, "programs"));
@@ -41,7 +43,21 @@ fn witnesses() -> Vec<(String, Graph, Graph)> {
 }
 
 fn size(rng: &mut Rng) -> Dim {
-    let n = *rng.pick(&[0, 1, 2, 3, 4, 5, 7, 8, 16, 1 << 31, 1 << 32, 1 << 62, u64::MAX]);
+    let n = *rng.pick(&[
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        7,
+        8,
+        16,
+        1 << 31,
+        1 << 32,
+        1 << 62,
+        u64::MAX,
+    ]);
     let symbol = Dim::from(*rng.pick(&Symbol::ALL));
     let n = Dim::constant(n);
     let found = match rng.range(0, 5) {
@@ -64,7 +80,18 @@ fn attribute(value: &Attr, rng: &mut Rng) -> Attr {
     match value {
         Attr::Dim(_) | Attr::Negative(_) => Attr::Dim(size(rng)),
         Attr::Float(_) => {
-            let numbers = [0.0, -0.0, 1.0, -1.0, 0.5, 1e38, 1e-45, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+            let numbers = [
+                0.0,
+                -0.0,
+                1.0,
+                -1.0,
+                0.5,
+                1e38,
+                1e-45,
+                f32::INFINITY,
+                f32::NEG_INFINITY,
+                f32::NAN,
+            ];
             Attr::Float(*rng.pick(&numbers))
         }
         Attr::Interval(_) => Attr::Interval(interval(rng)),
@@ -94,7 +121,9 @@ fn parameter(op: &Op, rng: &mut Rng) -> Op {
     }
     let at = (rng.next() % attrs.len() as u64) as usize;
     attrs[at].1 = attribute(&attrs[at].1, rng);
-    let given = attrs.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let given = attrs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
     let other = Op::parse(op.name(), AttrReader::new(given.collect()));
     other.and_then(Result::ok).unwrap_or_else(|| op.clone())
 }
@@ -196,7 +225,11 @@ fn changed_programs_are_refused_or_the_same() {
         let Some(changed) = draft.graph() else {
             continue;
         };
-        let model = if of_model && rng.one_in(2) { &changed } else { model };
+        let model = if of_model && rng.one_in(2) {
+            &changed
+        } else {
+            model
+        };
         let start = Instant::now();
         let judged = catch_unwind(AssertUnwindSafe(|| {
             let text = changed.to_string();
@@ -205,7 +238,10 @@ fn changed_programs_are_refused_or_the_same() {
                 drop(verified);
             }
             let sound = Verified::<stage::Programs>::new(changed.clone()).is_ok();
-            let verdict = prove(&Verified::unchecked(model.clone()), &Verified::unchecked(changed.clone()));
+            let verdict = prove(
+                &Verified::unchecked(model.clone()),
+                &Verified::unchecked(changed.clone()),
+            );
             (sound, verdict.is_ok())
         }));
         let took = start.elapsed();
@@ -223,6 +259,8 @@ fn changed_programs_are_refused_or_the_same() {
             }
         }
     }
-    println!("{refused} refused, {accepted} accepted and the same, {unverified} accepted though the verifier refuses them");
+    println!(
+        "{refused} refused, {accepted} accepted and the same, {unverified} accepted though the verifier refuses them"
+    );
     assert!(refused > accepted && accepted > 0);
 }

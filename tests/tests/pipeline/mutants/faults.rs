@@ -822,7 +822,9 @@ fn by_own_summand(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let at = some(d, rng, |i| {
         let l = &d.lines[i];
         matches!(&l.op, Op::Binary(b) if b.kind == BinaryKind::Div)
-            && d.cells[l.operands[1]].ty.dims[0].as_const().is_some_and(|n| n > 0)
+            && d.cells[l.operands[1]].ty.dims[0]
+                .as_const()
+                .is_some_and(|n| n > 0)
     })?;
     let divisor = d.lines[at].operands[1];
     let z = zeros(d, at, divisor)?;
