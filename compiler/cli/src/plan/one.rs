@@ -2,7 +2,7 @@
 
 use tpc_ir::Value;
 
-use super::formats::{write_page, write_refusal_page};
+use super::formats::{Format, write_page, write_refusal_page};
 use super::{Args, Job, earlier};
 use crate::output::{self, Failure};
 use crate::source::{Source, Unproved};
@@ -115,14 +115,20 @@ pub(super) fn run(args: &Args, job: &Job) -> Result<(), Failure> {
         1 => Detail::Full,
         _ => Detail::EveryTensor,
     };
-    let text = match earlier {
+    let text = match &earlier {
         Some(earlier) => args.format.diff(&earlier.compared_with(&report)?)?,
         None => args.format.plan(&report, detail)?,
     };
     output::result(&text)?;
-    if has_errors(&report.diagnostics) {
-        return Err(Failure::findings(report.diagnostics));
+    let errors = has_errors(&report.diagnostics);
+    let mut diagnostics = report.diagnostics;
+    if args.format == Format::Table && earlier.is_none() {
+        // The table of what was weighed says it.
+        diagnostics.retain(|d| d.code != "TPC0310");
     }
-    report.diagnostics.iter().for_each(output::diagnostic);
+    if errors {
+        return Err(Failure::findings(diagnostics));
+    }
+    diagnostics.iter().for_each(output::diagnostic);
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::one::{Plan, Search, has_errors};
 use super::{Args, Job};
 use crate::output::{self, Failure};
+use tpc_core::format::span;
 use tpc_core::report::{Compared, PlanReport};
 use tpc_diag::{Diagnostic, Severity, codes};
 
@@ -57,6 +58,28 @@ impl Outcome {
     }
 }
 
+/// The errors and warnings of all, each once with the numbers of its plans.
+fn told(outcomes: &[Outcome]) -> Vec<Diagnostic> {
+    let mut out: Vec<(&Diagnostic, Vec<u32>)> = Vec::new();
+    for (number, outcome) in (1..).zip(outcomes) {
+        for d in outcome.diagnostics() {
+            match out.iter_mut().find(|(known, _)| *known == d) {
+                Some((_, numbers)) if numbers.contains(&number) => {}
+                Some((_, numbers)) => numbers.push(number),
+                None => out.push((d, vec![number])),
+            }
+        }
+    }
+    let one = |(d, numbers): (&Diagnostic, Vec<u32>)| {
+        let plans = if numbers.len() == 1 { "plan" } else { "plans" };
+        Diagnostic {
+            message: format!("{plans} {}: {d}", span(&numbers)).into(),
+            ..d.clone()
+        }
+    };
+    out.into_iter().map(one).collect()
+}
+
 /// An option that one plan takes and several do not.
 fn alone(option: &str) -> Failure {
     let message = format!("{option} is for one plan, and several are asked for");
@@ -76,14 +99,7 @@ pub(super) fn run(args: &Args, jobs: &[Job]) -> Result<(), Failure> {
     let outcomes: Vec<Outcome> = jobs.iter().map(|job| Outcome::of(args, job)).collect();
     let compared: Vec<Compared<'_>> = outcomes.iter().map(Outcome::compared).collect();
     output::result(&args.format.several(&compared)?)?;
-    for (i, outcome) in outcomes.iter().enumerate() {
-        for d in outcome.diagnostics() {
-            output::diagnostic(&Diagnostic {
-                message: format!("plan {}: {d}", i + 1).into(),
-                ..d.clone()
-            });
-        }
-    }
+    told(&outcomes).iter().for_each(output::diagnostic);
     match outcomes.iter().map(Outcome::status).max() {
         None | Some(0) => Ok(()),
         Some(status) => Err(Failure {

@@ -5,6 +5,7 @@
 mod captures;
 mod contract;
 mod devices;
+mod diff;
 mod dot;
 mod drafts;
 mod eval;
@@ -17,6 +18,7 @@ mod lint_meta;
 mod lint_mistakes;
 mod options;
 mod output;
+mod several;
 mod support;
 mod usage;
 mod why;

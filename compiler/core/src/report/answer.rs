@@ -195,10 +195,10 @@ fn fits(report: &PlanReport) -> String {
         }
         None => {
             let most = report.largest().map_or_else(String::new, |d| {
-                format!("{} needs {}; ", d.name, bytes(d.total_bytes))
+                format!("; {} needs {}", d.name, bytes(d.total_bytes))
             });
             format!(
-                "not known, {most}no memory is given; name the cards: --devices {}x3090",
+                "not known (no memory given; name the cards: --devices {}x3090){most}",
                 report.devices.len()
             )
         }
@@ -219,17 +219,21 @@ fn speeds(report: &PlanReport) -> String {
 /// How sure the speeds are.
 fn sureness(report: &PlanReport) -> String {
     let e = &report.estimate;
-    let error = if e.error > 0.0 {
-        format!("±{:.0} %, ", e.error * 100.0)
-    } else {
-        "an estimate, ".to_owned()
-    };
-    let assumed = if report.machine.assumed {
-        "; for a default device, since no card is named"
-    } else {
-        ""
-    };
-    format!("{error}by the profile of {}{assumed}", e.engine)
+    if report.machine.assumed {
+        let bandwidth = report.machine.devices.first().map_or(0.0, |d| d.bandwidth);
+        return format!(
+            "an estimate for a default device ({:.1} TB/s), not for your cards",
+            bandwidth / 1e12
+        );
+    }
+    match e.error > 0.0 {
+        true => format!(
+            "±{:.0} %, an estimate by the profile of {}",
+            e.error * 100.0,
+            e.engine
+        ),
+        false => format!("an estimate by the profile of {}", e.engine),
+    }
 }
 
 /// The split mode, and why.

@@ -3,7 +3,7 @@
 use super::answer::percent;
 use super::columns::{Align, Columns};
 use super::plan::PlanReport;
-use crate::format::{printable, speed, wrapped};
+use crate::format::{bytes, printable, speed, wrapped};
 use tpc_diag::Diagnostic;
 
 /// One of several plans, or why there is none.
@@ -24,87 +24,90 @@ fn file_name(path: &str) -> &str {
         .unwrap_or(path)
 }
 
-/// The plans as a table for a terminal of `width` columns, and the commands that run them: no line is wider.
+/// The plans as a table for a terminal of `width` columns, and the command of the fastest of each model that fits: no line
+/// is wider.
 pub fn render_comparison(all: &[Compared<'_>], width: u16) -> String {
     use Align::{Left, Right};
     let width = usize::from(width);
     let mut t = Columns::new(&[
         ("", Right),
-        ("model", Left),
         ("devices", Left),
         ("context", Right),
         ("fits", Left),
-        ("used", Right),
-        ("split", Left),
+        ("fullest", Right),
         ("tokens/s", Right),
         ("prompt t/s", Right),
+        ("split", Left),
     ]);
-    for (i, c) in all.iter().enumerate() {
-        let number = (i + 1).to_string();
-        let model = printable(file_name(c.path));
-        let devices = printable(c.devices);
-        match c.plan {
-            Ok(report) => t.row(row(report, [number, model, devices])),
-            Err(_) => {
-                let nothing = || "–".to_owned();
-                let mut cells = vec![number, model, devices, nothing(), "no plan".to_owned()];
-                cells.extend((0..4).map(|_| nothing()));
-                t.row(cells);
+    for models in all.chunk_by(|a, b| a.path == b.path) {
+        t.heading(format!("{}:", printable(file_name(models[0].path))));
+        for c in models {
+            let devices = printable(c.devices);
+            match c.plan {
+                Ok(report) => t.row(row(report, [number(all, c), devices])),
+                Err(_) => {
+                    let nothing = || "–".to_owned();
+                    let mut cells = vec![number(all, c), devices, nothing(), "no plan".to_owned()];
+                    cells.extend((0..4).map(|_| nothing()));
+                    t.row(cells);
+                }
             }
         }
     }
     let mut out = t.render(width);
     out.push('\n');
-    for (i, c) in all.iter().enumerate() {
-        match c.plan {
-            Ok(report) => {
-                if let Some(command) = &report.commands.tpc {
-                    out.push_str(&wrapped(&format!("run {}:", i + 1), width, 2));
-                    out.push_str(&command.lines(width, 2));
-                }
-            }
-            Err(diagnostics) => {
-                let why = diagnostics.first();
-                let why = why.map_or_else(String::new, |d| format!("{}: {d}", d.code));
-                out.push_str(&wrapped(
-                    &printable(&format!("no plan {}: {why}", i + 1)),
-                    width,
-                    2,
-                ));
-            }
+    for models in all.chunk_by(|a, b| a.path == b.path) {
+        if let Some((c, report)) = fastest(models)
+            && let Some(command) = &report.commands.tpc
+        {
+            out.push_str(&wrapped(&format!("run {}:", number(all, c)), width, 2));
+            out.push_str(&command.lines(width, 2));
         }
     }
     out
 }
 
-fn row(report: &PlanReport, [number, model, devices]: [String; 3]) -> Vec<String> {
+/// The number of a plan in the list, from 1.
+fn number(all: &[Compared<'_>], of: &Compared<'_>) -> String {
+    let at = all.iter().position(|c| std::ptr::eq(c, of));
+    at.map_or_else(String::new, |i| (i + 1).to_string())
+}
+
+/// The fastest of these plans that fits, as far as memories are known.
+fn fastest<'a, 'b>(all: &'b [Compared<'a>]) -> Option<(&'b Compared<'a>, &'a PlanReport)> {
+    let usable = all.iter().filter_map(|c| Some((c, c.plan.ok()?)));
+    let usable = usable.filter(|(_, r)| r.fits() != Some(false) && !r.has_errors());
+    let mut out: Option<(&Compared<'_>, &PlanReport)> = None;
+    for (c, r) in usable {
+        if out.is_none_or(|(_, o)| r.estimate.decode_tps > o.estimate.decode_tps) {
+            out = Some((c, r));
+        }
+    }
+    out
+}
+
+fn row(report: &PlanReport, [number, devices]: [String; 2]) -> Vec<String> {
     let fits = match report.fits() {
-        Some(true) if report.has_errors() => "error",
-        Some(true) => "yes",
         Some(false) => "no",
-        None if report.has_errors() => "error",
+        _ if report.has_errors() => "error",
+        Some(true) => "yes",
         None => "?",
     };
     // Where no memory is known, the bytes of the fullest device.
-    let used = report
+    let fullest = report
         .fullest_in_words()
         .map(|(_, share)| format!("{} %", percent(share)))
-        .or_else(|| {
-            report
-                .largest()
-                .map(|d| crate::format::bytes(d.total_bytes))
-        });
+        .or_else(|| report.largest().map(|d| bytes(d.total_bytes)));
     let split = report.considered.iter().find(|c| c.chosen);
     let split = split.map_or(report.split_mode, |c| c.name.as_str());
     vec![
         number,
-        model,
         devices,
         report.model.n_ctx.to_string(),
         fits.to_owned(),
-        used.unwrap_or_default(),
-        split.to_owned(),
+        fullest.unwrap_or_default(),
         speed(report.estimate.decode_tps),
         speed(report.estimate.prompt_tps),
+        split.to_owned(),
     ]
 }

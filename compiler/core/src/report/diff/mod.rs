@@ -92,7 +92,7 @@ pub struct TensorChange {
     pub tensor: String,
     /// The layers; empty for one outside layers.
     pub layers: Vec<u32>,
-    /// Type, place and split then; `None` where it was not there.
+    /// Place and split then, and the type where it differs; `None` where it was not there.
     pub old: Option<String>,
     /// Now.
     pub new: Option<String>,
@@ -230,8 +230,8 @@ fn places(old: &Snapshot, new: &Snapshot) -> Vec<PlaceChange> {
         .collect()
 }
 
-/// A tensor in words: `q4_k, axis 1 on tp0, 2 × 512`.
-fn in_words(t: &Tensor) -> String {
+/// A tensor in words: `axis 1 on tp0, 2 × 512`, and its type where that differs.
+fn in_words(t: &Tensor, of: Option<&Tensor>) -> String {
     let split = match t.sharding.axis {
         Some(axis) => format!(
             "axis {axis} on {}, {}",
@@ -243,7 +243,10 @@ fn in_words(t: &Tensor) -> String {
             place => format!("whole on {place}"),
         },
     };
-    format!("{}, {split}", t.dtype)
+    match of {
+        Some(other) if other.dtype != t.dtype => format!("{}, {split}", t.dtype),
+        _ => split,
+    }
 }
 
 /// The tensors that differ, grouped where layers changed alike.
@@ -271,10 +274,11 @@ fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
     };
     // In the order of the new plan; those that are gone last.
     for t in new {
-        note(t, before.get(&t.name).map(in_words), Some(in_words(t)));
+        let old = before.get(&t.name);
+        note(t, old.map(|o| in_words(o, Some(t))), Some(in_words(t, old)));
     }
     for t in old.iter().filter(|t| !after.contains_key(&t.name)) {
-        note(t, Some(in_words(t)), None);
+        note(t, Some(in_words(t, None)), None);
     }
     for c in &mut out {
         c.layers.sort_unstable();
@@ -353,8 +357,8 @@ mod tests {
             panic!("{:?}", diff.tensors)
         };
         assert_eq!(t.layers, [0, 1]);
-        assert_eq!(t.old.as_deref(), Some("q4_k, whole on tp0"));
-        assert_eq!(t.new.as_deref(), Some("q4_k, axis 1 on tp0, 2 × 32"));
+        assert_eq!(t.old.as_deref(), Some("whole on tp0"));
+        assert_eq!(t.new.as_deref(), Some("axis 1 on tp0, 2 × 32"));
         assert_eq!(diff.places.len(), 2);
         // A message with another number is the same finding.
         assert_eq!((diff.new_findings.len(), diff.gone_findings.len()), (0, 0));

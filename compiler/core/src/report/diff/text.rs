@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Fact, PlaceChange, PlanDiff};
+use super::{Fact, PlaceChange, PlanDiff, TensorChange};
 use crate::format::{bytes, printable, span, speed, wrapped};
 use crate::report::columns::{Align, Columns};
 
@@ -26,8 +26,14 @@ pub fn render_diff(diff: &PlanDiff, width: u16) -> String {
         out.push_str("nothing differs\n");
         return out;
     }
-    let table = changes(diff);
-    out.push_str(&table.render(width));
+    if !(diff.changed.is_empty() && diff.places.is_empty()) {
+        out.push_str(&changes(diff).render(width));
+    }
+    let tensors: String = diff.tensors.iter().map(tensor).collect();
+    if !tensors.is_empty() {
+        out.push_str("tensors:\n");
+        out.push_str(&wrapped(&tensors, width, 4));
+    }
     for (title, findings) in [
         ("new findings:", &diff.new_findings),
         ("findings that are gone:", &diff.gone_findings),
@@ -49,7 +55,7 @@ pub fn render_diff(diff: &PlanDiff, width: u16) -> String {
     out
 }
 
-/// The facts, places and tensors that differ.
+/// The facts and places that differ.
 fn changes(diff: &PlanDiff) -> Columns {
     let columns = [
         ("", Align::Left),
@@ -82,21 +88,26 @@ fn changes(diff: &PlanDiff) -> Columns {
             change_of(p),
         ]);
     }
-    for c in &diff.tensors {
-        let absent = || "not there".to_owned();
-        let layers = match c.layers.as_slice() {
-            [] => String::new(),
-            [one] => format!("layer {one}"),
-            many => format!("layers {}", span(many)),
-        };
-        t.row(vec![
-            printable(&c.tensor),
-            c.old.as_deref().map_or_else(absent, printable),
-            c.new.as_deref().map_or_else(absent, printable),
-            layers,
-        ]);
-    }
     t
+}
+
+/// A line for tensors that changed alike.
+fn tensor(c: &TensorChange) -> String {
+    let layers = match c.layers.as_slice() {
+        [] => String::new(),
+        [one] => format!(", layer {one}"),
+        many => format!(", layers {}", span(many)),
+    };
+    let state = |s: &Option<String>| {
+        s.as_deref()
+            .map_or_else(|| "not there".to_owned(), printable)
+    };
+    format!(
+        "  {}{layers}: {} → {}\n",
+        printable(&c.tensor),
+        state(&c.old),
+        state(&c.new)
+    )
 }
 
 /// A fact's name, for people.

@@ -12,7 +12,7 @@
     const tensors = tensorBrowser();
     const map = layerMap();
     const times = timeline();
-    page.append(tiles(), ...[findings(), memory(), map, tensors.section, times?.section, considered(), reasons(), assumptions()].filter(Boolean));
+    page.append(tiles(), ...[commands(), findings(), memory(), map, tensors.section, times?.section, considered(), reasons(), assumptions()].filter(Boolean));
     tensors.start();
     times?.start();
   } else {

@@ -60,18 +60,45 @@ function verdict() {
   const others = ["warning", "note"].map((s) => [found.filter((d) => d.severity === s).length, s]).filter(([n]) => n);
   return h("div", { class: "verdict" },
     h("span", { class: `badge ${ok ? "ok" : "error"}` }, h("span", { "aria-hidden": "true" }, ok ? "✓" : "✕"), words),
-    PLAN && h("span", {}, `${MODES[PLAN.split_mode](DEVICES.length)}, context ${grouped(PLAN.model.n_ctx)}`),
+    PLAN && h("span", {}, `${fitting()} ${MODES[PLAN.split_mode](DEVICES.length)}, context ${grouped(PLAN.model.n_ctx)}`),
     others.map(([n, s]) => h("a", { href: "#findings", class: "small" }, plural(n, s))));
+}
+
+// Bytes that the plan may use of a device, or of the host; null where nobody says them.
+function usable(d, i) {
+  const profile = i === HOST ? PLAN.machine.host : PLAN.machine.devices[i];
+  if (!profile || profile.memory === null) return null;
+  return Math.max(0, profile.memory - profile.reserve);
+}
+const rooms = () => [...DEVICES.map((d, i) => [d, usable(d, i)]), [PLAN.host, usable(PLAN.host, HOST)]];
+
+function fitting() {
+  if (rooms().some(([d, room]) => room !== null && d.total_bytes > room)) return "It does not fit.";
+  return DEVICES.some((d, i) => usable(d, i) !== null) ? "It fits." : "Whether it fits is not known: no memory is given.";
+}
+
+const PROGRAMS = [["tpc", "tpc"], ["ik_llama.cpp", "ik_llama.cpp"], ["llama.cpp", "llama.cpp"], ["llama.cpp_by_layers", "llama.cpp, by layers"]];
+
+// The commands that run the plan, or why a program has none.
+function commands() {
+  const all = PLAN.commands;
+  const rows = PROGRAMS.filter(([k]) => all[k] ?? all[`${k}_reason`]).map(([k, name]) => h("div", {},
+    h("p", { class: "small dim" }, name),
+    all[k] ? h("pre", { class: "why" }, shown(all[k])) : h("p", {}, `not so: ${shown(all[`${k}_reason`])}`)));
+  return rows.length ? h("section", { id: "run" }, h("header", {}, h("h2", {}, "Run it")), h("div", { class: "card" }, rows)) : null;
 }
 
 function tiles() {
   const { estimate: e, collectives: { decode: c }, model: m, mirrored: x } = PLAN;
-  const [decode, prefill] = DATA.batches;
+  const [, prefill] = DATA.batches;
   const [figure, unit] = time(e.decode_us).split(" ");
   const [pre, preUnit] = time(e.prefill_us).split(" ");
   const ratio = e.baseline_single_us / e.decode_us;
   const places = [...DEVICES, ...(PLAN.host.total_bytes ? [PLAN.host] : [])];
-  const fullest = DEVICES.reduce((a, b) => (fullness(b) > fullness(a) ? b : a));
+  const full_of = (i) => { const room = usable(DEVICES[i], i); return DEVICES[i].total_bytes / (room === null ? 2 ** 63 : Math.max(1, room)); };
+  const at = DEVICES.reduce((a, _, i) => (full_of(i) > full_of(a) ? i : a), 0);
+  const fullest = DEVICES[at];
+  const room = usable(fullest, at);
   const [full, fullUnit] = bytes(fullest.total_bytes).split(" ");
   const per = perLayer();
   const all = sum(KINDS_OF_COLLECTIVE.map(([k]) => c[k]));
@@ -80,10 +107,10 @@ function tiles() {
   const held = causes.filter(([k]) => x[k]).map(([k, w]) => `${w} ${bytes(x[k])}`).join(", ");
   const [twice, twiceUnit] = bytes(PLAN.mirrored_bytes).split(" ");
   return h("div", { class: "tiles card" },
-    tile("Per token, estimated", figure, unit, `${significant(1e6 / e.decode_us)} tokens/s at ${grouped(decode.cells)} cells`,
+    tile("Per token, estimated", figure, unit, `${significant(e.decode_tps)} tokens/s at depth ${grouped(e.depth)}${e.error ? `, ±${Math.round(100 * e.error)} %` : ""}, by the profile of ${e.engine}`,
       DEVICES.length > 1 && `${speed(ratio)} (${time(e.baseline_single_us)})`),
-    tile("Per prompt batch", pre, preUnit, `${grouped(prefill.tokens)} tokens: ${grouped((prefill.tokens * 1e6) / e.prefill_us)} tokens/s`),
-    tile("Fullest device", full, fullUnit, fullest.capacity_bytes === null ? `${shown(fullest.name)}; its memory is not given` : `${shown(fullest.name)}: ${percent(fullness(fullest))} of ${bytes(fullest.capacity_bytes)}`, `${bytes(sum(places.map((p) => p.total_bytes)))} in all`),
+    tile("Per prompt batch", pre, preUnit, `${grouped(prefill.tokens)} tokens at once; ${grouped(e.prompt_tps)} tokens/s`),
+    tile("Fullest device", full, fullUnit, room === null ? `${shown(fullest.name)}; its memory is not given` : `${shown(fullest.name)}: ${percent(fullest.total_bytes / Math.max(1, room))} of ${bytes(room)}`, `${bytes(sum(places.map((p) => p.total_bytes)))} in all`),
     tile("Collectives per token", grouped(all), "", all ? `${kinds}${per ? `; ${per} in most layers` : ""}` : "devices need none", `${plural(c.copies, "copy", "copies")}; ${bytes(c.bytes)} moved`),
     tile("Held more than once", twice, twiceUnit, `${percent(PLAN.mirrored_bytes / Math.max(1, m.bytes))} of the model`, held));
 }
@@ -92,7 +119,6 @@ function speed(ratio) {
   if (ratio > 1.02) return `${significant(ratio)} times as fast as one device`;
   return ratio < 0.98 ? `${significant(1 / ratio)} times as slow as one device` : "as fast as one device";
 }
-const fullness = (d) => (d.capacity_bytes ? d.total_bytes / d.capacity_bytes : d.total_bytes / 2 ** 63);
 
 function findings() {
   const found = (PLAN ? PLAN.diagnostics : DATA.refused).slice();
@@ -142,12 +168,12 @@ function memory() {
   const columns = MEMORY.filter(([k]) => rows.some(([d]) => d[k]));
   // One scale for all, unless a place has far more memory than the plan uses of any.
   const used = Math.max(...rows.map(([d]) => d.total_bytes));
-  const room = Math.max(...rows.map(([d]) => d.capacity_bytes ?? 0));
+  const room = Math.max(...rows.map(([d, i]) => usable(d, i) ?? 0));
   const scale = Math.max(used, Math.min(room, used * 3)) * 1.02;
   const bar = (d, i) => {
     const out = svg("svg", { height: 22, role: "img", "aria-label": columns.map(([k, w]) => `${w} ${bytes(d[k])}`).join(", ") });
     const share = (n) => `${((Math.min(n, scale) / scale) * 100).toFixed(3)}%`;
-    const capacity = d.capacity_bytes;
+    const capacity = usable(d, i);
     out.append(svg("rect", { x: 0, y: 3, width: capacity === null ? "100%" : share(capacity), height: 16, fill: "var(--track)" }));
     let at = 0;
     for (const [k, word, fillWith] of columns) {
@@ -162,13 +188,14 @@ function memory() {
     }
     return out;
   };
-  const load = (d) => {
-    if (d.capacity_bytes === null) return ["not given", ""];
-    const over = d.total_bytes - d.capacity_bytes;
-    return over > 0 ? [`✕ ${bytes(over)} too many for ${bytes(d.capacity_bytes)}`, "error"] : [`${percent(d.total_bytes / d.capacity_bytes)} of ${bytes(d.capacity_bytes)}`, ""];
+  const load = (d, i) => {
+    const room = usable(d, i);
+    if (room === null) return ["not given", ""];
+    const over = d.total_bytes - room;
+    return over > 0 ? [`✕ ${bytes(over)} too many for ${bytes(room)}`, "error"] : [`${percent(d.total_bytes / Math.max(1, room))} of ${bytes(room)}`, ""];
   };
   const body = rows.map(([d, i, last]) => {
-    const [words, sort] = load(d);
+    const [words, sort] = load(d, i);
     return h("tr", {},
       h("td", {}, swatch(i), last !== i && h("span", { class: "dim" }, ` to ${deviceName(last)}`)), h("td", { class: "bar" }, bar(d, i)),
       columns.map(([k, w]) => h("td", { "data-name": w }, bytes(d[k]))),
@@ -182,19 +209,19 @@ function memory() {
         h("tbody", {}, body)),
       drafts(),
       h("div", { class: "legend" }, columns.map(([, w, f]) => h("span", {}, key(texture(f, HOST)), w)),
-        rows.some(([d]) => d.capacity_bytes !== null && d.total_bytes > d.capacity_bytes) && h("span", {}, key("url(#over)"), "beyond the memory"))));
+        rows.some(([d, i]) => usable(d, i) !== null && d.total_bytes > usable(d, i)) && h("span", {}, key("url(#over)"), "beyond the memory"))));
 }
 
 function considered() {
   const all = PLAN.considered;
   if (all.length < 2) return null;
-  const head = ["way", "per token", "prompt batch", "fullest device", "fits", "price"];
+  const head = ["way", "tokens/s", "prompt tokens/s", "per token", "prompt batch", "fullest device", "fits", "price"];
   return h("section", { id: "ways" },
     h("header", {}, h("h2", {}, "Ways compared"), h("p", {}, "What auto priced, in µs per token with four prompt tokens and the bytes held weighed in. The cheapest that fits is taken.")),
     h("div", { class: "card plain" }, h("table", {},
       h("thead", {}, h("tr", {}, head.map((w) => h("th", { scope: "col" }, w)))),
       h("tbody", {}, all.map((c) => h("tr", { class: c.chosen && "chosen" },
-        h("td", {}, c.chosen ? `✓ ${c.name}` : c.name), h("td", {}, time(c.decode_us)), h("td", {}, time(c.prefill_us)),
+        h("td", {}, c.chosen ? `✓ ${c.name}` : c.name), h("td", {}, `${significant(c.decode_tps)}${c.within_error && !c.chosen ? " (within the model's error)" : ""}`), h("td", {}, grouped(c.prompt_tps)), h("td", {}, time(c.decode_us)), h("td", {}, time(c.prefill_us)),
         h("td", {}, bytes(c.fullest_bytes)), h("td", {}, c.fits ? "yes" : "no"), h("td", {}, significant(c.cost_us))))))));
 }
 
