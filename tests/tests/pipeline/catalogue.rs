@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use tpc::catalogue::codes;
 use tpc_core::pipeline::compile;
-use tpc_core::placement::{HostExperts, MachineRequest, Placement, parse_devices};
-use tpc_core::report::{Detail, explain, render, values};
+use tpc_core::placement::{MachineRequest, SplitMode};
+use tpc_core::report::{Commands, Detail, explain, render, values};
 use tpc_core::topology::TopologyFile;
 use tpc_gguf::GgufFile;
-use tpc_ir::{Code, Op, stage, text};
+use tpc_ir::{Code, DType, Op, stage, text};
 use tpc_lint::TOPICS;
 use tpc_lint::plan_report;
 use tpc_passes::machine::{Topology, Workload};
@@ -396,9 +396,9 @@ struct ShownPlan {
     document: &'static str,
     model: &'static str,
     devices: &'static str,
-    ctx_size: Option<u64>,
-    /// Further options as typed, each after a space, and what they set.
-    options: (&'static str, fn(&mut Placement)),
+    /// Further options as typed.
+    options: &'static str,
+    detail: Detail,
     /// The tensors asked about: the fence holds only the answer then.
     why: Option<&'static str>,
 }
@@ -407,35 +407,33 @@ const SHOWN_PLANS: [ShownPlan; 4] = [
     ShownPlan {
         document: "README.md",
         model: "tests/data/headers/llama-3.1-8b-instruct-q4_k_m.header.gguf",
-        devices: "2",
-        ctx_size: None,
-        options: ("", |_| ()),
+        devices: "2x3090",
+        options: "",
+        detail: Detail::Brief,
         why: None,
     },
     ShownPlan {
         document: "docs/src/user-guide.md",
         model: "tests/data/headers/phi-4-q4_k_m.header.gguf",
-        devices: "3",
-        ctx_size: Some(8192),
-        options: ("", |_| ()),
+        devices: "3x3060",
+        options: "--ctx-size 8192",
+        detail: Detail::Full,
         why: None,
     },
     ShownPlan {
         document: "docs/src/user-guide.md",
         model: "tests/data/headers/qwen3-0.6b-q8_0.header.gguf",
         devices: "2",
-        ctx_size: Some(4096),
-        options: ("", |_| ()),
+        options: "--ctx-size 4096",
+        detail: Detail::Brief,
         why: Some("attn_k.weight$"),
     },
     ShownPlan {
         document: "docs/src/user-guide.md",
         model: "tests/data/headers/qwen3-30b-a3b-q4_k_m.header.gguf",
         devices: "2",
-        ctx_size: Some(8192),
-        options: (" -sm tensor --cpu-moe", |p| {
-            p.host_experts = HostExperts::All;
-        }),
+        options: "--ctx-size 8192 -sm tensor --cpu-moe",
+        detail: Detail::Brief,
         why: None,
     },
 ];
@@ -444,16 +442,16 @@ const SHOWN_PLANS: [ShownPlan; 4] = [
 fn the_plans_shown_are_up_to_date() {
     for shown in SHOWN_PLANS {
         let ShownPlan {
-            document, model, ..
+            document,
+            model,
+            detail,
+            ..
         } = shown;
-        let context = shown
-            .ctx_size
-            .map_or(String::new(), |n| format!(" --ctx-size {n}"));
-        let (options, set) = shown.options;
-        let mut command = format!(
-            " plan {model} --devices {}{context}{options}",
-            shown.devices
-        );
+        let options = format!("--devices {} {}", shown.devices, shown.options);
+        let mut command = format!(" plan {model} {}", options.trim());
+        if detail == Detail::Full {
+            command.push_str(" -v");
+        }
         match shown.why {
             None => command.push_str("\n\n"),
             Some(why) => {
@@ -469,19 +467,20 @@ fn the_plans_shown_are_up_to_date() {
             .unwrap_or_else(|| panic!("{document} does not show `{}`", command.trim()));
         let (found, after) = rest.split_once("```").expect("a fence is closed");
         let file = GgufFile::open(repository().join(model)).unwrap_or_else(|e| panic!("{e}"));
-        let mut placement = Placement::on(parse_devices(shown.devices).expect("a count"));
-        placement.ctx_size = shown.ctx_size;
-        set(&mut placement);
+        let words: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
+        let placement = tpc::placement(&words, DType::F16, SplitMode::Auto);
+        let placement = placement.expect("the options are known");
         let compiled = compile(&file, &placement).expect("the model is planned");
         let mut report = plan_report(model, &placement, &compiled);
-        let plain = render(&report, 100, Detail::Brief);
+        report.commands = Commands::new(model, &words[..2], &placement, &compiled);
+        let plain = render(&report, 100, detail);
         let mut expected = plain.clone();
         if let Some(why) = shown.why {
             let graph = &compiled.planned.graph;
             let asked = values(graph, &compiled.model.graph, &[], why);
             let asked = asked.expect("the model has such tensors");
             report.why = explain(&compiled, &asked, &report.tensors);
-            let rendered = render(&report, 100, Detail::Brief);
+            let rendered = render(&report, 100, detail);
             let added = rendered
                 .strip_prefix(&plain)
                 .expect("it adds to the tables");

@@ -358,7 +358,7 @@ fn json_of_a_refusal_has_the_verdict_and_the_diagnostics() {
         (vec!["plan", missing], 2),
         (vec!["plan", &model, "--devices", "0"], 2),
         (vec!["plan", &model, "-ot", "x=nowhere"], 2),
-        (vec!["plan", &model, "--ctx-size", "0"], 2),
+        (vec!["plan", &model, "--ctx-size", "some"], 2),
     ] {
         let ran = tpc(words.iter().chain(&["--format", "json"]));
         assert_eq!(ran.status, status);

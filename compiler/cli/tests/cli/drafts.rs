@@ -67,6 +67,7 @@ fn drafts_are_planned_on_request_and_noted_otherwise() {
         "tensor",
         "--spec-type",
         "draft-mtp",
+        "-v",
     ]);
     let line = table.stdout.lines().find(|l| l.starts_with("of these for"));
     let line = line.unwrap_or_else(|| panic!("{}", table.stdout));
