@@ -124,7 +124,7 @@ tpc_ir::codes! {
          none.",
     )
     .example("`--why blk.0.attn_qkv` where queries, keys and values have weights of their own.")
-    .cure("the tensors' names are in `tpc plan -v`.");
+    .cure("the tensors' names are in `tpc plan -v -v`.");
 
     TENSOR_OVERRIDE = error(
         "TPC0410",

@@ -3,7 +3,7 @@
 use tpc_ir::DType;
 use tpc_models::Drafting;
 
-use super::{DeviceKind, HostExperts, Placement, SplitMode, Target};
+use super::{HostExperts, Placement, SplitMode, Target, spell_devices};
 
 /// Numbers as `-ts` takes them: without a fraction where they have none.
 pub fn shares(all: &[f64]) -> String {
@@ -12,21 +12,10 @@ pub fn shares(all: &[f64]) -> String {
 }
 
 impl Placement {
-    /// The options that ask for the machine, as far as the devices tell: their count, or their list. A topology file and
-    /// the names of cards are known only to whoever read them.
+    /// The options that ask for the machine, as far as the devices tell: their count, their cards, or their list. A topology
+    /// file is known only to whoever read it.
     pub fn machine_words(&self) -> Vec<String> {
-        let counted = (self.devices.iter()).all(|d| d.kind == DeviceKind::Generic);
-        let list = if counted {
-            self.devices.len().to_string()
-        } else {
-            let name = |d: &super::DeviceSpec| match d.kind {
-                DeviceKind::Cuda(n) => format!("cuda:{n}"),
-                DeviceKind::Cpu | DeviceKind::Generic => "cpu".to_owned(),
-            };
-            let names: Vec<String> = self.devices.iter().map(name).collect();
-            names.join(",")
-        };
-        vec!["--devices".to_owned(), list]
+        vec!["--devices".to_owned(), spell_devices(&self.devices)]
     }
 
     /// The options that ask for everything but the machine, the engine and the depth: under them `--split-mode auto` and
