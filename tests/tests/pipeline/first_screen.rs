@@ -158,7 +158,10 @@ fn what_does_not_fit_is_said() {
     };
     let report = report("l.gguf", &header, "--devices 1x3060 -c 4096");
     assert_eq!(report.fits(), Some(false));
-    answers(&report, &["fits    no, ", " lacks "]);
+    answers(
+        &report,
+        &["fits    no, ", " too many", "run it: not so", "TPC0300"],
+    );
 }
 
 #[test]

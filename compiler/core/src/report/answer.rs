@@ -72,17 +72,19 @@ impl PlanReport {
         first.map(|(_, d)| d)
     }
 
-    /// `dev0 holds 10.6 of 23.0 GiB (46 %)` of the fullest device, and the share by itself.
-    pub(super) fn fullest_in_words(&self) -> Option<(String, f64)> {
-        let f = self.fullest()?;
-        let words = format!(
-            "{} holds {} of {} ({} %)",
-            f.place.name,
-            bytes(f.total),
-            bytes(f.usable),
-            percent(f.share())
-        );
-        Some((words, f.share()))
+    /// The part of its memory that the fullest place has taken.
+    pub(super) fn fullest_share(&self) -> Option<f64> {
+        self.fullest().map(|f| f.share())
+    }
+
+    /// Whether all devices, of which there are several, hold the same of the same memory, as far as people see.
+    fn devices_are_alike(&self) -> bool {
+        let shown = |i: usize| {
+            let usable = self.usable_bytes(i).map(bytes);
+            (bytes(self.devices[i].total_bytes), usable)
+        };
+        let n = self.devices.len();
+        n > 1 && (1..n).all(|i| shown(i) == shown(0))
     }
 }
 
@@ -116,7 +118,12 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
         out.push_str(&wrapped(&format!("{label:<LABEL$}{text}"), width, LABEL));
     }
     out.push('\n');
-    out.push_str(&commands(&report.commands, report.estimate.engine, width));
+    if report.fits() == Some(false) {
+        let text = "run it: not so, it does not fit; TPC0300 names options under which it does";
+        out.push_str(&wrapped(text, width, 2));
+    } else {
+        out.push_str(&commands(&report.commands, report.estimate.engine, width));
+    }
     out
 }
 
@@ -149,60 +156,64 @@ fn machine(report: &PlanReport) -> String {
 
 /// Whether it fits, and the fullest place.
 fn fits(report: &PlanReport) -> String {
-    let lacking: Vec<String> = report
-        .rooms()
-        .filter_map(|(p, room)| {
-            let over = p.total_bytes.checked_sub(room?).filter(|&o| o > 0)?;
-            Some(format!("{} lacks {}", p.name, bytes(over)))
-        })
-        .collect();
-    let fullest = report.fullest_in_words().map(|(words, _)| words);
-    let reserve = |i: usize| report.machine.devices.get(i).map_or(0.0, |d| d.reserve);
-    let reserve = (0..report.devices.len()).map(reserve).fold(0.0, f64::max) as u64;
+    let alike = report.devices_are_alike();
+    let subject = |place: &DeviceReport| match place.kind {
+        "host" => "the host".to_owned(),
+        _ if alike => "each device".to_owned(),
+        _ => printable(&place.name),
+    };
+    let reserve = report
+        .machine
+        .devices
+        .iter()
+        .map(|d| d.reserve)
+        .fold(0.0, f64::max) as u64;
     let reserve = match reserve {
         0 => String::new(),
-        n => format!("; {} of each device stays in reserve", bytes(n)),
+        n => format!("; {} is reserved", bytes(n)),
     };
-    let unknown = |d: &&DeviceReport| {
-        let at = report.devices.iter().position(|x| x.name == d.name);
-        at.is_some_and(|i| report.usable_bytes(i).is_none())
+    let Some(fits) = report.fits() else {
+        let most = report.largest().map_or_else(String::new, |d| {
+            format!("; {} needs {}", subject(d), bytes(d.total_bytes))
+        });
+        return format!(
+            "not known (no memory given; name the cards: --devices {}x3090){most}",
+            report.devices.len()
+        );
     };
-    match report.fits() {
-        Some(false) => {
-            const SHOWN: usize = 2;
-            let more = lacking.len().saturating_sub(SHOWN);
-            let more = match more {
-                0 => String::new(),
-                n => format!(" and {n} more too little"),
-            };
-            let shown = lacking.iter().take(SHOWN).cloned().collect::<Vec<_>>();
-            let fullest = fullest.map_or_else(String::new, |f| format!("; {f}"));
-            format!("no, {}{more}{fullest}{reserve}", shown.join(", "))
-        }
-        Some(true) => {
-            let fullest = fullest.unwrap_or_default();
-            let unknown: Vec<&str> = report
-                .devices
-                .iter()
-                .filter(unknown)
-                .map(|d| d.name.as_str())
-                .collect();
-            let unknown = match unknown.as_slice() {
-                [] => String::new(),
-                some => format!("; the memory of {} is not given", some.join(", ")),
-            };
-            format!("yes, {fullest}{reserve}{unknown}")
-        }
-        None => {
-            let most = report.largest().map_or_else(String::new, |d| {
-                format!("; {} needs {}", d.name, bytes(d.total_bytes))
-            });
-            format!(
-                "not known (no memory given; name the cards: --devices {}x3090){most}",
-                report.devices.len()
-            )
-        }
+    let Some(f) = report.fullest() else {
+        return "yes".to_owned();
+    };
+    let (held, usable) = (bytes(f.total), bytes(f.usable));
+    let share = percent(f.share());
+    let subject = subject(f.place);
+    if fits {
+        let unknown = (0..report.devices.len()).filter(|&i| report.usable_bytes(i).is_none());
+        let unknown: Vec<String> = unknown
+            .map(|i| printable(&report.devices[i].name))
+            .collect();
+        let unknown = match unknown.as_slice() {
+            [] => String::new(),
+            some => format!("; the memory of {} is not given", some.join(", ")),
+        };
+        return format!("yes, {subject} holds {held} of {usable} ({share} %){reserve}{unknown}");
     }
+    let over = |(p, room): (&DeviceReport, Option<u64>)| room.is_some_and(|r| p.total_bytes > r);
+    let others = report
+        .rooms()
+        .filter(|r| over(*r))
+        .count()
+        .saturating_sub(1);
+    let others = match others {
+        0 => String::new(),
+        _ if alike => String::new(),
+        1 => "; 1 other place lacks room too".to_owned(),
+        n => format!("; {n} other places lack room too"),
+    };
+    let lacking = bytes(f.total.saturating_sub(f.usable));
+    format!(
+        "no, {subject} needs {held} of {usable} ({share} %), {lacking} too many{others}{reserve}"
+    )
 }
 
 /// How fast.

@@ -95,8 +95,8 @@ fn row(report: &PlanReport, [number, devices]: [String; 2]) -> Vec<String> {
     };
     // Where no memory is known, the bytes of the fullest device.
     let fullest = report
-        .fullest_in_words()
-        .map(|(_, share)| format!("{} %", percent(share)))
+        .fullest_share()
+        .map(|share| format!("{} %", percent(share)))
         .or_else(|| report.largest().map(|d| bytes(d.total_bytes)));
     let split = report.considered.iter().find(|c| c.chosen);
     let split = split.map_or(report.split_mode, |c| c.name.as_str());
