@@ -3,6 +3,8 @@
 //! The repository carries a choice of golden models and headers under `tests/data`. Beside the checkout there may be a
 //! folder `shared` with all of them; what is there is used as well.
 
+pub mod speeds;
+
 use std::path::{Path, PathBuf};
 
 /// How much of a sweep a test runs.

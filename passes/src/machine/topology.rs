@@ -24,6 +24,10 @@ pub struct Processor {
     pub memory: MemoryKind,
     /// Throughput of 8-bit integers in operations per second, two per multiply-add, where it is known.
     pub int8: Option<f64>,
+    /// Whether engines run ported kernels on it, which were written for processors of another maker; `None` where its
+    /// maker is not known.
+    #[serde(default)]
+    pub ported: Option<bool>,
 }
 
 /// The memory and speed of a device.

@@ -1,12 +1,15 @@
 //! Estimated times of a finished plan.
 
-use tpc_ir::{Bindings, Graph, Inst, Op, Place, Value};
+use std::ops::Add;
 
-use super::price::Pricer;
+use tpc_ir::{Bindings, Graph};
+
 use super::timeline::transfer;
-use super::{PlanRequest, Planned, SplitOption};
-use crate::machine::{Engine, Workload};
-use crate::place::group_of;
+use super::{Bill, PlanRequest, Planned};
+use crate::machine::{Engine, EngineProfile};
+
+/// Batches of a prompt whose speed is estimated: llama.cpp's default of four physical batches in a logical one.
+const PROMPT_BATCHES: f64 = 4.0;
 
 /// Estimated times, in microseconds, and speeds of one sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -50,101 +53,65 @@ pub struct Breakdown {
     pub host_us: f64,
 }
 
-/// Estimates the times of a plan and its sharded form. Stages run one after another; so do the host and the devices.
-pub fn estimate(planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Estimate {
-    let Workload { decode, prefill } = &request.workload;
-    let time = |batch: &Bindings| {
-        let stages: f64 = (0..request.layer_placement.stages.len())
-            .map(|stage| stage_us(planned, request, stage, batch))
-            .sum();
-        stages + elsewhere_us(planned, request, batch) + transfers_us(sharded, request, batch)
-    };
-    let (decode_us, prefill_us) = (time(decode), time(prefill));
-    Estimate {
-        engine: request.engine,
-        depth: request.depth,
-        decode_us,
-        prefill_us,
-        baseline_single_us: single_us(planned, request, decode),
-        decode_tps: 1e6 / decode_us.max(1e-3),
-        prompt_tps: request.workload.ubatch() * 1e6 / prefill_us.max(1e-3),
-        error: 0.0,
-        breakdown: Breakdown::default(),
+impl Breakdown {
+    /// Their sum.
+    pub fn total(&self) -> f64 {
+        self.weights_us
+            + self.attention_us
+            + self.other_us
+            + self.launches_us
+            + self.collectives_us
+            + self.host_us
     }
 }
 
-/// The work of a stage's busiest device.
-fn stage_us(planned: &Planned, request: &PlanRequest, stage: usize, batch: &Bindings) -> f64 {
-    let device_weights = request.stage_device_weights(stage);
-    let devices = &request.layer_placement.stages[stage];
-    let pricer = Pricer::new(planned.graph_facts(), request, devices, &device_weights);
-    let groups = || {
-        planned
-            .layer_groups
-            .iter()
-            .filter(|r| r.group.index() == stage)
+impl Add for Breakdown {
+    type Output = Breakdown;
+
+    fn add(self, b: Breakdown) -> Breakdown {
+        Breakdown {
+            weights_us: self.weights_us + b.weights_us,
+            attention_us: self.attention_us + b.attention_us,
+            other_us: self.other_us + b.other_us,
+            launches_us: self.launches_us + b.launches_us,
+            collectives_us: self.collectives_us + b.collectives_us,
+            host_us: self.host_us + b.host_us,
+        }
+    }
+}
+
+/// Estimates the times of a plan and its sharded form, for the engine and at the depth of the request. A token passes the
+/// stages one after another; so do the host and the devices.
+pub fn estimate(planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Estimate {
+    let profile = EngineProfile::of(request.engine);
+    let topology = &request.topology;
+    let (decode, prefill) = (request.decode_batch(), request.prefill_batch());
+    let bill = Bill::new(planned, sharded, request, &decode);
+    let breakdown = bill.times(topology, profile).parts();
+    let prompt = Bill::new(planned, sharded, request, &prefill).times(topology, profile);
+    let single = Bill::on_one(planned, request, &decode).times(topology, profile);
+    let stages = &request.layer_placement.stages;
+    let error = if bill.uses_host() {
+        profile.error.host
+    } else if stages.iter().any(|s| s.len() > 1) {
+        profile.error.tensor
+    } else if stages.len() > 1 {
+        profile.error.layer
+    } else {
+        profile.error.alone
     };
-    let assignments: Vec<Vec<&SplitOption>> = groups()
-        .map(|g| {
-            let here = |o: &&SplitOption| {
-                o.group == g.group && o.leaves.iter().any(|l| g.leaves.contains(l))
-            };
-            planned.choice.options.iter().filter(here).collect()
-        })
-        .collect();
-    (0..device_weights.len())
-        .map(|rank| {
-            groups()
-                .zip(&assignments)
-                .map(|(g, assignment)| pricer.work_us(g, assignment, rank, batch))
-                .sum()
-        })
-        .fold(0.0, f64::max)
-}
-
-/// Work of the host and of single devices.
-fn elsewhere_us(planned: &Planned, request: &PlanRequest, batch: &Bindings) -> f64 {
-    let graph = &planned.graph;
-    let pricer = Pricer::new(planned.graph_facts(), request, &[0], &[1.0]);
-    let alone = |(inst, _): &(Inst, _)| group_of(graph, *inst).is_none();
-    graph
-        .insts()
-        .filter(alone)
-        .filter_map(|(inst, data)| {
-            let profile = match graph.value(*data.results.first()?).place {
-                Place::Device(d) => request.topology.device(d.index()),
-                Place::Host | Place::Group(_) => &request.topology.host,
-            };
-            Some(pricer.elsewhere_us(inst, profile, batch))
-        })
-        .sum()
-}
-
-/// The whole graph on one device.
-fn single_us(planned: &Planned, request: &PlanRequest, batch: &Bindings) -> f64 {
-    let pricer = Pricer::new(planned.graph_facts(), request, &[0], &[1.0]);
-    let profile = request.topology.device(0);
-    let work: f64 = planned
-        .graph
-        .insts()
-        .map(|(inst, _)| pricer.elsewhere_us(inst, profile, batch))
-        .sum();
-    // The inputs go there together, the logits come back.
-    let link = request.topology.host_link;
-    let bytes = |v: Value| planned.graph.value(v).ty.bytes(batch).unwrap_or(0) as f64;
-    let inputs = planned
-        .graph
-        .insts()
-        .filter(|(_, i)| matches!(i.op, Op::Input(_)));
-    let outputs = planned.graph.outputs.iter().filter_map(|o| match o {
-        tpc_ir::Output::Named(_, v) => Some(*v),
-        tpc_ir::Output::State { .. } => None,
-    });
-    let moved: f64 = inputs
-        .map(|(_, i)| bytes(i.results[0]))
-        .chain(outputs.map(bytes))
-        .sum();
-    work + 2.0 * link.latency_us + moved / link.bandwidth * 1e6
+    let per_batch = prompt.batch_us(PROMPT_BATCHES, profile);
+    Estimate {
+        engine: request.engine,
+        depth: request.depth,
+        decode_us: breakdown.total(),
+        prefill_us: prompt.parts().total(),
+        baseline_single_us: single.parts().total(),
+        decode_tps: 1e6 / breakdown.total(),
+        prompt_tps: request.workload.ubatch() * 1e6 / per_batch,
+        error,
+        breakdown,
+    }
 }
 
 /// The time of all collectives of a batch, in microseconds.
@@ -153,12 +120,4 @@ pub fn collectives_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) 
     each.filter_map(|(inst, _)| transfer(sharded, request, inst, batch))
         .map(|t| t.us)
         .sum()
-}
-
-/// Microseconds of collectives and copies. The inputs of a batch travel together and cost one latency.
-fn transfers_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
-    let each = sharded
-        .insts()
-        .filter_map(|(inst, _)| transfer(sharded, request, inst, batch));
-    request.topology.host_link.latency_us + each.map(|t| t.us).sum::<f64>()
 }

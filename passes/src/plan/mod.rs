@@ -2,10 +2,11 @@
 //!
 //! [`plan`] places a model's graph, infers its factors and cuts it into [layer groups](LayerGroup). For each stage,
 //! [`choose`] lists the [options](SplitOption) of every factor and searches for the cheapest assignment of compatible
-//! options; a [`Pricer`] prices assignments. [`estimate`] and [`timeline`] price finished plans, and [`why`] explains
+//! options; a [`Pricer`] prices assignments. [`estimate`] prices finished plans by their [`Bill`], and [`why`] explains
 //! them.
 
 mod alternative;
+mod bill;
 mod choice;
 mod choose;
 mod device_weights;
@@ -25,6 +26,7 @@ mod timeline;
 mod why;
 
 pub use alternative::Cost;
+pub use bill::{Bill, Counted, Times};
 pub use choice::Choice;
 pub use choose::choose;
 pub use estimate::{Breakdown, Estimate, collectives_us, estimate};

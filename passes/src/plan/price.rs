@@ -11,7 +11,8 @@ use super::layer_group::LayerGroup;
 use super::options::SplitOption;
 use crate::factors::{GraphFacts, Selection, Term, propagate};
 use crate::machine::{
-    DeviceProfile, ExpertLoad, Parts, Topology, Workload, all_reduce_us, roofline_us, work,
+    DeviceProfile, ExpertLoad, Kernel, Parts, Topology, Workload, all_reduce_us, kernel,
+    roofline_us, work,
 };
 
 /// An assignment under trial; a class is the position of an option.
@@ -176,24 +177,30 @@ impl<'a> Pricer<'a> {
         work(&data.op, &parts, b, &self.expert_load)
     }
 
-    fn graph_rows(&self, v: Value, b: &Bindings) -> f64 {
-        (self.facts.graph.value(v).ty.dims[0].eval(b).unwrap_or(1) as f64).max(1.0)
-    }
-
-    /// Time of a layer group's own work on the device at `rank`, in µs, for one batch.
-    pub fn work_us(
+    /// The kernel of an instruction on the device at `rank`; `None` where nothing is launched for it.
+    pub(super) fn kernel(
         &self,
-        group: &LayerGroup,
+        inst: Inst,
         assignment: &[&SplitOption],
         rank: usize,
         batch: &Bindings,
-    ) -> f64 {
-        group
-            .insts
-            .iter()
-            .filter(|&&i| !matches!(self.facts.graph.inst(i).op, Op::Copy(_)))
-            .map(|&i| self.time_us(i, assignment, rank, batch))
-            .sum()
+    ) -> Option<Kernel> {
+        let data = self.facts.graph.inst(inst);
+        if data.results.is_empty() {
+            return None;
+        }
+        let parts = PricedInst {
+            pricer: self,
+            data,
+            assignment,
+            rank,
+            batch,
+        };
+        kernel(&data.op, &parts, batch, &self.expert_load)
+    }
+
+    fn graph_rows(&self, v: Value, b: &Bindings) -> f64 {
+        (self.facts.graph.value(v).ty.dims[0].eval(b).unwrap_or(1) as f64).max(1.0)
     }
 
     fn profile(&self, rank: usize) -> &DeviceProfile {
@@ -239,11 +246,6 @@ impl<'a> Pricer<'a> {
         };
         let bytes = part * self.facts.graph.value(here).ty.dtype.element_bytes();
         link.latency_us + bytes / link.bandwidth * 1e6
-    }
-
-    /// Time of an instruction that runs on no group of devices, in µs.
-    pub fn elsewhere_us(&self, inst: Inst, profile: &DeviceProfile, batch: &Bindings) -> f64 {
-        roofline_us(self.work(inst, &[], 0, batch), profile)
     }
 
     /// The price of an instruction on the device at `rank`, in µs: its time, both batches weighed, and its memory.

@@ -1,5 +1,7 @@
 //! The request that a plan answers.
 
+use tpc_ir::{Bindings, Symbol};
+
 use crate::machine::{Engine, Topology, Workload};
 use crate::place::LayerPlacement;
 
@@ -38,6 +40,28 @@ impl PlanRequest {
             engine: Engine::default(),
             depth: 0,
         }
+    }
+
+    /// The batch of one token after as many as the depth says.
+    pub fn decode_batch(&self) -> Bindings {
+        self.at_depth(self.workload.decode, self.depth.saturating_add(1))
+    }
+
+    /// The largest batch of a prompt after as many tokens as the depth says.
+    pub fn prefill_batch(&self) -> Bindings {
+        let prefill = self.workload.prefill;
+        let tokens = prefill.get(Symbol::NTokens);
+        self.at_depth(prefill, self.depth.saturating_add(tokens))
+    }
+
+    /// A batch that attends to so many cells, or to all where the cache has fewer. Engines read whole steps of cells.
+    pub fn at_depth(&self, batch: Bindings, cells: u64) -> Bindings {
+        const STEP: u64 = 256;
+        let cells = cells.checked_next_multiple_of(STEP).unwrap_or(cells);
+        let cells = cells.min(batch.get(Symbol::NCtx));
+        batch
+            .with(Symbol::NKv, cells)
+            .with(Symbol::NKvSwa, cells.min(batch.get(Symbol::NCtxSwa)))
     }
 
     /// The devices' weights: each device's part of the work is its weight's part of the sum.

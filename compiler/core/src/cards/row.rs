@@ -171,6 +171,7 @@ impl From<Row> for Card {
                 clock: f64::from(r.boost_mhz) * 1e6,
                 memory: r.memory.kind(),
                 int8: r.int8_tops.map(tera),
+                ported: Some(r.vendor != Vendor::Nvidia),
             }),
             pcie: r.pcie,
             peer: r.peer,

@@ -4,6 +4,7 @@ mod divide;
 mod draft;
 mod fitting;
 mod origin;
+mod outline;
 mod parallel;
 mod size;
 mod sketch;
@@ -11,6 +12,7 @@ mod strategies;
 
 pub use draft::Draft;
 pub use origin::{CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
+pub use outline::Outline;
 pub(crate) use parallel::in_parallel;
 pub use size::{CacheSizes, ModelSize};
 pub use sketch::{Sketch, Stored};

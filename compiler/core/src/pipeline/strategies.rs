@@ -1,8 +1,8 @@
 //! Strategies to divide a model among devices: on one, by layers, by tensors, or by layers among groups that split
 //! tensors.
 //!
-//! `auto` plans each and takes the cheapest that fits, by the planner's price: the time of a decoded token, prompts weighed
-//! in, and the memory of the fullest device.
+//! `auto` plans each and takes the cheapest that fits: by the time of a decoded token with prompts weighed in, and by the
+//! memory of the fullest device where that is short. Costs that differ by less than the estimates' error are equal.
 
 use tpc_ir::{Bindings, Graph, Place};
 use tpc_passes::machine::Workload;
@@ -135,12 +135,9 @@ pub(super) fn ranked(
             .filter_map(|d| Some((stored[d] as f64 - capacity(d)?).max(0.0)))
             .sum();
         let fits = over <= 0.0;
-        let memory = (0..stored.len())
-            .map(|d| stored[d] as f64 / placement.topology.device(d).bandwidth * 1e6)
-            .fold(0.0, f64::max);
         let cost = estimate.decode_us
-            + Workload::PROMPT_WEIGHT / workload.ubatch() * estimate.prefill_us
-            + Workload::MEMORY_PRICE * memory;
+            + Workload::PROMPT_WEIGHT * 1e6 / estimate.prompt_tps
+            + shortage_us(&stored, placement);
         candidates.push(Candidate {
             name,
             mode,
@@ -154,17 +151,60 @@ pub(super) fn ranked(
         // What does not fit is worse than anything that does, by how much it is over.
         found.push((strategy, if fits { cost } else { 1e15 * (1.0 + over) }));
     }
+    mark_equals(&mut candidates);
     // Costs that differ from the least by rounding alone are equal to it, and the first stays first.
     let least = found.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
-    let rank = |cost: f64| {
-        if cost <= least * (1.0 + 1e-9) {
-            least
-        } else {
-            cost
-        }
-    };
-    found.sort_by(|(_, a), (_, b)| rank(*a).total_cmp(&rank(*b)));
+    let cost = |cost: f64| cost.max(least * (1.0 + 1e-9));
+    found.sort_by(|(_, a), (_, b)| cost(*a).total_cmp(&cost(*b)));
+    let best = preferred(&found, &candidates);
+    let best = found.remove(best);
+    found.insert(0, best);
     Ok((found.into_iter().map(|(w, _)| w).collect(), candidates))
+}
+
+/// The price of memory, in microseconds: none while a tenth of every device stays free, then rising to the time in which
+/// the fullest device reads half of what it stores.
+fn shortage_us(stored: &[u64], placement: &Placement) -> f64 {
+    let of_device = |d: usize| {
+        let device = placement.topology.device(d);
+        let filled = stored[d] as f64 / device.usable_memory()?.max(1.0);
+        let short = ((filled - 0.9) / 0.1).clamp(0.0, 1.0);
+        let reading = stored[d] as f64 / device.bandwidth * 1e6;
+        Some(short * Workload::MEMORY_PRICE * reading)
+    };
+    (0..stored.len()).filter_map(of_device).fold(0.0, f64::max)
+}
+
+/// Marks the candidates that fit whose speed differs from that of the fastest by less than the estimates' error.
+fn mark_equals(candidates: &mut [Candidate]) {
+    let fastest = candidates
+        .iter()
+        .filter(|c| c.fits)
+        .map(|c| c.estimate)
+        .min_by(|a, b| a.decode_us.total_cmp(&b.decode_us));
+    let Some(fastest) = fastest else { return };
+    for c in candidates.iter_mut().filter(|c| c.fits) {
+        let error = c.estimate.error.max(fastest.error);
+        c.within_error = c.estimate.decode_us <= fastest.decode_us * (1.0 + error);
+    }
+}
+
+/// The position of the strategy to take, of those that are sorted by cost. Those whose cost differs from the least by less
+/// than the estimates' error are equal; of equal ones a plain way is taken before a hybrid one, and then the one with the
+/// fewest bytes on the fullest device, which leaves room for a longer context.
+fn preferred(found: &[(Strategy, f64)], candidates: &[Candidate]) -> usize {
+    let of = |i: usize| &candidates[found[i].0.number];
+    let best = of(0);
+    if !best.fits {
+        return 0;
+    }
+    let equal = |i: &usize| {
+        let error = of(*i).estimate.error.max(best.estimate.error);
+        of(*i).fits && found[*i].1 <= found[0].1 * (1.0 + error)
+    };
+    let key = |i: &usize| (of(*i).mode == SplitMode::Hybrid, of(*i).fullest);
+    let equals = (0..found.len()).filter(equal);
+    equals.min_by_key(key).unwrap_or(0)
 }
 
 /// The request for a plan of the model, divided this way.

@@ -129,6 +129,7 @@ impl CardEntry<'_> {
                 clock,
                 memory,
                 int8: int8.or(before.and_then(|p| p.int8)),
+                ported: before.and_then(|p| p.ported),
             });
         } else if units.is_some() || clock.is_some() || memory.is_some() || int8.is_some() {
             return Err(at
@@ -317,6 +318,7 @@ fn processor(at: Place<'_>) -> Result<Processor, TopologyError> {
             clock,
             memory,
             int8,
+            ported: None,
         }),
         _ => Err(at
             .wrong("a processor has units, a clock above 0 and a kind of memory")

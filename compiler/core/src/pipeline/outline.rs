@@ -1,0 +1,44 @@
+//! A plan whose speed is asked for more than once: for several engines, depths and batches.
+
+use tpc_ir::{Bindings, Verified, stage};
+use tpc_passes::plan::{Bill, PlanRequest, Planned};
+
+use super::divide::{invalid, sharded};
+use super::strategies::strategy;
+use super::{Prepared, Way};
+use crate::placement::Placement;
+use tpc_diag::Diagnostic;
+
+/// A plan up to its sharded graph.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    /// The request that the plan answers.
+    pub request: PlanRequest,
+    planned: Planned,
+    graph: Verified<stage::Sharded>,
+}
+
+impl Prepared {
+    /// The outline of a plan of the model, divided this way.
+    ///
+    /// # Errors
+    /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
+    pub fn outline(&self, placement: &Placement, way: &Way) -> Result<Outline, Vec<Diagnostic>> {
+        let workload = self.workload(placement);
+        let batch = self.memory_batch(placement);
+        let request = strategy(&self.model, workload, placement, way, &batch)?.request;
+        let (planned, _, rewritten) = sharded(&self.model.graph, &request)?;
+        Ok(Outline {
+            request,
+            planned,
+            graph: Verified::new(rewritten.graph).map_err(invalid)?,
+        })
+    }
+}
+
+impl Outline {
+    /// The kernels and transfers of a batch.
+    pub fn bill(&self, batch: &Bindings) -> Bill {
+        Bill::new(&self.planned, &self.graph, &self.request, batch)
+    }
+}

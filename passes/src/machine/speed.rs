@@ -1,0 +1,166 @@
+//! The time of a kernel on a device, as an engine runs it.
+
+use super::kernel::{Kernel, KernelKind, Regime};
+use super::{DeviceProfile, EngineProfile, Topology};
+
+/// Operations per unit and cycle of a processor whose units are not stated: that of most cards with matrix units.
+const OPERATIONS_PER_CYCLE: f64 = 512.0;
+
+/// Operations per unit and cycle below which a processor has no matrix units.
+const VECTOR_UNITS_ONLY: f64 = 300.0;
+
+/// Operations of attention per query, cell and head: two products of the usual head of 128 elements.
+const OPERATIONS_PER_SCORE: f64 = 4.0 * 128.0;
+
+/// The time of a kernel in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct KernelTime {
+    /// Whatever its size.
+    pub fixed: f64,
+    /// For its bytes and operations.
+    pub busy: f64,
+}
+
+impl KernelTime {
+    /// Both.
+    pub fn total(self) -> f64 {
+        self.fixed + self.busy
+    }
+}
+
+/// What an engine reaches on one device.
+#[derive(Clone, Copy, Debug)]
+pub struct Speed<'a> {
+    profile: &'a EngineProfile,
+    /// Bytes per second.
+    bandwidth: f64,
+    /// Unit-cycles per second, where they are stated.
+    cycles: Option<f64>,
+    /// The same, or an estimate.
+    some_cycles: f64,
+    /// Operations per second of matrix units.
+    matrix: f64,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Device,
+    /// The host: bytes per second at which a device fetches weights from there.
+    Host(f64),
+}
+
+impl<'a> Speed<'a> {
+    /// The speed of a device.
+    pub fn of_device(profile: &'a EngineProfile, device: &DeviceProfile) -> Speed<'a> {
+        let processor = device.processor;
+        let nominal = processor.map(|p| f64::from(p.units) * p.clock);
+        let ported = match processor.and_then(|p| p.ported) {
+            Some(true) => profile.ported_share,
+            _ => 1.0,
+        };
+        // Products of 8-bit integers run twice as fast as those of 16-bit numbers wherever there are matrix units.
+        let int8 = processor.and_then(|p| p.int8).map(|x| x / 2.0);
+        let dots = match (int8, nominal) {
+            (None, Some(c)) if device.flops / c < VECTOR_UNITS_ONLY => profile.no_dot_share,
+            _ => 1.0,
+        };
+        Speed {
+            profile,
+            bandwidth: device.bandwidth * profile.bandwidth_share * ported,
+            cycles: nominal.map(|c| c * ported * dots),
+            some_cycles: nominal.unwrap_or(device.flops / OPERATIONS_PER_CYCLE) * ported,
+            matrix: int8.unwrap_or(device.flops) * ported,
+            place: Place::Device,
+        }
+    }
+
+    /// The speed of the host of a machine.
+    pub fn of_host(profile: &'a EngineProfile, topology: &Topology) -> Speed<'a> {
+        let host = &topology.host;
+        Speed {
+            profile,
+            bandwidth: host.bandwidth * profile.host_share,
+            cycles: None,
+            some_cycles: host.flops / OPERATIONS_PER_CYCLE,
+            matrix: host.flops,
+            place: Place::Host(topology.host_link.bandwidth * profile.host_link_share),
+        }
+    }
+
+    /// The time of a kernel.
+    pub fn kernel(&self, k: &Kernel, regime: Regime) -> KernelTime {
+        match self.place {
+            Place::Device => self.on_device(k, regime),
+            Place::Host(link) => self.on_host(k, regime, link),
+        }
+    }
+
+    fn on_device(&self, k: &Kernel, regime: Regime) -> KernelTime {
+        let p = self.profile;
+        let fixed = match k.kind {
+            KernelKind::Product | KernelKind::Experts | KernelKind::Recurrent => p.product_us,
+            KernelKind::Attention => p.attention_us,
+            KernelKind::Light => p.light_us,
+        };
+        let scores = match k.kind {
+            KernelKind::Attention => k.work.flops / OPERATIONS_PER_SCORE,
+            _ => 0.0,
+        };
+        let bytes = k.work.bytes + scores * p.score_bytes;
+        let memory = bytes / self.bandwidth;
+        match regime {
+            Regime::Vectors => {
+                let per_cycle = match k.kind {
+                    KernelKind::Product => Some(p.bytes_per_cycle),
+                    KernelKind::Light => None,
+                    _ => Some(p.scattered_bytes_per_cycle),
+                };
+                let units = match (per_cycle, self.cycles) {
+                    (Some(per_cycle), Some(cycles)) => bytes / (per_cycle * cycles),
+                    _ => 0.0,
+                };
+                KernelTime {
+                    fixed,
+                    busy: memory.max(units) * 1e6,
+                }
+            }
+            Regime::Matrices => {
+                let share = match k.kind {
+                    KernelKind::Light => f64::INFINITY,
+                    KernelKind::Attention => p.attention_share,
+                    _ => p.matrix_share,
+                };
+                let arithmetic = k.work.flops / (share * self.matrix)
+                    + k.packed * p.unpack_cycles / self.some_cycles;
+                let factor = match k.kind {
+                    KernelKind::Attention | KernelKind::Light => 1.0,
+                    _ => p.matrix_factor,
+                };
+                KernelTime {
+                    fixed: fixed * factor,
+                    busy: memory.max(arithmetic) * 1e6,
+                }
+            }
+        }
+    }
+
+    /// On the host. For a prompt the device may fetch the weights instead, and compute the product.
+    fn on_host(&self, k: &Kernel, regime: Regime, link: f64) -> KernelTime {
+        let own = (k.work.bytes / self.bandwidth).max(k.work.flops / self.matrix);
+        if k.kind == KernelKind::Light {
+            return KernelTime {
+                fixed: 0.0,
+                busy: own * 1e6,
+            };
+        }
+        let fetched = match regime {
+            Regime::Matrices if k.weight_bytes > 0.0 => k.weight_bytes / link,
+            _ => f64::INFINITY,
+        };
+        KernelTime {
+            fixed: self.profile.host_us,
+            busy: own.min(fetched) * 1e6,
+        }
+    }
+}

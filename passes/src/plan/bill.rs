@@ -1,0 +1,321 @@
+//! The bill of a batch: the kernels that each device launches, and the transfers, counted. Its price depends on the machine
+//! and on the engine alone, so that one bill can be priced for several.
+
+use std::collections::HashMap;
+
+use tpc_ir::factor::Var;
+use tpc_ir::op::{Collective, OpCategory};
+use tpc_ir::{Bindings, Graph, Group, Inst, Interval, Op, Place};
+
+use super::layer_group::{LayerGroup, Signature};
+use super::price::Pricer;
+use super::timeline::transfer;
+use super::{Breakdown, PlanRequest, Planned, SplitOption};
+use crate::machine::{EngineProfile, Kernel, KernelKind, Regime, Speed, Topology};
+use crate::place::group_of;
+
+/// A kernel that is launched several times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counted {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// How often it is launched.
+    pub count: f64,
+}
+
+/// A collective of a stage.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Exchange {
+    stage: usize,
+    collective: Collective,
+    bytes: f64,
+}
+
+/// A copy between places.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Move {
+    us: f64,
+    /// Whether the host takes part.
+    host: bool,
+    /// Whether it brings an input of the batch.
+    input: bool,
+}
+
+/// The kernels and transfers of a batch.
+#[derive(Clone, Debug)]
+pub struct Bill {
+    regime: Regime,
+    /// The devices of each stage.
+    devices: Vec<Vec<usize>>,
+    /// The kernels of each device of each stage.
+    stages: Vec<Vec<Vec<Counted>>>,
+    /// The kernels of single devices outside of stages, and of the host.
+    alone: Vec<(Option<usize>, Counted)>,
+    exchanges: Vec<Exchange>,
+    moves: Vec<Move>,
+}
+
+/// The times of a bill, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Times {
+    /// The busiest device of each stage.
+    pub stages: Vec<Breakdown>,
+    /// What is done once, by any place: it is in nobody's way.
+    pub rest: Breakdown,
+}
+
+impl Times {
+    /// All one after another.
+    pub fn parts(&self) -> Breakdown {
+        self.stages.iter().fold(self.rest, |sum, s| sum + *s)
+    }
+
+    /// The time of a batch among `batches` of one prompt. Stages work on successive batches at the same time, as far as the
+    /// engine overlaps them and no weight is on the host.
+    pub fn batch_us(&self, batches: f64, profile: &EngineProfile) -> f64 {
+        let sum = self.parts().total();
+        let stages = self.stages.iter().map(Breakdown::total);
+        let (count, all) = (self.stages.len() as f64, stages.clone().sum::<f64>());
+        if count < 2.0 || batches < 2.0 || profile.overlap <= 0.0 || self.rest.host_us > all {
+            return sum;
+        }
+        let ideal = (all + (batches - 1.0) * stages.fold(0.0, f64::max)) / batches;
+        let overlapped = all - profile.overlap * (all - ideal);
+        let handed = self.rest.collectives_us * (1.0 - 1.0 / count.min(batches));
+        sum - all + overlapped - handed
+    }
+}
+
+impl Bill {
+    /// The bill of a plan and its sharded form for a batch.
+    pub fn new(
+        planned: &Planned,
+        sharded: &Graph,
+        request: &PlanRequest,
+        batch: &Bindings,
+    ) -> Bill {
+        let mut out = Bill {
+            regime: Regime::of(batch),
+            devices: request.layer_placement.stages.clone(),
+            stages: Vec::new(),
+            alone: alone(planned, request, batch),
+            exchanges: Vec::new(),
+            moves: Vec::new(),
+        };
+        for stage in 0..out.devices.len() {
+            out.stages
+                .push(stage_kernels(planned, request, stage, batch));
+        }
+        for (inst, data) in sharded.insts() {
+            let Some(t) = transfer(sharded, request, inst, batch) else {
+                continue;
+            };
+            if let OpCategory::Collective(collective) = data.op.category() {
+                out.exchanges.push(Exchange {
+                    stage: group_of(sharded, inst).map_or(0, Group::index),
+                    collective,
+                    bytes: t.bytes.first().copied().unwrap_or(0) as f64,
+                });
+            } else {
+                let place = |v| sharded.value(v).place;
+                let ends = [place(data.operands[0]), place(data.results[0])];
+                out.moves.push(Move {
+                    us: t.us,
+                    host: ends.contains(&Place::Host),
+                    input: matches!(sharded.def_op(data.operands[0]), Op::Input(_)),
+                });
+            }
+        }
+        out
+    }
+
+    /// The bill of the whole graph on one device, which fetches the inputs and gives back the outputs.
+    pub fn on_one(planned: &Planned, request: &PlanRequest, batch: &Bindings) -> Bill {
+        let pricer = Pricer::new(planned.graph_facts(), request, &[0], &[1.0]);
+        let insts = planned.graph.insts();
+        let kernels = insts.filter_map(|(i, _)| pricer.kernel(i, &[], 0, batch));
+        let once = |kernel| Counted { kernel, count: 1.0 };
+        let link = request.topology.host_link;
+        let bytes = |v| planned.graph.value(v).ty.bytes(batch).unwrap_or(0) as f64;
+        let outputs = planned.graph.outputs.iter().filter_map(|o| match o {
+            tpc_ir::Output::Named(_, v) => Some(*v),
+            tpc_ir::Output::State { .. } => None,
+        });
+        let moves = outputs.map(|v| Move {
+            us: link.latency_us + bytes(v) / link.bandwidth * 1e6,
+            host: true,
+            input: false,
+        });
+        Bill {
+            regime: Regime::of(batch),
+            devices: vec![vec![0]],
+            stages: vec![vec![kernels.map(once).collect()]],
+            alone: Vec::new(),
+            exchanges: Vec::new(),
+            moves: moves.collect(),
+        }
+    }
+
+    /// Whether products are computed on the host.
+    pub fn uses_host(&self) -> bool {
+        let heavy = |k: &Kernel| k.kind != KernelKind::Light;
+        self.alone
+            .iter()
+            .any(|(d, c)| d.is_none() && heavy(&c.kernel))
+    }
+
+    /// The price of the bill on a machine, with an engine.
+    pub fn times(&self, topology: &Topology, profile: &EngineProfile) -> Times {
+        let speed = |d: usize| Speed::of_device(profile, topology.device(d));
+        let mut out = Times::default();
+        for (devices, kernels) in self.devices.iter().zip(&self.stages) {
+            let each = devices.iter().zip(kernels).map(|(&d, kernels)| {
+                let speed = speed(d);
+                let parts = kernels.iter().map(|c| self.parts(&speed, c));
+                parts.fold(Breakdown::default(), |sum, p| sum + p)
+            });
+            let busiest = each.reduce(|a, b| if b.total() > a.total() { b } else { a });
+            out.stages.push(busiest.unwrap_or_default());
+        }
+        let rest = &mut out.rest;
+        let host = Speed::of_host(profile, topology);
+        for (device, counted) in &self.alone {
+            match device {
+                Some(d) => *rest = *rest + self.parts(&speed(*d), counted),
+                None => {
+                    let time = host.kernel(&counted.kernel, self.regime);
+                    rest.host_us += time.total() * counted.count;
+                }
+            }
+        }
+        for x in &self.exchanges {
+            let devices = &self.devices[x.stage];
+            let bytes = match x.collective {
+                Collective::AllReduce => x.bytes,
+                Collective::AllGather | Collective::ReduceScatter | Collective::AllToAll => {
+                    x.bytes / 2.0
+                }
+            };
+            rest.collectives_us +=
+                profile.all_reduce_us(topology.ring(devices), devices.len(), bytes);
+        }
+        for m in &self.moves {
+            match (m.input, m.host) {
+                (true, _) => rest.host_us += m.us,
+                (false, true) => rest.host_us += m.us + profile.host_us,
+                (false, false) => rest.collectives_us += m.us + profile.handover_us,
+            }
+        }
+        rest.launches_us += profile.token_us;
+        rest.host_us += topology.host_link.latency_us;
+        out
+    }
+
+    fn parts(&self, speed: &Speed<'_>, counted: &Counted) -> Breakdown {
+        let time = speed.kernel(&counted.kernel, self.regime);
+        let busy = time.busy * counted.count;
+        let mut out = Breakdown {
+            launches_us: time.fixed * counted.count,
+            ..Breakdown::default()
+        };
+        match counted.kernel.kind {
+            KernelKind::Product | KernelKind::Experts => out.weights_us = busy,
+            KernelKind::Attention | KernelKind::Recurrent => out.attention_us = busy,
+            KernelKind::Light => out.other_us = busy,
+        }
+        out
+    }
+}
+
+/// The kernels of the host and of single devices.
+fn alone(
+    planned: &Planned,
+    request: &PlanRequest,
+    batch: &Bindings,
+) -> Vec<(Option<usize>, Counted)> {
+    let graph = &planned.graph;
+    let pricer = Pricer::new(planned.graph_facts(), request, &[0], &[1.0]);
+    let outside = |(inst, _): &(Inst, _)| group_of(graph, *inst).is_none();
+    let each = graph.insts().filter(outside).filter_map(|(inst, data)| {
+        let device = match graph.value(*data.results.first()?).place {
+            Place::Device(d) => Some(d.index()),
+            Place::Host | Place::Group(_) => None,
+        };
+        let kernel = pricer.kernel(inst, &[], 0, batch)?;
+        Some((device, Counted { kernel, count: 1.0 }))
+    });
+    each.collect()
+}
+
+/// What the kernels of a layer group depend on, beside the stage: its shape, and for each option the positions of its leaves
+/// and the ranges.
+type Alike<'a> = (&'a Signature, Vec<(Vec<Option<usize>>, &'a [Interval])>);
+
+/// The kernels of each device of a stage. Layer groups that are alike and divided alike are asked for once.
+fn stage_kernels(
+    planned: &Planned,
+    request: &PlanRequest,
+    stage: usize,
+    batch: &Bindings,
+) -> Vec<Vec<Counted>> {
+    let device_weights = request.stage_device_weights(stage);
+    let devices = &request.layer_placement.stages[stage];
+    let pricer = Pricer::new(planned.graph_facts(), request, devices, &device_weights);
+    let groups: Vec<&LayerGroup> = planned
+        .layer_groups
+        .iter()
+        .filter(|g| g.group.index() == stage)
+        .collect();
+    let mut distinct: Vec<(&LayerGroup, Vec<&SplitOption>, f64)> = Vec::new();
+    let mut known: HashMap<Alike<'_>, usize> = HashMap::new();
+    for g in groups {
+        let at = |l: &Var| g.leaves.iter().position(|x| x == l);
+        let here =
+            |o: &&SplitOption| o.group == g.group && o.leaves.iter().any(|l| at(l).is_some());
+        let assignment: Vec<&SplitOption> = planned.choice.options.iter().filter(here).collect();
+        let ranges = assignment
+            .iter()
+            .map(|o| (o.leaves.iter().map(at).collect(), o.ranges.as_slice()));
+        let next = distinct.len();
+        let i = *known
+            .entry((&g.signature, ranges.collect()))
+            .or_insert(next);
+        if i == next {
+            distinct.push((g, assignment, 0.0));
+        }
+        distinct[i].2 += 1.0;
+    }
+    let of_rank = |rank: usize| {
+        let each = distinct.iter().flat_map(|(g, assignment, count)| {
+            let kernels = g
+                .insts
+                .iter()
+                .filter_map(|&i| pricer.kernel(i, assignment, rank, batch));
+            let counted = |kernel| Counted {
+                kernel,
+                count: *count,
+            };
+            kernels.map(counted).collect::<Vec<_>>()
+        });
+        merged(each.collect())
+    };
+    (0..device_weights.len()).map(of_rank).collect()
+}
+
+/// Equal kernels counted together.
+fn merged(all: Vec<Counted>) -> Vec<Counted> {
+    let mut out: Vec<Counted> = Vec::new();
+    let mut known: HashMap<(KernelKind, [u64; 3]), usize> = HashMap::new();
+    for c in all {
+        let k = &c.kernel;
+        let bits = [k.work.bytes, k.work.flops, k.packed].map(f64::to_bits);
+        let next = out.len();
+        let i = *known.entry((k.kind, bits)).or_insert(next);
+        if i == next {
+            out.push(c);
+        } else {
+            out[i].count += c.count;
+        }
+    }
+    out
+}

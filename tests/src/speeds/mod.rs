@@ -1,0 +1,195 @@
+//! Published speeds against the cost model: the rows, their estimates, and the fit of the model's constants.
+
+pub mod fit;
+pub mod rows;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use rows::Row;
+use tpc_core::pipeline::{Origin, Outline, ways};
+use tpc_core::placement::SplitMode;
+use tpc_gguf::GgufFile;
+use tpc_ir::{DType, Symbol};
+use tpc_passes::machine::{EngineProfile, Topology};
+use tpc_passes::plan::Bill;
+use tpc_synth::{Model, Spec};
+
+/// Bytes per score without flash attention: it is written and read twice, in f32.
+const SCORE_BYTES: f64 = 16.0;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// Decoding.
+    Decode,
+    /// The prompt.
+    Prompt,
+}
+
+/// A row with the bills of what is measured.
+#[derive(Debug)]
+pub struct Case {
+    /// The row.
+    pub row: Row,
+    decode: Rc<Bill>,
+    prompt: Rc<Bill>,
+}
+
+impl Case {
+    /// The machine.
+    pub fn topology(&self) -> &Topology {
+        &self.row.placement.topology
+    }
+
+    /// The measured speed in tokens per second.
+    pub fn measured(&self, phase: Phase) -> Option<f64> {
+        match phase {
+            Phase::Decode => self.row.decode,
+            Phase::Prompt => self.row.prompt,
+        }
+    }
+
+    /// The estimated speed in tokens per second.
+    pub fn estimated(&self, phase: Phase, profile: &EngineProfile) -> f64 {
+        let profile = &EngineProfile {
+            score_bytes: if self.row.unfused { SCORE_BYTES } else { 0.0 },
+            ..*profile
+        };
+        match phase {
+            Phase::Decode => 1e6 / self.decode.times(self.topology(), profile).parts().total(),
+            Phase::Prompt => {
+                let times = self.prompt.times(self.topology(), profile);
+                self.row.tokens as f64 * 1e6 / times.batch_us(self.row.batches, profile)
+            }
+        }
+    }
+
+    /// The logarithm of estimated over measured.
+    pub fn error(&self, phase: Phase, profile: &EngineProfile) -> Option<f64> {
+        Some((self.estimated(phase, profile) / self.measured(phase)?).ln())
+    }
+
+    /// Whether products are computed on the host.
+    pub fn uses_host(&self) -> bool {
+        self.decode.uses_host()
+    }
+}
+
+/// The header of a specification, as a file that is deleted once it is mapped.
+fn header(spec: &str) -> GgufFile {
+    let quantise = |_: DType, _: &[f32], _: &mut Vec<u8>| Ok(());
+    let spec = Spec::parse(spec).unwrap_or_else(|e| panic!("{spec}: {e}"));
+    let model = Model::new(spec, &quantise).unwrap_or_else(|e| panic!("{e}"));
+    let name = format!("tpc-speeds-{}.gguf", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let file = std::fs::File::create(&path).expect("a temporary file");
+    model.write(file).unwrap_or_else(|e| panic!("{e}"));
+    let file = GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
+    let _ = std::fs::remove_file(&path);
+    file
+}
+
+/// Plans the rows. Rows that differ in depth or card alone share a plan.
+///
+/// # Panics
+/// When a row cannot be planned.
+pub fn cases(rows: Vec<Row>) -> Vec<Case> {
+    let mut outlines: HashMap<String, Rc<Outline>> = HashMap::new();
+    let mut bills: HashMap<String, Rc<Bill>> = HashMap::new();
+    let mut out = Vec::new();
+    for row in rows {
+        let p = &row.placement;
+        let alike = row.cards.iter().all(|c| c.name == row.cards[0].name);
+        let bandwidths: Vec<f64> = row.cards.iter().map(|c| c.bandwidth).collect();
+        let key = format!(
+            "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {:?}",
+            row.spec,
+            row.cards.len(),
+            row.mode,
+            p.ctx_size,
+            p.ubatch_size,
+            p.cache_type_k,
+            p.overrides,
+            p.host_experts,
+            p.n_gpu_layers,
+            if alike { 0 } else { row.cards.len() },
+            (
+                &p.tensor_split,
+                (!alike).then_some(bandwidths),
+                (row.cards.len() > 1).then_some(p.topology.link),
+                p.topology.host_link,
+            ),
+        );
+        let outline = outlines.entry(key.clone()).or_insert_with(|| {
+            let file = header(&row.spec);
+            let prepared = Origin::File(&file).prepare(p).expect("a model");
+            let way = ways(p).remove(0);
+            Rc::new(prepared.outline(p, &way).expect("a plan"))
+        });
+        let outline = Rc::clone(outline);
+        let mut bill = |tokens: u64, cells: u64| {
+            let key = format!("{key} {tokens} {cells}");
+            let bill = bills.entry(key).or_insert_with(|| {
+                let workload = &outline.request.workload;
+                let batch = match tokens {
+                    1 => workload.decode,
+                    _ => workload.prefill,
+                };
+                let batch = batch
+                    .with(Symbol::NTokens, tokens)
+                    .with(Symbol::NSeqTokens, tokens);
+                Rc::new(outline.bill(&outline.request.at_depth(batch, cells)))
+            });
+            Rc::clone(bill)
+        };
+        let decode = bill(1, row.decode_depth + 1);
+        let prompt = bill(row.tokens, row.prompt_depth + row.tokens);
+        out.push(Case {
+            row,
+            decode,
+            prompt,
+        });
+    }
+    out
+}
+
+/// Whether a row is of the half that constants are fitted on: a choice by a seed.
+pub fn is_fitted_on(row: &Row) -> bool {
+    const SEED: u64 = 12;
+    let mut x = (row.id ^ (SEED << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ (x >> 31)) & 1 == 0
+}
+
+/// Two rows that differ in the way of dividing alone: layer by layer, and with shared tensors.
+pub fn pairs(cases: &[Case]) -> Vec<[&Case; 2]> {
+    let same = |a: &Row, b: &Row| {
+        let names = |r: &Row| r.cards.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+        a.engine == b.engine
+            && a.spec == b.spec
+            && names(a) == names(b)
+            && a.decode_depth == b.decode_depth
+            && a.prompt_depth == b.prompt_depth
+            && a.tokens == b.tokens
+    };
+    let of = |mode| cases.iter().filter(move |c| c.row.mode == mode);
+    let mut out = Vec::new();
+    for a in of(SplitMode::Layer) {
+        out.extend(
+            of(SplitMode::Tensor)
+                .filter(|b| same(&a.row, &b.row))
+                .map(|b| [a, b]),
+        );
+    }
+    out
+}
+
+/// The quantile of absolute errors; 0 of none.
+pub fn quantile(errors: &[f64], q: f64) -> f64 {
+    let mut all: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
+    all.sort_by(f64::total_cmp);
+    let at = (q * (all.len().max(1) - 1) as f64).round() as usize;
+    all.get(at).copied().unwrap_or(0.0)
+}

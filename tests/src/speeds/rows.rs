@@ -1,0 +1,236 @@
+//! The rows of published speeds, and what is needed to plan each of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+use tpc_core::cards::{self, Card};
+use tpc_core::placement::{
+    HostExperts, Placement, SplitMode, parse_cache_type, parse_devices, parse_overrides,
+    parse_tensor_split,
+};
+use tpc_passes::machine::{Engine, LinkKind};
+
+/// A row that can be planned.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its number in the data.
+    pub id: u64,
+    /// The engine.
+    pub engine: Engine,
+    /// The specification of the model's header.
+    pub spec: String,
+    /// The model's name.
+    pub model: String,
+    /// The cards.
+    pub cards: Vec<&'static Card>,
+    /// How the model is divided.
+    pub mode: SplitMode,
+    /// Tokens in the cache, on average while tokens are decoded.
+    pub decode_depth: u64,
+    /// Tokens in the cache, on average before a batch of the prompt.
+    pub prompt_depth: u64,
+    /// Tokens of a batch of the prompt.
+    pub tokens: u64,
+    /// Batches of the prompt that stages may work on at the same time.
+    pub batches: f64,
+    /// Whether the engine was run without flash attention: the row says so, or it is older than that default.
+    pub unfused: bool,
+    /// Measured tokens per second.
+    pub decode: Option<f64>,
+    /// Measured prompt tokens per second.
+    pub prompt: Option<f64>,
+    /// The options that the row states.
+    pub placement: Placement,
+}
+
+/// Why a row is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftOut {
+    /// The card or the number of cards is not stated.
+    Card,
+    /// The shape of the model is not public, or its architecture has no description here.
+    Model,
+    /// The quantisation is not stated.
+    Quantisation,
+    /// Rows of tensors are split, which no plan here does, or the mode is not stated and may be that.
+    RowSplit,
+    /// Weights on the host, of which the row does not say which, or with which memory.
+    Host,
+}
+
+/// What names stand for.
+struct Names(Json);
+
+impl Names {
+    fn spec(&self, model: &str) -> Option<&str> {
+        let models = self.0["models"].as_array()?;
+        let of = |m: &&Json| {
+            let names = m["names"].as_array().into_iter().flatten();
+            names.filter_map(Json::as_str).any(|n| model.starts_with(n))
+        };
+        models.iter().find(of)?["spec"].as_str()
+    }
+
+    fn card(&self, name: &str) -> Option<&'static Card> {
+        let aliases = self.0["cards"].as_object()?;
+        let alias = aliases.iter().find(|(a, _)| {
+            a.as_str() == name || (a.starts_with("gfx") && name.starts_with(a.as_str()))
+        });
+        let name = alias.and_then(|(_, n)| n.as_str()).unwrap_or(name);
+        cards::table().cards.iter().find(|c| c.name == name)
+    }
+
+    fn element_type(&self, spec: &str, quant: &str) -> Option<&str> {
+        let named = self.0["types"][quant].as_str()?;
+        Some(if spec.starts_with("gpt-oss") {
+            "mxfp4_moe"
+        } else {
+            named
+        })
+    }
+
+    fn host_gbs(&self, host: &str) -> Option<f64> {
+        let hosts = self.0["hosts"].as_array()?;
+        let says = |h: &&Json| h["says"].as_str().is_some_and(|s| host.contains(s));
+        hosts.iter().find(says)?["gbs"].as_f64()
+    }
+}
+
+/// The rows that can be planned, by number, and the others with the reason.
+///
+/// # Panics
+/// When the data are not there or not of their form.
+pub fn read() -> (Vec<Row>, BTreeMap<u64, LeftOut>) {
+    let json = |name: &str| -> Json {
+        let path = crate::data().join("speeds").join(name);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path:?}: {e}"))
+    };
+    let names = Names(json("names.json"));
+    let (mut rows, mut left) = (Vec::new(), BTreeMap::new());
+    for r in json("rows.json").as_array().into_iter().flatten() {
+        match row(&names, r) {
+            Ok(row) => rows.push(row),
+            Err(why) => {
+                left.insert(r["id"].as_u64().unwrap_or(0), why);
+            }
+        }
+    }
+    (rows, left)
+}
+
+fn text<'a>(r: &'a Json, key: &str) -> &'a str {
+    r[key].as_str().unwrap_or("")
+}
+
+fn number(r: &Json, key: &str) -> Option<u64> {
+    r[key].as_u64().filter(|&n| n > 0)
+}
+
+fn row_cards(names: &Names, r: &Json) -> Option<Vec<&'static Card>> {
+    if let Some(mix) = r["gpu_mix"].as_array() {
+        return mix.iter().map(|n| names.card(n.as_str()?)).collect();
+    }
+    let card = names.card(r["gpu"].as_str()?)?;
+    Some(vec![card; number(r, "gpu_count")? as usize])
+}
+
+fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
+    let cards = row_cards(names, r).ok_or(LeftOut::Card)?;
+    let model = text(r, "model");
+    let spec = names.spec(model).ok_or(LeftOut::Model)?;
+    let element = names.element_type(spec, text(r, "quant"));
+    let element = element.ok_or(LeftOut::Quantisation)?;
+    let mode = match (cards.len(), text(r, "split_mode")) {
+        (1, _) => SplitMode::None,
+        (_, "layer") => SplitMode::Layer,
+        (_, "tensor" | "graph") => SplitMode::Tensor,
+        _ => return Err(LeftOut::RowSplit),
+    };
+    let depth = r["depth_tokens"].as_u64().unwrap_or(0);
+    let prompt = number(r, "prompt_tokens").unwrap_or(512);
+    let generated = number(r, "gen_tokens").unwrap_or(128);
+    // A batch of fewer is that of decoding.
+    let ubatch = number(r, "ubatch").filter(|&n| n > 8).unwrap_or(512);
+    let tokens = prompt.min(ubatch);
+    let batches = (prompt.min(2048) as f64 / tokens as f64).round().max(1.0);
+    let engine = Engine::from_name(text(r, "engine")).ok_or(LeftOut::Model)?;
+    let mut placement = placement(names, r, &cards)?;
+    placement.split_mode = mode;
+    placement.engine = engine;
+    placement.ubatch_size = ubatch;
+    // Caches of few sizes, so that plans can be shared: their size decides nothing here but the cells of windows.
+    let cells = depth + prompt.max(generated) + 256;
+    let sizes = [4096, 20_480, 81_920, 262_144];
+    placement.ctx_size = Some(sizes.into_iter().find(|&n| n >= cells).unwrap_or(cells));
+    Ok(Row {
+        id: r["id"].as_u64().unwrap_or(0),
+        engine,
+        spec: format!("{spec},type={element},header=1"),
+        model: model.to_owned(),
+        cards,
+        mode,
+        decode_depth: depth + generated / 2,
+        prompt_depth: depth + (prompt - tokens) / 2,
+        tokens,
+        batches,
+        unfused: r["flash_attn"].as_bool().map_or_else(
+            || matches!(text(r, "source_date").get(..4), Some("2023" | "2024")),
+            |on| !on,
+        ),
+        decode: r["decode_tps"].as_f64(),
+        prompt: r["prompt_tps"]
+            .as_f64()
+            .filter(|_| number(r, "prompt_tokens").is_some()),
+        placement,
+    })
+}
+
+/// The devices, their links, and the options that the row states.
+fn placement(names: &Names, r: &Json, cards: &[&'static Card]) -> Result<Placement, LeftOut> {
+    let n = cards.len();
+    let mut out = Placement::on(parse_devices(&n.to_string()).expect("a count"));
+    let t = &mut out.topology;
+    t.devices = cards.iter().map(|c| c.profile(&c.name)).collect();
+    // Rows are measured: they did fit. What counts is their speed.
+    t.devices.iter_mut().for_each(|d| d.memory = None);
+    let peer = r["p2p"] == Json::Bool(true) || text(r, "engine") == "ik_llama.cpp";
+    let way = peer
+        .then_some(LinkKind::PciePeer)
+        .filter(|_| cards[0].fabric.is_none() || n == 2);
+    let (link, links) = cards::links(cards, way).expect("cards have PCI Express");
+    (t.link, t.links) = (link, links);
+    t.host_link = cards::host_link(cards[0]);
+    let kv = text(r, "kv_type");
+    let kv = if kv.is_empty() { "f16" } else { kv };
+    out.cache_type_k = parse_cache_type("-ctk", kv)
+        .or_else(|_| parse_cache_type("-ctk", "q5_1"))
+        .expect("a type");
+    out.cache_type_v = out.cache_type_k;
+    let options: Vec<&str> = text(r, "offload")
+        .split(' ')
+        .filter(|s| !s.is_empty())
+        .collect();
+    if options.is_empty() {
+        return Ok(out);
+    }
+    out.topology.host.bandwidth = 1e9 * names.host_gbs(text(r, "host")).ok_or(LeftOut::Host)?;
+    let unquoted = |s: &str| s.trim_matches('"').to_owned();
+    for pair in options.windows(2) {
+        let value = pair[1];
+        match pair[0] {
+            "-ncmoe" | "--n-cpu-moe" => {
+                out.host_experts = HostExperts::First(value.parse().map_err(|_| LeftOut::Host)?);
+            }
+            "-ngl" => out.n_gpu_layers = Some(value.parse().map_err(|_| LeftOut::Host)?),
+            "-ts" => out.tensor_split = parse_tensor_split(value, n).ok(),
+            "-ot" | "--override-tensor" => {
+                let more = parse_overrides(&[unquoted(value)], &out.devices);
+                out.overrides.extend(more.map_err(|_| LeftOut::Host)?);
+            }
+            "--fit-ctx" => return Err(LeftOut::Host),
+            _ => {}
+        }
+    }
+    Ok(out)
+}
