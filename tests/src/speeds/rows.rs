@@ -198,8 +198,8 @@ fn placement(names: &Names, r: &Json, cards: &[&'static Card]) -> Result<Placeme
     let way = peer
         .then_some(LinkKind::PciePeer)
         .filter(|_| cards[0].fabric.is_none() || n == 2);
-    let (link, links) = cards::links(cards, way).expect("cards have PCI Express");
-    (t.link, t.links) = (link, links);
+    let second = cards.get(1).copied().unwrap_or(cards[0]);
+    t.link = cards::between_cards((cards[0], 0), (second, 1), way);
     t.host_link = cards::host_link(cards[0]);
     let kv = text(r, "kv_type");
     let kv = if kv.is_empty() { "f16" } else { kv };
