@@ -47,7 +47,7 @@ fn a_bad_topology_file() {
     let scratch = Scratch::new();
     let file = scratch.file("t.ron", "Topology(devices: [(name: \"a\", memmory: 1)])");
     let ran = lint(&format!("--devices 2 --topology {}", file.display()));
-    told(&ran, 2, "TPC0403", &["shows one"]);
+    told(&ran, 2, "TPC0403", &["did you mean `memory`?"]);
     assert!(words(&ran.stderr).contains("line 1"), "{}", ran.stderr);
 }
 

@@ -147,7 +147,7 @@ fn a_bad_topology_is_located() {
     for (text, said) in [
         (
             "Topology(\n  devices: [(name: \"a\", bandwidth: 1e12, flops: lots)],\n)".to_owned(),
-            "line 2, column 48: flops: `lots` is no number",
+            "line 2, column 49: flops: `lots` is no number",
         ),
         (format!("Topology(devices: [{device}]"), "line 1, column "),
         (
@@ -166,16 +166,16 @@ fn a_bad_topology_is_located() {
         (String::new(), "line 1, column "),
         (
             "Topology(devices: [(name: \"a\", bandwidth: -1e12, flops: 1e14)])".to_owned(),
-            "column 46: bandwidth: `-1e12` is no number",
+            "column 43: bandwidth: `-1e12` is no number",
         ),
         (
             "Topology(devices: [(name: \"a\", bandwidth: 1e12, flops: NaN)])".to_owned(),
-            "column 59: flops: `NaN` is no number",
+            "column 56: flops: `NaN` is no number",
         ),
         (
             "Topology(devices: [(name: \"a\", memory: Some(0), bandwidth: 1e12, flops: 1e14)])"
                 .to_owned(),
-            "column 46: memory must be more than 0",
+            "column 45: memory must be more than 0",
         ),
         (
             format!(

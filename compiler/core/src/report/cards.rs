@@ -187,6 +187,21 @@ pub fn render_cards<'a>(cards: impl IntoIterator<Item = &'a Card>, width: u16) -
 
 /// A card in full, no line wider than `width`.
 pub fn render_card(c: &Card, width: u16) -> String {
+    let mut facts = figures(c);
+    facts.extend(links(c));
+    facts.push(("figures", c.source.clone()));
+    facts.extend(c.note.clone().map(|note| ("note", note)));
+    let mut out = format!("{}\n\n", printable(&c.name));
+    for (name, fact) in facts {
+        let line = format!("  {name:<12}  {}", printable(&fact));
+        out.push_str(&wrapped(&line, usize::from(width), 16));
+        out.push('\n');
+    }
+    out
+}
+
+/// What a card is called, and what it has.
+fn figures(c: &Card) -> Vec<(&'static str, String)> {
     let mut facts: Vec<(&str, String)> = Vec::new();
     if !c.aliases.is_empty() {
         facts.push(("also called", c.aliases.join(", ")));
@@ -232,6 +247,12 @@ pub fn render_card(c: &Card, width: u16) -> String {
             format!("{} units at {:.0} MHz", p.units, p.clock / 1e6),
         ));
     }
+    facts
+}
+
+/// How a card is linked.
+fn links(c: &Card) -> Vec<(&'static str, String)> {
+    let mut facts: Vec<(&str, String)> = Vec::new();
     let peer = match c.peer {
         true => "from card to card",
         false => "through the host's memory: the driver refuses copies from card to card",
@@ -268,17 +289,7 @@ pub fn render_card(c: &Card, width: u16) -> String {
             link.latency_us
         ),
     ));
-    facts.push(("figures", c.source.clone()));
-    if let Some(note) = &c.note {
-        facts.push(("note", note.clone()));
-    }
-    let mut out = format!("{}\n\n", printable(&c.name));
-    for (name, fact) in facts {
-        let line = format!("  {name:<12}  {}", printable(&fact));
-        out.push_str(&wrapped(&line, usize::from(width), 16));
-        out.push('\n');
-    }
-    out
+    facts
 }
 
 #[cfg(test)]
