@@ -147,7 +147,7 @@ tpc_ir::codes! {
     .cure("write it anew: `tpc plan MODEL … --format json > OLD.json`.");
 
     CARD_ASSUMED = note(
-        "TPC0420",
+        "TPC0440",
         "a card's name stands for several",
         "Cards of this name differ in form or memory: an H100 has one speed as a module and another as a PCI Express \
          card. The plan is for the one that is most often meant.",
@@ -156,7 +156,7 @@ tpc_ir::codes! {
     .cure("name the card in full; `tpc devices` lists them.");
 
     LINK_ASSUMED = note(
-        "TPC0421",
+        "TPC0441",
         "the links between cards are assumed",
         "A bridge may join cards of this kind (NVLink, Infinity Fabric), but most machines have none, so that the plan \
          counts with PCI Express.",

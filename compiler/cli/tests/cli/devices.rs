@@ -216,8 +216,8 @@ fn names_that_there_are_not_are_told() {
         );
     }
     for (options, code) in [
-        ("--devices 2xH100", "TPC0420"),
-        ("--devices 2x3090", "TPC0421"),
+        ("--devices 2xH100", "TPC0440"),
+        ("--devices 2x3090", "TPC0441"),
     ] {
         let ran = plan(SMALL, options);
         assert_eq!(ran.status, 0, "{}", ran.stderr);
