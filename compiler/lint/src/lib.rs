@@ -15,12 +15,15 @@ mod plans;
 mod policy;
 mod view;
 
+use std::cell::OnceCell;
+
 use tpc_ir::Code;
 
 pub use merge::{Finding, merged, numbers};
 pub use policy::Policy;
 pub use view::{Capture, Command, File, Plan, graph_of};
 
+use tpc_core::advice::{Advice, Advisor};
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
@@ -164,28 +167,36 @@ pub fn plan_report(path: &str, placement: &Placement, compiled: &Compiled) -> Pl
     report_with(path, placement, compiled, None)
 }
 
-/// The report of a plan; where the model does not fit, `cures` searches for options with which it does.
-pub fn plan_report_with_cures(
+/// The report of a plan with advice: where the model does not fit, on how it does; where something is slow, on what is
+/// faster.
+pub fn plan_report_with_advice(
     path: &str,
     placement: &Placement,
     compiled: &Compiled,
-    cures: &dyn Fn() -> Vec<String>,
+    advisor: &Advisor<'_>,
 ) -> PlanReport {
-    report_with(path, placement, compiled, Some(cures))
+    report_with(path, placement, compiled, Some(advisor))
 }
 
 fn report_with(
     path: &str,
     placement: &Placement,
     compiled: &Compiled,
-    cures: Option<&dyn Fn() -> Vec<String>>,
+    advisor: Option<&Advisor<'_>>,
 ) -> PlanReport {
-    let report = PlanReport::new(path, placement, compiled);
+    let mut report = PlanReport::new(path, placement, compiled);
+    let unfit = advisor.filter(|_| !compiled.fits());
+    let counsel = unfit.map(|a| a.counsel(placement, compiled));
+    report.advice = counsel.iter().flat_map(|c| &c.advice).map(Into::into).collect();
+    // Several lints may ask; the search runs once.
+    let known: OnceCell<Option<Advice>> = OnceCell::new();
+    let search = || known.get_or_init(|| advisor?.faster(placement, compiled)).clone();
     let findings = lint_plan(&Plan {
         placement,
         compiled,
         report: &report,
-        cures,
+        counsel: counsel.as_ref(),
+        faster: advisor.is_some().then_some(&search),
     });
     report.with_findings(findings)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tpc_ir::text::Printed;
 use tpc_ir::{DType, Graph, Inst, Op};
 
+use tpc_core::advice::{Advice, Counsel};
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
@@ -198,8 +199,11 @@ pub struct Plan<'a> {
     pub compiled: &'a Compiled,
     /// Its numbers.
     pub report: &'a PlanReport,
-    /// The search for options with which the model fits; `None` where nobody waits for it.
-    pub cures: Option<&'a dyn Fn() -> Vec<String>>,
+    /// What to do where the model does not fit; `None` where it does, or nobody waits for the search.
+    pub counsel: Option<&'a Counsel>,
+    /// The search for a configuration that gives up nothing and is faster by more than estimates err; `None` where nobody
+    /// waits for it.
+    pub faster: Option<&'a dyn Fn() -> Option<Advice>>,
 }
 
 impl<'a> Plan<'a> {

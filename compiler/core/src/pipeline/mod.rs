@@ -11,6 +11,7 @@ mod sketch;
 mod strategies;
 
 pub use draft::Draft;
+pub(crate) use origin::memory_batch_of;
 pub use origin::{CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
 pub use outline::Outline;
 pub(crate) use parallel::in_parallel;

@@ -1,6 +1,6 @@
 //! Where a model's graph comes from, and the graph with its caches.
 
-use tpc_ir::{Bindings, Verified};
+use tpc_ir::{Bindings, Verified, Window};
 use tpc_passes::machine::Workload;
 
 use super::divide::invalid;
@@ -77,6 +77,18 @@ impl Prepared {
     pub fn memory_batch(&self, placement: &Placement) -> Bindings {
         memory_batch(&self.workload(placement), self.caches)
     }
+}
+
+/// The batch that memory is sized for, with caches of so many cells: the largest of a prompt.
+pub(crate) fn memory_batch_of(
+    cells: u64,
+    window: Option<Window>,
+    ubatch: u64,
+    parallel: u64,
+) -> Bindings {
+    let caches = CacheSizes::new(cells, window, ubatch, parallel);
+    let workload = Workload::new(caches.n_ctx, caches.n_ctx_swa, ubatch, parallel);
+    memory_batch(&workload, caches)
 }
 
 fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagnostic>> {

@@ -49,6 +49,7 @@ impl PlanReport {
             rewriting: rewriting::rewriting(&compiled.rewriting),
             why: Vec::new(),
             considered: compiled.candidates.iter().map(Into::into).collect(),
+            advice: Vec::new(),
             diagnostics: Vec::new(),
         }
     }

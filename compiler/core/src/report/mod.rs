@@ -37,6 +37,7 @@ pub use html::{page, refusal_page};
 pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
 pub use machine::MachineReport;
 pub use plan::{
+    AdviceReport,
     BreakdownReport, CandidateReport, Collectives, DeviceReport, DraftBytes, DraftsReport,
     EstimateReport, MirroredReport, ModelReport, PlanReport, Ranges, RewritingReport, SearchReport,
     ShardingReport, TensorReport, TrafficReport,

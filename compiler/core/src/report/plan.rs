@@ -9,6 +9,7 @@ use tpc_passes::footprint::Traffic;
 use super::commands::Commands;
 use super::machine::MachineReport;
 use super::why::report::WhyReport;
+use crate::advice::Advice;
 use crate::pipeline::{Breakdown, Candidate, Estimate};
 use tpc_diag::{Diagnostic, Severity};
 
@@ -53,8 +54,44 @@ pub struct PlanReport {
     pub why: Vec<WhyReport>,
     /// The strategies that `auto` compared; empty for any other mode.
     pub considered: Vec<CandidateReport>,
+    /// Configurations that fit, the fastest first, where this one does not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<AdviceReport>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A configuration that was planned and fits.
+#[derive(Clone, Debug, Serialize)]
+pub struct AdviceReport {
+    /// The options in place of those that were given.
+    pub options: String,
+    /// Decoded tokens per second.
+    pub decode_tps: f64,
+    /// Prompt tokens per second.
+    pub prompt_tps: f64,
+    /// Whether it fits: always, as what does not is not named.
+    pub fits: bool,
+    /// The part of its usable memory that the fullest device holds; `null` where no memory is known.
+    pub fullest: Option<f64>,
+    /// Bytes on the host.
+    pub host_bytes: u64,
+    /// What it gives up, in words.
+    pub price: String,
+}
+
+impl From<&Advice> for AdviceReport {
+    fn from(a: &Advice) -> AdviceReport {
+        AdviceReport {
+            options: a.options.clone(),
+            decode_tps: a.decode_tps,
+            prompt_tps: a.prompt_tps,
+            fits: true,
+            fullest: a.fullest,
+            host_bytes: a.host_bytes,
+            price: a.price.clone(),
+        }
+    }
 }
 
 /// The model.

@@ -3,8 +3,10 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
+use tpc_core::advice::Counsel;
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
+use tpc_passes::machine::DeviceProfile;
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
@@ -12,52 +14,117 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::error(
         "TPC0300",
         "a device's memory is too small",
-        "The plan needs more bytes on a device (or the host) than its memory has without its reserve (`--reserve`). \
-         The message says by how much. \
-         `tpc plan` tries smaller contexts, smaller caches, experts or layers on the host and other shares, \
-         plans each, and names those that fit.",
+        "The plan needs more bytes on a device (or the host) than its memory has beside its reserve (`--reserve`). The message \
+         has the fullest one and names the others. `tpc plan` and `tpc lint` search combinations of split modes, \
+         shares, contexts, cache types, experts, layers and caches on the host, sequences and batches. Each that \
+         the help names was planned, proved and fits; with it stands its estimated speed and what it gives up. Of \
+         those that give up the same the fastest is named, and none that is slower than one that gives up less. \
+         The help also says how many such devices suffice for all as it was asked. Where nothing helps it says \
+         what is missing in the smallest configuration; where a limit ended the search, how many plans were \
+         tried.",
     )
     .example("`--devices 2x3070`, two cards of 8 GiB, and a model of 40 GB.")
-    .cure("one of the options named, or more devices."),
+    .cure("one of the options named, in place of those given, or as many devices as the help says."),
     check: Check::Plan(check),
 };
 
-fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
-    let mut help: Option<Message> = None;
-    for d in plan.report.devices.iter().chain([&plan.report.host]) {
-        if let Some(capacity) = d.capacity_bytes
-            && d.total_bytes > capacity.saturating_sub(d.reserve_bytes)
-        {
-            let [needs, has, reserve] =
-                [d.total_bytes, capacity, d.reserve_bytes].map(|n| Quantity(bytes(n)));
-            let usable = capacity.saturating_sub(d.reserve_bytes);
-            let excess = Quantity(bytes(d.total_bytes - usable));
-            let message = match d.reserve_bytes {
-                0 => message!("needs {} but has {}: {} too many", needs, has, excess),
-                _ => message!(
-                    "needs {} but has {}, of which {} are reserved: {} too many",
-                    needs,
-                    has,
-                    reserve,
-                    excess
-                ),
-            };
-            // The search for cures plans several times, so it runs at most once.
-            let help = help.get_or_insert_with(|| cure(plan));
-            out.push(LINT.finding(&d.name, message).help(help.clone()));
-        }
+/// A place whose memory is exceeded.
+struct Over<'a> {
+    name: &'a str,
+    needs: u64,
+    has: u64,
+    /// What of its memory is kept free.
+    reserve: u64,
+}
+
+impl Over<'_> {
+    fn lacks(&self) -> u64 {
+        self.needs - self.has
     }
 }
 
-/// The changes that make the plan fit, where they are searched for; otherwise the options to try.
-fn cure(plan: &Plan<'_>) -> Message {
-    let Some(search) = plan.cures.filter(|_| !plan.compiled.fits()) else {
-        return "more devices, a smaller --ctx-size, smaller cache types, or another --tensor-split".into();
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let topology = &plan.placement.topology;
+    let over = |name, needs: u64, profile: &DeviceProfile| {
+        let has = profile.usable_memory()? as u64;
+        (needs > has).then_some(Over {
+            name,
+            needs,
+            has,
+            reserve: profile.reserve as u64,
+        })
     };
-    let found = search();
-    if found.is_empty() {
-        return "more devices: no smaller context or cache, and nothing on the host, makes it fit"
-            .into();
+    let devices = plan.report.devices.iter().enumerate();
+    let devices = devices.filter_map(|(i, d)| over(d.name.as_str(), d.total_bytes, topology.device(i)));
+    let host = &plan.report.host;
+    let host = over(host.name.as_str(), host.total_bytes, &topology.host);
+    let mut all: Vec<Over<'_>> = devices.chain(host).collect();
+    // The first of the fullest.
+    all.sort_by_key(|o| std::cmp::Reverse(o.lacks()));
+    let Some((worst, others)) = all.split_first() else {
+        return;
+    };
+    let reserve = match worst.reserve {
+        0 => Message::default(),
+        n => message!(", of which {} are reserved", Quantity(bytes(n))),
+    };
+    let names: Vec<&str> = others.iter().map(|o| o.name).collect();
+    let others = match names.as_slice() {
+        [] => Message::default(),
+        [one] => message!("; {} lacks memory too", Quantity(one)),
+        several => message!("; {} lack memory too", Quantity(several.join(", "))),
+    };
+    let message = message!(
+        "needs {} but has {}{}: {} too many{}",
+        Quantity(bytes(worst.needs)),
+        Quantity(bytes(worst.has.saturating_add(worst.reserve))),
+        reserve,
+        Quantity(bytes(worst.lacks())),
+        others
+    );
+    let help = match plan.counsel {
+        Some(counsel) => told(counsel).into(),
+        None => {
+            "more devices, a smaller --ctx-size, smaller cache types, or another --tensor-split"
+                .into()
+        }
+    };
+    let finding = LINT.finding(worst.name, message);
+    out.push(Diagnostic {
+        help: Some(help),
+        ..finding
+    });
+}
+
+/// What the search found, in lines.
+fn told(counsel: &Counsel) -> String {
+    let mut out = Vec::new();
+    let how = match counsel.complete {
+        true => String::new(),
+        false => format!(" (the best of {} plans tried)", counsel.tried),
+    };
+    match (counsel.advice.as_slice(), &counsel.shortfall) {
+        ([], Some(least)) => out.push(format!(
+            "nothing that was tried fits{how}: with {} still {} are missing, most of them on {}",
+            least.options,
+            bytes(least.bytes),
+            least.place
+        )),
+        ([], None) => out.push(format!("nothing that was tried fits{how}")),
+        ([one], _) => out.push(format!("this fits{how}: {} ({})", one.options, one.worth())),
+        (several, _) => {
+            out.push(format!("each of these fits{how}; the fastest first:"));
+            let lines = several.iter().map(|a| format!("  {} ({})", a.options, a.worth()));
+            out.extend(lines);
+        }
     }
-    format!("each of these fits: {}", found.join("; ")).into()
+    if let Some(growth) = &counsel.growth {
+        out.push(format!(
+            "{} such devices suffice for all as it was asked (-sm {}, {:.1} t/s)",
+            growth.devices,
+            growth.mode.name(),
+            growth.decode_tps
+        ));
+    }
+    out.join("\n")
 }

@@ -14,7 +14,8 @@ pub(crate) static LINT: Lint = Lint {
         "one device would be as fast",
         "By the estimate, a token takes no less time on all devices than on the first one alone, and the first \
          one has the memory for the model, as far as the topology states. The collectives (or the host) cost \
-         more than the split gains.",
+         more than the split gains. `tpc plan` and `tpc lint` plan the alternatives, and warn only where one of \
+         them fits and is faster by more than estimates err.",
     )
     .example("a model of 100 MB on 8 devices.")
     .cure("`-sm none`, or fewer devices; `-sm auto` compares. A topology with the true links and memories \
@@ -38,9 +39,14 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             report.devices.len(),
             Quantity(format!("{:.2}", e.baseline_single_us / 1e3))
         );
-        out.push(
-            LINT.finding("plan", message)
-                .help("use -sm none, or fewer devices; -sm auto compares"),
-        );
+        let help = match plan.faster {
+            None => "use -sm none, or fewer devices; -sm auto compares".into(),
+            // What is not faster by more than estimates err is no advice.
+            Some(search) => match search() {
+                Some(a) => message!("{}: {}", Quantity(a.options.clone()), Quantity(a.worth())),
+                None => return,
+            },
+        };
+        out.push(LINT.finding("plan", message).help(help));
     }
 }

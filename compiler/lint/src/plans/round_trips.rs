@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::{Code, Op, Output, Place, Value};
+use tpc_ir::{Code, Op, Output, Place, Severity, Value};
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
@@ -16,10 +16,12 @@ pub(crate) static LINT: Lint = Lint {
         "every token goes to the host and back",
         "Tensors, caches or layers on the host make the devices wait for it: a value leaves them, the host works \
          on it, and the result returns. The message has the round trips per token and the bytes that cross the \
-         link.",
+         link. Where the devices' memories are known, alternatives are planned: it is a note if none is faster.",
     )
     .example("`--n-cpu-moe 10`: ten round trips per token.")
-    .cure("whole layers on the host (`-ngl`) cross the link once; fewer experts on the host (`-ncmoe`)."),
+    .cure("the options in the help, which were planned, fit, and are faster; where the help names none, none is \
+           needed.")
+    .or(Severity::Note),
     check: Check::Plan(check),
 };
 
@@ -62,7 +64,25 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         d.copies + d.all_reduce,
         Quantity(bytes(d.bytes))
     );
-    out.push(LINT.finding("host", message).help(
-        "put whole layers on the host (-ngl), which cross the link once, or fewer experts (-ncmoe)",
-    ));
+    let faster = plan.faster.filter(|_| is_known(plan)).map(|search| search());
+    out.push(match faster {
+        Some(Some(a)) => LINT.finding("host", message).help(message!(
+            "this fits and is faster: {}: {}",
+            Quantity(a.options.clone()),
+            Quantity(a.worth())
+        )),
+        Some(None) => {
+            let help = "nothing else that fits and gives up nothing is faster by more than estimates err";
+            LINT.milder_finding("host", message).help(help)
+        }
+        None => LINT.finding("host", message).help(
+            "a --topology with the devices' memories tells whether less can be on the host",
+        ),
+    });
+}
+
+/// Whether the memory of every device is known: where it is not, nothing tells what the devices could hold.
+fn is_known(plan: &Plan<'_>) -> bool {
+    let topology = &plan.placement.topology;
+    (0..plan.placement.devices.len()).all(|d| topology.device(d).memory.is_some())
 }

@@ -1,0 +1,99 @@
+//! How many devices of the same kind suffice.
+
+use super::Advisor;
+use super::bound::in_order;
+use crate::pipeline::{Stored, in_parallel};
+use crate::placement::{DeviceKind, DeviceSpec, MAX_DEVICES, Placement, SplitMode};
+
+/// Drafts that the search for a number of devices takes at most.
+pub(super) const DRAFTS: usize = 4;
+
+/// A number of devices that suffices for all as it was asked.
+#[derive(Clone, Debug)]
+pub struct Growth {
+    /// How many, those that are there included.
+    pub devices: usize,
+    /// The split mode.
+    pub mode: SplitMode,
+    /// The placement on them.
+    pub placement: Placement,
+    /// Estimated tokens per second.
+    pub decode_tps: f64,
+}
+
+/// The smallest number of devices that is found to suffice.
+///
+/// Those that are added are like the one with the most memory. `units` are what each section of the model stores on the
+/// devices as it was asked, `taken` the memory of intermediate values.
+pub(super) fn growth(
+    advisor: &Advisor<'_>,
+    base: &Placement,
+    (units, taken): (&[Stored], f64),
+    drafts: usize,
+) -> Option<Growth> {
+    let mode = match base.split_mode {
+        SplitMode::Tensor => SplitMode::Tensor,
+        _ => SplitMode::Layer,
+    };
+    if base.tensor_split.is_some() {
+        return None;
+    }
+    let first = (base.devices.len() + 1..=MAX_DEVICES).find(|&n| suffice(base, n, units, taken))?;
+    let counts = (0..drafts.min(DRAFTS)).map(|more| first + more);
+    let counts: Vec<usize> = counts.filter(|&n| n <= MAX_DEVICES).collect();
+    // The bound is a lower one: the first that is planned and fits.
+    let tried = in_parallel(counts, |n| {
+        let placement = Placement {
+            split_mode: mode,
+            ..grown(base, n)
+        };
+        let prepared = advisor.origin.prepare(&placement).ok()?;
+        let draft = prepared.draft(&placement).ok()?;
+        (advisor.watch)();
+        draft.fits().then(|| Growth {
+            devices: n,
+            mode: draft.mode(),
+            decode_tps: draft.estimate().decode_tps,
+            placement,
+        })
+    });
+    tried.into_iter().flatten().next()
+}
+
+/// The placement on so many devices.
+pub(super) fn grown(base: &Placement, n: usize) -> Placement {
+    let topology = &base.topology;
+    let memory = |d: &usize| topology.device(*d).usable_memory().unwrap_or(f64::INFINITY);
+    let own = base.devices.len();
+    let largest = (0..own).max_by(|a, b| memory(a).total_cmp(&memory(b)).then(b.cmp(a))).unwrap_or(0);
+    let mut out = base.clone();
+    out.topology.devices = (0..own).map(|d| topology.device(d).clone()).collect();
+    for d in own..n {
+        let kind = match base.devices[largest].kind {
+            DeviceKind::Cuda(_) => DeviceKind::Cuda(u32::try_from(d).unwrap_or(u32::MAX)),
+            other => other,
+        };
+        let name = match kind {
+            DeviceKind::Generic => format!("dev{d}"),
+            DeviceKind::Cpu => format!("cpu#{d}"),
+            DeviceKind::Cuda(ordinal) => format!("cuda:{ordinal}#{d}"),
+        };
+        out.devices.push(DeviceSpec { name, kind });
+        out.topology.devices.push(topology.device(largest).clone());
+    }
+    out
+}
+
+/// Whether so many devices can suffice, by what is stored: each holds what it can of consecutive layers, or a part of all.
+fn suffice(base: &Placement, n: usize, units: &[Stored], taken: f64) -> bool {
+    let grown = grown(base, n);
+    let room = |d: usize| {
+        let usable = grown.topology.device(d).usable_memory();
+        usable.map_or(f64::INFINITY, |m| (m - taken).max(0.0))
+    };
+    if base.split_mode == SplitMode::Tensor {
+        let stored: f64 = units.iter().map(Stored::total).sum();
+        return stored <= (0..n).map(room).sum::<f64>();
+    }
+    in_order(units, n, &|d, stored| stored.total() <= room(d))
+}

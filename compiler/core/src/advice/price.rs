@@ -1,0 +1,144 @@
+//! What a configuration costs: its time per token, and what it gives up, in words.
+
+use tpc_passes::machine::Workload;
+
+use super::space::Change;
+use crate::format::bytes;
+use crate::pipeline::Estimate;
+use crate::placement::{Placement, SplitMode};
+
+/// Differences below this part of a time are none, however good estimates are.
+pub(super) const LEAST_ERROR: f64 = 0.05;
+
+/// Microseconds of a generated token, with the tokens of prompts that come with it.
+pub(super) fn per_token(estimate: &Estimate) -> f64 {
+    let prompt = 1e6 / estimate.prompt_tps.max(1e-9);
+    1e6 / estimate.decode_tps.max(1e-9) + Workload::PROMPT_WEIGHT * prompt
+}
+
+/// A configuration that fits, and what it is worth.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    /// The options in place of those that were given, as people type them.
+    pub options: String,
+    /// The same as data.
+    pub changes: Vec<Change>,
+    /// The placement with these changes.
+    pub placement: Placement,
+    /// How the model is divided.
+    pub mode: SplitMode,
+    /// Estimated tokens per second.
+    pub decode_tps: f64,
+    /// Estimated tokens of a prompt per second.
+    pub prompt_tps: f64,
+    /// The part of its usable memory that the fullest device holds; `None` where no memory is known.
+    pub fullest: Option<f64>,
+    /// Bytes on the host.
+    pub host_bytes: u64,
+    /// What it gives up, in words; empty where it is nothing.
+    pub price: String,
+    /// Microseconds of a generated token, with the tokens of prompts that come with it.
+    pub us_per_token: f64,
+}
+
+impl Advice {
+    /// The speeds and the price: `21 t/s, prompts 310 t/s; context 16384 instead of 131072`.
+    pub fn worth(&self) -> String {
+        let mut out = format!("{} t/s, prompts {} t/s", speed(self.decode_tps), speed(self.prompt_tps));
+        if !self.price.is_empty() {
+            out.push_str("; ");
+            out.push_str(&self.price);
+        }
+        out
+    }
+}
+
+/// A speed with three digits.
+fn speed(tps: f64) -> String {
+    match tps {
+        t if t >= 100.0 => format!("{t:.0}"),
+        t if t >= 10.0 => format!("{t:.1}"),
+        t => format!("{t:.2}"),
+    }
+}
+
+/// What changes give up, in words.
+pub(super) fn price(changes: &[Change], host_bytes: u64) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut on_host = false;
+    for change in changes {
+        match change {
+            Change::Mode(_) | Change::Shares(_) => {}
+            Change::HostExperts(0) => out.push("all experts on the devices".to_owned()),
+            Change::HostExperts(n) => {
+                on_host = true;
+                out.push(format!("experts of {n} layers on the host"));
+            }
+            Change::GpuLayers { kept, all } if kept >= all => {
+                out.push("all layers on the devices".to_owned());
+            }
+            Change::GpuLayers { kept, all } => {
+                on_host = true;
+                out.push(format!("{} of {all} layers on the host", all - kept));
+            }
+            Change::KvOnHost => {
+                on_host = true;
+                out.push("caches on the host".to_owned());
+            }
+            Change::Caches { asked, types } => {
+                let shown = |[k, v]: &[tpc_ir::DType; 2]| match k == v {
+                    true => k.to_string(),
+                    false => format!("{k} and {v}"),
+                };
+                out.push(format!("caches {} instead of {}", shown(types), shown(asked)));
+            }
+            Change::Context { asked, cells } => {
+                out.push(format!("context {cells} instead of {asked}"));
+            }
+            Change::Sequences { asked, count } => {
+                out.push(format!("{count} sequences instead of {asked}"));
+            }
+            Change::Batch(n) => out.push(format!("batches of {n}")),
+        }
+    }
+    if on_host {
+        out.push(format!("the host holds {}", bytes(host_bytes)));
+    }
+    out.join(", ")
+}
+
+/// What is missing where nothing helps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortfall {
+    /// The name of the device that is fullest, or `host`.
+    pub place: String,
+    /// Bytes that it lacks in the smallest configuration that was planned.
+    pub bytes: u64,
+    /// The options of that configuration.
+    pub options: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_says_what_is_given_up() {
+        let changes = [
+            Change::Mode(SplitMode::Layer),
+            Change::HostExperts(5),
+            Change::Context {
+                asked: 131_072,
+                cells: 16_384,
+            },
+        ];
+        let shown: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        assert_eq!(shown.join(" "), "-sm layer -ncmoe 5 -c 16384");
+        assert_eq!(
+            price(&changes, 3 << 30),
+            "experts of 5 layers on the host, context 16384 instead of 131072, the host holds 3.00 GiB"
+        );
+        assert_eq!(price(&changes[..1], 3 << 30), "");
+        assert_eq!([speed(123.4), speed(12.34), speed(1.234)], ["123", "12.3", "1.23"]);
+    }
+}

@@ -1,0 +1,560 @@
+//! The search: points in the order of the bound, sketched, drafted, corrected, and at last proved.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use tpc_ir::{Device, Place};
+use tpc_passes::footprint::Footprint;
+
+use super::bound::{Bound, Compute, Extremes, Known, Leaves, Load, Times};
+use super::price::{Advice, Shortfall, per_token, price};
+use super::space::{Chain, Class, Offload, Point, Space};
+use super::growth::{self, Growth};
+use super::Advisor;
+use crate::pipeline::{Compiled, Draft, Prepared, Sketch, in_parallel};
+use crate::placement::Placement;
+
+/// The limits of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Work, in instructions times devices that are planned.
+    pub steps: u64,
+    /// Time after which no more plans are tried.
+    pub time: Duration,
+}
+
+impl Default for Limits {
+    /// About half a second of one processor's time, and at most two of anyone's. The second is for slow machines: what
+    /// the first allows does not depend on the machine.
+    fn default() -> Limits {
+        Limits {
+            steps: 1_500_000,
+            time: Duration::from_secs(2),
+        }
+    }
+}
+
+/// The steps of a draft beside those of a sketch.
+const DRAFT: u64 = 3;
+/// Points of each class that are sketched.
+const SKETCHED: usize = 3;
+/// Drafts that correct the bound for one class.
+const DRAFTED: usize = 6;
+/// Points that are named.
+const NAMED: usize = 5;
+/// The part by which a point may be slower than the fastest of its class if it gives up less.
+const MILDER: f64 = 1.03;
+/// The part by which a point has to be faster than one that gives up less.
+const FASTER: f64 = 1.05;
+/// The step of contexts, in cells.
+const CELLS: u64 = 256;
+
+/// A search among the configurations of one model.
+pub(super) struct Search<'a> {
+    advisor: &'a Advisor<'a>,
+    space: Space<'a>,
+    bound: Bound,
+    /// What the model stores, per pair of cache types.
+    leaves: Vec<Leaves>,
+    /// The steps of a sketch.
+    step: u64,
+    left: u64,
+    started: Instant,
+    tried: usize,
+    complete: bool,
+}
+
+/// A point with its estimated time per token.
+type Timed = (Point, f64);
+
+/// A draft that fits, with its point.
+struct Found {
+    point: Point,
+    placement: Placement,
+    prepared: Prepared,
+    draft: Draft,
+    us_per_token: f64,
+}
+
+impl<'a> Search<'a> {
+    /// A search beside a plan; `None` where the model cannot be planned at all.
+    pub(super) fn new(
+        advisor: &'a Advisor<'a>,
+        base: &'a Placement,
+        compiled: &'a Compiled,
+    ) -> Option<Search<'a>> {
+        let started = Instant::now();
+        let mut space = Space {
+            base,
+            cells: compiled.caches.n_ctx,
+            n_block: compiled.model.summary.n_block(),
+            has_experts: false,
+            has_caches: false,
+            ways: Space::ways(base),
+            caches: Space::cache_types(base),
+        };
+        // A model whose rows are no multiples of a type's blocks has no such caches.
+        let leaves = |types: &[tpc_ir::DType; 2]| {
+            let placement = Placement {
+                cache_type_k: types[0],
+                cache_type_v: types[1],
+                ..base.clone()
+            };
+            let prepared = advisor.origin.prepare(&placement).ok()?;
+            Some((*types, Leaves::new(&prepared, base).ok()?))
+        };
+        let all = space.caches.iter().filter_map(leaves);
+        let (types, leaves): (Vec<_>, Vec<Leaves>) = all.unzip();
+        space.caches = types;
+        let first = leaves.first().filter(|_| space.caches.first() == Some(&[base.cache_type_k, base.cache_type_v]))?;
+        (space.has_experts, space.has_caches) = (first.has_experts(), first.has_caches());
+        let devices = base.devices.len() as u64;
+        let step = compiled.model.graph.insts().len() as u64 * devices.max(1);
+        let mut out = Search {
+            advisor,
+            bound: Bound {
+                compute: Compute::of(compiled, base),
+                known: Vec::new(),
+                extremes: Extremes {
+                    none: Times::default(),
+                    experts: None,
+                    kv: None,
+                    layers: None,
+                },
+            },
+            space,
+            leaves,
+            step,
+            left: advisor.limits.steps,
+            started,
+            tried: 0,
+            complete: true,
+        };
+        out.learn()?;
+        Some(out)
+    }
+
+    /// The point that was asked for, with nothing on the host that can be elsewhere, divided by a way.
+    fn origin(&self, way: usize) -> Point {
+        Point {
+            way,
+            chain: Chain {
+                experts: self.space.has_experts,
+                kv: self.space.base.kv_on_host,
+            },
+            level: 0,
+            caches: 0,
+            cells: self.space.cells,
+            parallel: self.space.base.parallel,
+            ubatch: self.space.base.ubatch_size,
+        }
+    }
+
+    /// Sketches every way with nothing on the host, and one of them with all of each sort.
+    fn learn(&mut self) -> Option<()> {
+        let ways = self.space.ways.len();
+        let whole = |way: usize| self.space.ways[way].way.stages.iter().all(|s| s.len() == 1);
+        // Plans without split tensors are made fast.
+        let plain = (0..ways).find(|&way| whole(way) && self.space.ways[way].shares.is_none())?;
+        let mut points: Vec<Point> = (0..ways).map(|way| self.origin(way)).collect();
+        let none = points[plain];
+        let layers = self.space.n_block + 1;
+        let before = if none.chain.experts { self.space.n_block } else { 0 };
+        let kv = Chain { kv: true, ..none.chain };
+        points.push(Point { level: before, ..none });
+        points.push(Point { chain: kv, ..none });
+        points.push(Point { level: before + layers, ..none });
+        let sketches = self.sketches(&points);
+        let devices = self.space.base.devices.len();
+        let times = |i: usize| Some(Times::of(&sketches[i].as_ref()?.estimate));
+        for (way, sketch) in sketches[..ways].iter().enumerate() {
+            let known = Known::of(sketch.as_ref()?, &self.space.ways[way], devices);
+            self.bound.known.push(known);
+        }
+        self.bound.extremes = Extremes {
+            none: times(plain)?,
+            experts: times(ways).filter(|_| self.space.has_experts),
+            kv: times(ways + 1).filter(|_| self.space.has_caches),
+            layers: times(ways + 2),
+        };
+        Some(())
+    }
+
+    /// The sketches of points, of as many as the limits allow.
+    fn sketches(&mut self, points: &[Point]) -> Vec<Option<Sketch>> {
+        let allowed = self.take(points.len(), self.step);
+        let points: Vec<Option<Point>> = points
+            .iter()
+            .enumerate()
+            .map(|(i, p)| (i < allowed).then_some(*p))
+            .collect();
+        in_parallel(points, |point| {
+            let point = point?;
+            let placement = self.space.placement(&point);
+            let prepared = self.advisor.origin.prepare(&placement).ok()?;
+            let sketch = prepared.sketch(&placement, &self.space.ways[point.way].way);
+            (self.advisor.watch)();
+            sketch.ok()
+        })
+    }
+
+    /// How many of `n` plans of so many steps the limits allow, which are counted.
+    fn take(&mut self, n: usize, steps: u64) -> usize {
+        let late = self.started.elapsed() > self.advisor.limits.time;
+        let most = if late { 0 } else { self.left / steps.max(1) };
+        let allowed = n.min(usize::try_from(most).unwrap_or(usize::MAX));
+        self.left -= allowed as u64 * steps;
+        self.tried += allowed;
+        self.complete &= allowed == n;
+        allowed
+    }
+
+    /// Plans that were tried.
+    pub(super) fn tried(&self) -> usize {
+        self.tried
+    }
+
+    /// Whether no limit ended the search.
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// The fastest points of these classes, each planned and proved.
+    pub(super) fn fastest(&mut self, classes: &[Class]) -> Vec<Advice> {
+        let mut points: Vec<(Class, Vec<Timed>)> = Vec::new();
+        for &class in classes {
+            let best = self.candidates(class);
+            // What the bound takes for no faster than a point that gives up less is not tried.
+            let idle = points.iter().any(|(other, of)| {
+                let times = of.first().zip(best.first());
+                other.is_within(class) && times.is_none_or(|(a, b)| a.1 <= b.1)
+            });
+            if !idle || best.is_empty() {
+                points.push((class, best));
+            }
+        }
+        let all: Vec<Point> = points.iter().flat_map(|(_, of)| of.iter().map(|p| p.0)).collect();
+        let mut sketches = self.sketches(&all).into_iter();
+        for (_, of) in &mut points {
+            for (_, time) in of.iter_mut() {
+                if let Some(sketch) = sketches.next().flatten() {
+                    *time = per_token(&sketch.estimate);
+                }
+            }
+            of.sort_by(|a, b| a.1.total_cmp(&b.1));
+        }
+        let points: Vec<(Class, Vec<Timed>)> =
+            points.into_iter().filter(|(_, of)| !of.is_empty()).collect();
+        let drafts = self.take(points.len() * DRAFTED, self.step * DRAFT);
+        // The same number for each, whichever comes first.
+        let each = (drafts / points.len().max(1)).max(1);
+        let found = in_parallel(points, |(class, of)| self.first_that_fits(class, &of, each));
+        self.name(found.into_iter().flatten().collect())
+    }
+
+    /// The points of a class that are fastest by the bound: of each way and chain one, the mildest of the fast ones.
+    fn candidates(&self, class: Class) -> Vec<Timed> {
+        let space = &self.space;
+        let mut loads: Vec<(Point, Load)> = Vec::new();
+        for caches in space.cache_levels(class) {
+            for cells in space.contexts(class) {
+                for parallel in space.sequences(class) {
+                    for ubatch in space.batches() {
+                        let point = Point {
+                            caches,
+                            cells,
+                            parallel,
+                            ubatch,
+                            ..self.origin(0)
+                        };
+                        let load = self.leaves[caches].load(&point, space.base.devices.len());
+                        loads.push((point, load));
+                    }
+                }
+            }
+        }
+        let mut out: Vec<Timed> = Vec::new();
+        for way in 0..space.ways.len() {
+            for chain in space.chains() {
+                let timed = |(point, load): &(Point, Load)| {
+                    let point = Point { way, chain, ..*point };
+                    let level = self.least_level(&self.bound.known[way], &point, load)?;
+                    let point = Point { level, ..point };
+                    Some((point, self.time(&point, load)))
+                };
+                let all: Vec<Timed> = loads.iter().filter_map(timed).collect();
+                let least = all.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
+                // The loads are in order: the more precise and the larger come first.
+                out.extend(all.into_iter().find(|p| p.1 <= least * MILDER));
+            }
+        }
+        out.sort_by(|a, b| a.1.total_cmp(&b.1));
+        // A chain that begins otherwise and puts the same there is no other point.
+        let mut seen = BTreeSet::new();
+        out.retain(|(p, _)| {
+            let Offload { experts, layers, kv } = space.offload(p);
+            seen.insert((p.way, experts, layers, kv))
+        });
+        out.truncate(SKETCHED);
+        out
+    }
+
+    fn time(&self, point: &Point, load: &Load) -> f64 {
+        let offload = self.space.offload(point);
+        let asked = self.space.base.ubatch_size;
+        self.bound.times(point, offload, load, asked).per_token()
+    }
+
+    fn fits(&self, known: &Known, point: &Point, load: &Load) -> bool {
+        let shared = &self.space.ways[point.way];
+        let offload = self.space.offload(point);
+        self.bound.fits(known, shared, self.space.base, point, (load, offload))
+    }
+
+    /// The least that has to go to the host by the bound; `None` where everything there does not help.
+    fn least_level(&self, known: &Known, point: &Point, load: &Load) -> Option<u64> {
+        let fits = |level: u64| self.fits(known, &Point { level, ..*point }, load);
+        let last = self.space.last_level(point.chain);
+        let (mut low, mut high) = (0, last);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.fits_devices(known, &Point { level: middle, ..*point }, load) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        fits(low).then_some(low)
+    }
+
+    /// Whether a point fits if the host has the memory.
+    fn fits_devices(&self, known: &Known, point: &Point, load: &Load) -> bool {
+        let shared = &self.space.ways[point.way];
+        let offload = self.space.offload(point);
+        let base = self.space.base;
+        self.bound.fits_devices(known, shared, base, point, (load, offload))
+    }
+
+    /// The mildest point like this one that fits by what is known: the least on the host, then the largest context.
+    fn mildest(&self, class: Class, known: &Known, point: &Point) -> Option<Point> {
+        let devices = self.space.base.devices.len();
+        let load = |p: &Point| self.leaves[p.caches].load(p, devices);
+        let level = self.least_level(known, point, &load(point))?;
+        let mut out = Point { level, ..*point };
+        if class.context {
+            let fits = |steps: u64| {
+                let cells = (steps * CELLS).min(self.space.cells - 1);
+                let larger = Point { cells, ..out };
+                self.fits(known, &larger, &load(&larger))
+            };
+            let (mut low, mut high) = (out.cells / CELLS, (self.space.cells - 1) / CELLS);
+            while low < high {
+                let middle = high - (high - low) / 2;
+                if fits(middle) {
+                    low = middle;
+                } else {
+                    high = middle - 1;
+                }
+            }
+            out.cells = out.cells.max(low * CELLS);
+        }
+        Some(out)
+    }
+
+    /// A draft of a point, whether it fits or not.
+    fn draft(&self, point: &Point) -> Option<Found> {
+        let placement = self.space.placement(point);
+        let prepared = self.advisor.origin.prepare(&placement).ok()?;
+        let draft = prepared.draft(&placement).ok()?;
+        (self.advisor.watch)();
+        Some(Found {
+            point: *point,
+            us_per_token: per_token(draft.estimate()),
+            placement,
+            prepared,
+            draft,
+        })
+    }
+
+    /// The draft of the first of these points that fits, corrected so that it is as mild as can be.
+    fn first_that_fits(&self, class: Class, points: &[Timed], drafts: usize) -> Option<Found> {
+        let mut left = drafts;
+        let mut best: Option<Found> = None;
+        for (start, time) in points {
+            // By the bound, the rest is slower than what is found.
+            if left == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
+                break;
+            }
+            let found = self.corrected(class, start, &mut left);
+            let faster = |f: &Found| best.as_ref().is_none_or(|b| f.us_per_token < b.us_per_token);
+            if let Some(found) = found.filter(faster) {
+                best = Some(found);
+            }
+        }
+        best
+    }
+
+    /// The mildest draft like a point that fits: what one draft needs corrects the bound for the next.
+    fn corrected(&self, class: Class, start: &Point, left: &mut usize) -> Option<Found> {
+        let mut known = self.bound.known[start.way].clone();
+        let mut best: Option<Found> = None;
+        let mut tried: BTreeSet<Point> = BTreeSet::new();
+        let mut at = self.mildest(class, &known, start)?;
+        let last = self.space.last_level(start.chain);
+        while *left > 0 && tried.insert(at) {
+            *left -= 1;
+            let found = self.draft(&at)?;
+            let fits = found.draft.fits();
+            known.learn(self.bound.compute, &at, &found.draft.footprints());
+            if fits && best.as_ref().is_none_or(|b| milder(&at, &b.point)) {
+                best = Some(found);
+            }
+            let restart = Point { cells: start.cells.min(at.cells), ..*start };
+            let next = self.mildest(class, &known, &restart);
+            at = match next {
+                Some(next) if !tried.contains(&next) && (!fits || milder(&next, &at)) => next,
+                _ if fits => break,
+                // The bound is wrong about this one: a little more than it says.
+                _ if class.context && at.cells > 2 * CELLS => Point {
+                    cells: (at.cells - at.cells / 16) / CELLS * CELLS,
+                    ..at
+                },
+                _ if at.level < last => Point { level: at.level + 1, ..at },
+                _ => break,
+            };
+            if best.is_some() && !fits {
+                break;
+            }
+        }
+        best
+    }
+
+    /// The drafts worth naming, proved: none that is slower than one that gives up less.
+    fn name(&self, mut found: Vec<Found>) -> Vec<Advice> {
+        found.sort_by(|a, b| a.us_per_token.total_cmp(&b.us_per_token));
+        let class = |f: &Found| self.space.class(&f.point);
+        let worth = |f: &Found| {
+            !found.iter().any(|other| {
+                other.point != f.point
+                    && class(other).is_within(class(f))
+                    && class(other) != class(f)
+                    && other.us_per_token <= f.us_per_token * FASTER
+            })
+        };
+        let keep: Vec<bool> = found.iter().map(worth).collect();
+        let mut kept: Vec<Found> = found.into_iter().zip(keep).filter_map(|(f, k)| k.then_some(f)).collect();
+        let mut seen = BTreeSet::new();
+        kept.retain(|f| seen.insert(f.point));
+        kept.truncate(NAMED);
+        in_parallel(kept, |f| self.proved(f)).into_iter().flatten().collect()
+    }
+
+    /// The advice of a draft; `None` where its plan is not proved.
+    fn proved(&self, found: Found) -> Option<Advice> {
+        let changes = self.space.changes(&found.point);
+        let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        let prints = found.draft.footprints();
+        let host = prints.get(&Place::Host).map_or(0, Footprint::total);
+        let used = |d: usize| {
+            let usable = self.space.base.topology.device(d).usable_memory()?;
+            let print = prints.get(&Place::Device(Device::new(d)));
+            Some(print.map_or(0, Footprint::total) as f64 / usable.max(1.0))
+        };
+        let fullest = (0..self.space.base.devices.len()).filter_map(used).reduce(f64::max);
+        let mode = found.draft.mode();
+        let us_per_token = found.us_per_token;
+        let compiled = found.draft.proved(found.prepared);
+        if compiled.proof.is_err() || words.is_empty() {
+            return None;
+        }
+        Some(Advice {
+            options: words.join(" "),
+            price: price(&changes, host),
+            changes,
+            placement: found.placement,
+            mode,
+            decode_tps: compiled.estimate.decode_tps,
+            prompt_tps: compiled.estimate.prompt_tps,
+            fullest,
+            host_bytes: host,
+            us_per_token,
+        })
+    }
+
+    /// What the smallest configurations lack: the least of them.
+    pub(super) fn shortfall(&mut self) -> Option<Shortfall> {
+        let space = &self.space;
+        let smallest = |way: usize, level: u64, chain: Chain| Point {
+            way,
+            chain,
+            level,
+            caches: if space.has_caches { space.caches.len() - 1 } else { 0 },
+            cells: *space.contexts(Class { context: true, ..Class::default() }).last().unwrap_or(&space.cells),
+            parallel: 1,
+            ubatch: *space.batches().last().unwrap_or(&space.base.ubatch_size),
+        };
+        let mut points = Vec::new();
+        for chain in space.chains() {
+            let last = space.last_level(chain);
+            for level in [0, if chain.experts { space.n_block } else { last }, last] {
+                points.push(smallest(0, level, chain));
+            }
+        }
+        points.dedup();
+        points.truncate(8);
+        let found = in_parallel(points, |p| {
+            let found = self.draft(&p)?;
+            let (place, bytes) = lacks(&found)?;
+            let words = self.space.changes(&p).iter().map(ToString::to_string).collect::<Vec<_>>();
+            Some(Shortfall {
+                place,
+                bytes,
+                options: words.join(" "),
+            })
+        });
+        found.into_iter().flatten().min_by_key(|s| s.bytes)
+    }
+
+    /// The number of devices of the same kind that suffice.
+    pub(super) fn growth(&mut self) -> Option<Growth> {
+        let allowed = self.take(growth::DRAFTS, self.step * DRAFT);
+        let base = self.space.base;
+        let asked = self.origin(0);
+        let load = self.leaves.first()?.load(&asked, base.devices.len());
+        let all = self.space.n_block + 1;
+        let (units, _) = load.divided(Offload {
+            experts: base.host_experts.count(self.space.n_block),
+            layers: base.n_gpu_layers.map_or(0, |kept| all.saturating_sub(kept)),
+            kv: base.kv_on_host,
+        });
+        let taken = self.bound.compute.bytes(&asked);
+        growth::growth(self.advisor, base, (&units, taken), allowed)
+    }
+}
+
+/// Whether a point gives up less than another like it.
+fn milder(a: &Point, b: &Point) -> bool {
+    (a.level, std::cmp::Reverse(a.cells)) < (b.level, std::cmp::Reverse(b.cells))
+}
+
+/// The place that lacks most, and how much all of them lack.
+fn lacks(found: &Found) -> Option<(String, u64)> {
+    let topology = &found.placement.topology;
+    let prints = found.draft.footprints();
+    let lacks = |(place, print): (&Place, &Footprint)| {
+        let (name, usable) = match place {
+            Place::Device(d) => {
+                let spec = found.placement.devices.get(d.index())?;
+                (spec.name.clone(), topology.device(d.index()).usable_memory()?)
+            }
+            Place::Host => ("host".to_owned(), topology.host.usable_memory()?),
+            Place::Group(_) => return None,
+        };
+        let over = print.total().saturating_sub(usable as u64);
+        (over > 0).then_some((over, name))
+    };
+    let all: Vec<(u64, String)> = prints.iter().filter_map(lacks).collect();
+    let sum = all.iter().fold(0_u64, |sum, (over, _)| sum.saturating_add(*over));
+    let (_, name) = all.into_iter().max_by_key(|(over, _)| *over)?;
+    Some((name, sum))
+}
