@@ -31,6 +31,12 @@ impl Progress {
         Progress::of_style(Some(steps as u64), template, work.into())
     }
 
+    /// Begins work whose steps are counted, but of unknown length.
+    pub(super) fn counting(work: impl Into<String>) -> Progress {
+        let template = "{spinner} {elapsed:>4}  {pos} tried: {wide_msg}";
+        Progress::of_style(None, template, work.into())
+    }
+
     /// Counts steps as done.
     pub(super) fn advance(&self, steps: usize) {
         self.bar.inc(steps as u64);

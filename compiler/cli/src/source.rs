@@ -12,10 +12,13 @@ use super::codes;
 use super::input::{self, Model};
 use super::output::Failure;
 use super::progress::Progress;
-use tpc_core::pipeline::{Compiled, compile, compile_capture};
+use tpc_core::advice::{Advisor, Limits};
+use tpc_core::pipeline::{Compiled, Origin, compile, compile_capture};
 use tpc_core::placement::{Placement, SplitMode};
+use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Severity, codes as common};
 use tpc_ggml::capture::{self, CapturedGraph};
+use tpc_lint::plan_report_with_advice;
 
 /// A model or a capture.
 #[derive(Clone, Debug, Args)]
@@ -31,9 +34,26 @@ pub(super) struct SourceArgs {
     opened: OnceCell<Rc<Model>>,
 }
 
+/// A model's file or a capture that has been read.
+pub(super) enum Opened {
+    File(Rc<Model>),
+    Capture(CapturedGraph),
+}
+
+impl Opened {
+    fn origin(&self) -> Origin<'_> {
+        match self {
+            Opened::File(model) => Origin::File(&model.file),
+            Opened::Capture(captured) => Origin::Capture(captured),
+        }
+    }
+}
+
 /// A verified plan, with facts about its source.
 pub(super) struct Source {
     pub(super) compiled: Compiled,
+    /// What was planned.
+    opened: Opened,
     /// Notes of a capture, or on how a model was found.
     pub(super) notes: Vec<Diagnostic>,
     /// Per instruction of the model's graph, the line of a capture; empty for a model.
@@ -63,6 +83,17 @@ impl Source {
             (Some(d), Unproved::Error) => return Err(Failure::from_diagnostics(vec![d])),
         }
         Ok(self)
+    }
+
+    /// The report of the plan, with advice: other options are planned meanwhile, which a line on a terminal shows.
+    pub(super) fn report(&self, path: &str, placement: &Placement) -> PlanReport {
+        let progress = Progress::counting("searching for options that fit or are faster");
+        let advisor = Advisor {
+            origin: self.opened.origin(),
+            limits: Limits::default(),
+            watch: &|| progress.advance(1),
+        };
+        plan_report_with_advice(path, placement, &self.compiled, &advisor)
     }
 }
 
@@ -97,7 +128,7 @@ impl SourceArgs {
     }
 
     /// The model, opened once; `None` for a capture.
-    pub(super) fn model(&self) -> Result<Option<&Model>, Failure> {
+    pub(super) fn model(&self) -> Result<Option<&Rc<Model>>, Failure> {
         let Some(path) = self.model.as_deref().filter(|_| self.graph().is_none()) else {
             return Ok(None);
         };
@@ -105,7 +136,7 @@ impl SourceArgs {
             // Another thread cannot have set it, and if it had, its file would do.
             let _ = self.opened.set(Rc::new(input::open(path)?));
         }
-        Ok(self.opened.get().map(Rc::as_ref))
+        Ok(self.opened.get())
     }
 
     /// The capture: that of `--graph`, or one in the place of a model.
@@ -167,6 +198,7 @@ impl SourceArgs {
             return Ok(Source {
                 compiled,
                 notes: model.notes.clone(),
+                opened: Opened::File(Rc::clone(model)),
                 lines: Vec::new(),
                 batch: None,
             });
@@ -175,9 +207,10 @@ impl SourceArgs {
         let compiled = compile_capture(&captured, placement).map_err(Failure::from_diagnostics)?;
         Ok(Source {
             compiled,
-            notes: self.note().into_iter().chain(captured.notes).collect(),
-            lines: captured.lines,
-            batch: Some(captured.batch),
+            notes: self.note().into_iter().chain(captured.notes.clone()).collect(),
+            lines: captured.lines.clone(),
+            batch: Some(captured.batch.clone()),
+            opened: Opened::Capture(captured),
         })
     }
 }

@@ -157,6 +157,26 @@ impl Message {
         })
     }
 
+    /// Messages that are alike but for numbers, as one: a number that differs is told for each, as in `2/3/5`.
+    pub fn alongside(all: &[Message]) -> Message {
+        let Some(first) = all.first() else {
+            return Message::default();
+        };
+        let part = |(i, part): (usize, &Part)| {
+            let each = all.iter().map(|m| m.parts.get(i).unwrap_or(part));
+            let shown: Vec<String> = each.map(ToString::to_string).collect();
+            match part {
+                Part::Number(_) if shown.windows(2).any(|w| w[0] != w[1]) => {
+                    Part::Number(shown.join("/"))
+                }
+                part => part.clone(),
+            }
+        };
+        Message {
+            parts: first.parts.iter().enumerate().map(part).collect(),
+        }
+    }
+
     fn map(&self, f: impl Fn(&Part) -> Part) -> Message {
         Message {
             parts: self.parts.iter().map(f).collect(),
@@ -169,18 +189,21 @@ impl Message {
     }
 }
 
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Text(text) => f.write_str(text),
+            Part::Name(name) => write!(f, "{name}"),
+            Part::Layer(layer) => write!(f, "{layer}"),
+            Part::Line(line) => write!(f, "{line}"),
+            Part::Number(number) => f.write_str(number),
+        }
+    }
+}
+
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in &self.parts {
-            match part {
-                Part::Text(text) => f.write_str(text)?,
-                Part::Name(name) => write!(f, "{name}")?,
-                Part::Layer(layer) => write!(f, "{layer}")?,
-                Part::Line(line) => write!(f, "{line}")?,
-                Part::Number(number) => f.write_str(number)?,
-            }
-        }
-        Ok(())
+        self.parts.iter().try_for_each(|part| write!(f, "{part}"))
     }
 }
 

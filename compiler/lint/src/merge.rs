@@ -24,8 +24,11 @@ pub struct Finding {
     pub entities: Vec<Entity>,
     /// The numbers of devices concerned; empty where devices do not matter.
     pub devices: Vec<usize>,
-    /// Whether the numbers in the message are those of the first of `devices` only.
+    /// Whether the numbers in the message depend on the number of devices.
     pub varies: bool,
+    /// Where they do, the message for each of `devices`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
     /// Whether an option made an error of it.
     pub denied: bool,
 }
@@ -41,6 +44,7 @@ impl Finding {
             entities: Vec::new(),
             devices: Vec::new(),
             varies: false,
+            messages: Vec::new(),
             denied: false,
             diagnostic,
         }
@@ -64,7 +68,10 @@ impl Finding {
 
     /// The message with the layers and the numbers of devices, where there are several.
     pub fn message(&self) -> String {
-        let mut out = self.diagnostic.message.to_string();
+        let mut out = match self.messages.as_slice() {
+            [] => self.diagnostic.message.to_string(),
+            all => Message::alongside(all).to_string(),
+        };
         if self.count > 1 {
             out.push_str(&format!("; {} times", self.count));
             match self.layers.as_slice() {
@@ -78,30 +85,34 @@ impl Finding {
         match all.as_slice() {
             [] => {}
             [1] => out.push_str(" [1 device]"),
-            [first, rest @ ..] if self.varies => {
-                out.push_str(&format!(" [{first} devices; alike with {}]", numbers(rest)));
+            all if self.varies => {
+                let each: Vec<String> = all.iter().map(ToString::to_string).collect();
+                out.push_str(&format!(" [{} devices]", each.join(" / ")));
             }
             all => out.push_str(&format!(" [{} devices]", numbers(all))),
         }
         out
     }
 
-    /// Adds the findings of another number of devices: of a kind that was found before, only the number of devices is
-    /// added, and the message stays that of the first.
+    /// Adds the findings of another number of devices: of a kind that was found before, and with the same advice, only
+    /// the number of devices is added, and the message with its numbers.
     pub fn join(all: &mut Vec<Finding>, devices: usize, found: Vec<Finding>) {
-        let before: BTreeMap<Kind, usize> = all
+        // A help is for the number of devices that it was made for.
+        let key = |f: &Finding| (f.kind(), f.diagnostic.help.clone(), f.count);
+        let before: BTreeMap<_, usize> = all
             .iter()
             .enumerate()
             .rev()
-            .map(|(i, f)| (f.kind(), i))
+            .map(|(i, f)| (key(f), i))
             .collect();
         for mut f in found {
-            match before.get(&f.kind()).map(|&i| &mut all[i]) {
+            let known = before.get(&key(&f)).map(|&i| &mut all[i]);
+            match known.filter(|a| a.devices.last() != Some(&devices)) {
                 Some(a) => {
-                    if a.devices.last() != Some(&devices) {
-                        a.devices.push(devices);
-                    }
                     a.varies |= a.diagnostic.message != f.diagnostic.message;
+                    a.messages.resize(a.devices.len(), a.diagnostic.message.clone());
+                    a.messages.push(f.diagnostic.message);
+                    a.devices.push(devices);
                 }
                 None => {
                     f.devices = vec![devices];
@@ -109,6 +120,7 @@ impl Finding {
                 }
             }
         }
+        all.iter_mut().filter(|f| !f.varies).for_each(|f| f.messages.clear());
     }
 }
 
@@ -231,6 +243,29 @@ mod tests {
         }
         assert_eq!(all.len(), 1);
         let message = all[0].message();
-        assert_eq!(message, "2 copies; 2 times [2 devices; alike with 3, 5]");
+        assert_eq!(message, "2/3/5 copies; 2 times [2 / 3 / 5 devices]");
+    }
+
+    #[test]
+    fn numbers_that_do_not_vary_are_told_once() {
+        let mut all = Vec::new();
+        for n in [2, 3, 4] {
+            let d = warning(Name::plain("plan"), message!("{} copies of {}", n / 4, 7));
+            Finding::join(&mut all, n, merged(vec![d]));
+        }
+        assert_eq!(all.len(), 1);
+        let message = all[0].message();
+        assert_eq!(message, "0/0/1 copies of 7 [2 / 3 / 4 devices]");
+    }
+
+    #[test]
+    fn advice_stays_with_its_number_of_devices() {
+        let mut all = Vec::new();
+        for n in [2, 3] {
+            let d = warning(Name::plain("plan"), "it does not fit").help(message!("-c {}", n));
+            Finding::join(&mut all, n, merged(vec![d]));
+        }
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[1].message(), "it does not fit [3 devices]");
     }
 }

@@ -66,13 +66,14 @@ impl PlanRequest {
 
     /// Whether the devices of every stage together have the memory for its weights and states, when so many bytes of each
     /// device are taken otherwise. Where they do not, no plan fits.
-    pub fn has_room(&self, model: &Graph, batch: &Bindings, taken: u64) -> bool {
+    pub fn has_room(&self, model: &Graph, batch: &Bindings, taken: &[u64]) -> bool {
         let stored = StoredBytes::new(model, &self.layer_placement, self.devices.len(), batch);
         let stages = self.layer_placement.stages.iter().zip(&stored.divided);
         let mut room = stages.map(|(devices, divided)| {
             let left = |&d: &usize| {
                 let memory = self.topology.device(d).usable_memory();
-                let free = |m: f64| (m - taken as f64 - stored.whole[d]).max(0.0);
+                let taken = taken.get(d).copied().unwrap_or(0) as f64;
+                let free = |m: f64| (m - taken - stored.whole[d]).max(0.0);
                 memory.map_or(f64::INFINITY, free)
             };
             devices.iter().map(left).sum::<f64>() - divided

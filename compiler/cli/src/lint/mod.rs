@@ -21,7 +21,6 @@ use tpc_gguf::GgufFile;
 use tpc_lint::format::{LintReport, Summary, github, sarif};
 use tpc_lint::{
     Capture, Command, File, Finding, Policy, graph_of, lint_command, lint_file, lint_graph, merged,
-    plan_report,
 };
 use tpc_models::Lowered;
 
@@ -94,7 +93,7 @@ impl Opened<'_> {
 
 /// Opens the model of a subject, if it is one.
 fn open(subject: &Subject) -> Result<Option<Opened<'_>>, Failure> {
-    let Some(Model { file, .. }) = subject.source.model()? else {
+    let Some(Model { file, .. }) = subject.source.model()?.map(AsRef::as_ref) else {
         return Ok(None);
     };
     // Planning tells why there is no graph.
@@ -178,7 +177,7 @@ fn on_devices(
 ) -> Result<Vec<Diagnostic>, Failure> {
     let planned = subject.source.compile(placement);
     let mut out = match planned.and_then(|s| s.proved(Unproved::Error)) {
-        Ok(s) => plan_report(&subject.source.path(), placement, &s.compiled).diagnostics,
+        Ok(s) => s.report(&subject.source.path(), placement).diagnostics,
         // An unusable option or file spoils every plan.
         Err(failure) if failure.status != 1 => return Err(failure),
         Err(failure) => failure.diagnostics,

@@ -71,12 +71,17 @@ impl Subject {
         let assumed = given.is_none() && counted.is_none();
         let devices =
             given.unwrap_or_else(|| DeviceLists::count(counted.unwrap_or(ASSUMED_DEVICES)));
-        let shown = devices.as_ref().map_or("…", |lists| lists.text.as_str());
+        // The machine is said by the options before the command; what that leaves open, by the command itself.
+        let mut machine = args.placement.machine_words();
+        if args.placement.devices().is_none() {
+            let count = devices.as_ref().map_or("…", |lists| lists.text.as_str());
+            machine.splice(0..0, ["--devices".to_owned(), count.to_owned()]);
+        }
         Ok(Subject {
             source: SourceArgs::new(Some(PathBuf::from(&same.model)), None),
             placement,
             line: Some(EngineLine {
-                equivalent: same.shell(shown),
+                equivalent: same.shell(&machine),
                 command,
                 assumed,
             }),

@@ -6,12 +6,11 @@ use super::formats::{Format, write_page, write_refusal_page};
 use super::{Args, Job, earlier};
 use crate::output::{self, Failure};
 use crate::source::{Source, Unproved};
-use tpc_core::advice::cures;
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
 use tpc_core::report::{Commands, Detail, PlanReport, explain, values};
 use tpc_diag::{Diagnostic, Severity};
-use tpc_lint::{plan_report, plan_report_with_cures};
+use tpc_lint::plan_report;
 
 /// A plan, and the values whose splits are to be explained.
 pub(super) struct Plan {
@@ -45,20 +44,15 @@ impl Plan {
         })
     }
 
-    /// Its report. Where it does not fit, `search` looks for options under which it would.
+    /// Its report. Where it does not fit or is slow, `search` looks for options under which it would do better.
     pub(super) fn report(&self, job: &Job, search: Search) -> PlanReport {
         let Plan {
             placement, source, ..
         } = self;
         let compiled = &source.compiled;
         let path = job.source.path();
-        let again = |p: &Placement| {
-            let source = job.source.compile(p);
-            source.map(|s| s.compiled).map_err(|f| f.diagnostics)
-        };
-        let cures = || cures(placement, compiled, &again);
         let mut report = match search {
-            Search::Cures => plan_report_with_cures(&path, placement, compiled, &cures),
+            Search::Advice => source.report(&path, placement),
             Search::Nothing => plan_report(&path, placement, compiled),
         };
         let machine = job.placement.machine_words();
@@ -70,12 +64,12 @@ impl Plan {
     }
 }
 
-/// Whether cures are searched for where a plan does not fit.
+/// Whether advice is searched for where a plan does not fit or is slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Search {
-    /// They are.
-    Cures,
-    /// Nobody waits for them.
+    /// It is.
+    Advice,
+    /// Nobody waits for it.
     Nothing,
 }
 
@@ -106,7 +100,7 @@ pub(super) fn run(args: &Args, job: &Job) -> Result<(), Failure> {
             return Err(failure);
         }
     };
-    let report = plan.report(job, Search::Cures);
+    let report = plan.report(job, Search::Advice);
     if let Some(file) = &args.html {
         write_page(file, &report, &plan.source.compiled)?;
     }

@@ -6,7 +6,7 @@ use crate::pipeline::{Stored, in_parallel};
 use crate::placement::{DeviceKind, DeviceSpec, MAX_DEVICES, Placement, SplitMode};
 
 /// Drafts that the search for a number of devices takes at most.
-pub(super) const DRAFTS: usize = 4;
+pub(super) const DRAFTS: usize = 3;
 
 /// A number of devices that suffices for all as it was asked.
 #[derive(Clone, Debug)]

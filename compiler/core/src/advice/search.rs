@@ -12,7 +12,7 @@ use super::space::{Chain, Class, Offload, Point, Space};
 use super::growth::{self, Growth};
 use super::Advisor;
 use crate::pipeline::{Compiled, Draft, Prepared, Sketch, in_parallel};
-use crate::placement::Placement;
+use crate::placement::{Placement, SplitMode};
 
 /// The limits of a search.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +66,15 @@ pub(super) struct Search<'a> {
 
 /// A point with its estimated time per token.
 type Timed = (Point, f64);
+
+/// How hard a draft tries to fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effort {
+    /// One plan, divided as its point says.
+    Once,
+    /// All that a plan for its placement tries.
+    Full,
+}
 
 /// A draft that fits, with its point.
 struct Found {
@@ -227,7 +236,7 @@ impl<'a> Search<'a> {
             // What the bound takes for no faster than a point that gives up less is not tried.
             let idle = points.iter().any(|(other, of)| {
                 let times = of.first().zip(best.first());
-                other.is_within(class) && times.is_none_or(|(a, b)| a.1 <= b.1)
+                other.is_within(class) && times.is_none_or(|(a, b)| a.1 <= b.1 * FASTER)
             });
             if !idle || best.is_empty() {
                 points.push((class, best));
@@ -362,10 +371,14 @@ impl<'a> Search<'a> {
     }
 
     /// A draft of a point, whether it fits or not.
-    fn draft(&self, point: &Point) -> Option<Found> {
+    fn draft(&self, point: &Point, effort: Effort) -> Option<Found> {
         let placement = self.space.placement(point);
         let prepared = self.advisor.origin.prepare(&placement).ok()?;
-        let draft = prepared.draft(&placement).ok()?;
+        let draft = match effort {
+            Effort::Once => prepared.draft_once(&placement, &self.space.ways[point.way].way),
+            Effort::Full => prepared.draft(&placement),
+        };
+        let draft = draft.ok()?;
         (self.advisor.watch)();
         Some(Found {
             point: *point,
@@ -403,7 +416,7 @@ impl<'a> Search<'a> {
         let last = self.space.last_level(start.chain);
         while *left > 0 && tried.insert(at) {
             *left -= 1;
-            let found = self.draft(&at)?;
+            let found = self.draft(&at, Effort::Once)?;
             let fits = found.draft.fits();
             known.learn(self.bound.compute, &at, &found.draft.footprints());
             if fits && best.as_ref().is_none_or(|b| milder(&at, &b.point)) {
@@ -426,7 +439,11 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        best
+        // Devices that differ may need shares that shift.
+        best.or_else(|| {
+            let found = self.draft(&self.mildest(class, &self.bound.known[start.way], start)?, Effort::Full)?;
+            found.draft.fits().then_some(found)
+        })
     }
 
     /// The drafts worth naming, proved: none that is slower than one that gives up less.
@@ -446,11 +463,23 @@ impl<'a> Search<'a> {
         let mut seen = BTreeSet::new();
         kept.retain(|f| seen.insert(f.point));
         kept.truncate(NAMED);
-        in_parallel(kept, |f| self.proved(f)).into_iter().flatten().collect()
+        let proved = in_parallel(kept, |f| self.proved(f));
+        let mut out: Vec<Advice> = proved.into_iter().flatten().collect();
+        out.sort_by(|a, b| a.us_per_token.total_cmp(&b.us_per_token));
+        out
     }
 
     /// The advice of a draft; `None` where its plan is not proved.
     fn proved(&self, found: Found) -> Option<Advice> {
+        // Groups in sequence are what `auto` finds, if it does.
+        let way = &self.space.ways[found.point.way].way;
+        let found = match way.mode {
+            SplitMode::Hybrid => self.draft(&found.point, Effort::Full)?,
+            _ => found,
+        };
+        if !found.draft.fits() {
+            return None;
+        }
         let changes = self.space.changes(&found.point);
         let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
         let prints = found.draft.footprints();
@@ -503,7 +532,7 @@ impl<'a> Search<'a> {
         points.dedup();
         points.truncate(8);
         let found = in_parallel(points, |p| {
-            let found = self.draft(&p)?;
+            let found = self.draft(&p, Effort::Once)?;
             let (place, bytes) = lacks(&found)?;
             let words = self.space.changes(&p).iter().map(ToString::to_string).collect::<Vec<_>>();
             Some(Shortfall {

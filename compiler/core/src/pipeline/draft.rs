@@ -7,10 +7,10 @@ use tpc_passes::footprint::{Footprint, footprints};
 use tpc_passes::plan::{Estimate, estimate};
 use tpc_passes::prove::prove;
 
-use super::divide::Division;
+use super::divide::{Division, divide};
 use super::fitting::{Fitting, fits};
-use super::strategies::{Candidate, Strategy, ranked};
-use super::{Compiled, Prepared};
+use super::strategies::{Candidate, Strategy, ranked, strategy};
+use super::{Compiled, Prepared, Way};
 use crate::placement::{Placement, SplitMode};
 use tpc_diag::Diagnostic;
 
@@ -43,6 +43,28 @@ impl Prepared {
             strategy,
             division,
             candidates,
+            estimate,
+            batch,
+        })
+    }
+}
+
+impl Prepared {
+    /// Plans the model, divided this way, once: shares are not shifted and memory is not priced higher where the plan does
+    /// not fit. Where it fits, it is the plan of [`Prepared::draft`] for a placement that asks for this way.
+    ///
+    /// # Errors
+    /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
+    pub fn draft_once(&self, placement: &Placement, way: &Way) -> Result<Draft, Vec<Diagnostic>> {
+        let workload = self.workload(placement);
+        let batch = self.memory_batch(placement);
+        let strategy = strategy(&self.model, workload, placement, way, &batch)?;
+        let division = divide(&self.model.graph, &strategy.request)?;
+        let estimate = estimate(&division.planned, &division.sharded, &strategy.request);
+        Ok(Draft {
+            strategy,
+            division,
+            candidates: Vec::new(),
             estimate,
             batch,
         })

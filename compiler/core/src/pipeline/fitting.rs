@@ -119,12 +119,11 @@ impl Fitting<'_> {
         (0..attempt.request.devices.len()).map(of).collect()
     }
 
-    /// Whether the devices of every stage together have the memory for its weights and states, beside the least that an
-    /// attempt's intermediate values take of a device.
+    /// Whether the devices of every stage together have the memory for its weights and states, beside what an attempt's
+    /// intermediate values take.
     fn has_room(&self, attempt: &Attempt) -> bool {
         let compute = self.bytes(attempt, |print| print.compute);
-        let least = compute.into_iter().min().unwrap_or(0);
-        attempt.request.has_room(self.model, &self.batch, least)
+        attempt.request.has_room(self.model, &self.batch, &compute)
     }
 
     fn plan(&self, request: PlanRequest) -> Result<Attempt, Vec<Diagnostic>> {

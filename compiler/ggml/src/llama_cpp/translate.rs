@@ -115,10 +115,10 @@ impl TpcCommand {
         Some(TpcCommand { model, options })
     }
 
-    /// The command that plans it on these devices, quoted for a shell.
-    pub fn shell(&self, devices: &str) -> String {
+    /// The command that plans it on the machine that these options say, quoted for a shell.
+    pub fn shell(&self, machine: &[String]) -> String {
         let mut words = vec!["tpc".to_owned(), "plan".to_owned(), quoted(&self.model)];
-        words.extend(["--devices".to_owned(), quoted(devices)]);
+        words.extend(machine.iter().map(|o| quoted(o)));
         words.extend(self.options.iter().map(|o| quoted(o)));
         words.join(" ")
     }
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(devices_named(&line), Some(2));
         let same = TpcCommand::from_line(&line, None).expect("it names a file");
         assert_eq!(
-            same.shell("2"),
+            same.shell(&["--devices".to_owned(), "2".to_owned()]),
             r"tpc plan 'my model.gguf' --devices 2 -sm tensor -ts 3,1 -ctk q8_0 -ot 'blk\.(1|2)\.ffn=CPU,a=dev1,b=CPU' -nkvo"
         );
     }
