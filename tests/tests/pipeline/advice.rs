@@ -1,13 +1,28 @@
-//! The cures that a plan names when it does not fit: each fits, and the next milder one does not.
+//! The advice that a plan gives where it does not fit: all of it fits when it is planned as it is typed, nothing that is
+//! faster by more than a tenth is missing, and it is told once.
 
-use tpc_core::advice::cures;
-use tpc_core::pipeline::Compiled;
-use tpc_core::placement::{
-    HostExperts, Placement, SplitMode, parse_cache_type, parse_devices, parse_tensor_split,
-};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use tpc_core::advice::{Advice, Advisor, Change, Counsel, Limits};
+use tpc_core::cards;
+use tpc_core::pipeline::{Compiled, Origin};
+use tpc_core::placement::{HostExperts, Placement, SplitMode, parse_devices};
+use tpc_core::report::PlanReport;
+use tpc_diag::{Diagnostic, Severity};
 use tpc_gguf::GgufFile;
-use tpc_passes::machine::{DeviceProfile, Topology};
-use tpc_tests::headers;
+use tpc_ir::DType;
+use tpc_lint::plan_report_with_advice;
+use tpc_passes::machine::{DeviceProfile, Topology, Workload};
+use tpc_tests::{Sweep, headers};
+
+use super::synthetic::make;
+
+/// Limits that no machine is too slow for.
+const LIMITS: Limits = Limits {
+    steps: u64::MAX / 2,
+    time: Duration::from_secs(3600),
+};
 
 /// Devices with so many GB of memory, alike otherwise.
 fn machine(gigabytes: &[f64]) -> Topology {
@@ -57,100 +72,436 @@ fn shares_shift_until_a_plan_fits() {
     }
 }
 
-/// The placement under a cure, and under the next milder one of its kind; `None` where that is what did not fit.
-fn applied(base: &Placement, n_ctx: u64, cure: &str) -> (Placement, Option<Placement>) {
-    let words: Vec<&str> = cure.split_whitespace().collect();
-    let number = || words[1].parse::<u64>().expect("a number");
-    let with = |change: &dyn Fn(&mut Placement)| {
-        let mut out = base.clone();
-        change(&mut out);
-        out
-    };
-    match words[0] {
-        "-c" => {
-            let milder = number() + 256;
-            (
-                with(&|p| p.ctx_size = Some(number())),
-                (milder < n_ctx).then(|| with(&|p| p.ctx_size = Some(milder))),
-            )
-        }
-        "-ncmoe" => (
-            with(&|p| p.host_experts = HostExperts::First(number())),
-            Some(with(&|p| p.host_experts = HostExperts::First(number() - 1))),
-        ),
-        "-ngl" => (
-            with(&|p| p.n_gpu_layers = Some(number())),
-            Some(with(&|p| p.n_gpu_layers = Some(number() + 1))),
-        ),
-        "-ctk" => {
-            let cache = parse_cache_type("-ctk", words[1]).expect("a cache type");
-            (
-                with(&|p| (p.cache_type_k, p.cache_type_v) = (cache, cache)),
-                None,
-            )
-        }
-        "-ts" => {
-            let shares = parse_tensor_split(words[1], base.devices.len()).expect("shares");
-            (with(&|p| p.tensor_split = Some(shares.clone())), None)
-        }
-        other => panic!("an unknown cure {other}"),
-    }
+/// The header whose name has this in it, where there is one.
+fn header(name: &str) -> Option<GgufFile> {
+    let path = headers().into_iter().find(|p| p.to_string_lossy().contains(name))?;
+    Some(GgufFile::open(path).unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// The kinds of cures that a model gets on a machine, each of them checked.
-fn checked(header: &str, gigabytes: &[f64], set: impl Fn(&mut Placement)) -> Vec<String> {
-    let path = headers()
-        .into_iter()
-        .find(|p| p.to_string_lossy().contains(header))
-        .unwrap_or_else(|| panic!("no header of {header}"));
-    let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
-    let mut base = Placement {
-        topology: machine(gigabytes),
-        split_mode: SplitMode::Auto,
-        ..Placement::on(parse_devices(&gigabytes.len().to_string()).expect("a count"))
+/// What a search finds for a model that must not fit.
+fn counsel(file: &GgufFile, base: &Placement, limits: Limits) -> (Compiled, Counsel) {
+    let compiled = super::support::compiled(file, base).expect("the model is planned");
+    assert!(!compiled.fits(), "the model fits");
+    let advisor = Advisor {
+        origin: Origin::File(file),
+        limits,
+        watch: &|| (),
     };
-    set(&mut base);
-    let planned = |p: &Placement| -> Result<Compiled, _> { super::support::compiled(&file, p) };
-    let compiled = planned(&base).expect("the model is planned");
-    assert!(!compiled.fits(), "{header} fits {gigabytes:?}");
-    let found = cures(&base, &compiled, &planned);
-    for cure in &found {
-        let (cured, milder) = applied(&base, compiled.caches.n_ctx, cure);
-        let what = format!("{header} on {gigabytes:?} with {cure}");
-        assert!(planned(&cured).expect("planned").fits(), "{what}: too much");
-        let milder = milder.map(|p| Placement {
-            split_mode: compiled.mode,
-            ..p
-        });
-        if let Some(milder) = milder {
-            assert!(
-                !planned(&milder).expect("planned").fits(),
-                "{what}: not the mildest"
-            );
+    let found = advisor.counsel(base, &compiled);
+    (compiled, found)
+}
+
+/// The words of a command with these options in place of its own.
+fn replaced(words: &[String], options: &str) -> Vec<String> {
+    let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
+    let mut out: Vec<String> = Vec::new();
+    for pair in words.chunks(2) {
+        if !options.contains(&pair[0]) {
+            out.extend_from_slice(pair);
         }
     }
-    let kind = |c: &String| c.split(' ').next().unwrap_or_default().to_owned();
-    found.iter().map(kind).collect()
+    out.extend(options);
+    out
+}
+
+/// The plan of a model under these options, as the command line reads them.
+fn planned(file: &GgufFile, words: &[String], machine: &Topology) -> Compiled {
+    let placement = tpc::placement(words, DType::F16, SplitMode::Auto);
+    let placement = placement.unwrap_or_else(|d| panic!("{words:?}: {}", d[0]));
+    let placement = Placement {
+        topology: machine.clone(),
+        ..placement
+    };
+    super::support::compiled(file, &placement).unwrap_or_else(|d| panic!("{words:?}: {}", d[0]))
+}
+
+/// Microseconds of a generated token with its share of prompts.
+fn us(decode_tps: f64, prompt_tps: f64) -> f64 {
+    1e6 / decode_tps + Workload::PROMPT_WEIGHT * 1e6 / prompt_tps
+}
+
+/// Whether context, and precision of the caches, are given up.
+fn gives_up(advice: &Advice) -> [bool; 2] {
+    let any = |f: &dyn Fn(&Change) -> bool| advice.changes.iter().any(f);
+    [
+        any(&|c| matches!(c, Change::Context { .. })),
+        any(&|c| matches!(c, Change::Caches { .. })),
+    ]
+}
+
+/// Small models whose every configuration can be planned.
+const SMALL: [&str; 2] = [
+    "llama:layers=3,embd=256,heads=8,kv_heads=4,head_dim=32,ff=512,vocab=320,ctx=4096,type=q8_0",
+    "qwen3moe:layers=3,embd=256,heads=8,kv_heads=4,head_dim=32,ff=256,experts=8,experts_used=2,vocab=320,ctx=4096,type=q8_0",
+];
+
+/// Every configuration of a small grid that fits: its time, and whether it gives up context and precision of the caches.
+fn grid(file: &GgufFile, base: &Placement) -> Vec<(f64, [bool; 2], Placement)> {
+    let layers = 3_u64;
+    let mut host: Vec<(HostExperts, u64)> = (0..=layers).map(|n| (HostExperts::First(n), 0)).collect();
+    host.extend((1..=layers + 1).flat_map(|n| [(HostExperts::NONE, n), (HostExperts::All, n)]));
+    let mut out = Vec::new();
+    for split_mode in [SplitMode::Tensor, SplitMode::Layer, SplitMode::None] {
+        for ctx in [4096_u64, 2048, 512] {
+            for cache in [DType::F16, DType::Q8_0, DType::Q4_0] {
+                for kv_on_host in [false, true] {
+                    for &(host_experts, on_host) in &host {
+                        let placement = Placement {
+                            split_mode,
+                            ctx_size: Some(ctx),
+                            cache_type_k: cache,
+                            cache_type_v: cache,
+                            kv_on_host,
+                            host_experts,
+                            n_gpu_layers: Some(layers + 1 - on_host),
+                            ..base.clone()
+                        };
+                        let prepared = Origin::File(file).prepare(&placement).expect("a model");
+                        let draft = prepared.draft(&placement).expect("a plan");
+                        if draft.fits() {
+                            let e = draft.estimate();
+                            let given = [ctx < 4096, cache != DType::F16];
+                            out.push((us(e.decode_tps, e.prompt_tps), given, placement));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Bytes that the fullest device needs for all as it is asked.
+fn needed(file: &GgufFile, base: &Placement) -> f64 {
+    let r = report(file, base, LIMITS).1;
+    let total = r.devices.iter().map(|d| d.total_bytes).max();
+    total.expect("a device") as f64
+}
+
+fn report(file: &GgufFile, placement: &Placement, limits: Limits) -> (Compiled, PlanReport) {
+    let compiled = super::support::compiled(file, placement).expect("the model is planned");
+    let advisor = Advisor {
+        origin: Origin::File(file),
+        limits,
+        watch: &|| (),
+    };
+    let report = plan_report_with_advice("m", placement, &compiled, &advisor);
+    (compiled, report)
 }
 
 #[test]
-fn every_cure_fits_and_the_next_milder_one_does_not() {
-    assert_eq!(
-        checked("llama-3.1-8b", &[10.0, 10.0], |_| ()),
-        ["-c", "-ctk", "-ngl"]
-    );
-    assert_eq!(
-        checked("llama-3.1-8b", &[3.0], |p| p.ctx_size = Some(8192)),
-        ["-ngl"]
-    );
-    let experts = checked("mixtral", &[9.0, 9.0], |p| p.ctx_size = Some(8192));
-    assert_eq!(experts, ["-ncmoe", "-ngl"]);
-    let experts = checked("gpt-oss", &[24.0, 12.0], |_| ());
-    assert_eq!(experts, ["-ncmoe", "-ngl"]);
-    // Shares that the user gives are not corrected, but better ones are named.
-    let shares = checked("llama-3.1-8b", &[8.0, 2.0], |p| {
-        p.split_mode = SplitMode::Tensor;
-        (p.ctx_size, p.tensor_split) = (Some(4096), Some(vec![1.0, 1.0]));
+fn nothing_faster_by_more_than_a_tenth_is_missing() {
+    let parts = Sweep::asked().pick(&[0.55][..], &[0.9, 0.7, 0.55, 0.4, 0.2]);
+    let counts = Sweep::asked().pick(&[2_usize][..], &[1, 2]);
+    let mut checked = 0;
+    for spec in SMALL {
+        let file = make(spec);
+        for &devices in counts {
+            let mut base = Placement {
+                split_mode: SplitMode::Auto,
+                ctx_size: Some(4096),
+                ubatch_size: 64,
+                ..Placement::on(parse_devices(&devices.to_string()).expect("a count"))
+            };
+            base.split_mode = SplitMode::Layer;
+            let all = needed(&file, &base);
+            for &part in parts {
+                base.topology.devices[0].memory = Some(all * part);
+                if super::support::compiled(&file, &base).expect("a plan").fits() {
+                    continue;
+                }
+                let (_, found) = counsel(&file, &base, LIMITS);
+                assert!(found.complete);
+                let grid = grid(&file, &base);
+                for (time, given, placement) in &grid {
+                    let covered = found.advice.iter().any(|a| {
+                        let within = gives_up(a).iter().zip(given).all(|(a, g)| !a || *g);
+                        within && us(a.decode_tps, a.prompt_tps) <= time * 1.1
+                    });
+                    let named: Vec<String> =
+                        found.advice.iter().map(|a| format!("{} ({})", a.options, a.worth())).collect();
+                    assert!(
+                        covered,
+                        "{spec} on {devices} with {part}: {:.2} µs is missing: {placement:?}\n{named:?}",
+                        time
+                    );
+                }
+                checked += grid.len();
+            }
+            base.topology.devices[0].memory = None;
+        }
+    }
+    assert!(checked > 100, "{checked} configurations fit");
+}
+
+/// A machine of cards by name, with 512 GiB on the host.
+fn of_cards(names: &[&str]) -> Topology {
+    let known = |name: &&str| {
+        let card = cards::table().cards.iter().find(|c| c.name == *name);
+        card.unwrap_or_else(|| panic!("no card {name}"))
+    };
+    let cards: Vec<&cards::Card> = names.iter().map(known).collect();
+    let (link, links) = cards::links(&cards, None).expect("links");
+    let mut out = Topology {
+        devices: cards.iter().map(|c| c.profile(c.name.clone())).collect(),
+        link,
+        links,
+        host_link: cards::host_link(cards[0]),
+        ..Topology::default()
+    };
+    out.host.memory = Some(512.0 * f64::from(1 << 30));
+    out
+}
+
+/// The machines of the matrix: their name, and their cards.
+fn machines() -> Vec<(&'static str, Vec<&'static str>)> {
+    vec![
+        ("1x3090", vec!["RTX 3090"]),
+        ("2x3090", vec!["RTX 3090"; 2]),
+        ("3x3090", vec!["RTX 3090"; 3]),
+        ("4x3090", vec!["RTX 3090"; 4]),
+        ("3090+4090", vec!["RTX 3090", "RTX 4090"]),
+        ("2x4090", vec!["RTX 4090"; 2]),
+        ("4x4090", vec!["RTX 4090"; 4]),
+        ("8x4090", vec!["RTX 4090"; 8]),
+        ("2x5090", vec!["RTX 5090"; 2]),
+        ("4xA100-40", vec!["A100 SXM 40GB"; 4]),
+        ("8xH100", vec!["H100 SXM"; 8]),
+        ("8xH200", vec!["H200 SXM"; 8]),
+    ]
+}
+
+const MODELS: [&str; 16] = [
+    "deepseek-v3.1",
+    "gemma-3-27b",
+    "gemma-4-31b",
+    "glm-4.5-air-106b-a12b-iq4_xs.header",
+    "gpt-oss-120b",
+    "llama-3.1-405b",
+    "llama-3.1-70b",
+    "llama-3.1-8b",
+    "mixtral-8x7b",
+    "phi-4",
+    "qwen3-0.6b",
+    "qwen3-14b",
+    "qwen3-30b-a3b",
+    "qwen3.5-122b",
+    "qwen3.5-35b",
+    "qwen3.6-27b",
+];
+
+/// A row of the matrix: whether the verdict is what the devices say, and all advice fits when it is planned as typed.
+fn row(file: &GgufFile, machine: &Topology, context: Option<u64>, name: &str) -> String {
+    let mut words = vec!["--devices".to_owned(), machine.devices.len().to_string()];
+    words.extend(context.into_iter().flat_map(|c| ["-c".to_owned(), c.to_string()]));
+    let placement = tpc::placement(&words, DType::F16, SplitMode::Auto).expect("options");
+    let placement = Placement {
+        topology: machine.clone(),
+        ..placement
+    };
+    let (compiled, r) = report(file, &placement, LIMITS);
+    let fits = r.devices.iter().enumerate().all(|(i, d)| {
+        let usable = machine.device(i).usable_memory();
+        usable.is_none_or(|m| d.total_bytes as f64 <= m)
     });
-    assert!(shares.contains(&"-ts".to_owned()), "{shares:?}");
+    let host = machine.host.usable_memory().is_none_or(|m| r.host.total_bytes as f64 <= m);
+    let errors: Vec<&Diagnostic> =
+        r.diagnostics.iter().filter(|d| d.severity == Severity::Error).collect();
+    assert_eq!(r.verdict == "ok", fits && host, "{name}: {errors:?}");
+    assert_eq!(fits && host, compiled.fits(), "{name}");
+    let context = context.map_or_else(|| "all".to_owned(), |c| c.to_string());
+    let mut out = String::new();
+    if fits && host {
+        let e = &compiled.estimate;
+        let _ = writeln!(out, "| {name} | {context} | fits, {:.1} t/s | |", e.decode_tps);
+        return out;
+    }
+    assert!(r.advice.is_empty() || errors.len() == 1, "{name}: {errors:?}");
+    let help = errors[0].help.as_ref().expect("a help").to_string();
+    assert!(!r.advice.is_empty() || help.contains("missing"), "{name}: {help}");
+    for a in &r.advice {
+        let again = planned(file, &replaced(&words, &a.options), machine);
+        assert!(again.fits(), "{name} -c {context}: {} does not fit", a.options);
+        let (said, is) = (a.decode_tps, again.estimate.decode_tps);
+        assert!((said / is - 1.0).abs() < 1e-6, "{name}: {}: {said} t/s, but {is}", a.options);
+        assert!(help.contains(&a.options), "{name}: {help}");
+    }
+    let all: Vec<String> =
+        r.advice.iter().map(|a| format!("`{}` {:.1} t/s", a.options, a.decode_tps)).collect();
+    let more = help.lines().find(|l| l.contains("such devices")).unwrap_or_default();
+    let more = more.split(" suffice").next().unwrap_or_default();
+    let _ = writeln!(out, "| {name} | {context} | {} | {more} |", all.join("; "));
+    out
+}
+
+#[test]
+fn every_verdict_and_all_advice_is_consistent() {
+    let (models, contexts) = Sweep::asked().pick(
+        (&["llama-3.1-8b", "qwen3-30b", "gpt-oss"][..], &[None][..]),
+        (&MODELS[..], &[Some(4096), Some(32768), None][..]),
+    );
+    let mut table = String::new();
+    for model in models {
+        let Some(file) = header(model) else {
+            continue;
+        };
+        for (i, (name, cards)) in machines().into_iter().enumerate() {
+            if Sweep::asked() == Sweep::Sample && i % 4 != 0 {
+                continue;
+            }
+            for &context in contexts {
+                table += &row(&file, &of_cards(&cards), context, &format!("{model} | {name}"));
+            }
+        }
+    }
+    println!("| model | machine | context | advice | devices |\n|---|---|---|---|---|\n{table}");
+    assert!(table.contains("t/s"));
+}
+
+/// Sixteen cards of 24 GiB for DeepSeek V3.1: the experts of a few layers on the host suffice.
+#[test]
+fn experts_of_a_few_layers_on_the_host_are_found() {
+    let Some(file) = header("deepseek") else {
+        return;
+    };
+    let base = Placement {
+        topology: machine(&[25.769_803_776; 16]),
+        split_mode: SplitMode::Auto,
+        ctx_size: Some(4096),
+        ..Placement::on(parse_devices("16").expect("a count"))
+    };
+    let (_, found) = counsel(&file, &base, Limits { time: LIMITS.time, ..Limits::default() });
+    let experts = |a: &Advice| {
+        let few = |c: &Change| matches!(c, Change::HostExperts(n) if *n <= 6);
+        a.changes.iter().any(few)
+    };
+    assert!(found.advice.iter().any(experts), "{:?}", found.advice);
+    assert!(found.growth.is_some_and(|g| g.devices > 16));
+}
+
+/// One device does not hold the cache, two do: the mode that was asked for is what is wrong.
+#[test]
+fn advice_is_not_bound_to_the_mode_that_fails() {
+    let file = header("llama-3.1-8b").expect("in the repository");
+    let base = Placement {
+        topology: machine(&[16.0, 16.0]),
+        split_mode: SplitMode::None,
+        ..Placement::on(parse_devices("2").expect("a count"))
+    };
+    let (_, found) = counsel(&file, &base, LIMITS);
+    let first = &found.advice[0];
+    assert_eq!(first.changes.len(), 1, "{}", first.options);
+    assert!(matches!(first.changes[0], Change::Mode(_)), "{}", first.options);
+    assert_eq!(first.price, "");
+}
+
+/// Shares that the user gives are not corrected, but better ones are named.
+#[test]
+fn better_shares_are_named() {
+    let file = header("llama-3.1-8b").expect("in the repository");
+    let base = Placement {
+        topology: machine(&[8.0, 2.0]),
+        split_mode: SplitMode::Tensor,
+        ctx_size: Some(4096),
+        tensor_split: Some(vec![1.0, 1.0]),
+        ..Placement::on(parse_devices("2").expect("a count"))
+    };
+    let (_, found) = counsel(&file, &base, LIMITS);
+    let shares = |a: &Advice| a.changes.iter().any(|c| matches!(c, Change::Shares(_)));
+    assert!(found.advice.iter().any(shares), "{:?}", found.advice);
+}
+
+#[test]
+fn a_search_that_ends_early_says_so_and_names_what_fits() {
+    let file = header("mixtral").expect("in the repository");
+    let base = Placement {
+        topology: machine(&[9.0, 9.0]),
+        split_mode: SplitMode::Auto,
+        ctx_size: Some(8192),
+        ..Placement::on(parse_devices("2").expect("a count"))
+    };
+    let few = Limits {
+        steps: 0,
+        ..LIMITS
+    };
+    let (_, r) = report(&file, &base, few);
+    let all: Vec<&Diagnostic> = r.diagnostics.iter().filter(|d| d.code == "TPC0300").collect();
+    assert_eq!(all.len(), 1, "once for the plan");
+    let help = all[0].help.as_ref().expect("a help").to_string();
+    assert!(help.contains("plans tried"), "{help}");
+    let (_, r) = report(&file, &base, LIMITS);
+    assert!(!r.advice.is_empty());
+}
+
+#[test]
+fn so_many_devices_suffice() {
+    let file = header("llama-3.1-70b").expect("in the repository");
+    let base = Placement {
+        topology: machine(&[24.0]),
+        split_mode: SplitMode::Auto,
+        ctx_size: Some(4096),
+        ..Placement::on(parse_devices("1").expect("a count"))
+    };
+    let (_, found) = counsel(&file, &base, LIMITS);
+    let growth = found.growth.expect("more devices suffice");
+    assert_eq!(growth.devices, 2);
+    let compiled = super::support::compiled(&file, &growth.placement).expect("a plan");
+    assert!(compiled.fits());
+}
+
+/// A host and a device that are too small for anything.
+#[test]
+fn where_nothing_helps_the_least_that_is_missing_is_told() {
+    let file = header("llama-3.1-8b").expect("in the repository");
+    let mut base = Placement {
+        topology: machine(&[1.0]),
+        split_mode: SplitMode::Auto,
+        ..Placement::on(parse_devices("1").expect("a count"))
+    };
+    base.topology.host.memory = Some(1e9);
+    let (_, r) = report(&file, &base, LIMITS);
+    assert!(r.advice.is_empty(), "{:?}", r.advice);
+    let all: Vec<&Diagnostic> = r.diagnostics.iter().filter(|d| d.code == "TPC0300").collect();
+    let help = all[0].help.as_ref().expect("a help").to_string();
+    assert!(help.contains("are missing, most of them on"), "{help}");
+}
+
+/// Slow links: one device is faster than two, and the advice says so only where it was planned and fits.
+#[test]
+fn what_is_faster_is_planned_before_it_is_named() {
+    let file = header("qwen3-0.6b").expect("in the repository");
+    let mut base = Placement {
+        topology: machine(&[24.0, 24.0]),
+        split_mode: SplitMode::Tensor,
+        ctx_size: Some(4096),
+        ..Placement::on(parse_devices("2").expect("a count"))
+    };
+    base.topology.link.latency_us = 500.0;
+    let found = |base: &Placement, code: &str| {
+        let (_, r) = report(&file, base, LIMITS);
+        r.diagnostics.into_iter().find(|d| d.code == code)
+    };
+    let help = found(&base, "TPC0309").expect("one is faster").help.expect("a help").to_string();
+    assert!(help.starts_with("-sm "), "{help}");
+    // Too large for one device, and as slow in sequence as in parallel.
+    base.topology.devices.iter_mut().for_each(|d| d.memory = Some(0.8e9));
+    assert!(found(&base, "TPC0309").is_none());
+    // Experts on the host for nothing, and for want of memory.
+    let file = header("qwen3-30b").expect("in the repository");
+    let found = |gigabytes: f64, experts: u64| {
+        let base = Placement {
+            topology: machine(&[gigabytes]),
+            split_mode: SplitMode::Auto,
+            ctx_size: Some(4096),
+            host_experts: HostExperts::First(experts),
+            ..Placement::on(parse_devices("1").expect("a count"))
+        };
+        let (_, r) = report(&file, &base, LIMITS);
+        r.diagnostics.into_iter().find(|d| d.code == "TPC0308")
+    };
+    let needless = found(24.0, 20).expect("round trips");
+    assert_eq!(needless.severity, Severity::Warning);
+    assert!(needless.help.expect("a help").contains("-ncmoe 0"));
+    let needed = found(9.0, 48).expect("round trips");
+    assert!(needed.help.is_some());
 }

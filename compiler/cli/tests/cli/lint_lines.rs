@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::support::{Ran, SMALL, path, refuses, tpc, words};
+use super::support::{Ran, SMALL, Scratch, path, refuses, tpc, words};
 
 /// `tpc lint` of a line of llama.cpp for a header, with options before it.
 fn line(options: &str, header: &str, line: &str) -> Ran {
@@ -105,6 +105,21 @@ fn the_file_of_a_fetched_model_stands_before_the_line() {
         "{}",
         ran.stdout
     );
+}
+
+/// The machine is said before the line, and the equivalent command has all of it.
+#[test]
+fn the_equivalent_keeps_the_machine() {
+    let scratch = Scratch::new();
+    let text = "Topology(devices: [(name: \"a\", bandwidth: 1e12, flops: 1e14)])";
+    let file = scratch.file("machine.ron", text).display().to_string();
+    let machine = format!("--devices 3 --topology {file}");
+    let ran = line(&machine, SMALL, "llama-server -m X.gguf -c 512");
+    assert!(ran.stdout.contains(&machine), "{}", ran.stdout);
+    let machine = format!("--topology {file}");
+    let ran = line(&machine, SMALL, "llama-server -m X.gguf -c 512 -ts 1,1,1");
+    let expected = format!("--devices 3 {machine}");
+    assert!(ran.stdout.contains(&expected), "{}", ran.stdout);
 }
 
 #[test]

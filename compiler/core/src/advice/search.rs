@@ -173,7 +173,10 @@ impl<'a> Search<'a> {
         points.push(Point { level: before, ..none });
         points.push(Point { chain: kv, ..none });
         points.push(Point { level: before + layers, ..none });
+        // Without these there is no search, whatever the limits are.
+        self.left = self.left.max(points.len() as u64 * self.step);
         let sketches = self.sketches(&points);
+        self.left = self.left.min(self.advisor.limits.steps);
         let devices = self.space.base.devices.len();
         let times = |i: usize| Some(Times::of(&sketches[i].as_ref()?.estimate));
         for (way, sketch) in sketches[..ways].iter().enumerate() {
@@ -209,7 +212,7 @@ impl<'a> Search<'a> {
 
     /// How many of `n` plans of so many steps the limits allow, which are counted.
     fn take(&mut self, n: usize, steps: u64) -> usize {
-        let late = self.started.elapsed() > self.advisor.limits.time;
+        let late = !self.bound.known.is_empty() && self.started.elapsed() > self.advisor.limits.time;
         let most = if late { 0 } else { self.left / steps.max(1) };
         let allowed = n.min(usize::try_from(most).unwrap_or(usize::MAX));
         self.left -= allowed as u64 * steps;
