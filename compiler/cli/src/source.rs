@@ -207,7 +207,11 @@ impl SourceArgs {
         let compiled = compile_capture(&captured, placement).map_err(Failure::from_diagnostics)?;
         Ok(Source {
             compiled,
-            notes: self.note().into_iter().chain(captured.notes.clone()).collect(),
+            notes: self
+                .note()
+                .into_iter()
+                .chain(captured.notes.clone())
+                .collect(),
             lines: captured.lines.clone(),
             batch: Some(captured.batch.clone()),
             opened: Opened::Capture(captured),

@@ -187,10 +187,18 @@ fn report_with(
     let mut report = PlanReport::new(path, placement, compiled);
     let unfit = advisor.filter(|_| !compiled.fits());
     let counsel = unfit.map(|a| a.counsel(placement, compiled));
-    report.advice = counsel.iter().flat_map(|c| &c.advice).map(Into::into).collect();
+    report.advice = counsel
+        .iter()
+        .flat_map(|c| &c.advice)
+        .map(Into::into)
+        .collect();
     // Several lints may ask; the search runs once.
     let known: OnceCell<Option<Advice>> = OnceCell::new();
-    let search = || known.get_or_init(|| advisor?.faster(placement, compiled)).clone();
+    let search = || {
+        known
+            .get_or_init(|| advisor?.faster(placement, compiled))
+            .clone()
+    };
     let findings = lint_plan(&Plan {
         placement,
         compiled,

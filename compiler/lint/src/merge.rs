@@ -110,7 +110,8 @@ impl Finding {
             match known.filter(|a| a.devices.last() != Some(&devices)) {
                 Some(a) => {
                     a.varies |= a.diagnostic.message != f.diagnostic.message;
-                    a.messages.resize(a.devices.len(), a.diagnostic.message.clone());
+                    a.messages
+                        .resize(a.devices.len(), a.diagnostic.message.clone());
                     a.messages.push(f.diagnostic.message);
                     a.devices.push(devices);
                 }
@@ -120,7 +121,9 @@ impl Finding {
                 }
             }
         }
-        all.iter_mut().filter(|f| !f.varies).for_each(|f| f.messages.clear());
+        all.iter_mut()
+            .filter(|f| !f.varies)
+            .for_each(|f| f.messages.clear());
     }
 }
 
@@ -250,7 +253,7 @@ mod tests {
     fn numbers_that_do_not_vary_are_told_once() {
         let mut all = Vec::new();
         for n in [2, 3, 4] {
-            let d = warning(Name::plain("plan"), message!("{} copies of {}", n / 4, 7));
+            let d = warning(Name::plain("plan"), message!("{} copies of {}", n / 4, 7_u64));
             Finding::join(&mut all, n, merged(vec![d]));
         }
         assert_eq!(all.len(), 1);

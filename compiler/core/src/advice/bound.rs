@@ -143,7 +143,9 @@ impl Leaves {
 
     /// Whether any of it is an expert.
     pub(super) fn has_experts(&self) -> bool {
-        self.all.iter().any(|l| matches!(l.sort, Sort::Expert) && l.place.is_none())
+        self.all
+            .iter()
+            .any(|l| matches!(l.sort, Sort::Expert) && l.place.is_none())
     }
 
     /// Whether any of it is a cache.
@@ -173,7 +175,9 @@ impl Leaves {
                         *sum += bytes;
                     }
                 }
-                Some(PlaceOverride::Mirrored) => out.pinned.iter_mut().for_each(|sum| *sum += bytes),
+                Some(PlaceOverride::Mirrored) => {
+                    out.pinned.iter_mut().for_each(|sum| *sum += bytes)
+                }
                 None => {
                     let unit = &mut out.units[leaf.unit];
                     *match leaf.sort {
@@ -243,7 +247,9 @@ impl Compute {
                 placement.parallel,
             );
             let prints = footprints(&compiled.programs, &batch);
-            let devices = prints.iter().filter(|(place, _)| matches!(place, Place::Device(_)));
+            let devices = prints
+                .iter()
+                .filter(|(place, _)| matches!(place, Place::Device(_)));
             devices.map(|(_, print)| print.compute).max().unwrap_or(0) as f64
         };
         let (most, least) = (at(cells), at(few));
@@ -380,7 +386,9 @@ impl Bound {
         };
         match shared.shares.as_ref().or(base.tensor_split.as_ref()) {
             Some(shares) if stages.len() > 1 => {
-                let sums = stages.iter().map(|stage| stage.iter().map(|&d| shares[d]).sum());
+                let sums = stages
+                    .iter()
+                    .map(|stage| stage.iter().map(|&d| shares[d]).sum());
                 let sums: Vec<f64> = sums.collect();
                 let bytes = units.iter().map(|u| Unit {
                     bytes: u.total() as u64,
@@ -390,7 +398,9 @@ impl Bound {
                 for (unit, stage) in units.iter().zip(by_layers(&bytes, &sums)) {
                     add(&mut held[stage], unit);
                 }
-                held.iter().enumerate().all(|(stage, stored)| holds(stage, stored))
+                held.iter()
+                    .enumerate()
+                    .all(|(stage, stored)| holds(stage, stored))
             }
             _ => in_order(&units, stages.len(), &holds),
         }
@@ -414,7 +424,9 @@ impl Bound {
         if let Some(all) = experts {
             let inner = &load.units[1..load.units.len() - 1];
             let with = |units: &[Stored]| units.iter().filter(|u| u.experts > 0.0).count() as f64;
-            let gone = usize::try_from(offload.experts).unwrap_or(usize::MAX).min(inner.len());
+            let gone = usize::try_from(offload.experts)
+                .unwrap_or(usize::MAX)
+                .min(inner.len());
             out = out.changed(none, all, with(&inner[..gone]) / with(inner).max(1.0));
         }
         if let Some(all) = kv.filter(|_| offload.kv) {
@@ -438,7 +450,11 @@ fn add(to: &mut Stored, unit: &Stored) {
 }
 
 /// Whether consecutive units can be divided among so many stages, each of which holds what it can.
-pub(super) fn in_order(units: &[Stored], stages: usize, holds: &dyn Fn(usize, &Stored) -> bool) -> bool {
+pub(super) fn in_order(
+    units: &[Stored],
+    stages: usize,
+    holds: &dyn Fn(usize, &Stored) -> bool,
+) -> bool {
     let (mut stage, mut held) = (0, Stored::default());
     for unit in units {
         loop {

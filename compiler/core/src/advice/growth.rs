@@ -65,7 +65,9 @@ pub(super) fn grown(base: &Placement, n: usize) -> Placement {
     let topology = &base.topology;
     let memory = |d: &usize| topology.device(*d).usable_memory().unwrap_or(f64::INFINITY);
     let own = base.devices.len();
-    let largest = (0..own).max_by(|a, b| memory(a).total_cmp(&memory(b)).then(b.cmp(a))).unwrap_or(0);
+    let largest = (0..own)
+        .max_by(|a, b| memory(a).total_cmp(&memory(b)).then(b.cmp(a)))
+        .unwrap_or(0);
     let mut out = base.clone();
     out.topology.devices = (0..own).map(|d| topology.device(d).clone()).collect();
     for d in own..n {
@@ -78,7 +80,11 @@ pub(super) fn grown(base: &Placement, n: usize) -> Placement {
             DeviceKind::Cpu => format!("cpu#{d}"),
             DeviceKind::Cuda(ordinal) => format!("cuda:{ordinal}#{d}"),
         };
-        out.devices.push(DeviceSpec { name, kind });
+        out.devices.push(DeviceSpec {
+            name,
+            kind,
+            ..base.devices[largest].clone()
+        });
         out.topology.devices.push(topology.device(largest).clone());
     }
     out

@@ -44,7 +44,11 @@ pub struct Advice {
 impl Advice {
     /// The speeds and the price: `21 t/s, prompts 310 t/s; context 16384 instead of 131072`.
     pub fn worth(&self) -> String {
-        let mut out = format!("{} t/s, prompts {} t/s", speed(self.decode_tps), speed(self.prompt_tps));
+        let mut out = format!(
+            "{} t/s, prompts {} t/s",
+            speed(self.decode_tps),
+            speed(self.prompt_tps)
+        );
         if !self.price.is_empty() {
             out.push_str("; ");
             out.push_str(&self.price);
@@ -90,7 +94,11 @@ pub(super) fn price(changes: &[Change], host_bytes: u64) -> String {
                     true => k.to_string(),
                     false => format!("{k} and {v}"),
                 };
-                out.push(format!("caches {} instead of {}", shown(types), shown(asked)));
+                out.push(format!(
+                    "caches {} instead of {}",
+                    shown(types),
+                    shown(asked)
+                ));
             }
             Change::Context { asked, cells } => {
                 out.push(format!("context {cells} instead of {asked}"));
@@ -139,6 +147,9 @@ mod tests {
             "experts of 5 layers on the host, context 16384 instead of 131072, the host holds 3.00 GiB"
         );
         assert_eq!(price(&changes[..1], 3 << 30), "");
-        assert_eq!([speed(123.4), speed(12.34), speed(1.234)], ["123", "12.3", "1.23"]);
+        assert_eq!(
+            [speed(123.4), speed(12.34), speed(1.234)],
+            ["123", "12.3", "1.23"]
+        );
     }
 }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use tpc_ir::{Device, Place};
 use tpc_passes::footprint::Footprint;
 
+use super::Advisor;
 use super::bound::{Bound, Compute, Extremes, Known, Leaves, Load, Times};
+use super::growth::{self, Growth};
 use super::price::{Advice, Shortfall, per_token, price};
 use super::space::{Chain, Class, Offload, Point, Space};
-use super::growth::{self, Growth};
-use super::Advisor;
 use crate::pipeline::{Compiled, Draft, Prepared, Sketch, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
@@ -115,7 +115,9 @@ impl<'a> Search<'a> {
         let all = space.caches.iter().filter_map(leaves);
         let (types, leaves): (Vec<_>, Vec<Leaves>) = all.unzip();
         space.caches = types;
-        let first = leaves.first().filter(|_| space.caches.first() == Some(&[base.cache_type_k, base.cache_type_v]))?;
+        let first = leaves
+            .first()
+            .filter(|_| space.caches.first() == Some(&[base.cache_type_k, base.cache_type_v]))?;
         (space.has_experts, space.has_caches) = (first.has_experts(), first.has_caches());
         let devices = base.devices.len() as u64;
         let step = compiled.model.graph.insts().len() as u64 * devices.max(1);
@@ -168,11 +170,24 @@ impl<'a> Search<'a> {
         let mut points: Vec<Point> = (0..ways).map(|way| self.origin(way)).collect();
         let none = points[plain];
         let layers = self.space.n_block + 1;
-        let before = if none.chain.experts { self.space.n_block } else { 0 };
-        let kv = Chain { kv: true, ..none.chain };
-        points.push(Point { level: before, ..none });
+        let before = if none.chain.experts {
+            self.space.n_block
+        } else {
+            0
+        };
+        let kv = Chain {
+            kv: true,
+            ..none.chain
+        };
+        points.push(Point {
+            level: before,
+            ..none
+        });
         points.push(Point { chain: kv, ..none });
-        points.push(Point { level: before + layers, ..none });
+        points.push(Point {
+            level: before + layers,
+            ..none
+        });
         // Without these there is no search, whatever the limits are.
         self.left = self.left.max(points.len() as u64 * self.step);
         let sketches = self.sketches(&points);
@@ -212,7 +227,8 @@ impl<'a> Search<'a> {
 
     /// How many of `n` plans of so many steps the limits allow, which are counted.
     fn take(&mut self, n: usize, steps: u64) -> usize {
-        let late = !self.bound.known.is_empty() && self.started.elapsed() > self.advisor.limits.time;
+        let late =
+            !self.bound.known.is_empty() && self.started.elapsed() > self.advisor.limits.time;
         let most = if late { 0 } else { self.left / steps.max(1) };
         let allowed = n.min(usize::try_from(most).unwrap_or(usize::MAX));
         self.left -= allowed as u64 * steps;
@@ -245,7 +261,10 @@ impl<'a> Search<'a> {
                 points.push((class, best));
             }
         }
-        let all: Vec<Point> = points.iter().flat_map(|(_, of)| of.iter().map(|p| p.0)).collect();
+        let all: Vec<Point> = points
+            .iter()
+            .flat_map(|(_, of)| of.iter().map(|p| p.0))
+            .collect();
         let mut sketches = self.sketches(&all).into_iter();
         for (_, of) in &mut points {
             for (_, time) in of.iter_mut() {
@@ -255,8 +274,10 @@ impl<'a> Search<'a> {
             }
             of.sort_by(|a, b| a.1.total_cmp(&b.1));
         }
-        let points: Vec<(Class, Vec<Timed>)> =
-            points.into_iter().filter(|(_, of)| !of.is_empty()).collect();
+        let points: Vec<(Class, Vec<Timed>)> = points
+            .into_iter()
+            .filter(|(_, of)| !of.is_empty())
+            .collect();
         let drafts = self.take(points.len() * DRAFTED, self.step * DRAFT);
         // The same number for each, whichever comes first.
         let each = (drafts / points.len().max(1)).max(1);
@@ -289,7 +310,11 @@ impl<'a> Search<'a> {
         for way in 0..space.ways.len() {
             for chain in space.chains() {
                 let timed = |(point, load): &(Point, Load)| {
-                    let point = Point { way, chain, ..*point };
+                    let point = Point {
+                        way,
+                        chain,
+                        ..*point
+                    };
                     let level = self.least_level(&self.bound.known[way], &point, load)?;
                     let point = Point { level, ..point };
                     Some((point, self.time(&point, load)))
@@ -304,7 +329,11 @@ impl<'a> Search<'a> {
         // A chain that begins otherwise and puts the same there is no other point.
         let mut seen = BTreeSet::new();
         out.retain(|(p, _)| {
-            let Offload { experts, layers, kv } = space.offload(p);
+            let Offload {
+                experts,
+                layers,
+                kv,
+            } = space.offload(p);
             seen.insert((p.way, experts, layers, kv))
         });
         out.truncate(SKETCHED);
@@ -320,7 +349,8 @@ impl<'a> Search<'a> {
     fn fits(&self, known: &Known, point: &Point, load: &Load) -> bool {
         let shared = &self.space.ways[point.way];
         let offload = self.space.offload(point);
-        self.bound.fits(known, shared, self.space.base, point, (load, offload))
+        self.bound
+            .fits(known, shared, self.space.base, point, (load, offload))
     }
 
     /// The least that has to go to the host by the bound; `None` where everything there does not help.
@@ -330,7 +360,14 @@ impl<'a> Search<'a> {
         let (mut low, mut high) = (0, last);
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.fits_devices(known, &Point { level: middle, ..*point }, load) {
+            if self.fits_devices(
+                known,
+                &Point {
+                    level: middle,
+                    ..*point
+                },
+                load,
+            ) {
                 high = middle;
             } else {
                 low = middle + 1;
@@ -344,7 +381,8 @@ impl<'a> Search<'a> {
         let shared = &self.space.ways[point.way];
         let offload = self.space.offload(point);
         let base = self.space.base;
-        self.bound.fits_devices(known, shared, base, point, (load, offload))
+        self.bound
+            .fits_devices(known, shared, base, point, (load, offload))
     }
 
     /// The mildest point like this one that fits by what is known: the least on the host, then the largest context.
@@ -402,7 +440,10 @@ impl<'a> Search<'a> {
                 break;
             }
             let found = self.corrected(class, start, &mut left);
-            let faster = |f: &Found| best.as_ref().is_none_or(|b| f.us_per_token < b.us_per_token);
+            let faster = |f: &Found| {
+                best.as_ref()
+                    .is_none_or(|b| f.us_per_token < b.us_per_token)
+            };
             if let Some(found) = found.filter(faster) {
                 best = Some(found);
             }
@@ -425,7 +466,10 @@ impl<'a> Search<'a> {
             if fits && best.as_ref().is_none_or(|b| milder(&at, &b.point)) {
                 best = Some(found);
             }
-            let restart = Point { cells: start.cells.min(at.cells), ..*start };
+            let restart = Point {
+                cells: start.cells.min(at.cells),
+                ..*start
+            };
             let next = self.mildest(class, &known, &restart);
             at = match next {
                 Some(next) if !tried.contains(&next) && (!fits || milder(&next, &at)) => next,
@@ -435,7 +479,10 @@ impl<'a> Search<'a> {
                     cells: (at.cells - at.cells / 16) / CELLS * CELLS,
                     ..at
                 },
-                _ if at.level < last => Point { level: at.level + 1, ..at },
+                _ if at.level < last => Point {
+                    level: at.level + 1,
+                    ..at
+                },
                 _ => break,
             };
             if best.is_some() && !fits {
@@ -444,7 +491,15 @@ impl<'a> Search<'a> {
         }
         // Devices that differ may need shares that shift.
         best.or_else(|| {
-            let found = self.draft(&self.mildest(class, &self.bound.known[start.way], start)?, Effort::Full)?;
+            let way = &self.space.ways[start.way].way;
+            let split = way.mode == SplitMode::Tensor && self.space.base.tensor_split.is_none();
+            if !split {
+                return None;
+            }
+            let found = self.draft(
+                &self.mildest(class, &self.bound.known[start.way], start)?,
+                Effort::Full,
+            )?;
             found.draft.fits().then_some(found)
         })
     }
@@ -462,7 +517,11 @@ impl<'a> Search<'a> {
             })
         };
         let keep: Vec<bool> = found.iter().map(worth).collect();
-        let mut kept: Vec<Found> = found.into_iter().zip(keep).filter_map(|(f, k)| k.then_some(f)).collect();
+        let mut kept: Vec<Found> = found
+            .into_iter()
+            .zip(keep)
+            .filter_map(|(f, k)| k.then_some(f))
+            .collect();
         let mut seen = BTreeSet::new();
         kept.retain(|f| seen.insert(f.point));
         kept.truncate(NAMED);
@@ -492,7 +551,9 @@ impl<'a> Search<'a> {
             let print = prints.get(&Place::Device(Device::new(d)));
             Some(print.map_or(0, Footprint::total) as f64 / usable.max(1.0))
         };
-        let fullest = (0..self.space.base.devices.len()).filter_map(used).reduce(f64::max);
+        let fullest = (0..self.space.base.devices.len())
+            .filter_map(used)
+            .reduce(f64::max);
         let mode = found.draft.mode();
         let us_per_token = found.us_per_token;
         let compiled = found.draft.proved(found.prepared);
@@ -520,8 +581,18 @@ impl<'a> Search<'a> {
             way,
             chain,
             level,
-            caches: if space.has_caches { space.caches.len() - 1 } else { 0 },
-            cells: *space.contexts(Class { context: true, ..Class::default() }).last().unwrap_or(&space.cells),
+            caches: if space.has_caches {
+                space.caches.len() - 1
+            } else {
+                0
+            },
+            cells: *space
+                .contexts(Class {
+                    context: true,
+                    ..Class::default()
+                })
+                .last()
+                .unwrap_or(&space.cells),
             parallel: 1,
             ubatch: *space.batches().last().unwrap_or(&space.base.ubatch_size),
         };
@@ -537,7 +608,12 @@ impl<'a> Search<'a> {
         let found = in_parallel(points, |p| {
             let found = self.draft(&p, Effort::Once)?;
             let (place, bytes) = lacks(&found)?;
-            let words = self.space.changes(&p).iter().map(ToString::to_string).collect::<Vec<_>>();
+            let words = self
+                .space
+                .changes(&p)
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>();
             Some(Shortfall {
                 place,
                 bytes,
@@ -577,7 +653,10 @@ fn lacks(found: &Found) -> Option<(String, u64)> {
         let (name, usable) = match place {
             Place::Device(d) => {
                 let spec = found.placement.devices.get(d.index())?;
-                (spec.name.clone(), topology.device(d.index()).usable_memory()?)
+                (
+                    spec.name.clone(),
+                    topology.device(d.index()).usable_memory()?,
+                )
             }
             Place::Host => ("host".to_owned(), topology.host.usable_memory()?),
             Place::Group(_) => return None,
@@ -586,7 +665,9 @@ fn lacks(found: &Found) -> Option<(String, u64)> {
         (over > 0).then_some((over, name))
     };
     let all: Vec<(u64, String)> = prints.iter().filter_map(lacks).collect();
-    let sum = all.iter().fold(0_u64, |sum, (over, _)| sum.saturating_add(*over));
+    let sum = all
+        .iter()
+        .fold(0_u64, |sum, (over, _)| sum.saturating_add(*over));
     let (_, name) = all.into_iter().max_by_key(|(over, _)| *over)?;
     Some((name, sum))
 }

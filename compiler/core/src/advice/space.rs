@@ -114,7 +114,10 @@ impl Class {
     }
 
     fn count(self) -> usize {
-        [self.context, self.caches, self.sequences].into_iter().filter(|&given| given).count()
+        [self.context, self.caches, self.sequences]
+            .into_iter()
+            .filter(|&given| given)
+            .count()
     }
 
     /// Whether all that this gives up is given up by the other as well.
@@ -236,7 +239,9 @@ impl<'a> Space<'a> {
             true => vec![true, false],
             false => vec![false],
         };
-        let pairs = kv.into_iter().flat_map(|kv| experts.iter().map(move |&e| (e, kv)));
+        let pairs = kv
+            .into_iter()
+            .flat_map(|kv| experts.iter().map(move |&e| (e, kv)));
         pairs.map(|(experts, kv)| Chain { experts, kv }).collect()
     }
 

@@ -75,6 +75,8 @@ impl Fitting<'_> {
         if out.fits || !strategy.mode.splits_tensors() {
             return Ok(out);
         }
+        // Shares shift from what the plan needs at first.
+        let shift = self.shift(&out);
         for price in Workload::SCARCE_MEMORY {
             if out.fits || !self.has_room(&out) {
                 break;
@@ -85,29 +87,38 @@ impl Fitting<'_> {
         }
         if !out.fits
             && self.placement.tensor_split.is_none()
-            && let Some(shifted) = self.shifted(strategy.request.clone())?
+            && let Some(shifted) = self.shifted(shift)?
         {
             out = shifted;
         }
         Ok(out)
     }
 
-    /// A plan that fits with device weights shifted towards the devices with room, if there is one.
-    fn shifted(&self, request: PlanRequest) -> Result<Option<Attempt>, Vec<Diagnostic>> {
-        let mut attempt = self.plan(request)?;
+    /// The request with device weights shifted towards the devices with room; `None` where a stage needs more than its
+    /// devices have together, or nothing is to be shifted.
+    fn shift(&self, attempt: &Attempt) -> Option<PlanRequest> {
+        let needed = self.bytes(attempt, Footprint::total);
+        let mut request = attempt.request.clone();
+        let spare = |d: &usize| {
+            let usable = request.topology.device(*d).usable_memory();
+            usable.map_or(f64::INFINITY, |m| m - needed[*d] as f64)
+        };
+        let stages = &request.layer_placement.stages;
+        let enough = stages
+            .iter()
+            .all(|stage| stage.iter().map(spare).sum::<f64>() >= 0.0);
+        (enough && request.shift_device_weights(&needed)).then_some(request)
+    }
+
+    /// A plan that fits with device weights shifted again and again, if there is one.
+    fn shifted(&self, mut next: Option<PlanRequest>) -> Result<Option<Attempt>, Vec<Diagnostic>> {
         for _ in 0..SHIFTS {
-            if !self.has_room(&attempt) {
-                break;
-            }
-            let needed = self.bytes(&attempt, Footprint::total);
-            let mut request = attempt.request;
-            if !request.shift_device_weights(&needed) {
-                break;
-            }
-            attempt = self.plan(request)?;
+            let Some(request) = next else { break };
+            let attempt = self.plan(request)?;
             if attempt.fits {
                 return Ok(Some(attempt));
             }
+            next = self.shift(&attempt);
         }
         Ok(None)
     }

@@ -37,10 +37,9 @@ pub use html::{page, refusal_page};
 pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
 pub use machine::MachineReport;
 pub use plan::{
-    AdviceReport,
-    BreakdownReport, CandidateReport, Collectives, DeviceReport, DraftBytes, DraftsReport,
-    EstimateReport, MirroredReport, ModelReport, PlanReport, Ranges, RewritingReport, SearchReport,
-    ShardingReport, TensorReport, TrafficReport,
+    AdviceReport, BreakdownReport, CandidateReport, Collectives, DeviceReport, DraftBytes,
+    DraftsReport, EstimateReport, MirroredReport, ModelReport, PlanReport, Ranges, RewritingReport,
+    SearchReport, ShardingReport, TensorReport, TrafficReport,
 };
 pub use query::values;
 pub use rewriting::render_rewriting;

@@ -55,7 +55,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         })
     };
     let devices = plan.report.devices.iter().enumerate();
-    let devices = devices.filter_map(|(i, d)| over(d.name.as_str(), d.total_bytes, topology.device(i)));
+    let devices =
+        devices.filter_map(|(i, d)| over(d.name.as_str(), d.total_bytes, topology.device(i)));
     let host = &plan.report.host;
     let host = over(host.name.as_str(), host.total_bytes, &topology.host);
     let mut all: Vec<Over<'_>> = devices.chain(host).collect();
@@ -114,7 +115,9 @@ fn told(counsel: &Counsel) -> String {
         ([one], _) => out.push(format!("this fits{how}: {} ({})", one.options, one.worth())),
         (several, _) => {
             out.push(format!("each of these fits{how}; the fastest first:"));
-            let lines = several.iter().map(|a| format!("  {} ({})", a.options, a.worth()));
+            let lines = several
+                .iter()
+                .map(|a| format!("  {} ({})", a.options, a.worth()));
             out.extend(lines);
         }
     }

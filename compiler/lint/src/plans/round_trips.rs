@@ -64,7 +64,10 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         d.copies + d.all_reduce,
         Quantity(bytes(d.bytes))
     );
-    let faster = plan.faster.filter(|_| is_known(plan)).map(|search| search());
+    let faster = plan
+        .faster
+        .filter(|_| is_known(plan))
+        .map(|search| search());
     out.push(match faster {
         Some(Some(a)) => LINT.finding("host", message).help(message!(
             "this fits and is faster: {}: {}",
@@ -72,12 +75,13 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             Quantity(a.worth())
         )),
         Some(None) => {
-            let help = "nothing else that fits and gives up nothing is faster by more than estimates err";
+            let help =
+                "nothing else that fits and gives up nothing is faster by more than estimates err";
             LINT.milder_finding("host", message).help(help)
         }
-        None => LINT.finding("host", message).help(
-            "a --topology with the devices' memories tells whether less can be on the host",
-        ),
+        None => LINT
+            .finding("host", message)
+            .help("a --topology with the devices' memories tells whether less can be on the host"),
     });
 }
 
