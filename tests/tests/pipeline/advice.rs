@@ -369,7 +369,7 @@ fn every_verdict_and_all_advice_is_consistent() {
             for &context in contexts {
                 table += &row(
                     &file,
-                    &of_cards(&cards),
+                    name,
                     context,
                     &format!("{model} | {name}"),
                 );
