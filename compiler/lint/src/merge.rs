@@ -253,7 +253,10 @@ mod tests {
     fn numbers_that_do_not_vary_are_told_once() {
         let mut all = Vec::new();
         for n in [2, 3, 4] {
-            let d = warning(Name::plain("plan"), message!("{} copies of {}", n / 4, 7_u64));
+            let d = warning(
+                Name::plain("plan"),
+                message!("{} copies of {}", n / 4, 7_u64),
+            );
             Finding::join(&mut all, n, merged(vec![d]));
         }
         assert_eq!(all.len(), 1);

@@ -367,12 +367,7 @@ fn every_verdict_and_all_advice_is_consistent() {
                 continue;
             }
             for &context in contexts {
-                table += &row(
-                    &file,
-                    name,
-                    context,
-                    &format!("{model} | {name}"),
-                );
+                table += &row(&file, name, context, &format!("{model} | {name}"));
             }
         }
     }
