@@ -274,18 +274,16 @@ const MODELS: [&str; 16] = [
 ];
 
 /// A row of the matrix: whether the verdict is what the devices say, and all advice fits when it is planned as typed.
-fn row(file: &GgufFile, machine: &Topology, context: Option<u64>, name: &str) -> String {
-    let mut words = vec!["--devices".to_owned(), machine.devices.len().to_string()];
+fn row(file: &GgufFile, machine: &str, context: Option<u64>, name: &str) -> String {
+    let mut words = vec!["--devices".to_owned(), machine.to_owned()];
     words.extend(
         context
             .into_iter()
             .flat_map(|c| ["-c".to_owned(), c.to_string()]),
     );
-    let placement = tpc::placement(&words, DType::F16, SplitMode::Auto).expect("options");
-    let placement = Placement {
-        topology: machine.clone(),
-        ..placement
-    };
+    let placement = tpc::placement(&words, DType::F16, SplitMode::Auto);
+    let placement = placement.unwrap_or_else(|d| panic!("{words:?}: {}", d[0]));
+    let machine = &placement.topology;
     let (compiled, r) = report(file, &placement, LIMITS);
     let fits = r.devices.iter().enumerate().all(|(i, d)| {
         let usable = machine.device(i).usable_memory();
