@@ -36,4 +36,13 @@ tpc_ir::codes! {
     )
     .example("`tpc plan models/llama-8b/`.")
     .cure("none is needed; the file's own path silences the note.");
+
+    CONFIG = error(
+        "TPC0424",
+        "unusable settings",
+        "A `tpc.toml` is not TOML, has a key that tpc does not know, or a value of another kind than the key takes. The \
+         message has the line and column.",
+    )
+    .example("`deny = \"warnings\"`, which is a list: `deny = [\"warnings\"]`.")
+    .cure("the book shows a file with every key; `tpc lint --config FILE` reads another one.");
 }

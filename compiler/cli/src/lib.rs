@@ -9,6 +9,7 @@ pub mod catalogue;
 mod codes;
 mod completions;
 mod devices;
+mod config;
 mod dump;
 mod eval;
 mod explain;
@@ -29,7 +30,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 pub use codes::CODES;
@@ -145,6 +146,9 @@ fn usage(e: &clap::Error) -> Diagnostic {
         let d = Diagnostic::new(&common::COMMAND_LINE, "tpc", "a subcommand is missing");
         return d.help("`tpc --help` lists them");
     }
+    if let Some(d) = wrong_value(e) {
+        return d;
+    }
     let text = e.render().to_string();
     let mut paragraphs = text.split("\n\n").map(|p| {
         let words: Vec<&str> = p.split_whitespace().collect();
@@ -161,4 +165,33 @@ fn usage(e: &clap::Error) -> Diagnostic {
         .find_map(|&k| e.get(k))
         .map_or_else(|| "command line".to_owned(), ToString::to_string);
     Diagnostic::new(&common::COMMAND_LINE, entity, message).help(help.join("\n"))
+}
+
+/// The text of a part of an error of the parser of arguments.
+fn part(e: &clap::Error, kind: ContextKind) -> Option<String> {
+    match e.get(kind)? {
+        ContextValue::Strings(all) => Some(all.join(", ")),
+        other => Some(other.to_string()),
+    }
+}
+
+/// The diagnostic of a value that is not among those that there are, or is missing.
+fn wrong_value(e: &clap::Error) -> Option<Diagnostic> {
+    if e.kind() != ErrorKind::InvalidValue {
+        return None;
+    }
+    let option = part(e, ContextKind::InvalidArg)?;
+    let value = part(e, ContextKind::InvalidValue).unwrap_or_default();
+    let valid = part(e, ContextKind::ValidValue).filter(|v| !v.is_empty());
+    let near = part(e, ContextKind::SuggestedValue);
+    let near = near.map_or_else(String::new, |n| format!("did you mean {n}? "));
+    let message = match value.is_empty() {
+        true => format!("`{option}` needs a value"),
+        false => format!("`{value}` is no value of `{option}`"),
+    };
+    let help = match valid {
+        Some(valid) => format!("{near}use one of {valid}"),
+        None => format!("write {option}, a value in place of the name"),
+    };
+    Some(Diagnostic::new(&common::COMMAND_LINE, option, message).help(help))
 }

@@ -29,9 +29,9 @@ pub(super) struct SourceArgs {
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl")]
     graph: Option<PathBuf>,
-    /// The model, when it was first asked for.
+    /// The model, when it was first asked for; clones share it.
     #[arg(skip)]
-    opened: OnceCell<Rc<Model>>,
+    opened: Rc<OnceCell<Model>>,
 }
 
 /// A model's file or a capture that has been read.
@@ -123,7 +123,7 @@ impl SourceArgs {
         SourceArgs {
             model,
             graph,
-            opened: OnceCell::new(),
+            opened: Rc::default(),
         }
     }
 
@@ -134,7 +134,7 @@ impl SourceArgs {
         };
         if self.opened.get().is_none() {
             // Another thread cannot have set it, and if it had, its file would do.
-            let _ = self.opened.set(Rc::new(input::open(path)?));
+            let _ = self.opened.set(input::open(path)?);
         }
         Ok(self.opened.get())
     }

@@ -223,6 +223,25 @@ fn slip(text: &str) -> Option<String> {
                 .to_owned(),
         );
     }
+    if let Some(option) = text.strip_prefix(['\u{2013}', '\u{2014}', '\u{2212}']) {
+        let option = option.trim_start_matches(['-', '\u{2013}', '\u{2014}', '\u{2212}']);
+        return Some(format!(
+            "options begin with hyphens, not dashes (pages and documents change them): --{option}"
+        ));
+    }
+    if text.contains(['\u{201c}', '\u{201d}', '\u{2018}', '\u{2019}', '\u{201e}']) {
+        return Some("the shell knows straight quotes alone: type them again".to_owned());
+    }
+    if text.starts_with('-') {
+        return Some(format!(
+            "options stand before `--`: write {text} there, or ./{text} for a file of that name"
+        ));
+    }
+    if text.chars().all(|c| c.is_ascii_digit() || c == ',') {
+        return Some(format!(
+            "`{text}` stands where a model does: an option takes one value, right behind it or after `=`"
+        ));
+    }
     let bare = text.strip_prefix("www.").unwrap_or(text);
     if bare.starts_with("huggingface.co/") || bare.starts_with("hf.co/") {
         return Some(format!("an address begins with https://: https://{bare}"));

@@ -1,24 +1,27 @@
 //! `tpc lint`: findings in a model, a capture, a command line of llama.cpp, and the plans that follow.
 
+mod files;
 mod meta;
+mod print;
 mod subject;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use tpc_ir::text;
 
 use crate::args::PlacementArgs;
 use crate::codes;
+use crate::config::{self, Config};
 use crate::input::Model;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 use crate::source::{Unproved, read_capture};
+use print::Checked;
 use subject::Subject;
 use tpc_core::placement::Placement;
-use tpc_diag::{Diagnostic, Severity};
+use tpc_diag::{Diagnostic, Severity, codes as common};
 use tpc_gguf::GgufFile;
-use tpc_lint::format::{LintReport, Summary, github, sarif};
 use tpc_lint::{
     Capture, Command, File, Finding, Policy, graph_of, lint_command, lint_file, lint_graph, merged,
 };
@@ -41,9 +44,10 @@ enum Target {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file, or any shard of one; the header suffices.
-    #[arg(required_unless_present_any = ["graph", "command"], conflicts_with = "graph")]
-    model: Option<PathBuf>,
+    /// GGUF files, captures, folders, patterns in quotes such as 'models/*.gguf', or addresses [default: the files of
+    /// tpc.toml].
+    #[arg(value_name = "MODEL", conflicts_with = "graph")]
+    models: Vec<PathBuf>,
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl", conflicts_with = "command")]
     graph: Option<PathBuf>,
@@ -62,6 +66,9 @@ pub(super) struct Args {
     /// Leave out the findings with these codes; repeatable.
     #[arg(long, value_name = "CODE")]
     allow: Vec<String>,
+    /// Settings: files, devices, and what is denied and allowed [default: tpc.toml here or above].
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
     /// A command line of llama.cpp, with any environment variables before it.
     #[arg(last = true, value_name = "llama-server …")]
     command: Vec<String>,
@@ -194,11 +201,83 @@ fn on_devices(
     Ok(out)
 }
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let policy = Policy::parse(&args.deny, &args.allow, &crate::catalogue::codes())
-        .map_err(Failure::usage)?;
-    let subject = Subject::from_args(args)?;
-    let path = subject.source.path();
+/// The settings of `--config`, or of the nearest `tpc.toml`.
+fn settings(args: &Args) -> Result<Config, Failure> {
+    let nearest = || config::find(&std::env::current_dir().ok()?);
+    match args.config.clone().or_else(nearest) {
+        Some(path) => config::read(&path),
+        None => Ok(Config::default()),
+    }
+}
+
+/// The files to lint: those that are given, or else those of the settings. One word is taken as it is, be it a pattern that
+/// matches nothing.
+fn subjects(args: &Args, config: &Config) -> Result<Vec<Option<PathBuf>>, Failure> {
+    if args.graph.is_some() || !args.command.is_empty() {
+        return match args.models.as_slice() {
+            [] => Ok(vec![None]),
+            [one] => Ok(vec![Some(one.clone())]),
+            several => {
+                let message = format!(
+                    "a command line of llama.cpp is for one model, and {} are given",
+                    several.len()
+                );
+                let d = Diagnostic::new(&common::COMMAND_LINE, "MODEL", message);
+                Err(Failure::usage(
+                    d.help("give the model alone that the command line runs"),
+                ))
+            }
+        };
+    }
+    let files = match args.models.as_slice() {
+        [] => files::expand(&to_paths(&config.lint.files), config.folder())?,
+        named => files::expand(named, Path::new(""))?,
+    };
+    if files.is_empty() {
+        let d = Diagnostic::new(&common::COMMAND_LINE, "MODEL", "there is nothing to lint");
+        return Err(Failure::usage(d.help(
+            "give models, captures or patterns: tpc lint MODEL.gguf 'models/*.gguf'; or --graph CAPTURE.jsonl; or a command \
+             line: tpc lint -- llama-server -m MODEL.gguf; or list files in tpc.toml",
+        )));
+    }
+    Ok(files.into_iter().map(Some).collect())
+}
+
+fn to_paths(words: &[String]) -> Vec<PathBuf> {
+    words.iter().map(PathBuf::from).collect()
+}
+
+/// The policy for a file: of the settings, then of its overrides, then of the command line. What is said later counts.
+fn policy(args: &Args, config: &Config, file: &Path) -> Result<Policy, Failure> {
+    let (mut deny, mut allow): (Vec<String>, Vec<String>) = Default::default();
+    for section in config.sections(file) {
+        deny.retain(|c| !section.allow.contains(c));
+        allow.retain(|c| !section.deny.contains(c));
+        deny.extend(section.deny.iter().cloned());
+        allow.extend(section.allow.iter().cloned());
+    }
+    let named = config.path.display().to_string();
+    Policy::parse(&deny, &allow, &crate::catalogue::codes()).map_err(|d| {
+        let message = format!("{named}: {d}");
+        Failure::usage(Diagnostic {
+            message: message.into(),
+            entity: named.clone().into(),
+            ..d
+        })
+    })?;
+    deny.retain(|c| !args.allow.contains(c));
+    allow.retain(|c| !args.deny.contains(c));
+    deny.extend(args.deny.iter().cloned());
+    allow.extend(args.allow.iter().cloned());
+    Policy::parse(&deny, &allow, &crate::catalogue::codes()).map_err(Failure::usage)
+}
+
+/// Lints a file, or what else the arguments name.
+fn check(args: &Args, config: &Config, file: Option<&Path>) -> Result<Checked, Failure> {
+    let named = file.or(args.graph.as_deref()).unwrap_or(Path::new(""));
+    let policy = policy(args, config, named)?;
+    let devices = config.sections(named).filter_map(|s| s.devices.as_deref());
+    let subject = Subject::from_args(args, file, devices.last())?;
     let mut found = Findings::default();
     let failed = lint(args, &subject, &mut found).err();
     let mut findings = policy.apply(found.findings);
@@ -207,40 +286,27 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         // Reasons why a file or an option is unusable cannot be allowed.
         findings.extend(merged(f.diagnostics));
     }
-    let summary = Summary::of(&findings);
-    let equivalent = subject.line.as_ref().map(|l| l.equivalent.as_str());
-    match args.format {
-        Format::Text if status.is_none() => {
-            let same = equivalent.map_or_else(String::new, |e| format!("the same with tpc: {e}\n"));
-            output::result(&format!("{path}: {summary}\n{same}"))?;
-        }
-        Format::Text => {}
-        Format::Json => {
-            let report = LintReport {
-                tpc: 1,
-                path: &path,
-                verdict: summary.verdict(),
-                devices: &found.devices,
-                summary,
-                findings: &findings,
-                equivalent,
-            };
-            output::json(&report)?;
-        }
-        Format::Sarif => output::json(&sarif(&path, &findings))?,
-        Format::Github => output::result(&github(&path, &findings))?,
-    }
-    let status = status.unwrap_or(u8::from(summary.errors > 0));
-    let shown = findings.iter().map(|f| Diagnostic {
-        message: f.message().into(),
-        help: match (&f.diagnostic.help, f.denied) {
-            (help, false) => help.clone(),
-            (Some(help), true) => Some(format!("{help}\n(an error by --deny)").into()),
-            (None, true) => Some("(an error by --deny)".into()),
-        },
-        ..f.diagnostic.clone()
-    });
-    let diagnostics: Vec<Diagnostic> = shown.collect();
+    Ok(Checked {
+        path: subject.source.path(),
+        devices: found.devices,
+        findings,
+        equivalent: subject.line.map(|l| l.equivalent),
+        failed: status,
+    })
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let config = settings(args)?;
+    let files = subjects(args, &config)?;
+    let checked = files.iter().map(|f| check(args, &config, f.as_deref()));
+    let checked: Vec<Checked> = checked.collect::<Result<_, _>>()?;
+    print::print(args.format, &checked)?;
+    let status = checked.iter().map(Checked::status).max().unwrap_or(0);
+    // Of several files as text they are printed already.
+    let diagnostics = match (args.format, checked.as_slice()) {
+        (Format::Text, [_, _, ..]) => Vec::new(),
+        (_, all) => all.iter().flat_map(Checked::diagnostics).collect(),
+    };
     if status > 0 {
         return Err(Failure {
             diagnostics,

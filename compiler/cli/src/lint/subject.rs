@@ -1,6 +1,6 @@
 //! The subject of `tpc lint`: a model, a captured graph, or a command line of llama.cpp.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Args;
 use crate::args::PlacementArgs;
@@ -33,16 +33,22 @@ pub(super) struct EngineLine {
 }
 
 impl Subject {
-    /// Reads the subject from the arguments of `tpc lint`.
-    pub(super) fn from_args(args: &Args) -> Result<Subject, Failure> {
+    /// Reads the subject from the arguments of `tpc lint`, for one of its files, with the devices that the settings have
+    /// for it.
+    pub(super) fn from_args(
+        args: &Args,
+        file: Option<&Path>,
+        devices: Option<&str>,
+    ) -> Result<Subject, Failure> {
+        let machine = machine(args, devices)?;
         if args.command.is_empty() {
+            let placement = args.placement.clone().on_machine_of(&machine);
             return Ok(Subject {
-                source: SourceArgs::new(args.model.clone(), args.graph.clone()),
-                placement: args.placement.clone(),
-                devices: args
-                    .placement
+                source: SourceArgs::new(file.map(Path::to_owned), args.graph.clone()),
+                devices: placement
                     .devices()
                     .unwrap_or_else(|| Ok(DeviceLists::all())),
+                placement,
                 line: None,
             });
         }
@@ -54,7 +60,7 @@ impl Subject {
             )));
         }
         let command = CommandLine::parse(&args.command).map_err(Failure::usage)?;
-        let named = args.model.as_ref().map(|m| m.display().to_string());
+        let named = file.map(|m| m.display().to_string());
         let Some(same) = TpcCommand::from_line(&command, named) else {
             let d = Diagnostic::new(
                 &codes::COMMAND_LINE,
@@ -65,9 +71,9 @@ impl Subject {
                 "add -m MODEL.gguf; of a model that is fetched, give the file: tpc lint MODEL.gguf -- llama-server -hf …",
             )));
         };
-        let placement = PlacementArgs::read(&same.options)?.on_machine_of(&args.placement);
+        let placement = PlacementArgs::read(&same.options)?.on_machine_of(&machine);
         let counted = devices_named(&command);
-        let given = args.placement.devices();
+        let given = machine.devices();
         let assumed = given.is_none() && counted.is_none();
         let devices =
             given.unwrap_or_else(|| DeviceLists::count(counted.unwrap_or(ASSUMED_DEVICES)));
@@ -88,4 +94,14 @@ impl Subject {
             devices,
         })
     }
+}
+
+/// The options that say the machine: those that are given, with the devices of the settings where none are.
+fn machine(args: &Args, devices: Option<&str>) -> Result<PlacementArgs, Failure> {
+    let Some(devices) = devices.filter(|_| args.placement.devices().is_none()) else {
+        return Ok(args.placement.clone());
+    };
+    let mut words = args.placement.machine_words();
+    words.push(format!("--devices={devices}"));
+    PlacementArgs::read(&words)
 }

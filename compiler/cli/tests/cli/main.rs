@@ -16,6 +16,7 @@ mod lint;
 mod lint_lines;
 mod lint_meta;
 mod lint_mistakes;
+mod mistakes;
 mod options;
 mod output;
 mod several;

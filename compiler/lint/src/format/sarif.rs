@@ -11,19 +11,32 @@ use tpc_diag::Severity;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The findings about the file at `path`, as a log of one run.
+/// The findings about each file, by its path, as a log of one run.
 ///
 /// A result's fingerprint depends on its code, on what it concerns and on what it says, layers and numbers apart: it
 /// stays the same from run to run, wherever the file is, and however many layers are concerned.
-pub fn sarif(path: &str, findings: &[Finding]) -> Json {
+pub fn sarif(files: &[(&str, &[Finding])]) -> Json {
+    let all = || files.iter().flat_map(|(_, findings)| findings.iter());
     let lints = lints().map(|l| &l.code);
-    let rules: BTreeSet<&Code> = lints
-        .chain(findings.iter().map(|f| f.diagnostic.code))
-        .collect();
+    let rules: BTreeSet<&Code> = lints.chain(all().map(|f| f.diagnostic.code)).collect();
     let place: BTreeMap<&Code, usize> = rules.iter().enumerate().map(|(i, c)| (*c, i)).collect();
-    let results: Vec<Json> = findings.iter().map(|f| result(path, f, &place)).collect();
-    let usable = !findings
+    let results = files
         .iter()
+        .enumerate()
+        .flat_map(|(index, (path, findings))| {
+            let place = &place;
+            findings
+                .iter()
+                .map(move |f| result((path, index), f, place))
+        });
+    let results: Vec<Json> = results.collect();
+    let artifacts: Vec<Json> = files
+        .iter()
+        .map(|(path, _)| json!({ "location": { "uri": uri(path) } }))
+        .collect();
+    let error = |f: &&Finding| f.diagnostic.severity == Severity::Error;
+    let usable = !all()
+        .filter(error)
         .any(|f| tpc_diag::unusable(f.diagnostic.code));
     json!({
         "$schema": SCHEMA,
@@ -35,7 +48,7 @@ pub fn sarif(path: &str, findings: &[Finding]) -> Json {
                 "rules": rules.iter().map(|c| rule(c)).collect::<Vec<_>>(),
             }},
             "invocations": [{ "executionSuccessful": usable }],
-            "artifacts": [{ "location": { "uri": uri(path) } }],
+            "artifacts": artifacts,
             "results": results,
         }],
     })
@@ -50,7 +63,7 @@ fn rule(code: &Code) -> Json {
     })
 }
 
-fn result(path: &str, f: &Finding, place: &BTreeMap<&Code, usize>) -> Json {
+fn result((path, index): (&str, usize), f: &Finding, place: &BTreeMap<&Code, usize>) -> Json {
     let d = &f.diagnostic;
     let level = match d.severity {
         Severity::Note => "note",
@@ -61,7 +74,7 @@ fn result(path: &str, f: &Finding, place: &BTreeMap<&Code, usize>) -> Json {
         Some(help) => format!("{}\n{help}", f.message()),
         None => f.message(),
     };
-    let mut physical = json!({ "artifactLocation": { "uri": uri(path), "index": 0 } });
+    let mut physical = json!({ "artifactLocation": { "uri": uri(path), "index": index } });
     if let Some(line) = d.line {
         physical["region"] = json!({ "startLine": line });
     }
@@ -103,6 +116,9 @@ fn hash(text: &str) -> u64 {
 /// A path as a URI: absolute ones have a scheme, relative ones are relative to where the program runs.
 fn uri(path: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
+    if path.starts_with("https://") || path.starts_with("http://") {
+        return path.to_owned();
+    }
     let path = path.replace('\\', "/");
     let mut out = String::new();
     if path.starts_with('/') {
@@ -131,7 +147,7 @@ mod tests {
         let found = entities
             .iter()
             .map(|e| Diagnostic::new(&SAMPLE, layered(e), message.clone()));
-        let log = sarif(path, &merged(found.collect()));
+        let log = sarif(&[(path, &merged(found.collect()))]);
         let results = log["runs"][0]["results"].as_array().expect("results");
         let of = |r: &Json| r["partialFingerprints"]["tpcFinding/v1"].to_string();
         results.iter().map(of).collect()
@@ -154,5 +170,6 @@ mod tests {
     fn paths_become_uris() {
         assert_eq!(uri("a b/c%.gguf"), "a%20b/c%25.gguf");
         assert_eq!(uri("/m/x#1.gguf"), "file:///m/x%231.gguf");
+        assert_eq!(uri("https://h.org/x.gguf"), "https://h.org/x.gguf");
     }
 }

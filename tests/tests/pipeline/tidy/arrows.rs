@@ -256,6 +256,7 @@ const MODULES: [(&str, &[&str]); 13] = [
             "values",
             "habits",
             "input",
+            "config",
             "args",
             "completions",
             "devices",

@@ -1,0 +1,123 @@
+//! What was found in each file, in the form that was asked for.
+
+use serde::Serialize;
+
+use super::Format;
+use crate::output::{self, Failure};
+use tpc_diag::Diagnostic;
+use tpc_lint::Finding;
+use tpc_lint::format::{LintReport, Summary, github, sarif};
+
+/// What was found in a file.
+pub(super) struct Checked {
+    pub(super) path: String,
+    /// The numbers of devices that were planned for.
+    pub(super) devices: Vec<usize>,
+    pub(super) findings: Vec<Finding>,
+    /// The command of tpc for the same as a command line of llama.cpp.
+    pub(super) equivalent: Option<String>,
+    /// The status of a file or an option that is unusable.
+    pub(super) failed: Option<u8>,
+}
+
+/// The object for several files. Keys may be added, never changed.
+#[derive(Debug, Serialize)]
+struct Reports<'a> {
+    tpc: u32,
+    verdict: &'static str,
+    summary: Summary,
+    files: Vec<LintReport<'a>>,
+}
+
+impl Checked {
+    pub(super) fn summary(&self) -> Summary {
+        Summary::of(&self.findings)
+    }
+
+    /// The exit status: of an unusable file or option, or of the findings.
+    pub(super) fn status(&self) -> u8 {
+        self.failed.unwrap_or(u8::from(self.summary().errors > 0))
+    }
+
+    fn report(&self) -> LintReport<'_> {
+        let summary = self.summary();
+        LintReport {
+            tpc: 1,
+            path: &self.path,
+            verdict: summary.verdict(),
+            devices: &self.devices,
+            summary,
+            findings: &self.findings,
+            equivalent: self.equivalent.as_deref(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let same = self.equivalent.as_deref();
+        let same = same.map_or_else(String::new, |e| format!("the same with tpc: {e}\n"));
+        format!("{}: {}\n{same}", self.path, self.summary())
+    }
+
+    /// The findings for standard error.
+    pub(super) fn diagnostics(&self) -> Vec<Diagnostic> {
+        let shown = self.findings.iter().map(|f| Diagnostic {
+            message: f.message().into(),
+            help: match (&f.diagnostic.help, f.denied) {
+                (help, false) => help.clone(),
+                (Some(help), true) => Some(format!("{help}\n(an error by --deny)").into()),
+                (None, true) => Some("(an error by --deny)".into()),
+            },
+            ..f.diagnostic.clone()
+        });
+        shown.collect()
+    }
+}
+
+fn total(all: &[Checked]) -> Summary {
+    all.iter()
+        .map(Checked::summary)
+        .fold(Summary::default(), |a, b| Summary {
+            errors: a.errors + b.errors,
+            warnings: a.warnings + b.warnings,
+            notes: a.notes + b.notes,
+        })
+}
+
+/// Prints results on standard output. Of several files as text, the findings of each follow its line on standard error, and
+/// the sum comes last.
+pub(super) fn print(format: Format, all: &[Checked]) -> Result<(), Failure> {
+    match (format, all) {
+        (Format::Text, [one]) => match one.failed {
+            None => output::result(&one.line()),
+            Some(_) => Ok(()),
+        },
+        (Format::Text, several) => {
+            for one in several {
+                output::result(&one.line())?;
+                one.diagnostics().iter().for_each(output::diagnostic);
+            }
+            output::result(&format!("{} files: {}\n", several.len(), total(several)))
+        }
+        (Format::Json, [one]) => output::json(&one.report()),
+        (Format::Json, several) => {
+            let summary = total(several);
+            output::json(&Reports {
+                tpc: 1,
+                verdict: summary.verdict(),
+                summary,
+                files: several.iter().map(Checked::report).collect(),
+            })
+        }
+        (Format::Sarif, all) => {
+            let files: Vec<(&str, &[Finding])> = all
+                .iter()
+                .map(|c| (c.path.as_str(), c.findings.as_slice()))
+                .collect();
+            output::json(&sarif(&files))
+        }
+        (Format::Github, all) => {
+            let lines: String = all.iter().map(|c| github(&c.path, &c.findings)).collect();
+            output::result(&lines)
+        }
+    }
+}
