@@ -31,7 +31,7 @@ pub(super) struct SourceArgs {
     graph: Option<PathBuf>,
     /// The model, when it was first asked for; clones share it.
     #[arg(skip)]
-    opened: Rc<OnceCell<Model>>,
+    opened: Rc<OnceCell<Rc<Model>>>,
 }
 
 /// A model's file or a capture that has been read.
@@ -134,7 +134,7 @@ impl SourceArgs {
         };
         if self.opened.get().is_none() {
             // Another thread cannot have set it, and if it had, its file would do.
-            let _ = self.opened.set(input::open(path)?);
+            let _ = self.opened.set(Rc::new(input::open(path)?));
         }
         Ok(self.opened.get())
     }
