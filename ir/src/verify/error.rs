@@ -326,8 +326,9 @@ impl VerifyErrorKind {
             VerifyErrorKind::ResultCount { .. } => "declare one result per result of the op",
             VerifyErrorKind::ResultType { .. } => "declare the type that the op gives",
             VerifyErrorKind::LeafResults { .. } => "write one instruction per value",
+            VerifyErrorKind::TooLarge { .. } => "correct the sizes",
             VerifyErrorKind::PartialBlock { .. } => {
-                "cut rows at blocks only, or store them in another element type"
+                "cut rows at blocks only, or store plain elements"
             }
             VerifyErrorKind::Parts { .. } => {
                 "give four lists of ranges `start:len`, as lowering makes them"
@@ -353,12 +354,9 @@ impl VerifyErrorKind {
             VerifyErrorKind::InputPlace { .. } => {
                 "declare it on the host and bring it to the devices with `copy`"
             }
-            VerifyErrorKind::ShardedAlone { .. } => {
-                "remove the sharding; a single place holds the whole value"
-            }
+            VerifyErrorKind::ShardedAlone { .. } => "remove the sharding; a place holds all of it",
             VerifyErrorKind::Stage { .. } => "run the pass that leads to the stage",
             VerifyErrorKind::Layer { .. } => "number the layers from 0 on",
-            VerifyErrorKind::TooLarge { .. } => "correct the sizes",
         }
     }
 

@@ -43,7 +43,10 @@ pub(super) const PARTS: ProofRule = ProofRule {
             let bases: Vec<Id> = reading.iter().map(|f| f.base).collect();
             match terms.lookup_op(&relation.op, result, bases.clone()) {
                 Some(whole) => made.extend(part(terms, id, whole, &relation, result, &bases)),
-                None if open.is_none() => open = Some((relation, bases)),
+                // The whole of a long concatenation is nothing that anyone has.
+                None if open.is_none() && bases.len() <= MAX_OPERANDS => {
+                    open = Some((relation, bases));
+                }
                 None => {}
             }
         }
@@ -56,6 +59,9 @@ pub(super) const PARTS: ProofRule = ProofRule {
         made
     },
 };
+
+/// Operands of the largest op on wholes that is made where neither the model nor a device has it.
+const MAX_OPERANDS: usize = 16;
 
 /// The part of the whole that the relation states, if it has the sizes that the device's op gives.
 fn part(
