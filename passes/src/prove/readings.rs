@@ -117,7 +117,9 @@ fn repetition(
 /// All readings of the arguments, nearest to the model first.
 pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
     let mut all: Vec<Vec<ArgPart>> = args.iter().map(|&a| parts(terms, a)).collect();
-    let count = all.iter().fold(1_usize, |n, parts| n.saturating_mul(parts.len()));
+    let count = all
+        .iter()
+        .fold(1_usize, |n, parts| n.saturating_mul(parts.len()));
     if count > MAX_READINGS {
         // Of many readings those by values of the model suffice.
         let of_model = |s: &ArgPart| terms.is_model(s.base);
