@@ -19,6 +19,7 @@ fn a_plan_that_does_not_fit_is_printed_and_fails() {
     let json: Json = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(json["verdict"], "error");
     documented(&json);
+    assert!(!json["advice"].as_array().unwrap().is_empty());
     assert!(
         json["diagnostics"]
             .as_array()
@@ -194,6 +195,7 @@ pub(crate) fn documented(json: &Json) {
             "mirrored",
             "search",
             "considered",
+            "advice",
             "machine",
             "commands",
             "diagnostics",
@@ -222,6 +224,24 @@ pub(crate) fn documented(json: &Json) {
     assert!(["ok", "error"].contains(&json["verdict"].as_str().unwrap()));
     let modes = ["none", "layer", "tensor", "hybrid"];
     assert!(modes.contains(&json["split_mode"].as_str().unwrap()));
+    for a in json["advice"].as_array().unwrap() {
+        keys(
+            a,
+            &[
+                "options",
+                "decode_tps",
+                "prompt_tps",
+                "fits",
+                "fullest",
+                "host_bytes",
+                "price",
+            ],
+        );
+        strings(a, &["options", "price"]);
+        numbers(a, &["host_bytes"]);
+        assert_eq!(a["fits"], true);
+        assert!(a["decode_tps"].is_f64() && a["prompt_tps"].is_f64());
+    }
     for c in json["considered"].as_array().unwrap() {
         let figures = [
             "decode_us",

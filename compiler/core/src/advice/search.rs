@@ -255,9 +255,9 @@ impl<'a> Search<'a> {
             // What the bound takes for no faster than a point that gives up less is not tried.
             let idle = points.iter().any(|(other, of)| {
                 let times = of.first().zip(best.first());
-                other.is_within(class) && times.is_none_or(|(a, b)| a.1 <= b.1 * FASTER)
+                other.is_within(class) && times.is_some_and(|(a, b)| a.1 <= b.1 * FASTER)
             });
-            if !idle || best.is_empty() {
+            if !idle {
                 points.push((class, best));
             }
         }
@@ -278,11 +278,24 @@ impl<'a> Search<'a> {
             .into_iter()
             .filter(|(_, of)| !of.is_empty())
             .collect();
-        let drafts = self.take(points.len() * DRAFTED, self.step * DRAFT);
         // The same number for each, whichever comes first.
-        let each = (drafts / points.len().max(1)).max(1);
-        let found = in_parallel(points, |(class, of)| self.first_that_fits(class, &of, each));
-        self.name(found.into_iter().flatten().collect())
+        let most = self.left / (self.step * DRAFT).max(1) / (points.len() as u64).max(1);
+        let each = usize::try_from(most)
+            .unwrap_or(usize::MAX)
+            .clamp(1, DRAFTED);
+        let found = in_parallel(points, |(class, of)| {
+            let mut left = each;
+            let found = self.first_that_fits(class, &of, &mut left);
+            (found, each - left)
+        });
+        let drafts: usize = found.iter().map(|(_, drafts)| drafts).sum();
+        self.tried += drafts;
+        self.left = self.left.saturating_sub(drafts as u64 * self.step * DRAFT);
+        // Whoever has had all and found nothing might have found something with more.
+        self.complete &= found
+            .iter()
+            .all(|(found, drafts)| found.is_some() || *drafts < each);
+        self.name(found.into_iter().filter_map(|(found, _)| found).collect())
     }
 
     /// The points of a class that are fastest by the bound: of each way and chain one, the mildest of the fast ones.
@@ -431,15 +444,14 @@ impl<'a> Search<'a> {
     }
 
     /// The draft of the first of these points that fits, corrected so that it is as mild as can be.
-    fn first_that_fits(&self, class: Class, points: &[Timed], drafts: usize) -> Option<Found> {
-        let mut left = drafts;
+    fn first_that_fits(&self, class: Class, points: &[Timed], left: &mut usize) -> Option<Found> {
         let mut best: Option<Found> = None;
         for (start, time) in points {
             // By the bound, the rest is slower than what is found.
-            if left == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
+            if *left == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
                 break;
             }
-            let found = self.corrected(class, start, &mut left);
+            let found = self.corrected(class, start, left);
             let faster = |f: &Found| {
                 best.as_ref()
                     .is_none_or(|b| f.us_per_token < b.us_per_token)
@@ -625,7 +637,9 @@ impl<'a> Search<'a> {
 
     /// The number of devices of the same kind that suffice.
     pub(super) fn growth(&mut self) -> Option<Growth> {
-        let allowed = self.take(growth::DRAFTS, self.step * DRAFT);
+        let complete = self.complete;
+        let allowed = self.take(growth::DRAFTS, self.step * DRAFT).max(1);
+        self.complete = complete;
         let base = self.space.base;
         let asked = self.origin(0);
         let load = self.leaves.first()?.load(&asked, base.devices.len());

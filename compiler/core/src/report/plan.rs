@@ -55,7 +55,6 @@ pub struct PlanReport {
     /// The strategies that `auto` compared; empty for any other mode.
     pub considered: Vec<CandidateReport>,
     /// Configurations that fit, the fastest first, where this one does not.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<AdviceReport>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
