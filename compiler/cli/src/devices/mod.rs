@@ -2,8 +2,6 @@
 
 mod present;
 
-use std::fmt::Write;
-
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -120,20 +118,16 @@ fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
 /// What is to be said about the table.
 fn remarks(width: u16) -> String {
     let text = "* a bridge joins them where there is one: --link nvlink\n\
-                T/s: 10¹² dense operations per second. Memory is what the driver gives to a program; plans leave 1 GiB of it \
-                (--reserve). `tpc devices 3090` shows a card in full; `tpc plan MODEL --devices 2x3090` plans for two.";
-    format!("\n{}\n", wrapped(text, usize::from(width), 2))
+                fp16, int8: 10¹² dense operations per second; links: GB/s each way. GiB are what the driver gives to a program, of \
+                which plans leave 1 (--reserve). `tpc devices 3090` shows a card in full; `tpc plan MODEL --devices 2x3090` plans for two.";
+    format!("\n{}", wrapped(text, usize::from(width), 2))
 }
 
 /// What this machine has.
 fn this_machine(here: &Present, width: u16) -> String {
     let mut out = "\nthis machine\n".to_owned();
     let mut line = |text: String| {
-        let _ = writeln!(
-            out,
-            "{}",
-            wrapped(&format!("  {text}"), usize::from(width), 4)
-        );
+        out.push_str(&wrapped(&format!("  {text}"), usize::from(width), 4));
     };
     for g in &here.gpus {
         line(gpu(g));

@@ -157,27 +157,31 @@ pub fn render_cards<'a>(cards: impl IntoIterator<Item = &'a Card>, width: u16) -
     use Align::{Left, Right};
     let mut t = Columns::new(&[
         ("card", Left),
-        ("memory", Right),
-        ("bandwidth", Right),
-        ("fp16 T/s", Right),
-        ("int8 T/s", Right),
+        ("GiB", Right),
+        ("GB/s", Right),
+        ("fp16", Right),
+        ("int8", Right),
         ("PCIe", Right),
         ("two are linked by", Left),
     ]);
     for c in cards {
         let link = between(c);
         let bridge = matches!(c.fabric, Some(Fabric::Bridge { .. }));
+        let giga = |x: f64| match x / 1e9 {
+            x if x >= 100.0 => format!("{x:.0}"),
+            x => format!("{x:.1}"),
+        };
         t.row(vec![
             printable(&c.name),
-            bytes(c.memory as u64),
-            rate(c.bandwidth),
+            format!("{:.1}", c.memory / RESERVE),
+            giga(c.bandwidth),
             tera(c.fp16.or(Some(c.flops))),
             tera(c.int8()),
             format!("{}.0 x{}", c.pcie.r#gen, c.pcie.lanes),
             format!(
                 "{} {}{}",
                 link.kind.name(),
-                rate(link.bandwidth),
+                giga(link.bandwidth),
                 if bridge { " *" } else { "" }
             ),
         ]);
@@ -195,7 +199,6 @@ pub fn render_card(c: &Card, width: u16) -> String {
     for (name, fact) in facts {
         let line = format!("  {name:<12}  {}", printable(&fact));
         out.push_str(&wrapped(&line, usize::from(width), 16));
-        out.push('\n');
     }
     out
 }
@@ -299,6 +302,10 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
+        assert!(
+            !render_cards(&table().cards, 80).contains('…'),
+            "80 columns suffice"
+        );
         for width in [60, 80, 100] {
             let mut all = render_cards(&table().cards, width);
             for card in &table().cards {
