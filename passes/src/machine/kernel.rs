@@ -57,7 +57,7 @@ pub struct Kernel {
     pub work: Work,
     /// Bytes of weights among those that it reads.
     pub weight_bytes: f64,
-    /// Quantised numbers among these weights, each of which is unpacked.
+    /// Codes of less than eight bits among these weights, each of which is unpacked.
     pub packed: f64,
 }
 
@@ -74,9 +74,10 @@ pub(crate) fn kernel(
     if matches!(kind, KernelKind::Product | KernelKind::Experts) {
         let moved = parts.elements(Slot::Operand(1)) + parts.elements(Slot::Result(0));
         weight_bytes = (work.bytes - 4.0 * moved).max(0.0);
-        let dtype = parts.ty(Slot::Operand(0)).dtype;
-        if dtype.block_len() > 1 {
-            packed = weight_bytes / dtype.element_bytes();
+        // Codes of eight bits are integers as they lie there.
+        let bytes = parts.ty(Slot::Operand(0)).dtype.element_bytes();
+        if bytes < 1.0 {
+            packed = weight_bytes / bytes;
         }
     }
     Some(Kernel {

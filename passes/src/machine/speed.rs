@@ -59,7 +59,7 @@ impl<'a> Speed<'a> {
             Some(true) => profile.ported_share,
             _ => 1.0,
         };
-        // Products of 8-bit integers run twice as fast as those of 16-bit numbers wherever there are matrix units.
+        // Matrix units compute products of 8-bit integers twice as fast as those of 16-bit numbers, or just as fast.
         let int8 = processor.and_then(|p| p.int8).map(|x| x / 2.0);
         let dots = match (int8, nominal) {
             (None, Some(c)) if device.flops / c < VECTOR_UNITS_ONLY => profile.no_dot_share,
@@ -70,7 +70,7 @@ impl<'a> Speed<'a> {
             bandwidth: device.bandwidth * profile.bandwidth_share * ported,
             cycles: nominal.map(|c| c * ported * dots),
             some_cycles: nominal.unwrap_or(device.flops / OPERATIONS_PER_CYCLE) * ported,
-            matrix: int8.unwrap_or(device.flops) * ported,
+            matrix: int8.map_or(device.flops, |x| x.max(device.flops)) * ported,
             place: Place::Device,
         }
     }

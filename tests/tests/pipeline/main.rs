@@ -30,6 +30,7 @@ mod recurrent;
 mod rewriting;
 mod router;
 mod rules;
+mod speeds;
 mod states;
 mod support;
 mod synthetic;
