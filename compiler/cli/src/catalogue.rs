@@ -1,5 +1,9 @@
-//! The catalogue of diagnostic codes.
+//! The catalogue of diagnostic codes, and of the arguments that name files.
 
+use std::any::TypeId;
+use std::path::PathBuf;
+
+use clap::CommandFactory;
 use tpc_diag::Code;
 
 /// Every code of the compiler and of the runtime, in order. The compiler's libraries do not know the runtime, so they
@@ -21,5 +25,26 @@ pub fn codes() -> Vec<&'static Code> {
         out.extend(table);
     }
     out.sort();
+    out
+}
+
+/// Every argument of a subcommand that names a file, as (subcommand, argument): by its type, or by the name of its value.
+pub fn file_arguments() -> Vec<(String, String)> {
+    const NAMES: [&str; 8] = [
+        "FILE", "MODEL", "CAPTURE", "URL", ".json", ".ron", ".toml", "PATH",
+    ];
+    let mut out = Vec::new();
+    for command in super::Cli::command().get_subcommands() {
+        for argument in command.get_arguments() {
+            let is_path = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+            let names = argument.get_value_names().unwrap_or_default();
+            let named = names
+                .iter()
+                .any(|n| NAMES.iter().any(|part| n.contains(part)));
+            if argument.get_action().takes_values() && (is_path || named) {
+                out.push((command.get_name().to_owned(), argument.get_id().to_string()));
+            }
+        }
+    }
     out
 }

@@ -93,12 +93,16 @@ impl OpDef for GetRows {
 
 /// `dst` with slices along `axis` replaced, in place: `dst[…, index[i], …] = rows[…, i, …]`, converted to its type.
 ///
-/// Operands: `dst`, any shape; `rows`, the same but with `n` indices along `axis`; `index: [n]`; result as `dst`.
+/// Operands: `dst`, any shape; `rows`, the same but with `n` indices along `axis`; `index: [n]`, or along axis 1
+/// `index: [n, p, q]` with entries for each batch of `dst: [_, _, p, q]`, where `p` or `q` may be 1; result as `dst`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetRows {
     /// The axis along which slices are replaced.
     pub axis: u64,
 }
+
+/// The axes of an index that are batches, each with the axis of the destination.
+const BATCHES: [(usize, usize); 2] = [(1, 2), (2, 3)];
 
 impl OpDef for SetRows {
     const NAMES: &'static [&'static str] = &["set_rows"];
@@ -128,10 +132,22 @@ impl OpDef for SetRows {
             &rows.dims[axis],
             &index.dims[0],
         )?;
+        for (of_index, of_dst) in BATCHES {
+            let found = &index.dims[of_index];
+            if !found.is_one() {
+                let wanted = if axis == 1 {
+                    &dst.dims[of_dst]
+                } else {
+                    &Dim::ONE
+                };
+                equal("batches of dst and index", wanted, found)?;
+            }
+        }
+        equal("entries of index per batch", &Dim::ONE, &index.dims[3])?;
         Ok((*dst).clone().into())
     }
 
-    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+    fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis_index(self.axis).unwrap_or(0);
         let mut rule = Rule::pointwise()
             .eq(opd(1, axis), opd(2, 0))
@@ -139,6 +155,12 @@ impl OpDef for SetRows {
             .role(Role::Whole, opd(1, axis));
         for i in (0..RANK).filter(|&i| i != axis) {
             rule = rule.eq(opd(0, i), opd(1, i));
+        }
+        for (of_index, of_dst) in BATCHES {
+            let has = |t: &&TensorType| !t.dims[of_index].is_one();
+            if operands.get(2).is_some_and(has) {
+                rule = rule.eq(opd(0, of_dst), opd(2, of_index));
+            }
         }
         rule
     }

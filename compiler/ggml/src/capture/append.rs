@@ -62,6 +62,9 @@ pub(super) fn push_packed(
     };
     let elements = |ty: &TensorType| ty.elements().and_then(|d| d.as_const());
     let total: Option<u64> = types.iter().map(elements).sum();
+    if types.iter().any(|ty| ty.dtype != t.dtype) {
+        return Err(form("results of another element type"));
+    }
     if total != Some(t.elements()) {
         return Err(form("the results are not packed one after another"));
     }
@@ -71,12 +74,14 @@ pub(super) fn push_packed(
 /// The value, when it has the sizes that the capture says.
 pub(super) fn fits(m: &Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value>, OpaqueReason> {
     let found = &m.graph.value(v).ty;
-    if found.dims == dims(t.ne()) {
-        Ok(vec![v])
-    } else {
-        Err(OpaqueReason::Form(format!(
-            "the operands make {found}, the capture says {:?}",
-            t.ne()
-        )))
+    let same = found.dims == dims(t.ne());
+    if same && (found.dtype == t.dtype || t.writes()) {
+        return Ok(vec![v]);
     }
+    let said = match same {
+        true => t.dtype.to_string(),
+        false => format!("{:?}", t.ne()),
+    };
+    let message = format!("the operands make {found}, the capture says {said}");
+    Err(OpaqueReason::Form(message))
 }

@@ -67,6 +67,24 @@ tpc_ir::codes! {
     )
     .cure("report it with the capture.");
 
+    SOURCES = error(
+        "TPC0188",
+        "too few sources in a capture",
+        "A record has fewer sources than every record of its op has, or leaves one out that is not optional.",
+    )
+    .example("a MUL_MAT with one source.")
+    .cure("write all sources of the tensor, in ggml's order.");
+
+    LOST = error(
+        "TPC0189",
+        "part of a capture is lost",
+        "The graph that was read from the capture was compared with the records, and does not say something that a \
+         record says: an operand, a parameter, an element type, or the place of an element in memory. Nothing is \
+         planned: a fault of tpc.",
+    )
+    .example("a parameter that two ops without a rule differ in.")
+    .cure("report it with the capture.");
+
     WHOLE_OP = note(
         "TPC0190",
         "op without a rule",

@@ -32,13 +32,11 @@ pub(super) fn copy(
     t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [x, ..] = values else {
-        return Err(form("no operand"));
-    };
-    if !t.writes() && m.graph.value(*x).ty.dtype != t.dtype {
+    let [x] = exactly(values)?;
+    if !t.writes() && m.graph.value(x).ty.dtype != t.dtype {
         return Err(form("a conversion of elements"));
     }
-    Ok(vec![m.reshape(*x, t.ne(), &t.name)?])
+    Ok(vec![m.reshape(x, t.ne(), &t.name)?])
 }
 
 pub(super) fn concat(

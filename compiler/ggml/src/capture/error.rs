@@ -30,9 +30,29 @@ pub enum CaptureError {
     Reference {
         line: usize,
         name: String,
-        role: &'static str,
+        role: String,
         id: i64,
-        what: &'static str,
+        what: String,
+    },
+    #[error("line {line}: {name}: {op} has {found} of the {wanted} sources that every {op} has")]
+    Sources {
+        line: usize,
+        name: String,
+        op: String,
+        wanted: usize,
+        found: usize,
+    },
+    #[error("line {line}: {name}: view_offs is {offset}, and the tensor is not a view")]
+    Offset {
+        line: usize,
+        name: String,
+        offset: u64,
+    },
+    #[error("line {line}: {name}: the graph that was read loses {what}")]
+    Lost {
+        line: usize,
+        name: String,
+        what: String,
     },
     #[error(
         "line {line}: {name}: the view reaches byte {end} of a tensor of {bytes} bytes (line {root})"
@@ -65,14 +85,16 @@ impl CaptureError {
         CaptureError::Inconsistent(e.to_string())
     }
 
-    /// The stable code: `TPC0180` to `TPC0187`.
+    /// The stable code: `TPC0180` to `TPC0189`.
     pub const fn code(&self) -> &'static Code {
         match self {
             CaptureError::Record { .. } => &codes::RECORD,
             CaptureError::ElementType { .. } => &codes::ELEMENT_TYPE,
             CaptureError::Sizes { .. } => &codes::SIZES,
             CaptureError::Reference { .. } => &codes::REFERENCE,
-            CaptureError::OutsideView { .. } => &codes::OUTSIDE_VIEW,
+            CaptureError::OutsideView { .. } | CaptureError::Offset { .. } => &codes::OUTSIDE_VIEW,
+            CaptureError::Sources { .. } => &codes::SOURCES,
+            CaptureError::Lost { .. } => &codes::LOST,
             CaptureError::Strides { .. } => &codes::STRIDES,
             CaptureError::Empty { .. } => &codes::EMPTY,
             CaptureError::Inconsistent(_) => &codes::INCONSISTENT,
@@ -87,6 +109,9 @@ impl CaptureError {
             | CaptureError::Sizes { line, .. }
             | CaptureError::Reference { line, .. }
             | CaptureError::OutsideView { line, .. }
+            | CaptureError::Offset { line, .. }
+            | CaptureError::Sources { line, .. }
+            | CaptureError::Lost { line, .. }
             | CaptureError::Strides { line, .. } => Some(*line),
             CaptureError::Empty { .. } | CaptureError::Inconsistent(_) => None,
         }
@@ -104,8 +129,17 @@ impl CaptureError {
                 "four sizes of 0 or more in ggml's order, rows of whole quantisation blocks, fewer than 2^48 elements"
             }
             CaptureError::Reference { .. } => {
-                "write tensors in topological order, each before its first use, with ids that occur once; -1 stands \
-                 for none"
+                "write tensors in topological order, each before its first use, with ids of 0 or more that occur once; \
+                 -1 stands for none, -2 for the record itself"
+            }
+            CaptureError::Sources { .. } => {
+                "write all sources in ggml's order (tensor->src), -1 only for optional ones"
+            }
+            CaptureError::Offset { .. } => {
+                "name in `view` the tensor that owns the memory, or write 0"
+            }
+            CaptureError::Lost { .. } => {
+                "this is a fault of tpc, and nothing was planned; please report it with the capture"
             }
             CaptureError::OutsideView { .. } => {
                 "view and view_offs must name the tensor that owns the memory, and bytes within it"

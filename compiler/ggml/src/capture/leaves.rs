@@ -7,6 +7,7 @@ use tpc_ir::{Op, RANK, TensorType, Value};
 
 use super::memory::{Memory, dims, type_of};
 use super::record::Record;
+use super::trace::{Made, Trace};
 use crate::op::OpKind;
 
 /// The role of a leaf.
@@ -119,6 +120,11 @@ impl Leaves {
         };
         let v = m.declare(op, Vec::new(), vec![ty], &t.name)[0];
         m.define(tensor, v);
+        m.traces.push(Trace {
+            record: tensor,
+            reads: Vec::new(),
+            made: Made::Value(v),
+        });
         self.defined.insert(tensor, v);
     }
 
@@ -159,19 +165,27 @@ fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     (channels > 1 && any && writes.all(by_element)).then_some([cells, channels, 1, 1])
 }
 
-/// The results of the graph: tensors marked as outputs, and those that no op reads.
+/// The results of the graph: tensors marked as outputs, and those that no op reads after the last op that wrote to them.
+/// What is written to a leaf is the leaf's new content, not a result.
 pub(super) fn results(tensors: &[Record]) -> Vec<usize> {
-    let mut read = vec![false; tensors.len()];
-    for t in tensors.iter().filter(|t| !t.is_pure_view()) {
+    // The last op that wrote to each owner's memory, where no later one reads it.
+    let mut unread: BTreeMap<usize, usize> = BTreeMap::new();
+    for (i, t) in tensors.iter().enumerate() {
+        if t.is_pure_view() {
+            continue;
+        }
         for &source in t.src.iter().flatten() {
-            read[tensors[source].root] = true;
+            unread.remove(&tensors[source].root);
+        }
+        if !t.is_leaf() && !t.is_empty() && !tensors[t.root].is_leaf() {
+            unread.insert(t.root, i);
         }
     }
     let is_result = |i: usize| {
         let t = &tensors[i];
         let computed = !t.is_leaf() && !t.is_empty();
-        let unread = !t.is_view && !read[i];
-        computed && (t.is_output || unread) && !t.writes()
+        let of_leaf = t.writes() && tensors[t.root].is_leaf();
+        computed && !of_leaf && (t.is_output || unread.get(&t.root) == Some(&i))
     };
     (0..tensors.len()).filter(|&i| is_result(i)).collect()
 }

@@ -150,11 +150,7 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
         GgmlOp::Pad(p) => custom(|m, t, o| compose::pad(m, t, p, o.values)),
         GgmlOp::PadReflect1d => Opaque(IMAGE),
         GgmlOp::Roll(p) => custom(|m, t, o| compose::roll(m, t, p, o.values)),
-        GgmlOp::Arange(p) => direct(Arange {
-            start: p.start,
-            step: p.step,
-            n: Dim::constant(t.ne()[0]),
-        }),
+        GgmlOp::Arange(p) => arange(p, t.ne()[0])?,
         GgmlOp::TimestepEmbedding => {
             Opaque("it makes a row of each number: it needs its operands whole")
         }
@@ -239,6 +235,19 @@ fn packed<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, OpaqueReason
         0 | 1 => Ok(OpLowering::Packed(op)),
         _ => Err(form("states after several tokens")),
     }
+}
+
+/// The numbers from `start` below `stop`, as many as the result has.
+fn arange<'t>(p: &op::Arange, n: u64) -> Result<OpLowering<'t>, OpaqueReason> {
+    let steps = ((p.stop - p.start) / p.step).ceil();
+    if steps != n as f32 {
+        return Err(form("a range of another length than its result"));
+    }
+    Ok(direct(Arange {
+        start: p.start,
+        step: p.step,
+        n: Dim::constant(n),
+    }))
 }
 
 /// Row `i` sees the first `i + n_past + 1` columns.

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 
 use tpc_ir::op::{Concat, Opaque, Permute, Reshape, SetSlice, Slice, TypeError};
 use tpc_ir::verify::reads;
-use tpc_ir::{Dim, Graph, Op, Place, RANK, TensorType, Value};
+use tpc_ir::{DType, Dim, Graph, Op, Place, RANK, TensorType, Value};
 
 use super::codes;
 use super::record::{Layout, Record};
 use super::strides::{Digit, Selection, select};
+use super::trace::{Made, Trace};
 use tpc_diag::{Code, Diagnostic, Line, Name, message};
 use tpc_gguf::TensorName;
 
@@ -36,7 +37,9 @@ pub(super) struct Memory<'t> {
     shapes: Vec<[u64; RANK]>,
     /// The number of values that each owner has had.
     versions: Vec<u32>,
-    views: BTreeMap<(usize, u32, Layout), Value>,
+    views: BTreeMap<(usize, u32, DType, Layout), Value>,
+    /// What became of each record.
+    pub(super) traces: Vec<Trace>,
     pub(super) notes: Vec<Diagnostic>,
     /// Per instruction, its line in the capture.
     pub(super) lines: Vec<usize>,
@@ -81,6 +84,7 @@ impl<'t> Memory<'t> {
             shapes: tensors.iter().map(Record::ne).collect(),
             versions: vec![0; tensors.len()],
             views: BTreeMap::new(),
+            traces: Vec::new(),
             notes: Vec::new(),
             lines: Vec::new(),
             line: 0,
@@ -159,7 +163,7 @@ impl<'t> Memory<'t> {
     pub(super) fn opaque(&mut self, name: &str, operands: Vec<Value>, t: &Record) -> Value {
         let op = Opaque {
             name: name.to_lowercase(),
-            detail: detail(t),
+            detail: detail(t, self.tensors),
         };
         self.declare(op, operands, vec![type_of(t)], &t.name)[0]
     }
@@ -233,6 +237,11 @@ impl<'t> Memory<'t> {
                 // Nothing filled the memory, so its content is unknown.
                 let v = self.opaque("uninitialised", Vec::new(), t);
                 self.contents[owner] = Content::Whole(v);
+                self.traces.push(Trace {
+                    record: owner,
+                    reads: Vec::new(),
+                    made: Made::Value(v),
+                });
                 Ok(v)
             }
             Content::Parts(parts) => {
@@ -255,7 +264,7 @@ impl<'t> Memory<'t> {
             let v = self.whole(tensor)?;
             return self.reshape(v, t.ne(), &t.name);
         }
-        let key = (t.root, self.versions[t.root], t.layout);
+        let key = (t.root, self.versions[t.root], t.dtype, t.layout);
         if let Some(&v) = self.views.get(&key) {
             return Ok(v);
         }
@@ -365,7 +374,7 @@ impl<'t> Memory<'t> {
     }
 
     /// Writes a value through a view, which has its sizes.
-    pub(super) fn write(&mut self, tensor: usize, new: Value) -> Result<(), TypeError> {
+    pub(super) fn write(&mut self, tensor: usize, new: Value) -> Result<Made, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
         let old = self.whole(t.root)?;
@@ -373,9 +382,10 @@ impl<'t> Memory<'t> {
             true => self.update(old, t, &t.layout, new)?,
             false => None,
         };
-        let updated = updated.ok_or(TypeError::Axis(RANK as u64))?;
-        self.define(t.root, updated);
-        Ok(())
+        let after = updated.ok_or(TypeError::Axis(RANK as u64))?;
+        self.define(t.root, after);
+        let new = Some(new);
+        Ok(Made::Written { old, new, after })
     }
 
     /// The view of a value through a layout, with the sizes and the element type of `t`; `None` where it is not a box.
@@ -471,35 +481,49 @@ impl<'t> Memory<'t> {
     }
 
     /// Fills the owner of a view's memory with an unknown value, which depends on the old one and on these operands.
-    pub(super) fn clobber(&mut self, tensor: usize, operands: Vec<Value>) -> Result<(), TypeError> {
+    pub(super) fn clobber(
+        &mut self,
+        tensor: usize,
+        operands: Vec<Value>,
+    ) -> Result<Made, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
-        let mut all = vec![self.whole(t.root)?];
+        let old = self.whole(t.root)?;
+        let mut all = vec![old];
         all.extend(operands);
-        let v = self.opaque(t.op.name(), all, owner);
-        self.define(t.root, v);
-        Ok(())
+        let op = Opaque {
+            name: t.op.name().to_lowercase(),
+            detail: detail(t, self.tensors),
+        };
+        let after = self.declare(op, all, vec![type_of(owner)], &owner.name)[0];
+        self.define(t.root, after);
+        let new = None;
+        Ok(Made::Written { old, new, after })
     }
 }
 
-/// Everything that a record says beyond its name, its operands and its type: nothing of it may be lost in an op without
-/// a rule, or different ops would become one.
-fn detail(t: &Record) -> String {
+/// Everything that a record says beyond its op, its operands and its type: nothing of it may be lost in an op without a
+/// rule, or different ops would become one. A view of memory says its sizes too: an op that writes has the type of the
+/// memory, not that of the view.
+pub(super) fn detail(t: &Record, tensors: &[Record]) -> String {
     let mut parts = Vec::new();
     let list = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>().join(" ");
     if !t.words.is_empty() {
         let words = list(&mut t.words.iter().map(i32::to_string));
         parts.push(format!("params {words}"));
     }
-    if t.src.iter().any(Option::is_none) {
-        let given = t.src.iter().enumerate().filter(|(_, s)| s.is_some());
+    let is_there = |s: &Option<usize>| s.is_some_and(|s| !tensors[s].is_empty());
+    if !t.src.iter().all(is_there) {
+        let given = t.src.iter().enumerate().filter(|(_, s)| is_there(s));
         let given = list(&mut given.map(|(i, _)| i.to_string()));
         parts.push(format!("operands {given}"));
     }
     if t.is_view {
         let layout = &t.layout;
+        let sizes = list(&mut layout.ne.iter().map(u64::to_string));
         let strides = list(&mut layout.nb.iter().map(u64::to_string));
-        parts.push(format!("offset {} strides {strides}", layout.offset));
+        let (dtype, offset) = (t.dtype, layout.offset);
+        parts.push(format!("{dtype} {sizes} offset {offset} strides {strides}"));
     }
     parts.join(", ")
 }

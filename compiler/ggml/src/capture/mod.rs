@@ -1,7 +1,7 @@
 //! Captured graphs: a graph of ggml's ops, as a program built it, read as a graph of the IR.
 //!
 //! A capture is a list of tensors in the order of computation, one JSON object per line: an op, its operands, and the place
-//! of its memory. It has no symbols, no values and no layers, only sizes, strides and offsets. Reading it takes four steps:
+//! of its memory. It has no symbols, no values and no layers, only sizes, strides and offsets. Reading it takes five steps:
 //!
 //! 1. `record` parses the lines and checks all that later steps rely on;
 //! 2. `leaves` tells weights, inputs and states apart, by the ops that use them;
@@ -9,10 +9,12 @@
 //!    (`strides`), a write makes a new value, and every op of ggml has an entry in `lowering`: its counterpart in the IR,
 //!    or several ops (`forms`, `compose`). An op without either becomes an [`Opaque`](tpc_ir::op::Opaque) op, and a note
 //!    says so;
-//! 4. `symbols` finds the sizes of the batch and makes them symbols; `layers` finds the layers.
+//! 4. `account` checks that nothing of a record was lost;
+//! 5. `symbols` finds the sizes of the batch and makes them symbols; `layers` finds the layers.
 //!
 //! No name of a tensor decides anything; names are for people.
 
+mod account;
 mod append;
 mod codes;
 mod compose;
@@ -27,8 +29,10 @@ mod rebuild;
 mod record;
 mod strides;
 mod symbols;
+mod trace;
 mod write;
 
+pub use account::{Field, Use, without_effect};
 pub use codes::CODES;
 pub use error::CaptureError;
 pub use record::{Layout, Record, packed, parse as records};
@@ -111,6 +115,7 @@ fn lower<'t>(tensors: &'t [Record], name: &str) -> Result<Memory<'t>, CaptureErr
             m.graph.outputs.push(Output::State { state, value });
         }
     }
+    account::check(tensors, &m.graph, &m.lines, &m.traces)?;
     if m.graph.outputs.is_empty() {
         return Err(CaptureError::Empty {
             records: tensors.len(),
@@ -119,5 +124,9 @@ fn lower<'t>(tensors: &'t [Record], name: &str) -> Result<Memory<'t>, CaptureErr
     Ok(m)
 }
 
+#[cfg(test)]
+mod lost;
+#[cfg(test)]
+mod mutants;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use super::codes;
 use super::lowering::{OpLowering, Operands, lowering};
 use super::memory::Memory;
 use super::record::Record;
+use super::trace::{Made, Trace};
 use crate::op::OpKind;
 
 const NONE_NEEDED: &str = "the plan is sound without it: operands and result stay whole";
@@ -19,31 +20,34 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         // A view is appended when it is read; an op without elements computes nothing.
         return Ok(());
     }
-    let operands: Vec<usize> = t
-        .src
-        .iter()
-        .flatten()
-        .copied()
-        .filter(|&s| !m.tensors[s].is_empty())
-        .collect();
-    if (t.is(OpKind::SetRows) || t.is(OpKind::Cpy)) && operands.len() < t.src.len() {
+    let is_there = |s: &usize| !m.tensors[*s].is_empty();
+    let rows_or_copy = t.is(OpKind::SetRows) || t.is(OpKind::Cpy);
+    if t.writes() && rows_or_copy && !t.src.iter().flatten().all(is_there) {
+        // Nothing is written.
         return Ok(());
     }
-    let mut values = Vec::with_capacity(operands.len());
-    // The destination of a copy is not read.
-    let reads = if t.is(OpKind::Cpy) && t.writes() {
-        &operands[..1.min(operands.len())]
-    } else {
-        &operands[..]
-    };
-    for &s in reads {
-        values.push(m.read(s)?);
+    // The destination of a copy is not read, where it is one.
+    let elsewhere = elsewhere(m, t);
+    let is_copy = t.is(OpKind::Cpy) && t.writes() && elsewhere.is_none();
+    let is_read = |position: usize| position == 0 || !is_copy;
+    let mut operands = Vec::with_capacity(t.src.len());
+    let mut reads = Vec::with_capacity(t.src.len());
+    for (position, &source) in t.src.iter().enumerate() {
+        if let Some(s) = source.filter(|s| !m.tensors[*s].is_empty()) {
+            operands.push(s);
+            if is_read(position) {
+                reads.push((position, m.read(s)?));
+            }
+        }
     }
+    let values: Vec<Value> = reads.iter().map(|(_, v)| *v).collect();
     // The role of an operand follows from its position, except for the parts of a concatenation.
     let last = t.src.iter().rposition(Option::is_some);
     let holes = !t.is(OpKind::Concat) && last.is_some_and(|last| operands.len() <= last);
     let made = if holes {
         Err(form("an operand is left out or has no elements"))
+    } else if let Some(elsewhere) = elsewhere {
+        Err(form(elsewhere))
     } else {
         let operands = Operands {
             records: &operands,
@@ -51,6 +55,30 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         };
         computed(m, t, operands)
     };
+    let made = remember(m, index, made, values)?;
+    m.traces.push(Trace {
+        record: index,
+        reads,
+        made,
+    });
+    Ok(())
+}
+
+/// The reason why a record that copies to another tensor does not do so: its memory is not that tensor's.
+fn elsewhere(m: &Memory<'_>, t: &Record) -> Option<&'static str> {
+    let to = &m.tensors[(*t.src.get(1)?)?];
+    let same = to.layout == t.layout && to.root == t.root && to.dtype == t.dtype;
+    (t.is(OpKind::Cpy) && !same).then_some("a result other than its destination")
+}
+
+/// Gives the memory of a record the values that were made, or that of an op without a rule.
+fn remember(
+    m: &mut Memory<'_>,
+    index: usize,
+    made: Result<Vec<Value>, OpaqueReason>,
+    values: Vec<Value>,
+) -> Result<Made, TypeError> {
+    let t = &m.tensors[index];
     let made = match made {
         Ok(made) => made,
         Err(reason) => {
@@ -58,7 +86,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
             if t.writes() {
                 return m.clobber(index, values);
             }
-            vec![m.opaque(t.op.name(), values, t)]
+            vec![m.opaque(t.op.name(), values.clone(), t)]
         }
     };
     if t.writes() {
@@ -66,18 +94,22 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
             [one] => m.write(index, *one),
             _ => Err(TypeError::Axis(RANK as u64)),
         };
-        if written.is_err() {
+        return written.or_else(|_| {
             let why = "it writes to elements that are not a box of the tensor";
             m.note(&codes::NO_BOX, t, why, NONE_NEEDED);
-            return m.clobber(index, made);
+            m.clobber(index, values)
+        });
+    }
+    Ok(match made.as_slice() {
+        [one] => {
+            m.define(index, *one);
+            Made::Value(*one)
         }
-        return Ok(());
-    }
-    match made.as_slice() {
-        [one] => m.define(index, *one),
-        _ => m.define_parts(index, made),
-    }
-    Ok(())
+        _ => {
+            m.define_parts(index, made.clone());
+            Made::Parts(made)
+        }
+    })
 }
 
 /// Appends what the record computes. The values are its result, or the results that it packs.

@@ -121,26 +121,27 @@ pub fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
 pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     let mut out: Vec<Record> = Vec::new();
     let mut ids: BTreeMap<i64, usize> = BTreeMap::new();
-    for (i, text) in text.lines().enumerate() {
-        if text.trim().is_empty() {
-            continue;
-        }
-        let line = i + 1;
-        let read: Line = serde_json::from_str(text).map_err(|e| CaptureError::Record {
+    let lines = lines(text)?;
+    let defined: BTreeMap<i64, usize> = lines.iter().map(|(n, l)| (l.id, *n)).rev().collect();
+    for (line, read) in lines {
+        let id = read.id;
+        let names = Names {
             line,
-            message: e.to_string(),
-        })?;
-        let (id, record) = (read.id, record(line, read, &ids, &out)?);
-        if ids.insert(id, out.len()).is_some() {
-            return Err(CaptureError::Reference {
-                line,
-                name: record.name,
-                role: "id",
-                id,
-                what: "which an earlier line has",
-            });
+            name: &read.name,
+            own: id,
+            before: &ids,
+            defined: &defined,
+        };
+        if id < 0 || ids.contains_key(&id) {
+            let what = match id < 0 {
+                true => "which is below 0",
+                false => "which an earlier line has",
+            };
+            return Err(names.error("id", id, what));
         }
-        out.push(record);
+        let references = references(&read, &names, &out)?;
+        ids.insert(id, out.len());
+        out.push(record(line, read, references, &out)?);
     }
     if out.iter().all(Record::is_leaf) {
         return Err(CaptureError::Empty { records: out.len() });
@@ -148,11 +149,28 @@ pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     Ok(out)
 }
 
-/// The record of a line, behind the records `before`, which have the ids `ids`.
+/// The lines of a capture with their numbers, without those that are blank.
+fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
+    let numbered = text.lines().enumerate();
+    let filled = numbered.filter(|(_, text)| !text.trim().is_empty());
+    filled
+        .map(|(i, text)| {
+            let wrong = |e: serde_json::Error| CaptureError::Record {
+                line: i + 1,
+                message: e.to_string(),
+            };
+            serde_json::from_str(text)
+                .map(|l| (i + 1, l))
+                .map_err(wrong)
+        })
+        .collect()
+}
+
+/// The record of a line, behind the records `before`.
 fn record(
     line: usize,
     read: Line,
-    ids: &BTreeMap<i64, usize>,
+    references: References,
     before: &[Record],
 ) -> Result<Record, CaptureError> {
     let dtype = DType::from_name(&read.dtype).ok_or_else(|| CaptureError::ElementType {
@@ -165,15 +183,16 @@ fn record(
         nb: read.nb,
         offset: read.view_offs,
     };
-    let find = |role, id| reference(line, &read.name, role, id, ids);
-    let src = read
-        .src
-        .iter()
-        .map(|&id| find("src", id))
-        .collect::<Result<Vec<_>, _>>()?;
-    let root = find("view", read.view)?.map(|v| before[v].root);
+    let References { src, root } = references;
     match root {
         Some(root) => inside(line, &read.name, dtype, &layout, &before[root])?,
+        None if layout.offset != 0 => {
+            return Err(CaptureError::Offset {
+                line,
+                name: read.name,
+                offset: layout.offset,
+            });
+        }
         None => {
             let expected = packed(dtype, layout.ne);
             if expected != read.nb {
@@ -190,10 +209,12 @@ fn record(
         line,
         message: "a parameter is not a word of 32 bits".to_owned(),
     })?;
+    let op = GgmlOp::parse(&read.op, &words);
+    enough_sources(line, &read.name, &op, &src)?;
     Ok(Record {
         line,
         name: read.name,
-        op: GgmlOp::parse(&read.op, &words),
+        op,
         dtype,
         layout,
         words,
@@ -228,25 +249,125 @@ fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureE
     Ok(ne)
 }
 
-/// The position of the record with an id; -1 stands for none.
-fn reference(
+/// The id that stands for no record.
+const NOBODY: i64 = -1;
+/// The id that stands for the record itself, where its own is not written.
+const ITSELF: i64 = -2;
+
+/// What an id stands for.
+enum Referent {
+    Nobody,
+    Itself,
+    /// An earlier record, by position.
+    Earlier(usize),
+}
+
+/// The ids that a line may refer to.
+struct Names<'a> {
+    line: usize,
+    name: &'a str,
+    /// The id of the line.
+    own: i64,
+    /// The positions of the records before it.
+    before: &'a BTreeMap<i64, usize>,
+    /// The first line of every id of the file.
+    defined: &'a BTreeMap<i64, usize>,
+}
+
+impl Names<'_> {
+    fn error(&self, role: impl Into<String>, id: i64, what: impl Into<String>) -> CaptureError {
+        CaptureError::Reference {
+            line: self.line,
+            name: self.name.to_owned(),
+            role: role.into(),
+            id,
+            what: what.into(),
+        }
+    }
+
+    fn find(&self, role: impl Into<String>, id: i64) -> Result<Referent, CaptureError> {
+        match (id, self.before.get(&id), self.defined.get(&id)) {
+            (NOBODY, ..) => Ok(Referent::Nobody),
+            (ITSELF, ..) => Ok(Referent::Itself),
+            (_, Some(&found), _) => Ok(Referent::Earlier(found)),
+            _ if id == self.own => Ok(Referent::Itself),
+            _ if id < 0 => Err(self.error(role, id, "which is no id")),
+            (_, None, Some(later)) => {
+                Err(self.error(role, id, format!("which line {later} has, behind this one")))
+            }
+            (_, None, None) => Err(self.error(role, id, "which no line has")),
+        }
+    }
+}
+
+/// The records that a line refers to.
+struct References {
+    src: Vec<Option<usize>>,
+    /// The tensor that owns the memory of a view.
+    root: Option<usize>,
+}
+
+/// Finds the records that a line refers to.
+fn references(
+    read: &Line,
+    names: &Names<'_>,
+    before: &[Record],
+) -> Result<References, CaptureError> {
+    let root = match names.find("view", read.view)? {
+        // A tensor that looks into its own memory owns it.
+        Referent::Nobody | Referent::Itself => None,
+        Referent::Earlier(v) => Some(before[v].root),
+    };
+    let mut src = Vec::with_capacity(read.src.len());
+    for (i, &id) in read.src.iter().enumerate() {
+        let role = || format!("src[{i}]");
+        match names.find(role(), id)? {
+            Referent::Nobody => src.push(None),
+            Referent::Earlier(s) => src.push(Some(s)),
+            // A conversion (`ggml_cast`) is a copy to itself: it has the memory that it writes to.
+            Referent::Itself if read.op == OpKind::Cpy.name() && i == 1 && root.is_none() => {}
+            Referent::Itself => {
+                let what = "the record itself, which only src[1] of a CPY may be that is no view";
+                return Err(names.error(role(), id, what));
+            }
+        }
+    }
+    let is_view = GgmlOp::parse(&read.op, &[]).family() == Family::View && root.is_some();
+    let first = src.first().copied().flatten();
+    if let (true, Some(first), Some(root)) = (is_view, first, root)
+        && before[first].root != root
+    {
+        let what = format!(
+            "which is not the tensor that the view looks into (line {})",
+            before[root].line
+        );
+        return Err(names.error("src[0]", read.src[0], what));
+    }
+    Ok(References { src, root })
+}
+
+/// Fails when a source is left out that every record of the op has.
+fn enough_sources(
     line: usize,
     name: &str,
-    role: &'static str,
-    id: i64,
-    ids: &BTreeMap<i64, usize>,
-) -> Result<Option<usize>, CaptureError> {
-    match (id, ids.get(&id)) {
-        (-1, _) => Ok(None),
-        (_, Some(&found)) => Ok(Some(found)),
-        (_, None) => Err(CaptureError::Reference {
-            line,
-            name: name.to_owned(),
-            role,
-            id,
-            what: "which no earlier line has",
-        }),
+    op: &GgmlOp,
+    src: &[Option<usize>],
+) -> Result<(), CaptureError> {
+    let found = src.iter().take_while(|s| s.is_some()).count();
+    let wanted = match op.kind() {
+        Some(kind) => kind.least_sources(),
+        None => 0,
+    };
+    if found >= wanted {
+        return Ok(());
     }
+    Err(CaptureError::Sources {
+        line,
+        name: name.to_owned(),
+        op: op.name().to_owned(),
+        wanted,
+        found,
+    })
 }
 
 /// Words of 32 bits, which a capture may write as signed or unsigned numbers; `None` for a number with more bits.

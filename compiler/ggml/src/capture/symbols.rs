@@ -5,7 +5,7 @@
 //!
 //! - the factor of the indices that look up embeddings and write the cache is the number of tokens;
 //! - that of axis 0 of the masks is the number of cells;
-//! - that of indices into activations is the number of outputs.
+//! - that of indices into the tokens' activations, which are no more than there are tokens, is the number of outputs.
 //!
 //! The sizes of all values follow, and with them the attributes that are sizes.
 //!
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::factor::Var;
 use tpc_ir::verify::verify;
-use tpc_ir::{Dim, Graph, InstData, Op, Symbol, Value};
+use tpc_ir::{Bindings, Dim, Graph, InstData, Op, Symbol, Value};
 use tpc_passes::factors::Factors;
 
 use super::codes;
@@ -45,8 +45,8 @@ impl Size {
 /// The sizes of the batch's factors.
 type Symbols = BTreeMap<Var, Size>;
 
-/// Symbols that are introduced together: all, then those of tokens, then those of cells, then none.
-const ATTEMPTS: [&[Symbol]; 4] = [
+/// Symbols that are introduced together: all, all but the outputs, those of tokens, those of cells, none.
+const ATTEMPTS: [&[Symbol]; 6] = [
     &[
         Symbol::NTokens,
         Symbol::NOutputs,
@@ -55,7 +55,15 @@ const ATTEMPTS: [&[Symbol]; 4] = [
         Symbol::NKv,
         Symbol::NKvSwa,
     ],
+    &[
+        Symbol::NTokens,
+        Symbol::NCtx,
+        Symbol::NCtxSwa,
+        Symbol::NKv,
+        Symbol::NKvSwa,
+    ],
     &[Symbol::NTokens, Symbol::NOutputs],
+    &[Symbol::NTokens],
     &[Symbol::NCtx, Symbol::NCtxSwa, Symbol::NKv, Symbol::NKvSwa],
     &[],
 ];
@@ -83,7 +91,8 @@ pub(super) fn introduce(graph: &Graph) -> Result<Symbolic, CaptureError> {
             .map(|(&v, &s)| (v, s))
             .collect();
         let symbolic = with_symbols(graph, &factors, &some, &inputs);
-        match check(&symbolic) {
+        let checked = check(&symbolic).and_then(|()| any_batch(&symbolic, &batch(&factors, &some)));
+        match checked {
             Err(e) if !kept.is_empty() => why = why.or(Some(e)),
             _ => {
                 let note = why.or_else(|| all.is_empty().then(|| "none was found".to_owned()));
@@ -149,6 +158,53 @@ fn check(graph: &Graph) -> Result<(), String> {
     cut.map_or(Ok(()), |(inst, c)| Err(format!("{inst}: {c}")))
 }
 
+/// Checks that sizes are sizes and slices lie within their axes, for the batch of the capture and for a single token: a
+/// number that is mistaken for a size of the batch shows there.
+fn any_batch(graph: &Graph, batch: &[(Symbol, u64)]) -> Result<(), String> {
+    let mut captured = Bindings::default();
+    for &(symbol, n) in batch {
+        captured = captured.with(symbol, n);
+    }
+    let single = captured.with(Symbol::NTokens, 1).with(Symbol::NOutputs, 1);
+    for bindings in [captured, single] {
+        for (_, data) in graph.insts() {
+            let name = &graph.value(data.results[0]).name;
+            let is_size = |d: &Dim| match d.eval(&bindings) {
+                Some(n) => Ok(n),
+                None => Err(format!("{name} would have {d} indices, fewer than none")),
+            };
+            for v in &data.results {
+                for d in &graph.value(*v).ty.dims {
+                    is_size(d)?;
+                }
+            }
+            let (start, len, axis) = match &data.op {
+                Op::Slice(s) => (&s.start, &s.len, s.axis),
+                Op::SetSlice(s) => {
+                    let axis = usize::try_from(s.axis).unwrap_or(0).min(3);
+                    (
+                        &s.start,
+                        &graph.value(data.operands[1]).ty.dims[axis],
+                        s.axis,
+                    )
+                }
+                _ => continue,
+            };
+            let axis = usize::try_from(axis).unwrap_or(0).min(3);
+            let whole = is_size(&graph.value(data.operands[0]).ty.dims[axis])?;
+            let end = start
+                .eval(&bindings)
+                .map(|at| at.saturating_add(len.eval(&bindings).unwrap_or(u64::MAX)));
+            if end.is_none_or(|end| end > whole) {
+                return Err(format!(
+                    "{name} would be {len} indices of {whole} from {start} on"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn fixed_batch(graph: &Graph, why: &str) -> Diagnostic {
     let message = format!("sizes of the batch stay as they are in the capture ({why})");
     Diagnostic::new(&codes::FIXED_BATCH, &graph.name, message)
@@ -178,11 +234,19 @@ struct Positions {
     times: u64,
 }
 
+/// Rows of activations that an input selects.
+struct Outputs {
+    /// The factor of the rows that there are.
+    rows: Var,
+    /// The factor of those that are selected.
+    selected: Var,
+}
+
 /// Factors that count something of the batch, by the ops that show it; a factor stands in a list once per op.
 #[derive(Default)]
 struct Evidence {
     tokens: Vec<Var>,
-    outputs: Vec<Var>,
+    outputs: Vec<Outputs>,
     /// Rows of caches that are written.
     cells: Vec<Var>,
     /// Axis 0 of masks.
@@ -207,7 +271,10 @@ impl Evidence {
                 match graph.def_op(behind(graph, o[0])) {
                     Op::Weight(_) => self.tokens.push(var(o[1], 0)),
                     Op::State(_) | Op::SetSlice(_) => {}
-                    _ => self.outputs.push(var(o[1], 0)),
+                    _ => self.outputs.push(Outputs {
+                        rows: var(o[0], 1),
+                        selected: var(o[1], 0),
+                    }),
                 }
             }
             Op::SetRows(s) if is_input(graph, o[2]) => {
@@ -268,8 +335,12 @@ fn find(graph: &Graph, factors: &Factors) -> Symbols {
             add(p.positions, Symbol::NTokens, p.times);
         }
     }
-    if let Some(&v) = evidence.outputs.first() {
-        add(v, Symbol::NOutputs, 1);
+    // Outputs are some of the tokens: other indices into activations select something else.
+    let tokens = evidence.most_tokens();
+    let size = |v: Var| factors.space.size(v).as_const().unwrap_or(u64::MAX);
+    let of_tokens = |o: &&Outputs| tokens == Some(o.rows) && size(o.selected) <= size(o.rows);
+    if let Some(o) = evidence.outputs.iter().find(of_tokens) {
+        add(o.selected, Symbol::NOutputs, 1);
     }
     for (v, symbol) in cells(factors, evidence) {
         add(v, symbol, 1);

@@ -217,12 +217,14 @@ impl<'r> Weights<'r> {
                     kv,
                     k_dim,
                     v_dim,
-                } => [q * k_dim, kv * k_dim, kv * v_dim]
+                } => [(q, k_dim), (kv, k_dim), (kv, v_dim)]
                     .into_iter()
+                    .map(|(heads, size)| heads.saturating_mul(size))
                     .map(|len| self.units(len, kv, layer))
                     .collect::<Option<Vec<_>>>()?,
-                Heads::Recurrent { k, v, k_dim, v_dim } => [k * k_dim, k * k_dim, v * v_dim]
+                Heads::Recurrent { k, v, k_dim, v_dim } => [(k, k_dim), (k, k_dim), (v, v_dim)]
                     .into_iter()
+                    .map(|(heads, size)| heads.saturating_mul(size))
                     .map(|len| self.units(len, k, layer))
                     .collect::<Option<Vec<_>>>()?,
             },

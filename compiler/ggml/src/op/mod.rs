@@ -2,15 +2,19 @@
 //!
 //! - `table` lists every op of `ggml.h`, one line each: [`OpKind`] is the op's identity, [`GgmlOp`] the op of a record
 //!   with its parameters. Adding an op is one line there; the compiler then names the matches to fill.
-//! - `params` decodes the words of an op's `op_params` into typed fields.
+//! - `params` decodes the words of an op's `op_params` into typed fields, and `words` says what becomes of each word, so
+//!   that none is lost silently.
+//! - `arity` has the number of sources that an op needs.
 //!
 //! No other module compares the names of ops. The names are those of `ggml_op_desc`: a kind of `UNARY` or `GLU` stands
 //! for itself (`SILU`, `SWIGLU`), not for the op that it is a kind of. A name that ggml does not have is kept as
 //! [`GgmlOp::Unknown`], and words that an op cannot have as [`GgmlOp::Malformed`]: either is planned around, not an error.
 //! The words themselves stay in the record, also for ops whose parameters are not decoded.
 
+mod arity;
 mod params;
 mod table;
+mod words;
 
 pub use params::{
     Arange, ArgSort, Clamp, Concat, DiagMask, Fill, FlashAttnExt, Glu, GroupNorm, HcComb,
@@ -18,6 +22,7 @@ pub use params::{
     Roll, Rope, RopeMode, Scale, SetView, SoftMax, SortOrder, Tri, TriKind, Xielu,
 };
 pub use table::{Family, GgmlOp, OpKind};
+pub use words::WordUse;
 
 #[cfg(test)]
 mod tests;

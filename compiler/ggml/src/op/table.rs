@@ -7,6 +7,7 @@ use super::params::{
     LeakyRelu, MulMat, Norm, Pad, ParamError, Permute, Pool2d, Recurrence, Roll, Rope, Scale,
     SetView, SoftMax, Tri, Words, Xielu,
 };
+use super::words::WordUse;
 
 /// The structure of an op, as far as rules of several ops depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +82,11 @@ macro_rules! ops {
         impl GgmlOp {
             /// The op of that name with the parameters in these words; missing words are 0.
             pub fn parse(name: &str, words: &[i32]) -> GgmlOp {
-                match name {
+                let op = match name {
                     $($name => ops!(@decode $variant $($params)?, words),)*
                     _ => GgmlOp::Unknown(name.to_owned()),
-                }
+                };
+                op.without_unknown(words)
             }
 
             /// The op's identity; `None` for a name that ggml does not have.
@@ -241,6 +243,25 @@ impl fmt::Display for OpKind {
 }
 
 impl GgmlOp {
+    /// The op; [`GgmlOp::Malformed`] where one of its words is not 0 and ggml's op has no such word.
+    fn without_unknown(self, words: &[i32]) -> GgmlOp {
+        let unknown =
+            |&(i, &word): &(usize, &i32)| word != 0 && self.word_use(i) == WordUse::Unknown;
+        let found = words.iter().enumerate().find(unknown);
+        match (found, self.kind()) {
+            (Some((index, &word)), Some(kind)) => {
+                let expected = "0: the op has no such parameter";
+                let error = ParamError {
+                    index,
+                    word,
+                    expected,
+                };
+                GgmlOp::Malformed(kind, error)
+            }
+            _ => self,
+        }
+    }
+
     /// The name, as captures have it.
     pub fn name(&self) -> &str {
         match self {

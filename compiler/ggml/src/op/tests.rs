@@ -91,6 +91,16 @@ fn words_that_make_no_sense_are_told() {
             "op_params[2] is 0, expected a window or step of 1 or more",
         ),
         ("CONCAT", &[-1], "op_params[0] is -1, expected 0 or more"),
+        (
+            "ADD",
+            &[0, 1],
+            "op_params[1] is 1, expected 0: the op has no such parameter",
+        ),
+        (
+            "SILU",
+            &[10, 1],
+            "op_params[1] is 1, expected 0: the op has no such parameter",
+        ),
     ] {
         let op = GgmlOp::parse(name, words);
         let GgmlOp::Malformed(kind, error) = &op else {

@@ -52,16 +52,23 @@ pub(super) fn set_rows(
     dtype: DType,
 ) -> Result<Tensor, ExecError> {
     let (dst, rows) = (operands[0], operands[1]);
-    rank_at_most(1, "index", operands[2])?;
+    rank_at_most(3, "index", operands[2])?;
     let indices = operands[2].ints()?;
     let axis = axis(op.axis)?;
     let rows_rounded = rounded(rows, axis, dtype)?;
     let (inner, bound, outer) = around(dst.dims(), axis);
     let written = rows.dims()[axis];
     let mut out = dst.reals()?.into_owned();
-    for (i, &at) in indices.iter().enumerate() {
-        let at = index("slice to set", at, bound)?;
-        for o in 0..outer {
+    // Batches of the index, of which one serves all batches of the destination along an axis.
+    let [n, p, q, _] = operands[2].dims();
+    let along = if axis == 1 { dst.dims()[2] } else { 1 };
+    for o in 0..outer {
+        let batch = match (p, q) {
+            (1, 1) => 0,
+            _ => (o / along) % q * p + (o % along) % p,
+        };
+        for (i, &at) in indices[batch * n..][..n].iter().enumerate() {
+            let at = index("slice to set", at, bound)?;
             let from = (o * written + i) * inner;
             let to = (o * bound + at) * inner;
             out[to..to + inner].copy_from_slice(&rows_rounded[from..from + inner]);
@@ -183,6 +190,15 @@ mod tests {
             &run(SetRows { axis: 0 }, &[&dst, &rows, &index], &[3, 2]),
             &[2.0, 0.0, 1.0, 4.0, 0.0, 3.0],
         );
+        let dst = real(&[1, 3, 2], &[0.0; 6]);
+        let rows = real(&[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        let index = ints(&[2, 2], &[2, 0, 1, 2]);
+        close(
+            &run(SetRows { axis: 1 }, &[&dst, &rows, &index], &[1, 3, 2]),
+            &[2.0, 0.0, 1.0, 0.0, 3.0, 4.0],
+        );
+        let dst = real(&[3, 2], &[0.0; 6]);
+        let rows = real(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
         let index = ints(&[2], &[3, 0]);
         assert_eq!(
             code(SetRows { axis: 0 }, &[&dst, &rows, &index], &[3, 2]),

@@ -156,12 +156,29 @@ fn text(lines: &[Json]) -> String {
     lines.iter().map(|l| format!("{l}\n")).collect()
 }
 
+fn load(path: &std::path::PathBuf) -> Vec<Json> {
+    let text = std::fs::read_to_string(path).expect("a capture");
+    let parse = |l: &str| serde_json::from_str(l).expect("JSON");
+    text.lines().map(parse).collect()
+}
+
+/// The lines of every healthy capture.
+pub(super) fn loaded() -> Vec<Vec<Json>> {
+    tpc_tests::captures().iter().map(load).collect()
+}
+
+/// A capture with a few changes.
+pub(super) fn mutated(captures: &[Vec<Json>], rng: &mut Rng) -> String {
+    let mut lines = rng.pick(captures).clone();
+    for _ in 0..rng.range(1, 3) {
+        if !lines.is_empty() {
+            mutate(&mut lines, rng);
+        }
+    }
+    text(&lines)
+}
+
 pub(super) fn damaged(runs: u64, tally: &mut Tally) {
-    let load = |path: &std::path::PathBuf| -> Vec<Json> {
-        let text = std::fs::read_to_string(path).expect("a capture");
-        let parse = |l: &str| serde_json::from_str(l).expect("JSON");
-        text.lines().map(parse).collect()
-    };
     let paths = tpc_tests::captures();
     let captures: Vec<Vec<Json>> = paths.iter().map(load).collect();
     for seed in first_seed()..first_seed() + runs {

@@ -7,6 +7,7 @@
 
 mod captures;
 mod proofs;
+mod entries;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -803,6 +804,15 @@ fn worker() {
         "captures" => captures::damaged(runs(Sweep::asked().pick(300, 600)), &mut tally),
         "cuts" => truncations(&mut tally),
         "texts" => mangled_texts(runs(Sweep::asked().pick(4000, 10_000)), &mut tally),
+        "entries" => {
+            let (cases, failures) = entries::damaged();
+            fs::write(
+                std::env::var_os("TPC_HOSTILE_OUT").expect("where to"),
+                format!("{cases} cases\n{}\n", failures.join("\n")),
+            )
+            .expect("a report");
+            return;
+        }
         other => panic!("no job `{other}`"),
     }
     println!("{}", tally.report(&job));
@@ -820,9 +830,21 @@ fn worker() {
     assert!(mapped.is_none_or(|n| n <= MEMORY), "{mapped:?} KiB");
 }
 
+/// Runs a job in a process of its own, whose output goes to this one's.
 fn work(job: &str) {
+    let status = started(job, None);
+    assert!(status.success(), "`{job}`: {status}");
+}
+
+/// The end of a process with this job. With a file for its report, its output is dropped.
+fn started(job: &str, report: Option<&Path>) -> std::process::ExitStatus {
     let program = std::env::current_exe().expect("this program");
-    let mut child = Command::new(program)
+    let mut child = Command::new(program);
+    if let Some(report) = report {
+        child.env("TPC_HOSTILE_OUT", report);
+        child.stdout(Stdio::null()).stderr(Stdio::null());
+    }
+    let mut child = child
         .args([
             "hostile::worker",
             "--exact",
@@ -833,8 +855,10 @@ fn work(job: &str) {
         .stdin(Stdio::null())
         .spawn()
         .expect("starts");
-    let deadline = Instant::now() + Duration::from_secs(600);
-    let status = loop {
+    let campaign = std::env::var_os("TPC_CASES").is_some();
+    let most = Duration::from_secs(if campaign { 1 << 20 } else { 600 });
+    let deadline = Instant::now() + most;
+    loop {
         match child.try_wait().expect("a child") {
             Some(status) => break status,
             None if Instant::now() > deadline => {
@@ -843,8 +867,22 @@ fn work(job: &str) {
             }
             None => std::thread::sleep(Duration::from_millis(20)),
         }
-    };
-    assert!(status.success(), "`{job}`: {status}");
+    }
+}
+
+#[test]
+fn damaged_files_are_refused_or_used_by_every_entry() {
+    let report = std::env::temp_dir().join(format!("tpc-entries-{}.txt", std::process::id()));
+    let status = started("entries", Some(&report));
+    let said = fs::read_to_string(&report).unwrap_or_default();
+    let _ = fs::remove_file(&report);
+    println!("{said}");
+    assert!(status.success(), "{status}: a case ended the process");
+    let failures: Vec<&str> = said.lines().skip(1).filter(|l| !l.is_empty()).collect();
+    assert!(
+        said.contains(" cases") && failures.is_empty(),
+        "{failures:#?}"
+    );
 }
 
 #[test]

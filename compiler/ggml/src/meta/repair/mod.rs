@@ -13,6 +13,7 @@ mod equations;
 mod extract;
 mod language;
 mod saturate;
+mod sizes;
 mod window;
 mod witness;
 

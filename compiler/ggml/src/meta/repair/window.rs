@@ -7,6 +7,7 @@ use egg::Id;
 
 use super::analysis::{Engine, Terms};
 use super::language::{Compute, Node, Op};
+use super::sizes;
 use crate::capture::{Record, packed};
 use crate::meta::infer::Inference;
 use crate::meta::states::SplitState;
@@ -112,6 +113,7 @@ impl Window {
                 record: i,
                 compute: compute(t),
             },
+            _ if !sizes::fit(t, records) => Op::Compute(unknown(t)),
             (GgmlOp::Reshape, Some(_)) => Op::Reshape(t.ne()),
             (GgmlOp::Permute(p), Some(_)) => Op::Permute(p.axes),
             (GgmlOp::Transpose, Some(_)) => Op::Permute([1, 0, 2, 3]),
@@ -197,6 +199,14 @@ fn compute(t: &Record) -> Compute {
         ne: t.ne(),
         dtype: t.dtype,
         present: t.src.iter().map(Option::is_some).collect(),
+    }
+}
+
+/// The op of a record of which no equation holds.
+fn unknown(t: &Record) -> Compute {
+    Compute {
+        op: GgmlOp::Unknown(t.op.name().to_owned()),
+        ..compute(t)
     }
 }
 

@@ -1,0 +1,324 @@
+//! The account of a translation: nothing that a record says is lost in the graph.
+//!
+//! The proof of a plan begins with the model's graph, so an error of the translation from a capture to that graph would be
+//! proved with it. This check stands between the two. It knows nothing of how the translation works; it takes its claims
+//! (`trace`) and checks each against the records:
+//!
+//! - *elements*: the value of a source has, at sampled indices, the element of memory at which ggml's strides and offset
+//!   point, and the value after a write has the written elements there and the old ones elsewhere (`address`);
+//! - *types*: element types and sizes are the record's;
+//! - *sources*: every source is an operand of what the record became, at one or more removes;
+//! - *parameters*: every word of `op_params` is an attribute of what the record became, or stands in the text of an op
+//!   without a rule, or is known to have no effect ([`WordUse`](crate::op::WordUse)).
+//!
+//! [`without_effect`] is the list of all else that a record may say.
+
+mod address;
+mod effect;
+mod words;
+
+pub use effect::{Field, Use, without_effect};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tpc_ir::{Graph, Op, RANK, Value};
+
+use super::error::CaptureError;
+use super::memory::detail;
+use super::record::Record;
+use super::trace::{Made, Trace};
+use crate::op::OpKind;
+use address::{element, flat, origin, samples};
+
+/// Checks the claims about the records of a graph. `lines` has the line of every instruction.
+///
+/// # Errors
+/// [`CaptureError::Lost`] for the first record of which something is lost.
+pub(super) fn check(
+    records: &[Record],
+    graph: &Graph,
+    lines: &[usize],
+    traces: &[Trace],
+) -> Result<(), CaptureError> {
+    let mut account = Account {
+        records,
+        graph,
+        lines,
+        contents: BTreeMap::new(),
+    };
+    for trace in traces {
+        let t = &records[trace.record];
+        account.record(trace).map_err(|what| CaptureError::Lost {
+            line: t.line,
+            name: t.name.clone(),
+            what,
+        })?;
+    }
+    Ok(())
+}
+
+/// The part of a record that is lost.
+type Lost = String;
+
+struct Account<'a> {
+    records: &'a [Record],
+    graph: &'a Graph,
+    lines: &'a [usize],
+    /// The values that the memory of each owner has one after another, with the first element of each.
+    contents: BTreeMap<usize, Vec<(u64, Value)>>,
+}
+
+impl Account<'_> {
+    fn record(&mut self, trace: &Trace) -> Result<(), Lost> {
+        let t = &self.records[trace.record];
+        for &(position, v) in &trace.reads {
+            let source = t.src.get(position).copied().flatten();
+            let source = source.ok_or_else(|| format!("that there is no source {position}"))?;
+            self.source(source, v)
+                .map_err(|what| format!("{what} of source {position}"))?;
+        }
+        match &trace.made {
+            Made::Value(v) => {
+                self.typed(*v, t)?;
+                self.contents.insert(t.root, vec![(0, *v)]);
+            }
+            Made::Parts(parts) => {
+                let mut at = 0;
+                let mut content = Vec::with_capacity(parts.len());
+                for &v in parts {
+                    if self.graph.value(v).ty.dtype != t.dtype {
+                        return Err("the element type".to_owned());
+                    }
+                    content.push((at, v));
+                    at += self.elements(v);
+                }
+                if at != t.elements() {
+                    return Err("the number of elements".to_owned());
+                }
+                self.contents.insert(t.root, content);
+            }
+            Made::Written { old, new, after } => {
+                self.written(t, *old, *new, *after)?;
+                self.contents.insert(t.root, vec![(0, *after)]);
+            }
+        }
+        if t.is_leaf() || self.is_uninitialised(&trace.made) {
+            return Ok(());
+        }
+        let reached = self.reached(t, trace);
+        self.sources(t, trace, &reached)?;
+        words::check(t, self.graph, &reached.insts)
+    }
+
+    /// Whether the memory has no content that a record gave it.
+    fn is_uninitialised(&self, made: &Made) -> bool {
+        let named = |v: Value| match self.graph.def_op(v) {
+            Op::Opaque(op) => op.name == "uninitialised",
+            _ => false,
+        };
+        matches!(made, Made::Value(v) if named(*v))
+    }
+
+    fn sizes(&self, v: Value) -> [u64; RANK] {
+        let dims = &self.graph.value(v).ty.dims;
+        std::array::from_fn(|i| dims[i].as_const().unwrap_or(0))
+    }
+
+    fn elements(&self, v: Value) -> u64 {
+        self.sizes(v).iter().product()
+    }
+
+    /// The value of an owner of memory has its element type, and as many elements.
+    fn typed(&self, v: Value, t: &Record) -> Result<(), Lost> {
+        if self.graph.value(v).ty.dtype != t.dtype {
+            return Err(format!("the element type, {}", t.dtype));
+        }
+        // A transposed cache has other sizes, of the same elements in the same order.
+        let same = match t.is_leaf() {
+            true => self.elements(v) == t.elements(),
+            false => self.sizes(v) == t.ne(),
+        };
+        match same {
+            true => Ok(()),
+            false => Err(format!("the sizes, {:?}", t.ne())),
+        }
+    }
+
+    /// The value and the index in it of an element of an owner's memory.
+    fn content(&self, root: usize, element: u64) -> Option<(Value, u64)> {
+        let content = self.contents.get(&root)?;
+        let (at, v) = content.iter().rev().find(|(at, _)| *at <= element)?;
+        Some((*v, element - at))
+    }
+
+    /// The value of a source has the elements that the source's strides and offset say.
+    fn source(&self, source: usize, v: Value) -> Result<(), Lost> {
+        let s = &self.records[source];
+        if self.graph.value(v).ty.dtype != s.dtype {
+            return Err("the element type".to_owned());
+        }
+        if self.sizes(v) != s.ne() {
+            return Err("the sizes".to_owned());
+        }
+        let stops: Vec<Value> = self
+            .contents
+            .get(&s.root)
+            .map(|c| c.iter().map(|(_, v)| *v).collect())
+            .unwrap_or_default();
+        if let Op::Opaque(op) = self.graph.def_op(v)
+            && !stops.contains(&v)
+        {
+            let inst = self.graph.inst(self.graph.value(v).def.0);
+            let whole = match inst.operands.as_slice() {
+                [whole] => self.is_content(*whole, s.root, &stops),
+                _ => false,
+            };
+            return match whole && op.name == "view" && op.detail == detail(s, self.records) {
+                true => Ok(()),
+                false => Err("the strides or the offset".to_owned()),
+            };
+        }
+        let owner = &self.records[s.root];
+        if owner.dtype != s.dtype {
+            return Err("that its elements are those of another type".to_owned());
+        }
+        for idx in samples(s.ne()) {
+            let wanted = element(&s.layout, s.dtype, idx).and_then(|e| self.content(s.root, e));
+            let found = origin(self.graph, v, flat(s.ne(), idx), &stops);
+            if wanted.is_none() || wanted != found {
+                return Err(format!("the place in memory of element {idx:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a value is the whole content of an owner's memory.
+    fn is_content(&self, v: Value, root: usize, stops: &[Value]) -> bool {
+        let ne = self.sizes(v);
+        let same = |idx| {
+            let at = flat(ne, idx);
+            let found = origin(self.graph, v, at, stops);
+            found.is_some() && found == self.content(root, at)
+        };
+        ne.iter().product::<u64>() == self.records[root].elements() && samples(ne).all(same)
+    }
+
+    /// The value after a write has the written elements where the view is, and the old ones elsewhere.
+    fn written(
+        &self,
+        t: &Record,
+        old: Value,
+        new: Option<Value>,
+        after: Value,
+    ) -> Result<(), Lost> {
+        let owner = &self.records[t.root];
+        self.typed_as_owner(after, owner)?;
+        let stops: Vec<Value> = self
+            .contents
+            .get(&t.root)
+            .map(|c| c.iter().map(|(_, v)| *v).collect())
+            .unwrap_or_default();
+        if !self.is_content(old, t.root, &stops) {
+            return Err("the memory before the write".to_owned());
+        }
+        let Some(new) = new else {
+            // An op without a rule says of itself where it writes, and reads the old value.
+            let inst = self.graph.inst(self.graph.value(after).def.0);
+            let says = match &inst.op {
+                Op::Opaque(op) => op.detail == detail(t, self.records),
+                _ => false,
+            };
+            return match says && inst.operands.contains(&old) {
+                true => Ok(()),
+                false => Err("the place of the write".to_owned()),
+            };
+        };
+        let stops = [old, new];
+        for idx in samples(t.ne()) {
+            let at = element(&t.layout, t.dtype, idx);
+            let found = at.and_then(|e| origin(self.graph, after, e, &stops));
+            if found != Some((new, flat(t.ne(), idx))) {
+                return Err(format!(
+                    "the place in memory of the written element {idx:?}"
+                ));
+            }
+        }
+        for idx in samples(owner.ne()) {
+            let e = flat(owner.ne(), idx);
+            let found = origin(self.graph, after, e, &stops);
+            let wanted = match address::index_of(&t.layout, t.dtype, e) {
+                Some(idx) => (new, flat(t.ne(), idx)),
+                None => (old, e),
+            };
+            if found != Some(wanted) {
+                return Err(format!("element {e} of the memory that is written to"));
+            }
+        }
+        Ok(())
+    }
+
+    fn typed_as_owner(&self, v: Value, owner: &Record) -> Result<(), Lost> {
+        let same = self.graph.value(v).ty.dtype == owner.dtype;
+        match same && self.elements(v) == owner.elements() {
+            true => Ok(()),
+            false => Err("the type of the memory that is written to".to_owned()),
+        }
+    }
+
+    /// All that the results of a record are computed from, back to its sources.
+    fn reached(&self, t: &Record, trace: &Trace) -> Reached {
+        let sources: BTreeSet<Value> = trace.reads.iter().map(|(_, v)| *v).collect();
+        let mut stack = match &trace.made {
+            Made::Value(v) => vec![*v],
+            Made::Parts(parts) => parts.clone(),
+            Made::Written { new, after, .. } => vec![new.unwrap_or(*after)],
+        };
+        let mut out = Reached::default();
+        let mut seen = BTreeSet::new();
+        while let Some(v) = stack.pop() {
+            if !seen.insert(v) {
+                continue;
+            }
+            if sources.contains(&v) {
+                out.sources.insert(v);
+                continue;
+            }
+            let inst = self.graph.value(v).def.0;
+            // Other lines are sources of sources.
+            if self.lines.get(inst.index()) == Some(&t.line) {
+                out.insts.insert(inst);
+                stack.extend(&self.graph.inst(inst).operands);
+            }
+        }
+        out
+    }
+
+    /// Every source is used.
+    fn sources(&self, t: &Record, trace: &Trace, reached: &Reached) -> Result<(), Lost> {
+        for (position, source) in t.src.iter().enumerate() {
+            let Some(source) = source else { continue };
+            let s = &self.records[*source];
+            // The destination of a write is where the result is.
+            let is_destination = t.writes() && s.root == t.root && s.layout == t.layout;
+            let read = trace.reads.iter().find(|(p, _)| *p == position);
+            let used = read.is_some_and(|(_, v)| reached.sources.contains(v));
+            let empty = s.is_empty() && !t.is_empty();
+            let destination = is_destination
+                && (t.is(OpKind::Cpy) || t.is(OpKind::SetRows))
+                && s.dtype == t.dtype;
+            if !used && !empty && !destination {
+                return Err(format!("source {position} ({})", s.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a record's results are computed from.
+#[derive(Default)]
+struct Reached {
+    /// The instructions of the record.
+    insts: BTreeSet<tpc_ir::Inst>,
+    /// The values of its sources.
+    sources: BTreeSet<Value>,
+}

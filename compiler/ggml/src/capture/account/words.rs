@@ -1,0 +1,78 @@
+//! Parameters: every word of a record is somewhere in what the record became.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::op::Attr;
+use tpc_ir::{Graph, Inst, Op};
+
+use super::Lost;
+use crate::capture::record::Record;
+use crate::op::{Family, OpKind, WordUse};
+
+/// Checks that the instructions of a record have its words.
+pub(super) fn check(t: &Record, graph: &Graph, insts: &BTreeSet<Inst>) -> Result<(), Lost> {
+    if t.words.iter().all(|&w| w == 0) {
+        return Ok(());
+    }
+    let ops = || insts.iter().map(|&i| &graph.inst(i).op);
+    let text = {
+        let words: Vec<String> = t.words.iter().map(i32::to_string).collect();
+        format!("params {}", words.join(" "))
+    };
+    let kept = ops().any(|op| match op {
+        Op::Opaque(op) => op.detail.split(", ").any(|part| part == text),
+        _ => false,
+    });
+    if kept {
+        return Ok(());
+    }
+    let mut numbers = Vec::new();
+    for op in ops() {
+        for (_, attr) in op.attrs() {
+            collect(&attr, &mut numbers);
+        }
+    }
+    for (i, &word) in t.words.iter().enumerate() {
+        let read = t.op.word_use(i) == WordUse::Read;
+        if word != 0 && read && !elsewhere(t, i, word) && !numbers.contains(&word) {
+            return Err(format!("op_params[{i}], {word}"));
+        }
+    }
+    Ok(())
+}
+
+/// The words that an attribute may stand for.
+fn collect(attr: &Attr, out: &mut Vec<i32>) {
+    match attr {
+        Attr::Dim(d) => out.extend(d.as_const().and_then(|n| i32::try_from(n).ok())),
+        Attr::Negative(n) => out.extend(i32::try_from(*n)),
+        Attr::Float(x) => out.extend([x.to_bits().cast_signed(), (-x).to_bits().cast_signed()]),
+        Attr::List(all) => all.iter().for_each(|a| collect(a, out)),
+        Attr::Interval(_) | Attr::Word(_) | Attr::Str(_) => {}
+    }
+}
+
+/// Whether the word becomes something else than a number: the kind of the op, the order of its operands, the place of its
+/// elements in memory, a length that the sizes repeat.
+fn elsewhere(t: &Record, index: usize, word: i32) -> bool {
+    let Some(kind) = t.op.kind() else {
+        return false;
+    };
+    match (kind, index) {
+        // The order of operands.
+        _ if kind.family() == Family::Gated && index == 1 => true,
+        // Kinds, which the IR has by name.
+        (OpKind::Rope | OpKind::RopeBack, 2)
+        | (OpKind::Argsort | OpKind::Tri | OpKind::Pool2d, 0) => true,
+        // The number of states: one.
+        (OpKind::SsmScan | OpKind::GatedDeltaNet, 0) => word == 1,
+        // Places in memory.
+        (OpKind::Acc | OpKind::Set | OpKind::Roll, _) => true,
+        // The bound of a range, which has as many elements as the result.
+        (OpKind::Arange, 1) => true,
+        // One group is no group; parts without elements are not concatenated.
+        (OpKind::GroupNorm, 0) => word == 1,
+        (OpKind::Concat, 0) => t.src.iter().flatten().count() == 1,
+        _ => false,
+    }
+}

@@ -1,0 +1,32 @@
+//! What the translation claims that it made of a record. `account` checks the claims.
+
+use tpc_ir::Value;
+
+/// The claim about one record.
+#[derive(Clone, Debug)]
+pub(super) struct Trace {
+    /// The position of the record.
+    pub(super) record: usize,
+    /// The values of its sources, by position among the sources.
+    pub(super) reads: Vec<(usize, Value)>,
+    /// What became of its memory.
+    pub(super) made: Made,
+}
+
+/// What became of the memory of a record.
+#[derive(Clone, Debug)]
+pub(super) enum Made {
+    /// Its own memory has this value.
+    Value(Value),
+    /// Its own memory has these values one after another.
+    Parts(Vec<Value>),
+    /// The memory that it looks into has a new value.
+    Written {
+        /// The value before.
+        old: Value,
+        /// The value of the view; `None` where an op without a rule writes it.
+        new: Option<Value>,
+        /// The value after.
+        after: Value,
+    },
+}
