@@ -49,8 +49,9 @@ impl OpKind {
             | OpKind::OptStepSgd => 3,
             OpKind::LightningIndexer | OpKind::Dsv4HcPost | OpKind::FlashAttnBack => 4,
             OpKind::GatedLinearAttn | OpKind::OptStepAdamw => 5,
-            OpKind::RwkvWkv6 | OpKind::GatedDeltaNet => 6,
-            OpKind::SsmScan | OpKind::RwkvWkv7 => 7,
+            // A scan without a list of its states has six.
+            OpKind::RwkvWkv6 | OpKind::GatedDeltaNet | OpKind::SsmScan => 6,
+            OpKind::RwkvWkv7 => 7,
             _ => 1,
         }
     }

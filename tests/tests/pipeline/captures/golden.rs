@@ -190,15 +190,22 @@ fn a_misread_capture_is_noticed() {
     let path = tpc_tests::data().join("graphs/llama-dense.jsonl");
     let model = golden_of(&path).expect("in the repository");
     let good = text(&path);
-    for (from, to) in [
-        ("\"SWIGLU\"", "\"GEGLU\""),
-        // Attention looks for its keys among the values.
-        ("\"src\":[35],\"view\":27", "\"src\":[35],\"view\":31"),
-    ] {
-        let bad = good.replacen(from, to, 1);
-        assert_ne!(bad, good);
+    let activation = ("\"SWIGLU\"", "\"GEGLU\"");
+    // Attention looks for its keys among the values.
+    let view = ("\"src\":[27],\"view\":27", "\"src\":[31],\"view\":31");
+    let turned = ("\"src\":[35],\"view\":27", "\"src\":[35],\"view\":31");
+    for changes in [&[activation][..], &[view, turned]] {
+        let changed = |text: String, &(from, to): &(&str, &str)| {
+            assert!(text.contains(from), "{from}");
+            text.replacen(from, to, 1)
+        };
+        let bad = changes.iter().fold(good.clone(), changed);
         let (graph, mut engine) = quantised(&bad, &model);
         let nmse = engine.compare(&graph);
-        assert!(nmse > 1e-3, "{from}: NMSE {nmse:e}");
+        assert!(nmse > 1e-3, "{changes:?}: NMSE {nmse:e}");
     }
+    // A view of one tensor with another as its source is no view at all.
+    let torn = good.replacen(turned.0, turned.1, 1);
+    let e = read(&torn, "torn").expect_err("two tensors");
+    assert_eq!(e.code(), "TPC0183", "{e}");
 }

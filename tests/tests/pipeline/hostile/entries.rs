@@ -31,8 +31,8 @@ enum Input {
     Topology,
     /// Logits to compare with.
     Golden,
-    /// A plan as JSON, or settings as TOML.
-    Text,
+    /// A plan as JSON.
+    Plan,
     /// A file that is written: nothing of it is read.
     Written,
 }
@@ -42,6 +42,9 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("plan", "model", Input::Gguf),
     ("plan", "graph", Input::Capture),
     ("plan", "topology", Input::Topology),
+    ("plan", "more", Input::Gguf),
+    ("plan", "diff", Input::Plan),
+    ("plan", "html", Input::Written),
     ("lint", "model", Input::Gguf),
     ("lint", "graph", Input::Capture),
     ("lint", "topology", Input::Topology),
@@ -94,7 +97,8 @@ struct Seeds {
     captures: Vec<Vec<serde_json::Value>>,
     topologies: Vec<String>,
     golden: Vec<u8>,
-    texts: Vec<String>,
+    /// A plan as JSON.
+    plan: String,
     /// A model with data.
     model: PathBuf,
 }
@@ -124,10 +128,7 @@ impl Seeds {
                 .first()
                 .and_then(|p| fs::read(p).ok())
                 .unwrap_or_default(),
-            texts: vec![
-                "{\"tpc\":1,\"model\":{\"path\":\"x\"},\"devices\":[],\"tensors\":[]}".to_owned(),
-                "devices = \"2x3090\"\nctx-size = 4096\n".to_owned(),
-            ],
+            plan: plan_of(&model),
             model,
         }
     }
@@ -149,7 +150,15 @@ impl Seeds {
             Input::Topology => {
                 numbers(&mangle(rng.pick::<String>(&self.topologies), rng), rng).into_bytes()
             }
-            Input::Text => numbers(&mangle(rng.pick::<String>(&self.texts), rng), rng).into_bytes(),
+            Input::Plan => {
+                let text = numbers(&numbers(&self.plan, rng), rng);
+                if rng.one_in(2) {
+                    return text.into_bytes();
+                }
+                let mut bytes = text.into_bytes();
+                flip(&mut bytes, rng);
+                bytes
+            }
             Input::Golden => {
                 let mut bytes = self.golden.clone();
                 bytes.truncate(16 + rng.range(0, 4096) as usize);
@@ -161,6 +170,16 @@ impl Seeds {
             Input::Written => Vec::new(),
         }
     }
+}
+
+/// The plan of a model on two devices, as JSON.
+fn plan_of(model: &Path) -> String {
+    let file = tpc_gguf::GgufFile::open(model).expect("a healthy file");
+    let devices = tpc_core::placement::parse_devices("2").expect("a count");
+    let placement = tpc_core::placement::Placement::on(devices);
+    let compiled = tpc_core::pipeline::compile(&file, &placement).expect("a plan");
+    let report = tpc_lint::plan_report("healthy.gguf", &placement, &compiled);
+    serde_json::to_string(&report).expect("JSON")
 }
 
 /// One of the numbers of a text becomes another.
@@ -249,6 +268,7 @@ fn command_line(
     let mut line = vec!["tpc".to_owned(), (*command).to_owned()];
     match *argument {
         "model" => line.push(text(file)),
+        "more" => line.extend([text(&seeds.model), text(file)]),
         "graph" => line.extend(["--graph".to_owned(), text(file)]),
         option => line.extend([text(&seeds.model), format!("--{option}"), text(file)]),
     }
@@ -308,7 +328,8 @@ pub(super) fn damaged() -> (u64, Vec<String>) {
         let endings = match entry.2 {
             Input::Capture => "jsonl",
             Input::Topology => "ron",
-            Input::Gguf | Input::Golden | Input::Text | Input::Written => "gguf",
+            Input::Plan => "json",
+            Input::Gguf | Input::Golden | Input::Written => "gguf",
         };
         let file = scratch.0.join(format!("damaged.{endings}"));
         fs::write(&file, seeds.damaged(entry.2, &mut rng)).expect("a temporary file");

@@ -35,6 +35,7 @@ const CHANGE: u64 = 8;
 fn price(terms: &Terms, node: &Node, form: &Form) -> u64 {
     let facts = |id: Id| &terms[id].data;
     let work = |ne: [u64; 4]| 8 + ne.iter().product::<u64>();
+    let times = u64::saturating_mul;
     let own = match &node.op {
         Op::Leaf { .. } => return 0,
         Op::Reshape(_) | Op::Permute(_) | Op::Slice { .. } | Op::View { .. } => 1,
@@ -42,16 +43,16 @@ fn price(terms: &Terms, node: &Node, form: &Form) -> u64 {
         Op::Effect { compute: c, .. } => work(c.ne),
         Op::Compute(c) => match (&c.op, node.children.first()) {
             (GgmlOp::MulMat(_) | GgmlOp::MulMatId(_), Some(&w)) => {
-                work(c.ne) * (1 + facts(w).ne[0])
+                times(work(c.ne), 1 + facts(w).ne[0])
             }
             _ => work(c.ne),
         },
     };
     let reduced = match form.state {
-        SplitState::Partial => 4 * work(terms_ne(terms, node)),
+        SplitState::Partial => times(4, work(terms_ne(terms, node))),
         _ => 0,
     };
-    own + reduced
+    own.saturating_add(reduced)
 }
 
 /// The sizes of a term.
@@ -129,8 +130,9 @@ fn improve(
         for c in &known {
             needs.extend(c.needs.iter().map(|(k, v)| (k.clone(), *v)));
         }
-        needs.insert(held.clone(), change + price(terms, node, &held.1));
-        let cost = needs.values().sum();
+        let own = price(terms, node, &held.1).saturating_add(change);
+        needs.insert(held.clone(), own);
+        let cost = needs.values().fold(0, |a: u64, b| a.saturating_add(*b));
         if best.get(&held).is_none_or(|b| cost < b.cost) {
             let node = node.clone();
             news = true;
