@@ -125,6 +125,8 @@ fn lower<'t>(tensors: &'t [Record], name: &str) -> Result<Memory<'t>, CaptureErr
 }
 
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod lost;
 #[cfg(test)]
 mod mutants;

@@ -338,10 +338,11 @@ fn find(graph: &Graph, factors: &Factors) -> Symbols {
     // Outputs are some of the tokens: other indices into activations select something else.
     let tokens = evidence.most_tokens();
     let size = |v: Var| factors.space.size(v).as_const().unwrap_or(u64::MAX);
-    // A model may show its tokens as several sequences, whose product is another factor of the same size.
+    // A model may show its tokens as several sequences, whose product is another factor of the same size. Where the
+    // first choice of rows is that of recurrent states, outputs stay a number.
     let of_tokens =
         |o: &&Outputs| tokens.map(size) == Some(size(o.rows)) && size(o.selected) <= size(o.rows);
-    if let Some(o) = evidence.outputs.iter().find(of_tokens) {
+    if let Some(o) = evidence.outputs.first().filter(of_tokens) {
         add(o.selected, Symbol::NOutputs, 1);
     }
     for (v, symbol) in cells(factors, evidence) {
