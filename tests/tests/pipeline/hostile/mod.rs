@@ -6,8 +6,8 @@
 //! sets the number of mutations of each kind.
 
 mod captures;
-mod proofs;
 mod entries;
+mod proofs;
 
 use std::any::Any;
 use std::collections::BTreeMap;
