@@ -185,7 +185,7 @@ impl SourceArgs {
 
     /// The file's path, for reports.
     pub(super) fn path(&self) -> String {
-        self.file().display().to_string()
+        input::shown(&self.file())
     }
 
     /// Plans the source and verifies the plan.

@@ -50,6 +50,15 @@ pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
     }
 }
 
+/// A word as reports show it: an address without what may be secret.
+pub(super) fn shown(word: &Path) -> String {
+    let address = word.to_str().filter(|t| is_address(t));
+    match address.and_then(|t| Address::parse(t).ok()) {
+        Some(address) => address.shown(),
+        None => word.display().to_string(),
+    }
+}
+
 /// Opens a model for planning: headers suffice, and the data of an unfinished download may be missing.
 pub(super) fn open(word: &Path) -> Result<Model, Failure> {
     let (path, note) = match locate(word)? {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod addresses;
 mod captures;
 mod contract;
 mod devices;
