@@ -19,9 +19,9 @@ pub fn bytes(n: u64) -> String {
             break;
         }
     }
-    if x < 10.0 {
+    if x < 9.995 {
         format!("{x:.2} {unit}")
-    } else if x < 100.0 {
+    } else if x < 99.95 {
         format!("{x:.1} {unit}")
     } else {
         format!("{x:.0} {unit}")
@@ -157,6 +157,7 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(4_912_898_304), "4.58 GiB");
+        assert_eq!(bytes(10_735_000_000), "10.0 GiB");
         let speeds = [0.4567, 9.999, 31.26, 99.96, 184.4, 999.6, 4404.0, 13_579.0].map(speed);
         assert_eq!(
             speeds,

@@ -97,6 +97,10 @@ impl Fullest<'_> {
 /// A share in percent: whole ones, and one digit where it is almost all.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
+    // Hardly any memory: how many times too little it is says nothing.
+    if percent >= 10_000.0 {
+        return ">9999".to_owned();
+    }
     if (99.0..101.0).contains(&percent) && percent != 100.0 {
         format!("{percent:.1}")
     } else {
