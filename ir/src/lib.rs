@@ -15,6 +15,7 @@
 //!
 //! The crate knows nothing of files and of devices' interfaces.
 
+pub mod budget;
 pub mod code;
 pub mod dims;
 pub mod dtype;
@@ -31,6 +32,7 @@ pub mod types;
 pub mod verify;
 pub mod window;
 
+pub use budget::{Budget, Exceeded, Resource, Spot};
 pub use code::{Code, Severity};
 pub use dims::{Bindings, Dim, Symbol};
 pub use dtype::DType;

@@ -52,6 +52,18 @@ tpc_ir::codes! {
     )
     .cure("report it with the command and the model's header.");
 
+    OVER_BUDGET = error(
+        "TPC0395",
+        "more work than a command may do",
+        "A command may make so many terms, hold so many segments, take so many steps and fill so many bytes, so that \
+         it answers within seconds and a few hundred megabytes whatever it is given. The limits are counts, the \
+         same on every machine, and at least ten times what the largest models and captures known take. The message \
+         says which limit, and at which op, tensor and layer it was met.",
+    )
+    .example("a captured graph that concatenates a thousand views of one tensor in every order.")
+    .cure("look at the op that is named: what makes its tensors so many parts? Plan a smaller part of the graph, or \
+           with -sm layer or -sm none, which divide no tensors; report the file if it is a model's.");
+
     COMMAND_LINE = error(
         "TPC0400",
         "unusable command line",

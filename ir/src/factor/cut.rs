@@ -35,6 +35,12 @@ pub enum Cut {
         /// The other tree.
         right: String,
     },
+    /// A sum has more segments than any model's.
+    #[error("an axis of {0} segments or more")]
+    Segments(usize),
+    /// So many factors were visited that no more are refined.
+    #[error("more factors than may be looked at")]
+    Work,
     /// The trees nest deeper than those of any model.
     #[error("factor trees nest too deeply")]
     Depth,

@@ -2,7 +2,7 @@
 
 use super::cut::Cut;
 use super::label::Label;
-use super::space::{Node, Space, Var};
+use super::space::{MAX_SEGMENTS, Node, Space, Var};
 use crate::dims::Dim;
 use crate::sharding::ClassRef;
 
@@ -47,6 +47,7 @@ impl Space {
             return Ok((vec![a], vec![b]));
         }
         let segments = self.segments(v).unwrap_or_default();
+        self.visit(segments.len())?;
         if segments
             .iter()
             .any(|&s| self.size(s).checked_div(r).is_none())
@@ -131,6 +132,10 @@ impl Space {
             return Ok(parts[1]);
         }
         let segments = self.segments(v).ok_or_else(|| cut(start))?;
+        self.visit(segments.len())?;
+        if segments.len() > MAX_SEGMENTS {
+            return Err(Cut::Segments(segments.len()));
+        }
         let mut out = Vec::new();
         let mut at = Dim::ZERO;
         for s in segments {

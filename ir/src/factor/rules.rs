@@ -68,6 +68,7 @@ fn eval(
                 let p = eval(space, p, operands, results, fresh)?;
                 segments.push(space.product(p));
             }
+            space.few(&segments)?;
             vec![space.sum(segments)]
         }
         Expr::Slice(of, start, len) => {

@@ -39,7 +39,14 @@ pub(super) struct VarData {
 pub struct Space {
     pub(super) vars: Vec<VarData>,
     depth: u32,
+    /// Factors and segments that were visited to refine others.
+    work: u64,
+    /// The most that may be; `None` for any number.
+    most_work: Option<u64>,
 }
+
+/// The most segments of a sum: more than any model has, few enough to look at each.
+pub(super) const MAX_SEGMENTS: usize = 1 << 10;
 
 /// The deepest nesting of recursive calls; the trees of models nest far less.
 const MAX_DEPTH: u32 = 200;
@@ -48,6 +55,31 @@ impl Space {
     /// An empty space.
     pub fn new() -> Space {
         Space::default()
+    }
+
+    /// An empty space that refines nothing further once it has visited `most` factors.
+    pub fn with_limit(most: u64) -> Space {
+        Space {
+            most_work: Some(most),
+            ..Space::default()
+        }
+    }
+
+    /// The number of factors and segments that were visited to refine others.
+    pub const fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// Notes that `n` factors are visited.
+    ///
+    /// # Errors
+    /// Where these are too many.
+    pub(super) fn visit(&mut self, n: usize) -> Result<(), Cut> {
+        self.work = self.work.saturating_add(1 + n as u64);
+        match self.most_work {
+            Some(most) if self.work > most => Err(Cut::Work),
+            _ => Ok(()),
+        }
     }
 
     /// A new variable.

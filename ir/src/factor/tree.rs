@@ -1,7 +1,8 @@
 //! Trees below a variable: their factors, segments, leaves and terms, and the way from and to a sharding's tree.
 
+use super::cut::Cut;
 use super::label::Label;
-use super::space::{Node, Space, Var};
+use super::space::{MAX_SEGMENTS, Node, Space, Var};
 use crate::sharding::{AxisTree, ClassRef};
 
 /// The class that splits the first of these factors, and the number of factors that it takes.
@@ -60,6 +61,31 @@ impl Space {
             }
         }
         Some(out)
+    }
+
+    /// Checks that a sum of these has few enough segments, nested sums flattened.
+    pub(super) fn few(&mut self, segments: &[Var]) -> Result<(), Cut> {
+        let mut n = 0;
+        for &s in segments {
+            n += self.segments(s).map_or(1, |inner| inner.len());
+            self.visit(n)?;
+            if n > MAX_SEGMENTS {
+                return Err(Cut::Segments(n));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of [terms](Self::terms) of `v`.
+    pub fn term_count(&self, v: Var) -> u64 {
+        let mut out = 1_u64;
+        for f in self.factors(&[v]) {
+            if let Some(segments) = self.segments(f) {
+                let each = segments.iter().map(|&s| self.term_count(s));
+                out = out.saturating_mul(each.fold(0, u64::saturating_add));
+            }
+        }
+        out
     }
 
     /// The leaves below `v`, in order.

@@ -18,6 +18,7 @@ impl Space {
 
     fn unify_inner(&mut self, a: &[Var], b: &[Var]) -> Result<(), Cut> {
         let (mut a, mut b) = (self.factors(a), self.factors(b));
+        self.visit(a.len() + b.len())?;
         while let (Some(&x), Some(&y)) = (a.last(), b.last()) {
             let (x, y) = (self.find(x), self.find(y));
             a.pop();
@@ -144,6 +145,7 @@ impl Space {
                 .collect()
         };
         let (sx, sy) = (sizes(self, x), sizes(self, y));
+        self.visit(sx.len() + sy.len())?;
         let mut pairs = Vec::new();
         if sx == sy {
             let (gx, gy) = (

@@ -185,6 +185,29 @@ impl AxisTree {
         Some(out)
     }
 
+    /// The most runs that a device's part may have, by the tree's form alone. A minor factor that is split has its runs
+    /// in each index of those before it.
+    pub fn most_runs(&self) -> u64 {
+        match self {
+            AxisTree::Leaf { .. } => 1,
+            AxisTree::Sum(k) => k
+                .iter()
+                .map(AxisTree::most_runs)
+                .fold(0, u64::saturating_add),
+            AxisTree::Product(k) => {
+                let (mut runs, mut before) = (1_u64, 1_u64);
+                for t in k {
+                    if t.is_split() {
+                        runs = before.saturating_mul(t.most_runs());
+                    }
+                    let size = t.size().and_then(|d| d.as_const()).unwrap_or(1);
+                    before = before.saturating_mul(size);
+                }
+                runs
+            }
+        }
+    }
+
     /// The same tree with nested products and sums flattened and unsplit subtrees merged into leaves.
     #[must_use]
     pub fn simplified(&self) -> AxisTree {
@@ -334,6 +357,29 @@ mod tests {
             .map(|r| (r.start, r.len))
             .collect();
         assert_eq!(runs, [(2, 6), (9, 3), (13, 3)]);
+    }
+
+    #[test]
+    fn no_part_has_more_runs_than_its_tree_says() {
+        let classes = [class(4, &[(0, 1), (1, 4)])];
+        let split = AxisTree::Leaf {
+            size: Dim::constant(4),
+            split: Some(ClassRef {
+                class: Class::new(0),
+                div: 1,
+            }),
+        };
+        let whole = |n: u64| AxisTree::whole(Dim::constant(n));
+        let major = AxisTree::Product(vec![split.clone(), whole(2)]);
+        let minor = AxisTree::Product(vec![whole(3), split.clone(), whole(2)]);
+        let both = AxisTree::Sum(vec![major.clone(), minor.clone(), whole(5)]);
+        for (tree, most) in [(&split, 1), (&major, 1), (&minor, 3), (&both, 5)] {
+            assert_eq!(tree.most_runs(), most, "{tree}");
+            for rank in 0..2 {
+                let runs = tree.intervals(&classes, rank).expect("constant sizes");
+                assert!(runs.len() as u64 <= most, "{tree}");
+            }
+        }
     }
 
     #[test]

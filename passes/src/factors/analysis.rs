@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tpc_ir::budget::Limits;
 use tpc_ir::factor::{Axes, Space, Var};
 use tpc_ir::op::{Role, Rule};
-use tpc_ir::{Dim, Graph, Inst, Op, Place, RANK, Value};
+use tpc_ir::{Budget, Dim, Exceeded, Graph, Inst, Op, Place, RANK, Resource, Spot, Value};
 
 use super::Factors;
 use crate::place::group_of;
 use crate::users::Users;
+
+/// The name of the pass, for refusals of the budget.
+const TABLES: &str = "planning";
 
 /// A placed graph and its analyses.
 #[derive(Clone, Copy, Debug)]
@@ -85,27 +89,49 @@ pub struct Analysis {
 
 impl Analysis {
     /// The tables of a placed graph. Only instructions on groups of devices restrict splits.
+    ///
+    /// # Panics
+    /// Never.
     pub fn new(graph: &Graph, factors: &Factors) -> Analysis {
+        let found = Analysis::within(graph, factors, &Budget::new(Limits::NONE));
+        found.expect("invariant: there are no limits")
+    }
+
+    /// [`Self::new`] within a budget.
+    ///
+    /// # Errors
+    /// The instruction at which it runs out.
+    pub fn within(graph: &Graph, factors: &Factors, budget: &Budget) -> Result<Analysis, Exceeded> {
         let mut out = Analysis {
             terms: Vec::with_capacity(graph.values().len()),
             insts: Vec::with_capacity(graph.insts().len()),
             leaves: BTreeMap::new(),
         };
         for (value, _) in graph.values() {
-            let terms = terms(&factors.space, &factors.axes[value.index()]);
+            let axes = &factors.axes[value.index()];
+            let count = axes.iter().map(|&a| factors.space.term_count(a));
+            let count = count.fold(1, u64::saturating_mul);
+            let spot = || Some(Spot::of(graph, graph.value(value).def.0));
+            budget.spend(Resource::Terms, count, TABLES, spot)?;
+            let terms = terms(&factors.space, axes);
             out.value(graph, value, &terms);
             out.terms.push(terms);
         }
         for (inst, _) in graph.insts() {
             let facts = out.inst(graph, factors, inst);
+            let count = facts.roles.iter().map(|r| r.terms.len() as u64).sum();
+            let spot = || Some(Spot::of(graph, inst));
+            budget.spend(Resource::Terms, count, TABLES, spot)?;
             out.insts.push(facts);
         }
         for (inst, _) in &factors.opaque {
             if group_of(graph, *inst).is_some() {
-                out.opaque(graph, *inst);
+                let count = out.opaque(graph, *inst);
+                let spot = || Some(Spot::of(graph, *inst));
+                budget.spend(Resource::Terms, count, TABLES, spot)?;
             }
         }
-        out
+        Ok(out)
     }
 
     /// Enters a value's terms into the facts of their leaves.
@@ -180,14 +206,19 @@ impl Analysis {
         out
     }
 
-    /// Keeps all operands and results of an instruction whole.
-    fn opaque(&mut self, graph: &Graph, inst: Inst) {
+    /// Keeps all operands and results of an instruction whole. Returns the number of their leaves.
+    fn opaque(&mut self, graph: &Graph, inst: Inst) -> u64 {
         let data = graph.inst(inst);
-        for v in data.operands.iter().chain(&data.results) {
-            for leaf in self.terms[v.index()].iter().flat_map(Term::leaves) {
-                self.leaves.entry(leaf).or_default().whole.push(inst);
-            }
+        let values = data.operands.iter().chain(&data.results);
+        let leaves: BTreeSet<Var> = values
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .flat_map(|v| self.terms[v.index()].iter().flat_map(Term::leaves))
+            .collect();
+        for &leaf in &leaves {
+            self.leaves.entry(leaf).or_default().whole.push(inst);
         }
+        leaves.len() as u64
     }
 
     /// Keeps these values whole on every device of their groups.

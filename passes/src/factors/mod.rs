@@ -17,7 +17,12 @@ use std::collections::BTreeMap;
 
 use tpc_ir::factor::{Axes, Cut, Label, Space, Var, solve};
 use tpc_ir::op::{Role, Rule};
-use tpc_ir::{Dim, Graph, Inst, Op, Output, RANK, TensorType, Value};
+use tpc_ir::{
+    Budget, Dim, Exceeded, Graph, Inst, Op, Output, RANK, Resource, Spot, TensorType, Value,
+};
+
+/// The name of the pass, for refusals of the budget.
+const FACTORS: &str = "the inference of factors";
 
 /// The value that `v` is a copy of, or `v`.
 fn original(graph: &Graph, mut v: Value) -> Value {
@@ -41,9 +46,30 @@ pub struct Factors {
 }
 
 impl Factors {
-    /// Infers the factors of `graph`, which must be valid.
+    /// Infers the factors of `graph`, which must be valid. Instructions that would take more than a command may spend
+    /// stay opaque.
     pub fn infer(graph: &Graph) -> Factors {
-        let mut space = Space::new();
+        Factors::inferred(
+            graph,
+            Space::with_limit(Budget::default().left(Resource::Steps)),
+        )
+        .0
+    }
+
+    /// [`Self::infer`] within a budget.
+    ///
+    /// # Errors
+    /// The instruction at which it runs out.
+    pub fn within(graph: &Graph, budget: &Budget) -> Result<Factors, Exceeded> {
+        let most = budget.left(Resource::Steps);
+        let (out, stopped) = Factors::inferred(graph, Space::with_limit(most));
+        let spot = || stopped.map(|inst| Spot::of(graph, inst));
+        budget.spend(Resource::Steps, out.space.work(), FACTORS, spot)?;
+        Ok(out)
+    }
+
+    /// The factors of `graph` in an empty space, and the first instruction for which there is no room in it.
+    fn inferred(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
         let unit = space.labelled(Dim::ONE, Label::Free);
         let mut axes: Vec<Axes> = Vec::with_capacity(graph.values().len());
         for (_, v) in graph.values() {
@@ -108,7 +134,9 @@ impl Factors {
             }
         }
         out.space.compress();
-        out
+        let mut opaque = out.opaque.iter();
+        let stopped = opaque.find(|(_, cut)| *cut == Cut::Work).map(|o| o.0);
+        (out, stopped)
     }
 
     /// Whether running every rule a second time would refine anything.

@@ -1,8 +1,10 @@
 //! Errors of lowering.
 
+use tpc_ir::Exceeded;
 use tpc_ir::op::TypeError;
 
-/// The reason that a sharded graph has no programs: a fault of the verifier, which should not have admitted it.
+/// The reason that a sharded graph has no programs: a fault of the verifier, which should not have admitted
+/// it, unless the budget ran out.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LowerError {
     /// An op's parameters cannot be re-based to a device's part.
@@ -27,6 +29,9 @@ pub enum LowerError {
         /// The type error of the op.
         source: TypeError,
     },
+    /// The budget does not suffice: no fault of anybody.
+    #[error(transparent)]
+    Budget(#[from] Exceeded),
     /// A local op's result is not the part that the sharding promises.
     #[error("`{op}` of `{value}` on device {rank} gives {found}, its sharding says {expected}")]
     Part {

@@ -4,16 +4,31 @@ use tpc_ir::op::{
     Concat, Inferred, LocalCtx, ReduceScatter, Rule, Sharded, Slice, Slot, TypeError,
 };
 use tpc_ir::{
-    Dim, Graph, Group, InstData, Interval, Op, Output, Place, TensorType, Value, Verified, stage,
+    Budget, Dim, Graph, Group, Inst, InstData, Interval, Op, Output, Place, Resource, Spot,
+    TensorType, Value, Verified, stage,
 };
 
 use super::LowerError;
+
+/// The name of the pass, for refusals of the budget.
+const PROGRAMS: &str = "lowering to programs";
 
 /// The programs of all devices and of the host, in one graph.
 ///
 /// # Errors
 /// When the verifier admits a graph that it should not.
 pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
+    lower_within(sharded, &Budget::default())
+}
+
+/// [`lower`] within a budget.
+///
+/// # Errors
+/// When the verifier admits a graph that it should not, or the budget runs out.
+pub fn lower_within(
+    sharded: &Verified<stage::Sharded>,
+    budget: &Budget,
+) -> Result<Graph, LowerError> {
     let mut out = Graph::new(sharded.name.clone());
     out.devices.clone_from(&sharded.devices);
     let mut lowering = Lowering {
@@ -21,7 +36,8 @@ pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
         out,
         map: vec![Vec::new(); sharded.values().len()],
     };
-    for (_, data) in sharded.insts() {
+    for (inst, data) in sharded.insts() {
+        lowering.spend(inst, budget)?;
         lowering.inst(data)?;
     }
     for output in &sharded.outputs {
@@ -152,6 +168,26 @@ impl<'a> Lowering<'a> {
             let name = &self.from.value(v).name;
             self.out.value_mut(new).name.clone_from(name);
         }
+    }
+
+    /// Spends what an instruction takes: a segment for each run of indices that a device holds, reads, or fetches.
+    fn spend(&self, inst: Inst, budget: &Budget) -> Result<(), LowerError> {
+        let from = self.from;
+        let data = from.inst(inst);
+        let (mut segments, mut pairs) = (0_u64, 0_u64);
+        for &v in data.operands.iter().chain(&data.results) {
+            let value = from.value(v);
+            let ranks = from.ranks(value.place) as u64;
+            for tree in value.sharding.axes.iter().flatten() {
+                let runs = tree.most_runs().saturating_sub(1).saturating_mul(ranks);
+                segments = segments.saturating_add(runs);
+                pairs = pairs.saturating_add(runs.saturating_mul(runs) / ranks);
+            }
+        }
+        let spot = || Some(Spot::of(from, inst));
+        budget.spend(Resource::Segments, segments, PROGRAMS, spot)?;
+        // Runs that are gathered or cut are compared with one another.
+        Ok(budget.spend(Resource::Steps, pairs / 256, PROGRAMS, spot)?)
     }
 
     fn inst(&mut self, data: &InstData) -> Result<(), LowerError> {

@@ -17,4 +17,4 @@ mod transfer;
 mod unreduced;
 
 pub use error::LowerError;
-pub use lowering::lower;
+pub use lowering::{lower, lower_within};

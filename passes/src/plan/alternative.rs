@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::factor::Var;
-use tpc_ir::{Bindings, Class, Dim, Group, Op, Value};
+use tpc_ir::{Bindings, Budget, Class, Dim, Group, Op, Value};
 
 use super::layer_group::{LayerGroup, Signature};
 use super::options::{SplitOption, clash, options_for};
@@ -216,7 +216,7 @@ impl<'a> Alternatives<'a> {
             })
             .collect();
         let free: Vec<&SplitOption> = free.iter().collect();
-        let found = search(&self.pricer, group, fixed, &free)?;
+        let found = search(&self.pricer, group, fixed, &free, &Budget::default())?;
         let set: Vec<&SplitOption> = fixed.iter().copied().chain(found.assignment).collect();
         self.cost(group, &set, in_full)
     }

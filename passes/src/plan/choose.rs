@@ -1,6 +1,6 @@
 //! The choice of splits: an exact search over the assignments of each distinct problem.
 
-use tpc_ir::{Group, Inst};
+use tpc_ir::{Budget, Group, Inst, Resource};
 
 use super::choice::Choice;
 use super::layer_group::LayerGroup;
@@ -23,12 +23,19 @@ struct Best {
 }
 
 /// Chooses the options for the layer groups of one device group.
-pub fn choose(pricer: &Pricer<'_>, group: Group, layer_groups: &[LayerGroup]) -> Choice {
+///
+/// The search stops where the budget has no more trials: it then keeps the best that it has.
+pub fn choose(
+    pricer: &Pricer<'_>,
+    group: Group,
+    layer_groups: &[LayerGroup],
+    budget: &Budget,
+) -> Choice {
     let table = OptionTable::new(pricer, group, layer_groups);
     let problems = table.problems();
     let mut choice = Choice::none();
     choice.distinct = problems.len();
-    if let Some(best) = cheapest(pricer, &table.global, &problems, &mut choice) {
+    if let Some(best) = cheapest(pricer, &table.global, &problems, &mut choice, budget) {
         price(pricer, &table.global, &problems, &best, &mut choice);
         take(&problems, best, &mut choice);
     }
@@ -44,6 +51,7 @@ fn cheapest(
     global: &[SplitOption],
     problems: &[Problem],
     choice: &mut Choice,
+    budget: &Budget,
 ) -> Option<Best> {
     let all: Vec<usize> = (0..global.len()).collect();
     let conflict = |a: usize, b: usize| clash(pricer.facts.analysis, &global[a], &global[b]);
@@ -52,7 +60,11 @@ fn cheapest(
     let mut best: Option<Best> = None;
     for set in sets {
         let given: Vec<&SplitOption> = set.iter().map(|&i| &global[i]).collect();
-        let Some((total, solutions)) = solve(pricer, &given, problems, choice) else {
+        if best.is_some() && budget.left(Resource::Trials) == 0 {
+            choice.optimal = false;
+            break;
+        }
+        let Some((total, solutions)) = solve(pricer, &given, problems, choice, budget) else {
             continue;
         };
         let cheaper = |b: &Best| total < b.total * (1.0 - 1e-9);
@@ -74,6 +86,7 @@ fn solve(
     given: &[&SplitOption],
     problems: &[Problem],
     choice: &mut Choice,
+    budget: &Budget,
 ) -> Option<(f64, Vec<Solution>)> {
     let mut total = 0.0;
     let mut solutions = Vec::new();
@@ -83,7 +96,7 @@ fn solve(
             !given.iter().any(clashes)
         };
         let options: Vec<&SplitOption> = p.options.iter().filter(compatible).collect();
-        let found = search(pricer, &p.whole, given, &options)?;
+        let found = search(pricer, &p.whole, given, &options, budget)?;
         choice.priced += found.priced;
         choice.optimal &= found.optimal;
         total += found.price.uncapped * p.count() as f64;

@@ -39,11 +39,22 @@ pub use timeline::{Event, is_copy_of_input, timeline};
 pub use why::{FactorFacts, FactorWhy, Forbidden, Verdict, Why, facts, why};
 
 use tpc_ir::verify::Violations;
-use tpc_ir::{Group, Verified, stage};
+use tpc_ir::{Budget, Exceeded, Group, Verified, stage};
 
 use crate::factors::{Analysis, Factors, GraphFacts};
 use crate::place::{Placed, place};
 use crate::users::Users;
+
+/// Why there is no plan.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The placed graph does not verify: a fault of the placement.
+    #[error(transparent)]
+    Invalid(#[from] Violations),
+    /// The budget does not suffice.
+    #[error(transparent)]
+    Budget(#[from] Exceeded),
+}
 
 /// A placed graph with its factors and the splits chosen for it.
 #[derive(Clone, Debug)]
@@ -77,8 +88,12 @@ impl Planned {
 /// Places the ops of a model's graph and chooses splits for it.
 ///
 /// # Errors
-/// When the placed graph does not verify, which is a fault of the placement.
-pub fn plan(model: &Verified<stage::Model>, request: &PlanRequest) -> Result<Planned, Violations> {
+/// When the placed graph does not verify, which is a fault of the placement, or the budget runs out.
+pub fn plan(
+    model: &Verified<stage::Model>,
+    request: &PlanRequest,
+    budget: &Budget,
+) -> Result<Planned, PlanError> {
     let placement = &request.layer_placement;
     let Placed { graph, mirrored } = place(
         model,
@@ -88,8 +103,8 @@ pub fn plan(model: &Verified<stage::Model>, request: &PlanRequest) -> Result<Pla
         &request.workload,
     );
     let graph = Verified::<stage::Placed>::new(graph)?;
-    let factors = Factors::infer(&graph);
-    let mut analysis = Analysis::new(&graph, &factors);
+    let factors = Factors::within(&graph, budget)?;
+    let mut analysis = Analysis::within(&graph, &factors, budget)?;
     analysis.keep_whole(&mirrored);
     let users = Users::of_graph(&graph);
     let layer_groups = layer_groups(&graph, &analysis);
@@ -112,7 +127,7 @@ pub fn plan(model: &Verified<stage::Model>, request: &PlanRequest) -> Result<Pla
         let own: Vec<LayerGroup> = out.layer_groups.iter().filter(own).cloned().collect();
         let weights = request.stage_device_weights(stage);
         let pricer = Pricer::new(out.graph_facts(), request, devices, &weights);
-        choice.join(choose(&pricer, group, &own));
+        choice.join(choose(&pricer, group, &own, budget));
     }
     choice.distinct = choice.distinct.max(1);
     out.choice = choice;

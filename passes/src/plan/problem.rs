@@ -4,7 +4,7 @@
 //! them together: these are *global* and decided before the problems. Problems that differ only in names are solved
 //! once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use petgraph::unionfind::UnionFind;
 use tpc_ir::Group;
@@ -173,12 +173,13 @@ impl<'a> OptionTable<'a> {
     /// Layer groups as one.
     fn merged(&self, members: &[usize]) -> LayerGroup {
         let mut out = self.layer_groups[members[0]].clone();
+        let mut known: BTreeSet<Var> = out.leaves.iter().copied().collect();
         for &m in &members[1..] {
             let other = &self.layer_groups[m];
             out.insts.extend(&other.insts);
             out.signature.append(&other.signature);
             for &l in &other.leaves {
-                if !out.leaves.contains(&l) {
+                if known.insert(l) {
                     out.leaves.push(l);
                 }
             }

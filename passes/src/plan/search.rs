@@ -1,6 +1,8 @@
 //! The search over the assignments of one problem: sets of compatible options. It is exact where these are few, and goes
 //! part by part otherwise.
 
+use tpc_ir::{Budget, Inst, Resource};
+
 use super::layer_group::LayerGroup;
 use super::options::{SplitOption, clash};
 use super::price::{Price, Pricer};
@@ -9,6 +11,8 @@ use super::price::{Price, Pricer};
 const EXACT_LIMIT: usize = 1000;
 /// The most assignments of one part that are priced in turn.
 const PART_LIMIT: usize = 64;
+/// The most options that are tried of one problem: more than a layer of any model has.
+const MOST_OPTIONS: usize = 512;
 /// The most passes over the parts.
 const ROUNDS: usize = 3;
 
@@ -56,23 +60,31 @@ pub(super) fn search<'b>(
     group: &LayerGroup,
     fixed: &[&'b SplitOption],
     options: &[&'b SplitOption],
+    budget: &Budget,
 ) -> Option<Cheapest<'b>> {
+    let all_options = options.len();
+    let options = &options[..all_options.min(MOST_OPTIONS)];
     let mut trials = Trials {
         pricer,
         group,
         fixed,
         options,
         conflicts: conflicts(pricer, options),
+        weight: weight(pricer, group),
+        budget,
         priced: 0,
         best: None,
     };
     let all: Vec<usize> = (0..options.len()).collect();
     let (sets, complete) = assignments(&all, EXACT_LIMIT, &|a, b| trials.conflict(a, b));
     if complete {
-        sets.into_iter().for_each(|set| trials.price(set));
+        for set in sets {
+            trials.price(set);
+        }
     } else {
         trials.part_by_part();
     }
+    let complete = complete && !trials.is_over() && options.len() == all_options;
     let (price, set) = trials.best?;
     Some(Cheapest {
         price,
@@ -92,6 +104,18 @@ fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
         .collect()
 }
 
+/// What pricing an assignment takes: the terms of all operands and results, for each device.
+fn weight(pricer: &Pricer<'_>, group: &LayerGroup) -> u64 {
+    let terms = |&i: &Inst| {
+        let data = pricer.facts.graph.inst(i);
+        let values = data.operands.iter().chain(&data.results);
+        let terms = values.map(|v| pricer.facts.analysis.terms[v.index()].len());
+        1 + terms.sum::<usize>()
+    };
+    let all: usize = group.insts.iter().map(terms).sum();
+    all as u64 * pricer.device_weights.len() as u64
+}
+
 /// Assignments that are priced one after another.
 struct Trials<'a, 'b> {
     pricer: &'a Pricer<'a>,
@@ -99,18 +123,29 @@ struct Trials<'a, 'b> {
     fixed: &'a [&'b SplitOption],
     options: &'a [&'b SplitOption],
     conflicts: Vec<bool>,
+    /// What pricing an assignment takes, in instructions.
+    weight: u64,
+    budget: &'a Budget,
     priced: u64,
     /// The cheapest so far, as positions in `options`.
     best: Option<(Price, Vec<usize>)>,
 }
 
 impl Trials<'_, '_> {
+    /// Whether nothing more is priced.
+    fn is_over(&self) -> bool {
+        self.budget.left(Resource::Trials) == 0
+    }
+
     fn conflict(&self, a: usize, b: usize) -> bool {
         self.conflicts[a * self.options.len() + b]
     }
 
     /// Prices an assignment and keeps it if it is cheaper than the best, by more than rounding.
     fn price(&mut self, set: Vec<usize>) {
+        if !self.budget.take(Resource::Trials, self.weight) && self.best.is_some() {
+            return;
+        }
         self.priced += 1;
         let own = set.iter().map(|&i| self.options[i]);
         let all: Vec<&SplitOption> = self.fixed.iter().copied().chain(own).collect();
@@ -128,6 +163,9 @@ impl Trials<'_, '_> {
         self.price(Vec::new());
         let parts = parts(self.options.len(), &|a, b| self.conflict(a, b));
         for _ in 0..ROUNDS {
+            if self.is_over() {
+                break;
+            }
             let before = self.best.as_ref().map(|(_, set)| set.clone());
             parts.iter().for_each(|part| self.improve(part));
             if before == self.best.as_ref().map(|(_, set)| set.clone()) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use egg::Id;
 use tpc_ir::op::{AllToAll, Concat, Copy, Inferred, ReduceScatter};
-use tpc_ir::{Dim, Inst, InstData, Interval, Op, RANK, TensorType, Value};
+use tpc_ir::{Budget, Dim, Inst, InstData, Interval, Op, RANK, TensorType, Value};
 
 use super::boundary::{Boundary, is_inlined};
 use super::finite;
@@ -39,21 +39,28 @@ impl<'a> Encoding<'a> {
         task: &'a Obligation<'a>,
         boundary: &'a Boundary,
         without: Option<&str>,
+        budget: &Budget,
     ) -> Result<Encoding<'a>, Box<Refutation>> {
         let mut encoding = Encoding {
             task,
-            terms: TermGraph::new(RULES, without),
+            terms: TermGraph::new(RULES, without, budget),
             model: HashMap::new(),
             numbers: Vec::new(),
             programs: HashMap::new(),
             boundary,
         };
-        encoding.add_model();
+        let mut added = encoding.add_model();
         encoding.terms.of_model = false;
         for &inst in task.of_programs {
-            encoding.add_program(inst)?;
+            if added.is_err() {
+                break;
+            }
+            added = encoding.add_program(inst);
         }
-        Ok(encoding)
+        for (resource, n) in encoding.terms.taken() {
+            budget.take(resource, n);
+        }
+        added.map(|()| encoding)
     }
 
     /// Notes that an e-class is the value `v` of the model.
@@ -105,7 +112,10 @@ impl<'a> Encoding<'a> {
     }
 
     /// Adds terms for the values from outside, and for the model's values of the obligation.
-    fn add_model(&mut self) {
+    ///
+    /// # Errors
+    /// The instruction at which a limit is met.
+    fn add_model(&mut self) -> Result<(), Box<Refutation>> {
         let (task, boundary) = (self.task, self.boundary);
         let mut classes = vec![None; boundary.values.len()];
         for n in 0..classes.len() {
@@ -138,7 +148,11 @@ impl<'a> Encoding<'a> {
                 };
                 self.name(v, id, ModelRef::Inside(i, r));
             }
+            if self.terms.cut_short {
+                return Err(Refutation::at(task.model, inst, Unproven::Limit));
+            }
         }
+        Ok(())
     }
 
     /// Adds a result of an op. A constant, which every place makes, is an atom of its type.

@@ -31,7 +31,7 @@ impl Encoding<'_> {
         let name = &programs.value(v).name;
         let graph = &self.terms.graph;
         let own = self.programs.get(&v).map(|&id| graph.find(id));
-        let bases = own.iter().flat_map(|&id| self.terms.views_of(id));
+        let bases = own.iter().flat_map(|&id| self.terms.all_views_of(id));
         let bases: Vec<Id> = bases.map(|(_, b)| graph.find(b)).chain(own).collect();
         let mut of_that_name = self
             .model
@@ -47,7 +47,7 @@ impl Encoding<'_> {
         let Some(&id) = self.programs.get(&v) else {
             return Vec::new();
         };
-        let views = self.terms.views_of(id).into_iter();
+        let views = self.terms.all_views_of(id).into_iter();
         let views = views.filter_map(|(v, base)| Some((self.model_of(base)?, v.indices.clone())));
         views
             .chain(self.model_of(id).map(|v| (v, IndexSet::new())))
@@ -63,7 +63,7 @@ impl Encoding<'_> {
         if let Some(ty) = self.terms.ty(id).filter(|t| is_empty(t)) {
             return vec![LocalCounterpart::Empty(ty.clone())];
         }
-        let views = self.terms.views_of(id).into_iter();
+        let views = self.terms.all_views_of(id).into_iter();
         let mut of_model: Vec<_> = views
             .filter_map(|(v, base)| Some((self.terms.model_number(base)?, v)))
             .collect();

@@ -1,5 +1,7 @@
 //! Lemmas: an obligation is proved, or the value that stops the proof is found.
 
+use tpc_ir::Budget;
+
 use super::boundary::Boundary;
 use super::encoding::Encoding;
 use super::knowledge::{Lemma, ModelRef};
@@ -29,8 +31,9 @@ pub(super) fn prove(
     task: &Obligation<'_>,
     boundary: &Boundary,
     without: Option<&str>,
+    budget: &Budget,
 ) -> Result<Lemma, Failure> {
-    let mut encoding = Encoding::new(task, boundary, without)?;
+    let mut encoding = Encoding::new(task, boundary, without, budget)?;
     if encoding.terms.graph.analysis.contradiction {
         let inst = task.of_programs.first().copied();
         return Err(Refutation::of_output(task.programs, inst, Unproven::Contradiction).into());

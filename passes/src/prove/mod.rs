@@ -46,5 +46,5 @@ mod signature;
 mod structure;
 mod term_graph;
 
-pub use prover::{Proof, prove, prove_without, rules};
+pub use prover::{Proof, prove, prove_within, prove_without, rules};
 pub use refutation::{Refutation, Unproven};

@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use tpc_ir::{Graph, Verified, stage};
+use tpc_ir::{Budget, Graph, Resource, Spot, Verified, stage};
 
 use super::interner::Tables;
 use super::knowledge::{Knowledge, Lemma};
@@ -11,7 +11,7 @@ use super::leaves::Leaves;
 use super::lemma::{self, Failure};
 use super::obligation::Obligation;
 use super::outputs::Outputs;
-use super::refutation::Refutation;
+use super::refutation::{Refutation, Unproven};
 use super::rules::RULES;
 use super::sections::{Cut, Sections};
 use super::{finite, signature, structure};
@@ -45,6 +45,34 @@ pub fn prove(
     prove_without(model, programs, None)
 }
 
+/// [`prove`] within a budget.
+///
+/// # Errors
+/// The first op whose value cannot be justified, or at which the budget runs out, which the budget then
+/// [says](Budget::exceeded).
+pub fn prove_within(
+    model: &Verified<stage::Model>,
+    programs: &Verified<stage::Programs>,
+    budget: &Budget,
+) -> Result<Proof, Box<Refutation>> {
+    run(model, programs, None, budget).map_err(|mut r| {
+        if r.what == Unproven::Limit {
+            let over = |r: &&Resource| budget.left(**r) == 0;
+            let resource = Resource::ALL.iter().find(over).unwrap_or(&Resource::Terms);
+            let spot = || {
+                Some(Spot {
+                    op: r.op.clone(),
+                    value: r.value.clone(),
+                    layer: r.layer,
+                })
+            };
+            let spent = budget.spend(*resource, u64::MAX, "the proof", spot);
+            r.what = spent.map_or_else(Unproven::Budget, |()| Unproven::Limit);
+        }
+        r
+    })
+}
+
 /// [`prove`] without the rule of that name, to see what needs it.
 ///
 /// # Errors
@@ -53,6 +81,16 @@ pub fn prove_without(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,
     without: Option<&str>,
+) -> Result<Proof, Box<Refutation>> {
+    run(model, programs, without, &Budget::default())
+}
+
+/// Proves obligation after obligation.
+fn run(
+    model: &Verified<stage::Model>,
+    programs: &Verified<stage::Programs>,
+    without: Option<&str>,
+    budget: &Budget,
 ) -> Result<Proof, Box<Refutation>> {
     structure::check_model(model, programs)?;
     structure::check(programs)?;
@@ -91,7 +129,7 @@ pub fn prove_without(
         };
         let (signature, boundary) = signature::sign(&task, &mut lemmas.tables)?;
         match lemmas.find(signature, to < count, |without| {
-            lemma::prove(&task, &boundary, without)
+            lemma::prove(&task, &boundary, without, budget)
         })? {
             // A sum is done in the next section: both are proved together.
             None => to += 1,

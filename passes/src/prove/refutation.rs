@@ -1,6 +1,6 @@
 //! Refutations: the op whose value cannot be justified, and the reason.
 
-use tpc_ir::{Graph, Inst, Place, TensorType, Value};
+use tpc_ir::{Exceeded, Graph, Inst, Place, TensorType, Value};
 
 /// The reason that a value is not justified.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -94,6 +94,9 @@ pub enum Unproven {
     /// The e-graph is full.
     #[error("needs more terms than the proof may make")]
     Limit,
+    /// The command's budget is spent.
+    #[error("exceeds the budget: {0}")]
+    Budget(Exceeded),
 }
 
 /// The first op that is not justified, with the reason.

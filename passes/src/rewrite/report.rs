@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::Op;
 use tpc_ir::op::{Collective, OpCategory};
+use tpc_ir::{Budget, Op, Resource};
 
 /// Limits on the saturation of a section, and the choice among equal graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct Limits {
     pub iterations: usize,
     /// The most terms.
     pub nodes: usize,
+    /// The most terms of all sections together; further sections stay as they are.
+    pub all_nodes: usize,
     /// The seed of random prices in place of the cost model's, for tests: every equal graph must be sound.
     pub seed: Option<u64>,
 }
@@ -22,7 +24,18 @@ impl Default for Limits {
         Limits {
             iterations: 200,
             nodes: 20_000,
+            all_nodes: usize::MAX,
             seed: None,
+        }
+    }
+}
+
+impl Limits {
+    /// The usual limits, of which all sections together have what is left of a budget's terms.
+    pub fn within(budget: &Budget) -> Limits {
+        Limits {
+            all_nodes: usize::try_from(budget.left(Resource::Terms)).unwrap_or(usize::MAX),
+            ..Limits::default()
         }
     }
 }
@@ -169,6 +182,11 @@ impl Report {
             }
         }
         out
+    }
+
+    /// The number of terms of all distinct sections.
+    pub fn nodes(&self) -> usize {
+        self.sections.iter().map(|r| r.nodes).sum()
     }
 
     /// Transfers of the whole graph before.

@@ -41,6 +41,11 @@ pub fn rewrite(
     let mut map: Vec<Option<Value>> = vec![None; sharded.values().len()];
     for section in &sections {
         let at = *known.entry(&section.skeleton).or_insert_with(|| {
+            let left = limits.all_nodes.saturating_sub(report.nodes());
+            let limits = Limits {
+                nodes: limits.nodes.min(left),
+                ..limits
+            };
             let groups = &sharded.groups;
             let template = template(&section.skeleton, &table, groups, machine, limits, rules);
             templates.push(template);

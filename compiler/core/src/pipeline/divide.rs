@@ -1,9 +1,9 @@
 //! From a model's graph to the programs of its devices, for one request.
 
 use tpc_ir::verify::{VerifyError, Violations};
-use tpc_ir::{Graph, Verified, stage};
-use tpc_passes::lower::lower;
-use tpc_passes::plan::{PlanRequest, Planned, plan};
+use tpc_ir::{Budget, Exceeded, Graph, Resource, Verified, stage};
+use tpc_passes::lower::{LowerError, lower_within};
+use tpc_passes::plan::{PlanError, PlanRequest, Planned, plan};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewritten, rewrite};
 use tpc_passes::shard::shard;
 
@@ -22,8 +22,12 @@ pub(super) struct Division {
 pub(super) fn sharded(
     graph: &Verified<stage::Model>,
     request: &PlanRequest,
+    budget: &Budget,
 ) -> Result<(Planned, Verified<stage::Sharded>, Rewritten), Vec<Diagnostic>> {
-    let planned = plan(graph, request).map_err(invalid)?;
+    let planned = plan(graph, request, budget).map_err(|e| match e {
+        PlanError::Invalid(violations) => invalid(violations),
+        PlanError::Budget(e) => vec![over_budget(&graph.name, &e)],
+    })?;
     let Planned {
         graph,
         factors,
@@ -37,7 +41,9 @@ pub(super) fn sharded(
         topology: &request.topology,
         workload: &request.workload,
     };
-    let rewritten = rewrite(&eager, machine, Limits::default(), RULES);
+    let rewritten = rewrite(&eager, machine, Limits::within(budget), RULES);
+    let report = &rewritten.report;
+    budget.take(Resource::Terms, report.nodes() as u64);
     Ok((planned, eager, rewritten))
 }
 
@@ -45,14 +51,18 @@ pub(super) fn sharded(
 pub(super) fn divide(
     graph: &Verified<stage::Model>,
     request: &PlanRequest,
+    budget: &Budget,
 ) -> Result<Division, Vec<Diagnostic>> {
-    let (planned, eager, rewritten) = sharded(graph, request)?;
+    let (planned, eager, rewritten) = sharded(graph, request, budget)?;
     let Rewritten {
         graph: sharded,
         report: rewriting,
     } = rewritten;
     let sharded = Verified::new(sharded).map_err(invalid)?;
-    let programs = lower(&sharded).map_err(|e| internal(graph, &e))?;
+    let programs = lower_within(&sharded, budget).map_err(|e| match e {
+        LowerError::Budget(e) => vec![over_budget(&graph.name, &e)],
+        fault => internal(graph, &fault),
+    })?;
     let programs = Verified::new(programs).map_err(invalid)?;
     Ok(Division {
         planned,
@@ -61,6 +71,17 @@ pub(super) fn divide(
         rewriting,
         programs,
     })
+}
+
+/// A graph that takes more than a command may spend.
+pub(super) fn over_budget(name: &str, e: &Exceeded) -> Diagnostic {
+    let value = e.at.as_ref().map(|at| at.value.as_str());
+    let entity = value.filter(|v| !v.is_empty()).unwrap_or(name).to_owned();
+    Diagnostic::new(&codes::OVER_BUDGET, entity, e.to_string()).help(
+        "no model known takes a tenth of that: check what makes the op's tensors so many parts (long chains of \
+         concatenations and views, one value used in many ways); where it is meant to be so, plan a smaller part of the \
+         graph, or with -sm layer or -sm none, and report the file",
+    )
 }
 
 /// A pass that failed: a fault of tpc's own.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::{Bindings, Place};
+use tpc_ir::{Bindings, Budget, Place};
 use tpc_passes::footprint::{Footprint, footprints};
 use tpc_passes::plan::{Estimate, estimate};
-use tpc_passes::prove::prove;
+use tpc_passes::prove::prove_within;
 
 use super::divide::{Division, divide};
 use super::fitting::{Fitting, fits};
@@ -21,21 +21,25 @@ pub struct Draft {
     candidates: Vec<Candidate>,
     estimate: Estimate,
     batch: Bindings,
+    budget: Budget,
 }
 
 impl Prepared {
     /// Plans the model.
     ///
     /// # Errors
-    /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
+    /// TPC0410 when a pattern cannot be matched, TPC0395 when the budget of a command does not suffice, or TPC0390 when the verifier rejects the result.
     pub fn draft(&self, placement: &Placement) -> Result<Draft, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
-        let (strategies, mut candidates) = ranked(&self.model, &workload, self.caches, placement)?;
+        let budget = Budget::default();
+        let (strategies, mut candidates) =
+            ranked(&self.model, &workload, self.caches, placement, &budget)?;
         let fitting = Fitting {
             model: &self.model.graph,
             placement,
             batch,
+            budget: &budget,
         };
         let (strategy, division) = fitting.first(strategies, &mut candidates)?;
         let estimate = estimate(&division.planned, &division.sharded, &strategy.request);
@@ -45,6 +49,7 @@ impl Prepared {
             candidates,
             estimate,
             batch,
+            budget,
         })
     }
 }
@@ -112,7 +117,12 @@ impl Draft {
             caches,
             size,
         } = prepared;
-        let proof = prove(&model.graph, &programs);
+        let proof = prove_within(&model.graph, &programs, &self.budget);
+        if std::env::var_os("TPCDBG").is_some() {
+            for r in tpc_ir::Resource::ALL {
+                eprintln!("DBG {r} {}", self.budget.used(r));
+            }
+        }
         Compiled {
             model,
             mode,

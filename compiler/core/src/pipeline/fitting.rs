@@ -4,7 +4,7 @@
 //! does not is planned again, first with a higher price of stored bytes, then with device weights that shift towards the
 //! devices with room, then by the next strategy.
 
-use tpc_ir::{Bindings, Device, Place, Verified, stage};
+use tpc_ir::{Bindings, Budget, Device, Place, Verified, stage};
 use tpc_passes::footprint::{Footprint, footprints};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::PlanRequest;
@@ -23,6 +23,7 @@ pub(super) struct Fitting<'a> {
     pub(super) placement: &'a Placement,
     /// The batch that memory is sized for.
     pub(super) batch: Bindings,
+    pub(super) budget: &'a Budget,
 }
 
 /// A request with its plan.
@@ -138,7 +139,7 @@ impl Fitting<'_> {
     }
 
     fn plan(&self, request: PlanRequest) -> Result<Attempt, Vec<Diagnostic>> {
-        let division = divide(self.model, &request)?;
+        let division = divide(self.model, &request, self.budget)?;
         Ok(Attempt {
             fits: fits(&division.programs, &request, &self.batch),
             request,

@@ -22,7 +22,7 @@ pub use strategies::{Candidate, Way, ways};
 use tpc_ir::{Bindings, Op, Symbol, Verified, stage};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Choice, PlanRequest, Planned};
-use tpc_passes::prove::{Proof, Refutation};
+use tpc_passes::prove::{Proof, Refutation, Unproven};
 use tpc_passes::rewrite::Report as RewriteReport;
 
 use crate::placement::{Placement, ResolvedPlacement, SplitMode};
@@ -103,6 +103,9 @@ pub fn compile_capture(
 
 /// Programs that do not compute what the model says.
 fn refuted(r: &Refutation) -> Diagnostic {
+    if let Unproven::Budget(e) = &r.what {
+        return divide::over_budget("programs", e);
+    }
     let mut message = r.to_string();
     if let Some(found) = &r.found {
         message += &format!("\n  the device has  {found}");

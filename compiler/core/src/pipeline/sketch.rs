@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::{Bindings, Graph, InstData, Op, Place, Value};
+use tpc_ir::{Bindings, Budget, Graph, InstData, Op, Place, Value};
 use tpc_passes::plan::{Estimate, estimate};
 
 use super::divide::sharded;
 use super::strategies::strategy;
 use super::{Prepared, Way};
-use crate::placement::{Placement, expert_weights};
+use crate::placement::{Placement, expert_weights, overridden};
 use tpc_diag::Diagnostic;
 
 /// Bytes that are stored, by what moves them: `-ncmoe` the experts, `-nkvo` the caches, `-ngl` everything.
@@ -76,8 +76,10 @@ impl Prepared {
     pub fn sketch(&self, placement: &Placement, way: &Way) -> Result<Sketch, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
-        let strategy = strategy(&self.model, workload, placement, way, &batch)?;
-        let (planned, _, rewritten) = sharded(&self.model.graph, &strategy.request)?;
+        let overridden = overridden(&self.model.graph, placement).map_err(|d| vec![d])?;
+        let strategy = strategy(&self.model, workload, placement, &overridden, way, &batch);
+        let budget = Budget::default();
+        let (planned, _, rewritten) = sharded(&self.model.graph, &strategy.request, &budget)?;
         let graph = rewritten.graph;
         let mut out = Sketch {
             estimate: estimate(&planned, &graph, &strategy.request),

@@ -4,13 +4,15 @@
 //! `auto` plans each and takes the cheapest that fits: by the time of a decoded token with prompts weighed in, and by the
 //! memory of the fullest device where that is short. Costs that differ by less than the estimates' error are equal.
 
-use tpc_ir::{Bindings, Graph, Place};
+use tpc_ir::{Bindings, Budget, Graph, Place};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
 use super::divide::sharded;
 use super::{CacheSizes, Model, in_parallel, memory_batch};
-use crate::placement::{Placement, ResolvedPlacement, SplitMode, resolve};
+use crate::placement::{
+    Overridden, Placement, ResolvedPlacement, SplitMode, overridden, resolve,
+};
 use tpc_diag::Diagnostic;
 
 /// A strategy with the request for its plan.
@@ -110,25 +112,29 @@ pub(super) fn ranked(
     workload: &Workload,
     caches: CacheSizes,
     placement: &Placement,
+    budget: &Budget,
 ) -> Result<(Vec<Strategy>, Vec<Candidate>), Vec<Diagnostic>> {
+    let overridden = overridden(&model.graph, placement).map_err(|d| vec![d])?;
     let batch = memory_batch(workload, caches);
     let mut found: Vec<(Strategy, f64)> = Vec::new();
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut all = ways(placement);
     if let [_] = all.as_slice() {
         let only = all.remove(0);
-        let strategy = strategy(model, *workload, placement, &only, &batch)?;
+        let strategy = strategy(model, *workload, placement, &overridden, &only, &batch);
         return Ok((vec![strategy], candidates));
     }
     let compared = in_parallel(all, |way| {
-        let strategy = strategy(model, *workload, placement, &way, &batch)?;
-        let (planned, _, rewritten) = sharded(&model.graph, &strategy.request)?;
+        let strategy = strategy(model, *workload, placement, &overridden, &way, &batch);
+        let part = budget.part();
+        let (planned, _, rewritten) = sharded(&model.graph, &strategy.request, &part)?;
         let estimate = estimate(&planned, &rewritten.graph, &strategy.request);
         let stored = stored(&rewritten.graph, placement.devices.len(), &batch);
-        Ok::<_, Vec<Diagnostic>>((way, strategy, estimate, stored))
+        Ok::<_, Vec<Diagnostic>>((way, strategy, estimate, stored, part))
     });
     for one in compared {
-        let (Way { name, mode, .. }, mut strategy, estimate, stored) = one?;
+        let (Way { name, mode, .. }, mut strategy, estimate, stored, part) = one?;
+        budget.add(&part);
         strategy.number = candidates.len();
         let capacity = |d: usize| placement.topology.device(d).usable_memory();
         let over: f64 = (0..stored.len())
@@ -212,9 +218,10 @@ pub(super) fn strategy(
     model: &Model,
     workload: Workload,
     placement: &Placement,
+    overridden: &Overridden,
     way: &Way,
     batch: &Bindings,
-) -> Result<Strategy, Vec<Diagnostic>> {
+) -> Strategy {
     let Way { mode, stages, .. } = way.clone();
     let names = placement.devices.iter().map(|d| d.name.clone()).collect();
     let mut request = PlanRequest::new(placement.topology.clone(), workload, names);
@@ -235,18 +242,25 @@ pub(super) fn strategy(
         .map(|stage| stage.iter().map(|&d| room[d]).sum())
         .collect();
     let n_layer = model.summary.n_block();
-    let resolved =
-        resolve(&model.graph, n_layer, placement, stages, &shares, batch).map_err(|d| vec![d])?;
+    let resolved = resolve(
+        &model.graph,
+        n_layer,
+        placement,
+        overridden,
+        stages,
+        &shares,
+        batch,
+    );
     request.layer_placement = resolved.layer_placement.clone();
     if request.tensor_split.is_none() {
         request.limit_device_weights(&model.graph, batch);
     }
-    Ok(Strategy {
+    Strategy {
         number: 0,
         mode,
         resolved,
         request,
-    })
+    }
 }
 
 /// Bytes of weights, caches and states on each device of a sharded graph.

@@ -17,7 +17,7 @@ pub use experts::HostExperts;
 pub use machine::{Machine, MachineRequest};
 pub use overrides::{Override, OverridePattern, Target, parse_overrides};
 pub use reserve::Reserve;
-pub use resolve::{ResolvedPlacement, expert_weights, resolve};
+pub use resolve::{Overridden, ResolvedPlacement, expert_weights, overridden, resolve};
 pub use shares::{TensorSplit, parse_tensor_split};
 pub use stages::{Unit, by_layers};
 pub use words::shares;

@@ -1,6 +1,6 @@
 //! `--override-tensor`: which tensors live where.
 
-use fancy_regex::Regex;
+use fancy_regex::{Regex, RegexBuilder};
 
 use super::{DeviceKind, DeviceSpec};
 use tpc_diag::{Diagnostic, codes};
@@ -26,7 +26,25 @@ pub struct Override {
     pub target: Target,
 }
 
+/// The most steps of one match where nobody says.
+const MATCH_STEPS: usize = 100_000;
+
+/// The regex of a pattern, which takes at most so many steps per match where it needs to go back.
+fn compiled(pattern: &str, steps: usize) -> Result<Regex, fancy_regex::Error> {
+    RegexBuilder::new(pattern).backtrack_limit(steps).build()
+}
+
 impl Override {
+    /// The same with at most so many steps per match.
+    #[must_use]
+    pub(super) fn within(&self, steps: usize) -> Override {
+        let regex = compiled(&self.pattern, steps.clamp(1, MATCH_STEPS));
+        Override {
+            regex: regex.unwrap_or_else(|_| self.regex.clone()),
+            ..self.clone()
+        }
+    }
+
     /// Whether the pattern is found anywhere in `name`.
     ///
     /// # Errors
@@ -35,7 +53,7 @@ impl Override {
         self.regex.is_match(name).map_err(|e| {
             let message = format!("`{}` cannot be matched against `{name}`: {e}", self.pattern);
             Diagnostic::new(&codes::TENSOR_OVERRIDE, "--override-tensor", message)
-                .help("use a pattern without nested repetitions")
+                .help("use a pattern without nested repetitions and back references, or fewer such patterns: they share the steps")
         })
     }
 }
@@ -93,7 +111,7 @@ impl OverridePattern {
             let help = format!("`.*={place}` places every tensor");
             return Err(wrong(format!("`{part}` has no regex before the `=`")).help(help));
         }
-        let regex = Regex::new(pattern).map_err(|e| {
+        let regex = compiled(pattern, MATCH_STEPS).map_err(|e| {
             wrong(format!("`{pattern}` is not a regular expression: {e}"))
                 .help("give a regex such as `blk\\.(1|2)\\.ffn_.*`")
         })?;

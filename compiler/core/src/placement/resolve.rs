@@ -24,24 +24,22 @@ pub struct ResolvedPlacement {
 /// Resolves the placement of a model's graph of `n_layer` blocks whose layers run through these stages.
 ///
 /// `stage_weights` divides the layers among the stages; `batch` gives the sizes of the caches.
-///
-/// # Errors
-/// TPC0410 when a pattern cannot be matched.
 pub fn resolve(
     graph: &Graph,
     n_layer: u64,
     placement: &Placement,
+    overridden: &Overridden,
     stages: Vec<Vec<usize>>,
     stage_weights: &[f64],
     batch: &Bindings,
-) -> Result<ResolvedPlacement, Diagnostic> {
+) -> ResolvedPlacement {
     let n = usize::try_from(n_layer).unwrap_or(usize::MAX).min(1 << 16);
     let mut out = ResolvedPlacement {
         layer_placement: LayerPlacement::together(placement.devices.len()),
-        override_matches: vec![0; placement.overrides.len()],
-        host_expert_tensors: 0,
+        override_matches: overridden.matches.clone(),
+        host_expert_tensors: overridden.host_expert_tensors,
     };
-    let overrides = overrides(graph, placement, &mut out)?;
+    let overrides = overridden.places.clone();
     // The first layers stay on the host; the output counts as a layer after the last.
     let on_host = placement
         .n_gpu_layers
@@ -67,16 +65,34 @@ pub fn resolve(
         epilogue: place(n + 1, on_host > n),
         overrides,
     };
-    Ok(out)
+    out
 }
 
-/// The weights and states with a place of their own.
-fn overrides(
-    graph: &Graph,
-    placement: &Placement,
-    out: &mut ResolvedPlacement,
-) -> Result<BTreeMap<Value, PlaceOverride>, Diagnostic> {
-    let mut overrides = BTreeMap::new();
+/// The weights and states with a place of their own, however the others are divided.
+#[derive(Clone, Debug)]
+pub struct Overridden {
+    places: BTreeMap<Value, PlaceOverride>,
+    matches: Vec<usize>,
+    host_expert_tensors: usize,
+}
+
+/// Steps that all patterns take on all tensors together.
+const PATTERN_STEPS: usize = 20_000_000;
+
+/// Matches the user's patterns against the tensors of a model's graph, once for all ways to divide it.
+///
+/// # Errors
+/// TPC0410 when a pattern takes more than its part of the steps.
+pub fn overridden(graph: &Graph, placement: &Placement) -> Result<Overridden, Diagnostic> {
+    let mut out = Overridden {
+        places: BTreeMap::new(),
+        matches: vec![0; placement.overrides.len()],
+        host_expert_tensors: 0,
+    };
+    let tensors = graph.insts().filter(|(_, d)| matches!(d.op, Op::Weight(_)));
+    let matches = tensors.count().saturating_mul(placement.overrides.len());
+    let steps = PATTERN_STEPS / matches.max(1);
+    let patterns: Vec<Override> = placement.overrides.iter().map(|o| o.within(steps)).collect();
     let experts = experts(graph, placement.host_experts);
     for (_, data) in graph.insts() {
         let Some(&v) = data.results.first() else {
@@ -84,27 +100,27 @@ fn overrides(
         };
         match &data.op {
             Op::Weight(w) => {
-                if let Some((i, o)) = first_match(&placement.overrides, &w.tensor)? {
-                    out.override_matches[i] += 1;
+                if let Some((i, o)) = first_match(&patterns, &w.tensor)? {
+                    out.matches[i] += 1;
                     let place = match o.target {
                         Target::Host => PlaceOverride::Host,
                         Target::Device(d) => PlaceOverride::Device(d),
                         Target::Mirrored => PlaceOverride::Mirrored,
                     };
-                    overrides.insert(v, place);
+                    out.places.insert(v, place);
                 } else if experts.contains(&v) {
                     out.host_expert_tensors += 1;
-                    overrides.insert(v, PlaceOverride::Host);
+                    out.places.insert(v, PlaceOverride::Host);
                 }
             }
             // Every token reads and writes the whole of a recurrent state: only caches stay on the host.
             Op::State(_) if placement.kv_on_host && graph.value(v).ty.counts_cells() => {
-                overrides.insert(v, PlaceOverride::Host);
+                out.places.insert(v, PlaceOverride::Host);
             }
             _ => {}
         }
     }
-    Ok(overrides)
+    Ok(out)
 }
 
 /// The first override whose pattern matches a tensor's name.

@@ -101,6 +101,8 @@ impl Record {
 }
 
 const MAX_ELEMENTS: u64 = 1 << 48;
+/// The most operands of an op. ggml has room for ten; forks of it may have a few more.
+const MAX_SRC: usize = 32;
 const FLAG_INPUT: u64 = 1;
 const FLAG_OUTPUT: u64 = 2;
 
@@ -183,6 +185,15 @@ fn record(
         nb: read.nb,
         offset: read.view_offs,
     };
+    if read.src.len() > MAX_SRC {
+        return Err(CaptureError::Record {
+            line,
+            message: format!(
+                "{} operands, and no op of ggml has more than {MAX_SRC}",
+                read.src.len()
+            ),
+        });
+    }
     let References { src, root } = references;
     match root {
         Some(root) => inside(line, &read.name, dtype, &layout, &before[root])?,

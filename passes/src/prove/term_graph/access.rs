@@ -6,7 +6,7 @@ use std::rc::Rc;
 use egg::Id;
 use tpc_ir::{Dim, Op, RANK, TensorType};
 
-use super::TermGraph;
+use super::{MAX_VIEWS, TermGraph};
 use crate::prove::finite;
 use crate::prove::index_set::{
     IndexSet, NotExpressible, Pattern, compose, from_axes, selected_dims,
@@ -46,6 +46,7 @@ impl TermGraph {
     pub(in crate::prove) fn nodes(&self, id: Id) -> Rc<[Term]> {
         let id = self.graph.find(id);
         let mut nodes: Vec<Term> = self.graph[id].nodes.clone();
+        self.steps.add(nodes.len());
         for term in &mut nodes {
             self.settle(term);
         }
@@ -159,12 +160,18 @@ impl TermGraph {
         if full {
             return self.graph.find(base);
         }
+        let intervals: usize = indices.iter().map(|p| p.intervals.len()).sum();
+        self.steps.add(intervals);
+        let known = self.tables().views.items().len();
         let view = self
             .graph
             .analysis
             .tables
             .views
             .intern(&View { indices, dims });
+        if self.tables().views.items().len() > known {
+            self.segments.add(intervals);
+        }
         let id = self.add(Head::View(view), vec![base]);
         self.note_slice(base, id);
         id
@@ -185,8 +192,15 @@ impl TermGraph {
         Ok(self.view(base, indices, dims))
     }
 
-    /// The views that an e-class is, with what is viewed.
+    /// The first views that an e-class is, with what is viewed.
     pub(in crate::prove) fn views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
+        let mut views = self.all_views_of(id);
+        views.truncate(MAX_VIEWS);
+        views
+    }
+
+    /// All views that an e-class is, with what is viewed.
+    pub(in crate::prove) fn all_views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
         let nodes = self.nodes(id);
         let views = nodes.iter().filter_map(|t| match t.head {
             Head::View(v) => Some((Rc::new(self.tables().views.get(v).clone()), t.args[0])),

@@ -7,9 +7,11 @@
 mod access;
 mod of_model;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use egg::{EGraph, Id};
+use tpc_ir::{Budget, Resource};
 
 use super::analysis::TermAnalysis;
 use super::interner::Tables;
@@ -26,6 +28,11 @@ const MAX_ROUNDS: usize = 24;
 const MAX_TERMS: usize = 400_000;
 /// Arguments beyond which a proof is given up: devices make no sums of so many terms.
 const MAX_ARGS: usize = 1 << 10;
+/// Steps of the budget that a step here takes: it compares and makes terms.
+const STEP: u64 = 3;
+/// Views of an e-class that the rules look at. The values of models have a few; where a graph cuts and joins one value in
+/// dozens of ways, each is a view of all others, and the first suffice.
+const MAX_VIEWS: usize = 32;
 /// Depth of the chain of terms, each added for the one before, beyond which a proof is given up.
 const MAX_DEPTH: usize = 96;
 
@@ -57,13 +64,45 @@ pub(super) struct TermGraph {
     without: Option<String>,
     /// How often each rule found terms equal.
     pub(super) found: BTreeMap<&'static str, u64>,
+    /// Steps, of those that are left.
+    steps: Meter,
+    /// Intervals of views, of those that are left.
+    segments: Meter,
     /// Whether a limit was met.
     pub(super) cut_short: bool,
 }
 
+/// A count with its limit.
+#[derive(Debug)]
+struct Meter {
+    used: Cell<u64>,
+    limit: u64,
+}
+
+impl Meter {
+    fn new(limit: u64) -> Meter {
+        Meter {
+            used: Cell::new(0),
+            limit,
+        }
+    }
+
+    fn add(&self, n: usize) {
+        self.used.set(self.used.get().saturating_add(n as u64));
+    }
+
+    fn is_over(&self) -> bool {
+        self.used.get() > self.limit
+    }
+}
+
 impl TermGraph {
-    /// An empty graph for the model's terms, saturated by `rules` but the one called `without`.
-    pub(super) fn new(rules: &'static [ProofRule], without: Option<&str>) -> TermGraph {
+    /// An empty graph for the model's terms, saturated by `rules` but the one called `without`, as far as the budget goes.
+    pub(super) fn new(
+        rules: &'static [ProofRule],
+        without: Option<&str>,
+        budget: &Budget,
+    ) -> TermGraph {
         let analysis = TermAnalysis {
             tables: Tables::default(),
             contradiction: false,
@@ -75,11 +114,14 @@ impl TermGraph {
             done: HashSet::new(),
             revisit: BTreeSet::new(),
             depth: 0,
-            max_terms: MAX_TERMS,
+            max_terms: usize::try_from(budget.left(Resource::Terms))
+                .map_or(MAX_TERMS, |n| n.min(MAX_TERMS)),
             model: ModelTerms::default(),
             of_model: true,
             without: without.map(str::to_owned),
             found: BTreeMap::new(),
+            steps: Meter::new(budget.left(Resource::Steps) / STEP),
+            segments: Meter::new(budget.left(Resource::Segments)),
             cut_short: false,
         }
     }
@@ -92,7 +134,12 @@ impl TermGraph {
             return id;
         }
         let size = self.graph.total_size();
-        if size >= self.max_terms || term.args.len() > MAX_ARGS || self.depth > MAX_DEPTH {
+        if self.steps.is_over()
+            || self.segments.is_over()
+            || size >= self.max_terms
+            || term.args.len() > MAX_ARGS
+            || self.depth > MAX_DEPTH
+        {
             self.cut_short = true;
         }
         let sum = (self.of_model && head == Head::Sum).then(|| term.args.clone());
@@ -143,10 +190,18 @@ impl TermGraph {
         for _ in 0..MAX_ROUNDS {
             let mut changed = false;
             let nodes = self.nodes(id);
+            let mut views = 0;
             for term in nodes.iter() {
+                if let Head::View(_) = term.head {
+                    views += 1;
+                    if views > MAX_VIEWS {
+                        continue;
+                    }
+                }
                 if self.cut_short || !self.done.insert(term.clone()) {
                     continue;
                 }
+                self.steps.add(1 + term.args.len());
                 for rule in self.rules {
                     changed |= self.apply(rule, term, id);
                 }
@@ -188,5 +243,14 @@ impl TermGraph {
             self.revisit.extend(of_b);
             self.graph.rebuild();
         }
+    }
+
+    /// What the graph has taken: terms, segments and steps.
+    pub(super) fn taken(&self) -> [(Resource, u64); 3] {
+        [
+            (Resource::Terms, self.graph.total_size() as u64),
+            (Resource::Segments, self.segments.used.get()),
+            (Resource::Steps, STEP * self.steps.used.get()),
+        ]
     }
 }

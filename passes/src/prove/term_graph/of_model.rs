@@ -1,10 +1,12 @@
 //! The terms that the model itself has: its views, sums, repetitions and set slices. A device's part of a value is related to
 //! these where the devices alone could mean several things.
 
+use std::collections::HashSet;
+
 use egg::Id;
 use tpc_ir::{Dim, Interval, Op, RANK};
 
-use super::{Selection, TermGraph};
+use super::{MAX_VIEWS, Selection, TermGraph};
 use crate::prove::index_set::IndexSet;
 use crate::prove::language::{Head, Term};
 
@@ -13,6 +15,8 @@ use crate::prove::language::{Head, Term};
 pub(super) struct ModelTerms {
     /// Views, as (viewed, view): a device's part of a value may be a part of its slice.
     slices: Vec<(Id, Id)>,
+    /// The same, to tell whether one is known.
+    known_slices: HashSet<(Id, Id)>,
     /// Sums, as (sum, terms).
     pub(super) sums: Vec<(Id, Vec<Id>)>,
     /// Repetitions, as (repeated, repetition).
@@ -55,7 +59,7 @@ impl TermGraph {
     /// Notes a view, if the model is being added.
     pub(super) fn note_slice(&mut self, base: Id, view: Id) {
         let base = self.graph.find(base);
-        if self.of_model && !self.model.slices.contains(&(base, view)) {
+        if self.of_model && self.model.known_slices.insert((base, view)) {
             self.model.slices.push((base, view));
         }
     }
@@ -188,7 +192,11 @@ impl TermGraph {
     pub(in crate::prove) fn model_slices(&self, base: Id) -> Vec<(Id, IndexSet, [Dim; RANK])> {
         let base = self.graph.find(base);
         let mut out = Vec::new();
+        self.steps.add(self.model.slices.len() / 16);
         for &(of, slice) in &self.model.slices {
+            if out.len() >= MAX_VIEWS {
+                break;
+            }
             if self.graph.find(of) == base {
                 let slice = self.graph.find(slice);
                 for (v, b) in self.views_of(slice) {

@@ -119,7 +119,7 @@ const MODULES: [(&str, &[&str]); 13] = [
         "ir",
         &[
             "code", "dims", "dtype", "entity", "interval", "window", "place", "types", "sharding",
-            "op", "factor", "graph", "resize", "text", "verify",
+            "op", "factor", "graph", "budget", "resize", "text", "verify",
         ],
     ),
     (

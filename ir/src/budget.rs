@@ -1,0 +1,275 @@
+//! Budgets: how much a command may compute and store, whatever it is given.
+//!
+//! A pass states what it is about to do with [`Budget::spend`], and stops where that is refused. Budgets count, and know
+//! no clock: the same input is planned, or refused, on every machine alike. The [limits](Limits::COMMAND) are at least
+//! ten times what the largest models and captures known take, and keep a command below two seconds and 500 MB.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::entity::Inst;
+use crate::graph::Graph;
+
+/// The things that a command spends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Resource {
+    /// Terms: leaves of the summands of tensors, and nodes of e-graphs.
+    Terms,
+    /// Segments: intervals of indices that devices hold, select, or fetch.
+    Segments,
+    /// Steps: applications of rules and equations, weighed by what they touch.
+    Steps,
+    /// Trials: instructions that are priced in the search for a plan. A search that runs out of them keeps the best that
+    /// it has.
+    Trials,
+    /// Bytes of the tensors of a small model that is run.
+    Bytes,
+}
+
+impl Resource {
+    /// All of them.
+    pub const ALL: [Resource; 5] = [
+        Resource::Terms,
+        Resource::Segments,
+        Resource::Steps,
+        Resource::Trials,
+        Resource::Bytes,
+    ];
+
+    /// The name, as in `4000 terms`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Resource::Terms => "terms",
+            Resource::Segments => "segments",
+            Resource::Steps => "steps",
+            Resource::Trials => "trials",
+            Resource::Bytes => "bytes",
+        }
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The most of each resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits([u64; Resource::ALL.len()]);
+
+impl Limits {
+    /// The limits of one command.
+    pub const COMMAND: Limits = Limits([1_000_000, 3_000_000, 10_000_000, 45_000_000, 320 << 20]);
+
+    /// No limits, for tests of what a pass does without.
+    pub const NONE: Limits = Limits([u64::MAX; Resource::ALL.len()]);
+
+    /// The limit of a resource.
+    pub const fn of(&self, resource: Resource) -> u64 {
+        self.0[resource as usize]
+    }
+
+    /// The same with another limit of one resource.
+    #[must_use]
+    pub const fn with(mut self, resource: Resource, limit: u64) -> Limits {
+        self.0[resource as usize] = limit;
+        self
+    }
+}
+
+/// The instruction at which a budget ran out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// The name of the op.
+    pub op: String,
+    /// The name of its first result; may be empty.
+    pub value: String,
+    /// The layer; `None` outside of layers.
+    pub layer: Option<u32>,
+}
+
+impl Spot {
+    /// An instruction of a graph.
+    pub fn of(graph: &Graph, inst: Inst) -> Spot {
+        let data = graph.inst(inst);
+        let value = data.results.first().map(|&v| graph.value(v).name.clone());
+        Spot {
+            op: data.op.name().to_owned(),
+            value: value.unwrap_or_default(),
+            layer: data.layer,
+        }
+    }
+}
+
+/// What was not to be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    /// The resource.
+    pub resource: Resource,
+    /// Its limit.
+    pub limit: u64,
+    /// What needs more, as in `the proof`.
+    pub doing: &'static str,
+    /// Where; `None` for the graph as a whole.
+    pub at: Option<Spot>,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Exceeded {
+            resource,
+            limit,
+            doing,
+            at,
+        } = self;
+        write!(f, "{doing} needs more than {limit} {resource}")?;
+        let Some(Spot { op, value, layer }) = at else {
+            return Ok(());
+        };
+        write!(f, ", at `{op}`")?;
+        if !value.is_empty() {
+            write!(f, " of `{value}`")?;
+        }
+        if let Some(l) = layer {
+            write!(f, " in layer {l}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Exceeded {}
+
+/// The budget of a command: what it may spend, and what it has spent. Passes share it by reference.
+///
+/// Threads do not: what is left for one would depend on how far the others are. Each gets a [part](Self::part) of its
+/// own, and what it took is [added](Self::add) in the end, in a fixed order.
+#[derive(Debug)]
+pub struct Budget {
+    limits: Limits,
+    used: [AtomicU64; Resource::ALL.len()],
+    exceeded: Mutex<Option<Exceeded>>,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget::new(Limits::COMMAND)
+    }
+}
+
+impl Budget {
+    /// A budget of which nothing is spent.
+    pub fn new(limits: Limits) -> Budget {
+        Budget {
+            limits,
+            used: Default::default(),
+            exceeded: Mutex::new(None),
+        }
+    }
+
+    /// The limits.
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// How much of a resource is spent.
+    pub fn used(&self, resource: Resource) -> u64 {
+        self.used[resource as usize].load(Ordering::Relaxed)
+    }
+
+    /// How much of a resource is left.
+    pub fn left(&self, resource: Resource) -> u64 {
+        self.limits.of(resource).saturating_sub(self.used(resource))
+    }
+
+    /// A budget of all that is left, for work beside other work.
+    #[must_use]
+    pub fn part(&self) -> Budget {
+        Budget::new(Limits(Resource::ALL.map(|r| self.left(r))))
+    }
+
+    /// Adds what a part has taken.
+    pub fn add(&self, part: &Budget) {
+        for r in Resource::ALL {
+            self.take(r, part.used(r));
+        }
+    }
+
+    /// Takes `n` of a resource, if there is so much; whether there was. Nobody is told where not.
+    pub fn take(&self, resource: Resource, n: u64) -> bool {
+        let used = self.used(resource).saturating_add(n);
+        self.used[resource as usize].store(used, Ordering::Relaxed);
+        used <= self.limits.of(resource)
+    }
+
+    /// Spends `n` of a resource on what `doing` says, at the instruction that `at` gives.
+    ///
+    /// # Errors
+    /// Where there is not so much; the first such error is [kept](Self::exceeded).
+    pub fn spend(
+        &self,
+        resource: Resource,
+        n: u64,
+        doing: &'static str,
+        at: impl FnOnce() -> Option<Spot>,
+    ) -> Result<(), Exceeded> {
+        if self.take(resource, n) {
+            return Ok(());
+        }
+        let found = Exceeded {
+            resource,
+            limit: self.limits.of(resource),
+            doing,
+            at: at(),
+        };
+        Err(match self.exceeded.lock() {
+            Ok(mut first) => first.get_or_insert(found).clone(),
+            Err(_) => found,
+        })
+    }
+
+    /// The first that was not to be had; `None` while all was.
+    pub fn exceeded(&self) -> Option<Exceeded> {
+        self.exceeded.lock().map_or(None, |first| first.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_refusal_is_kept_and_says_where() {
+        let budget = Budget::new(Limits::NONE.with(Resource::Terms, 10));
+        let spot = |value: &str| {
+            Some(Spot {
+                op: "concat".to_owned(),
+                value: value.to_owned(),
+                layer: Some(3),
+            })
+        };
+        assert_eq!(
+            budget.spend(Resource::Terms, 10, "the proof", || spot("a")),
+            Ok(())
+        );
+        assert_eq!((budget.left(Resource::Terms), budget.exceeded()), (0, None));
+        let first = budget
+            .spend(Resource::Terms, 1, "the proof", || spot("b"))
+            .expect_err("nothing is left");
+        assert_eq!(
+            first.to_string(),
+            "the proof needs more than 10 terms, at `concat` of `b` in layer 3"
+        );
+        let again = budget.spend(Resource::Terms, 1, "planning", || None);
+        assert_eq!(again, Err(first.clone()));
+        assert_eq!(budget.exceeded(), Some(first));
+        let part = budget.part();
+        assert!(part.take(Resource::Steps, 7) && !part.take(Resource::Terms, 1));
+        budget.add(&part);
+        assert_eq!(budget.used(Resource::Steps), 7);
+        // Other resources are not touched, and overflow is none.
+        assert!(budget.take(Resource::Steps, u64::MAX));
+        assert!(budget.take(Resource::Steps, u64::MAX));
+    }
+}
