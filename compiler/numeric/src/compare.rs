@@ -5,11 +5,12 @@ use tpc_runtime::quant::can_quantise;
 
 use super::difference::{TOLERANCE, first_difference};
 use super::feed::{Answer, Feed};
-use super::weights;
+use super::{need, weights};
 use tpc_core::golden::{Distance, distance};
 use tpc_core::pipeline::Compiled;
 use tpc_core::shrink::{self, Shrunk};
 use tpc_diag::{Diagnostic, codes};
+use tpc_ir::{Budget, Exceeded, Graph};
 
 /// The size of a comparison whose answers agree, and how well they do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,8 +38,15 @@ pub fn shrink(compiled: &Compiled) -> Result<Shrunk, Diagnostic> {
 /// Runs a small model whole and as programs, and compares the answers.
 ///
 /// # Errors
-/// TPC0392 when the model cannot be run, TPC0394 when the programs answer something else.
+/// TPC0392 when the model cannot be run, TPC0394 when the programs answer something else, TPC0395 when running it takes
+/// more than a command may spend.
 pub fn compare(shrunk: &Shrunk, feed: &Feed) -> Result<Agreement, Box<Diagnostic>> {
+    let budget = Budget::new(feed.limits());
+    for graph in [&*shrunk.model as &Graph, &*shrunk.programs] {
+        // One runs after the other.
+        let part = budget.part();
+        need::spend(graph, feed, &part).map_err(|e| too_large(shrunk, &e))?;
+    }
     let cannot = |why: String| cannot_run(shrunk, &why);
     let weights = weights::random(&shrunk.model).map_err(|e| cannot(e.to_string()))?;
     let whole = feed
@@ -92,6 +100,15 @@ pub fn compare(shrunk: &Shrunk, feed: &Feed) -> Result<Agreement, Box<Diagnostic
         out.max_abs = out.max_abs.max(d.max_abs);
     }
     Ok(out)
+}
+
+fn too_large(shrunk: &Shrunk, e: &Exceeded) -> Box<Diagnostic> {
+    let value = e.at.as_ref().map(|at| at.value.clone());
+    let entity = value.filter(|v| !v.is_empty());
+    let entity = entity.unwrap_or_else(|| shrunk.model.name.clone());
+    Box::new(Diagnostic::new(&codes::OVER_BUDGET, entity, e.to_string()).help(
+        "the op's sizes could not be made smaller: `tpc verify` without --numeric proves the plan without running anything",
+    ))
 }
 
 fn cannot_run(shrunk: &Shrunk, why: &str) -> Box<Diagnostic> {

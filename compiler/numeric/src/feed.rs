@@ -1,8 +1,9 @@
 //! The batches that a small model is run on.
 
+use tpc_ir::budget::Limits;
 use tpc_ir::op::InputKind;
 use tpc_ir::stage::Executable;
-use tpc_ir::{Bindings, Dim, Op, Output, Symbol, TensorType, Verified, Window};
+use tpc_ir::{Bindings, Dim, Op, Output, Resource, Symbol, TensorType, Verified, Window};
 use tpc_runtime::Observer;
 use tpc_runtime::{
     Batch, ExecError, Interpreter, MemoryWeights, Options, Session, SessionConfig, Tensor,
@@ -43,6 +44,41 @@ impl Feed {
         match self {
             Feed::Tokens(_) => BATCHES.len(),
             Feed::Captured(_) => CAPTURED,
+        }
+    }
+
+    /// What running it may take. The sizes of a captured graph are whatever they are; what stays large of a model's is its
+    /// quantisation blocks, times its devices.
+    pub(super) fn limits(&self) -> Limits {
+        match self {
+            Feed::Captured(_) => Limits::COMMAND,
+            Feed::Tokens(_) => Limits::COMMAND
+                .with(Resource::Bytes, 1 << 30)
+                .with(Resource::Steps, 10 * Limits::COMMAND.of(Resource::Steps)),
+        }
+    }
+
+    /// The sizes of the largest batch.
+    pub(super) fn largest(&self) -> Bindings {
+        let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
+        let cells = CELLS as u64;
+        let tokens = BATCHES.iter().map(|b| u64::from(b[0] + b[1])).max();
+        let tokens = tokens.unwrap_or(1);
+        match self {
+            Feed::Captured(batch) => batch.iter().fold(Bindings::default(), bind),
+            Feed::Tokens(_) => [
+                (Symbol::NTokens, tokens),
+                (Symbol::NKv, cells),
+                (Symbol::NKvSwa, cells),
+                (Symbol::NCtx, cells),
+                (Symbol::NCtxSwa, cells),
+                (Symbol::NSeqs, 2),
+                (Symbol::NSeqTokens, tokens),
+                (Symbol::NSeqMax, 2),
+                (Symbol::NOutputs, tokens),
+            ]
+            .iter()
+            .fold(Bindings::default(), bind),
         }
     }
 

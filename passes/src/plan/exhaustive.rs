@@ -192,7 +192,7 @@ fn no_set_of_options_is_cheaper_than_the_plan() {
         let graph = model.graph();
         for (devices, slow) in [(2, false), (3, false), (4, false), (2, true), (3, true)] {
             let request = request(devices, slow);
-            let planned = plan(&graph, &request, &Budget::default()).expect("placed graphs verify");
+            let planned = plan(&graph, &request).expect("placed graphs verify");
             let device_weights = request.stage_device_weights(0);
             let space = Space::new(&planned, &request, &device_weights);
             let chosen: Vec<&SplitOption> = planned.choice.options.iter().collect();

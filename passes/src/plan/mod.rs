@@ -85,11 +85,19 @@ impl Planned {
     }
 }
 
+/// [`plan_within`] the budget of a command.
+///
+/// # Errors
+/// The same.
+pub fn plan(model: &Verified<stage::Model>, request: &PlanRequest) -> Result<Planned, PlanError> {
+    plan_within(model, request, &Budget::default())
+}
+
 /// Places the ops of a model's graph and chooses splits for it.
 ///
 /// # Errors
 /// When the placed graph does not verify, which is a fault of the placement, or the budget runs out.
-pub fn plan(
+pub fn plan_within(
     model: &Verified<stage::Model>,
     request: &PlanRequest,
     budget: &Budget,

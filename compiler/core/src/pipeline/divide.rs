@@ -3,7 +3,7 @@
 use tpc_ir::verify::{VerifyError, Violations};
 use tpc_ir::{Budget, Exceeded, Graph, Resource, Verified, stage};
 use tpc_passes::lower::{LowerError, lower_within};
-use tpc_passes::plan::{PlanError, PlanRequest, Planned, plan};
+use tpc_passes::plan::{PlanError, PlanRequest, Planned, plan_within};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewritten, rewrite};
 use tpc_passes::shard::shard;
 
@@ -24,7 +24,7 @@ pub(super) fn sharded(
     request: &PlanRequest,
     budget: &Budget,
 ) -> Result<(Planned, Verified<stage::Sharded>, Rewritten), Vec<Diagnostic>> {
-    let planned = plan(graph, request, budget).map_err(|e| match e {
+    let planned = plan_within(graph, request, budget).map_err(|e| match e {
         PlanError::Invalid(violations) => invalid(violations),
         PlanError::Budget(e) => vec![over_budget(&graph.name, &e)],
     })?;

@@ -118,11 +118,6 @@ impl Draft {
             size,
         } = prepared;
         let proof = prove_within(&model.graph, &programs, &self.budget);
-        if std::env::var_os("TPCDBG").is_some() {
-            for r in tpc_ir::Resource::ALL {
-                eprintln!("DBG {r} {}", self.budget.used(r));
-            }
-        }
         Compiled {
             model,
             mode,

@@ -10,9 +10,7 @@ use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
 use super::divide::sharded;
 use super::{CacheSizes, Model, in_parallel, memory_batch};
-use crate::placement::{
-    Overridden, Placement, ResolvedPlacement, SplitMode, overridden, resolve,
-};
+use crate::placement::{Overridden, Placement, ResolvedPlacement, SplitMode, overridden, resolve};
 use tpc_diag::Diagnostic;
 
 /// A strategy with the request for its plan.

@@ -92,7 +92,11 @@ pub fn overridden(graph: &Graph, placement: &Placement) -> Result<Overridden, Di
     let tensors = graph.insts().filter(|(_, d)| matches!(d.op, Op::Weight(_)));
     let matches = tensors.count().saturating_mul(placement.overrides.len());
     let steps = PATTERN_STEPS / matches.max(1);
-    let patterns: Vec<Override> = placement.overrides.iter().map(|o| o.within(steps)).collect();
+    let patterns: Vec<Override> = placement
+        .overrides
+        .iter()
+        .map(|o| o.within(steps))
+        .collect();
     let experts = experts(graph, placement.host_experts);
     for (_, data) in graph.insts() {
         let Some(&v) = data.results.first() else {

@@ -1,0 +1,93 @@
+//! The memory and the arithmetic that running a small model takes, counted before anything is allocated.
+
+use tpc_ir::op::OpCategory;
+use tpc_ir::{Bindings, Budget, Exceeded, Graph, InstData, Op, Resource, Spot, Value};
+
+use super::feed::Feed;
+
+/// What is done, for refusals of the budget.
+const RUNNING: &str = "running the small model";
+
+/// Bytes of an element: the executor computes in 64 bits.
+const ELEMENT: u64 = 8;
+
+/// Operations of the executor in the time of a step.
+const OPERATIONS: u64 = 64;
+
+/// Spends what running a graph on all batches of a feed takes: the most bytes that are alive at once, weights and states
+/// included, and the operations.
+///
+/// # Errors
+/// The instruction at which the budget runs out.
+pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), Exceeded> {
+    let bindings = feed.largest();
+    let elements = |v: Value| elements(graph, v, &bindings);
+    let mut last_use = vec![0; graph.values().len()];
+    for (inst, data) in graph.insts() {
+        for v in data.operands.iter().chain(&data.results) {
+            last_use[v.index()] = inst.index();
+        }
+    }
+    for o in &graph.outputs {
+        last_use[o.value().index()] = usize::MAX;
+    }
+    let (mut live, mut peak, mut operations) = (0_u64, 0_u64, 0_u64);
+    for (inst, data) in graph.insts() {
+        let made = data.results.iter().map(|&v| elements(v));
+        let made = made.fold(0, u64::saturating_add);
+        // A transfer makes as many copies as it has results, and an op may unpack an operand.
+        let read = data.operands.iter().map(|&v| elements(v));
+        let read = read.fold(0, u64::saturating_add);
+        live = live.saturating_add(made.saturating_mul(ELEMENT));
+        let now = live.saturating_add(read.saturating_mul(ELEMENT));
+        let spot = || Some(Spot::of(graph, inst));
+        if now > peak {
+            budget.spend(Resource::Bytes, now - peak, RUNNING, spot)?;
+            peak = now;
+        }
+        let each = depth(graph, data, &bindings);
+        let of_inst = made.saturating_mul(each).saturating_add(read);
+        operations = operations.saturating_add(of_inst.saturating_mul(feed.batches() as u64));
+        budget.spend(Resource::Steps, operations / OPERATIONS, RUNNING, spot)?;
+        operations %= OPERATIONS;
+        if data.op.is_stored() {
+            // It stays from batch to batch.
+            continue;
+        }
+        let dead = |v: &&Value| last_use[v.index()] == inst.index();
+        let mut values: Vec<Value> = data.operands.iter().chain(&data.results).copied().collect();
+        values.sort_unstable();
+        values.dedup();
+        for v in values.iter().filter(dead) {
+            if !graph.def_op(*v).is_stored() {
+                live = live.saturating_sub(elements(*v).saturating_mul(ELEMENT));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Elements of a value; a size beyond 64 bits counts as the largest.
+fn elements(graph: &Graph, v: Value, bindings: &Bindings) -> u64 {
+    let dims = graph.value(v).ty.dims.iter();
+    let sizes = dims.map(|d| d.eval(bindings).unwrap_or(u64::MAX));
+    sizes.fold(1, u64::saturating_mul)
+}
+
+/// Operations for each element of the results.
+fn depth(graph: &Graph, data: &InstData, bindings: &Bindings) -> u64 {
+    let size = |operand: usize, axis: usize| {
+        let v = data.operands.get(operand);
+        let dim = v.and_then(|v| graph.value(*v).ty.dims[axis].eval(bindings));
+        dim.unwrap_or(1).max(1)
+    };
+    match data.op.category() {
+        OpCategory::Product => size(0, 0),
+        OpCategory::Heavy => match data.op {
+            // For each cell a product of rows, and its part of the result.
+            Op::FlashAttn(_) => size(1, 1).saturating_mul(2),
+            _ => size(0, 0),
+        },
+        _ => 1,
+    }
+}

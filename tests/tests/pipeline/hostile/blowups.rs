@@ -1,0 +1,315 @@
+//! Captures that are small as files and large as graphs: chains of concatenations and views, one value joined in every
+//! order, huge pads and repetitions, wide fans, ops of many operands. Each is planned and proved, run small by numbers,
+//! and checked by the rules of ggml's backend: an answer or a diagnostic, soon.
+
+use serde_json::{Value as Json, json};
+use tpc_core::pipeline::{Compiled, compile_capture};
+use tpc_core::placement::{Placement, parse_devices};
+use tpc_ggml::capture;
+use tpc_ggml::meta;
+use tpc_numeric::Feed;
+
+use super::{Tally, code_of, first_seed};
+use crate::random::Rng;
+
+/// The most elements of a tensor, as a capture may have them.
+const MOST: u64 = 1 << 44;
+
+/// A capture that is written line by line.
+#[derive(Default)]
+struct Writer {
+    lines: Vec<Json>,
+    ne: Vec<[u64; 4]>,
+}
+
+impl Writer {
+    fn add(&mut self, op: &str, ne: [u64; 4], params: &[i64], src: &[usize]) -> usize {
+        let nb = [4, 4 * ne[0], 4 * ne[0] * ne[1], 4 * ne[0] * ne[1] * ne[2]];
+        self.put(op, ne, nb, params, src, (-1, 0))
+    }
+
+    fn put(
+        &mut self,
+        op: &str,
+        ne: [u64; 4],
+        nb: [u64; 4],
+        params: &[i64],
+        src: &[usize],
+        (view, offset): (i64, u64),
+    ) -> usize {
+        let id = self.lines.len();
+        self.lines.push(json!({
+            "id": id, "name": format!("t{id}"), "op": op, "type": "f32", "ne": ne, "nb": nb, "params": params,
+            "src": src, "view": view, "view_offs": offset, "flags": 0,
+        }));
+        self.ne.push(ne);
+        id
+    }
+
+    /// The `len` indices from `start` on of an axis.
+    fn slice(&mut self, of: usize, axis: usize, start: u64, len: u64) -> usize {
+        let mut ne = self.ne[of];
+        let nb = [4, 4 * ne[0], 4 * ne[0] * ne[1], 4 * ne[0] * ne[1] * ne[2]];
+        ne[axis] = len;
+        let owner = self.lines[of]["view"].as_i64().unwrap_or(-1);
+        // Views of views have another layout; these here are of whole tensors.
+        assert_eq!(owner, -1);
+        self.put("VIEW", ne, nb, &[], &[of], (of as i64, start * nb[axis]))
+    }
+
+    fn concat(&mut self, a: usize, b: usize, axis: usize) -> Option<usize> {
+        let (mut ne, other) = (self.ne[a], self.ne[b]);
+        let alike = (0..4).all(|i| i == axis || ne[i] == other[i]);
+        ne[axis] += other[axis];
+        let fits = ne.iter().product::<u64>() < MOST;
+        (alike && fits).then(|| self.add("CONCAT", ne, &[axis as i64], &[a, b]))
+    }
+
+    fn text(&self) -> String {
+        self.lines.iter().map(|l| format!("{l}\n")).collect()
+    }
+}
+
+/// A capture of this class.
+fn blowup(rng: &mut Rng) -> Writer {
+    let mut w = Writer::default();
+    let width = *rng.pick(&[32, 64, 96, 256]);
+    let weight = w.add("NONE", [width, width, 1, 1], &[], &[]);
+    let rows = rng.range(1, 12);
+    let x = w.add("NONE", [width, rows, 1, 1], &[], &[]);
+    let h = match rng.one_in(3) {
+        true => x,
+        false => w.add("MUL_MAT", [width, rows, 1, 1], &[], &[weight, x]),
+    };
+    let length = *rng.pick(&[4, 12, 30, 60, 150]);
+    match rng.range(0, 6) {
+        0 => chain_of_views(&mut w, rng, h, rows, length),
+        1 => doubled(&mut w, rng, h, length.min(38)),
+        2 => tree(&mut w, rng, h, length),
+        3 => padded(&mut w, rng, h, length.min(12)),
+        4 => fan(&mut w, rng, h, length),
+        5 => many_operands(&mut w, rng, h),
+        _ => any(&mut w, rng, h, length),
+    }
+    // Another product, so that there is something to split on both sides.
+    let last = w.lines.len() - 1;
+    let [a, b, c, d] = w.ne[last];
+    if a <= 1 << 20 && rng.one_in(2) {
+        let out = w.add("NONE", [a, 64, 1, 1], &[], &[]);
+        w.add("MUL_MAT", [64, b, c, d], &[], &[out, last]);
+    }
+    w
+}
+
+/// Views of one value joined one after another, as a loop over rows does it.
+fn chain_of_views(w: &mut Writer, rng: &mut Rng, h: usize, rows: u64, length: u64) {
+    let axis = rng.range(0, 1) as usize;
+    let size = if axis == 0 { w.ne[h][0] } else { rows };
+    let parts: Vec<usize> = (0..length)
+        .map(|i| {
+            let start = if rng.one_in(2) {
+                i % size
+            } else {
+                rng.range(0, size - 1)
+            };
+            let len = rng.range(1, (size - start).min(3));
+            w.slice(h, axis, start, len)
+        })
+        .collect();
+    let mut all = parts[0];
+    for &p in &parts[1..] {
+        let next = if rng.one_in(8) {
+            w.concat(p, all, axis)
+        } else {
+            w.concat(all, p, axis)
+        };
+        all = next.unwrap_or(all);
+    }
+}
+
+/// A value joined with itself again and again, along any axis.
+fn doubled(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
+    let axes = rng.range(1, 4);
+    let mut all = h;
+    for _ in 0..length {
+        let axis = rng.range(0, axes - 1) as usize;
+        match w.concat(all, all, axis) {
+            Some(next) => all = next,
+            None => break,
+        }
+    }
+}
+
+/// Values joined in any order, with products between.
+fn tree(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
+    let mut made = vec![h];
+    for _ in 0..length {
+        let (a, b) = (*rng.pick(&made), *rng.pick(&made));
+        let next = if rng.one_in(3) && w.ne[a] == w.ne[b] {
+            Some(w.add("ADD", w.ne[a], &[], &[a, b]))
+        } else {
+            w.concat(a, b, rng.range(0, 3) as usize)
+        };
+        made.extend(next);
+    }
+}
+
+/// Pads and repetitions of any size.
+fn padded(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
+    let mut at = h;
+    for _ in 0..length {
+        let mut ne = w.ne[at];
+        let axis = rng.range(0, 3) as usize;
+        if rng.one_in(2) {
+            let n = *rng.pick(&[1, 7, 1000, 50_000_000, 1 << 40]);
+            ne[axis] += n;
+            if ne.iter().map(|&n| u128::from(n)).product::<u128>() < u128::from(MOST) {
+                let mut params = [0_i64; 8];
+                params[2 * axis + 1] = (n & 0x7fff_ffff) as i64;
+                at = w.add("PAD", ne, &params, &[at]);
+            }
+        } else {
+            ne[axis] *= *rng.pick(&[2, 3, 100, 100_000]);
+            if ne.iter().map(|&n| u128::from(n)).product::<u128>() < u128::from(MOST) {
+                at = w.add("REPEAT", ne, &[], &[at]);
+            }
+        }
+    }
+    let [_, b, c, d] = w.ne[at];
+    w.add("SUM_ROWS", [1, b, c, d], &[], &[at]);
+}
+
+/// One value that many read, and a sum of all that they make.
+fn fan(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
+    let op = *rng.pick(&["SILU", "SOFT_MAX", "RMS_NORM", "FOO"]);
+    let ne = w.ne[h];
+    let mut all = h;
+    for _ in 0..length {
+        let from = if rng.one_in(4) { all } else { h };
+        let one = match op {
+            "SILU" => w.add("UNARY", ne, &[10], &[from]),
+            "SOFT_MAX" => w.add(op, ne, &[1_065_353_216, 0], &[from]),
+            "RMS_NORM" => w.add(op, ne, &[925_353_388], &[from]),
+            other => w.add(other, ne, &[], &[from]),
+        };
+        all = w.add("ADD", ne, &[], &[all, one]);
+    }
+}
+
+/// An op of more operands than ggml knows.
+fn many_operands(w: &mut Writer, rng: &mut Rng, h: usize) {
+    let n = *rng.pick(&[9, 33, 1000, 200_000]);
+    w.add("FOO", w.ne[h], &[], &vec![h; n]);
+}
+
+/// Ops of any kind on values of any kind: what does not fit is refused.
+fn any(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
+    let mut made = vec![h];
+    for _ in 0..length {
+        let a = *rng.pick(&made);
+        let [n, m, k, l] = w.ne[a];
+        let next = match rng.range(0, 7) {
+            0 => w.concat(a, *rng.pick(&made), rng.range(0, 3) as usize),
+            1 => Some(w.add("CONT", [n * m, k, l, 1], &[], &[a])),
+            2 if n % 2 == 0 => Some(w.add("CONT", [n / 2, 2 * m, k, l], &[], &[a])),
+            3 => {
+                let axis = rng.range(0, 1) as usize;
+                let size = w.ne[a][axis];
+                let start = rng.range(0, size - 1);
+                let owner = w.lines[a]["view"] == json!(-1);
+                owner.then(|| w.slice(a, axis, start, rng.range(1, size - start)))
+            }
+            4 => Some(w.add("UNARY", w.ne[a], &[10], &[a])),
+            5 if n * m * k * l < MOST / 5 => Some(w.add("REPEAT", [n, m, k, 5 * l], &[], &[a])),
+            _ => {
+                let b = *rng.pick(&made);
+                (w.ne[a] == w.ne[b]).then(|| w.add("MUL", w.ne[a], &[], &[a, b]))
+            }
+        };
+        made.extend(next);
+    }
+}
+
+fn numeric(compiled: &Compiled, feed: &Feed) -> &'static str {
+    let shrunk = match tpc_numeric::shrink(compiled) {
+        Ok(shrunk) => shrunk,
+        Err(d) => return d.code.id,
+    };
+    match tpc_numeric::compare(&shrunk, feed) {
+        Ok(_) => "ok",
+        Err(d) => {
+            assert_ne!(d.code, "TPC0394", "{d}");
+            d.code.id
+        }
+    }
+}
+
+/// Plans a capture, proves the plan, and runs it small.
+fn planned(text: &str, devices: u64) -> &'static str {
+    let captured = match capture::read(text, "blowup") {
+        Ok(captured) => captured,
+        Err(e) => return e.code().id,
+    };
+    let placement = Placement::on(parse_devices(&devices.to_string()).expect("a count"));
+    match compile_capture(&captured, &placement) {
+        Ok(compiled) => match compiled.unproved() {
+            Some(d) => d.code.id,
+            None => numeric(&compiled, &Feed::Captured(captured.batch)),
+        },
+        Err(diagnostics) => code_of(Err(diagnostics)),
+    }
+}
+
+/// Checks a capture by the rules of ggml's backend.
+fn linted(text: &str, devices: u64) -> &'static str {
+    match capture::records(text) {
+        Ok(records) => {
+            let setup = meta::Setup::new(devices as usize);
+            meta::diagnose(&records, &setup);
+            "ok"
+        }
+        Err(e) => e.code().id,
+    }
+}
+
+/// What broke once: long chains, a value doubled again and again, a pad of 1.6 GB, an op of a million operands.
+fn known() -> Vec<(String, String)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/attacks");
+    let mut out: Vec<(String, String)> = Vec::new();
+    for name in [
+        "concat-chain-50",
+        "concat-doubled",
+        "pad",
+        "verify-numeric-memory",
+    ] {
+        let text = std::fs::read_to_string(folder.join(format!("{name}.jsonl")));
+        out.push((name.to_owned(), text.expect("a file of the repository")));
+    }
+    let mut rng = Rng::new(1);
+    let mut chain = Writer::default();
+    let x = chain.add("NONE", [64, 8, 1, 1], &[], &[]);
+    chain_of_views(&mut chain, &mut rng, x, 8, 1400);
+    out.push(("chain of 1400".to_owned(), chain.text()));
+    let mut wide = Writer::default();
+    let x = wide.add("NONE", [64, 8, 1, 1], &[], &[]);
+    wide.add("FOO", [64, 8, 1, 1], &[], &vec![x; 1_000_000]);
+    out.push(("a million operands".to_owned(), wide.text()));
+    out
+}
+
+pub(super) fn generated(runs: u64, tally: &mut Tally) {
+    for (name, text) in known() {
+        tally.run(|| name.clone(), || planned(&text, 2));
+        tally.run(|| format!("lint {name}"), || linted(&text, 2));
+    }
+    for seed in first_seed()..first_seed() + runs {
+        let mut rng = Rng::new(seed);
+        let devices = rng.range(1, 8);
+        let text = blowup(&mut rng).text();
+        tally.run(
+            || format!("seed {seed} on {devices}"),
+            || planned(&text, devices),
+        );
+        tally.run(|| format!("lint seed {seed}"), || linted(&text, devices));
+    }
+}
