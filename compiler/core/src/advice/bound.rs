@@ -15,7 +15,7 @@ use tpc_passes::place::PlaceOverride;
 
 use super::space::{Offload, Point, Shared};
 use crate::pipeline::{Compiled, Estimate, Prepared, Sketch, Stored};
-use crate::placement::{HostExperts, Placement, Unit, by_layers, resolve};
+use crate::placement::{HostExperts, Placement, Unit, by_layers, overridden, resolve};
 use tpc_diag::Diagnostic;
 
 /// Microseconds of a decoded token, and of a token of a prompt.
@@ -106,7 +106,8 @@ impl Leaves {
         };
         let together = vec![(0..base.devices.len()).collect()];
         let batch = Bindings::default();
-        let resolved = resolve(graph, n_block, &plain, together, &[1.0], &batch)?;
+        let places = overridden(graph, &plain)?;
+        let resolved = resolve(graph, n_block, &plain, &places, together, &[1.0], &batch);
         let overrides = resolved.layer_placement.overrides;
         let experts: BTreeSet<&str> = prepared.experts();
         let prologue = Prologue::of_graph(graph);

@@ -11,7 +11,7 @@ use super::divide::{Division, divide};
 use super::fitting::{Fitting, fits};
 use super::strategies::{Candidate, Strategy, ranked, strategy};
 use super::{Compiled, Prepared, Way};
-use crate::placement::{Placement, SplitMode};
+use crate::placement::{Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
 /// A plan with its programs, which are verified but not proved.
@@ -63,8 +63,10 @@ impl Prepared {
     pub fn draft_once(&self, placement: &Placement, way: &Way) -> Result<Draft, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
-        let strategy = strategy(&self.model, workload, placement, way, &batch)?;
-        let division = divide(&self.model.graph, &strategy.request)?;
+        let overridden = overridden(&self.model.graph, placement).map_err(|d| vec![d])?;
+        let strategy = strategy(&self.model, workload, placement, &overridden, way, &batch);
+        let budget = Budget::default();
+        let division = divide(&self.model.graph, &strategy.request, &budget)?;
         let estimate = estimate(&division.planned, &division.sharded, &strategy.request);
         Ok(Draft {
             strategy,
@@ -72,6 +74,7 @@ impl Prepared {
             candidates: Vec::new(),
             estimate,
             batch,
+            budget,
         })
     }
 }

@@ -1,12 +1,12 @@
 //! A plan whose speed is asked for more than once: for several engines, depths and batches.
 
-use tpc_ir::{Bindings, Verified, stage};
+use tpc_ir::{Bindings, Budget, Verified, stage};
 use tpc_passes::plan::{Bill, PlanRequest, Planned};
 
 use super::divide::{invalid, sharded};
 use super::strategies::strategy;
 use super::{Prepared, Way};
-use crate::placement::Placement;
+use crate::placement::{Placement, overridden};
 use tpc_diag::Diagnostic;
 
 /// A plan up to its sharded graph.
@@ -26,8 +26,10 @@ impl Prepared {
     pub fn outline(&self, placement: &Placement, way: &Way) -> Result<Outline, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
-        let request = strategy(&self.model, workload, placement, way, &batch)?.request;
-        let (planned, _, rewritten) = sharded(&self.model.graph, &request)?;
+        let overridden = overridden(&self.model.graph, placement).map_err(|d| vec![d])?;
+        let request = strategy(&self.model, workload, placement, &overridden, way, &batch).request;
+        let budget = Budget::default();
+        let (planned, _, rewritten) = sharded(&self.model.graph, &request, &budget)?;
         Ok(Outline {
             request,
             planned,
