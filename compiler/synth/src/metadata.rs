@@ -126,7 +126,8 @@ fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
         out.push(("expert_feed_forward_length", *n));
     }
     let form = described.form();
-    if form.is_some_and(|form| form.layers == ExpertLayers::Interleaved) {
+    let interleaved = [ExpertLayers::Interleaved, ExpertLayers::InterleavedUnless0];
+    if form.is_some_and(|form| interleaved.contains(&form.layers)) {
         out.push(("interleave_moe_layer_step", 1));
     }
     out

@@ -1,5 +1,7 @@
 //! The constants of an engine that the machine's data sheet does not have.
 
+use tpc_ir::op::Collective;
+
 use super::{Engine, Link, LinkKind, fitted};
 
 /// What an engine makes of a machine: the constants of the cost model. The book's page on the cost model has the formula.
@@ -76,6 +78,17 @@ impl EngineProfile {
             Engine::Tpc => &TPC,
             Engine::LlamaCpp => &fitted::LLAMA_CPP,
             Engine::IkLlamaCpp => &fitted::IK_LLAMA_CPP,
+        }
+    }
+
+    /// Microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An all-reduce is a
+    /// reduce-scatter and an all-gather in one, so that either alone moves half as much after the same latency.
+    pub fn collective_us(&self, collective: Collective, link: Link, n: usize, bytes: f64) -> f64 {
+        match collective {
+            Collective::AllReduce => self.all_reduce_us(link, n, bytes),
+            Collective::AllGather | Collective::ReduceScatter | Collective::AllToAll => {
+                self.all_reduce_us(link, n, bytes / 2.0)
+            }
         }
     }
 

@@ -190,14 +190,8 @@ impl Bill {
         }
         for x in &self.exchanges {
             let devices = &self.devices[x.stage];
-            let bytes = match x.collective {
-                Collective::AllReduce => x.bytes,
-                Collective::AllGather | Collective::ReduceScatter | Collective::AllToAll => {
-                    x.bytes / 2.0
-                }
-            };
-            rest.collectives_us +=
-                profile.all_reduce_us(topology.ring(devices), devices.len(), bytes);
+            let (link, n) = (topology.ring(devices), devices.len());
+            rest.collectives_us += profile.collective_us(x.collective, link, n, x.bytes);
         }
         for m in &self.moves {
             match (m.input, m.host) {

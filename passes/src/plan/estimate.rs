@@ -2,9 +2,8 @@
 
 use std::ops::Add;
 
-use tpc_ir::{Bindings, Graph};
+use tpc_ir::Graph;
 
-use super::timeline::transfer;
 use super::{Bill, PlanRequest, Planned};
 use crate::machine::{Engine, EngineProfile};
 
@@ -112,12 +111,4 @@ pub fn estimate(planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Es
         error,
         breakdown,
     }
-}
-
-/// The time of all collectives of a batch, in microseconds.
-pub fn collectives_us(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> f64 {
-    let each = sharded.insts().filter(|(_, i)| i.op.is_collective());
-    each.filter_map(|(inst, _)| transfer(sharded, request, inst, batch))
-        .map(|t| t.us)
-        .sum()
 }

@@ -29,7 +29,7 @@ pub use alternative::Cost;
 pub use bill::{Bill, Counted, Times};
 pub use choice::Choice;
 pub use choose::choose;
-pub use estimate::{Breakdown, Estimate, collectives_us, estimate};
+pub use estimate::{Breakdown, Estimate, estimate};
 pub use layer_group::{LayerGroup, Signature, layer_groups};
 pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};

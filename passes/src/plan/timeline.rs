@@ -4,8 +4,9 @@ use tpc_ir::op::{OpCategory, Slot};
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
 
 use super::PlanRequest;
-use crate::machine::{ExpertLoad, collective_us, copy_us, roofline_us};
-use crate::machine::{Parts, work};
+use crate::machine::{
+    EngineProfile, ExpertLoad, Parts, Regime, Speed, collective_us, copy_us, kernel,
+};
 use crate::place::group_of;
 
 /// An instruction of a sharded graph that takes time.
@@ -42,6 +43,8 @@ pub fn timeline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec
             Some(Transfer { mut us, bytes }) => {
                 if is_copy_of_input(sharded, data) {
                     us += latency.take().unwrap_or(0.0);
+                } else {
+                    us = engine_us(sharded, request, data, us, &bytes);
                 }
                 Event {
                     inst,
@@ -67,6 +70,33 @@ pub fn is_copy_of_input(sharded: &Graph, data: &InstData) -> bool {
     matches!(data.op, Op::Copy(_)) && matches!(sharded.def_op(data.operands[0]), Op::Input(_))
 }
 
+/// The time of a collective, or of a copy of another value than an input, with the engine that is asked for.
+fn engine_us(
+    sharded: &Graph,
+    request: &PlanRequest,
+    data: &InstData,
+    us: f64,
+    bytes: &[u64],
+) -> f64 {
+    let profile = EngineProfile::of(request.engine);
+    let place = |v: Value| sharded.value(v).place;
+    let ends = [place(data.operands[0]), place(data.results[0])];
+    match (data.op.category(), ends) {
+        (OpCategory::Collective(collective), [Place::Group(g), _]) => {
+            let devices = &request.layer_placement.stages[g.index()];
+            let bytes = bytes.first().copied().unwrap_or(0) as f64;
+            profile.collective_us(
+                collective,
+                request.topology.ring(devices),
+                devices.len(),
+                bytes,
+            )
+        }
+        (_, ends) if ends.contains(&Place::Host) => us + profile.host_us,
+        _ => us + profile.handover_us,
+    }
+}
+
 fn work_us(
     sharded: &Graph,
     request: &PlanRequest,
@@ -78,22 +108,25 @@ fn work_us(
         return Vec::new();
     };
     let topology = &request.topology;
-    let on = |rank: usize, profile| {
+    let profile = EngineProfile::of(request.engine);
+    let on = |rank: usize, speed: Speed<'_>| {
         let held = Held {
             graph: sharded,
             data,
             rank,
             batch,
         };
-        roofline_us(work(&data.op, &held, batch, expert_load), profile)
+        let kernel = kernel(&data.op, &held, batch, expert_load);
+        kernel.map_or(0.0, |k| speed.kernel(&k, Regime::of(batch)).total())
     };
+    let device = |d: usize| Speed::of_device(profile, topology.device(d));
     match sharded.value(result).place {
-        Place::Host => vec![on(0, &topology.host)],
-        Place::Device(d) => vec![on(0, topology.device(d.index()))],
+        Place::Host => vec![on(0, Speed::of_host(profile, topology))],
+        Place::Device(d) => vec![on(0, device(d.index()))],
         Place::Group(g) => {
             let devices = sharded.group(g).devices.iter().enumerate();
             devices
-                .map(|(rank, d)| on(rank, topology.device(d.index())))
+                .map(|(rank, d)| on(rank, device(d.index())))
                 .collect()
         }
     }

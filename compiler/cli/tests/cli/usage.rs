@@ -46,8 +46,6 @@ fn wrong_usage_gets_a_code_and_a_cure() {
         "--format xml",
         "--flash-attention on",
         "--unknown",
-        "second.gguf",
-        "--devices 1 --devices 2",
     ] {
         refuses(&plan(SMALL, options), 2, "TPC0400");
     }

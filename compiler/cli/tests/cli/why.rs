@@ -19,6 +19,8 @@ fn why_tells_what_became_of_each_factor() {
         "4096",
         "--format",
         "json",
+        "-sm",
+        "tensor",
     ];
     let bare = json(&plan);
     assert!(bare.get("why").is_none(), "only who asks is told");

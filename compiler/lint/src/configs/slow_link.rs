@@ -1,7 +1,6 @@
 //! Splits that spend most of their time in all-reduces.
 
 use tpc_ir::Code;
-use tpc_passes::plan::collectives_us;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
@@ -28,9 +27,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if !compiled.mode.splits_tensors() || asked == SplitMode::Auto {
         return;
     }
-    let batch = compiled.decode_batch();
-    let links = collectives_us(&compiled.sharded, &compiled.request, &batch);
-    let total = plan.report.estimate.decode_us;
+    let links = compiled.estimate.breakdown.collectives_us;
+    let total = compiled.estimate.decode_us;
     if links > 0.5 * total {
         let message = message!(
             "{} of {} ms per token are spent in {} all-reduces among {} devices",

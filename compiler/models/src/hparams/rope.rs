@@ -215,7 +215,7 @@ pub(super) fn logit_factor(
     // The file's factor on the elements, with the part that the op multiplies by itself.
     let elements = rope.attn_factor * (1.0 + 0.1 * length);
     let factor = elements * (1.0 + log_multiplier(keys)?.unwrap_or(0.0) * length);
-    if factor.is_finite() && factor > 0.0 {
+    if (factor * factor).is_finite() && factor > 0.0 {
         return Ok(factor);
     }
     Err(keys.out_of_range(

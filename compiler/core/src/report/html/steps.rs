@@ -77,9 +77,9 @@ pub(super) struct Stretch {
 pub(super) fn steps(compiled: &Compiled, tables: &mut Tables) -> (Vec<Vec<Step>>, Vec<Stretch>) {
     let graph = &compiled.sharded;
     let request = &compiled.request;
-    let workload = &request.workload;
     let mut events: BTreeMap<Inst, [Option<Event>; 2]> = BTreeMap::new();
-    for (i, batch) in [&workload.decode, &workload.prefill].iter().enumerate() {
+    let batches = [request.decode_batch(), request.prefill_batch()];
+    for (i, batch) in batches.iter().enumerate() {
         for e in timeline(graph, request, batch) {
             let inst = e.inst;
             events.entry(inst).or_default()[i] = Some(e);
