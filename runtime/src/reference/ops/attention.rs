@@ -360,7 +360,7 @@ mod tests {
         );
         let mask = real(&[1, 1], &[0.0]);
         for op in [heads(0, 3, 4), heads(3, 2, 4), heads(u64::MAX, 2, 4)] {
-            assert_eq!(code(op, &[&q, &k, &v, &mask], &[3, 2, 1]), "TPC0518");
+            assert_eq!(code(op, &[&q, &k, &v, &mask], &[3, 2, 1]), "TPC0502");
         }
     }
 

@@ -121,10 +121,10 @@ mod tests {
     fn axes_beyond_those_of_the_op_are_an_error() {
         let (w, x) = (real(&[2, 2, 3, 0], &[]), noise(&[2, 1, 1], 1));
         let ids = ints(&[1, 1], &[0]);
-        assert_eq!(code(ALL, &[&w, &x, &ids], &[2, 1, 1]), "TPC0518");
+        assert_eq!(code(ALL, &[&w, &x, &ids], &[2, 1, 1]), "TPC0502");
         let bias = real(&[2, 3, 0], &[]);
         let op = AddId { window: None };
-        assert_eq!(code(op, &[&x, &bias, &ids], &[2, 1, 1]), "TPC0518");
+        assert_eq!(code(op, &[&x, &bias, &ids], &[2, 1, 1]), "TPC0502");
     }
 
     #[test]
