@@ -20,6 +20,7 @@ use std::cell::OnceCell;
 use tpc_ir::Code;
 
 pub use merge::{Finding, merged, numbers};
+pub use plans::CHOSEN_MODE;
 pub use policy::Policy;
 pub use view::{Capture, Command, File, Plan, graph_of};
 

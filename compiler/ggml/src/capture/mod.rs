@@ -125,10 +125,4 @@ fn lower<'t>(tensors: &'t [Record], name: &str) -> Result<Memory<'t>, CaptureErr
 }
 
 #[cfg(test)]
-mod attacks;
-#[cfg(test)]
-mod lost;
-#[cfg(test)]
-mod mutants;
-#[cfg(test)]
 mod tests;

@@ -246,6 +246,8 @@ struct Outputs {
 #[derive(Default)]
 struct Evidence {
     tokens: Vec<Var>,
+    /// Rows that are looked up in weights.
+    lookups: Vec<Var>,
     outputs: Vec<Outputs>,
     /// Rows of caches that are written.
     cells: Vec<Var>,
@@ -269,7 +271,10 @@ impl Evidence {
         match &data.op {
             Op::GetRows(_) if matches!(graph.def_op(o[1]), Op::Input(_)) => {
                 match graph.def_op(behind(graph, o[0])) {
-                    Op::Weight(_) => self.tokens.push(var(o[1], 0)),
+                    Op::Weight(_) => {
+                        self.tokens.push(var(o[1], 0));
+                        self.lookups.push(var(o[1], 0));
+                    }
                     Op::State(_) | Op::SetSlice(_) => {}
                     _ => self.outputs.push(Outputs {
                         rows: var(o[0], 1),
@@ -301,10 +306,13 @@ impl Evidence {
         }
     }
 
-    /// The most frequent factor of tokens: a graph may rotate something else than tokens.
-    fn most_tokens(&self) -> Option<Var> {
+    /// The most frequent factor of tokens: a graph may rotate something else than tokens. Where embeddings of several
+    /// tokens are looked up, an index of one row is that of a sequence: every recurrent layer writes its states by one.
+    fn most_tokens(&self, factors: &Factors) -> Option<Var> {
+        let several = |v: &Var| !factors.space.size(*v).is_one();
+        let batch = self.lookups.iter().any(several);
         let mut counts: BTreeMap<Var, usize> = BTreeMap::new();
-        for &v in &self.tokens {
+        for &v in self.tokens.iter().filter(|v| !batch || several(v)) {
             *counts.entry(v).or_default() += 1;
         }
         let most = counts.iter().max_by_key(|(v, n)| (**n, Reverse(**v)));
@@ -325,7 +333,7 @@ fn find(graph: &Graph, factors: &Factors) -> Symbols {
             out.entry(v).or_insert(Size { symbol, times });
         }
     };
-    if let Some(v) = evidence.most_tokens() {
+    if let Some(v) = evidence.most_tokens(factors) {
         add(v, Symbol::NTokens, 1);
         for steps in convolved(graph, factors, v) {
             add(steps, Symbol::NTokens, 1);
@@ -336,7 +344,7 @@ fn find(graph: &Graph, factors: &Factors) -> Symbols {
         }
     }
     // Outputs are some of the tokens: other indices into activations select something else.
-    let tokens = evidence.most_tokens();
+    let tokens = evidence.most_tokens(factors);
     let size = |v: Var| factors.space.size(v).as_const().unwrap_or(u64::MAX);
     // A model may show its tokens as several sequences, whose product is another factor of the same size. Where the
     // first choice of rows is that of recurrent states, outputs stay a number.

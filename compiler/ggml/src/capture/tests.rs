@@ -1,5 +1,9 @@
 //! Small captures: views, writes, notes, and everything that can be wrong.
 
+mod attacks;
+mod lost;
+mod mutants;
+
 use std::fmt::Write;
 
 use tpc_ir::{Op, Output};

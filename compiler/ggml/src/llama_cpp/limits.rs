@@ -1,7 +1,9 @@
 //! What llama.cpp and ik_llama.cpp cannot split by tensors: by name, by rule, or as it was measured.
 
+use super::limit_codes;
 use super::measurement::{Observation, measurement};
 use crate::meta::{MAX_DEVICES, REFUSED};
+use tpc_ir::Code;
 
 /// What a placement asks of an engine that splits tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +24,13 @@ pub struct TensorSplitUse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// The code that `tpc explain` knows, where there is one.
-    pub code: Option<&'static str>,
+    pub code: Option<&'static Code>,
     /// The reason, as what the engine does.
     pub why: String,
 }
 
 impl Limit {
-    fn new(code: &'static str, why: String) -> Option<Limit> {
+    fn new(code: &'static Code, why: String) -> Option<Limit> {
         let code = Some(code);
         Some(Limit { code, why })
     }
@@ -38,7 +40,7 @@ impl Limit {
 pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
     if REFUSED.contains(&arch) {
         return Limit::new(
-            "TPC0900",
+            &limit_codes::REFUSED_BY_NAME,
             format!("it refuses -sm tensor for {arch} by name"),
         );
     }
@@ -47,7 +49,7 @@ pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
             "it splits tensors among at most {MAX_DEVICES} devices, not {}",
             of.devices
         );
-        return Limit::new("TPC0907", why);
+        return Limit::new(&limit_codes::MANY_DEVICES, why);
     }
     let measured = measurement(arch);
     if of.caches_on_host {
@@ -57,15 +59,15 @@ pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
             _ => "aborts or computes wrong logits",
         };
         let why = format!("-sm tensor {what} for {arch} with the KV cache on the host");
-        return Limit::new("TPC0901", why);
+        return Limit::new(&limit_codes::CACHES_ON_HOST, why);
     }
     if of.slopes {
         let why = "-sm tensor uses wrong ALiBi slopes on all devices but the first".to_owned();
-        return Limit::new("TPC0902", why);
+        return Limit::new(&limit_codes::SLOPES, why);
     }
     if of.attention_on_host {
         let why = "-sm tensor aborts with weights of attention on the host".to_owned();
-        return Limit::new("TPC0903", why);
+        return Limit::new(&limit_codes::ATTENTION_ON_HOST, why);
     }
     let m = measured?;
     let tried = [
@@ -85,7 +87,7 @@ pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
             Observation::Right | Observation::Untried => None,
         })
         .map(|(what, how)| format!("-sm tensor {what} for {arch}{how}, as measured with 0.5.0"))
-        .find_map(|why| Limit::new("TPC0915", why))
+        .find_map(|why| Limit::new(&limit_codes::MEASURED_FAILURE, why))
 }
 
 /// The architectures whose tensors ik_llama.cpp splits with `-sm graph`: those that its loader lists, and one that was
@@ -127,7 +129,7 @@ mod tests {
 
     #[test]
     fn limits_follow_the_rules_and_the_measurements() {
-        let code = |arch, of| tensor_split_limit(arch, of).and_then(|l| l.code);
+        let code = |arch, of| tensor_split_limit(arch, of).and_then(|l| l.code.map(|c| c.id));
         assert_eq!(code("llama", PLAIN), None);
         assert_eq!(code("an architecture of tomorrow", PLAIN), None);
         assert_eq!(code("deepseek2", PLAIN), Some("TPC0900"));

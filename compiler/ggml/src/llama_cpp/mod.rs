@@ -2,11 +2,13 @@
 //!
 //! - `options` lists the options of the programs, each with its arguments and the setting that it changes;
 //! - `command` parses a line, with the environment variables before it;
+//! - `limit_codes` declares the codes of what llama.cpp's tensor split does not serve;
 //! - `limits` has what its tensor split, and that of ik_llama.cpp, does not serve;
 //! - `translate` says the same in tpc's options;
 //! - `measurement` has what llama.cpp was seen to do with models of an architecture.
 
 mod command;
+pub mod limit_codes;
 mod limits;
 mod measurement;
 mod options;

@@ -1,24 +1,15 @@
 //! Overrides that move attention weights to the host under a tensor split.
 
-use tpc_ir::Code;
-
 use super::{Check, Command, EntityKind, Lint};
 use tpc_core::placement::Target;
 use tpc_diag::{Diagnostic, message};
+use tpc_ggml::llama_cpp::limit_codes;
 use tpc_ggml::meta::REFUSED;
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
-    code: Code::error(
-        "TPC0903",
-        "attention weights on the host under llama.cpp's tensor split",
-        "An `-ot` puts attention weights on the host, while `-sm tensor` splits the caches of the same layer by \
-         heads. llama.cpp aborts; it did so with every architecture that was measured. tpc computes the \
-         attention of such a layer where its weights are, or copies what it needs.",
-    )
-    .example("`-sm tensor -ot 'blk\\.0\\.attn.*=CPU'`.")
-    .cure("keep attention on the devices with llama.cpp, or use the `tpc` command in the help."),
+    code: limit_codes::ATTENTION_ON_HOST,
     check: Check::Command(check),
 };
 

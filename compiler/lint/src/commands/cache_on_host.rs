@@ -1,25 +1,14 @@
 //! A KV cache on the host under a tensor split.
 
-use tpc_ir::Code;
-
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
-use tpc_ggml::llama_cpp::{Observation, Setting, measurement};
+use tpc_ggml::llama_cpp::{Observation, Setting, limit_codes, measurement};
 use tpc_ggml::meta::REFUSED;
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
-    code: Code::error(
-        "TPC0901",
-        "a KV cache on the host under llama.cpp's tensor split",
-        "With `-sm tensor`, llama.cpp treats tensors on the host as identical on every device, but a KV cache on \
-         the host would have to be split by heads. Depending on the architecture, llama.cpp aborts or silently \
-         computes wrong logits. tpc copies to each device the heads that it needs.",
-    )
-    .example("`-sm tensor -nkvo`.")
-    .cure("leave out `-nkvo` with llama.cpp (a smaller `-c`, or `-ctk q8_0 -ctv q8_0`, saves memory), or use the \
-           `tpc` command in the help."),
+    code: limit_codes::CACHES_ON_HOST,
     check: Check::Command(check),
 };
 

@@ -1,23 +1,13 @@
 //! Architectures whose tensor split fails in llama.cpp, by measurement.
 
-use tpc_ir::Code;
-
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
-use tpc_ggml::llama_cpp::{Observation, measurement};
+use tpc_ggml::llama_cpp::{Observation, limit_codes, measurement};
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
-    code: Code::error(
-        "TPC0915",
-        "a model whose tensor split fails in llama.cpp",
-        "llama.cpp 0.5.0 ran a small model of this architecture with `-sm tensor` and such options: it aborted, \
-         or its logits were wrong, although it does not refuse the architecture. tpc's logits equal those of one \
-         device.",
-    )
-    .example("Qwen 3.5 on two devices; LFM 2 on three.")
-    .cure("`-sm layer` with llama.cpp, or the `tpc` command in the help."),
+    code: limit_codes::MEASURED_FAILURE,
     check: Check::Command(check),
 };
 

@@ -1,22 +1,14 @@
 //! Architectures whose tensor split llama.cpp refuses.
 
-use tpc_ir::Code;
-
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
+use tpc_ggml::llama_cpp::limit_codes;
 use tpc_ggml::meta::REFUSED;
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
-    code: Code::error(
-        "TPC0900",
-        "an architecture that llama.cpp does not split",
-        "The command asks for `-sm tensor`, which llama.cpp refuses for this architecture by name: it does not \
-         load the model. tpc splits it.",
-    )
-    .example("`llama-server -m olmo2.gguf -sm tensor`.")
-    .cure("`-sm layer` with llama.cpp, or the `tpc` command in the help."),
+    code: limit_codes::REFUSED_BY_NAME,
     check: Check::Command(check),
 };
 

@@ -1,21 +1,14 @@
 //! More devices than llama.cpp's tensor split supports.
 
-use tpc_ir::Code;
-
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
+use tpc_ggml::llama_cpp::limit_codes;
 use tpc_ggml::meta::MAX_DEVICES;
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
-    code: Code::error(
-        "TPC0907",
-        "more devices than llama.cpp splits tensors among",
-        "llama.cpp's tensor split takes at most 16 devices.",
-    )
-    .example("`-sm tensor` with 17 entries in `-ts`.")
-    .cure("at most 16 devices with llama.cpp; tpc plans up to 64."),
+    code: limit_codes::MANY_DEVICES,
     check: Check::Command(check),
 };
 

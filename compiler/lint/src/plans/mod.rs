@@ -14,7 +14,12 @@ mod unsaturated;
 mod whole_op;
 mod whole_weight;
 
+use tpc_ir::Code;
+
 use super::{Check, EntityKind, Lint, Plan};
+
+/// The code of the note on the split mode that `auto` chose.
+pub static CHOSEN_MODE: &Code = &chosen_mode::LINT.code;
 
 /// The lints of plans, in the order in which findings are told.
 pub(super) static LINTS: &[&Lint] = &[

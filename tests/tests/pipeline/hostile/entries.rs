@@ -29,6 +29,8 @@ enum Input {
     Capture,
     /// A topology.
     Topology,
+    /// Settings, as in `tpc.toml`.
+    Settings,
     /// Logits to compare with.
     Golden,
     /// A plan as JSON.
@@ -45,7 +47,9 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("plan", "more", Input::Gguf),
     ("plan", "diff", Input::Plan),
     ("plan", "html", Input::Written),
-    ("lint", "model", Input::Gguf),
+    ("lint", "models", Input::Gguf),
+    ("lint", "models", Input::Capture),
+    ("lint", "config", Input::Settings),
     ("lint", "graph", Input::Capture),
     ("lint", "topology", Input::Topology),
     ("verify", "model", Input::Gguf),
@@ -89,6 +93,20 @@ const TOPOLOGY: &str = r#"Topology(
     host: (name: "host", memory: None, bandwidth: 60e9, flops: 1e12),
     host_link: (bandwidth: 25e9, latency_us: 10.0),
 )
+"#;
+
+/// Settings with every key. The files are those of a folder of damaged files.
+const SETTINGS: &str = r#"[lint]
+files = ["healthy.gguf", "*.gguf"]
+devices = "2x3090"
+deny = ["warnings", "TPC0312"]
+allow = ["TPC0310"]
+
+[[lint.override]]
+files = ["heal*.gguf", "[a-z]/**/?.gguf"]
+devices = "3"
+deny = ["TPC0313"]
+allow = []
 "#;
 
 /// Healthy files.
@@ -149,6 +167,13 @@ impl Seeds {
             Input::Capture => captures::mutated(&self.captures, rng).into_bytes(),
             Input::Topology => {
                 numbers(&mangle(rng.pick::<String>(&self.topologies), rng), rng).into_bytes()
+            }
+            Input::Settings => {
+                let mut bytes = numbers(&mangle(SETTINGS, rng), rng).into_bytes();
+                if rng.one_in(4) {
+                    flip(&mut bytes, rng);
+                }
+                bytes
             }
             Input::Plan => {
                 let text = numbers(&numbers(&self.plan, rng), rng);
@@ -267,7 +292,9 @@ fn command_line(
     let text = |p: &Path| p.display().to_string();
     let mut line = vec!["tpc".to_owned(), (*command).to_owned()];
     match *argument {
-        "model" => line.push(text(file)),
+        "model" | "models" => line.push(text(file)),
+        // The files that are linted are those of the settings.
+        "config" if rng.one_in(2) => line.extend(["--config".to_owned(), text(file)]),
         "more" => line.extend([text(&seeds.model), text(file)]),
         "graph" => line.extend(["--graph".to_owned(), text(file)]),
         option => line.extend([text(&seeds.model), format!("--{option}"), text(file)]),
@@ -329,6 +356,7 @@ pub(super) fn damaged() -> (u64, Vec<String>) {
             Input::Capture => "jsonl",
             Input::Topology => "ron",
             Input::Plan => "json",
+            Input::Settings => "toml",
             Input::Gguf | Input::Golden | Input::Written => "gguf",
         };
         let file = scratch.0.join(format!("damaged.{endings}"));

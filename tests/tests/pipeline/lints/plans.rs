@@ -251,7 +251,7 @@ fn opaque() -> Vec<Diagnostic> {
         x,
         record(1, "w", "NONE", "f32", [512, 512, 1, 1], &[]),
         record(2, "y", "MUL_MAT", "f32", ne, &[1, 0]),
-        record(3, "z", "RWKV_WKV6", "f32", ne, &[2]),
+        record(3, "z", "RWKV_WKV6", "f32", ne, &[2; 6]),
     ];
     let lines: Vec<String> = records.iter().map(ToString::to_string).collect();
     of_capture("opaque", &lines.join("\n"), "2")

@@ -189,7 +189,7 @@ const MODULES: [(&str, &[&str]); 13] = [
         "compiler/fetch",
         &["codes", "limits", "address", "status", "client", "source"],
     ),
-    ("compiler/ggml", &["llama_cpp", "op", "capture", "meta"]),
+    ("compiler/ggml", &["op", "capture", "meta", "llama_cpp"]),
     (
         "compiler/models",
         &[

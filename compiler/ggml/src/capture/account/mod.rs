@@ -107,7 +107,7 @@ impl Account<'_> {
         }
         let reached = self.reached(t, trace);
         self.sources(t, trace, &reached)?;
-        words::check(t, self.graph, &reached.insts)
+        words::check(t, self.records, self.graph, &reached.insts)
     }
 
     /// Whether the memory has no content that a record gave it.

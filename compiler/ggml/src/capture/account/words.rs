@@ -10,7 +10,12 @@ use crate::capture::record::Record;
 use crate::op::{Family, OpKind, WordUse};
 
 /// Checks that the instructions of a record have its words.
-pub(super) fn check(t: &Record, graph: &Graph, insts: &BTreeSet<Inst>) -> Result<(), Lost> {
+pub(super) fn check(
+    t: &Record,
+    records: &[Record],
+    graph: &Graph,
+    insts: &BTreeSet<Inst>,
+) -> Result<(), Lost> {
     if t.words.iter().all(|&w| w == 0) {
         return Ok(());
     }
@@ -34,7 +39,7 @@ pub(super) fn check(t: &Record, graph: &Graph, insts: &BTreeSet<Inst>) -> Result
     }
     for (i, &word) in t.words.iter().enumerate() {
         let read = t.op.word_use(i) == WordUse::Read;
-        if word != 0 && read && !elsewhere(t, i, word) && !numbers.contains(&word) {
+        if word != 0 && read && !elsewhere(t, records, i, word) && !numbers.contains(&word) {
             return Err(format!("op_params[{i}], {word}"));
         }
     }
@@ -54,7 +59,7 @@ fn collect(attr: &Attr, out: &mut Vec<i32>) {
 
 /// Whether the word becomes something else than a number: the kind of the op, the order of its operands, the place of its
 /// elements in memory, a length that the sizes repeat.
-fn elsewhere(t: &Record, index: usize, word: i32) -> bool {
+fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
     let Some(kind) = t.op.kind() else {
         return false;
     };
@@ -72,7 +77,10 @@ fn elsewhere(t: &Record, index: usize, word: i32) -> bool {
         (OpKind::Arange, 1) => true,
         // One group is no group; parts without elements are not concatenated.
         (OpKind::GroupNorm, 0) => word == 1,
-        (OpKind::Concat, 0) => t.src.iter().flatten().count() == 1,
+        (OpKind::Concat, 0) => {
+            let parts = t.src.iter().flatten().map(|&s| &records[s]);
+            parts.filter(|s| !s.is_empty()).count() <= 1
+        }
         _ => false,
     }
 }

@@ -1,12 +1,17 @@
 //! Captures that once made a panic, lost a source, or became another graph.
 
-use super::{CaptureError, CapturedGraph, read};
+use super::super::{CaptureError, CapturedGraph, read};
+use crate::capture::codes;
 use crate::meta::{Setup, diagnose};
 use tpc_ir::Op;
 
 macro_rules! attack {
     ($name:literal) => {
-        include_str!(concat!("../../../../tests/data/attacks/", $name, ".jsonl"))
+        include_str!(concat!(
+            "../../../../../tests/data/attacks/",
+            $name,
+            ".jsonl"
+        ))
     };
 }
 
@@ -31,7 +36,7 @@ fn too_few_sources_are_told() {
         ),
     ] {
         let e = judged(text).expect_err(op);
-        assert_eq!((e.code().id, e.line()), ("TPC0188", Some(line)));
+        assert_eq!((e.code().id, e.line()), (codes::SOURCES.id, Some(line)));
         assert!(e.to_string().contains(op), "{e}");
     }
     // Whatever is wrong with it, it is told.

@@ -1,9 +1,9 @@
 //! Translations that lose something: the account of each is wrong.
 
-use super::error::CaptureError;
-use super::record::{self, Record};
-use super::trace::Made;
-use super::{account, lower};
+use super::super::error::CaptureError;
+use super::super::record::{self, Record};
+use super::super::trace::Made;
+use super::super::{account, codes, lower};
 use tpc_ir::text;
 
 /// A state of two kinds of rows, written by a copy, read by views, and ops with parameters, two of them without a rule.
@@ -47,7 +47,7 @@ fn every_change_of_an_attribute_is_noticed() {
             tried += 1;
             let e = account::check(&records, &parsed.graph, &m.lines, &m.traces);
             let e = e.expect_err(&changed);
-            assert_eq!(code(&e), "TPC0189", "{e}");
+            assert_eq!(code(&e), codes::LOST.id, "{e}");
         }
     }
     assert!(tried >= 15, "{tried} changes");
@@ -83,9 +83,9 @@ fn changes(line: &str) -> Vec<(String, String)> {
 fn every_wrong_claim_is_noticed() {
     let records = records();
     let m = lower(&records, "lost").expect("nothing is lost");
-    let refused = |traces: &[super::trace::Trace]| {
+    let refused = |traces: &[super::super::trace::Trace]| {
         let e = account::check(&records, &m.graph, &m.lines, traces);
-        assert_eq!(e.as_ref().err().map(code), Some("TPC0189"));
+        assert_eq!(e.as_ref().err().map(code), Some(codes::LOST.id));
     };
     for i in 0..m.traces.len() {
         for k in 0..m.traces[i].reads.len() {
