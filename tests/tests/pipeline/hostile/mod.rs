@@ -848,7 +848,10 @@ fn worker() {
         MEMORY
     };
     assert!(resident.is_none_or(|n| n <= most), "{resident:?} KiB");
-    assert!(mapped.is_none_or(|n| n <= most + stacks()), "{mapped:?} KiB");
+    assert!(
+        mapped.is_none_or(|n| n <= most + stacks()),
+        "{mapped:?} KiB"
+    );
 }
 
 /// Runs a job in a process of its own, whose output goes to this one's.
