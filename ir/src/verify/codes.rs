@@ -397,4 +397,12 @@ crate::codes! {
     )
     .example("`f32[4294967296, 4294967296]`.")
     .cure("correct the sizes.");
+
+    WEIGHT_SIZE = error(
+        "TPC0266",
+        "a weight whose size varies",
+        "A weight is a tensor of a file: its sizes are numbers, the same for every batch.",
+    )
+    .example("`f32[8, n_tokens] @dev0 = weight {tensor = \"a\"}`.")
+    .cure("declare the sizes that the tensor has in the file.");
 }

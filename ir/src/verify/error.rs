@@ -158,6 +158,8 @@ pub enum VerifyErrorKind {
     Layer { layer: u32 },
     #[error("the number of elements of {ty} overflows")]
     TooLarge { ty: TensorType },
+    #[error("the size {size} of axis {axis} of a weight is no number")]
+    WeightSize { axis: usize, size: Dim },
     #[error("`{op}` does not accept its operands: {source}")]
     Operands { op: &'static str, source: TypeError },
     #[error("`{op}` has {expected} results, found {found}")]
@@ -276,6 +278,7 @@ impl VerifyErrorKind {
             VerifyErrorKind::Stage { .. } => &codes::STAGE,
             VerifyErrorKind::Layer { .. } => &codes::LAYER,
             VerifyErrorKind::TooLarge { .. } => &codes::TOO_LARGE,
+            VerifyErrorKind::WeightSize { .. } => &codes::WEIGHT_SIZE,
         }
     }
 
@@ -327,6 +330,7 @@ impl VerifyErrorKind {
             VerifyErrorKind::ResultType { .. } => "declare the type that the op gives",
             VerifyErrorKind::LeafResults { .. } => "write one instruction per value",
             VerifyErrorKind::TooLarge { .. } => "correct the sizes",
+            VerifyErrorKind::WeightSize { .. } => "declare the sizes that the tensor has in the file",
             VerifyErrorKind::PartialBlock { .. } => {
                 "cut rows at blocks only, or store plain elements"
             }

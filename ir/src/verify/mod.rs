@@ -69,6 +69,7 @@
 //!
 //! - TPC0264: a layer's number is at most 65535.
 //! - TPC0265: the number of elements of a value does not overflow.
+//! - TPC0266: the sizes of a weight are numbers.
 //!
 //! [`AxisTree::simplified`]: crate::AxisTree::simplified
 

@@ -11,7 +11,7 @@ use crate::place::Place;
 use crate::text::Entity;
 use crate::types::{RANK, TensorType};
 
-/// TPC0236 to TPC0243, and TPC0265.
+/// TPC0236 to TPC0243, TPC0265 and TPC0266.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     for (inst, data) in graph.insts() {
         results(graph, inst, data, errors);
@@ -79,6 +79,12 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
     };
     let found = graph.value(value);
     let entity = Entity::Value(value);
+    if let Op::Weight(_) = &data.op
+        && let Some((axis, size)) = varying(&found.ty)
+    {
+        let size = size.clone();
+        errors.push(VerifyError::new(Kind::WeightSize { axis, size }, entity));
+    }
     let parts = match &data.op {
         Op::Weight(weight) => weight.parts.as_deref(),
         Op::State(state) => state.parts.as_deref(),
@@ -102,6 +108,12 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
     {
         errors.push(VerifyError::new(Kind::Parts { defect }, entity));
     }
+}
+
+/// The first axis whose size depends on the batch.
+fn varying(ty: &TensorType) -> Option<(usize, &Dim)> {
+    let mut axes = ty.dims.iter().enumerate();
+    axes.find(|(_, d)| d.as_const().is_none())
 }
 
 /// The tokens of a batch of sequences of one length.

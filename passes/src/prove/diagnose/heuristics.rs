@@ -184,9 +184,13 @@ fn fits_namesakes(encoding: &Encoding<'_>, inst: Inst) -> bool {
     let Some(&result) = programs.inst(inst).results.first() else {
         return true;
     };
+    // Nothing is a part of everything, and leaves no gap.
+    if is_empty(&programs.value(result).ty) {
+        return true;
+    }
     let own = model_parts(encoding, result);
     if own.is_empty() {
-        return is_empty(&programs.value(result).ty);
+        return false;
     }
     let namesakes: Vec<Vec<ModelPart>> = namesakes(encoding, inst)
         .into_iter()

@@ -799,7 +799,8 @@ fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let product = d.result(at + 3, mul(), &[z, total]);
     let sum = d.result(at + 4, add(), &[own, product]);
     d.lines[at + 5].operands[rank] = sum;
-    Some(vec![at + 3, at + 4])
+    // The sum of the mask is no value of the model either.
+    Some(vec![at + 2, at + 3, at + 4])
 }
 
 /// A quotient by a sum of all devices becomes one by the device's summand.
