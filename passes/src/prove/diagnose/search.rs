@@ -31,6 +31,7 @@ pub(super) fn first_unjustified(
             }
         }
     }
+    let mut spare = None;
     for &(inst, v) in &order {
         let used_by: &[Value] = users.get(&v).map_or(&[], Vec::as_slice);
         let excused = used_by.iter().any(|u| verdicts.is_ok(u));
@@ -39,10 +40,16 @@ pub(super) fn first_unjustified(
         if !verdicts.is_ok(&v) && !excused {
             let operands = &programs.inst(inst).operands;
             let summand = operands.iter().find(|o| verdicts.summands.contains(o));
-            return match summand {
+            let fault = match summand {
                 Some(&operand) if !op.is_collective() => (inst, Unproven::Unreduced { operand }),
                 _ => (inst, Unproven::Value),
             };
+            if summand.is_some() && is_summed_elsewhere(encoding, v) {
+                // What other devices sum is a summand: here, too, what comes after it is at fault.
+                spare = spare.or(Some(fault));
+                continue;
+            }
+            return fault;
         }
         // Where an all-reduce reads it, the result of that shows more.
         if verdicts.summands.contains(&v)
@@ -65,7 +72,21 @@ pub(super) fn first_unjustified(
             }
         }
     }
-    (programs.value(goal).def.0, Unproven::Value)
+    spare.unwrap_or((programs.value(goal).def.0, Unproven::Value))
+}
+
+/// Whether another device has the same op under the same name, and a collective reads what it gives.
+fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
+    let programs = encoding.task.programs;
+    let own = programs.value(v);
+    let kind = programs.def_op(v).name();
+    let results = encoding.task.of_programs.iter();
+    let mut results = results.flat_map(|&i| &programs.inst(i).results);
+    results.any(|&u| {
+        let other = programs.value(u);
+        let same = other.name == own.name && other.ty == own.ty && other.place != own.place;
+        same && programs.def_op(u).name() == kind && is_summed(encoding, u)
+    })
 }
 
 /// Whether a collective reads a value, moved or not.

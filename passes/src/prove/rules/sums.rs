@@ -125,7 +125,8 @@ pub(super) const FLATTEN: ProofRule = ProofRule {
 };
 
 /// A sum with the multiples of one value put together: `ax + bx = (a + b)x`. Without it a value that is added to itself n
-/// times would be a sum of 2ⁿ terms. Multiples that make up no f32, or nothing, stay apart.
+/// times would be a sum of 2ⁿ terms. Multiples that make up no f32, or nothing, stay apart; so do values of other types, whose
+/// multiples have another type than their sum.
 fn collected(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
     let mut multiples: Vec<(Id, Vec<(f32, Id)>)> = Vec::new();
     for a in flat {
@@ -144,9 +145,10 @@ fn collected(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
     }
     let mut out = Vec::new();
     for (x, all) in multiples {
+        let same = terms.ty(x).is_some_and(|t| t.dtype == DType::F32);
         let sum = all.iter().try_fold(0.0, |sum, (f, _)| exact_sum(sum, *f));
         match sum {
-            Some(factor) if all.len() > 1 && factor != 0.0 => out.push(scaled(terms, factor, x)),
+            Some(factor) if same && all.len() > 1 && factor != 0.0 => out.push(scaled(terms, factor, x)),
             _ => out.extend(all.into_iter().map(|(_, a)| a)),
         }
     }
