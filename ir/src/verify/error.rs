@@ -330,7 +330,9 @@ impl VerifyErrorKind {
             VerifyErrorKind::ResultType { .. } => "declare the type that the op gives",
             VerifyErrorKind::LeafResults { .. } => "write one instruction per value",
             VerifyErrorKind::TooLarge { .. } => "correct the sizes",
-            VerifyErrorKind::WeightSize { .. } => "declare the sizes that the tensor has in the file",
+            VerifyErrorKind::WeightSize { .. } => {
+                "declare the sizes that the tensor has in the file"
+            }
             VerifyErrorKind::PartialBlock { .. } => {
                 "cut rows at blocks only, or store plain elements"
             }

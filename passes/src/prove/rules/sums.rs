@@ -148,7 +148,9 @@ fn collected(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
         let same = terms.ty(x).is_some_and(|t| t.dtype == DType::F32);
         let sum = all.iter().try_fold(0.0, |sum, (f, _)| exact_sum(sum, *f));
         match sum {
-            Some(factor) if same && all.len() > 1 && factor != 0.0 => out.push(scaled(terms, factor, x)),
+            Some(factor) if same && all.len() > 1 && factor != 0.0 => {
+                out.push(scaled(terms, factor, x))
+            }
             _ => out.extend(all.into_iter().map(|(_, a)| a)),
         }
     }
