@@ -31,6 +31,8 @@ pub struct EngineProfile {
     pub matrix_share: f64,
     /// The same for attention.
     pub attention_share: f64,
+    /// The factor on both rates of products for those with experts: each has few tokens, which fill its tiles in part.
+    pub expert_share: f64,
     /// Bytes that are written and read per score where attention is not fused into one kernel; 0 where it is (flash
     /// attention, the default of llama.cpp since 2025).
     pub score_bytes: f64,
@@ -54,11 +56,13 @@ pub struct EngineProfile {
     pub handover_us: f64,
     /// Share of the ideal at which stages work on successive batches of a prompt at the same time; 0 where they do not.
     pub overlap: f64,
-    /// The relative error: half of the estimates that could be compared with measurements are nearer.
+    /// The relative error to expect.
     pub error: ErrorBand,
 }
 
-/// Relative errors of estimates of decoding, by the way that devices work together.
+/// Typical relative errors, by the way that devices work together: the median of |ln(estimated / measured)| of decoding, over
+/// published rows that the constants were not fitted on. Half of such estimates are nearer, half are not. Where fewer than
+/// five rows tell, it is twice the median over all engines and ways. Prompts are estimated about three times worse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ErrorBand {
     /// On one device.

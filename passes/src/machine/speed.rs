@@ -131,8 +131,13 @@ impl<'a> Speed<'a> {
                     KernelKind::Attention => p.attention_share,
                     _ => p.matrix_share,
                 };
-                let arithmetic = k.work.flops / (share * self.matrix)
-                    + k.packed * p.unpack_cycles / self.some_cycles;
+                let filled = match k.kind {
+                    KernelKind::Experts => p.expert_share,
+                    _ => 1.0,
+                };
+                let arithmetic = (k.work.flops / (share * self.matrix)
+                    + k.packed * p.unpack_cycles / self.some_cycles)
+                    / filled;
                 let factor = match k.kind {
                     KernelKind::Attention | KernelKind::Light => 1.0,
                     _ => p.matrix_factor,

@@ -28,8 +28,8 @@ pub struct Estimate {
     /// Tokens per second of a prompt of several largest batches, which stages work on at the same time where the engine
     /// does so.
     pub prompt_tps: f64,
-    /// The relative error that such an estimate is known to have: half of those that could be compared with measurements
-    /// are nearer.
+    /// The typical relative error of `decode_tps`: the median over published speeds that the constants were not fitted on,
+    /// by engine and way (one device, layers, tensors, host). Half of such estimates are nearer.
     pub error: f64,
     /// What the time of a decoded token consists of.
     pub breakdown: Breakdown,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
-use tpc_core::cards::{self, Card};
+use tpc_core::cards::{self, Card, Pcie};
 use tpc_core::placement::{
     HostExperts, Placement, SplitMode, parse_cache_type, parse_devices, parse_overrides,
     parse_tensor_split,
@@ -35,6 +35,8 @@ pub struct Row {
     pub batches: f64,
     /// Whether the engine was run without flash attention: the row says so, or it is older than that default.
     pub unfused: bool,
+    /// Whether the engine is from before 2025: its products with quantised weights had other kernels.
+    pub old: bool,
     /// Measured tokens per second.
     pub decode: Option<f64>,
     /// Measured prompt tokens per second.
@@ -150,11 +152,14 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     let depth = r["depth_tokens"].as_u64().unwrap_or(0);
     let prompt = number(r, "prompt_tokens").unwrap_or(512);
     let generated = number(r, "gen_tokens").unwrap_or(128);
-    // A batch of fewer is that of decoding.
-    let ubatch = number(r, "ubatch").filter(|&n| n > 8).unwrap_or(512);
+    // A batch of fewer is that of decoding. llama-sweep-bench measures one batch of the prompt at each depth.
+    let sweep = text(r, "method").contains("sweep-bench");
+    let usual = if sweep { prompt } else { 512 };
+    let ubatch = number(r, "ubatch").filter(|&n| n > 8).unwrap_or(usual);
     let tokens = prompt.min(ubatch);
     let batches = (prompt.min(2048) as f64 / tokens as f64).round().max(1.0);
     let engine = Engine::from_name(text(r, "engine")).ok_or(LeftOut::Model)?;
+    let old = matches!(text(r, "source_date").get(..4), Some("2023" | "2024"));
     let mut placement = placement(names, r, &cards)?;
     placement.split_mode = mode;
     placement.engine = engine;
@@ -174,16 +179,22 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
         prompt_depth: depth + (prompt - tokens) / 2,
         tokens,
         batches,
-        unfused: r["flash_attn"].as_bool().map_or_else(
-            || matches!(text(r, "source_date").get(..4), Some("2023" | "2024")),
-            |on| !on,
-        ),
+        unfused: r["flash_attn"].as_bool().map_or(old, |on| !on),
+        old,
         decode: r["decode_tps"].as_f64(),
         prompt: r["prompt_tps"]
             .as_f64()
             .filter(|_| number(r, "prompt_tokens").is_some()),
         placement,
     })
+}
+
+/// The narrowest slot that a row states: `PCIe 4.0 x8, x4`.
+fn slots(link: &str) -> Option<Pcie> {
+    let r#gen = link.strip_prefix("PCIe ")?.get(..1)?.parse().ok()?;
+    let widths = link.split([' ', ',']).filter_map(|w| w.strip_prefix('x'));
+    let lanes = widths.filter_map(|w| w.parse().ok()).min()?;
+    Some(Pcie { r#gen, lanes })
 }
 
 /// The devices, their links, and the options that the row states.
@@ -200,6 +211,10 @@ fn placement(names: &Names, r: &Json, cards: &[&'static Card]) -> Result<Placeme
         .filter(|_| cards[0].fabric.is_none() || n == 2);
     let second = cards.get(1).copied().unwrap_or(cards[0]);
     t.link = cards::between_cards((cards[0], 0), (second, 1), way);
+    if let Some(slot) = slots(text(r, "link")) {
+        let usual = cards[0].pcie.bandwidth().min(second.pcie.bandwidth());
+        t.link.bandwidth *= (slot.bandwidth() / usual).min(1.0);
+    }
     t.host_link = cards::host_link(cards[0]);
     let kv = text(r, "kv_type");
     let kv = if kv.is_empty() { "f16" } else { kv };

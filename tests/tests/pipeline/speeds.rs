@@ -32,8 +32,9 @@ fn held_out_speeds_are_as_published() {
     check(&[Phase::Decode, Phase::Prompt], 0.20, HIGH_OF_BOTH);
 }
 
-/// Nine tenths of the errors of decoding and prompts together.
-const HIGH_OF_BOTH: f64 = 0.70;
+/// Nine tenths of the errors of decoding and prompts together. The aim is 0.50, which is not met: 0.53 over all held-out rows,
+/// because of prompts. A sample of a third of the rows has more.
+const HIGH_OF_BOTH: f64 = 0.60;
 
 #[test]
 fn layer_and_tensor_are_ranked_as_measured() {
@@ -50,7 +51,7 @@ fn layer_and_tensor_are_ranked_as_measured() {
             if (x / y).ln().abs() <= 1.1_f64.ln() {
                 continue;
             }
-            let profile = profiles.of(a.row.engine);
+            let profile = profiles.of_row(&a.row);
             let faster = a.estimated(phase, &profile) > b.estimated(phase, &profile);
             if faster == (x > y) {
                 right += 1;
@@ -59,6 +60,7 @@ fn layer_and_tensor_are_ranked_as_measured() {
             }
         }
     }
+    // The aim is nine of ten, which is not met: five of six are right.
     assert!(
         right >= 5 && wrong.len() * 9 <= right + 4,
         "{right} right, wrong: {wrong:?}"
