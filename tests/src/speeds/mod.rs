@@ -5,6 +5,7 @@ pub mod rows;
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rows::Row;
 use tpc_core::pipeline::{Origin, Outline, ways};
@@ -78,10 +79,13 @@ impl Case {
 
 /// The header of a specification, as a file that is deleted once it is mapped.
 fn header(spec: &str) -> GgufFile {
+    // Tests run side by side in one process.
+    static NEXT: AtomicU64 = AtomicU64::new(0);
     let quantise = |_: DType, _: &[f32], _: &mut Vec<u8>| Ok(());
     let spec = Spec::parse(spec).unwrap_or_else(|e| panic!("{spec}: {e}"));
     let model = Model::new(spec, &quantise).unwrap_or_else(|e| panic!("{e}"));
-    let name = format!("tpc-speeds-{}.gguf", std::process::id());
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("tpc-speeds-{}-{next}.gguf", std::process::id());
     let path = std::env::temp_dir().join(name);
     let file = std::fs::File::create(&path).expect("a temporary file");
     model.write(file).unwrap_or_else(|e| panic!("{e}"));
