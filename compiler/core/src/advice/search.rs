@@ -24,11 +24,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// About half a second of one processor's time, and at most two of anyone's. The second is for slow machines: what
+    /// About two seconds of one processor's time, and at most two of anyone's. The second is for slow machines: what
     /// the first allows does not depend on the machine.
     fn default() -> Limits {
         Limits {
-            steps: 1_500_000,
+            steps: 6_000_000,
             time: Duration::from_secs(2),
         }
     }
@@ -40,6 +40,8 @@ const DRAFT: u64 = 3;
 const SKETCHED: usize = 3;
 /// Drafts that correct the bound for one class.
 const DRAFTED: usize = 6;
+/// Drafts that every class has, whatever the limits are: one tells what the next has to be.
+const LEAST_DRAFTED: usize = 3;
 /// Points that are named.
 const NAMED: usize = 5;
 /// The part by which a point may be slower than the fastest of its class if it gives up less.
@@ -282,7 +284,7 @@ impl<'a> Search<'a> {
         let most = self.left / (self.step * DRAFT).max(1) / (points.len() as u64).max(1);
         let each = usize::try_from(most)
             .unwrap_or(usize::MAX)
-            .clamp(1, DRAFTED);
+            .clamp(LEAST_DRAFTED, DRAFTED);
         let found = in_parallel(points, |(class, of)| {
             let mut left = each;
             let found = self.first_that_fits(class, &of, &mut left);
