@@ -5,7 +5,8 @@ use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
 
 use super::PlanRequest;
 use crate::machine::{
-    EngineProfile, ExpertLoad, Parts, Regime, Speed, collective_us, copy_us, kernel,
+    DeviceProfile, EngineProfile, ExpertLoad, Parts, Regime, Speed, collective_us, copy_us, kernel,
+    roofline_us, work,
 };
 use crate::place::group_of;
 
@@ -35,6 +36,22 @@ pub(super) struct Transfer {
 /// The work is that of the ops' parts as the graph divides them, so that devices wait for each other at every
 /// collective; the estimate counts the busiest device over the whole batch instead.
 pub fn timeline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec<Event> {
+    events(sharded, request, batch, Scale::Engine)
+}
+
+/// The same by the roofline alone, which the rewriting weighs: without the fixed times of an engine.
+pub fn roofline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec<Event> {
+    events(sharded, request, batch, Scale::Roofline)
+}
+
+/// The cost model of a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scale {
+    Engine,
+    Roofline,
+}
+
+fn events(sharded: &Graph, request: &PlanRequest, batch: &Bindings, scale: Scale) -> Vec<Event> {
     let expert_load = ExpertLoad::default();
     let mut latency = Some(request.topology.host_link.latency_us);
     let mut out = Vec::new();
@@ -43,7 +60,7 @@ pub fn timeline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec
             Some(Transfer { mut us, bytes }) => {
                 if is_copy_of_input(sharded, data) {
                     us += latency.take().unwrap_or(0.0);
-                } else {
+                } else if scale == Scale::Engine {
                     us = engine_us(sharded, request, data, us, &bytes);
                 }
                 Event {
@@ -54,7 +71,7 @@ pub fn timeline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec
             }
             None => Event {
                 inst,
-                us: work_us(sharded, request, data, batch, &expert_load),
+                us: work_us(sharded, request, data, (batch, scale), &expert_load),
                 bytes: Vec::new(),
             },
         };
@@ -101,7 +118,7 @@ fn work_us(
     sharded: &Graph,
     request: &PlanRequest,
     data: &InstData,
-    batch: &Bindings,
+    (batch, scale): (&Bindings, Scale),
     expert_load: &ExpertLoad,
 ) -> Vec<f64> {
     let Some(&result) = data.results.first() else {
@@ -109,24 +126,30 @@ fn work_us(
     };
     let topology = &request.topology;
     let profile = EngineProfile::of(request.engine);
-    let on = |rank: usize, speed: Speed<'_>| {
+    let on = |rank: usize, speed: Speed<'_>, device: &DeviceProfile| {
         let held = Held {
             graph: sharded,
             data,
             rank,
             batch,
         };
+        if scale == Scale::Roofline {
+            return roofline_us(work(&data.op, &held, batch, expert_load), device);
+        }
         let kernel = kernel(&data.op, &held, batch, expert_load);
         kernel.map_or(0.0, |k| speed.kernel(&k, Regime::of(batch)).total())
     };
-    let device = |d: usize| Speed::of_device(profile, topology.device(d));
+    let on_device = |rank: usize, d: usize| {
+        let device = topology.device(d);
+        on(rank, Speed::of_device(profile, device), device)
+    };
     match sharded.value(result).place {
-        Place::Host => vec![on(0, Speed::of_host(profile, topology))],
-        Place::Device(d) => vec![on(0, device(d.index()))],
+        Place::Host => vec![on(0, Speed::of_host(profile, topology), &topology.host)],
+        Place::Device(d) => vec![on_device(0, d.index())],
         Place::Group(g) => {
             let devices = sharded.group(g).devices.iter().enumerate();
             devices
-                .map(|(rank, d)| on(rank, device(d.index())))
+                .map(|(rank, d)| on_device(rank, d.index()))
                 .collect()
         }
     }

@@ -81,7 +81,8 @@ fn why_tells_what_became_of_each_factor() {
     let many = many["why"].as_array().unwrap();
     assert_eq!(many.len(), 2);
     assert_eq!(many[0]["alike"].as_array().unwrap().len(), 27);
-    let text = tpc(["plan", &model, "--devices", "2", "--why", "attn_k.weight$"]);
+    let split = ["plan", &model, "--devices", "2", "-sm", "tensor"];
+    let text = tpc([&split[..], &["--why", "attn_k.weight$"]].concat());
     for part in [
         "why blk.0.attn_k.weight (q8_0 1024×1024): axis 1 split on tp0, 2 × 512",
         "the same in layers 0-27",

@@ -154,6 +154,7 @@ impl<'a> Search<'a> {
             chain: Chain {
                 experts: self.space.has_experts,
                 kv: self.space.base.kv_on_host,
+                all: false,
             },
             level: 0,
             caches: 0,
@@ -372,7 +373,7 @@ impl<'a> Search<'a> {
     fn least_level(&self, known: &Known, point: &Point, load: &Load) -> Option<u64> {
         let fits = |level: u64| self.fits(known, &Point { level, ..*point }, load);
         let last = self.space.last_level(point.chain);
-        let (mut low, mut high) = (0, last);
+        let (mut low, mut high) = (if point.chain.all { last } else { 0 }, last);
         while low < high {
             let middle = low + (high - low) / 2;
             if self.fits_devices(

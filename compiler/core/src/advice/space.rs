@@ -135,6 +135,8 @@ pub(super) struct Chain {
     pub(super) experts: bool,
     /// The caches are on the host.
     pub(super) kv: bool,
+    /// Everything is there at once: a small model may be faster without any step from the host to a device.
+    pub(super) all: bool,
 }
 
 /// What is on the host.
@@ -242,7 +244,17 @@ impl<'a> Space<'a> {
         let pairs = kv
             .into_iter()
             .flat_map(|kv| experts.iter().map(move |&e| (e, kv)));
-        pairs.map(|(experts, kv)| Chain { experts, kv }).collect()
+        let chain = |(experts, kv)| Chain {
+            experts,
+            kv,
+            all: false,
+        };
+        let all = Chain {
+            experts: false,
+            kv: self.base.kv_on_host,
+            all: true,
+        };
+        pairs.map(chain).chain([all]).collect()
     }
 
     /// The last position of a chain: everything is on the host.

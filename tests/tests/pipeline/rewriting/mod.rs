@@ -12,7 +12,7 @@ use tpc_ir::op::{Binary, BinaryKind, Concat, InputKind, MulMat, Norm, NormKind, 
 use tpc_ir::{Bindings, DType, Graph, Op, Symbol, TensorType, Value, Verified, stage};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
-use tpc_passes::plan::{PlanRequest, timeline};
+use tpc_passes::plan::{PlanRequest, roofline};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Report, RewriteRule, Rewritten, rewrite};
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
@@ -77,7 +77,7 @@ fn rewritten(
 fn cost(graph: &Graph, links: Links) -> f64 {
     let request = request(graph.devices.len(), links);
     let us = |batch: &Bindings| -> f64 {
-        let events = timeline(graph, &request, batch);
+        let events = roofline(graph, &request, batch);
         events
             .iter()
             .map(|e| e.us.iter().copied().fold(0.0, f64::max))

@@ -79,9 +79,17 @@ pub(super) fn steps(compiled: &Compiled, tables: &mut Tables) -> (Vec<Vec<Step>>
     let request = &compiled.request;
     let mut events: BTreeMap<Inst, [Option<Event>; 2]> = BTreeMap::new();
     let batches = [request.decode_batch(), request.prefill_batch()];
+    // Bytes are those of the report, which counts them for the workload's batches.
+    let workload = [&request.workload.decode, &request.workload.prefill];
     for (i, batch) in batches.iter().enumerate() {
-        for e in timeline(graph, request, batch) {
+        let counted = timeline(graph, request, workload[i]);
+        let counted: BTreeMap<Inst, Vec<u64>> =
+            counted.into_iter().map(|e| (e.inst, e.bytes)).collect();
+        for mut e in timeline(graph, request, batch) {
             let inst = e.inst;
+            if let Some(bytes) = counted.get(&inst) {
+                e.bytes.clone_from(bytes);
+            }
             events.entry(inst).or_default()[i] = Some(e);
         }
     }
