@@ -244,7 +244,7 @@ const MODULES: [(&str, &[&str]); 13] = [
     ),
     (
         "compiler/numeric",
-        &["feed", "weights", "difference", "compare"],
+        &["feed", "need", "weights", "difference", "compare"],
     ),
     (
         "compiler/cli",

@@ -10,6 +10,7 @@ const TABLES: &[(&str, &str)] = &[
     ("compiler/ggml/src/capture/lowering.rs", "lowering"),
     ("compiler/gguf/src/tests/defects.rs", "cases"),
     ("ir/src/text/tests.rs", "any_op"),
+    ("ir/src/verify/error.rs", "help"),
     ("runtime/src/reference/ops/mod.rs", "eval"),
     ("runtime/src/reference/ops/tests.rs", "ops"),
 ];
