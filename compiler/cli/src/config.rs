@@ -181,7 +181,7 @@ impl Text<'_> {
                             help,
                         ));
                     };
-                    for item in list.iter() {
+                    for item in list {
                         let table = self.table(item, "[[lint.override]]")?;
                         let (section, _) = self.section(table, &KEYS[..4])?;
                         if section.files.is_empty() {

@@ -53,7 +53,12 @@ enum Scale {
 
 fn events(sharded: &Graph, request: &PlanRequest, batch: &Bindings, scale: Scale) -> Vec<Event> {
     let expert_load = ExpertLoad::default();
-    let mut latency = Some(request.topology.host_link.latency_us);
+    // The first copy of an input bears what a batch takes whatever it is.
+    let fixed = match scale {
+        Scale::Engine => EngineProfile::of(request.engine).token_us,
+        Scale::Roofline => 0.0,
+    };
+    let mut latency = Some(request.topology.host_link.latency_us + fixed);
     let mut out = Vec::new();
     for (inst, data) in sharded.insts() {
         let event = match transfer(sharded, request, inst, batch) {

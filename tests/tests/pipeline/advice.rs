@@ -226,8 +226,7 @@ fn nothing_faster_by_more_than_a_tenth_is_missing() {
                         .collect();
                     assert!(
                         covered,
-                        "{spec} on {devices} with {part}: {:.2} µs is missing: {placement:?}\n{named:?}",
-                        time
+                        "{spec} on {devices} with {part}: {time:.2} µs is missing: {placement:?}\n{named:?}"
                     );
                 }
                 checked += grid.len();

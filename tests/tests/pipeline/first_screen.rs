@@ -322,7 +322,7 @@ fn every_code_of_a_limit_is_explained() {
                 slopes: bit(3),
             };
             if let Some(id) = tensor_split_limit(arch, of).and_then(|l| l.code) {
-                assert!(codes.iter().any(|c| *c == id), "{id}");
+                assert!(codes.contains(&id), "{id}");
             }
         }
     }

@@ -183,7 +183,7 @@ impl Reader<'_> {
             }
             match word.to_str() {
                 Some(text) if text.len() > 1 && text.starts_with('-') => {
-                    self.option(text.to_owned())?
+                    self.option(text.to_owned())?;
                 }
                 _ => self.said.arguments.push(word),
             }

@@ -177,7 +177,7 @@ impl Leaves {
                     }
                 }
                 Some(PlaceOverride::Mirrored) => {
-                    out.pinned.iter_mut().for_each(|sum| *sum += bytes)
+                    out.pinned.iter_mut().for_each(|sum| *sum += bytes);
                 }
                 None => {
                     let unit = &mut out.units[leaf.unit];

@@ -91,7 +91,7 @@ impl<'a> From<&'a Card> for CardReport<'a> {
         CardReport {
             name: &c.name,
             aliases: &c.aliases,
-            vendor: c.vendor.map(|v| v.name()),
+            vendor: c.vendor.map(super::super::cards::Vendor::name),
             arch: c.arch.as_deref(),
             compute_capability: c.capability.as_deref(),
             memory_bytes: c.memory as u64,
@@ -209,7 +209,10 @@ fn figures(c: &Card) -> Vec<(&'static str, String)> {
     if !c.aliases.is_empty() {
         facts.push(("also called", c.aliases.join(", ")));
     }
-    let arch = [c.vendor.map(|v| v.name()), c.arch.as_deref()];
+    let arch = [
+        c.vendor.map(super::super::cards::Vendor::name),
+        c.arch.as_deref(),
+    ];
     let mut arch = arch.into_iter().flatten().collect::<Vec<_>>().join(" ");
     if let Some(cc) = &c.capability {
         arch = format!("{arch}, compute capability {cc}");

@@ -103,7 +103,7 @@ fn cards_of_the_files_own() {
             .card
             .as_ref()
             .and_then(|c| c.fabric)
-            .map(|f| f.bandwidth()),
+            .map(super::super::cards::Fabric::bandwidth),
         Some(600e9)
     );
     // One of the same name takes the table's place.

@@ -183,7 +183,7 @@ fn a_token_goes_to_its_host_alone() {
             stream,
             "302 Found",
             &[("Location", &to), ("Content-Length", "0")],
-        )
+        );
     });
     let token = Token::of_test(&first.host, "hf_secret");
     assert!(!format!("{token:?}").contains("hf_secret"));
@@ -221,7 +221,7 @@ fn refusals_say_what_to_do() {
                 stream,
                 status,
                 &[("Retry-After", "17"), ("Content-Length", "0")],
-            )
+            );
         });
         let d = fails(&server.url("/m.gguf"), "TPC0431", said);
         let help = d.help.unwrap().to_string();

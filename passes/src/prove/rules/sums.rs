@@ -149,7 +149,7 @@ fn collected(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
         let sum = all.iter().try_fold(0.0, |sum, (f, _)| exact_sum(sum, *f));
         match sum {
             Some(factor) if same && all.len() > 1 && factor != 0.0 => {
-                out.push(scaled(terms, factor, x))
+                out.push(scaled(terms, factor, x));
             }
             _ => out.extend(all.into_iter().map(|(_, a)| a)),
         }

@@ -68,7 +68,7 @@ fn every_entry_behaves() {
                         assert!(said.notes[0].to_string().contains(why), "{name}");
                     }
                     Effect::Model => {
-                        assert_eq!(text(&said), ["m.gguf", "7", "-c", "4096"], "{name}")
+                        assert_eq!(text(&said), ["m.gguf", "7", "-c", "4096"], "{name}");
                     }
                     // `--reserve` may not be there.
                     Effect::Means(to) | Effect::Translated(to, _)
