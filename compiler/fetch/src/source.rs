@@ -225,7 +225,7 @@ impl HttpFile {
     }
 
     /// Appends what comes next.
-    fn from_stream(
+    fn take_from_stream(
         &mut self,
         stream: &mut Stream,
         len: u64,
@@ -259,7 +259,7 @@ impl RangeSource for HttpFile {
                 break;
             }
             if let Some(mut stream) = self.stream.take().filter(|s| s.at == from + got) {
-                let n = self.from_stream(&mut stream, len - got, to)?;
+                let n = self.take_from_stream(&mut stream, len - got, to)?;
                 self.stream = Some(stream);
                 // The end of a file whose length nobody said.
                 if n < len - got {

@@ -30,6 +30,10 @@ pub struct Override {
 const MATCH_STEPS: usize = 100_000;
 
 /// The regex of a pattern, which takes at most so many steps per match where it needs to go back.
+#[expect(
+    clippy::result_large_err,
+    reason = "the crate's own error, told at once"
+)]
 fn compiled(pattern: &str, steps: usize) -> Result<Regex, fancy_regex::Error> {
     RegexBuilder::new(pattern).backtrack_limit(steps).build()
 }

@@ -377,7 +377,8 @@ mod tests {
     #[test]
     fn what_is_no_plan_is_told_apart() {
         let deep = "[".repeat(100_000);
-        let cases: [(&str, fn(&NoSnapshot) -> bool); 8] = [
+        type Case<'a> = (&'a str, fn(&NoSnapshot) -> bool);
+        let cases: [Case<'_>; 8] = [
             ("", |e| matches!(e, NoSnapshot::Json(_))),
             ("{\"tpc\":", |e| matches!(e, NoSnapshot::Json(_))),
             (&deep, |e| matches!(e, NoSnapshot::Json(_))),
