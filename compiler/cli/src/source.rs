@@ -37,7 +37,7 @@ pub(super) struct SourceArgs {
 /// A model's file or a capture that has been read.
 pub(super) enum Opened {
     File(Rc<Model>),
-    Capture(CapturedGraph),
+    Capture(Box<CapturedGraph>),
 }
 
 impl Opened {
@@ -214,7 +214,7 @@ impl SourceArgs {
                 .collect(),
             lines: captured.lines.clone(),
             batch: Some(captured.batch.clone()),
-            opened: Opened::Capture(captured),
+            opened: Opened::Capture(Box::new(captured)),
         })
     }
 }

@@ -188,7 +188,7 @@ impl Reader<'_> {
                 _ => self.said.arguments.push(word),
             }
         }
-        self.from_repository()?;
+        self.take_repository()?;
         self.told();
         Ok(())
     }
@@ -322,10 +322,10 @@ impl Reader<'_> {
             Effect::Model => self.said.arguments.push(value.into()),
             Effect::Repository => self.repository = Some(value),
             Effect::RepositoryFile => self.file = Some(value),
-            Effect::Means(option) => self.means(option, value, &shown, None),
+            Effect::Means(option) => self.means(option, &value, &shown, None),
             Effect::Translated(option, translation) => match translation(&value) {
-                Translation::Same => self.push(option, value),
-                Translation::Other(value, why) => self.means(option, value, &shown, Some(why)),
+                Translation::Same => self.push(option, &value),
+                Translation::Other(value, why) => self.means(option, &value, &shown, Some(why)),
                 Translation::Dropped(why) => self.ignored.push((shown, why)),
             },
             Effect::Ignored(why) => self.ignored.push((shown, why)),
@@ -340,24 +340,18 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn push(&mut self, option: &str, value: String) {
+    fn push(&mut self, option: &str, value: &str) {
         self.said.arguments.push(format!("{option}={value}").into());
     }
 
     /// An option of tpc in the place of another, with a note; nothing where the subcommand does not have it.
-    fn means(
-        &mut self,
-        option: &'static str,
-        value: String,
-        shown: &str,
-        why: Option<&'static str>,
-    ) {
+    fn means(&mut self, option: &'static str, value: &str, shown: &str, why: Option<&'static str>) {
         if own(self.command, option).is_none() {
             self.ignored
                 .push((shown.to_owned(), "this command has nothing like it"));
             return;
         }
-        let same = format!("{option} {}", quoted(&value));
+        let same = format!("{option} {}", quoted(value));
         let message = match why {
             Some(why) => format!("`{shown}` is read as `{same}`: {why}"),
             None => format!("`{shown}` is read as `{same}`"),
@@ -368,7 +362,7 @@ impl Reader<'_> {
     }
 
     /// The address of a file of a repository, if one was named.
-    fn from_repository(&mut self) -> Result<(), Diagnostic> {
+    fn take_repository(&mut self) -> Result<(), Diagnostic> {
         let (repository, file) = (self.repository.take(), self.file.take());
         let Some(repository) = repository else {
             return match file {
