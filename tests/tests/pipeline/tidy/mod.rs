@@ -27,10 +27,11 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, those that need less before those that need more.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "ir",
     "passes",
     "runtime",
+    "runtime/cpu",
     "compiler/diag",
     "compiler/gguf",
     "compiler/fetch",

@@ -1,0 +1,63 @@
+//! Errors of kernels and of teams.
+
+use tpc_ir::DType;
+
+/// Why a launch has no result. Kernels do not allocate, so the message is made of fixed parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KernelError {
+    /// An index read from data is out of range.
+    #[error("{what} {index} is out of range: expected 0 to {bound}, exclusive")]
+    Index {
+        /// What the index names.
+        what: &'static str,
+        /// The index.
+        index: i64,
+        /// The number of things that it may name.
+        bound: usize,
+    },
+    /// The views given do not fit the kernel.
+    #[error("the views do not fit the kernel: {what}")]
+    Shape {
+        /// What does not hold.
+        what: &'static str,
+    },
+    /// Less scratch memory than the kernel asks for.
+    #[error("the kernel needs {needed} bytes of scratch memory, {found} are given")]
+    Scratch {
+        /// Bytes that the kernel asks for.
+        needed: usize,
+        /// Bytes given.
+        found: usize,
+    },
+    /// Another worker of the team failed.
+    #[error("another worker failed")]
+    Stopped,
+    /// A worker panicked.
+    #[error("a worker panicked")]
+    Panicked,
+}
+
+/// An op on these element types has no kernel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no CPU kernel for {op} on {operands:?} giving {results:?}: {reason}")]
+pub struct Unsupported {
+    /// The op's name.
+    pub op: &'static str,
+    /// Element types of the operands.
+    pub operands: Vec<DType>,
+    /// Element types of the results.
+    pub results: Vec<DType>,
+    /// Why, in a clause.
+    pub reason: &'static str,
+}
+
+/// Why there is no team.
+#[derive(Debug, thiserror::Error)]
+pub enum TeamError {
+    /// A team without workers.
+    #[error("a device needs at least one thread")]
+    Empty,
+    /// The system refuses a thread.
+    #[error("cannot start a thread")]
+    Spawn(#[from] std::io::Error),
+}

@@ -1,0 +1,96 @@
+//! Kernels: ops whose attributes and element types are known.
+
+use tpc_ir::{DType, Op};
+use tpc_runtime::Options;
+
+use crate::error::{KernelError, Unsupported};
+use crate::launch::{Call, Launch, Request, Sizes};
+use crate::ops;
+use crate::team::Worker;
+use crate::view::View;
+
+/// An op with its attributes resolved and its element types known, ready to run on views of any sizes.
+#[derive(Debug)]
+pub struct Kernel {
+    name: &'static str,
+    types: Box<[DType]>,
+    operands: usize,
+    launch: Box<dyn Launch>,
+}
+
+impl Kernel {
+    /// The kernel of `op` for operands and results of these element types. Sizes in the op's attributes are bound
+    /// already ([`Op::map_dims`]).
+    ///
+    /// # Errors
+    /// [`Unsupported`] when there is none: leaves, transfers, formats that cannot be read or written.
+    pub fn select(
+        op: &Op,
+        operands: &[DType],
+        results: &[DType],
+        options: Options,
+    ) -> Result<Kernel, Unsupported> {
+        let request = Request {
+            operands,
+            results,
+            options,
+        };
+        let launch = ops::select(op, &request).map_err(|reason| Unsupported {
+            op: op.name(),
+            operands: operands.to_vec(),
+            results: results.to_vec(),
+            reason,
+        })?;
+        Ok(Kernel {
+            name: op.name(),
+            types: operands.iter().chain(results).copied().collect(),
+            operands: operands.len(),
+            launch,
+        })
+    }
+
+    /// The op's name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Bytes of scratch memory that each worker needs for operands and results of these sizes.
+    pub fn scratch_bytes(&self, operands: &[Sizes], results: &[Sizes]) -> usize {
+        self.launch.scratch_bytes(operands, results)
+    }
+
+    /// Computes the worker's share of the results. Every worker of a device calls this with the same views, and no one
+    /// reads the results before all have returned and met at a barrier.
+    ///
+    /// # Errors
+    /// [`KernelError`] when the views do not fit one another or data holds an index out of range. What the results hold
+    /// then is not defined.
+    ///
+    /// # Safety
+    /// Every view's bytes are readable, and those of results writable, until all workers have returned; nobody else
+    /// writes them. A result overlaps no other view, except that it may be the same memory, in the same element type and
+    /// with the same strides, as an operand that the kernel updates in place or reads element by element.
+    #[allow(unsafe_code)]
+    pub unsafe fn run(
+        &self,
+        worker: &Worker<'_>,
+        operands: &[View],
+        results: &[View],
+        scratch: &mut [u8],
+    ) -> Result<(), KernelError> {
+        let found = operands.iter().chain(results).map(|v| v.dtype);
+        if operands.len() != self.operands || !found.eq(self.types.iter().copied()) {
+            return Err(KernelError::Shape {
+                what: "number or element types of the views",
+            });
+        }
+        let call = Call {
+            worker,
+            operands,
+            results,
+            scratch,
+        };
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.launch.run(call) }
+    }
+}

@@ -1,0 +1,27 @@
+//! # Kernels of the CPU executor
+//!
+//! A program gives every value an address in the arena of its device. A *launch* runs one [`Kernel`] on all threads of
+//! the device: each [`Worker`] of a [`Team`] calls [`Kernel::run`] with the same [`View`]s and computes its share.
+//!
+//! | type       | what it is                                                                          |
+//! |------------|-------------------------------------------------------------------------------------|
+//! | [`View`]   | a tensor in memory: address, element type, sizes, strides in bytes                   |
+//! | [`Team`]   | threads that spin and then park, in one group per device                             |
+//! | [`Kernel`] | an op whose attributes and element types are known; chosen once, run without allocating |
+//!
+//! The meaning of every op is [`tpc_runtime::eval`]; kernels compute in f32. A result has the same bits for any number of
+//! workers: work is divided by rows, heads or columns, so that no sum crosses workers, and every sum has a fixed order
+//! that does not depend on the instruction set.
+
+mod error;
+mod kernel;
+mod launch;
+mod ops;
+mod team;
+mod view;
+
+pub use error::{KernelError, TeamError, Unsupported};
+pub use kernel::Kernel;
+pub use launch::Sizes;
+pub use team::{Team, Worker};
+pub use view::View;

@@ -1,0 +1,438 @@
+//! Threads that run launches together: they spin between runs, and park when there is none for a while.
+
+use std::cell::UnsafeCell;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+
+use crate::error::{KernelError, TeamError};
+
+/// Turns of a waiting loop before it gives up its time slice at each turn.
+const SPINS: u32 = 1 << 12;
+/// Turns of an idle thread before it parks.
+const IDLE_TURNS: u32 = 1 << 14;
+
+/// A value in cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// Waits until `done`: spins, and later lets other threads run.
+fn wait(mut done: impl FnMut() -> bool) {
+    let mut turns = 0;
+    while !done() {
+        if turns < SPINS {
+            turns += 1;
+            std::hint::spin_loop();
+        } else {
+            thread::yield_now();
+        }
+    }
+}
+
+/// The workers of one device.
+#[derive(Debug)]
+struct Group {
+    device: usize,
+    count: usize,
+    arrived: Apart<AtomicUsize>,
+    round: Apart<AtomicUsize>,
+}
+
+impl Group {
+    const fn new(device: usize, count: usize) -> Group {
+        Group {
+            device,
+            count,
+            arrived: Apart(AtomicUsize::new(0)),
+            round: Apart(AtomicUsize::new(0)),
+        }
+    }
+}
+
+static NOBODY: Group = Group::new(0, 1);
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// One thread's part in a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Worker<'a> {
+    group: &'a Group,
+    index: usize,
+    stop: &'a AtomicBool,
+}
+
+impl Worker<'_> {
+    /// A worker without a team: the calling thread.
+    pub const fn alone() -> Worker<'static> {
+        Worker {
+            group: &NOBODY,
+            index: 0,
+            stop: &NEVER,
+        }
+    }
+
+    /// The device that this worker computes for.
+    pub const fn device(&self) -> usize {
+        self.group.device
+    }
+
+    /// Its number among the workers of the device.
+    pub const fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The number of workers of the device.
+    pub const fn count(&self) -> usize {
+        self.group.count
+    }
+
+    /// Its share of `n` things, as even as possible.
+    pub const fn share(&self, n: usize) -> Range<usize> {
+        let (i, count) = (self.index, self.group.count);
+        n * i / count..n * (i + 1) / count
+    }
+
+    /// Waits for all workers of the device. What they wrote before is visible after.
+    ///
+    /// # Errors
+    /// [`KernelError::Stopped`] when a worker of the team has failed.
+    pub fn barrier(&self) -> Result<(), KernelError> {
+        let group = self.group;
+        if group.count == 1 {
+            return Ok(());
+        }
+        let round = group.round.0.load(Ordering::Relaxed);
+        if group.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == group.count {
+            group.arrived.0.store(0, Ordering::Relaxed);
+            group
+                .round
+                .0
+                .store(round.wrapping_add(1), Ordering::Release);
+            return Ok(());
+        }
+        self.wait_for(|| group.round.0.load(Ordering::Acquire) != round)
+    }
+
+    /// Waits until `done`, which other workers of the team make true.
+    ///
+    /// # Errors
+    /// [`KernelError::Stopped`] when a worker of the team has failed.
+    pub fn wait_for(&self, mut done: impl FnMut() -> bool) -> Result<(), KernelError> {
+        let mut reached = false;
+        wait(|| {
+            reached = done();
+            reached || self.stop.load(Ordering::Acquire)
+        });
+        if reached {
+            Ok(())
+        } else {
+            Err(KernelError::Stopped)
+        }
+    }
+}
+
+/// What a run does: called once by every worker.
+type Job<'a> = dyn Fn(&Worker<'_>) -> Result<(), KernelError> + Sync + 'a;
+
+/// What the threads share.
+struct Shared {
+    groups: Box<[Group]>,
+    /// The group and the index of every worker.
+    seats: Box<[(usize, usize)]>,
+    /// Whether the thread of every worker but the first sleeps or is about to.
+    parked: Box<[Apart<AtomicBool>]>,
+    /// The number of runs begun.
+    epoch: Apart<AtomicUsize>,
+    /// Threads that have not finished the run.
+    pending: Apart<AtomicUsize>,
+    /// The job of the run that `epoch` counts last.
+    job: UnsafeCell<Option<*const Job<'static>>>,
+    /// Whether a worker of the run has failed.
+    stop: AtomicBool,
+    /// The failure of the worker with the least number.
+    failure: Mutex<Option<(usize, KernelError)>>,
+    /// Whether the team ends.
+    quit: AtomicBool,
+}
+
+// SAFETY: `job` is written by the owner of the team while no thread runs (`pending` is 0) and published by `epoch`;
+// threads read it after they have seen that epoch and before they count `pending` down. The job itself is `Sync`.
+#[allow(unsafe_code)]
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn failed(&self, worker: usize, error: KernelError) {
+        let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let rank = |worker: usize, e: KernelError| (e == KernelError::Stopped, worker);
+        if first.is_none_or(|(w, e)| rank(worker, error) < rank(w, e)) {
+            *first = Some((worker, error));
+        }
+        drop(first);
+        self.stop.store(true, Ordering::Release);
+    }
+
+    fn take_part(&self, number: usize, job: &Job<'_>) {
+        let (group, index) = self.seats[number];
+        let worker = Worker {
+            group: &self.groups[group],
+            index,
+            stop: &self.stop,
+        };
+        match catch_unwind(AssertUnwindSafe(|| job(&worker))) {
+            Ok(Ok(())) => {}
+            Ok(Err(e)) => self.failed(number, e),
+            Err(_) => self.failed(number, KernelError::Panicked),
+        }
+    }
+
+    /// The life of the thread of worker `number`.
+    fn serve(&self, number: usize) {
+        let mut seen = 0;
+        loop {
+            self.idle(number, seen);
+            seen = self.epoch.0.load(Ordering::Acquire);
+            if self.quit.load(Ordering::Acquire) {
+                return;
+            }
+            // SAFETY: the epoch was raised after the job was written, and the owner waits for `pending` before the job
+            // ends or changes.
+            #[allow(unsafe_code)]
+            let job = unsafe { (*self.job.get()).map(|job| &*job) };
+            if let Some(job) = job {
+                self.take_part(number, job);
+            }
+            self.pending.0.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Returns when there have been more runs than `seen`.
+    fn idle(&self, number: usize, seen: usize) {
+        let begun = || self.epoch.0.load(Ordering::SeqCst) != seen;
+        for _ in 0..IDLE_TURNS {
+            if begun() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        let parked = &self.parked[number].0;
+        while !begun() {
+            parked.store(true, Ordering::SeqCst);
+            // Whoever raises the epoch after this sees the flag; whoever raised it before is seen here.
+            if !begun() {
+                thread::park();
+            }
+            parked.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Threads in groups, one group per device. The thread that calls [`Team::run`] is the first worker of the first group.
+#[derive(Debug)]
+pub struct Team {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    handles: Vec<Thread>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("groups", &self.groups)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Team {
+    /// A team for one device.
+    ///
+    /// # Errors
+    /// [`TeamError`] when `threads` is 0 or a thread cannot be started.
+    pub fn new(threads: usize) -> Result<Team, TeamError> {
+        Team::of_devices(&[threads])
+    }
+
+    /// A team with a group per device of as many workers as given.
+    ///
+    /// # Errors
+    /// [`TeamError`] when a device has no worker or a thread cannot be started.
+    pub fn of_devices(threads: &[usize]) -> Result<Team, TeamError> {
+        if threads.is_empty() || threads.contains(&0) {
+            return Err(TeamError::Empty);
+        }
+        let groups = threads.iter().enumerate();
+        let seats: Box<[(usize, usize)]> = groups
+            .clone()
+            .flat_map(|(device, &count)| (0..count).map(move |index| (device, index)))
+            .collect();
+        let workers = seats.len();
+        let shared = Arc::new(Shared {
+            groups: groups.map(|(d, &count)| Group::new(d, count)).collect(),
+            seats,
+            parked: (0..workers).map(|_| Apart::default()).collect(),
+            epoch: Apart::default(),
+            pending: Apart::default(),
+            job: UnsafeCell::new(None),
+            stop: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            quit: AtomicBool::new(false),
+        });
+        let mut team = Team {
+            shared,
+            threads: Vec::with_capacity(workers - 1),
+            handles: Vec::with_capacity(workers - 1),
+        };
+        for number in 1..workers {
+            let shared = Arc::clone(&team.shared);
+            let thread = thread::Builder::new()
+                .name(format!("tpc-cpu-{number}"))
+                .spawn(move || shared.serve(number))?;
+            team.handles.push(thread.thread().clone());
+            team.threads.push(thread);
+        }
+        Ok(team)
+    }
+
+    /// Runs `job` on every worker and waits for all of them. Allocates nothing.
+    ///
+    /// # Errors
+    /// That of the first worker whose job failed or panicked; others that wait for it at a barrier stop.
+    pub fn run(
+        &mut self,
+        job: impl Fn(&Worker<'_>) -> Result<(), KernelError> + Sync,
+    ) -> Result<(), KernelError> {
+        let shared = &*self.shared;
+        let job: &Job<'_> = &job;
+        shared.stop.store(false, Ordering::Relaxed);
+        for group in &shared.groups {
+            group.arrived.0.store(0, Ordering::Relaxed);
+        }
+        // SAFETY: only the lifetime is changed: threads use the job between the epoch below and their count of
+        // `pending`, for which this function waits. No thread reads the cell now, as `pending` is 0.
+        #[allow(unsafe_code)]
+        unsafe {
+            let job: *const Job<'_> = job;
+            *shared.job.get() = Some(std::mem::transmute::<*const Job<'_>, *const Job<'static>>(
+                job,
+            ));
+        }
+        shared
+            .pending
+            .0
+            .store(self.threads.len(), Ordering::Relaxed);
+        self.wake();
+        shared.take_part(0, job);
+        wait(|| shared.pending.0.load(Ordering::Acquire) == 0);
+        let failure = shared
+            .failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        failure.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    fn wake(&self) {
+        self.shared.epoch.0.fetch_add(1, Ordering::SeqCst);
+        for (parked, thread) in self.shared.parked[1..].iter().zip(&self.handles) {
+            if parked.0.load(Ordering::SeqCst) {
+                thread.unpark();
+            }
+        }
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.quit.store(true, Ordering::Release);
+        self.wake();
+        for thread in self.threads.drain(..) {
+            // A thread ends by returning: panics of jobs are caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_worker_runs_once_and_shares_cover_everything() {
+        for threads in 1..5 {
+            let mut team = Team::new(threads).expect("threads");
+            for n in [0, 1, 7, 100] {
+                let done: Vec<AtomicUsize> = (0..n).map(|_| AtomicUsize::new(0)).collect();
+                team.run(|w| {
+                    for i in w.share(n) {
+                        done[i].fetch_add(1, Ordering::Relaxed);
+                    }
+                    Ok(())
+                })
+                .expect("no failure");
+                assert!(done.iter().all(|d| d.load(Ordering::Relaxed) == 1));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_before_a_barrier_is_read_after_it() {
+        let mut team = Team::of_devices(&[3, 2]).expect("threads");
+        let slots: Vec<AtomicUsize> = (0..5).map(|_| AtomicUsize::new(0)).collect();
+        team.run(|w| {
+            let first = w.device() * 3;
+            for round in 1..200 {
+                slots[first + w.index()].store(round, Ordering::Relaxed);
+                w.barrier()?;
+                for slot in &slots[first..first + w.count()] {
+                    assert_eq!(slot.load(Ordering::Relaxed), round);
+                }
+                w.barrier()?;
+            }
+            Ok(())
+        })
+        .expect("no failure");
+    }
+
+    #[test]
+    fn a_failure_or_panic_stops_those_that_wait() {
+        let mut team = Team::new(3).expect("threads");
+        let error = KernelError::Shape { what: "a test" };
+        for round in 0..20 {
+            let e = team.run(|w| {
+                if w.index() == round % 3 {
+                    return Err(error);
+                }
+                w.barrier()
+            });
+            assert_eq!(e, Err(error));
+            let hook = std::panic::take_hook();
+            std::panic::set_hook(Box::new(|_| {}));
+            let e = team.run(|w| {
+                assert!(w.index() != round % 3, "a test");
+                w.barrier()
+            });
+            std::panic::set_hook(hook);
+            assert_eq!(e, Err(KernelError::Panicked));
+            assert_eq!(team.run(|w| w.barrier()), Ok(()));
+        }
+    }
+
+    #[test]
+    fn parked_threads_wake() {
+        let mut team = Team::new(2).expect("threads");
+        for _ in 0..3 {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            team.run(|w| w.barrier()).expect("no failure");
+        }
+    }
+
+    #[test]
+    fn a_device_has_a_thread() {
+        assert!(matches!(Team::new(0), Err(TeamError::Empty)));
+        assert!(matches!(Team::of_devices(&[1, 0]), Err(TeamError::Empty)));
+    }
+}

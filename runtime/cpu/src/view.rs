@@ -1,0 +1,142 @@
+//! Tensors in memory.
+
+use tpc_ir::{DType, RANK};
+
+/// A tensor in memory, in ggml's axis order: axis 0 first.
+///
+/// Element `(i0, i1, i2, i3)` lies `Σ i·nb` bytes from `ptr`; of a type with blocks, `nb[0]` is the distance of blocks
+/// and `i0` counts blocks. A view is a pointer with a shape: making one is safe, and whoever reads or writes through it
+/// (a kernel) promises that the bytes are there. Views need no alignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The first element.
+    pub ptr: *mut u8,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// Sizes in elements.
+    pub ne: [usize; RANK],
+    /// Distances in bytes between neighbours along each axis; along axis 0, between blocks.
+    pub nb: [usize; RANK],
+}
+
+// SAFETY: a view is an address and numbers. Its users synchronise what they do with the bytes.
+#[allow(unsafe_code)]
+unsafe impl Send for View {}
+// SAFETY: as above; nothing is read or written through a shared reference to a view itself.
+#[allow(unsafe_code)]
+unsafe impl Sync for View {}
+
+impl View {
+    /// A view of these parts.
+    pub const fn new(ptr: *mut u8, dtype: DType, ne: [usize; RANK], nb: [usize; RANK]) -> View {
+        View { ptr, dtype, ne, nb }
+    }
+
+    /// A view whose elements lie without gaps, axis 0 fastest. Of a type with blocks, `ne[0]` is whole blocks.
+    pub const fn dense(ptr: *mut u8, dtype: DType, ne: [usize; RANK]) -> View {
+        let row = ne[0].div_ceil(dtype.block_len() as usize) * dtype.block_bytes() as usize;
+        let nb = [
+            dtype.block_bytes() as usize,
+            row,
+            row * ne[1],
+            row * ne[1] * ne[2],
+        ];
+        View { ptr, dtype, ne, nb }
+    }
+
+    /// A dense view of f32; `None` unless the slice has the elements.
+    pub fn of_f32(data: &mut [f32], ne: [usize; RANK]) -> Option<View> {
+        let n: usize = ne.iter().product();
+        (n == data.len()).then(|| View::dense(data.as_mut_ptr().cast(), DType::F32, ne))
+    }
+
+    /// A dense view of bytes as elements of `dtype`; `None` unless the slice has the bytes.
+    pub fn of_bytes(data: &mut [u8], dtype: DType, ne: [usize; RANK]) -> Option<View> {
+        let rows: usize = ne[1..].iter().product();
+        let bytes = dtype.bytes(ne[0] as u64)? as usize * rows;
+        (bytes == data.len()).then(|| View::dense(data.as_mut_ptr(), dtype, ne))
+    }
+
+    /// Number of elements.
+    pub const fn len(&self) -> usize {
+        self.ne[0] * self.rows()
+    }
+
+    /// Whether there are no elements.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of rows: of the indices of axes 1 to 3.
+    pub const fn rows(&self) -> usize {
+        self.ne[1] * self.ne[2] * self.ne[3]
+    }
+
+    /// The indices along axes 1 to 3 of row `row`, axis 1 fastest. The view has rows.
+    pub const fn indices(&self, row: usize) -> [usize; 3] {
+        let [_, n1, n2, _] = self.ne;
+        [row % n1, row / n1 % n2, row / n1 / n2]
+    }
+
+    /// The address of the first element of the row at these indices of axes 1 to 3.
+    pub const fn row(&self, [i1, i2, i3]: [usize; 3]) -> *mut u8 {
+        let at = i1 * self.nb[1] + i2 * self.nb[2] + i3 * self.nb[3];
+        self.ptr.wrapping_add(at)
+    }
+
+    /// Whether the elements of a row lie without gaps.
+    pub const fn has_dense_rows(&self) -> bool {
+        self.nb[0] == self.dtype.block_bytes() as usize || self.ne[0] <= 1
+    }
+
+    /// The view with the axes in another order: axis `axis` of it is axis `order[axis]` of this one.
+    #[must_use]
+    pub const fn permuted(&self, order: [usize; RANK]) -> View {
+        let [a, b, c, d] = order;
+        let (ne, nb) = (&self.ne, &self.nb);
+        View {
+            ptr: self.ptr,
+            dtype: self.dtype,
+            ne: [ne[a], ne[b], ne[c], ne[d]],
+            nb: [nb[a], nb[b], nb[c], nb[d]],
+        }
+    }
+
+    /// The `len` indices of `axis` from `start` on. Along axis 0 of a type with blocks, `start` is whole blocks.
+    #[must_use]
+    pub const fn sliced(&self, axis: usize, start: usize, len: usize) -> View {
+        let unit = if axis == 0 {
+            self.dtype.block_len() as usize
+        } else {
+            1
+        };
+        let mut out = *self;
+        out.ptr = self.ptr.wrapping_add(start / unit * self.nb[axis]);
+        out.ne[axis] = len;
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strides_of_a_dense_view_count_blocks() {
+        let v = View::dense(std::ptr::null_mut(), DType::Q8_0, [64, 3, 2, 1]);
+        assert_eq!(v.nb, [34, 68, 204, 408]);
+        assert_eq!(v.indices(5), [2, 1, 0]);
+        assert_eq!(v.row([2, 1, 0]) as usize, 340);
+        assert_eq!(v.sliced(0, 32, 32).ptr as usize, 34);
+    }
+
+    #[test]
+    fn slices_must_hold_the_elements() {
+        let mut data = [0.0; 6];
+        assert!(View::of_f32(&mut data, [3, 2, 1, 1]).is_some());
+        assert!(View::of_f32(&mut data, [3, 3, 1, 1]).is_none());
+        let mut bytes = [0; 68];
+        assert!(View::of_bytes(&mut bytes, DType::Q8_0, [32, 2, 1, 1]).is_some());
+        assert!(View::of_bytes(&mut bytes, DType::Q8_0, [33, 2, 1, 1]).is_none());
+    }
+}
