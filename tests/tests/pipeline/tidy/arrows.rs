@@ -29,6 +29,7 @@ fn dependencies_run_one_way() {
         ("runtime/cpu", &["tpc-ir", "tpc-runtime"]),
         ("compiler/diag", &["tpc-ir"]),
         ("compiler/gguf", &["tpc-diag", "tpc-ir"]),
+        ("runtime/text", &["tpc-diag", "tpc-gguf", "tpc-ir"]),
         ("compiler/fetch", &["tpc-diag", "tpc-gguf", "tpc-ir"]),
         (
             "compiler/ggml",
@@ -191,6 +192,22 @@ const MODULES: [(&str, &[&str]); 14] = [
             "range",
             "file",
             "writer",
+        ],
+    ),
+    (
+        "runtime/text",
+        &[
+            "codes",
+            "index",
+            "byte_level",
+            "merge",
+            "trie",
+            "vocabulary",
+            "partition",
+            "pre",
+            "models",
+            "tokenizer",
+            "detokenizer",
         ],
     ),
     (

@@ -34,6 +34,7 @@ const CRATES: [&str; 15] = [
     "runtime/cpu",
     "compiler/diag",
     "compiler/gguf",
+    "runtime/text",
     "compiler/fetch",
     "compiler/ggml",
     "compiler/models",

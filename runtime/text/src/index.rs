@@ -1,0 +1,81 @@
+//! Strings by number, and numbers by string.
+
+use std::hash::{BuildHasher, RandomState};
+
+use hashbrown::HashTable;
+
+/// Distinct strings, numbered in the order of their insertion, stored end to end.
+///
+/// The hash is keyed at random, so that no file can choose strings that collide; no order depends on it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    text: String,
+    /// End of each string in `text`, in bytes. Invariant: non-decreasing, on character boundaries.
+    ends: Vec<usize>,
+    table: HashTable<u32>,
+    hash: RandomState,
+}
+
+fn part<'t>(text: &'t str, ends: &[usize], i: u32) -> &'t str {
+    let i = i as usize;
+    let start = if i == 0 { 0 } else { ends[i - 1] };
+    &text[start..ends[i]]
+}
+
+impl Index {
+    /// Number of strings.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// String `i`; `i` is below [`Index::len`].
+    pub(crate) fn get(&self, i: u32) -> &str {
+        part(&self.text, &self.ends, i)
+    }
+
+    /// The number of a string.
+    pub(crate) fn find(&self, s: &str) -> Option<u32> {
+        let hash = self.hash.hash_one(s);
+        self.table.find(hash, |&i| self.get(i) == s).copied()
+    }
+
+    /// Adds a string, and gives its number; the number of the one that is there as an error.
+    pub(crate) fn insert(&mut self, s: &str) -> Result<u32, u32> {
+        if let Some(there) = self.find(s) {
+            return Err(there);
+        }
+        let i = u32::try_from(self.ends.len()).expect("invariant: a header has fewer strings");
+        self.text.push_str(s);
+        self.ends.push(self.text.len());
+        let (text, ends, hash) = (&self.text, &self.ends, &self.hash);
+        let rehash = |&i: &u32| hash.hash_one(part(text, ends, i));
+        self.table.insert_unique(hash.hash_one(s), i, rehash);
+        Ok(i)
+    }
+
+    /// The number of a string, which is added if it is not there.
+    pub(crate) fn intern(&mut self, s: &str) -> u32 {
+        self.insert(s).unwrap_or_else(|there| there)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_have_one_number_each() {
+        let mut index = Index::default();
+        let words: Vec<String> = (0..1000).map(|i| format!("w{}", i % 400)).collect();
+        let numbers: Vec<u32> = words.iter().map(|w| index.intern(w)).collect();
+        assert_eq!(index.len(), 400);
+        for (word, number) in words.iter().zip(numbers) {
+            assert_eq!(
+                (index.get(number), index.find(word)),
+                (word.as_str(), Some(number))
+            );
+        }
+        assert_eq!(index.insert("w7"), Err(7));
+        assert_eq!(index.find(""), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! SentencePiece's precompiled map of characters: what replaces which beginnings of a text.
+//!
+//! `tokenizer.ggml.precompiled_charsmap` is the blob of SentencePiece's `normalizer.cc`: the length of a double array in
+//! bytes (u32), the array of u32, then texts that end with a zero byte. The array is a trie of darts-clone (Yata): of a unit
+//! `u`, the offset of its children is `(u >> 10) << ((u & 0x200) >> 6)`, its label `u & 0x800000ff`, whether a value
+//! follows is bit 8, and a value is `u & 0x7fffffff`. The child of the node at `i` for byte `b` is at `i ^ offset ^ b`.
+
+use tpc_diag::Diagnostic;
+use tpc_gguf::{MetaArray, MetaValue, Metadata};
+
+use crate::vocabulary::unusable;
+
+const KEY: &str = "tokenizer.ggml.precompiled_charsmap";
+
+/// The longest text that replaces another, in bytes. Unicode's longest has 33; the limit bounds what a file can blow up.
+const LONGEST: usize = 128;
+
+/// A map of characters; an empty one leaves all as they are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CharsMap {
+    units: Vec<u32>,
+    /// Texts, each with a zero byte at its end.
+    texts: Vec<u8>,
+}
+
+impl CharsMap {
+    /// The map of a file.
+    ///
+    /// # Errors
+    /// A value that is no array of bytes, or is shorter than it says.
+    pub(crate) fn read(metadata: &Metadata) -> Result<CharsMap, Diagnostic> {
+        let blob: Vec<u8> = match metadata.value(KEY) {
+            None => return Ok(CharsMap::default()),
+            Some(MetaValue::Array(MetaArray::U8(bytes))) => bytes.clone(),
+            Some(MetaValue::Array(MetaArray::I8(bytes))) => {
+                bytes.iter().map(|&b| b.cast_unsigned()).collect()
+            }
+            Some(other) => {
+                let message = format!(
+                    "{KEY} is of type {}: expected an array of bytes",
+                    other.describe()
+                );
+                return Err(unusable(metadata, message));
+            }
+        };
+        if blob.is_empty() {
+            return Ok(CharsMap::default());
+        }
+        let parts = blob.split_first_chunk::<4>().and_then(|(length, rest)| {
+            let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+            rest.split_at_checked(length)
+        });
+        let Some((units, texts)) = parts else {
+            let message = format!("{KEY} has {} bytes, fewer than it says", blob.len());
+            return Err(unusable(metadata, message));
+        };
+        let (units, _) = units.as_chunks::<4>();
+        Ok(CharsMap {
+            units: units.iter().map(|&u| u32::from_le_bytes(u)).collect(),
+            texts: texts.to_vec(),
+        })
+    }
+
+    /// The longest beginning of a text that is replaced, in bytes, and what replaces it.
+    fn find(&self, text: &[u8]) -> Option<(usize, &[u8])> {
+        let unit = |i: u32| self.units.get(i as usize).copied();
+        let offset = |u: u32| (u >> 10) << ((u & 0x200) >> 6);
+        let mut node = offset(unit(0)?);
+        let mut found = None;
+        for (i, &byte) in text.iter().enumerate() {
+            node ^= u32::from(byte);
+            let Some(u) = unit(node).filter(|u| byte != 0 && u & 0x8000_00ff == u32::from(byte))
+            else {
+                break;
+            };
+            node ^= offset(u);
+            if u >> 8 & 1 == 1 {
+                found = unit(node).map(|value| (i + 1, value & 0x7fff_ffff));
+            }
+        }
+        let (length, at) = found?;
+        let text = self.texts.get(at as usize..)?;
+        let end = text.iter().take(LONGEST).position(|&b| b == 0)?;
+        Some((length, &text[..end]))
+    }
+
+    /// Calls `emit` with each byte of a text after the replacements.
+    pub(crate) fn each(&self, text: &str, mut emit: impl FnMut(u8)) {
+        let mut at = 0;
+        while let Some(c) = text[at..].chars().next() {
+            let (length, bytes) = match self.find(&text.as_bytes()[at..]) {
+                // A damaged map may match a part of a character.
+                Some((length, bytes)) if text.is_char_boundary(at + length) => (length, bytes),
+                _ => (c.len_utf8(), &text.as_bytes()[at..at + c.len_utf8()]),
+            };
+            bytes.iter().copied().for_each(&mut emit);
+            at += length;
+        }
+    }
+}

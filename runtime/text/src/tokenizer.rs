@@ -1,0 +1,396 @@
+//! The tokenizer of a file.
+
+use tpc_diag::{Diagnostic, suggest};
+use tpc_gguf::{GgufFile, Metadata};
+
+use super::codes;
+use super::models::{
+    BytePairs, Cleaning, Model, Plamo2, Prefix, Rwkv, SentencePiece, Spacing, Unigram, WordPiece,
+};
+use super::partition::{Fragment, Partition, SpecialText, Strips};
+use super::pre::{self, Bytes, Pre};
+use super::vocabulary::{self, Defaults, SpecialTokens, TokenKind, Vocabulary, unusable};
+
+const MODEL: &str = "tokenizer.ggml.model";
+const PRE: &str = "tokenizer.ggml.pre";
+
+/// The algorithms that are supported, by `tokenizer.ggml.model`.
+const MODELS: [&str; 8] = [
+    "bert",
+    "gemma4",
+    "gpt2",
+    "llama",
+    "plamo2",
+    "rwkv",
+    "t5",
+    "whitespace",
+];
+
+/// Whether a text gets the tokens that the file wants at its begin and end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Markers {
+    /// It does.
+    Add,
+    /// It does not: it is a part of a text.
+    Omit,
+}
+
+/// Turns text into token ids, and ids into bytes.
+#[derive(Clone, Debug)]
+pub struct Tokenizer {
+    vocabulary: Vocabulary,
+    special: SpecialTokens,
+    partition: Partition,
+    model: Model,
+    /// The tokens that a text begins and ends with.
+    begin: Option<u32>,
+    end: Option<u32>,
+    notes: Vec<Diagnostic>,
+}
+
+/// What a kind of tokenizer does where the file does not say.
+struct Habits {
+    defaults: Defaults,
+    add_bos: bool,
+    add_eos: bool,
+}
+
+impl Tokenizer {
+    /// The tokenizer of a model.
+    ///
+    /// # Errors
+    /// TPC0560 to TPC0563: there is none, it is unknown, or its lists contradict each other.
+    pub fn from_gguf(file: &GgufFile) -> Result<Tokenizer, Diagnostic> {
+        Tokenizer::from_metadata(file.header().metadata())
+    }
+
+    /// The tokenizer that metadata describe.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::from_gguf`].
+    pub fn from_metadata(metadata: &Metadata) -> Result<Tokenizer, Diagnostic> {
+        let mut notes = Vec::new();
+        let name = metadata.get_str(MODEL)?;
+        let name = name.filter(|n| !["no_vocab", "none"].contains(n));
+        let Some(name) = name else {
+            let message = "the file has no vocabulary, so that it takes token ids and no text";
+            let d = Diagnostic::new(&codes::NO_TOKENIZER, metadata.file(), message);
+            return Err(d.help("use a file with its vocabulary, or give token ids"));
+        };
+        let Some(&name) = MODELS.iter().find(|&&m| m == name) else {
+            return Err(unknown_model(metadata, name));
+        };
+        let mut vocabulary = Vocabulary::read(metadata)?;
+        let pre = pre_tokenizer(metadata, name, &mut notes)?;
+        let habits = habits(name, pre);
+        let special = vocabulary::find(metadata, &mut vocabulary, habits.defaults, &mut notes)?;
+        let model = build(metadata, &vocabulary, &special, name, pre)?;
+        let (begin, end) = ends(metadata, &habits, &special, name, pre)?;
+        let text = |key: &str| metadata.get_str(key).map(Option::unwrap_or_default);
+        let strips = Strips::of_names(
+            &text("general.name")?.to_ascii_lowercase(),
+            text(PRE)?,
+            text("general.architecture")?,
+        );
+        Ok(Tokenizer {
+            partition: Partition::new(&vocabulary, strips),
+            vocabulary,
+            special,
+            model,
+            begin,
+            end,
+            notes,
+        })
+    }
+
+    /// What is worth knowing of the file's tokenizer: guesses, and keys that were not used.
+    pub fn notes(&self) -> &[Diagnostic] {
+        &self.notes
+    }
+
+    /// Number of tokens.
+    pub fn len(&self) -> usize {
+        self.vocabulary.len()
+    }
+
+    /// Whether there are none, which no file that was read has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The special tokens.
+    pub fn special(&self) -> &SpecialTokens {
+        &self.special
+    }
+
+    /// Whether a token ends a generation.
+    pub fn ends_generation(&self, id: u32) -> bool {
+        self.special.ends.binary_search(&id).is_ok()
+    }
+
+    /// The text of a token as the file has it, in which bytes and spaces may be written by other characters.
+    pub fn token_text(&self, id: u32) -> Option<&str> {
+        self.known(id).then(|| self.vocabulary.text(id))
+    }
+
+    /// The kind of a token.
+    pub fn kind(&self, id: u32) -> Option<TokenKind> {
+        self.known(id).then(|| self.vocabulary.kind(id))
+    }
+
+    /// The token of a text as the file has it.
+    pub fn find(&self, text: &str) -> Option<u32> {
+        self.vocabulary.find(text)
+    }
+
+    fn known(&self, id: u32) -> bool {
+        (id as usize) < self.len()
+    }
+
+    /// The ids of a text.
+    pub fn encode(&self, text: &str, special: SpecialText, markers: Markers) -> Vec<u32> {
+        let mut out = Vec::new();
+        let marked = |marker: Option<u32>| marker.filter(|_| markers == Markers::Add);
+        out.extend(marked(self.begin));
+        let mut prefixed = true;
+        for fragment in self.partition.cut(&self.vocabulary, text, special) {
+            match fragment {
+                Fragment::Token(id) => {
+                    out.push(id);
+                    prefixed = true;
+                }
+                Fragment::Text(range) => {
+                    self.model
+                        .encode(&self.vocabulary, &text[range], prefixed, &mut out);
+                    prefixed = false;
+                }
+            }
+        }
+        out.extend(marked(self.end));
+        out
+    }
+
+    /// The ids of a prompt that a chat template made: special tokens are read, and the token that begins a text is added
+    /// unless the prompt begins with it.
+    pub fn encode_prompt(&self, prompt: &str) -> Vec<u32> {
+        let written = self
+            .begin
+            .is_some_and(|id| prompt.starts_with(self.vocabulary.text(id)));
+        let mut out = Vec::new();
+        out.extend(self.begin.filter(|_| !written));
+        out.extend(self.encode(prompt, SpecialText::Read, Markers::Omit));
+        out
+    }
+
+    /// Appends the bytes that a token stands for, which may be a part of a character.
+    ///
+    /// # Errors
+    /// No such token.
+    pub fn piece(&self, id: u32, out: &mut Vec<u8>) -> Result<(), Diagnostic> {
+        if !self.known(id) {
+            let message = format!("token {id}: the vocabulary has {} tokens", self.len());
+            return Err(Diagnostic::new(&codes::UNKNOWN_ID, id.to_string(), message)
+                .help("use ids that this file's tokenizer gave"));
+        }
+        self.model.piece(&self.vocabulary, id, out);
+        Ok(())
+    }
+
+    /// Whether a space is put before a text.
+    pub(crate) fn adds_space(&self) -> bool {
+        self.model.adds_space()
+    }
+}
+
+fn unknown_model(metadata: &Metadata, name: &str) -> Diagnostic {
+    let near =
+        suggest::nearest(name, MODELS).map_or_else(String::new, |n| format!("did you mean {n}? "));
+    let shown = suggest::shorten(name);
+    let message = format!("{MODEL} is {shown:?}, which is not supported");
+    Diagnostic::new(&codes::UNKNOWN_TOKENIZER, metadata.file(), message)
+        .help(format!("{near}supported are {}", MODELS.join(", ")))
+}
+
+/// The pre-tokenizer of a byte-pair encoding; `None` for other algorithms.
+fn pre_tokenizer(
+    metadata: &Metadata,
+    model: &str,
+    notes: &mut Vec<Diagnostic>,
+) -> Result<Option<&'static Pre>, Diagnostic> {
+    let name = match model {
+        "gpt2" | "whitespace" => metadata.get_str(PRE)?.unwrap_or_default(),
+        "gemma4" => "gemma4",
+        _ => return Ok(None),
+    };
+    if name.is_empty() {
+        let message =
+            format!("{PRE} is missing: the default rules are used, and answers may be worse");
+        let d = Diagnostic::new(&codes::NO_PRE_TOKENIZER, metadata.file(), message);
+        notes.push(d.help("convert the model again with a current llama.cpp"));
+        return Ok(pre::find("default"));
+    }
+    match pre::find(name) {
+        Some(pre) => Ok(Some(pre)),
+        None => {
+            let near = suggest::nearest(name, pre::names());
+            let near = near.map_or_else(String::new, |n| format!("did you mean {n}? "));
+            let known: Vec<&str> = pre::names().collect();
+            let message = format!("{PRE} is {:?}, which is not known", suggest::shorten(name));
+            let d = Diagnostic::new(&codes::UNKNOWN_PRE_TOKENIZER, metadata.file(), message);
+            Err(d.help(format!("{near}known are {}", known.join(", "))))
+        }
+    }
+}
+
+fn habits(model: &str, pre: Option<&Pre>) -> Habits {
+    let none = Defaults::default();
+    let (defaults, add_bos, add_eos) = match model {
+        "llama" => {
+            let defaults = Defaults {
+                bos: Some(1),
+                eos: Some(2),
+                unknown: Some(0),
+                ..none
+            };
+            (defaults, true, false)
+        }
+        "bert" => {
+            let defaults = Defaults {
+                bos: Some(101),
+                unknown: Some(100),
+                separator: Some(102),
+                padding: Some(0),
+                mask: Some(103),
+                ..none
+            };
+            (defaults, true, true)
+        }
+        "t5" => {
+            let defaults = Defaults {
+                eos: Some(1),
+                unknown: Some(2),
+                padding: Some(0),
+                ..none
+            };
+            (defaults, false, true)
+        }
+        "plamo2" => {
+            let defaults = Defaults {
+                bos: Some(1),
+                eos: Some(2),
+                unknown: Some(0),
+                padding: Some(3),
+                ..none
+            };
+            (defaults, false, false)
+        }
+        "gpt2" | "whitespace" => {
+            let defaults = Defaults {
+                bos: Some(11).filter(|_| pre.is_none_or(|p| !p.no_default_bos)),
+                eos: Some(11),
+                ..none
+            };
+            (defaults, pre.is_some_and(|p| p.add_bos), false)
+        }
+        _ => (none, false, false),
+    };
+    Habits {
+        defaults,
+        add_bos,
+        add_eos,
+    }
+}
+
+fn build(
+    metadata: &Metadata,
+    vocabulary: &Vocabulary,
+    special: &SpecialTokens,
+    name: &str,
+    pre: Option<&Pre>,
+) -> Result<Model, Diagnostic> {
+    let flag = |key: &str, default: bool| metadata.get_bool(key).map(|f| f.unwrap_or(default));
+    let prefix = |default| flag("tokenizer.ggml.add_space_prefix", default);
+    if let Some(pre) = pre {
+        return BytePairs::read(metadata, vocabulary, pre).map(Model::BytePairs);
+    }
+    Ok(match name {
+        "llama" => {
+            let prefix = match prefix(true)? {
+                true => Prefix::Space,
+                false => Prefix::Nothing,
+            };
+            Model::SentencePiece(SentencePiece::new(vocabulary, prefix, special.unknown))
+        }
+        "t5" => {
+            let spacing = Spacing {
+                prefix: prefix(false)?,
+                merge: flag("tokenizer.ggml.remove_extra_whitespaces", false)?,
+            };
+            let unknown = special.unknown.ok_or_else(|| {
+                unusable(
+                    metadata,
+                    "tokenizer.ggml.unknown_token_id is missing, and token 2 too",
+                )
+            })?;
+            Model::Unigram(Unigram::read(metadata, vocabulary, spacing, unknown)?)
+        }
+        "bert" => {
+            let lowercase = flag("tokenizer.ggml.normalizer.lowercase", true)?;
+            let cleaning = Cleaning {
+                lowercase,
+                strip_accents: flag("tokenizer.ggml.normalizer.strip_accents", lowercase)?,
+            };
+            Model::WordPiece(WordPiece::new(vocabulary, cleaning, special.unknown))
+        }
+        "rwkv" => Model::Rwkv(Rwkv::new(vocabulary, special.unknown)),
+        _ => Model::Plamo2(Plamo2::read(metadata, vocabulary)?),
+    })
+}
+
+/// The tokens that a text begins and ends with.
+fn ends(
+    metadata: &Metadata,
+    habits: &Habits,
+    special: &SpecialTokens,
+    name: &str,
+    pre: Option<&Pre>,
+) -> Result<(Option<u32>, Option<u32>), Diagnostic> {
+    let add = |key: &str, id_key: &str, habit: bool, forced: bool, id: Option<u32>| {
+        let wanted = metadata.get_bool(key)?.unwrap_or(habit) || forced;
+        match (wanted, id) {
+            (false, _) => Ok(None),
+            (true, Some(id)) => Ok(Some(id)),
+            (true, None) => Err(unusable(
+                metadata,
+                format!("{key} is true, and {id_key} names no token"),
+            )),
+        }
+    };
+    // BERT's texts stand between two tokens of their own, whatever the keys say.
+    let bert = name == "bert";
+    let gemma = pre.is_some_and(|p| p.bytes == Bytes::Gemma);
+    let begin = add(
+        "tokenizer.ggml.add_bos_token",
+        "tokenizer.ggml.bos_token_id",
+        habits.add_bos,
+        gemma || bert,
+        special.bos,
+    )?;
+    let end = match bert {
+        true => add(
+            "tokenizer.ggml.add_sep_token",
+            "tokenizer.ggml.seperator_token_id",
+            habits.add_eos,
+            true,
+            special.separator,
+        )?,
+        false => add(
+            "tokenizer.ggml.add_eos_token",
+            "tokenizer.ggml.eos_token_id",
+            habits.add_eos,
+            false,
+            special.eos,
+        )?,
+    };
+    Ok((begin, end))
+}

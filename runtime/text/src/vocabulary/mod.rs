@@ -1,0 +1,155 @@
+//! The tokens of a file: their texts, scores and kinds, and which of them are special.
+
+mod kinds;
+mod special;
+
+use tpc_diag::Diagnostic;
+use tpc_gguf::{MetaArray, MetaValue, Metadata};
+
+use super::codes;
+use super::index::Index;
+use super::merge::NONE;
+pub use kinds::TokenKind;
+pub use special::SpecialTokens;
+pub(crate) use special::{Defaults, find};
+
+/// The list of texts, by id.
+const TOKENS: &str = "tokenizer.ggml.tokens";
+/// The list of scores: log probabilities, or negated ranks of merges.
+const SCORES: &str = "tokenizer.ggml.scores";
+/// The list of kinds.
+const KINDS: &str = "tokenizer.ggml.token_type";
+
+/// The tokens of a file, by id.
+#[derive(Clone, Debug)]
+pub(crate) struct Vocabulary {
+    texts: Index,
+    scores: Vec<f32>,
+    kinds: Vec<TokenKind>,
+}
+
+/// The diagnostic of a vocabulary that cannot be used.
+pub(crate) fn unusable(metadata: &Metadata, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(&codes::BAD_VOCABULARY, metadata.file(), message.into()).help(
+        "convert the model again with a current llama.cpp, or compare the file's checksum with its publisher's",
+    )
+}
+
+impl Vocabulary {
+    /// The vocabulary of a file. An empty token is called `[EMPTY_n]`, `n` being its id.
+    ///
+    /// # Errors
+    /// No list of tokens, an empty one, one with a token twice, a list that is shorter than it, a score that is no number.
+    pub(crate) fn read(metadata: &Metadata) -> Result<Vocabulary, Diagnostic> {
+        let tokens = metadata.require_array_str(TOKENS)?;
+        if tokens.is_empty() || tokens.len() >= NONE as usize {
+            return Err(unusable(
+                metadata,
+                format!("{TOKENS} has {} tokens", tokens.len()),
+            ));
+        }
+        let mut texts = Index::default();
+        for (id, text) in tokens.iter().enumerate() {
+            let inserted = match text {
+                "" => texts.insert(&format!("[EMPTY_{id}]")),
+                text => texts.insert(text),
+            };
+            if let Err(first) = inserted {
+                let shown = MetaValue::from(text).preview();
+                let message =
+                    format!("{TOKENS}: {shown} is there twice, as token {first} and as token {id}");
+                return Err(unusable(metadata, message));
+            }
+        }
+        let kinds = metadata.get_array_i32(KINDS)?;
+        let kinds = match kinds {
+            Some(kinds) => kinds.into_iter().map(TokenKind::of_number).collect(),
+            None => vec![TokenKind::Normal; texts.len()],
+        };
+        let scores = match metadata.value(SCORES) {
+            None => vec![0.0; texts.len()],
+            Some(MetaValue::Array(MetaArray::I32(scores))) => {
+                scores.iter().map(|&s| s as f32).collect()
+            }
+            Some(_) => metadata.require_array_f32(SCORES)?,
+        };
+        for (key, found) in [(KINDS, kinds.len()), (SCORES, scores.len())] {
+            if found < texts.len() {
+                let message = format!("{key} has {found} entries for {} tokens", texts.len());
+                return Err(unusable(metadata, message));
+            }
+        }
+        if let Some(id) = scores.iter().position(|s| s.is_nan()) {
+            return Err(unusable(
+                metadata,
+                format!("{SCORES}: the score of token {id} is no number"),
+            ));
+        }
+        Ok(Vocabulary {
+            texts,
+            scores,
+            kinds,
+        })
+    }
+
+    /// Number of tokens.
+    pub(crate) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// The ids.
+    pub(crate) fn ids(&self) -> std::ops::Range<u32> {
+        0..u32::try_from(self.len()).expect("invariant: checked when it was read")
+    }
+
+    /// The text of a token, as the file has it.
+    pub(crate) fn text(&self, id: u32) -> &str {
+        self.texts.get(id)
+    }
+
+    /// The token of a text.
+    pub(crate) fn find(&self, text: &str) -> Option<u32> {
+        self.texts.find(text)
+    }
+
+    /// The token of a byte that is written `<0x0A>`.
+    pub(crate) fn find_byte(&self, byte: u8) -> Option<u32> {
+        self.find(&format!("<0x{byte:02X}>"))
+    }
+
+    /// The score of a token.
+    pub(crate) fn score(&self, id: u32) -> f32 {
+        self.scores[id as usize]
+    }
+
+    /// The kind of a token.
+    pub(crate) fn kind(&self, id: u32) -> TokenKind {
+        self.kinds[id as usize]
+    }
+
+    pub(crate) fn set_kind(&mut self, id: u32, kind: TokenKind) {
+        self.kinds[id as usize] = kind;
+    }
+
+    /// The length of the longest token in bytes.
+    pub(crate) fn longest(&self) -> usize {
+        self.ids().map(|id| self.text(id).len()).max().unwrap_or(0)
+    }
+
+    /// The texts, to which pieces that are no tokens may be added.
+    pub(crate) fn texts(&self) -> &Index {
+        &self.texts
+    }
+}
+
+/// The byte that a token of kind [`TokenKind::Byte`] is: `<0x0A>`, or a text of one byte.
+pub(crate) fn byte_of(text: &str) -> Option<u8> {
+    match text.as_bytes() {
+        &[byte] => Some(byte),
+        _ => {
+            let hex = text.strip_prefix("<0x")?.strip_suffix('>')?;
+            let digits = hex.len() == 2 && hex.bytes().all(|b| b.is_ascii_hexdigit());
+            digits.then(|| u8::from_str_radix(hex, 16).ok())?
+        }
+    }
+}
