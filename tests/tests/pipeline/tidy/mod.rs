@@ -27,7 +27,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, those that need less before those that need more.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "ir",
     "passes",
     "runtime",
