@@ -17,6 +17,7 @@ mod error;
 mod kernel;
 mod launch;
 mod ops;
+pub mod product;
 mod team;
 mod view;
 

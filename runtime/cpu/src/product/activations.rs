@@ -1,0 +1,186 @@
+//! Activations as the products read them.
+
+use super::part::BLOCK;
+use super::{Isa, ProductError};
+use crate::product::simd::{Kernel, Simd};
+
+/// 32 activations as signed codes under one scale: a cache line.
+///
+/// `scale` is the largest magnitude over 127 and a code is the element over `scale`, rounded to nearest, ties to even.
+/// Where an element is no finite number `scale` is NaN, and so is every product with the block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C, align(64))]
+pub struct Block {
+    pub(super) codes: [i8; BLOCK],
+    pub(super) scale: f32,
+    /// Scale times the sum of the codes: multiplies the minimum of 32 weights.
+    pub(super) sum: f32,
+    /// The same of each half, for minima of 16 weights.
+    pub(super) sum16: [f32; 2],
+    /// Minus the sum of the codes: multiplies the offset of 32 weights.
+    pub(super) negative: i32,
+    /// The same of each half.
+    pub(super) negative16: [i32; 2],
+    unused: u32,
+}
+
+impl Block {
+    /// All zeros.
+    pub const ZERO: Block = Block {
+        codes: [0; BLOCK],
+        scale: 0.0,
+        sum: 0.0,
+        sum16: [0.0; 2],
+        negative: 0,
+        negative16: [0; 2],
+        unused: 0,
+    };
+
+    /// The value of element `i`, below 32.
+    pub fn value(&self, i: usize) -> f32 {
+        f32::from(self.codes[i]) * self.scale
+    }
+}
+
+/// Adding and subtracting 1.5·2²³ rounds to the nearest integer, ties to even.
+const ROUND: f32 = 12_582_912.0;
+
+#[inline(always)]
+fn quantise_block(x: &[f32; BLOCK], out: &mut Block) {
+    let largest = x
+        .iter()
+        .fold(0_u32, |a, v| a.max(v.to_bits() & (u32::MAX >> 1)));
+    let scale = f32::from_bits(largest) / 127.0;
+    // The least scales would have an infinite inverse.
+    let inverse = if scale >= f32::MIN_POSITIVE {
+        1.0 / scale
+    } else {
+        0.0
+    };
+    let finite = largest < f32::INFINITY.to_bits();
+    let (scale, inverse) = if finite {
+        (scale, inverse)
+    } else {
+        (f32::NAN, 0.0)
+    };
+    let mut halves = [0_i32; 2];
+    let (x16, _) = x.as_chunks::<16>();
+    let (out16, _) = out.codes.as_chunks_mut::<16>();
+    for ((x, codes), half) in x16.iter().zip(out16).zip(&mut halves) {
+        for (x, code) in x.iter().zip(codes) {
+            // Rounded values are small integers in the low bits of the sum; NaN and infinities times zero are not read.
+            let x = if finite { *x } else { 0.0 };
+            let sum = x * inverse + ROUND;
+            *code = (sum.to_bits() as u8).cast_signed();
+            *half += i32::from(*code);
+        }
+    }
+    out.scale = scale;
+    out.sum = scale * (halves[0] + halves[1]) as f32;
+    out.sum16 = halves.map(|s| scale * s as f32);
+    out.negative = -(halves[0] + halves[1]);
+    out.negative16 = halves.map(|s| -s);
+}
+
+struct Quantise<'a> {
+    x: &'a [f32],
+    out: &'a mut [Block],
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the trait's function is unsafe; nothing in it is"
+)]
+impl Kernel for Quantise<'_> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let (whole, rest) = self.x.as_chunks::<BLOCK>();
+        for (x, out) in whole.iter().zip(&mut *self.out) {
+            quantise_block(x, out);
+        }
+        if let Some(out) = self.out.get_mut(whole.len())
+            && !rest.is_empty()
+        {
+            let mut x = [0.0; BLOCK];
+            x[..rest.len()].copy_from_slice(rest);
+            quantise_block(&x, out);
+        }
+    }
+}
+
+/// Quantises consecutive activations: `out` has a block for each 32 of `x`. Rows may be given one at a time, several
+/// together, or in parts of whole blocks, by different threads.
+///
+/// # Errors
+/// [`ProductError::Length`] when there are more or fewer blocks than `x` needs.
+pub fn quantise(isa: Isa, x: &[f32], out: &mut [Block]) -> Result<(), ProductError> {
+    let expected = x.len().div_ceil(BLOCK);
+    if out.len() != expected {
+        return Err(ProductError::Length {
+            what: "blocks of activations",
+            expected,
+            found: out.len(),
+        });
+    }
+    isa.run(Quantise { x, out });
+    Ok(())
+}
+
+/// The rows that a product multiplies: one a token, dense.
+#[derive(Clone, Copy, Debug)]
+pub enum Activations<'a> {
+    /// For quantised weights: `⌈k/32⌉` blocks a row.
+    Quantised(&'a [Block]),
+    /// For weights of floats: `k` elements a row.
+    Float(&'a [f32]),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(x: &[f32]) -> Block {
+        let mut out = [Block::ZERO];
+        quantise(Isa::best(), x, &mut out).expect("a block");
+        out[0]
+    }
+
+    #[test]
+    fn codes_are_rounded_to_even() {
+        let b = one(&[127.0, 0.5, 1.5, -0.5, -2.5, -127.0]);
+        assert_eq!(b.codes[..6], [127, 0, 2, 0, -2, -127]);
+        assert_eq!((b.scale, b.sum, b.negative), (1.0, 0.0, 0));
+        assert_eq!(size_of::<Block>(), 64);
+    }
+
+    #[test]
+    fn what_is_not_finite_makes_the_block_nan() {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let b = one(&[1.0, bad, -2.0]);
+            assert!(b.scale.is_nan() && b.sum.is_nan() && b.sum16[0].is_nan());
+            assert_eq!(b.codes, [0; 32]);
+        }
+    }
+
+    #[test]
+    fn the_least_and_the_largest_numbers_have_codes() {
+        assert_eq!(one(&[f32::MIN_POSITIVE]).value(0), 0.0);
+        assert_eq!(one(&[f32::MAX, -f32::MAX]).codes[..2], [127, -127]);
+    }
+
+    #[test]
+    fn every_instruction_set_gives_the_same_blocks() {
+        let x: Vec<f32> = (0..1000)
+            .map(|i| ((i * 7919 % 1009) as f32 - 500.0) * 0.37)
+            .collect();
+        let of = |isa| {
+            let mut out = vec![Block::ZERO; 32];
+            quantise(isa, &x, &mut out).expect("blocks");
+            out
+        };
+        let expect = of(Isa::PORTABLE);
+        for &isa in Isa::available() {
+            assert!(of(isa) == expect, "{isa}");
+        }
+    }
+}

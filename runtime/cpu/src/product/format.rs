@@ -1,0 +1,308 @@
+//! A weight in memory as products read it.
+
+use super::error::ProductError;
+use super::kernel::table::{Quantised, quantised};
+use super::layout::ROWS;
+use super::layout::geometry::Geometry;
+use super::lines::Lines;
+use super::pack::{PackPanel, pack_plain};
+use super::part::{BLOCK, Part};
+use std::ops::Range;
+use tpc_ir::DType;
+use tpc_runtime::quant::dequantise;
+
+/// Rows of a panel: the unit in which rows are shared among threads.
+pub const PANEL_ROWS: usize = ROWS;
+
+/// How a matrix of one type is stored: panels of 16 rows, the last filled up with zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    dtype: DType,
+    rows: usize,
+    part: Part,
+    panel_bytes: usize,
+    stored: Stored,
+}
+
+/// What a panel holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stored {
+    Quantised(Geometry),
+    /// Elements of that many bytes.
+    Floats(usize),
+}
+
+/// The matrix in the file: rows one after another.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The blocks of all rows.
+    pub bytes: &'a [u8],
+    /// First element of the whole K that the rows here hold.
+    pub from: usize,
+    /// How many they hold: whole blocks of the file, and all of the part that is packed.
+    pub k: usize,
+}
+
+impl Format {
+    /// Of a matrix of `rows` rows, which are `part` of its K.
+    ///
+    /// # Errors
+    /// [`ProductError::Unsupported`] for types without products, [`ProductError::Size`] for rows that are not whole
+    /// blocks and sizes beyond what can be addressed, [`ProductError::Part`] for parts that start or end inside a block of
+    /// nvfp4. Other types with blocks of more than 32 elements may be cut inside a block, at every 32.
+    pub fn new(dtype: DType, rows: usize, part: Part) -> Result<Format, ProductError> {
+        let size = ProductError::Size {
+            dtype,
+            rows,
+            k: part.global(),
+        };
+        // Padding to whole panels and lines takes less than double of a size with room to spare.
+        let bytes = dtype.bytes(part.global() as u64).ok_or(size)?;
+        let all = (rows as u64)
+            .checked_add(ROWS as u64)
+            .and_then(|rows| bytes.checked_add(4096)?.checked_mul(4)?.checked_mul(rows));
+        if part.k() == 0 || all.is_none_or(|all| all > isize::MAX as u64) {
+            return Err(size);
+        }
+        let (stored, panel_bytes) = match dtype {
+            DType::F32 | DType::F64 => (Stored::Floats(4), part.k() * 4 * ROWS),
+            DType::F16 | DType::Bf16 => (Stored::Floats(2), part.k() * 2 * ROWS),
+            _ => {
+                let Quantised {
+                    geometry, granule, ..
+                } = quantised(dtype).ok_or(ProductError::Unsupported { dtype })?;
+                let (first, blocks) = (part.start() / BLOCK, part.blocks());
+                if !first.is_multiple_of(granule) || !blocks.is_multiple_of(granule) {
+                    return Err(ProductError::Part {
+                        k: part.global(),
+                        start: part.start(),
+                        end: part.end(),
+                    });
+                }
+                let geometry = geometry(first, blocks);
+                (Stored::Quantised(geometry), geometry.panel)
+            }
+        };
+        Ok(Format {
+            dtype,
+            rows,
+            part,
+            panel_bytes: panel_bytes.next_multiple_of(64),
+            stored,
+        })
+    }
+
+    /// Whether there are products with weights of a type.
+    pub fn supports(dtype: DType) -> bool {
+        quantised(dtype).is_some()
+            || matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::Bf16)
+    }
+
+    /// Type in the file.
+    pub const fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Rows.
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The part of K.
+    pub const fn part(&self) -> Part {
+        self.part
+    }
+
+    /// Panels of 16 rows.
+    pub const fn panels(&self) -> usize {
+        self.rows.div_ceil(ROWS)
+    }
+
+    /// Bytes of a panel, whole cache lines.
+    pub const fn panel_bytes(&self) -> usize {
+        self.panel_bytes
+    }
+
+    /// Bytes of the matrix.
+    pub const fn bytes(&self) -> usize {
+        self.panels() * self.panel_bytes
+    }
+
+    /// Whether activations are to be quantised.
+    pub const fn takes_quantised(&self) -> bool {
+        matches!(self.stored, Stored::Quantised(_))
+    }
+
+    pub(super) const fn geometry(&self) -> Option<&Geometry> {
+        match &self.stored {
+            Stored::Quantised(geometry) => Some(geometry),
+            Stored::Floats(_) => None,
+        }
+    }
+
+    /// Packs some panels into `out`, which has [`Format::panel_bytes`] for each. Panels may be packed by different threads.
+    ///
+    /// # Errors
+    /// [`ProductError::Shape`] when the source is not whole blocks or lacks some of the part, or there are no such panels,
+    /// [`ProductError::Length`] when the source or `out` has another length.
+    pub fn pack(
+        &self,
+        source: Source,
+        panels: Range<usize>,
+        out: &mut [u8],
+    ) -> Result<(), ProductError> {
+        let stride = self.check_source(source)?;
+        if panels.start > panels.end || panels.end > self.panels() {
+            return Err(ProductError::Shape {
+                what: "panels beyond the matrix",
+            });
+        }
+        let expected = panels.len() * self.panel_bytes;
+        if out.len() != expected {
+            return Err(ProductError::Length {
+                what: "packed panels",
+                expected,
+                found: out.len(),
+            });
+        }
+        out.fill(0);
+        for (panel, out) in panels.zip(out.chunks_exact_mut(self.panel_bytes)) {
+            let rows = panel * ROWS..self.rows.min((panel + 1) * ROWS);
+            let rows = &source.bytes[rows.start * stride..rows.end * stride];
+            self.pack_panel(source.from, rows, stride, out);
+        }
+        Ok(())
+    }
+
+    /// Bytes of a row of the source.
+    fn check_source(&self, source: Source) -> Result<usize, ProductError> {
+        let Source { bytes, from, k } = source;
+        let whole = self.dtype.bytes(k as u64);
+        let starts = (from as u64).is_multiple_of(self.dtype.block_len());
+        let ends = from
+            .checked_add(k)
+            .is_some_and(|end| self.part.end() <= end);
+        let (Some(stride), true, true) = (whole, starts && from <= self.part.start(), ends) else {
+            return Err(ProductError::Shape {
+                what: "the source is whole blocks that hold the part",
+            });
+        };
+        let expected = (stride as usize).checked_mul(self.rows);
+        if expected != Some(bytes.len()) {
+            return Err(ProductError::Length {
+                what: "bytes of the source",
+                expected: expected.unwrap_or(usize::MAX),
+                found: bytes.len(),
+            });
+        }
+        Ok(stride as usize)
+    }
+
+    fn pack_panel(&self, from: usize, rows: &[u8], stride: usize, out: &mut [u8]) {
+        match (&self.stored, quantised(self.dtype)) {
+            (Stored::Quantised(geometry), Some(layout)) => {
+                let work = PackPanel {
+                    geometry,
+                    rows,
+                    stride,
+                    from,
+                    first: self.part.start() / BLOCK,
+                };
+                (layout.pack)(&work, out);
+            }
+            _ => self.pack_floats(from, rows, stride, out),
+        }
+    }
+
+    fn pack_floats(&self, from: usize, rows: &[u8], stride: usize, out: &mut [u8]) {
+        let bytes = self.dtype.block_bytes() as usize;
+        let at = (self.part.start() - from) * bytes;
+        let end = at + self.part.k() * bytes;
+        for (row, all) in rows.chunks(stride).enumerate() {
+            let elements = &all[at..end];
+            if self.dtype == DType::F64 {
+                let mut values = vec![0.0; self.part.k()];
+                dequantise(DType::F64, elements, &mut values)
+                    .expect("invariant: a row has its elements");
+                let values: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+                pack_plain(&values, row, 4, out);
+            } else {
+                pack_plain(elements, row, bytes, out);
+            }
+        }
+    }
+}
+
+/// A packed matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a> {
+    format: Format,
+    bytes: &'a [u8],
+}
+
+impl<'a> Matrix<'a> {
+    /// The matrix in `bytes`, which [`Format::pack`] has filled. They are read fastest where they start at a cache line.
+    ///
+    /// # Errors
+    /// [`ProductError::Length`] when there are not [`Format::bytes`].
+    pub fn new(format: Format, bytes: &'a [u8]) -> Result<Matrix<'a>, ProductError> {
+        if bytes.len() != format.bytes() {
+            return Err(ProductError::Length {
+                what: "bytes of the matrix",
+                expected: format.bytes(),
+                found: bytes.len(),
+            });
+        }
+        Ok(Matrix { format, bytes })
+    }
+
+    /// How it is stored.
+    pub const fn format(&self) -> &Format {
+        &self.format
+    }
+
+    pub(super) const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+/// A packed matrix in memory of its own.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    format: Format,
+    lines: Lines,
+}
+
+impl Packed {
+    /// Packs a whole matrix of `rows` rows of `k` elements.
+    ///
+    /// # Errors
+    /// Those of [`Format::new`] and [`Format::pack`].
+    pub fn new(dtype: DType, bytes: &[u8], rows: usize, k: usize) -> Result<Packed, ProductError> {
+        Packed::part(dtype, Source { bytes, from: 0, k }, rows, Part::whole(k))
+    }
+
+    /// Packs a part of the K of a matrix of `rows` rows.
+    ///
+    /// # Errors
+    /// Those of [`Format::new`] and [`Format::pack`].
+    pub fn part(
+        dtype: DType,
+        source: Source,
+        rows: usize,
+        part: Part,
+    ) -> Result<Packed, ProductError> {
+        let format = Format::new(dtype, rows, part)?;
+        let mut lines = Lines::zeroed(format.bytes());
+        format.pack(source, 0..format.panels(), lines.bytes_mut())?;
+        Ok(Packed { format, lines })
+    }
+
+    /// The matrix.
+    pub fn matrix(&self) -> Matrix<'_> {
+        Matrix {
+            format: self.format,
+            bytes: self.lines.bytes(),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Products with many experts, of which each token uses a few.
+
+use super::activations::Activations;
+use super::format::{Format, Matrix};
+use super::multiply::{Product, Scratch, Tokens};
+use super::output::{Epilogue, Output};
+use super::{Isa, ProductError};
+use std::ops::Range;
+
+/// Which tokens use which expert.
+///
+/// A *pair* is a token and one of its experts; pair `i` of `used` a token is expert `i % used` of token `i / used`.
+#[derive(Clone, Debug, Default)]
+pub struct Routes {
+    /// The first of each expert's pairs in `pairs`, and the end.
+    starts: Vec<usize>,
+    /// Pairs, sorted by expert.
+    pairs: Vec<u32>,
+    /// Their tokens.
+    tokens: Vec<u32>,
+}
+
+/// Whose rows of activations an expert reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// One for each token.
+    PerToken,
+    /// One for each pair.
+    PerPair,
+}
+
+impl Routes {
+    /// None, with room for so many experts and pairs, so that [`Routes::set`] need not allocate.
+    pub fn with_capacity(experts: usize, pairs: usize) -> Routes {
+        Routes {
+            starts: Vec::with_capacity(experts + 1),
+            pairs: Vec::with_capacity(pairs),
+            tokens: Vec::with_capacity(pairs),
+        }
+    }
+
+    /// Sorts pairs by expert; an expert's stay in order. `chosen` is the expert of each pair.
+    ///
+    /// # Errors
+    /// [`ProductError::Shape`] when an expert is beyond `experts` or the pairs are not `used` for each token.
+    pub fn set(&mut self, experts: usize, used: usize, chosen: &[u32]) -> Result<(), ProductError> {
+        let shape = |what| Err(ProductError::Shape { what });
+        if used == 0 || !chosen.len().is_multiple_of(used) || u32::try_from(chosen.len()).is_err() {
+            return shape("every token uses the same number of experts");
+        }
+        if chosen.iter().any(|&e| e as usize >= experts) {
+            return shape("every expert that is used is there");
+        }
+        self.starts.clear();
+        self.starts.resize(experts + 1, 0);
+        for &e in chosen {
+            self.starts[e as usize] += 1;
+        }
+        // Counts become ends; filling from the last pair on turns each into a start.
+        let mut end = 0;
+        for count in &mut self.starts {
+            end += *count;
+            *count = end;
+        }
+        self.pairs.clear();
+        self.pairs.resize(chosen.len(), 0);
+        self.tokens.clear();
+        self.tokens.resize(chosen.len(), 0);
+        for (pair, &e) in chosen.iter().enumerate().rev() {
+            let at = &mut self.starts[e as usize];
+            *at -= 1;
+            self.pairs[*at] = pair as u32;
+            self.tokens[*at] = (pair / used) as u32;
+        }
+        Ok(())
+    }
+
+    /// Experts.
+    pub const fn experts(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// Pairs.
+    pub const fn pairs(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// The pairs of an expert.
+    fn of(&self, expert: usize) -> Range<usize> {
+        self.starts[expert]..self.starts[expert + 1]
+    }
+}
+
+/// One of `of` equal shares of some work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Which.
+    pub index: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+/// What a panel costs for no token, in tokens: reading and decoding it.
+const PANEL_COST: usize = 6;
+
+/// A stack of experts, packed one after another, times the tokens that use them. The result has a column for each pair.
+#[derive(Clone, Copy)]
+pub struct Grouped<'a> {
+    isa: Isa,
+    format: Format,
+    bytes: &'a [u8],
+    activations: Activations<'a>,
+    input: Input,
+    routes: &'a Routes,
+    epilogue: Epilogue<'a>,
+}
+
+impl<'a> Grouped<'a> {
+    /// The experts in `bytes`, each of `format`, times the activations of the tokens of `routes`. The bias of the epilogue
+    /// has the rows of all experts, one expert after another.
+    ///
+    /// # Errors
+    /// [`ProductError::Length`] when the experts have other sizes, [`ProductError::Shape`] when the bias has.
+    pub fn new(
+        isa: Isa,
+        (format, bytes): (Format, &'a [u8]),
+        (activations, input): (Activations<'a>, Input),
+        routes: &'a Routes,
+        epilogue: Epilogue<'a>,
+    ) -> Result<Grouped<'a>, ProductError> {
+        let expected = format.bytes().checked_mul(routes.experts());
+        if expected != Some(bytes.len()) {
+            return Err(ProductError::Length {
+                what: "bytes of the experts",
+                expected: expected.unwrap_or(usize::MAX),
+                found: bytes.len(),
+            });
+        }
+        let rows = format.rows() * routes.experts();
+        if epilogue.bias.is_some_and(|bias| bias.len() != rows) {
+            return Err(ProductError::Shape {
+                what: "the bias has an element for each row of each expert",
+            });
+        }
+        Ok(Grouped {
+            isa,
+            format,
+            bytes,
+            activations,
+            input,
+            routes,
+            epilogue,
+        })
+    }
+
+    /// Computes a share. Together the shares are all panels of all experts that are used; each panel is in one share, and
+    /// shares take about the same time.
+    ///
+    /// # Errors
+    /// Those of [`Product::new`] and [`Product::run`].
+    pub fn run(
+        &self,
+        share: Share,
+        out: &mut Output,
+        scratch: &mut Scratch,
+    ) -> Result<(), ProductError> {
+        let cost = |n: usize| if n == 0 { 0 } else { n + PANEL_COST };
+        let experts = 0..self.routes.experts();
+        let all: usize = experts.clone().map(|e| cost(self.routes.of(e).len())).sum();
+        let all = all * self.format.panels();
+        let share = all * share.index / share.of.max(1)..all * (share.index + 1) / share.of.max(1);
+        let mut at = 0;
+        for e in experts {
+            // A panel is in the share in which its cost starts.
+            let each = cost(self.routes.of(e).len());
+            let panel = |cost: usize| {
+                let panel = cost.saturating_sub(at).div_ceil(each.max(1));
+                panel.min(self.format.panels())
+            };
+            let panels = panel(share.start)..panel(share.end);
+            at += each * self.format.panels();
+            if each > 0 && !panels.is_empty() {
+                self.expert(e, panels, out, scratch)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn expert(
+        &self,
+        expert: usize,
+        panels: Range<usize>,
+        out: &mut Output,
+        scratch: &mut Scratch,
+    ) -> Result<(), ProductError> {
+        let (size, rows) = (self.format.bytes(), self.format.rows());
+        let bytes = &self.bytes[expert * size..(expert + 1) * size];
+        let pairs = self.routes.of(expert);
+        let to = &self.routes.pairs[pairs.clone()];
+        let from = match self.input {
+            Input::PerToken => &self.routes.tokens[pairs],
+            Input::PerPair => to,
+        };
+        let bias = self.epilogue.bias;
+        let epilogue = Epilogue {
+            bias: bias.map(|bias| &bias[expert * rows..(expert + 1) * rows]),
+            ..self.epilogue
+        };
+        let matrix = Matrix::new(self.format, bytes)?;
+        let tokens = Tokens::Listed { from, to };
+        Product::new(self.isa, matrix, self.activations, tokens, epilogue)?
+            .run(panels, out, scratch)
+    }
+}

@@ -1,0 +1,90 @@
+//! Instruction sets.
+#![expect(unsafe_code, reason = "kernels for instructions that the machine has")]
+
+use super::simd::portable::Portable;
+use super::simd::{Kernel, Simd};
+#[cfg(target_arch = "x86_64")]
+use super::simd::{x86_256::Avx2, x86_512::Avx512};
+use std::fmt;
+use std::sync::OnceLock;
+
+/// An instruction set that this machine has. All give the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Isa(pub(super) Set);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Set {
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    Portable,
+}
+
+impl Isa {
+    /// The one that every machine has.
+    pub const PORTABLE: Isa = Isa(Set::Portable);
+
+    /// Those of this machine, the fastest first.
+    pub fn available() -> &'static [Isa] {
+        static ALL: OnceLock<Vec<Isa>> = OnceLock::new();
+        ALL.get_or_init(|| {
+            let mut all = Vec::new();
+            #[cfg(target_arch = "x86_64")]
+            for (has, set) in [
+                (Avx512::available(), Set::Avx512),
+                (Avx2::<true>::available(), Set::AvxVnni),
+                (Avx2::<false>::available(), Set::Avx2),
+            ] {
+                if has {
+                    all.push(Isa(set));
+                }
+            }
+            all.push(Isa::PORTABLE);
+            all
+        })
+    }
+
+    /// The fastest of this machine.
+    pub fn best() -> Isa {
+        Isa::available()[0]
+    }
+
+    /// The one of that name, as printed, if the machine has it.
+    pub fn from_name(name: &str) -> Option<Isa> {
+        let named = |isa: &&Isa| isa.to_string() == name;
+        Isa::available().iter().find(named).copied()
+    }
+
+    /// Runs a kernel whose fields are its whole contract.
+    pub(super) fn run<K: Kernel>(self, kernel: K) {
+        // SAFETY: an `Isa` is made only where the machine has the instructions.
+        unsafe {
+            match self.0 {
+                #[cfg(target_arch = "x86_64")]
+                Set::Avx512 => Avx512::enter(kernel),
+                #[cfg(target_arch = "x86_64")]
+                Set::AvxVnni => Avx2::<true>::enter(kernel),
+                #[cfg(target_arch = "x86_64")]
+                Set::Avx2 => Avx2::<false>::enter(kernel),
+                Set::Portable => Portable::enter(kernel),
+            }
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => "avx512-vnni",
+            #[cfg(target_arch = "x86_64")]
+            Set::AvxVnni => "avx-vnni",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => "avx2",
+            Set::Portable => "portable",
+        })
+    }
+}

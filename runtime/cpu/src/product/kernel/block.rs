@@ -1,0 +1,172 @@
+//! 32 elements of K: the order of operations that all products share.
+//!
+//! The products of the codes of 16 or 32 elements under one scale are summed as integers, which is exact. The f32 sum of
+//! a row and a token then takes `f = fma(integer, scale · scale of the activations, f)` for each scale, and after these
+//! `f = fma(minimum, sum of the activations, f)` for each minimum, in the order of K.
+#![expect(unsafe_code, reason = "kernels")]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "loops over registers count, so that they are unrolled alike"
+)]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "the contract of each function is that of what it calls"
+)]
+
+use crate::product::activations::Block;
+use crate::product::layout::{Codes, Layout, Scales};
+use crate::product::simd::{Simd, Width};
+
+/// What the type of a weight decides of a block's sum.
+pub(in crate::product) trait Kind {
+    /// Elements under one scale: 16 or 32.
+    const SUB: usize;
+    /// Whether there are minima.
+    const MIN: bool;
+    /// Whether codes have an offset.
+    const OFFSET: bool;
+    /// How large codes get.
+    const WIDTH: Width;
+}
+
+impl<L: Layout> Kind for L {
+    const SUB: usize = L::Scales::SUB;
+    const MIN: bool = L::Scales::MIN;
+    const OFFSET: bool = L::Codes::OFFSET.is_some();
+    const WIDTH: Width = L::Codes::WIDTH;
+}
+
+/// A block of 16 rows.
+pub(super) trait Source<S: Simd> {
+    /// Unit `u` of 8.
+    unsafe fn unit(&self, u: usize) -> S::I;
+    /// The scale of the block, or of its half `j`.
+    unsafe fn scale(&self, j: usize) -> S::F;
+    /// The minimum of the block, or of its half `j`.
+    unsafe fn min(&self, j: usize) -> S::F;
+}
+
+/// A block of a panel whose codes are in registers.
+pub(super) struct Decoded<'a, S: Simd, L: Layout> {
+    units: [S::I; 8],
+    head: &'a <L::Scales as Scales>::Head<S>,
+    b: usize,
+}
+
+impl<'a, S: Simd, L: Layout> Decoded<'a, S, L> {
+    /// Reads block `b` of a step.
+    ///
+    /// # Safety
+    /// As [`Simd`]; `head` is that of the step and `body` is the block's.
+    #[inline(always)]
+    pub(super) unsafe fn new(
+        head: &'a <L::Scales as Scales>::Head<S>,
+        b: usize,
+        body: *const u8,
+    ) -> Self {
+        let units = L::Codes::get::<S>(body);
+        Decoded { units, head, b }
+    }
+}
+
+impl<S: Simd, L: Layout> Source<S> for Decoded<'_, S, L> {
+    #[inline(always)]
+    unsafe fn unit(&self, u: usize) -> S::I {
+        self.units[u]
+    }
+    #[inline(always)]
+    unsafe fn scale(&self, j: usize) -> S::F {
+        L::Scales::scale::<S>(self.head, self.b, j)
+    }
+    #[inline(always)]
+    unsafe fn min(&self, j: usize) -> S::F {
+        L::Scales::min::<S>(self.head, self.b, j)
+    }
+}
+
+/// The sums of `V` panels and `W` tokens.
+pub(super) type F<S, const V: usize, const W: usize> = [[<S as Simd>::F; V]; W];
+
+/// Adds the block of every panel times that of every token. `shift` is log2 of the codes' offset, if they have one.
+#[inline(always)]
+pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
+    f: &mut F<S, V, W>,
+    panels: &[B; V],
+    x: [&Block; W],
+    shift: u32,
+) {
+    if K::SUB == 32 {
+        part::<S, K, B, V, W, 0, 8>(f, panels, x, x.map(|x| x.negative << shift));
+    } else {
+        part::<S, K, B, V, W, 0, 4>(f, panels, x, x.map(|x| x.negative16[0] << shift));
+        part::<S, K, B, V, W, 4, 8>(f, panels, x, x.map(|x| x.negative16[1] << shift));
+    }
+    if !K::MIN {
+        return;
+    }
+    if K::SUB == 32 {
+        minima::<S, B, V, W>(f, panels, 0, x.map(|x| x.sum));
+    } else {
+        minima::<S, B, V, W>(f, panels, 0, x.map(|x| x.sum16[0]));
+        minima::<S, B, V, W>(f, panels, 1, x.map(|x| x.sum16[1]));
+    }
+}
+
+/// Adds units `FROM..TO`, which are under one scale. `start` is minus the codes' offset times the sum of the activations.
+#[inline(always)]
+unsafe fn part<
+    S: Simd,
+    K: Kind,
+    B: Source<S>,
+    const V: usize,
+    const W: usize,
+    const FROM: usize,
+    const TO: usize,
+>(
+    f: &mut F<S, V, W>,
+    panels: &[B; V],
+    x: [&Block; W],
+    start: [i32; W],
+) {
+    let mut sums = [[S::splat(0); V]; W];
+    if K::OFFSET {
+        for t in 0..W {
+            sums[t] = [S::start(K::WIDTH, start[t]); V];
+        }
+    }
+    for u in FROM..TO {
+        let mut w = [S::splat(0); V];
+        for v in 0..V {
+            w[v] = panels[v].unit(u);
+        }
+        for t in 0..W {
+            let x = S::splat4(x[t].codes.as_ptr().add(4 * u));
+            for v in 0..V {
+                sums[t][v] = S::dot(K::WIDTH, sums[t][v], w[v], x);
+            }
+        }
+    }
+    for v in 0..V {
+        let scale = panels[v].scale(FROM / 4);
+        for t in 0..W {
+            let scale = S::fmul(scale, S::fsplat(x[t].scale));
+            f[t][v] = S::fma(S::to_f(sums[t][v]), scale, f[t][v]);
+        }
+    }
+}
+
+/// Adds the minima of part `j` times the sums of the activations.
+#[inline(always)]
+unsafe fn minima<S: Simd, B: Source<S>, const V: usize, const W: usize>(
+    f: &mut F<S, V, W>,
+    panels: &[B; V],
+    j: usize,
+    x: [f32; W],
+) {
+    for v in 0..V {
+        let min = panels[v].min(j);
+        for t in 0..W {
+            f[t][v] = S::fma(min, S::fsplat(x[t]), f[t][v]);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A panel times a few tokens, its codes decoded in registers: where weights come from memory and are used once.
+#![expect(unsafe_code, reason = "kernels")]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "loops over registers count, so that they are unrolled alike"
+)]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "the contract of each function is that of what it calls"
+)]
+
+use super::block::{Decoded, add};
+use super::{SUMS, Sums, TOKENS};
+use crate::product::activations::Block;
+use crate::product::layout::geometry::Geometry;
+use crate::product::layout::{Codes, Layout, Scales};
+use crate::product::part::Plan;
+use crate::product::simd::{Kernel, Simd};
+use std::marker::PhantomData;
+
+/// A panel and rows of activations.
+pub(in crate::product) struct Decode<'a> {
+    /// The panels' shape.
+    pub geometry: &'a Geometry,
+    /// How K is summed.
+    pub plan: &'a Plan,
+    /// The panel.
+    pub panel: *const u8,
+    /// The first block of each token's row.
+    pub x: [*const Block; TOKENS],
+    /// Where the sums go.
+    pub sums: &'a mut Sums,
+}
+
+/// The same for panels of `L` and `W` tokens.
+struct Tile<'a, L, const W: usize>(Decode<'a>, PhantomData<L>);
+
+impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Decode {
+            geometry,
+            plan,
+            panel,
+            x,
+            sums,
+        } = self.0;
+        let shift = L::Codes::OFFSET.unwrap_or(0);
+        let mut stack = [[[S::fsplat(0.0)]; W]; SUMS];
+        let mut depth = 0;
+        for segment in plan.segments() {
+            let mut f = [[S::fsplat(0.0)]; W];
+            let mut at = segment.start;
+            while at < segment.end {
+                let step = geometry.step(at, segment.end);
+                let head = L::Scales::head::<S>(panel.add(step.head), panel.add(step.behind));
+                let mut body = panel.add(step.body);
+                for b in step.blocks {
+                    let w = [Decoded::<S, L>::new(&head, b, body)];
+                    let mut rows = [&*x[0].add(at); W];
+                    for t in 1..W {
+                        rows[t] = &*x[t].add(at);
+                    }
+                    add::<S, L, _, 1, W>(&mut f, &w, rows, shift);
+                    body = body.add(L::Codes::BYTES);
+                    at += 1;
+                }
+            }
+            for _ in 0..segment.merges {
+                depth -= 1;
+                for t in 0..W {
+                    f[t][0] = S::fadd(f[t][0], stack[depth][t][0]);
+                }
+            }
+            stack[depth] = f;
+            depth += 1;
+        }
+        for (sums, f) in sums.iter_mut().zip(&stack[..depth]) {
+            for t in 0..W {
+                S::fstore(sums[t][0].as_mut_ptr(), f[t][0]);
+            }
+        }
+    }
+}
+
+/// Runs the product of `W` tokens on an instruction set.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the panel has the geometry of `L`; each of the first `W` rows has a block
+/// for each of the geometry's.
+pub(super) unsafe fn run<S: Simd, L: Layout, const W: usize>(work: Decode) {
+    // SAFETY: the caller's promise.
+    unsafe { S::enter(Tile::<L, W>(work, PhantomData)) }
+}

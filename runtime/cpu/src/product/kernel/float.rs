@@ -1,0 +1,155 @@
+//! Panels of floats times a few tokens: activations stay f32.
+//!
+//! Element `e` of a panel's 16 rows lies together. The sum of a row and a token over a chunk of K is two sums in
+//! sequence, `f = fma(weight, activation, f)` over the even and over the odd elements, added at the end: two, so that
+//! the latency of one does not bound the speed.
+#![expect(unsafe_code, reason = "kernels")]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "loops over registers count, so that they are unrolled alike"
+)]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "the contract of each function is that of what it calls"
+)]
+
+use super::{SUMS, Sums, TOKENS};
+use crate::product::layout::ROWS;
+use crate::product::part::{BLOCK, Plan};
+use crate::product::simd::{Kernel, Simd};
+use std::marker::PhantomData;
+
+/// How an element is stored.
+pub(in crate::product) trait Element {
+    /// Bytes of one.
+    const BYTES: usize;
+    /// Those of 16 rows.
+    ///
+    /// # Safety
+    /// As [`Simd`]; they are at `p`.
+    unsafe fn get<S: Simd>(p: *const u8) -> S::F;
+}
+
+/// f32.
+pub(in crate::product) struct F32;
+/// f16.
+pub(in crate::product) struct F16;
+/// bf16.
+pub(in crate::product) struct Bf16;
+
+impl Element for F32 {
+    const BYTES: usize = 4;
+    #[inline(always)]
+    unsafe fn get<S: Simd>(p: *const u8) -> S::F {
+        S::f32x16(p)
+    }
+}
+impl Element for F16 {
+    const BYTES: usize = 2;
+    #[inline(always)]
+    unsafe fn get<S: Simd>(p: *const u8) -> S::F {
+        S::f16x16(p)
+    }
+}
+impl Element for Bf16 {
+    const BYTES: usize = 2;
+    #[inline(always)]
+    unsafe fn get<S: Simd>(p: *const u8) -> S::F {
+        S::bf16x16(p)
+    }
+}
+
+/// Panels and rows of activations.
+pub(in crate::product) struct Floats<'a> {
+    /// How K is summed.
+    pub plan: &'a Plan,
+    /// Elements of K.
+    pub k: usize,
+    /// The first panel; others follow.
+    pub panel: *const u8,
+    /// Bytes from one panel to the next.
+    pub panel_bytes: usize,
+    /// The first element of each token's row.
+    pub x: [*const f32; TOKENS],
+    /// Where the sums go.
+    pub sums: &'a mut Sums,
+}
+
+/// The same for `V` panels of `E` and `W` tokens.
+struct Tile<'a, E, const V: usize, const W: usize>(Floats<'a>, PhantomData<E>);
+
+impl<E: Element, const V: usize, const W: usize> Tile<'_, E, V, W> {
+    /// Adds element `e` of all panels and tokens.
+    #[inline(always)]
+    unsafe fn add<S: Simd>(&self, f: &mut [[S::F; V]; W], e: usize) {
+        let Floats {
+            panel,
+            panel_bytes,
+            x,
+            ..
+        } = &self.0;
+        let mut w = [S::fsplat(0.0); V];
+        for v in 0..V {
+            w[v] = E::get::<S>(panel.add(v * panel_bytes + e * ROWS * E::BYTES));
+        }
+        for t in 0..W {
+            let x = S::fsplat(*x[t].add(e));
+            for v in 0..V {
+                f[t][v] = S::fma(w[v], x, f[t][v]);
+            }
+        }
+    }
+}
+
+impl<E: Element, const V: usize, const W: usize> Kernel for Tile<'_, E, V, W> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let zero = [[S::fsplat(0.0); V]; W];
+        let mut stack = [zero; SUMS];
+        let mut depth = 0;
+        for segment in self.0.plan.segments() {
+            let (mut even, mut odd) = (zero, zero);
+            let end = (segment.end * BLOCK).min(self.0.k);
+            let mut e = segment.start * BLOCK;
+            while e + 1 < end {
+                self.add::<S>(&mut even, e);
+                self.add::<S>(&mut odd, e + 1);
+                e += 2;
+            }
+            if e < end {
+                self.add::<S>(&mut even, e);
+            }
+            for t in 0..W {
+                for v in 0..V {
+                    even[t][v] = S::fadd(even[t][v], odd[t][v]);
+                }
+            }
+            for _ in 0..segment.merges {
+                depth -= 1;
+                for t in 0..W {
+                    for v in 0..V {
+                        even[t][v] = S::fadd(even[t][v], stack[depth][t][v]);
+                    }
+                }
+            }
+            stack[depth] = even;
+            depth += 1;
+        }
+        for (sums, f) in self.0.sums.iter_mut().zip(&stack[..depth]) {
+            for t in 0..W {
+                for v in 0..V {
+                    S::fstore(sums[t][v].as_mut_ptr(), f[t][v]);
+                }
+            }
+        }
+    }
+}
+
+/// Runs the product of `V` panels and `W` tokens on an instruction set.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the `V` panels and each of the first `W` rows have `k` elements.
+pub(super) unsafe fn run<S: Simd, E: Element, const V: usize, const W: usize>(work: Floats) {
+    // SAFETY: the caller's promise.
+    unsafe { S::enter(Tile::<E, V, W>(work, PhantomData)) }
+}

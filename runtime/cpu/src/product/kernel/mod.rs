@@ -1,0 +1,29 @@
+//! The products themselves, each written once over [`super::simd::Simd`].
+//!
+//! | file      | what it does                                                                  |
+//! |-----------|-------------------------------------------------------------------------------|
+//! | `block`   | 32 elements of 16 rows times one block of activations: the bits of everything   |
+//! | `decode`  | a panel times a few tokens, decoded in registers                               |
+//! | `unpack`  | blocks of a panel, decoded for `tile`                                          |
+//! | `tile`    | decoded blocks of one or two panels times a few tokens                         |
+//! | `float`   | panels of floats times a few tokens                                            |
+//! | `table`   | which function does that for a type on an instruction set                      |
+
+pub(super) mod block;
+pub(super) mod decode;
+pub(super) mod float;
+pub(super) mod table;
+pub(super) mod tile;
+pub(super) mod unpack;
+
+use super::layout::ROWS;
+
+/// The most tokens of a register tile.
+pub(super) const TOKENS: usize = 6;
+/// The most panels of a tile.
+pub(super) const PANELS: usize = 2;
+/// The most sums that a part of K leaves, or that wait to be merged.
+pub(super) const SUMS: usize = 6;
+
+/// Results of a few tokens: `[root][token][panel][row]`.
+pub(super) type Sums = [[[[f32; ROWS]; PANELS]; TOKENS]; SUMS];

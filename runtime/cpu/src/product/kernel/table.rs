@@ -1,0 +1,211 @@
+//! Which function does the work for a type on an instruction set.
+//!
+//! This is the one place that names every type: a type without a line here has no product.
+
+use super::block::Kind;
+use super::decode::{self, Decode};
+use super::float::{self, Bf16, Element, F16, F32, Floats};
+use super::tile::{self, Multiply, Of};
+use super::unpack::{self, Unpack};
+use super::{PANELS, TOKENS};
+use crate::product::isa::{Isa, Set};
+use crate::product::layout::geometry::Geometry;
+use crate::product::layout::types::*;
+use crate::product::layout::{Codes, Layout, Scales};
+use crate::product::pack::{PackPanel, pack_panel};
+use crate::product::simd::portable::Portable;
+use crate::product::simd::{Simd, Width};
+#[cfg(target_arch = "x86_64")]
+use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
+use tpc_ir::DType;
+
+/// What a stored type has, whatever the instruction set.
+#[derive(Clone, Copy)]
+pub(in crate::product) struct Quantised {
+    /// The shape of its panels, from the first block in the file and the number of blocks.
+    pub geometry: fn(usize, usize) -> Geometry,
+    /// Packs a panel.
+    pub pack: fn(&PackPanel, &mut [u8]),
+    /// log2 of the codes' offset.
+    pub shift: u32,
+    /// Blocks of 32 by which a part may start inside a block of the file: 1, or all of the file's block.
+    pub granule: usize,
+}
+
+/// A function for each number of tokens that has one; `None` for others.
+type PerTokens<F> = [Option<F>; TOKENS + 1];
+
+/// Products of a quantised type on an instruction set. The functions ask what the `run` of their modules asks, and the
+/// machine has the instructions of the [`Isa`] that the table was made for.
+#[derive(Clone, Copy)]
+pub(in crate::product) struct QuantisedKernels {
+    pub decode: PerTokens<unsafe fn(Decode)>,
+    pub unpack: unsafe fn(Unpack),
+    pub tile: [PerTokens<unsafe fn(Multiply)>; PANELS],
+    /// Panels multiplied together.
+    pub panels: usize,
+}
+
+/// The same of floats.
+#[derive(Clone, Copy)]
+pub(in crate::product) struct FloatKernels {
+    pub run: [PerTokens<unsafe fn(Floats)>; PANELS],
+    /// Panels multiplied together.
+    pub panels: usize,
+}
+
+/// The largest number of tokens, at most `left`, that has a function.
+pub(in crate::product) fn widest<F: Copy>(of: &PerTokens<F>, left: usize) -> (usize, F) {
+    (1..=left.min(TOKENS))
+        .rev()
+        .find_map(|n| Some((n, of[n]?)))
+        .expect("invariant: every table has one token")
+}
+
+/// An expression for the stored form `$L` of a quantised type; `None` for other types.
+macro_rules! with_layout {
+    ($dtype:expr, $L:ident => $e:expr) => {{
+        macro_rules! of {
+            ($T:ty) => {{
+                type $L = $T;
+                Some($e)
+            }};
+        }
+        match $dtype {
+            DType::Q4_0 => of!(Q4_0),
+            DType::Q4_1 => of!(Q4_1),
+            DType::Q5_0 => of!(Q5_0),
+            DType::Q5_1 => of!(Q5_1),
+            DType::Q8_0 => of!(Q8_0),
+            DType::Q8_1 => of!(Q8_1),
+            DType::Q2K => of!(Q2K),
+            DType::Q3K => of!(Q3K),
+            DType::Q4K => of!(Q4K),
+            DType::Q5K => of!(Q5K),
+            DType::Q6K => of!(Q6K),
+            DType::Q8K => of!(Q8K),
+            DType::Iq4Nl => of!(Iq4Nl),
+            DType::Iq4Xs => of!(Iq4Xs),
+            DType::Mxfp4 => of!(Mxfp4),
+            DType::Nvfp4 => of!(Nvfp4),
+            DType::Tq1_0 => of!(Tq1_0),
+            DType::Tq2_0 => of!(Tq2_0),
+            DType::Q1_0 => of!(Q1_0),
+            DType::F32
+            | DType::F16
+            | DType::Bf16
+            | DType::F64
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::Iq1S
+            | DType::Iq1M
+            | DType::Iq2Xxs
+            | DType::Iq2Xs
+            | DType::Iq2S
+            | DType::Iq3Xxs
+            | DType::Iq3S => None,
+        }
+    }};
+}
+
+/// What a quantised type has; `None` for types without products in this form.
+pub(in crate::product) fn quantised(dtype: DType) -> Option<Quantised> {
+    with_layout!(dtype, L => Quantised {
+        geometry: Geometry::new::<L>,
+        pack: pack_panel::<L>,
+        shift: <L as Layout>::Codes::OFFSET.unwrap_or(0),
+        granule: if <L as Layout>::Scales::PER_BLOCK { L::BLOCK / 32 } else { 1 },
+    })
+}
+
+/// The products of a quantised type.
+pub(in crate::product) fn quantised_kernels(isa: Isa, dtype: DType) -> Option<QuantisedKernels> {
+    match isa.0 {
+        #[cfg(target_arch = "x86_64")]
+        Set::Avx512 => with_layout!(dtype, L => kernels::<Avx512, L>()),
+        #[cfg(target_arch = "x86_64")]
+        Set::AvxVnni => with_layout!(dtype, L => kernels::<Avx2<true>, L>()),
+        #[cfg(target_arch = "x86_64")]
+        Set::Avx2 => with_layout!(dtype, L => kernels::<Avx2<false>, L>()),
+        Set::Portable => with_layout!(dtype, L => kernels::<Portable, L>()),
+    }
+}
+
+fn kernels<S: Simd, L: Layout>() -> QuantisedKernels {
+    let mut decode: PerTokens<unsafe fn(Decode)> = [None; TOKENS + 1];
+    decode[1] = Some(decode::run::<S, L, 1>);
+    decode[4] = Some(decode::run::<S, L, 4>);
+    if S::TOKENS == 6 {
+        decode[2] = Some(decode::run::<S, L, 2>);
+        decode[6] = Some(decode::run::<S, L, 6>);
+    }
+    let wide = <L as Kind>::WIDTH == Width::Wide;
+    let tile = match (L::Scales::SUB, L::Scales::MIN, <L as Kind>::OFFSET, wide) {
+        (32, true, false, false) => tiles::<S, Of<32, true, false, false>>(),
+        (32, false, true, false) => tiles::<S, Of<32, false, true, false>>(),
+        (32, false, true, true) => tiles::<S, Of<32, false, true, true>>(),
+        (16, false, true, false) => tiles::<S, Of<16, false, true, false>>(),
+        (16, true, false, false) => tiles::<S, Of<16, true, false, false>>(),
+        (sub, min, offset, wide) => {
+            unreachable!("invariant: a kind for {sub} {min} {offset} {wide}")
+        }
+    };
+    QuantisedKernels {
+        decode,
+        unpack: unpack::run::<S, L>,
+        tile,
+        panels: S::PANELS,
+    }
+}
+
+fn tiles<S: Simd, K: Kind>() -> [PerTokens<unsafe fn(Multiply)>; PANELS] {
+    let mut tile: [PerTokens<unsafe fn(Multiply)>; PANELS] = [[None; TOKENS + 1]; PANELS];
+    tile[0][1] = Some(tile::run::<S, K, 1, 1>);
+    tile[0][4] = Some(tile::run::<S, K, 1, 4>);
+    if S::PANELS == 2 {
+        tile[0][6] = Some(tile::run::<S, K, 1, 6>);
+        tile[1][1] = Some(tile::run::<S, K, 2, 1>);
+        tile[1][2] = Some(tile::run::<S, K, 2, 2>);
+        tile[1][4] = Some(tile::run::<S, K, 2, 4>);
+        tile[1][6] = Some(tile::run::<S, K, 2, 6>);
+    }
+    tile
+}
+
+/// The products of a type of floats.
+pub(in crate::product) fn float_kernels(isa: Isa, dtype: DType) -> Option<FloatKernels> {
+    Some(match dtype {
+        DType::F32 | DType::F64 => floats::<F32>(isa),
+        DType::F16 => floats::<F16>(isa),
+        DType::Bf16 => floats::<Bf16>(isa),
+        _ => return None,
+    })
+}
+
+fn floats<E: Element>(isa: Isa) -> FloatKernels {
+    match isa.0 {
+        #[cfg(target_arch = "x86_64")]
+        Set::Avx512 => floats_on::<Avx512, E>(),
+        #[cfg(target_arch = "x86_64")]
+        Set::AvxVnni | Set::Avx2 => floats_on::<Avx2<false>, E>(),
+        Set::Portable => floats_on::<Portable, E>(),
+    }
+}
+
+fn floats_on<S: Simd, E: Element>() -> FloatKernels {
+    let mut run: [PerTokens<unsafe fn(Floats)>; PANELS] = [[None; TOKENS + 1]; PANELS];
+    run[0][1] = Some(float::run::<S, E, 1, 1>);
+    run[0][4] = Some(float::run::<S, E, 1, 4>);
+    if S::PANELS == 2 {
+        run[1][1] = Some(float::run::<S, E, 2, 1>);
+        run[1][2] = Some(float::run::<S, E, 2, 2>);
+        run[1][4] = Some(float::run::<S, E, 2, 4>);
+        run[1][6] = Some(float::run::<S, E, 2, 6>);
+    }
+    FloatKernels {
+        run,
+        panels: S::PANELS,
+    }
+}

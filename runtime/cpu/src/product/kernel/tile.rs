@@ -1,0 +1,149 @@
+//! Decoded blocks of one or two panels times a few tokens.
+//!
+//! Two panels times six tokens need 8 loads for 12 dot instructions; one panel times twelve would need 13.
+#![expect(unsafe_code, reason = "kernels")]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "loops over registers count, so that they are unrolled alike"
+)]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "the contract of each function is that of what it calls"
+)]
+
+use super::block::{Kind, Source, add};
+use super::unpack::Unpacked;
+use super::{PANELS, TOKENS};
+use crate::product::activations::Block;
+use crate::product::layout::ROWS;
+use crate::product::simd::{Kernel, Simd, Width};
+use std::marker::PhantomData;
+
+/// Sums of a token that wait: a row for each panel.
+pub(in crate::product) type Sum = [[f32; ROWS]; PANELS];
+
+/// Decoded panels, rows of activations, and the sums that the products are added to.
+pub(in crate::product) struct Multiply<'a> {
+    /// The panels.
+    pub panels: &'a [Unpacked; PANELS],
+    /// Blocks decoded in each.
+    pub blocks: usize,
+    /// log2 of the codes' offset, if they have one.
+    pub shift: u32,
+    /// The block of each token's row that belongs to the first decoded.
+    pub x: [*const Block; TOKENS],
+    /// The sums of the first token.
+    pub sums: *mut Sum,
+    /// Whether a segment begins here, so that the sums begin with zero.
+    pub first: bool,
+    /// Earlier sums to add at the end, the last first: each lies `stride` before the one after it. The result goes to the
+    /// place of the last added.
+    pub merges: usize,
+    /// See `merges`.
+    pub stride: usize,
+}
+
+/// The same for `V` panels of kind `K` and `W` tokens.
+struct Tile<'a, K, const V: usize, const W: usize>(Multiply<'a>, PhantomData<K>);
+
+/// A block of a decoded panel.
+struct Read<K> {
+    units: *const u8,
+    scales: *const u8,
+    mins: *const u8,
+    kind: PhantomData<K>,
+}
+
+impl<K: Kind> Read<K> {
+    /// The first block.
+    fn first(panel: &Unpacked) -> Read<K> {
+        Read {
+            units: panel.codes.as_ptr().cast(),
+            scales: panel.scales.as_ptr().cast(),
+            mins: panel.mins.as_ptr().cast(),
+            kind: PhantomData,
+        }
+    }
+    /// Goes on to the next.
+    #[inline(always)]
+    fn advance(&mut self) {
+        let parts = 32 / K::SUB;
+        self.units = self.units.wrapping_add(64 * 8);
+        self.scales = self.scales.wrapping_add(64 * parts);
+        self.mins = self.mins.wrapping_add(64 * parts);
+    }
+}
+
+impl<S: Simd, K: Kind> Source<S> for Read<K> {
+    #[inline(always)]
+    unsafe fn unit(&self, u: usize) -> S::I {
+        S::load(self.units.add(64 * u))
+    }
+    #[inline(always)]
+    unsafe fn scale(&self, j: usize) -> S::F {
+        S::f32x16(self.scales.add(64 * j))
+    }
+    #[inline(always)]
+    unsafe fn min(&self, j: usize) -> S::F {
+        S::f32x16(self.mins.add(64 * j))
+    }
+}
+
+impl<K: Kind, const V: usize, const W: usize> Kernel for Tile<'_, K, V, W> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let work = self.0;
+        let mut f = [[S::fsplat(0.0); V]; W];
+        let at = |t: usize, v: usize| work.sums.add(t).cast::<f32>().add(ROWS * v);
+        if !work.first {
+            for t in 0..W {
+                for v in 0..V {
+                    f[t][v] = S::f32x16(at(t, v).cast());
+                }
+            }
+        }
+        let mut panels: [Read<K>; V] = std::array::from_fn(|v| Read::first(&work.panels[v]));
+        for b in 0..work.blocks {
+            let mut rows = [&*work.x[0].add(b); W];
+            for t in 1..W {
+                rows[t] = &*work.x[t].add(b);
+            }
+            add::<S, K, _, V, W>(&mut f, &panels, rows, work.shift);
+            for panel in &mut panels {
+                panel.advance();
+            }
+        }
+        for t in 0..W {
+            for v in 0..V {
+                let mut to = at(t, v);
+                for _ in 0..work.merges {
+                    to = to.sub(work.stride * PANELS * ROWS);
+                    f[t][v] = S::fadd(f[t][v], S::f32x16(to.cast()));
+                }
+                S::fstore(to, f[t][v]);
+            }
+        }
+    }
+}
+
+/// A kind by its properties.
+pub(super) struct Of<const SUB: usize, const MIN: bool, const OFFSET: bool, const WIDE: bool>;
+
+impl<const SUB: usize, const MIN: bool, const OFFSET: bool, const WIDE: bool> Kind
+    for Of<SUB, MIN, OFFSET, WIDE>
+{
+    const SUB: usize = SUB;
+    const MIN: bool = MIN;
+    const OFFSET: bool = OFFSET;
+    const WIDTH: Width = if WIDE { Width::Wide } else { Width::Narrow };
+}
+
+/// Runs the product of `V` panels and `W` tokens on an instruction set.
+///
+/// # Safety
+/// The machine has the instructions of `S`; each of the first `W` rows has the blocks, and `sums` and the earlier sums
+/// have `W` tokens.
+pub(super) unsafe fn run<S: Simd, K: Kind, const V: usize, const W: usize>(work: Multiply) {
+    // SAFETY: the caller's promise.
+    unsafe { S::enter(Tile::<K, V, W>(work, PhantomData)) }
+}

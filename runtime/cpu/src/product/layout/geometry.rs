@@ -1,0 +1,84 @@
+//! Where the steps of a panel are.
+
+use super::{Codes, Layout, STEP, Scales};
+use std::ops::Range;
+
+/// The shape of the panels of a stored type over a part of K.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::product) struct Geometry {
+    /// Blocks of 32.
+    pub blocks: usize,
+    /// Blocks of the first step's 8 that lie before the part.
+    pub skip: usize,
+    /// Bytes of a body.
+    body: usize,
+    /// Bytes of a head, without those that count per block.
+    head: usize,
+    /// Bytes of a head per block.
+    head_block: usize,
+    /// Bytes behind the steps per step.
+    behind: usize,
+    /// Bytes of all steps, whole cache lines.
+    steps_bytes: usize,
+    /// Bytes of a panel, whole cache lines.
+    pub panel: usize,
+}
+
+/// A step of a panel, or the part of it that is asked for.
+#[derive(Debug)]
+pub(in crate::product) struct Step {
+    /// Where its head is, counted in bytes from the panel's start.
+    pub head: usize,
+    /// Where what lies behind is.
+    pub behind: usize,
+    /// Where the body of its first block asked for is.
+    pub body: usize,
+    /// The blocks asked for, counted in the step.
+    pub blocks: Range<usize>,
+}
+
+impl Geometry {
+    /// For `blocks` blocks of 32, the first of them block `first` of the file's rows.
+    pub(in crate::product) fn new<L: Layout>(first: usize, blocks: usize) -> Geometry {
+        let (per_block, bytes) = (L::Scales::PER_BLOCK, L::Scales::HEAD);
+        let (head, head_block) = if per_block { (0, bytes) } else { (bytes, 0) };
+        let body = L::Codes::BYTES;
+        let skip = if per_block { 0 } else { first % STEP };
+        let steps = (skip + blocks).div_ceil(STEP);
+        let all = steps * head + blocks * (head_block + body);
+        let steps_bytes = all.next_multiple_of(64);
+        Geometry {
+            blocks,
+            skip,
+            body,
+            head,
+            head_block,
+            behind: L::Scales::BEHIND,
+            steps_bytes,
+            panel: (steps_bytes + steps * L::Scales::BEHIND).next_multiple_of(64),
+        }
+    }
+
+    /// The step that has block `at`, from there to block `end` or to the step's own end.
+    #[inline(always)]
+    pub(in crate::product) fn step(&self, at: usize, end: usize) -> Step {
+        let index = (at + self.skip) / STEP;
+        let first = if index == 0 { self.skip } else { 0 };
+        let start = index * STEP + first - self.skip;
+        let stored = STEP - first;
+        let stored = stored.min(self.blocks - start);
+        let head = start * (self.head_block + self.body) + index * self.head;
+        let from = at - start;
+        Step {
+            head,
+            behind: self.steps_bytes + index * self.behind,
+            body: head + self.head + stored * self.head_block + from * self.body,
+            blocks: first + from..first + (end - start).min(stored),
+        }
+    }
+
+    /// Where what lies behind the steps begins.
+    pub(in crate::product) const fn steps_bytes(&self) -> usize {
+        self.steps_bytes
+    }
+}

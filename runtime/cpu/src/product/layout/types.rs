@@ -1,0 +1,189 @@
+//! The stored form of every quantised type of the file.
+//!
+//! Sizes are the file's, but tq1_0 takes 66 bytes a block instead of 54 (its codes are stored with two bits), q8_1 and
+//! q8_k lose the sums that decoding ignores, and q1_0 has a whole step's head where K ends in half a step. How the file's
+//! blocks are made is stated in [`tpc_runtime::quant`].
+
+use super::codes::{Byte, Five, Four, Fp4, Indexed, Iq4, Sign, Six, Three, Two};
+use super::scales::{
+    E8m0, F16, F16Min, Halves, K16Bytes, K16Nibbles, K16Six, K32, K32Six, Ue4m3, Whole, WholeF32,
+};
+use super::{Codes, Layout, Scales};
+use std::marker::PhantomData;
+
+/// A stored type by its parts; `F` finds the codes in the file's block.
+pub(in crate::product) struct Stored<C, S, F>(PhantomData<(C, S, F)>);
+
+/// How codes are found in a block of the file.
+pub(in crate::product) trait FileCodes {
+    /// Elements of a block.
+    const BLOCK: usize;
+    /// Bytes of one.
+    const BYTES: usize;
+    /// The codes.
+    fn codes(block: &[u8], out: &mut [u8; 256]);
+}
+
+impl<C: Codes, S: Scales, F: FileCodes> Layout for Stored<C, S, F> {
+    type Codes = C;
+    type Scales = S;
+    const BLOCK: usize = F::BLOCK;
+    const BYTES: usize = F::BYTES;
+    #[inline(always)]
+    fn codes(block: &[u8], out: &mut [u8; 256]) {
+        F::codes(block, out);
+    }
+}
+
+/// Appends the fields of `BITS` bits of each run of `width` bytes, the lowest first, at bit `to` of the codes.
+#[inline(always)]
+fn planes<const BITS: u32>(bytes: &[u8], width: usize, to: u32, out: &mut [u8]) {
+    let mask = (1_u8 << BITS) - 1;
+    let fields = (8 / BITS) as usize;
+    let runs = bytes.chunks_exact(width);
+    for (run, out) in runs.zip(out.chunks_exact_mut(width * fields)) {
+        let mut shift = 0;
+        for plane in out.chunks_exact_mut(width) {
+            for (code, byte) in plane.iter_mut().zip(run) {
+                *code |= ((byte >> shift) & mask) << to;
+            }
+            shift += BITS;
+        }
+    }
+}
+
+/// Nibbles of blocks of 32 after `FROM` bytes of `BYTES`, in one run.
+pub(in crate::product) struct Nibbles32<const BYTES: usize, const FROM: usize>;
+
+impl<const BYTES: usize, const FROM: usize> FileCodes for Nibbles32<BYTES, FROM> {
+    const BLOCK: usize = 32;
+    const BYTES: usize = BYTES;
+    #[inline(always)]
+    fn codes(block: &[u8], out: &mut [u8; 256]) {
+        planes::<4>(&block[FROM..FROM + 16], 16, 0, &mut out[..32]);
+    }
+}
+
+/// The same with four bytes of fifth bits before the nibbles.
+pub(in crate::product) struct Five32<const BYTES: usize, const FROM: usize>;
+
+impl<const BYTES: usize, const FROM: usize> FileCodes for Five32<BYTES, FROM> {
+    const BLOCK: usize = 32;
+    const BYTES: usize = BYTES;
+    #[inline(always)]
+    fn codes(block: &[u8], out: &mut [u8; 256]) {
+        planes::<4>(&block[FROM + 4..FROM + 20], 16, 0, &mut out[..32]);
+        for (j, code) in out[..32].iter_mut().enumerate() {
+            *code |= (block[FROM + j / 8] >> (j % 8) & 1) << 4;
+        }
+    }
+}
+
+/// Bytes: `BLOCK` codes after `FROM` bytes of `BYTES`.
+pub(in crate::product) struct Bytes<const BLOCK: usize, const BYTES: usize, const FROM: usize>;
+
+impl<const BLOCK: usize, const BYTES: usize, const FROM: usize> FileCodes
+    for Bytes<BLOCK, BYTES, FROM>
+{
+    const BLOCK: usize = BLOCK;
+    const BYTES: usize = BYTES;
+    #[inline(always)]
+    fn codes(block: &[u8], out: &mut [u8; 256]) {
+        out[..BLOCK].copy_from_slice(&block[FROM..FROM + BLOCK]);
+    }
+}
+
+/// A type whose codes are found in its own way: its name, its block's elements and bytes, and a statement.
+macro_rules! file_codes {
+    ($($(#[$doc:meta])* $name:ident: $block:literal in $bytes:literal, |$b:ident, $out:ident| $codes:block)*) => {$(
+        $(#[$doc])*
+        pub(in crate::product) struct $name;
+
+        impl FileCodes for $name {
+            const BLOCK: usize = $block;
+            const BYTES: usize = $bytes;
+            #[inline(always)]
+            fn codes($b: &[u8], $out: &mut [u8; 256]) $codes
+        }
+    )*};
+}
+
+file_codes! {
+    /// Those of q2_k.
+    CodesQ2K: 256 in 84, |block, out| {
+        planes::<2>(&block[16..80], 32, 0, out);
+    }
+    /// Those of q3_k.
+    CodesQ3K: 256 in 110, |block, out| {
+        planes::<2>(&block[32..96], 32, 0, out);
+        planes::<1>(&block[..32], 32, 2, out);
+    }
+    /// Those of q4_k.
+    CodesQ4K: 256 in 144, |block, out| {
+        planes::<4>(&block[16..], 32, 0, out);
+    }
+    /// Those of q5_k.
+    CodesQ5K: 256 in 176, |block, out| {
+        planes::<4>(&block[48..], 32, 0, out);
+        planes::<1>(&block[16..48], 32, 4, out);
+    }
+    /// Those of q6_k.
+    CodesQ6K: 256 in 210, |block, out| {
+        planes::<4>(&block[..128], 64, 0, out);
+        planes::<2>(&block[128..192], 32, 4, out);
+    }
+    /// Those of iq4_xs.
+    CodesIq4Xs: 256 in 136, |block, out| {
+        planes::<4>(&block[8..], 16, 0, out);
+    }
+    /// Those of nvfp4.
+    CodesNvfp4: 64 in 36, |block, out| {
+        planes::<4>(&block[4..], 8, 0, &mut out[..64]);
+    }
+    /// Those of tq1_0: digits in base three.
+    CodesTq1: 256 in 54, |block, out| {
+        let (fives, fours) = out.split_at_mut(240);
+        let (wide, narrow) = fives.split_at_mut(160);
+        for (bytes, out) in [(&block[..32], wide), (&block[32..48], narrow), (&block[48..52], fours)] {
+            let mut power = 1_u8;
+            for out in out.chunks_exact_mut(bytes.len()) {
+                for (out, byte) in out.iter_mut().zip(bytes) {
+                    *out = ((u16::from(byte.wrapping_mul(power)) * 3) >> 8) as u8;
+                }
+                power = power.wrapping_mul(3);
+            }
+        }
+    }
+    /// Those of tq2_0.
+    CodesTq2: 256 in 66, |block, out| {
+        planes::<2>(&block[..64], 32, 0, out);
+    }
+    /// Those of q1_0.
+    CodesQ1: 128 in 18, |block, out| {
+        for (bits, out) in block[2..].iter().zip(out.chunks_exact_mut(8)) {
+            for (j, out) in out.iter_mut().enumerate() {
+                *out = bits >> j & 1;
+            }
+        }
+    }
+}
+
+pub(in crate::product) type Q4_0 = Stored<Four<3>, F16<0>, Nibbles32<18, 2>>;
+pub(in crate::product) type Q4_1 = Stored<Four<-1>, F16Min, Nibbles32<20, 4>>;
+pub(in crate::product) type Q5_0 = Stored<Five<4>, F16<0>, Five32<22, 2>>;
+pub(in crate::product) type Q5_1 = Stored<Five<-1>, F16Min, Five32<24, 4>>;
+pub(in crate::product) type Q8_0 = Stored<Byte, F16<0>, Bytes<32, 34, 2>>;
+pub(in crate::product) type Q8_1 = Stored<Byte, F16<0>, Bytes<32, 36, 4>>;
+pub(in crate::product) type Q2K = Stored<Two<-1>, K16Nibbles, CodesQ2K>;
+pub(in crate::product) type Q3K = Stored<Three, K16Six, CodesQ3K>;
+pub(in crate::product) type Q4K = Stored<Four<-1>, K32, CodesQ4K>;
+pub(in crate::product) type Q5K = Stored<Five<-1>, K32, CodesQ5K>;
+pub(in crate::product) type Q6K = Stored<Six, K16Bytes, CodesQ6K>;
+pub(in crate::product) type Q8K = Stored<Byte, WholeF32, Bytes<256, 292, 4>>;
+pub(in crate::product) type Iq4Nl = Stored<Indexed<Iq4>, F16<0>, Nibbles32<18, 2>>;
+pub(in crate::product) type Iq4Xs = Stored<Indexed<Iq4>, K32Six, CodesIq4Xs>;
+pub(in crate::product) type Mxfp4 = Stored<Indexed<Fp4>, E8m0, Nibbles32<17, 1>>;
+pub(in crate::product) type Nvfp4 = Stored<Indexed<Fp4>, Ue4m3, CodesNvfp4>;
+pub(in crate::product) type Tq1_0 = Stored<Two<0>, Whole<52>, CodesTq1>;
+pub(in crate::product) type Tq2_0 = Stored<Two<0>, Whole<64>, CodesTq2>;
+pub(in crate::product) type Q1_0 = Stored<Sign, Halves, CodesQ1>;

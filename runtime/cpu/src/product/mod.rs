@@ -1,0 +1,92 @@
+//! Matrix products with weights of every GGUF type.
+//!
+//! A weight is packed once ([`Format`], [`Packed`]): 16 rows beside each other, so that a row is a lane of a vector and no
+//! sum crosses lanes; most types keep their size. Activations are quantised to signed bytes in blocks of 32
+//! ([`quantise`]), one form for all quantised weights; weights of floats take f32. A [`Product`] then computes the rows of
+//! some panels of 16 for a few tokens or many ([`Product::run`]), and [`Grouped`] those of many experts.
+//!
+//! # Threads
+//!
+//! Everything that takes a range of panels may run at once on several threads for different panels; what threads share
+//! is read only. Nothing allocates but [`Packed`], [`Scratch`] and [`Routes`], which are made before.
+//!
+//! # The same bits
+//!
+//! A result is a fixed sequence of f32 operations: over each of 8 chunks of K in sequence, and then over the chunks as a
+//! binary tree. It does not depend on the number of tokens, the threads, or the instruction set ([`Isa`]). A device that
+//! holds a [`Part`] of K gives the roots of its share of the tree, which [`Combination`] adds to exactly the whole,
+//! wherever parts end at chunks ([`Part::ends_at_chunks`]).
+//!
+//! NaN and infinite activations make the products with them NaN, nothing else.
+//!
+//! # Example
+//!
+//! ```
+//! use tpc_cpu::product::{
+//!     Activations, Block, Epilogue, Isa, Output, Packed, Product, Scratch, Tokens, quantise,
+//! };
+//! use tpc_ir::DType;
+//! # fn main() -> Result<(), tpc_cpu::product::ProductError> {
+//! // Two rows of 32 elements in q8_0, all ones under scales of 1 and 2.
+//! let row = |scale: [u8; 2]| [&scale[..], &[1; 32]].concat();
+//! let bytes = [row([0x00, 0x3c]), row([0x00, 0x40])].concat();
+//! let weight = Packed::new(DType::Q8_0, &bytes, 2, 32)?;
+//!
+//! // Three tokens, a row of 32 activations each.
+//! let isa = Isa::best();
+//! let x: Vec<f32> = (0..3 * 32).map(|i| (i / 32) as f32).collect();
+//! let mut blocks = [Block::ZERO; 3];
+//! quantise(isa, &x, &mut blocks)?;
+//!
+//! let product = Product::new(
+//!     isa,
+//!     weight.matrix(),
+//!     Activations::Quantised(&blocks),
+//!     Tokens::First(3),
+//!     Epilogue::default(),
+//! )?;
+//! let mut y = [0.0; 3 * 2];
+//! let panels = 0..weight.matrix().format().panels();
+//! product.run(panels, &mut Output::new(&mut y, 2, 2, 1)?, &mut Scratch::new())?;
+//! assert_eq!(y, [0.0, 0.0, 32.0, 64.0, 64.0, 128.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Files
+//!
+//! | file          | what it does                                                       |
+//! |---------------|--------------------------------------------------------------------|
+//! | `part`        | chunks of K, parts, roots, their combination                       |
+//! | `activations` | blocks of 32 signed bytes                                          |
+//! | `format`      | a weight in memory; `pack` fills it from the file's blocks         |
+//! | `layout/`     | the stored form of each type: codes, scales, where they are        |
+//! | `simd/`       | sixteen lanes on each instruction set                              |
+//! | `kernel/`     | the products of a panel or two with a few tokens                   |
+//! | `multiply`    | products of a matrix; `grouped` of experts                         |
+//! | `output`      | results and what is done to them on their way                      |
+
+mod activations;
+mod error;
+mod format;
+mod grouped;
+mod isa;
+mod kernel;
+mod layout;
+mod lines;
+mod multiply;
+mod output;
+mod pack;
+mod part;
+mod simd;
+#[cfg(test)]
+mod tests;
+
+pub use activations::{Activations, Block, quantise};
+pub use error::ProductError;
+pub use format::{Format, Matrix, PANEL_ROWS, Packed, Source};
+pub use grouped::{Grouped, Input, Routes, Share};
+pub use isa::Isa;
+pub use multiply::{Product, Scratch, Tokens};
+pub use output::{Epilogue, Output, Write};
+pub use part::{BLOCK, Combination, Part};

@@ -1,0 +1,460 @@
+//! Products of a matrix with many tokens.
+#![expect(unsafe_code, reason = "kernels")]
+
+use super::activations::{Activations, Block};
+use super::format::Matrix;
+use super::kernel::decode::Decode;
+use super::kernel::float::Floats;
+use super::kernel::table::{
+    FloatKernels, QuantisedKernels, float_kernels, quantised, quantised_kernels, widest,
+};
+use super::kernel::tile::{Multiply, Sum};
+use super::kernel::unpack::{BLOCKS, Unpack, Unpacked};
+use super::kernel::{PANELS, SUMS, Sums, TOKENS};
+use super::layout::ROWS;
+use super::layout::geometry::Geometry;
+use super::output::{Epilogue, Output, Place};
+use super::part::Plan;
+use super::{Isa, ProductError};
+use std::ops::Range;
+
+/// The most tokens that share a decoded panel before it is decoded again: their activations and sums stay in a cache.
+const BATCH: usize = 192;
+
+/// Batches above this are multiplied through decoded panels.
+const FEW: usize = 24;
+
+/// Which rows of the activations are multiplied and which columns of the result they go to.
+#[derive(Clone, Copy, Debug)]
+pub enum Tokens<'a> {
+    /// The first so many, each to its own column.
+    First(usize),
+    /// Row `from[i]` to column `to[i]`, for each `i`. No column is named twice.
+    Listed {
+        /// Rows of the activations.
+        from: &'a [u32],
+        /// Columns of the result.
+        to: &'a [u32],
+    },
+}
+
+impl Tokens<'_> {
+    /// How many.
+    pub const fn len(&self) -> usize {
+        match self {
+            Tokens::First(n) => *n,
+            Tokens::Listed { from, .. } => from.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn from(&self, i: usize) -> usize {
+        match self {
+            Tokens::First(_) => i,
+            Tokens::Listed { from, .. } => from[i] as usize,
+        }
+    }
+
+    fn to(&self, i: usize) -> usize {
+        match self {
+            Tokens::First(_) => i,
+            Tokens::Listed { to, .. } => to[i] as usize,
+        }
+    }
+
+    /// Whether all are inside so many rows and columns.
+    fn fit(&self, rows: usize, columns: usize) -> bool {
+        match self {
+            Tokens::First(n) => *n <= rows && *n <= columns,
+            Tokens::Listed { from, to } => {
+                from.len() == to.len()
+                    && from.iter().all(|&i| (i as usize) < rows)
+                    && to.iter().all(|&i| (i as usize) < columns)
+            }
+        }
+    }
+}
+
+/// Memory that a thread's products of many tokens work in.
+pub struct Scratch {
+    panels: Box<[Unpacked; PANELS]>,
+    /// `[slot][token]`.
+    sums: Vec<Sum>,
+}
+
+impl Scratch {
+    /// Enough for any product.
+    pub fn new() -> Scratch {
+        Scratch {
+            panels: Box::new([Unpacked::ZERO; PANELS]),
+            sums: vec![[[0.0; ROWS]; PANELS]; SUMS * BATCH],
+        }
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Scratch {
+        Scratch::new()
+    }
+}
+
+/// A matrix times rows of activations: what is checked once for all threads.
+#[derive(Clone, Copy)]
+pub struct Product<'a> {
+    matrix: Matrix<'a>,
+    tokens: Tokens<'a>,
+    epilogue: Epilogue<'a>,
+    plan: Plan,
+    rows: Rows<'a>,
+}
+
+/// The activations with the functions that multiply them.
+#[derive(Clone, Copy)]
+enum Rows<'a> {
+    Quantised(QuantisedRows<'a>),
+    Float { x: &'a [f32], kernels: FloatKernels },
+}
+
+#[derive(Clone, Copy)]
+struct QuantisedRows<'a> {
+    x: &'a [Block],
+    kernels: QuantisedKernels,
+    geometry: Geometry,
+    shift: u32,
+}
+
+impl<'a> Product<'a> {
+    /// `matrix` times `tokens` of `activations`.
+    ///
+    /// # Errors
+    /// [`ProductError::Shape`] when the matrix takes other activations, they are not whole rows or lack one that is named,
+    /// or the bias has not one element for each row.
+    pub fn new(
+        isa: Isa,
+        matrix: Matrix<'a>,
+        activations: Activations<'a>,
+        tokens: Tokens<'a>,
+        epilogue: Epilogue<'a>,
+    ) -> Result<Product<'a>, ProductError> {
+        let format = matrix.format();
+        let part = format.part();
+        let shape = |what| ProductError::Shape { what };
+        let dtype = format.dtype();
+        let unsupported = ProductError::Unsupported { dtype };
+        let (rows, count) = match (activations, format.geometry()) {
+            (Activations::Quantised(x), Some(geometry)) => {
+                let kernels = quantised_kernels(isa, dtype).ok_or(unsupported)?;
+                let shift = quantised(dtype).ok_or(unsupported)?.shift;
+                let rows = QuantisedRows {
+                    x,
+                    kernels,
+                    geometry: *geometry,
+                    shift,
+                };
+                (Rows::Quantised(rows), whole_rows(x.len(), part.blocks()))
+            }
+            (Activations::Float(x), None) => {
+                let kernels = float_kernels(isa, dtype).ok_or(unsupported)?;
+                (Rows::Float { x, kernels }, whole_rows(x.len(), part.k()))
+            }
+            _ => return Err(shape("activations are quantised where the weights are")),
+        };
+        let count = count.ok_or(shape("activations are whole rows of the matrix's K"))?;
+        if !tokens.fit(count, usize::MAX) {
+            return Err(shape("every token has a row of activations"));
+        }
+        if epilogue
+            .bias
+            .is_some_and(|bias| bias.len() != format.rows())
+        {
+            return Err(shape("the bias has an element for each row"));
+        }
+        Ok(Product {
+            matrix,
+            tokens,
+            epilogue,
+            plan: part.plan(),
+            rows,
+        })
+    }
+
+    /// Computes the rows of some panels, as is fastest for the number of tokens. Threads compute different panels.
+    ///
+    /// # Errors
+    /// [`ProductError::Shape`] when there are no such panels, or `out` lacks their rows, a token or a root.
+    pub fn run(
+        &self,
+        panels: Range<usize>,
+        out: &mut Output,
+        scratch: &mut Scratch,
+    ) -> Result<(), ProductError> {
+        if self.tokens.len() > FEW {
+            self.gemm(panels, out, scratch)
+        } else {
+            self.gemv(panels, out)
+        }
+    }
+
+    /// The same, decoding weights in registers: for few tokens.
+    ///
+    /// # Errors
+    /// Those of [`Product::run`].
+    pub fn gemv(&self, panels: Range<usize>, out: &mut Output) -> Result<(), ProductError> {
+        self.check(&panels, out)?;
+        match &self.rows {
+            Rows::Quantised(rows) => {
+                for panel in panels {
+                    self.decode(rows, panel, out);
+                }
+            }
+            Rows::Float { x, kernels } => self.floats(x, kernels, panels, out),
+        }
+        Ok(())
+    }
+
+    /// The same, decoding weights into a cache: for many tokens.
+    ///
+    /// # Errors
+    /// Those of [`Product::run`].
+    pub fn gemm(
+        &self,
+        panels: Range<usize>,
+        out: &mut Output,
+        scratch: &mut Scratch,
+    ) -> Result<(), ProductError> {
+        self.check(&panels, out)?;
+        match &self.rows {
+            Rows::Quantised(rows) => {
+                for start in (0..self.tokens.len()).step_by(BATCH) {
+                    let tokens = start..self.tokens.len().min(start + BATCH);
+                    for first in panels.clone().step_by(rows.kernels.panels) {
+                        let some = first..panels.end.min(first + rows.kernels.panels);
+                        self.batch(rows, some, tokens.clone(), scratch, out);
+                    }
+                }
+            }
+            Rows::Float { x, kernels } => self.floats(x, kernels, panels, out),
+        }
+        Ok(())
+    }
+
+    fn check(&self, panels: &Range<usize>, out: &Output) -> Result<(), ProductError> {
+        let format = self.matrix.format();
+        let inside = panels.start <= panels.end
+            && panels.end <= format.panels()
+            && out.has_panels(panels, format.rows());
+        if !inside {
+            return Err(ProductError::Shape {
+                what: "the matrix and the result have the panels",
+            });
+        }
+        if out.roots() < self.plan.roots || !self.tokens.fit(usize::MAX, out.tokens()) {
+            return Err(ProductError::Shape {
+                what: "the result has every token and root",
+            });
+        }
+        Ok(())
+    }
+
+    fn panel(&self, panel: usize) -> *const u8 {
+        let bytes = self.matrix.format().panel_bytes();
+        self.matrix.bytes()[panel * bytes..(panel + 1) * bytes].as_ptr()
+    }
+
+    fn write(&self, out: &mut Output, sums: &Sums, panels: &Range<usize>, t0: usize, w: usize) {
+        let end = self.matrix.format().rows();
+        for (root, sums) in sums[..self.plan.roots].iter().enumerate() {
+            for (t, sums) in sums[..w].iter().enumerate() {
+                for (panel, values) in panels.clone().zip(sums) {
+                    let token = self.tokens.to(t0 + t);
+                    let at = Place {
+                        panel,
+                        token,
+                        root,
+                        end,
+                    };
+                    out.write(at, values, &self.epilogue);
+                }
+            }
+        }
+    }
+
+    /// A panel times all tokens, decoded again for every few of them.
+    fn decode(&self, rows: &QuantisedRows, panel: usize, out: &mut Output) {
+        let mut sums: Sums = [[[[0.0; ROWS]; PANELS]; TOKENS]; SUMS];
+        let mut t0 = 0;
+        while t0 < self.tokens.len() {
+            let (w, run) = widest(&rows.kernels.decode, self.tokens.len() - t0);
+            let work = Decode {
+                geometry: &rows.geometry,
+                plan: &self.plan,
+                panel: self.panel(panel),
+                x: self.blocks(rows, t0, w, 0),
+                sums: &mut sums,
+            };
+            // SAFETY: the kernels are those of an instruction set that the machine has and of the matrix's type, whose
+            // geometry the panel has; every token's row has the blocks of the part.
+            unsafe { run(work) };
+            self.write(out, &sums, &(panel..panel + 1), t0, w);
+            t0 += w;
+        }
+    }
+
+    /// Block `block` of the rows of tokens `t0..t0 + w`.
+    fn blocks(
+        &self,
+        rows: &QuantisedRows,
+        t0: usize,
+        w: usize,
+        block: usize,
+    ) -> [*const Block; TOKENS] {
+        let k = rows.geometry.blocks;
+        std::array::from_fn(|t| {
+            let row = self.tokens.from(t0 + t.min(w - 1)) * k;
+            rows.x[row..row + k][block..].as_ptr()
+        })
+    }
+
+    /// One or two panels times a batch of tokens, decoded some blocks at a time.
+    fn batch(
+        &self,
+        rows: &QuantisedRows,
+        panels: Range<usize>,
+        tokens: Range<usize>,
+        scratch: &mut Scratch,
+        out: &mut Output,
+    ) {
+        let mut slot = 0;
+        for segment in self.plan.segments() {
+            let mut start = segment.start;
+            loop {
+                let blocks = start..segment.end.min(start + BLOCKS);
+                let last = blocks.end == segment.end;
+                for (v, panel) in panels.clone().enumerate() {
+                    let work = Unpack {
+                        geometry: &rows.geometry,
+                        panel: self.panel(panel),
+                        blocks: blocks.clone(),
+                        out: &mut scratch.panels[v],
+                    };
+                    // SAFETY: as in `decode`; the blocks are some of the part's and at most `BLOCKS`.
+                    unsafe { (rows.kernels.unpack)(work) };
+                }
+                let step = Step {
+                    slot,
+                    first: start == segment.start,
+                    merges: if last { segment.merges } else { 0 },
+                };
+                self.tiles(
+                    rows,
+                    panels.len(),
+                    tokens.clone(),
+                    blocks.clone(),
+                    step,
+                    scratch,
+                );
+                start = blocks.end;
+                if last {
+                    break;
+                }
+            }
+            slot = slot + 1 - segment.merges;
+        }
+        let end = self.matrix.format().rows();
+        for root in 0..self.plan.roots {
+            for (i, t) in tokens.clone().enumerate() {
+                for panel in panels.clone() {
+                    let values = &scratch.sums[root * BATCH + i][panel - panels.start];
+                    let token = self.tokens.to(t);
+                    out.write(
+                        Place {
+                            panel,
+                            token,
+                            root,
+                            end,
+                        },
+                        values,
+                        &self.epilogue,
+                    );
+                }
+            }
+        }
+    }
+
+    /// The decoded blocks of `panels` panels times a batch of tokens.
+    fn tiles(
+        &self,
+        rows: &QuantisedRows,
+        panels: usize,
+        tokens: Range<usize>,
+        blocks: Range<usize>,
+        step: Step,
+        scratch: &mut Scratch,
+    ) {
+        let mut t0 = tokens.start;
+        while t0 < tokens.end {
+            let (w, run) = widest(&rows.kernels.tile[panels - 1], tokens.end - t0);
+            let work = Multiply {
+                panels: &scratch.panels,
+                blocks: blocks.len(),
+                shift: rows.shift,
+                x: self.blocks(rows, t0, w, blocks.start),
+                sums: scratch.sums[step.slot * BATCH..][t0 - tokens.start..][..w].as_mut_ptr(),
+                first: step.first,
+                merges: step.merges,
+                stride: BATCH,
+            };
+            // SAFETY: as in `decode`; the panels are decoded, `w` tokens' sums are there, and so are those of the slots
+            // before, since a plan merges no more sums than there are.
+            unsafe { run(work) };
+            t0 += w;
+        }
+    }
+
+    fn floats(&self, x: &[f32], kernels: &FloatKernels, panels: Range<usize>, out: &mut Output) {
+        let format = self.matrix.format();
+        let k = format.part().k();
+        let mut sums: Sums = [[[[0.0; ROWS]; PANELS]; TOKENS]; SUMS];
+        for first in panels.clone().step_by(kernels.panels) {
+            let some = first..panels.end.min(first + kernels.panels);
+            let mut t0 = 0;
+            while t0 < self.tokens.len() {
+                let (w, run) = widest(&kernels.run[some.len() - 1], self.tokens.len() - t0);
+                let row = |t: usize| {
+                    let row = self.tokens.from(t0 + t.min(w - 1)) * k;
+                    x[row..row + k].as_ptr()
+                };
+                let work = Floats {
+                    plan: &self.plan,
+                    k,
+                    panel: self.panel(first),
+                    panel_bytes: format.panel_bytes(),
+                    x: std::array::from_fn(row),
+                    sums: &mut sums,
+                };
+                // SAFETY: the kernels are those of an instruction set that the machine has and of the matrix's type; the
+                // panels and every token's row have the elements of the part.
+                unsafe { run(work) };
+                self.write(out, &sums, &some, t0, w);
+                t0 += w;
+            }
+        }
+    }
+}
+
+/// Where the sums of some blocks go.
+#[derive(Clone, Copy)]
+struct Step {
+    slot: usize,
+    first: bool,
+    merges: usize,
+}
+
+/// Rows of `k` in `len` elements, if they are whole.
+fn whole_rows(len: usize, k: usize) -> Option<usize> {
+    len.is_multiple_of(k).then_some(len / k)
+}

@@ -1,0 +1,169 @@
+//! Where products go.
+#![expect(unsafe_code, reason = "threads write rows of one matrix")]
+
+use super::ProductError;
+use super::layout::ROWS;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// A matrix of results, one column a token: row `r` of token `t` is element `t·stride + r`. A product over a part of K
+/// with several roots has such a matrix for each, one behind another.
+#[derive(Debug)]
+pub struct Output<'a> {
+    ptr: *mut f32,
+    stride: usize,
+    tokens: usize,
+    roots: usize,
+    /// Rows that may be written.
+    rows: Range<usize>,
+    data: PhantomData<&'a mut [f32]>,
+}
+
+// SAFETY: an output is a unique borrow of its rows, or the maker of an alias has promised that it is.
+unsafe impl Send for Output<'_> {}
+
+impl<'a> Output<'a> {
+    /// The results of `rows` rows of every token that `data` has a column of `stride` for. The last column may end with
+    /// its last row.
+    ///
+    /// # Errors
+    /// [`ProductError::Shape`] when columns overlap, [`ProductError::Length`] when there is not one whole column for each
+    /// root.
+    pub fn new(
+        data: &'a mut [f32],
+        rows: usize,
+        stride: usize,
+        roots: usize,
+    ) -> Result<Output<'a>, ProductError> {
+        if rows > stride || rows == 0 || roots == 0 {
+            return Err(ProductError::Shape {
+                what: "rows of the result fit into its stride, and there is a root",
+            });
+        }
+        let columns = if data.len() < rows {
+            0
+        } else {
+            (data.len() - rows) / stride + 1
+        };
+        if columns < roots {
+            return Err(ProductError::Length {
+                what: "results",
+                expected: (roots - 1).saturating_mul(stride).saturating_add(rows),
+                found: data.len(),
+            });
+        }
+        Ok(Output {
+            ptr: data.as_mut_ptr(),
+            stride,
+            tokens: columns / roots,
+            roots,
+            rows: 0..rows,
+            data: PhantomData,
+        })
+    }
+
+    /// The results of `tokens` tokens from `ptr` on: what threads make that share a matrix without a borrow of it.
+    ///
+    /// # Safety
+    /// `((roots·tokens - 1)·stride + rows)` f32 are at `ptr` for as long as the output lives, and nobody else reads or
+    /// writes the rows and tokens that products write through it.
+    pub unsafe fn from_raw(
+        ptr: *mut f32,
+        rows: usize,
+        stride: usize,
+        tokens: usize,
+        roots: usize,
+    ) -> Output<'a> {
+        Output {
+            ptr,
+            stride,
+            tokens,
+            roots,
+            rows: 0..rows,
+            data: PhantomData,
+        }
+    }
+
+    /// The rows before and from `row` on, for two threads.
+    ///
+    /// # Errors
+    /// [`ProductError::Shape`] when it has no such row.
+    pub fn split_at(self, row: usize) -> Result<(Output<'a>, Output<'a>), ProductError> {
+        if !(self.rows.start..=self.rows.end).contains(&row) {
+            return Err(ProductError::Shape {
+                what: "the row at which results are split is one of them",
+            });
+        }
+        let part = |rows| Output { rows, ..self };
+        Ok((part(self.rows.start..row), part(row..self.rows.end)))
+    }
+
+    /// Rows that may be written.
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    /// Tokens.
+    pub const fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// Roots.
+    pub const fn roots(&self) -> usize {
+        self.roots
+    }
+
+    /// Whether the panel's rows, of a matrix of `rows`, may be written.
+    pub(super) fn has_panels(&self, panels: &Range<usize>, rows: usize) -> bool {
+        let (start, end) = (panels.start * ROWS, (panels.end * ROWS).min(rows));
+        start >= end || (self.rows.start <= start && end <= self.rows.end)
+    }
+
+    /// Writes a panel's rows of one token. The caller has checked [`Output::has_panels`], the token and the root.
+    pub(super) fn write(&mut self, at: Place, values: &[f32; ROWS], epilogue: &Epilogue) {
+        let start = at.panel * ROWS;
+        let n = at.end.saturating_sub(start).min(ROWS);
+        debug_assert!(at.token < self.tokens && at.root < self.roots);
+        debug_assert!(self.rows.start <= start && start + n <= self.rows.end);
+        let column = (at.root * self.tokens + at.token) * self.stride;
+        // SAFETY: the rows and the token are the output's, which are inside the borrow or, of an alias, promised.
+        let out = unsafe { std::slice::from_raw_parts_mut(self.ptr.add(column + start), n) };
+        let bias = epilogue.bias.and_then(|bias| bias.get(start..start + n));
+        for (i, (out, &value)) in out.iter_mut().zip(values).enumerate() {
+            let value = bias.map_or(value, |bias| value + bias[i]);
+            *out = match epilogue.write {
+                Write::Set => value,
+                Write::Add => *out + value,
+            };
+        }
+    }
+}
+
+/// A panel's rows of one token in a result.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub panel: usize,
+    pub token: usize,
+    pub root: usize,
+    /// Rows of the matrix.
+    pub end: usize,
+}
+
+/// What is done with a result on its way to memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Epilogue<'a> {
+    /// Overwrite or add.
+    pub write: Write,
+    /// Added to every token, one for each row.
+    pub bias: Option<&'a [f32]>,
+}
+
+/// How a result is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Write {
+    /// Instead of what is there.
+    #[default]
+    Set,
+    /// Added to what is there.
+    Add,
+}

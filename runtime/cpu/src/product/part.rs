@@ -1,0 +1,385 @@
+//! The order of a sum: chunks of the whole of K, added as a binary tree.
+
+use super::ProductError;
+use std::ops::Range;
+
+/// Elements that share a scale of the activations: the unit in which K is cut.
+pub const BLOCK: usize = 32;
+/// Chunks of K.
+pub(super) const CHUNKS: usize = 8;
+
+/// A part of the K of a product, and how it is summed.
+///
+/// The whole of K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The products
+/// of a chunk are summed in sequence, and the chunks as a binary tree over all of K. So the sum does not depend on who
+/// makes which part of it, as long as parts end at chunks: each part gives the *roots*, in the order of K, of the
+/// largest subtrees that lie in it, and [`Combination`] adds those of all parts.
+///
+/// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum; so has any part after
+/// [`Part::plain`]. The sum over such parts depends on where they end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    global: usize,
+    start: usize,
+    end: usize,
+    plain: bool,
+}
+
+/// Consecutive blocks of a part, summed in sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// First block, counted from the start of the part.
+    pub start: usize,
+    /// End, likewise.
+    pub end: usize,
+    /// How many of the sums before are added to this one, the last first.
+    pub merges: usize,
+}
+
+/// A part's segments: a stack machine's program, push the sum and then merge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    segments: [Segment; CHUNKS],
+    count: usize,
+    /// Sums on the stack at the end.
+    pub roots: usize,
+}
+
+impl Plan {
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments[..self.count]
+    }
+}
+
+/// A node of the tree over chunks: `2^level` chunks, the `index`-th of that size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Node {
+    level: u32,
+    index: usize,
+}
+
+/// The most nodes of a part that wait for their sibling.
+const DEPTH: usize = 6;
+
+/// Nodes whose sibling is not there yet.
+#[derive(Default)]
+struct Waiting {
+    nodes: [Node; DEPTH],
+    count: usize,
+}
+
+impl Waiting {
+    /// Adds a node and counts the merges that it makes possible.
+    fn push(&mut self, mut node: Node) -> usize {
+        let mut merges = 0;
+        while node.index % 2 == 1
+            && self.count > 0
+            && self.nodes[self.count - 1]
+                == (Node {
+                    index: node.index - 1,
+                    ..node
+                })
+        {
+            self.count -= 1;
+            merges += 1;
+            node = Node {
+                level: node.level + 1,
+                index: node.index / 2,
+            };
+        }
+        self.nodes[self.count] = node;
+        self.count += 1;
+        merges
+    }
+}
+
+impl Part {
+    /// The whole of `k` elements.
+    pub const fn whole(k: usize) -> Part {
+        Part {
+            global: k,
+            start: 0,
+            end: k,
+            plain: false,
+        }
+    }
+
+    /// Elements `range` of `k`.
+    ///
+    /// # Errors
+    /// [`ProductError::Part`] when the range is empty, reversed or beyond `k`, or starts or ends inside a block of 32
+    /// other than at the end of K.
+    pub fn new(k: usize, range: Range<usize>) -> Result<Part, ProductError> {
+        let Range { start, end } = range;
+        let cut = |at: usize| !at.is_multiple_of(BLOCK) && at != k;
+        if start >= end || end > k || cut(start) || cut(end) {
+            return Err(ProductError::Part { k, start, end });
+        }
+        Ok(Part {
+            global: k,
+            start,
+            end,
+            plain: false,
+        })
+    }
+
+    /// The same part with its plain sum as its only root.
+    #[must_use]
+    pub const fn plain(mut self) -> Part {
+        self.plain = true;
+        self
+    }
+
+    /// Elements of the whole.
+    pub const fn global(&self) -> usize {
+        self.global
+    }
+
+    /// First element of the part.
+    pub const fn start(&self) -> usize {
+        self.start
+    }
+
+    /// End of the part.
+    pub const fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Elements of the part.
+    pub const fn k(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Blocks of 32 of the part, the last perhaps shorter.
+    pub(super) const fn blocks(&self) -> usize {
+        self.k().div_ceil(BLOCK)
+    }
+
+    /// Whether the part starts and ends at chunks, so that it has the bits of its share of the whole sum.
+    pub fn ends_at_chunks(&self) -> bool {
+        self.is_chunk_end(self.start) && self.is_chunk_end(self.end)
+    }
+
+    /// Sums that a product over the part gives.
+    pub fn roots(&self) -> usize {
+        self.plan().roots
+    }
+
+    fn is_chunk_end(&self, at: usize) -> bool {
+        at == 0
+            || at == self.global
+            || (0..=CHUNKS).any(|c| chunk_start(self.global, c) * BLOCK == at)
+    }
+
+    /// The chunks that lie in the part, whole. A chunk without blocks belongs to the part that ends there, so that each
+    /// belongs to one.
+    fn chunks(&self) -> Range<usize> {
+        let inside = |c: usize| {
+            let end = (chunk_start(self.global, c + 1) * BLOCK).min(self.global);
+            end <= self.end && (end > self.start || self.start == 0)
+        };
+        let first = (0..CHUNKS).find(|&c| inside(c)).unwrap_or(0);
+        let last = (0..CHUNKS).rfind(|&c| inside(c)).unwrap_or(first);
+        first..last + 1
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        let exact = self.ends_at_chunks();
+        let mut plan = Plan {
+            segments: [Segment::default(); CHUNKS],
+            count: 0,
+            roots: 1,
+        };
+        let first = self.start / BLOCK;
+        let end = first + self.blocks();
+        let mut waiting = Waiting::default();
+        let chunks = if exact { self.chunks() } else { 0..CHUNKS };
+        for c in chunks {
+            let blocks = chunk_start(self.global, c).clamp(first, end)
+                ..chunk_start(self.global, c + 1).clamp(first, end);
+            if !exact && blocks.is_empty() {
+                continue;
+            }
+            plan.segments[plan.count] = Segment {
+                start: blocks.start - first,
+                end: blocks.end - first,
+                merges: waiting.push(Node { level: 0, index: c }),
+            };
+            plan.count += 1;
+        }
+        plan.roots = waiting.count;
+        if (self.plain || !exact) && plan.count > 0 {
+            plan.segments[plan.count - 1].merges += plan.roots - 1;
+            plan.roots = 1;
+        }
+        plan
+    }
+
+    /// The nodes of the roots, in order.
+    fn nodes(&self) -> Waiting {
+        let mut waiting = Waiting::default();
+        for index in self.chunks() {
+            waiting.push(Node { level: 0, index });
+        }
+        waiting
+    }
+}
+
+/// The block with which chunk `c` of `k` elements starts.
+const fn chunk_start(k: usize, c: usize) -> usize {
+    k.div_ceil(BLOCK) * c / CHUNKS
+}
+
+/// How the roots of parts are added to the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Combination {
+    /// For each root the sums before it that are added, the last first.
+    merges: [usize; CHUNKS],
+    count: usize,
+}
+
+impl Combination {
+    /// Of parts that lie one after another and cover the whole.
+    ///
+    /// # Errors
+    /// [`ProductError::Parts`] when they do not, are more than the chunks, or one cuts a chunk: then their plain sums are
+    /// all there is, and the whole depends on where they end.
+    pub fn new(parts: &[Part]) -> Result<Combination, ProductError> {
+        let mut all = Waiting::default();
+        let mut out = Combination {
+            merges: [0; CHUNKS],
+            count: 0,
+        };
+        let mut at = 0;
+        for part in parts {
+            let fits = part.start == at && part.global == parts[0].global;
+            if !fits || part.plain || !part.ends_at_chunks() {
+                return Err(ProductError::Parts);
+            }
+            at = part.end;
+            let roots = part.nodes();
+            for &node in &roots.nodes[..roots.count] {
+                out.merges[out.count] = all.push(node);
+                out.count += 1;
+            }
+        }
+        if parts.is_empty() || at != parts[0].global {
+            return Err(ProductError::Parts);
+        }
+        Ok(out)
+    }
+
+    /// Roots of all parts together.
+    pub const fn roots(&self) -> usize {
+        self.count
+    }
+
+    /// The whole sum from the roots of all parts, in order.
+    ///
+    /// # Panics
+    /// Never for [`Combination::roots`] many; missing ones count as zero.
+    pub fn sum(&self, root: impl Fn(usize) -> f32) -> f32 {
+        let mut stack = [0.0; CHUNKS];
+        let mut depth = 0;
+        for (i, &merges) in self.merges[..self.count].iter().enumerate() {
+            let mut sum = root(i);
+            for _ in 0..merges {
+                depth -= 1;
+                sum += stack[depth];
+            }
+            stack[depth] = sum;
+            depth += 1;
+        }
+        stack[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tree's sum of leaves, and that of parts cut at chunks `cuts`.
+    fn sums(leaves: [f32; CHUNKS], cuts: &[usize]) -> (f32, f32) {
+        let k = CHUNKS * BLOCK;
+        let of = |part: &Part| {
+            let mut stack: Vec<f32> = Vec::new();
+            for s in part.plan().segments() {
+                let mut sum: f32 = (s.start..s.end)
+                    .map(|b| leaves[part.start / BLOCK + b])
+                    .sum();
+                for _ in 0..s.merges {
+                    sum += stack.pop().expect("a sum to merge");
+                }
+                stack.push(sum);
+            }
+            stack
+        };
+        let whole = of(&Part::whole(k));
+        assert_eq!(whole.len(), 1);
+        let parts: Vec<Part> = cuts
+            .windows(2)
+            .map(|w| Part::new(k, w[0] * BLOCK..w[1] * BLOCK).expect("a part"))
+            .collect();
+        let roots: Vec<f32> = parts.iter().flat_map(&of).collect();
+        let combination = Combination::new(&parts).expect("parts of the whole");
+        assert_eq!(combination.roots(), roots.len());
+        (whole[0], combination.sum(|i| roots[i]))
+    }
+
+    #[test]
+    fn any_parts_at_chunks_give_the_bits_of_the_whole() {
+        let leaves = [1.0, 1e-8, 3e7, -2.5, 1e-3, 7.0, -3e7, 0.1];
+        let tree = ((leaves[0] + leaves[1]) + (leaves[2] + leaves[3]))
+            + ((leaves[4] + leaves[5]) + (leaves[6] + leaves[7]));
+        for mask in 0..1 << (CHUNKS - 1) {
+            let mut cuts = vec![0];
+            cuts.extend((1..CHUNKS).filter(|c| mask >> (c - 1) & 1 == 1));
+            cuts.push(CHUNKS);
+            let (whole, parts) = sums(leaves, &cuts);
+            assert_eq!(whole.to_bits(), f32::to_bits(tree));
+            assert_eq!(parts.to_bits(), whole.to_bits(), "{cuts:?}");
+        }
+    }
+
+    #[test]
+    fn k_of_fewer_blocks_than_chunks_has_empty_chunks() {
+        for k in [1, 31, 32, 33, 64, 100, 224] {
+            let whole = Part::whole(k);
+            let plan = whole.plan();
+            assert_eq!(plan.roots, 1);
+            let end = plan.segments().iter().map(|s| s.end).max();
+            assert_eq!(end, Some(whole.blocks()));
+            for at in (32..k).step_by(32) {
+                let parts = [Part::new(k, 0..at), Part::new(k, at..k)];
+                let [Ok(a), Ok(b)] = parts else {
+                    panic!("parts of {k} at {at}");
+                };
+                let roots = Combination::new(&[a, b]).expect("a combination").roots();
+                assert_eq!(roots, a.roots() + b.roots(), "{k} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_that_cut_a_chunk_say_so() {
+        let part = Part::new(2048, 0..704).expect("a part");
+        assert!(!part.ends_at_chunks());
+        assert_eq!(part.roots(), 1);
+        assert_eq!(Combination::new(&[part]), Err(ProductError::Parts));
+        assert!(Part::new(2048, 0..512).expect("a part").ends_at_chunks());
+        let three = Part::new(2048, 0..768).expect("a part");
+        assert_eq!((three.roots(), three.plain().roots()), (2, 1));
+    }
+
+    #[test]
+    fn parts_outside_or_inside_blocks_are_refused() {
+        for (start, end) in [(0, 0), (64, 32), (0, 4096), (16, 64), (0, 40)] {
+            let part = Part::new(100, start..end);
+            assert!(
+                matches!(part, Err(ProductError::Part { .. })),
+                "{start} to {end}"
+            );
+        }
+        assert!(Part::new(100, 96..100).is_ok());
+    }
+}
