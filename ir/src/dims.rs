@@ -325,6 +325,27 @@ impl Dim {
         u64::try_from(sum).ok()
     }
 
+    /// The largest value of this size over all batches whose symbols are at most `most`; `None` on overflow.
+    ///
+    /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are the same in all batches. Of the others it is known that `n_outputs` is 0 or
+    /// more, the rest 1 or more, and that `n_seqs · n_seq_tokens` is at most `n_tokens`.
+    pub fn upper_bound(&self, most: &Bindings) -> Option<u64> {
+        let terms = match &self.0 {
+            Repr::Const(n) => return Some(*n),
+            Repr::Poly(t) => t,
+        };
+        let mut sum: i128 = 0;
+        for t in terms {
+            let extreme = if t.coeff > 0 {
+                largest(&t.powers, most)?
+            } else {
+                smallest(&t.powers, most)?
+            };
+            sum = sum.checked_add(extreme.checked_mul(i128::from(t.coeff))?)?;
+        }
+        u64::try_from(sum.max(0)).ok()
+    }
+
     /// The product of several sizes; `None` on overflow.
     pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Option<Dim> {
         dims.into_iter()
@@ -336,6 +357,51 @@ impl Dim {
         dims.into_iter()
             .try_fold(Dim::ZERO, |acc, d| acc.checked_add(d))
     }
+}
+
+/// The largest value of a monomial over batches of at most these sizes.
+fn largest(powers: &[u8; N], most: &Bindings) -> Option<i128> {
+    let of = |s: Symbol| (powers[s as usize], i128::from(most.get(s)));
+    let mut product: i128 = 1;
+    let mut times = |value: i128, power: u8| -> Option<()> {
+        for _ in 0..power {
+            product = product.checked_mul(value)?;
+        }
+        Some(())
+    };
+    let ((seqs, n_seqs), (each, n_each)) = (of(Symbol::NSeqs), of(Symbol::NSeqTokens));
+    let pairs = seqs.min(each);
+    let (_, n_tokens) = of(Symbol::NTokens);
+    times((n_seqs * n_each).min(n_tokens), pairs)?;
+    times(n_seqs, seqs - pairs)?;
+    times(n_each, each - pairs)?;
+    for s in Symbol::ALL {
+        if !matches!(s, Symbol::NSeqs | Symbol::NSeqTokens) {
+            let (power, value) = of(s);
+            times(value, power)?;
+        }
+    }
+    Some(product)
+}
+
+/// The smallest value of a monomial over batches of at most these sizes.
+fn smallest(powers: &[u8; N], most: &Bindings) -> Option<i128> {
+    let mut product: i128 = 1;
+    for s in Symbol::ALL {
+        let least = match s {
+            Symbol::NCtx | Symbol::NCtxSwa | Symbol::NSeqMax => i128::from(most.get(s)),
+            Symbol::NOutputs => 0,
+            Symbol::NTokens
+            | Symbol::NKv
+            | Symbol::NKvSwa
+            | Symbol::NSeqs
+            | Symbol::NSeqTokens => i128::from(most.get(s).min(1)),
+        };
+        for _ in 0..powers[s as usize] {
+            product = product.checked_mul(least)?;
+        }
+    }
+    Some(product)
 }
 
 /// A polynomial with coefficients of any sign, in the excesses of the symbols over their least values.

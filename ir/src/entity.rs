@@ -57,3 +57,15 @@ handle!(
     /// A group of devices that split tensors among themselves.
     Group, "tp"
 );
+handle!(
+    /// A region of a place's memory, of a [program](crate::program).
+    Arena, "a"
+);
+handle!(
+    /// A range of an arena that holds values.
+    Buffer, "b"
+);
+handle!(
+    /// A kernel that runs once for some instructions.
+    Launch, "l"
+);

@@ -8,24 +8,36 @@
 //! 4. [`shard`] gives every value its sharding and makes collectives explicit;
 //! 5. [`rewrite`] moves and merges copies and collectives;
 //! 6. [`lower`] gives every device its own program in local sizes;
-//! 7. [`prove`] proves that the programs compute what the model's graph says.
+//! 7. [`prove`] proves that the programs compute what the model's graph says;
+//! 8. [`layout`] decides how weights are stored and which values are views;
+//! 9. [`cover`] gathers instructions into launches;
+//! 10. [`buffers`] gives every value an address;
+//! 11. [`schedule`] orders the launches of each place, with waits between places.
+//!
+//! [`assemble()`] runs the last four.
 //!
 //! [`machine`] holds the cost model and [`layers`] tells which layers are alike; [`footprint`] counts the bytes of
 //! programs. The verifier of `tpc-ir` checks every graph by the ops' rules alone, and the proof imports nothing of the
 //! planner.
 
+mod assemble;
+pub mod buffers;
+pub mod cover;
 pub mod factors;
 pub mod footprint;
 mod gcd;
 pub mod layers;
+pub mod layout;
 pub mod lower;
 pub mod machine;
 pub mod place;
 pub mod plan;
 pub mod prove;
 pub mod rewrite;
+pub mod schedule;
 pub mod shard;
 mod users;
 
+pub use assemble::{TooLarge, assemble};
 pub use gcd::gcd;
 pub use users::Users;

@@ -18,6 +18,7 @@ mod elementwise;
 mod expert;
 mod head_groups;
 mod hyper;
+mod in_place;
 mod indexer;
 mod leaf;
 mod local;

@@ -11,10 +11,12 @@
 mod interpreter;
 mod memories;
 mod ops;
+mod programs;
 mod rounding;
 mod schedule;
 mod transfers;
 
 pub use interpreter::{BatchRun, Inputs, Interpreter, Observer, PlaceStats};
 pub use ops::{Gelu, OpContext, Options, eval};
+pub use programs::{ProgramInterpreter, ProgramRun};
 pub use transfers::{Traffic, Transfers};

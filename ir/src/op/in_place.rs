@@ -1,0 +1,27 @@
+//! The rule for results in the memory of an operand.
+
+use super::registry::Op;
+use crate::types::TensorType;
+
+impl Op {
+    /// Whether a launch of this op alone may write its result over operand `i`, when both lie at the same addresses: the op
+    /// replaces elements of it, or each element of the result needs of the operand only the element in its place.
+    pub fn in_place(&self, i: usize, operands: &[&TensorType], result: &TensorType) -> bool {
+        let Some(operand) = operands.get(i) else {
+            return false;
+        };
+        if *operand != result {
+            return false;
+        }
+        match self {
+            Op::Unary(_)
+            | Op::LeakyRelu(_)
+            | Op::Xielu(_)
+            | Op::Scale(_)
+            | Op::Clamp(_)
+            | Op::Binary(_) => true,
+            Op::SetRows(_) | Op::SetSlice(_) => i == 0,
+            _ => false,
+        }
+    }
+}

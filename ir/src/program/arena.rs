@@ -1,0 +1,106 @@
+//! Arenas and buffers.
+
+use crate::entity::Arena;
+use crate::place::Place;
+
+/// What an arena holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ArenaKind {
+    /// Weights: written when the program is loaded.
+    Weights,
+    /// KV caches and recurrent states: they last from batch to batch.
+    States,
+    /// Inputs, intermediate values and outputs of a batch.
+    Work,
+}
+
+impl ArenaKind {
+    /// Every kind.
+    pub const ALL: [ArenaKind; 3] = [ArenaKind::Weights, ArenaKind::States, ArenaKind::Work];
+
+    /// The word of the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ArenaKind::Weights => "weights",
+            ArenaKind::States => "states",
+            ArenaKind::Work => "work",
+        }
+    }
+}
+
+/// A region of the memory of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArenaData {
+    /// The place.
+    pub place: Place,
+    /// What it holds.
+    pub kind: ArenaKind,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// How a device stores a weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StoredFormat {
+    /// As the file does: the blocks of one row after another.
+    #[default]
+    File,
+    /// Sixteen rows side by side, as kernels for products read them. Kernels alone know the bytes.
+    Rows16,
+}
+
+impl StoredFormat {
+    /// Every format.
+    pub const ALL: [StoredFormat; 2] = [StoredFormat::File, StoredFormat::Rows16];
+
+    /// The word of the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StoredFormat::File => "file",
+            StoredFormat::Rows16 => "rows16",
+        }
+    }
+}
+
+/// A range of bytes of an arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The first byte.
+    pub offset: u64,
+    /// The number of bytes.
+    pub bytes: u64,
+}
+
+impl Extent {
+    /// The byte behind the last.
+    pub const fn end(&self) -> u64 {
+        self.offset.saturating_add(self.bytes)
+    }
+
+    /// Whether the two have a byte in common.
+    pub const fn meets(&self, other: &Extent) -> bool {
+        self.offset < other.end() && other.offset < self.end()
+    }
+}
+
+/// A range of an arena that holds a value and its views.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BufferData {
+    /// The arena.
+    pub arena: Arena,
+    /// How it is stored; [`StoredFormat::File`] for all but weights.
+    pub format: StoredFormat,
+    /// Where it lies: for work, one range per shape of batches; otherwise one.
+    pub extents: Vec<Extent>,
+}
+
+impl BufferData {
+    /// Where it lies for batches of a shape.
+    pub fn extent(&self, shape: usize) -> Extent {
+        let of = self.extents.get(shape).or(self.extents.first());
+        of.copied().unwrap_or(Extent {
+            offset: 0,
+            bytes: 0,
+        })
+    }
+}

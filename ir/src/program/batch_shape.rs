@@ -1,0 +1,25 @@
+//! Shapes of batches.
+
+use crate::dims::{Bindings, Symbol};
+
+/// The batches that run at one set of addresses: those of at most these sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchShape {
+    /// The largest value of each symbol. `n_ctx`, `n_ctx_swa` and `n_seq_max` are the same in all shapes of a program.
+    pub most: Bindings,
+}
+
+impl BatchShape {
+    /// Whether a batch of these sizes has this shape.
+    pub fn holds(&self, sizes: &Bindings) -> bool {
+        Symbol::ALL.into_iter().all(|s| match s {
+            Symbol::NCtx | Symbol::NCtxSwa | Symbol::NSeqMax => sizes.get(s) == self.most.get(s),
+            Symbol::NTokens
+            | Symbol::NKv
+            | Symbol::NKvSwa
+            | Symbol::NSeqs
+            | Symbol::NSeqTokens
+            | Symbol::NOutputs => sizes.get(s) <= self.most.get(s),
+        })
+    }
+}

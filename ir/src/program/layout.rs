@@ -1,0 +1,227 @@
+//! Layouts: where in a buffer the elements of a value lie.
+
+use crate::dims::{Bindings, Dim};
+use crate::dtype::DType;
+use crate::entity::Buffer;
+use crate::op::{Op, axis_index};
+use crate::types::{RANK, TensorType};
+
+/// Where a value lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The buffer.
+    pub buffer: Buffer,
+    /// Its place in the buffer.
+    pub layout: Layout,
+}
+
+/// Where in a buffer the elements of a value lie: element `i` at `offset + Σ i[axis]·strides[axis]`, where the index of axis
+/// 0 counts blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes from the start of the buffer to the first element.
+    pub offset: Dim,
+    /// Bytes between neighbours along each axis.
+    pub strides: [Dim; RANK],
+}
+
+/// A layout for one batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Located {
+    /// Bytes from the start of the buffer to the first element.
+    pub offset: u64,
+    /// Bytes between neighbours along each axis; along axis 0, between blocks.
+    pub strides: [u64; RANK],
+    /// Sizes, in elements.
+    pub dims: [u64; RANK],
+}
+
+impl Layout {
+    /// The layout of a value that fills a buffer: axis 0 contiguous, rows one after another. `None` on overflow, and where
+    /// rows are not whole blocks.
+    pub fn dense(ty: &TensorType) -> Option<Layout> {
+        let block = Dim::constant(ty.dtype.block_bytes());
+        let row = blocks(&ty.dims[0], ty.dtype)?.checked_mul(&block)?;
+        let plane = row.checked_mul(&ty.dims[1])?;
+        let cube = plane.checked_mul(&ty.dims[2])?;
+        Some(Layout {
+            offset: Dim::ZERO,
+            strides: [block, row, plane, cube],
+        })
+    }
+
+    /// The layout of `op`'s result as a view of an operand of that type and layout; `None` where it is no view, or where
+    /// the elements do not lie at regular distances.
+    pub fn view(&self, op: &Op, operand: &TensorType, result: &TensorType) -> Option<Layout> {
+        match op {
+            Op::Permute(op) => {
+                let mut strides = [const { Dim::ZERO }; RANK];
+                for (from, &to) in op.axes.iter().enumerate() {
+                    strides[axis_index(to).ok()?] = self.strides[from].clone();
+                }
+                let moves_blocks = operand.dtype.is_quantised() && op.axes[0] != 0;
+                (!moves_blocks).then(|| Layout {
+                    offset: self.offset.clone(),
+                    strides,
+                })
+            }
+            Op::Slice(op) => {
+                let axis = axis_index(op.axis).ok()?;
+                let start = match axis {
+                    0 => blocks(&op.start, operand.dtype)?,
+                    _ => op.start.clone(),
+                };
+                let skipped = start.checked_mul(&self.strides[axis])?;
+                Some(Layout {
+                    offset: self.offset.checked_add(&skipped)?,
+                    strides: self.strides.clone(),
+                })
+            }
+            Op::Reshape(_) => Some(Layout {
+                offset: self.offset.clone(),
+                strides: self.reshaped(operand, result)?,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The strides under other sizes.
+    fn reshaped(&self, operand: &TensorType, result: &TensorType) -> Option<[Dim; RANK]> {
+        let mut runs = self.runs(operand)?.into_iter();
+        let mut strides = [const { Dim::ZERO }; RANK];
+        let mut run: Option<Run> = None;
+        for (axis, size) in result.dims.iter().enumerate() {
+            // An axis of one index may have any stride; axis 0 steps by blocks.
+            if size.is_one() && axis > 0 {
+                continue;
+            }
+            if run.is_none() {
+                run = runs.next();
+            }
+            let Some(current) = run.take() else {
+                if size.is_one() {
+                    strides[axis] = self.strides[0].clone();
+                    continue;
+                }
+                return None;
+            };
+            strides[axis] = current.stride(operand.dtype)?;
+            let taken = current.taken.checked_mul(size)?;
+            if taken != current.size {
+                current.size.checked_div(&taken)?;
+                run = Some(Run { taken, ..current });
+            }
+        }
+        if run.is_some() || runs.next().is_some() {
+            return None;
+        }
+        // Strides of axes of one index are those of a dense tensor, so that equal layouts are equal.
+        for axis in 1..RANK {
+            if result.dims[axis].is_one() {
+                let below = match axis {
+                    1 => blocks(&result.dims[0], result.dtype)?,
+                    _ => result.dims[axis - 1].clone(),
+                };
+                strides[axis] = strides[axis - 1].checked_mul(&below)?;
+            }
+        }
+        Some(strides)
+    }
+
+    /// The axes of a value, those that follow one another without gaps joined. Axis 0 begins the first.
+    fn runs(&self, ty: &TensorType) -> Option<Vec<Run>> {
+        let mut out: Vec<Run> = Vec::new();
+        for (axis, size) in ty.dims.iter().enumerate() {
+            if size.is_one() && axis > 0 {
+                continue;
+            }
+            if let Some(last) = out.last_mut()
+                && last.behind(ty.dtype)? == self.strides[axis]
+            {
+                last.size = last.size.checked_mul(size)?;
+                continue;
+            }
+            out.push(Run {
+                in_blocks: axis == 0,
+                size: size.clone(),
+                step: self.strides[axis].clone(),
+                taken: Dim::ONE,
+            });
+        }
+        Some(out)
+    }
+
+    /// The bytes from the start of the buffer to the end of the last element, for the largest batch of a shape; 0 where there
+    /// is no element, `None` on overflow.
+    pub fn reach(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
+        if ty.dims.iter().any(|d| d.upper_bound(most) == Some(0)) {
+            return Some(0);
+        }
+        let mut end = self.offset.upper_bound(most)?;
+        end = end.checked_add(ty.dtype.block_bytes())?;
+        for (axis, size) in ty.dims.iter().enumerate() {
+            let size = size.upper_bound(most)?;
+            let count = match axis {
+                0 => size.div_ceil(ty.dtype.block_len()),
+                _ => size,
+            };
+            let stride = self.strides[axis].upper_bound(most)?;
+            end = end.checked_add(count.saturating_sub(1).checked_mul(stride)?)?;
+        }
+        Some(end)
+    }
+
+    /// The layout for one batch; `None` where a size has no value.
+    pub fn locate(&self, ty: &TensorType, sizes: &Bindings) -> Option<Located> {
+        let mut out = Located {
+            offset: self.offset.eval(sizes)?,
+            ..Located::default()
+        };
+        for axis in 0..RANK {
+            out.strides[axis] = self.strides[axis].eval(sizes)?;
+            out.dims[axis] = ty.dims[axis].eval(sizes)?;
+        }
+        Some(out)
+    }
+
+    /// Whether the value fills the bytes from its first element on without gaps.
+    pub fn is_dense(&self, ty: &TensorType) -> bool {
+        Layout::dense(ty).is_some_and(|d| d.strides == self.strides)
+    }
+}
+
+/// Axes without gaps between them.
+struct Run {
+    /// Whether they begin with axis 0, whose stride counts blocks.
+    in_blocks: bool,
+    /// The number of elements.
+    size: Dim,
+    /// Bytes between neighbours, or between blocks.
+    step: Dim,
+    /// The elements that axes of the result have taken up so far.
+    taken: Dim,
+}
+
+impl Run {
+    /// Bytes from one index of the next axis of a result to the next.
+    fn stride(&self, dtype: DType) -> Option<Dim> {
+        self.bytes(&self.taken, dtype)
+    }
+
+    /// Bytes from its first element to the one behind its last.
+    fn behind(&self, dtype: DType) -> Option<Dim> {
+        self.bytes(&self.size, dtype)
+    }
+
+    fn bytes(&self, elements: &Dim, dtype: DType) -> Option<Dim> {
+        if !self.in_blocks || elements.is_one() {
+            return elements.checked_mul(&self.step);
+        }
+        blocks(elements, dtype)?.checked_mul(&self.step)
+    }
+}
+
+/// The number of blocks of so many elements; `None` where they are not whole blocks.
+fn blocks(elements: &Dim, dtype: DType) -> Option<Dim> {
+    elements.checked_div(&Dim::constant(dtype.block_len()))
+}

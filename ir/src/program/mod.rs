@@ -1,0 +1,77 @@
+//! Programs that run: a proved graph with an address for every value, and the order of all work.
+//!
+//! A [`Program`] keeps the graph that was proved. What it adds decides nothing about *what* is computed:
+//!
+//! - *arenas*: the memory of each place, one for weights, one for states and one for the work of a batch;
+//! - *buffers*: ranges of arenas, for each [shape](BatchShape) of batches;
+//! - *homes*: the buffer in which a value lies, and its [layout](Layout) there. A view has the home of what it views;
+//! - *launches*: a kernel and the instructions that it covers; the meaning of a launch is the covered subgraph;
+//! - *phases*: per place a queue of launches and waits. What needs tokens that come after those of the batch is a later phase.
+//!
+//! A size that differs from batch to batch is a polynomial in the [symbols](crate::Symbol) here, too: a batch of a shape has
+//! at most the shape's sizes, and runs at the shape's offsets with its own sizes. So nothing is decided while it runs.
+//!
+//! [`verify()`] checks all that [its module](mod@verify) lists.
+
+mod arena;
+mod batch_shape;
+mod launch;
+mod layout;
+mod schedule;
+pub mod verify;
+
+pub use arena::{ArenaData, ArenaKind, BufferData, Extent, StoredFormat};
+pub use batch_shape::BatchShape;
+pub use launch::{LaunchData, Work};
+pub use layout::{Home, Layout, Located};
+pub use schedule::{Phase, Queue, Step};
+pub use verify::verify;
+
+use crate::entity::{Arena, Buffer, Launch, Value};
+use crate::verify::{Verified, stage};
+
+/// A program that runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// What it computes.
+    pub graph: Verified<stage::Programs>,
+    /// The shapes of batches that it runs, the smallest first.
+    pub shapes: Vec<BatchShape>,
+    /// The memories.
+    pub arenas: Vec<ArenaData>,
+    /// The ranges of the memories that hold values.
+    pub buffers: Vec<BufferData>,
+    /// Per value, where it lies; `None` where it never reaches memory.
+    pub homes: Vec<Option<Home>>,
+    /// The launches.
+    pub launches: Vec<LaunchData>,
+    /// The phases of a batch, in order.
+    pub phases: Vec<Phase>,
+}
+
+impl Program {
+    /// An arena.
+    pub fn arena(&self, arena: Arena) -> &ArenaData {
+        &self.arenas[arena.index()]
+    }
+
+    /// A buffer.
+    pub fn buffer(&self, buffer: Buffer) -> &BufferData {
+        &self.buffers[buffer.index()]
+    }
+
+    /// A launch.
+    pub fn launch(&self, launch: Launch) -> &LaunchData {
+        &self.launches[launch.index()]
+    }
+
+    /// The home of a value that has one.
+    pub fn home(&self, value: Value) -> Option<&Home> {
+        self.homes.get(value.index())?.as_ref()
+    }
+
+    /// The smallest shape that holds a batch of these sizes, by its position.
+    pub fn shape_for(&self, sizes: &crate::Bindings) -> Option<usize> {
+        self.shapes.iter().position(|s| s.holds(sizes))
+    }
+}

@@ -1,0 +1,175 @@
+//! Where values lie.
+
+use super::structure::{covering, is_leaf, reads};
+use super::{ProgramError, codes};
+use crate::entity::{Launch, Value};
+use crate::op::{Op, OpCategory};
+use crate::program::{ArenaKind, Extent, Home, Layout, Program, StoredFormat};
+
+pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
+    let covering = covering(program);
+    for (value, data) in program.graph.values() {
+        let inst = program.graph.inst(data.def.0);
+        let covered = covering[data.def.0.index()].is_some();
+        let Some(home) = program.home(value) else {
+            continue;
+        };
+        let known = match () {
+            () if is_leaf(&inst.op) => Ok(()),
+            () if !covered => viewed(program, value, home),
+            () => Ok(()),
+        };
+        if let Err(what) = known.and_then(|()| placed(program, value, home, covered)) {
+            let what = format!("{value}: {what}");
+            errors.push(ProgramError::new(&codes::HOME, what));
+        }
+        bounded(program, value, home, errors);
+    }
+    needed(program, &covering, errors);
+    buffers(program, errors);
+}
+
+/// A view lies where its op says.
+fn viewed(program: &Program, value: Value, home: &Home) -> Result<(), String> {
+    let graph = &program.graph;
+    let data = graph.value(value);
+    let inst = graph.inst(data.def.0);
+    let operand = inst.operands[0];
+    let of = program.home(operand).ok_or("it views a value without a home")?;
+    let (from, to) = (&graph.value(operand).ty, &data.ty);
+    let layout = of.layout.view(&inst.op, from, to);
+    if of.buffer != home.buffer || layout.as_ref() != Some(&home.layout) {
+        return Err(format!("it is not where {} puts it", inst.op.name()));
+    }
+    if program.buffer(home.buffer).format != StoredFormat::File {
+        return Err("it views a weight that is stored for kernels".into());
+    }
+    Ok(())
+}
+
+/// A value lies in an arena of its place and kind; one that is not a view, as its op allows.
+fn placed(program: &Program, value: Value, home: &Home, covered: bool) -> Result<(), String> {
+    let graph = &program.graph;
+    let data = graph.value(value);
+    let inst = graph.inst(data.def.0);
+    let buffer = program.buffer(home.buffer);
+    let arena = program.arena(buffer.arena);
+    if arena.place != data.place {
+        return Err(format!("it lies at {}, it belongs at {}", arena.place, data.place));
+    }
+    let kind = |kind: ArenaKind| match arena.kind == kind {
+        true => Ok(()),
+        false => Err(format!("it lies among {}", arena.kind.name())),
+    };
+    let dense = || match Layout::dense(&data.ty) == Some(home.layout.clone()) {
+        true => Ok(()),
+        false => Err("it does not fill a buffer".to_owned()),
+    };
+    match inst.op.category() {
+        OpCategory::Stored if matches!(inst.op, Op::Weight(_)) => {
+            kind(ArenaKind::Weights)?;
+            dense()
+        }
+        OpCategory::Stored => {
+            kind(ArenaKind::States)?;
+            dense()
+        }
+        OpCategory::Input => {
+            kind(ArenaKind::Work)?;
+            dense()
+        }
+        OpCategory::Update => {
+            let operand = inst.operands[0];
+            if program.home(operand) == Some(home) {
+                return Ok(());
+            }
+            kind(ArenaKind::Work)?;
+            dense()
+        }
+        _ if !covered => Ok(()),
+        _ => {
+            kind(ArenaKind::Work)?;
+            dense()
+        }
+    }
+}
+
+/// A value ends within its buffer.
+fn bounded(program: &Program, value: Value, home: &Home, errors: &mut Vec<ProgramError>) {
+    let ty = &program.graph.value(value).ty;
+    let buffer = program.buffer(home.buffer);
+    if buffer.format != StoredFormat::File {
+        return;
+    }
+    for (n, shape) in program.shapes.iter().enumerate() {
+        let reach = home.layout.reach(ty, &shape.most);
+        if reach.is_none_or(|reach| reach > buffer.extent(n).bytes) {
+            let what = format!("{value} reaches beyond {} for batches of shape {n}", home.buffer);
+            errors.push(ProgramError::new(&codes::BOUNDS, what));
+            return;
+        }
+    }
+}
+
+/// What launches read, what is written and read by others, and what is delivered has a home.
+fn needed(program: &Program, covering: &[Option<Launch>], errors: &mut Vec<ProgramError>) {
+    let graph = &program.graph;
+    let mut missing = |value: Value, why: String| {
+        let what = format!("{value} has no home: {why}");
+        errors.push(ProgramError::new(&codes::LAUNCH, what));
+    };
+    for i in 0..program.launches.len() {
+        let launch = Launch::new(i);
+        for value in reads(program, launch) {
+            if program.home(value).is_none() {
+                missing(value, format!("{launch} reads it"));
+            }
+        }
+    }
+    for output in &graph.outputs {
+        if program.home(output.value()).is_none() {
+            missing(output.value(), "it is an output".into());
+        }
+    }
+    for (inst, data) in graph.insts() {
+        let leaf = is_leaf(&data.op);
+        let alone = covering[inst.index()].is_none_or(|l| program.launch(l).covers().len() == 1);
+        for &v in &data.results {
+            if program.home(v).is_none() && (leaf || alone) {
+                missing(v, format!("nothing else holds the result of {}", data.op.name()));
+            }
+        }
+    }
+}
+
+/// Buffers end within their arenas; those that last do not overlap.
+fn buffers(program: &Program, errors: &mut Vec<ProgramError>) {
+    let mut wrong = |what: String| errors.push(ProgramError::new(&codes::BOUNDS, what));
+    let mut lasting: Vec<(usize, Extent)> = Vec::new();
+    for (i, buffer) in program.buffers.iter().enumerate() {
+        let arena = program.arena(buffer.arena);
+        let wanted = match arena.kind {
+            ArenaKind::Work => program.shapes.len(),
+            ArenaKind::Weights | ArenaKind::States => 1,
+        };
+        if buffer.extents.len() != wanted {
+            wrong(format!("buffer {i} has {} ranges, not {wanted}", buffer.extents.len()));
+            continue;
+        }
+        if buffer.extents.iter().any(|e| e.end() > arena.bytes) {
+            wrong(format!("buffer {i} reaches beyond {}", buffer.arena));
+        }
+        if wanted == 1 && arena.kind != ArenaKind::Work {
+            lasting.push((buffer.arena.index(), buffer.extents[0]));
+        }
+        if buffer.format != StoredFormat::File && arena.kind != ArenaKind::Weights {
+            wrong(format!("buffer {i} is stored as weights are"));
+        }
+    }
+    lasting.sort_by_key(|(arena, e)| (*arena, e.offset));
+    for pair in lasting.windows(2) {
+        if pair[0].0 == pair[1].0 && pair[0].1.meets(&pair[1].1) {
+            wrong(format!("two buffers of arena {} overlap", pair[0].0));
+        }
+    }
+}

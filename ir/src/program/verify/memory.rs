@@ -1,0 +1,434 @@
+//! All queues run once, without data.
+
+use std::collections::BTreeMap;
+
+use super::order::{Clock, Done};
+use super::structure::{covering, is_leaf, reads, writes};
+use super::{ProgramError, codes};
+use crate::code::Code;
+use crate::entity::{Launch, Value};
+use crate::graph::Output;
+use crate::op::{InputKind, Op};
+use crate::program::{ArenaKind, Extent, Phase, Program, Step, Work};
+
+/// Violations after which a run is given up.
+const MOST: usize = 20;
+
+pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
+    let facts = Facts::of(program);
+    for shape in 0..program.shapes.len() {
+        let mut run = Run::new(program, &facts, shape);
+        run.start();
+        for (n, phase) in program.phases.iter().enumerate() {
+            run.phase(n, phase);
+        }
+        run.finish();
+        errors.append(&mut run.errors);
+        if errors.len() >= MOST {
+            return;
+        }
+    }
+}
+
+/// Of the program, what does not depend on the shape.
+struct Facts {
+    /// Per value, the one whose content its bytes hold: through views, to what was computed.
+    content: Vec<Value>,
+    /// Per launch, the values that it reads.
+    reads: Vec<Vec<Value>>,
+    /// Per launch, the values that it writes.
+    writes: Vec<Vec<Value>>,
+}
+
+impl Facts {
+    fn of(program: &Program) -> Facts {
+        let graph = &program.graph;
+        let covering = covering(program);
+        let mut content: Vec<Value> = graph.values().map(|(v, _)| v).collect();
+        // Weights that are read under several names lie in one buffer.
+        let mut weights: BTreeMap<usize, Value> = BTreeMap::new();
+        for (inst, data) in graph.insts() {
+            let first = data.results[0];
+            if data.op.is_view() && covering[inst.index()].is_none() {
+                content[first.index()] = content[data.operands[0].index()];
+            } else if matches!(data.op, Op::Weight(_))
+                && let Some(home) = program.home(first)
+            {
+                let known = *weights.entry(home.buffer.index()).or_insert(first);
+                let (a, b) = (graph.def_op(known), &data.op);
+                if a == b && graph.value(known).ty == graph.value(first).ty {
+                    content[first.index()] = known;
+                }
+            }
+        }
+        let launches = || (0..program.launches.len()).map(Launch::new);
+        Facts {
+            content,
+            reads: launches().map(|l| reads(program, l)).collect(),
+            writes: launches().map(|l| writes(program, l)).collect(),
+        }
+    }
+}
+
+/// Bytes of an arena.
+#[derive(Clone, Debug)]
+struct Segment {
+    end: u64,
+    /// The value that they hold.
+    content: Option<Value>,
+    /// The step that wrote them; `None` where that was before the phase.
+    writer: Option<Done>,
+    /// Per queue, the last step that read them since.
+    readers: Vec<Done>,
+}
+
+/// The bytes of an arena, by their first.
+#[derive(Clone, Debug, Default)]
+struct Bytes(BTreeMap<u64, Segment>);
+
+impl Bytes {
+    fn new(bytes: u64) -> Bytes {
+        let all = Segment {
+            end: bytes,
+            content: None,
+            writer: None,
+            readers: Vec::new(),
+        };
+        Bytes(BTreeMap::from([(0, all)]))
+    }
+
+    /// Makes a segment begin at `at`.
+    fn split(&mut self, at: u64) {
+        if let Some((&start, segment)) = self.0.range_mut(..=at).next_back()
+            && start < at
+            && at < segment.end
+        {
+            let rest = segment.clone();
+            segment.end = at;
+            self.0.insert(at, rest);
+        }
+    }
+
+    /// The segments of a range.
+    fn of(&mut self, extent: Extent) -> impl Iterator<Item = &mut Segment> {
+        self.split(extent.offset);
+        self.split(extent.end());
+        let range = extent.offset..extent.end().max(extent.offset);
+        self.0.range_mut(range).map(|(_, s)| s)
+    }
+
+    /// Replaces the segments of a range by one.
+    fn set(&mut self, extent: Extent, content: Value, writer: Option<Done>) {
+        if extent.bytes == 0 {
+            return;
+        }
+        self.split(extent.offset);
+        self.split(extent.end());
+        let starts: Vec<u64> = self
+            .0
+            .range(extent.offset..extent.end())
+            .map(|(s, _)| *s)
+            .collect();
+        for start in starts {
+            self.0.remove(&start);
+        }
+        let segment = Segment {
+            end: extent.end(),
+            content: Some(content),
+            writer,
+            readers: Vec::new(),
+        };
+        self.0.insert(extent.offset, segment);
+    }
+}
+
+struct Run<'a> {
+    program: &'a Program,
+    facts: &'a Facts,
+    shape: usize,
+    arenas: Vec<Bytes>,
+    errors: Vec<ProgramError>,
+}
+
+impl<'a> Run<'a> {
+    fn new(program: &'a Program, facts: &'a Facts, shape: usize) -> Run<'a> {
+        let arenas = program.arenas.iter().map(|a| Bytes::new(a.bytes)).collect();
+        Run {
+            program,
+            facts,
+            shape,
+            arenas,
+            errors: Vec::new(),
+        }
+    }
+
+    fn wrong(&mut self, code: &'static Code, what: String) {
+        if self.errors.len() < MOST {
+            self.errors.push(ProgramError::new(code, what));
+        }
+    }
+
+    /// Where the value's buffer lies.
+    fn extent(&self, value: Value) -> Option<(usize, Extent)> {
+        let home = self.program.home(value)?;
+        let buffer = self.program.buffer(home.buffer);
+        Some((buffer.arena.index(), buffer.extent(self.shape)))
+    }
+
+    fn content(&self, value: Value) -> Value {
+        self.facts.content[value.index()]
+    }
+
+    /// What lasts from batch to batch is there.
+    fn start(&mut self) {
+        for (value, data) in self.program.graph.values() {
+            if self.program.graph.inst(data.def.0).op.is_stored()
+                && let Some((arena, extent)) = self.extent(value)
+            {
+                let content = self.content(value);
+                self.arenas[arena].set(extent, content, None);
+            }
+        }
+    }
+
+    /// The inputs of a phase are there when it starts.
+    fn inputs(&mut self, ahead: u32) {
+        for (value, data) in self.program.graph.values() {
+            let Op::Input(input) = &self.program.graph.inst(data.def.0).op else {
+                continue;
+            };
+            let needs = match input.kind {
+                InputKind::NextTokens(n) => n,
+                _ => 0,
+            };
+            if needs == ahead
+                && let Some((arena, extent)) = self.extent(value)
+            {
+                self.arenas[arena].set(extent, value, None);
+            }
+        }
+    }
+
+    fn phase(&mut self, n: usize, phase: &Phase) {
+        for arena in &mut self.arenas {
+            for segment in arena.0.values_mut() {
+                segment.writer = None;
+                segment.readers.clear();
+            }
+        }
+        self.inputs(phase.ahead);
+        let queues = phase.queues.len();
+        let mut at = vec![0; queues];
+        let mut clocks = vec![Clock::new(queues); queues];
+        // Per queue, the clocks after each of its steps.
+        let mut history: Vec<Vec<Clock>> = vec![Vec::new(); queues];
+        loop {
+            let mut moved = false;
+            for q in 0..queues {
+                while let Some(step) = phase.queues[q].steps.get(at[q]) {
+                    let done = match *step {
+                        Step::Wait { queue, steps } => {
+                            let known = match steps {
+                                0 => Some(Clock::new(queues)),
+                                n => history[queue].get(n - 1).cloned(),
+                            };
+                            known.inspect(|k| clocks[q].join(k)).is_some()
+                        }
+                        Step::Launch(launch) => {
+                            let Some(meeting) = self.meeting(phase, launch, &at) else {
+                                break;
+                            };
+                            let mut joint = clocks[q].clone();
+                            for &p in &meeting {
+                                joint.join(&clocks[p]);
+                            }
+                            self.launch(launch, &meeting, &at, &joint);
+                            for &p in meeting.iter().filter(|&&p| p != q) {
+                                clocks[p] = joint.clone();
+                            }
+                            clocks[q] = joint;
+                            for &p in &meeting {
+                                for &o in &meeting {
+                                    clocks[p].0[o] = at[o] + 1;
+                                }
+                            }
+                            for &p in meeting.iter().filter(|&&p| p != q) {
+                                at[p] += 1;
+                                history[p].push(clocks[p].clone());
+                            }
+                            true
+                        }
+                    };
+                    if !done {
+                        break;
+                    }
+                    at[q] += 1;
+                    clocks[q].0[q] = at[q];
+                    let clock = clocks[q].clone();
+                    history[q].push(clock);
+                    moved = true;
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        for (q, queue) in phase.queues.iter().enumerate() {
+            if at[q] < queue.steps.len() {
+                let what = format!("phase {n}: {} stands still at step {}", queue.place, at[q]);
+                self.wrong(&codes::DEADLOCK, what);
+            }
+        }
+    }
+
+    /// The queues that meet in a launch, if all of them are there.
+    fn meeting(&self, phase: &Phase, launch: Launch, at: &[usize]) -> Option<Vec<usize>> {
+        let places = &self.program.launch(launch).places;
+        let mut out = Vec::with_capacity(places.len());
+        for place in places {
+            let q = phase.queues.iter().position(|q| q.place == *place)?;
+            if phase.queues[q].steps.get(at[q]) != Some(&Step::Launch(launch)) {
+                return None;
+            }
+            out.push(q);
+        }
+        Some(out)
+    }
+
+    fn launch(&mut self, launch: Launch, meeting: &[usize], at: &[usize], clock: &Clock) {
+        let done = |&q: &usize| Done {
+            queue: q,
+            step: at[q],
+        };
+        let steps: Vec<Done> = meeting.iter().map(done).collect();
+        let facts = self.facts;
+        let (reads, writes) = (
+            &facts.reads[launch.index()],
+            &facts.writes[launch.index()],
+        );
+        for &value in reads {
+            self.read(launch, value, &steps, clock);
+        }
+        if let Work::Store(output) = self.program.launch(launch).work {
+            if let Some(Output::State { state, .. }) = self.program.graph.outputs.get(output) {
+                self.write(launch, *state, &steps, clock);
+            }
+            return;
+        }
+        for &value in writes {
+            if let Some(why) = self.overwritten(launch, value, reads) {
+                self.wrong(&codes::IN_PLACE, format!("{launch}: {why}"));
+            }
+        }
+        for &value in writes {
+            self.write(launch, value, &steps, clock);
+        }
+    }
+
+    fn read(&mut self, launch: Launch, value: Value, steps: &[Done], clock: &Clock) {
+        let content = self.content(value);
+        let Some((arena, extent)) = self.extent(value) else {
+            return;
+        };
+        let (mut stale, mut race) = (false, false);
+        for segment in self.arenas[arena].of(extent) {
+            stale |= segment.content != Some(content);
+            race |= segment.writer.is_some_and(|w| !clock.knows(w) && !steps.contains(&w));
+            for &step in steps {
+                segment.readers.retain(|r| r.queue != step.queue);
+                segment.readers.push(step);
+            }
+        }
+        if stale {
+            self.wrong(&codes::STALE, format!("{launch} reads {value}, which is not in memory"));
+        }
+        if race {
+            self.wrong(&codes::RACE, format!("{launch} reads {value} while it may be written"));
+        }
+    }
+
+    fn write(&mut self, launch: Launch, value: Value, steps: &[Done], clock: &Clock) {
+        let Some((arena, extent)) = self.extent(value) else {
+            return;
+        };
+        if self.program.arenas[arena].kind == ArenaKind::Weights {
+            self.wrong(&codes::STALE, format!("{launch} overwrites a weight"));
+        }
+        let mut race = false;
+        for segment in self.arenas[arena].of(extent) {
+            let touched = segment.writer.iter().chain(&segment.readers);
+            race |= touched
+                .into_iter()
+                .any(|t| !clock.knows(*t) && !steps.contains(t));
+        }
+        if race {
+            let what = format!("{launch} writes {value} over what may still be in use");
+            self.wrong(&codes::RACE, what);
+        }
+        self.arenas[arena].set(extent, value, steps.first().copied());
+    }
+
+    /// Why a launch may not write a value, where the memory is that of a value that it reads.
+    fn overwritten(&self, launch: Launch, value: Value, reads: &[Value]) -> Option<String> {
+        let (arena, extent) = self.extent(value)?;
+        for &read in reads {
+            let Some((other, of)) = self.extent(read) else {
+                continue;
+            };
+            if other != arena || !of.meets(&extent) {
+                continue;
+            }
+            if !self.allowed(launch, value, read) {
+                return Some(format!("{value} is written over {read}"));
+            }
+        }
+        None
+    }
+
+    /// Whether the launch may write `value` where `read` lies.
+    fn allowed(&self, launch: Launch, value: Value, read: Value) -> bool {
+        let graph = &self.program.graph;
+        let inst = graph.value(value).def.0;
+        let data = graph.inst(inst);
+        let same = self.program.home(value) == self.program.home(read);
+        if self.program.launch(launch).covers().len() != 1 || is_leaf(&data.op) || !same {
+            return false;
+        }
+        let types: Vec<_> = data.operands.iter().map(|&v| &graph.value(v).ty).collect();
+        data.operands.contains(&read)
+            && data.operands.iter().enumerate().all(|(i, &operand)| {
+                operand != read || data.op.in_place(i, &types, &graph.value(value).ty)
+            })
+    }
+
+    /// Outputs and states are in memory when all phases have run.
+    fn finish(&mut self) {
+        for output in &self.program.graph.outputs {
+            let value = output.value();
+            let mut wanted = self.content(value);
+            let mut place = value;
+            if let Output::State { state, .. } = output {
+                place = *state;
+                let stored = self.program.launches.iter().any(|l| match l.work {
+                    Work::Store(n) => self.program.graph.outputs.get(n) == Some(output),
+                    Work::Compute(_) | Work::Transfer(_) => false,
+                });
+                if stored {
+                    wanted = *state;
+                } else if self.program.home(value) != self.program.home(*state) {
+                    let what = format!("{value} is never written to the memory of {state}");
+                    self.wrong(&codes::STALE, what);
+                    continue;
+                }
+            }
+            let Some((arena, extent)) = self.extent(place) else {
+                continue;
+            };
+            let held = self.arenas[arena].of(extent);
+            let stale = held.filter(|s| s.content != Some(wanted)).count() > 0;
+            if stale {
+                self.wrong(&codes::STALE, format!("the output {value} is not in memory at the end"));
+            }
+        }
+    }
+}

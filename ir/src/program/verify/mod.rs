@@ -1,0 +1,72 @@
+//! The verifier of programs. A program comes from a pass, or from a file that nobody vouches for.
+//!
+//! The graph within is [verified](crate::Verified) as it is. Of the rest:
+//!
+//! - TPC0270: every handle refers to an entity of the program.
+//! - TPC0271: there is a shape of batches; all shapes have the same context, and ascend.
+//! - TPC0272: every instruction that computes is covered once, and every launch is in its queues once.
+//! - TPC0273: a launch fits the instructions that it covers.
+//! - TPC0274: a value lies at its place, and as its op implies.
+//! - TPC0275: values end within their buffers, buffers within their arenas.
+//! - TPC0276: all queues end.
+//! - TPC0277: what is read is what was written: computed before, and not yet overwritten. So are outputs and states.
+//! - TPC0278: steps that meet in memory have an order, whatever the speeds of the places.
+//! - TPC0279: a launch overwrites an operand only where its op allows it.
+//!
+//! The first four and the homes are checked one by one. The rest is found by running all queues once, without data: each arena
+//! knows which value its bytes hold, and which steps have touched them. An order is one of vector clocks, so one run stands
+//! for all runs.
+
+mod codes;
+mod homes;
+mod memory;
+mod order;
+mod structure;
+
+use std::fmt;
+
+pub use codes::CODES;
+
+use super::Program;
+use crate::code::Code;
+
+/// One violation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramError {
+    /// The violated invariant.
+    pub code: &'static Code,
+    /// What violates it, and how.
+    pub what: String,
+}
+
+impl ProgramError {
+    pub(super) fn new(code: &'static Code, what: impl Into<String>) -> ProgramError {
+        ProgramError {
+            code,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for ProgramError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for ProgramError {}
+
+/// Checks the invariants.
+///
+/// # Errors
+/// The violations of the first group that has any.
+pub fn verify(program: &Program) -> Result<(), Vec<ProgramError>> {
+    for check in [structure::check, homes::check, memory::check] {
+        let mut errors = Vec::new();
+        check(program, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! Orders among steps: vector clocks.
+
+/// A step that was done: its queue, and its position there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Done {
+    pub(super) queue: usize,
+    pub(super) step: usize,
+}
+
+/// Per queue, the number of its steps that are known to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Clock(pub(super) Vec<usize>);
+
+impl Clock {
+    pub(super) fn new(queues: usize) -> Clock {
+        Clock(vec![0; queues])
+    }
+
+    /// Whether the step is known to be done.
+    pub(super) fn knows(&self, done: Done) -> bool {
+        self.0.get(done.queue).is_some_and(|&n| n > done.step)
+    }
+
+    /// Learns what another clock knows.
+    pub(super) fn join(&mut self, other: &Clock) {
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            *a = (*a).max(*b);
+        }
+    }
+}

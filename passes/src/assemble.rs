@@ -1,0 +1,41 @@
+//! From proved programs to a [`Program`] that runs: layout, cover, buffers, schedule.
+
+use tpc_ir::program::{BatchShape, Program};
+use tpc_ir::{Verified, stage};
+
+use crate::buffers::buffers;
+use crate::cover::cover;
+use crate::layout::{Layouts, Target};
+use crate::schedule::{order, queues};
+
+/// The program of proved programs for a kind of device, and for batches of these shapes.
+///
+/// # Errors
+/// [`TooLarge`] when a size or a number of bytes overflows, and when there are no shapes.
+pub fn assemble(
+    graph: &Verified<stage::Programs>,
+    shapes: &[BatchShape],
+    target: &dyn Target,
+) -> Result<Program, TooLarge> {
+    let layouts = Layouts::of(graph, target).ok_or(TooLarge)?;
+    let mut launches = cover(graph, &layouts);
+    let ordered = |launches: &[_]| order(graph, launches);
+    let (memory, order) =
+        buffers(graph, &layouts, &mut launches, ordered, shapes, target).ok_or(TooLarge)?;
+    let mut program = Program {
+        graph: graph.clone(),
+        shapes: shapes.to_vec(),
+        arenas: memory.arenas,
+        buffers: memory.buffers,
+        homes: memory.homes,
+        launches,
+        phases: Vec::new(),
+    };
+    program.phases = queues(&program, &order);
+    Ok(program)
+}
+
+/// The sizes of a program overflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("sizes of the program overflow")]
+pub struct TooLarge;

@@ -1,0 +1,85 @@
+//! Free ranges of an arena.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::program::Extent;
+
+/// The free ranges of an arena without end: the smallest that fits is taken.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Free {
+    /// Ranges by their first byte, below `end`.
+    ranges: BTreeMap<u64, u64>,
+    /// The byte behind the last that was ever taken.
+    end: u64,
+}
+
+impl Free {
+    /// Takes a range of at least one unit of `alignment`; `None` on overflow.
+    pub(super) fn take(&mut self, bytes: u64, alignment: u64) -> Option<u64> {
+        let bytes = bytes.max(1).checked_next_multiple_of(alignment)?;
+        let fits = self.ranges.iter().filter(|(start, end)| **end - **start >= bytes);
+        if let Some((&start, &end)) = fits.min_by_key(|(start, end)| (**end - **start, **start)) {
+            self.ranges.remove(&start);
+            if start + bytes < end {
+                self.ranges.insert(start + bytes, end);
+            }
+            return Some(start);
+        }
+        // The last range, if it is free, grows.
+        let last = self.ranges.iter().next_back().map(|(s, e)| (*s, *e));
+        let start = match last {
+            Some((start, end)) if end == self.end => {
+                self.ranges.remove(&start);
+                start
+            }
+            _ => self.end,
+        };
+        self.end = start.checked_add(bytes)?;
+        Some(start)
+    }
+
+    /// Gives back what was taken.
+    pub(super) fn give(&mut self, extent: Extent, alignment: u64) {
+        let bytes = extent.bytes.max(1).next_multiple_of(alignment);
+        let (mut start, mut end) = (extent.offset, extent.offset + bytes);
+        if let Some((&before, &until)) = self.ranges.range(..start).next_back()
+            && until == start
+        {
+            self.ranges.remove(&before);
+            start = before;
+        }
+        if let Some(until) = self.ranges.remove(&end) {
+            end = until;
+        }
+        self.ranges.insert(start, end);
+    }
+
+    /// The bytes that the arena needs.
+    pub(super) const fn peak(&self) -> u64 {
+        self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_is_taken_again() {
+        let mut free = Free::default();
+        let take = |free: &mut Free, n| Extent {
+            offset: free.take(n, 64).expect("small"),
+            bytes: n,
+        };
+        let (a, b, c) = (take(&mut free, 100), take(&mut free, 64), take(&mut free, 1));
+        assert_eq!([a.offset, b.offset, c.offset], [0, 128, 192]);
+        free.give(a, 64);
+        free.give(b, 64);
+        // The two are one range now.
+        assert_eq!(take(&mut free, 190).offset, 0);
+        free.give(c, 64);
+        // The last grows.
+        assert_eq!(take(&mut free, 300).offset, 192);
+        assert_eq!(free.peak(), 192 + 320);
+    }
+}

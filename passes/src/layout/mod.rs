@@ -1,0 +1,94 @@
+//! Layout: how weights are stored, and which values are views.
+//!
+//! A view (`reshape`, `permute`, `slice`) costs nothing where the elements of its result lie at regular distances in what it
+//! views. Where they do not, it is a copy: a launch covers it. Weights that are stored for kernels have no views.
+
+mod target;
+
+use tpc_ir::program::{Layout, StoredFormat};
+use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};
+
+pub use target::{FileTarget, Stored, Target};
+
+/// How a value comes to lie in memory, as far as its op tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// In memory of its own, without gaps.
+    Own,
+    /// In the memory of another value, which is no view.
+    View(Value, Layout),
+}
+
+/// The layouts of a graph.
+#[derive(Clone, Debug)]
+pub struct Layouts {
+    /// Per value, how it lies.
+    pub lies: Vec<Lie>,
+    /// Per value, how it is stored, for weights.
+    pub stored: Vec<Option<Stored>>,
+}
+
+impl Layouts {
+    /// The layouts of programs for a target. `None` when a size overflows.
+    pub fn of(graph: &Verified<stage::Programs>, target: &dyn Target) -> Option<Layouts> {
+        let stored = stored(graph, target)?;
+        let mut out = Layouts {
+            lies: vec![Lie::Own; graph.values().len()],
+            stored,
+        };
+        for (_, data) in graph.insts() {
+            if !data.op.is_view() {
+                continue;
+            }
+            let (operand, result) = (data.operands[0], data.results[0]);
+            let Some((base, layout)) = out.layout(graph, operand) else {
+                continue;
+            };
+            if out.is_packed(base) {
+                continue;
+            }
+            let (from, to) = (&graph.value(operand).ty, &graph.value(result).ty);
+            if let Some(layout) = layout.view(&data.op, from, to) {
+                out.lies[result.index()] = Lie::View(base, layout);
+            }
+        }
+        Some(out)
+    }
+
+    /// The value in whose memory a value lies, and its layout there; `None` when a size overflows.
+    pub fn layout(&self, graph: &Graph, value: Value) -> Option<(Value, Layout)> {
+        match &self.lies[value.index()] {
+            Lie::Own => Some((value, Layout::dense(&graph.value(value).ty)?)),
+            Lie::View(base, layout) => Some((*base, layout.clone())),
+        }
+    }
+
+    /// Whether an instruction is a view, and so needs no launch.
+    pub fn is_view(&self, graph: &Graph, inst: Inst) -> bool {
+        let data = graph.inst(inst);
+        data.op.is_view() && matches!(self.lies[data.results[0].index()], Lie::View(..))
+    }
+
+    fn is_packed(&self, value: Value) -> bool {
+        self.stored[value.index()].is_some_and(|s| s.format != StoredFormat::File)
+    }
+}
+
+/// How the target stores each weight, by what reads it.
+fn stored(graph: &Graph, target: &dyn Target) -> Option<Vec<Option<Stored>>> {
+    let mut readers: Vec<Vec<(&Op, usize)>> = vec![Vec::new(); graph.values().len()];
+    for (_, data) in graph.insts() {
+        for (i, v) in data.operands.iter().enumerate() {
+            if matches!(graph.def_op(*v), Op::Weight(_)) {
+                readers[v.index()].push((&data.op, i));
+            }
+        }
+    }
+    let mut out = vec![None; graph.values().len()];
+    for (value, data) in graph.values() {
+        if matches!(graph.def_op(value), Op::Weight(_)) {
+            out[value.index()] = Some(target.stored(&data.ty, &readers[value.index()])?);
+        }
+    }
+    Some(out)
+}

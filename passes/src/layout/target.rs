@@ -1,0 +1,40 @@
+//! What a kind of device stores, and how.
+
+use tpc_ir::program::StoredFormat;
+use tpc_ir::{Bindings, Op, TensorType};
+
+/// How a device stores a weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The format.
+    pub format: StoredFormat,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// A kind of device that programs are made for.
+pub trait Target {
+    /// How it stores a weight of a type that these ops read, each as its operand of that number. `None` when the bytes
+    /// overflow.
+    fn stored(&self, weight: &TensorType, readers: &[(&Op, usize)]) -> Option<Stored>;
+
+    /// Every buffer begins at a multiple of so many bytes.
+    fn alignment(&self) -> u64;
+}
+
+/// A device that stores weights as the file does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileTarget;
+
+impl Target for FileTarget {
+    fn stored(&self, weight: &TensorType, _readers: &[(&Op, usize)]) -> Option<Stored> {
+        Some(Stored {
+            format: StoredFormat::File,
+            bytes: weight.bytes(&Bindings::default())?,
+        })
+    }
+
+    fn alignment(&self) -> u64 {
+        64
+    }
+}

@@ -1,0 +1,222 @@
+//! Waits: the order between queues that memory asks for.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::program::{Extent, Phase, Program, Queue, Step, Work};
+use tpc_ir::{Launch, Output, Place, Value};
+
+use super::phases::Order;
+
+/// A step of a queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Done {
+    queue: usize,
+    /// Its position among the queue's launches.
+    launch: usize,
+}
+
+/// Who has touched bytes since the phase began.
+#[derive(Clone, Default)]
+struct Touched {
+    end: u64,
+    writer: Option<Done>,
+    readers: Vec<Done>,
+}
+
+/// The touched bytes of the arenas, by arena and first byte. Bytes without an entry are untouched.
+#[derive(Default)]
+struct Bytes(BTreeMap<(usize, u64), Touched>);
+
+impl Bytes {
+    fn split(&mut self, arena: usize, at: u64) {
+        if let Some((&(a, start), touched)) = self.0.range_mut(..=(arena, at)).next_back()
+            && a == arena
+            && start < at
+            && at < touched.end
+        {
+            let rest = touched.clone();
+            touched.end = at;
+            self.0.insert((arena, at), rest);
+        }
+    }
+
+    /// The entries of a range, cut to it.
+    fn of(&mut self, arena: usize, extent: Extent) -> Vec<u64> {
+        self.split(arena, extent.offset);
+        self.split(arena, extent.end());
+        let range = (arena, extent.offset)..(arena, extent.end().max(extent.offset));
+        self.0.range(range).map(|((_, s), _)| *s).collect()
+    }
+
+    fn read(&mut self, arena: usize, extent: Extent, by: Done) -> Vec<Done> {
+        let mut needed = Vec::new();
+        let mut at = extent.offset;
+        let mut gaps = Vec::new();
+        for start in self.of(arena, extent) {
+            if at < start {
+                gaps.push((at, start));
+            }
+            if let Some(touched) = self.0.get_mut(&(arena, start)) {
+                needed.extend(touched.writer);
+                touched.readers.retain(|r| r.queue != by.queue);
+                touched.readers.push(by);
+                at = touched.end;
+            }
+        }
+        if at < extent.end() {
+            gaps.push((at, extent.end()));
+        }
+        for (start, end) in gaps {
+            let touched = Touched {
+                end,
+                writer: None,
+                readers: vec![by],
+            };
+            self.0.insert((arena, start), touched);
+        }
+        needed
+    }
+
+    fn write(&mut self, arena: usize, extent: Extent, by: Done) -> Vec<Done> {
+        let mut needed = Vec::new();
+        for start in self.of(arena, extent) {
+            if let Some(touched) = self.0.remove(&(arena, start)) {
+                needed.extend(touched.writer);
+                needed.extend(touched.readers);
+            }
+        }
+        if extent.bytes > 0 {
+            let touched = Touched {
+                end: extent.end(),
+                writer: Some(by),
+                readers: Vec::new(),
+            };
+            self.0.insert((arena, extent.offset), touched);
+        }
+        needed
+    }
+}
+
+/// The phases of a program whose values have their homes: a queue per place that has launches.
+pub fn queues(program: &Program, order: &Order) -> Vec<Phase> {
+    order
+        .phases
+        .iter()
+        .map(|(ahead, launches)| phase(program, *ahead, launches))
+        .collect()
+}
+
+fn phase(program: &Program, ahead: u32, launches: &[Launch]) -> Phase {
+    let mut places: Vec<Place> = launches
+        .iter()
+        .flat_map(|l| program.launch(*l).places.iter().copied())
+        .collect();
+    places.sort();
+    places.dedup();
+    let n = places.len();
+    let mut queues: Vec<Queue> = places
+        .iter()
+        .map(|&place| Queue {
+            place,
+            steps: Vec::new(),
+        })
+        .collect();
+    // Per queue: the launches of each other queue that are known to be done before its next step, and what was known after
+    // each of its own launches.
+    let mut known = vec![vec![0_usize; n]; n];
+    let mut history: Vec<Vec<Vec<usize>>> = vec![Vec::new(); n];
+    // Per queue, the position behind each of its launches among all steps.
+    let mut behind: Vec<Vec<usize>> = vec![Vec::new(); n];
+    let mut memory: Vec<Bytes> = (0..program.shapes.len()).map(|_| Bytes::default()).collect();
+    for &launch in launches {
+        let data = program.launch(launch);
+        let of = |place: &Place| places.binary_search(place).unwrap_or(0);
+        let meeting: Vec<usize> = data.places.iter().map(of).collect();
+        let first = meeting[0];
+        let by = Done {
+            queue: first,
+            launch: behind[first].len(),
+        };
+        let mut needed = Vec::new();
+        let (reads, writes) = touches(program, launch);
+        for (shape, bytes) in memory.iter_mut().enumerate() {
+            for &v in &reads {
+                if let Some((arena, extent)) = extent(program, v, shape) {
+                    needed.extend(bytes.read(arena, extent, by));
+                }
+            }
+            for &v in &writes {
+                if let Some((arena, extent)) = extent(program, v, shape) {
+                    needed.extend(bytes.write(arena, extent, by));
+                }
+            }
+        }
+        // Whoever is in the way must be waited for by one of those who meet; the first, unless it is another of them.
+        let mut last = vec![0_usize; n];
+        for done in needed.into_iter().filter(|d| *d != by) {
+            last[done.queue] = last[done.queue].max(done.launch + 1);
+        }
+        for (q, &count) in last.iter().enumerate() {
+            let aware = meeting.iter().any(|&m| m == q || known[m][q] >= count);
+            if count == 0 || aware {
+                continue;
+            }
+            queues[first].steps.push(Step::Wait {
+                queue: q,
+                steps: behind[q][count - 1],
+            });
+            let learnt = history[q][count - 1].clone();
+            join(&mut known[first], &learnt);
+            known[first][q] = known[first][q].max(count);
+        }
+        let mut joint = vec![0; n];
+        for &m in &meeting {
+            join(&mut joint, &known[m]);
+            joint[m] = joint[m].max(behind[m].len());
+        }
+        for &m in &meeting {
+            queues[m].steps.push(Step::Launch(launch));
+            behind[m].push(queues[m].steps.len());
+        }
+        for &m in &meeting {
+            known[m] = joint.clone();
+            for &o in &meeting {
+                known[m][o] = behind[o].len();
+            }
+            history[m].push(known[m].clone());
+        }
+    }
+    Phase { ahead, queues }
+}
+
+fn join(a: &mut [usize], b: &[usize]) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a = (*a).max(*b);
+    }
+}
+
+/// The values that a launch reads from and writes to memory.
+fn touches(program: &Program, launch: Launch) -> (Vec<Value>, Vec<Value>) {
+    let (graph, data) = (&program.graph, program.launch(launch));
+    if let Work::Store(output) = data.work {
+        return match &graph.outputs[output] {
+            Output::State { state, value } => (vec![*value], vec![*state]),
+            Output::Named(_, value) => (vec![*value], Vec::new()),
+        };
+    }
+    let covered = data.covers();
+    let insts = || covered.iter().map(|&i| graph.inst(i));
+    let outside = |v: &Value| !covered.contains(&graph.value(*v).def.0);
+    let mut reads: Vec<Value> = insts()
+        .flat_map(|d| d.operands.iter().copied())
+        .filter(outside)
+        .collect();
+    reads.sort_unstable();
+    reads.dedup();
+    (reads, insts().flat_map(|d| d.results.iter().copied()).collect())
+}
+
+fn extent(program: &Program, value: Value, shape: usize) -> Option<(usize, Extent)> {
+    let buffer = program.buffer(program.home(value)?.buffer);
+    Some((buffer.arena.index(), buffer.extent(shape)))
+}

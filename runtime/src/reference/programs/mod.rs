@@ -1,0 +1,403 @@
+//! Programs on the reference executor: memory at the addresses that the program says, each launch as the subgraph that it
+//! covers.
+//!
+//! What a fast executor would do wrong with a wrong program goes wrong here, too. All work memory is poisoned before a
+//! batch, results stand at their real offsets, and the queues of the places run in a random order, as far as waits allow.
+
+mod memory;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tpc_ir::op::{InputKind, Op};
+use tpc_ir::program::{ArenaKind, Located, Phase, Program, Step, Work};
+use tpc_ir::{Bindings, Inst, Launch, Output, Symbol, Value};
+
+use super::ops::{OpContext, Options, eval, load_weight};
+use crate::error::ExecError;
+use crate::executor::{Executor, Host, Interface, Outputs};
+use crate::tensor::{Shape, Tensor};
+use crate::weights::{WeightSource, pack};
+use memory::ArenaBytes;
+
+/// Runs a [`Program`] on the reference ops.
+#[derive(Clone, Debug)]
+pub struct ProgramInterpreter<'p> {
+    program: &'p Program,
+    options: Options,
+    arenas: Vec<ArenaBytes>,
+    /// Weights, decoded from their arena when they were loaded.
+    weights: BTreeMap<Value, Arc<Tensor>>,
+    interface: Interface,
+    /// The state of the generator that orders the queues.
+    seed: u64,
+    /// The number of batches begun.
+    batches: u64,
+}
+
+/// A batch of which some phases have run.
+#[derive(Clone, Debug)]
+pub struct ProgramRun {
+    sizes: Bindings,
+    phase: usize,
+    /// The batch; `None` before its first phase.
+    batch: Option<u64>,
+}
+
+impl<'p> ProgramInterpreter<'p> {
+    /// An interpreter of a program that the verifier accepts, with its weights loaded. The order of the queues follows from
+    /// `seed`.
+    ///
+    /// # Errors
+    /// When a weight is missing, or has another type or other sizes than the program declares, and when memory does not
+    /// suffice.
+    pub fn new(
+        program: &'p Program,
+        weights: &dyn WeightSource,
+        options: Options,
+        seed: u64,
+    ) -> Result<ProgramInterpreter<'p>, ExecError> {
+        let arenas: Result<Vec<ArenaBytes>, ExecError> = program
+            .arenas
+            .iter()
+            .map(|a| ArenaBytes::poisoned(usize::try_from(a.bytes).unwrap_or(usize::MAX)))
+            .collect();
+        let mut out = ProgramInterpreter {
+            program,
+            options,
+            arenas: arenas?,
+            weights: BTreeMap::new(),
+            interface: Interface::from_graph(&program.graph),
+            seed: seed | 1,
+            batches: 0,
+        };
+        out.load(weights)?;
+        out.reset_states();
+        Ok(out)
+    }
+
+    /// Puts the weights into their arenas, and decodes them when all are there.
+    fn load(&mut self, source: &dyn WeightSource) -> Result<(), ExecError> {
+        let graph = &self.program.graph;
+        let weights = || {
+            graph.values().filter_map(|(v, data)| match graph.def_op(v) {
+                Op::Weight(op) => Some((v, data, op)),
+                _ => None,
+            })
+        };
+        for (value, data, op) in weights() {
+            // It checks the type and the sizes.
+            load_weight(op, &data.ty, source)?;
+            let packed = pack(&op.tensor, source.weight(&op.tensor)?, op.parts.as_deref())?;
+            let (arena, base) = self.base(value, 0)?;
+            let len = packed.bytes.len();
+            let to = self.arenas[arena].range(base as usize, len)?;
+            to.copy_from_slice(&packed.bytes);
+        }
+        let sizes = Bindings::default();
+        for (value, data, _) in weights() {
+            let (arena, base) = self.base(value, 0)?;
+            let at = self.locate(value, &sizes)?;
+            let tensor = self.arenas[arena].read(base, &at, data.ty.dtype)?;
+            self.weights.insert(value, Arc::new(tensor));
+        }
+        Ok(())
+    }
+
+    /// The arena of a value and the first byte of its buffer.
+    fn base(&self, value: Value, shape: usize) -> Result<(usize, u64), ExecError> {
+        let home = self.program.home(value).ok_or_else(|| homeless(value))?;
+        let buffer = self.program.buffer(home.buffer);
+        Ok((buffer.arena.index(), buffer.extent(shape).offset))
+    }
+
+    fn locate(&self, value: Value, sizes: &Bindings) -> Result<Located, ExecError> {
+        let home = self.program.home(value).ok_or_else(|| homeless(value))?;
+        let ty = &self.program.graph.value(value).ty;
+        home.layout
+            .locate(ty, sizes)
+            .ok_or_else(|| ExecError::Size {
+                what: format!("of {value}"),
+            })
+    }
+
+    fn read(&self, value: Value, at: &At<'_>) -> Result<Tensor, ExecError> {
+        if let Some(weight) = self.weights.get(&value) {
+            return Ok(Tensor::clone(weight));
+        }
+        let (arena, base) = self.base(value, at.shape)?;
+        let located = self.locate(value, at.sizes)?;
+        self.arenas[arena].read(base, &located, self.program.graph.value(value).ty.dtype)
+    }
+
+    fn write(&mut self, value: Value, tensor: &Tensor, at: &At<'_>) -> Result<(), ExecError> {
+        let (arena, base) = self.base(value, at.shape)?;
+        let located = self.locate(value, at.sizes)?;
+        let dtype = self.program.graph.value(value).ty.dtype;
+        self.arenas[arena].write(base, &located, dtype, tensor)
+    }
+
+    /// The inputs that are known when a phase starts.
+    fn inputs(&mut self, ahead: u32, at: &At<'_>, host: &mut dyn Host) -> Result<(), ExecError> {
+        let program = self.program;
+        for (value, data) in program.graph.values() {
+            let Op::Input(input) = program.graph.def_op(value) else {
+                continue;
+            };
+            let needs = match input.kind {
+                InputKind::NextTokens(n) => n,
+                _ => 0,
+            };
+            if needs == ahead {
+                let tensor = host.input(&input.kind, &data.ty)?;
+                tensor.expect("the input", &Shape::of(&data.ty, at.sizes)?)?;
+                self.write(value, &tensor, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the queues of a phase in a random order.
+    fn queues(&mut self, phase: &Phase, at: &At<'_>) -> Result<(), ExecError> {
+        let mut done = vec![0_usize; phase.queues.len()];
+        loop {
+            let ready: Vec<usize> = (0..done.len())
+                .filter(|&q| self.is_ready(phase, q, &done))
+                .collect();
+            if ready.is_empty() {
+                break;
+            }
+            let q = ready[self.random(ready.len())];
+            let step = phase.queues[q].steps[done[q]];
+            if let Step::Launch(launch) = step {
+                self.launch(launch, at)?;
+                for (other, queue) in phase.queues.iter().enumerate() {
+                    if other != q && self.program.launch(launch).places.contains(&queue.place) {
+                        done[other] += 1;
+                    }
+                }
+            }
+            done[q] += 1;
+        }
+        let stuck = done
+            .iter()
+            .zip(&phase.queues)
+            .any(|(n, q)| *n < q.steps.len());
+        match stuck {
+            true => Err(ExecError::Malformed {
+                what: "a queue waits for ever".into(),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    fn is_ready(&self, phase: &Phase, q: usize, done: &[usize]) -> bool {
+        match phase.queues[q].steps.get(done[q]) {
+            None => false,
+            Some(Step::Wait { queue, steps }) => done[*queue] >= *steps,
+            Some(step @ Step::Launch(launch)) => {
+                let places = &self.program.launch(*launch).places;
+                phase.queues.iter().zip(done).all(|(queue, &n)| {
+                    !places.contains(&queue.place) || queue.steps.get(n) == Some(step)
+                })
+            }
+        }
+    }
+
+    fn random(&mut self, below: usize) -> usize {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        ((self.seed >> 33) % below as u64) as usize
+    }
+
+    /// A launch: the covered instructions one after another.
+    fn launch(&mut self, launch: Launch, at: &At<'_>) -> Result<(), ExecError> {
+        let program = self.program;
+        let graph = &program.graph;
+        if let Work::Store(n) = program.launch(launch).work {
+            if let Output::State { state, value } = &graph.outputs[n] {
+                let tensor = self.read(*value, at)?;
+                self.write(*state, &tensor, at)?;
+            }
+            return Ok(());
+        }
+        let mut inside: BTreeMap<Value, Tensor> = BTreeMap::new();
+        for &inst in program.launch(launch).covers() {
+            let results = self
+                .run(inst, &inside, at)
+                .map_err(|e| e.at(|| format!("{launch} {inst} {}", graph.inst(inst).op.name())))?;
+            let values = graph.inst(inst).results.iter();
+            inside.extend(values.copied().zip(results));
+        }
+        for (value, tensor) in &inside {
+            if program.home(*value).is_some() {
+                self.write(*value, tensor, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        inst: Inst,
+        inside: &BTreeMap<Value, Tensor>,
+        at: &At<'_>,
+    ) -> Result<Vec<Tensor>, ExecError> {
+        let data = self.program.graph.inst(inst);
+        let operands: Result<Vec<Tensor>, ExecError> = data
+            .operands
+            .iter()
+            .map(|v| match inside.get(v) {
+                Some(t) => Ok(t.clone()),
+                None => self.read(*v, at),
+            })
+            .collect();
+        let operands = operands?;
+        let operands: Vec<&Tensor> = operands.iter().collect();
+        let shapes: Result<Vec<Shape>, ExecError> = data
+            .results
+            .iter()
+            .map(|&v| Shape::of(&self.program.graph.value(v).ty, at.sizes))
+            .collect();
+        let ctx = OpContext {
+            bindings: at.sizes,
+            options: self.options,
+        };
+        eval(&data.op, &operands, &shapes?, &ctx)
+    }
+
+    fn outputs(&self, ahead: u32, at: &At<'_>) -> Result<Outputs, ExecError> {
+        let graph = &self.program.graph;
+        let mut out = Outputs::new();
+        for output in &graph.outputs {
+            if let Output::Named(name, value) = output
+                && self.phase_of(*value) == ahead
+            {
+                out.insert(name.clone(), self.read(*value, at)?);
+            }
+        }
+        Ok(out)
+    }
+
+    /// The tokens ahead that the phase needs which computes a value.
+    fn phase_of(&self, value: Value) -> u32 {
+        let graph = &self.program.graph;
+        let mut value = value;
+        // A view is computed with what it views.
+        loop {
+            let inst = graph.value(value).def.0;
+            let covers = |l: &Step| match l {
+                Step::Launch(l) => self.program.launch(*l).covers().contains(&inst),
+                Step::Wait { .. } => false,
+            };
+            let phase = self
+                .program
+                .phases
+                .iter()
+                .find(|p| p.queues.iter().any(|q| q.steps.iter().any(covers)));
+            match (phase, graph.inst(inst).operands.first()) {
+                (Some(phase), _) => return phase.ahead,
+                (None, Some(&of)) => value = of,
+                (None, None) => return 0,
+            }
+        }
+    }
+}
+
+/// A batch as addresses see it.
+struct At<'a> {
+    sizes: &'a Bindings,
+    shape: usize,
+}
+
+fn homeless(value: Value) -> ExecError {
+    ExecError::Malformed {
+        what: format!("{value} has no home"),
+    }
+}
+
+impl Executor for ProgramInterpreter<'_> {
+    type Run = ProgramRun;
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn begin(&self, sizes: &Bindings) -> ProgramRun {
+        ProgramRun {
+            sizes: *sizes,
+            phase: 0,
+            batch: None,
+        }
+    }
+
+    fn lookahead(&self, run: &ProgramRun) -> Option<u32> {
+        self.program.phases.get(run.phase).map(|p| p.ahead)
+    }
+
+    fn run_phase(
+        &mut self,
+        run: &mut ProgramRun,
+        host: &mut dyn Host,
+    ) -> Result<Outputs, ExecError> {
+        let program = self.program;
+        let Some(phase) = program.phases.get(run.phase) else {
+            return Ok(Outputs::new());
+        };
+        let shape = program
+            .shape_for(&run.sizes)
+            .ok_or_else(|| too_large(program, &run.sizes))?;
+        let sizes = run.sizes;
+        let at = At {
+            sizes: &sizes,
+            shape,
+        };
+        match run.batch {
+            None => {
+                self.batches += 1;
+                run.batch = Some(self.batches);
+                for (arena, data) in self.arenas.iter_mut().zip(&program.arenas) {
+                    if data.kind == ArenaKind::Work {
+                        arena.poison();
+                    }
+                }
+            }
+            Some(batch) if batch == self.batches => {}
+            Some(_) => {
+                return Err(ExecError::NothingToDraft);
+            }
+        }
+        self.inputs(phase.ahead, &at, host)?;
+        self.queues(phase, &at)?;
+        let outputs = self.outputs(phase.ahead, &at)?;
+        run.phase += 1;
+        Ok(outputs)
+    }
+
+    fn commit(&mut self) {}
+
+    fn discard(&mut self) {}
+
+    fn reset_states(&mut self) {
+        for (arena, data) in self.arenas.iter_mut().zip(&self.program.arenas) {
+            if data.kind == ArenaKind::States {
+                arena.clear();
+            }
+        }
+    }
+}
+
+/// The error for a batch that no shape holds.
+fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
+    let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
+    let over = Symbol::ALL
+        .into_iter()
+        .filter(|s| sizes.get(*s) > most.get(*s));
+    let over: Vec<String> = over
+        .map(|s| format!("{} {} (at most {})", s.name(), sizes.get(s), most.get(s)))
+        .collect();
+    ExecError::BadBatch {
+        what: format!("the program has no shape for it: {}", over.join(", ")),
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of what runs: programs, executors, sessions.
+
+mod programs;
+mod support;
