@@ -391,11 +391,9 @@ fn smallest(powers: &[u8; N], most: &Bindings) -> Option<i128> {
         let least = match s {
             Symbol::NCtx | Symbol::NCtxSwa | Symbol::NSeqMax => i128::from(most.get(s)),
             Symbol::NOutputs => 0,
-            Symbol::NTokens
-            | Symbol::NKv
-            | Symbol::NKvSwa
-            | Symbol::NSeqs
-            | Symbol::NSeqTokens => i128::from(most.get(s).min(1)),
+            Symbol::NTokens | Symbol::NKv | Symbol::NKvSwa | Symbol::NSeqs | Symbol::NSeqTokens => {
+                i128::from(most.get(s).min(1))
+            }
         };
         for _ in 0..powers[s as usize] {
             product = product.checked_mul(least)?;

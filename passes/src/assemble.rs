@@ -1,11 +1,11 @@
 //! From proved programs to a [`Program`] that runs: layout, cover, buffers, schedule.
 
-use tpc_ir::program::{BatchShape, Program};
+use tpc_ir::program::{BatchShape, Program, Target};
 use tpc_ir::{Verified, stage};
 
 use crate::buffers::buffers;
 use crate::cover::cover;
-use crate::layout::{Layouts, Target};
+use crate::layout::Layouts;
 use crate::schedule::{order, queues};
 
 /// The program of proved programs for a kind of device, and for batches of these shapes.

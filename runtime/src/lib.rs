@@ -35,8 +35,8 @@ pub use codes::CODES;
 pub use error::ExecError;
 pub use executor::{Executor, Host, Interface, MaskValues, Outputs};
 pub use reference::{
-    BatchRun, Gelu, Inputs, Interpreter, Observer, OpContext, Options, PlaceStats, ProgramInterpreter,
-    ProgramRun, Traffic, Transfers, eval,
+    BatchRun, Gelu, Inputs, Interpreter, Observer, OpContext, Options, PlaceStats,
+    ProgramInterpreter, ProgramRun, Traffic, Transfers, eval,
 };
 pub use session::{Batch, KvCells, ReferenceSession, Session, SessionConfig, TokenPos};
 pub use tensor::{Data, Shape, Tensor};

@@ -19,6 +19,7 @@ pub fn codes() -> Vec<&'static Code> {
         tpc_ggml::meta::CODES,
         tpc_ir::text::CODES,
         tpc_ir::verify::CODES,
+        tpc_ir::program::verify::CODES,
         tpc_runtime::CODES,
         super::codes::CODES,
     ] {

@@ -18,6 +18,7 @@ mod batch_shape;
 mod launch;
 mod layout;
 mod schedule;
+mod target;
 pub mod verify;
 
 pub use arena::{ArenaData, ArenaKind, BufferData, Extent, StoredFormat};
@@ -25,6 +26,7 @@ pub use batch_shape::BatchShape;
 pub use launch::{LaunchData, Work};
 pub use layout::{Home, Layout, Located};
 pub use schedule::{Phase, Queue, Step};
+pub use target::{FileTarget, Stored, Target};
 pub use verify::verify;
 
 use crate::entity::{Arena, Buffer, Launch, Value};

@@ -17,7 +17,10 @@ impl Free {
     /// Takes a range of at least one unit of `alignment`; `None` on overflow.
     pub(super) fn take(&mut self, bytes: u64, alignment: u64) -> Option<u64> {
         let bytes = bytes.max(1).checked_next_multiple_of(alignment)?;
-        let fits = self.ranges.iter().filter(|(start, end)| **end - **start >= bytes);
+        let fits = self
+            .ranges
+            .iter()
+            .filter(|(start, end)| **end - **start >= bytes);
         if let Some((&start, &end)) = fits.min_by_key(|(start, end)| (**end - **start, **start)) {
             self.ranges.remove(&start);
             if start + bytes < end {
@@ -71,7 +74,11 @@ mod tests {
             offset: free.take(n, 64).expect("small"),
             bytes: n,
         };
-        let (a, b, c) = (take(&mut free, 100), take(&mut free, 64), take(&mut free, 1));
+        let (a, b, c) = (
+            take(&mut free, 100),
+            take(&mut free, 64),
+            take(&mut free, 1),
+        );
         assert_eq!([a.offset, b.offset, c.offset], [0, 128, 192]);
         free.give(a, 64);
         free.give(b, 64);

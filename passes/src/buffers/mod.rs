@@ -11,12 +11,12 @@ mod lifetimes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tpc_ir::program::{
-    ArenaData, ArenaKind, BatchShape, BufferData, Extent, Home, Layout, LaunchData, StoredFormat,
-    Work,
+    ArenaData, ArenaKind, BatchShape, BufferData, Extent, Home, LaunchData, Layout, Stored,
+    StoredFormat, Target, Work,
 };
 use tpc_ir::{Arena, Buffer, Graph, Op, Output, Place, Value, Verified, stage};
 
-use crate::layout::{Layouts, Lie, Stored, Target};
+use crate::layout::{Layouts, Lie};
 use crate::schedule::Order;
 use free::Free;
 use lifetimes::Lifetimes;
@@ -35,7 +35,10 @@ pub struct Memory {
 impl Memory {
     /// The arena of a place for a kind.
     fn arena(&mut self, place: Place, kind: ArenaKind) -> Arena {
-        let found = self.arenas.iter().position(|a| a.place == place && a.kind == kind);
+        let found = self
+            .arenas
+            .iter()
+            .position(|a| a.place == place && a.kind == kind);
         Arena::new(found.unwrap_or_else(|| {
             let bytes = 0;
             self.arenas.push(ArenaData { place, kind, bytes });
@@ -261,8 +264,7 @@ fn work(
         });
         memory.settle(value, buffer, Layout::dense(&graph.value(value).ty)?);
     }
-    let positions: BTreeSet<usize> =
-        begins.keys().chain(ends.keys()).copied().collect();
+    let positions: BTreeSet<usize> = begins.keys().chain(ends.keys()).copied().collect();
     for shape in shapes {
         let mut free: BTreeMap<Arena, Free> = BTreeMap::new();
         for &position in &positions {
@@ -278,8 +280,7 @@ fn work(
             for value in ends.get(&position).into_iter().flatten() {
                 let buffer = memory.homes[value.index()].as_ref()?.buffer;
                 let data = &memory.buffers[buffer.index()];
-                if let (Some(free), Some(extent)) =
-                    (free.get_mut(&data.arena), data.extents.last())
+                if let (Some(free), Some(extent)) = (free.get_mut(&data.arena), data.extents.last())
                 {
                     free.give(*extent, target.alignment());
                 }

@@ -3,12 +3,8 @@
 //! A view (`reshape`, `permute`, `slice`) costs nothing where the elements of its result lie at regular distances in what it
 //! views. Where they do not, it is a copy: a launch covers it. Weights that are stored for kernels have no views.
 
-mod target;
-
-use tpc_ir::program::{Layout, StoredFormat};
+use tpc_ir::program::{Layout, Stored, StoredFormat, Target};
 use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};
-
-pub use target::{FileTarget, Stored, Target};
 
 /// How a value comes to lie in memory, as far as its op tells.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -127,7 +127,9 @@ fn phase(program: &Program, ahead: u32, launches: &[Launch]) -> Phase {
     let mut history: Vec<Vec<Vec<usize>>> = vec![Vec::new(); n];
     // Per queue, the position behind each of its launches among all steps.
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); n];
-    let mut memory: Vec<Bytes> = (0..program.shapes.len()).map(|_| Bytes::default()).collect();
+    let mut memory: Vec<Bytes> = (0..program.shapes.len())
+        .map(|_| Bytes::default())
+        .collect();
     for &launch in launches {
         let data = program.launch(launch);
         let of = |place: &Place| places.binary_search(place).unwrap_or(0);
@@ -213,7 +215,10 @@ fn touches(program: &Program, launch: Launch) -> (Vec<Value>, Vec<Value>) {
         .collect();
     reads.sort_unstable();
     reads.dedup();
-    (reads, insts().flat_map(|d| d.results.iter().copied()).collect())
+    (
+        reads,
+        insts().flat_map(|d| d.results.iter().copied()).collect(),
+    )
 }
 
 fn extent(program: &Program, value: Value, shape: usize) -> Option<(usize, Extent)> {

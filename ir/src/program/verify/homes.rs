@@ -35,7 +35,9 @@ fn viewed(program: &Program, value: Value, home: &Home) -> Result<(), String> {
     let data = graph.value(value);
     let inst = graph.inst(data.def.0);
     let operand = inst.operands[0];
-    let of = program.home(operand).ok_or("it views a value without a home")?;
+    let of = program
+        .home(operand)
+        .ok_or("it views a value without a home")?;
     let (from, to) = (&graph.value(operand).ty, &data.ty);
     let layout = of.layout.view(&inst.op, from, to);
     if of.buffer != home.buffer || layout.as_ref() != Some(&home.layout) {
@@ -55,7 +57,10 @@ fn placed(program: &Program, value: Value, home: &Home, covered: bool) -> Result
     let buffer = program.buffer(home.buffer);
     let arena = program.arena(buffer.arena);
     if arena.place != data.place {
-        return Err(format!("it lies at {}, it belongs at {}", arena.place, data.place));
+        return Err(format!(
+            "it lies at {}, it belongs at {}",
+            arena.place, data.place
+        ));
     }
     let kind = |kind: ArenaKind| match arena.kind == kind {
         true => Ok(()),
@@ -104,7 +109,10 @@ fn bounded(program: &Program, value: Value, home: &Home, errors: &mut Vec<Progra
     for (n, shape) in program.shapes.iter().enumerate() {
         let reach = home.layout.reach(ty, &shape.most);
         if reach.is_none_or(|reach| reach > buffer.extent(n).bytes) {
-            let what = format!("{value} reaches beyond {} for batches of shape {n}", home.buffer);
+            let what = format!(
+                "{value} reaches beyond {} for batches of shape {n}",
+                home.buffer
+            );
             errors.push(ProgramError::new(&codes::BOUNDS, what));
             return;
         }
@@ -136,7 +144,10 @@ fn needed(program: &Program, covering: &[Option<Launch>], errors: &mut Vec<Progr
         let alone = covering[inst.index()].is_none_or(|l| program.launch(l).covers().len() == 1);
         for &v in &data.results {
             if program.home(v).is_none() && (leaf || alone) {
-                missing(v, format!("nothing else holds the result of {}", data.op.name()));
+                missing(
+                    v,
+                    format!("nothing else holds the result of {}", data.op.name()),
+                );
             }
         }
     }
@@ -153,7 +164,10 @@ fn buffers(program: &Program, errors: &mut Vec<ProgramError>) {
             ArenaKind::Weights | ArenaKind::States => 1,
         };
         if buffer.extents.len() != wanted {
-            wrong(format!("buffer {i} has {} ranges, not {wanted}", buffer.extents.len()));
+            wrong(format!(
+                "buffer {i} has {} ranges, not {wanted}",
+                buffer.extents.len()
+            ));
             continue;
         }
         if buffer.extents.iter().any(|e| e.end() > arena.bytes) {

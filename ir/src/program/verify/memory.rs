@@ -302,10 +302,7 @@ impl<'a> Run<'a> {
         };
         let steps: Vec<Done> = meeting.iter().map(done).collect();
         let facts = self.facts;
-        let (reads, writes) = (
-            &facts.reads[launch.index()],
-            &facts.writes[launch.index()],
-        );
+        let (reads, writes) = (&facts.reads[launch.index()], &facts.writes[launch.index()]);
         for &value in reads {
             self.read(launch, value, &steps, clock);
         }
@@ -333,17 +330,25 @@ impl<'a> Run<'a> {
         let (mut stale, mut race) = (false, false);
         for segment in self.arenas[arena].of(extent) {
             stale |= segment.content != Some(content);
-            race |= segment.writer.is_some_and(|w| !clock.knows(w) && !steps.contains(&w));
+            race |= segment
+                .writer
+                .is_some_and(|w| !clock.knows(w) && !steps.contains(&w));
             for &step in steps {
                 segment.readers.retain(|r| r.queue != step.queue);
                 segment.readers.push(step);
             }
         }
         if stale {
-            self.wrong(&codes::STALE, format!("{launch} reads {value}, which is not in memory"));
+            self.wrong(
+                &codes::STALE,
+                format!("{launch} reads {value}, which is not in memory"),
+            );
         }
         if race {
-            self.wrong(&codes::RACE, format!("{launch} reads {value} while it may be written"));
+            self.wrong(
+                &codes::RACE,
+                format!("{launch} reads {value} while it may be written"),
+            );
         }
     }
 
@@ -427,7 +432,10 @@ impl<'a> Run<'a> {
             let held = self.arenas[arena].of(extent);
             let stale = held.filter(|s| s.content != Some(wanted)).count() > 0;
             if stale {
-                self.wrong(&codes::STALE, format!("the output {value} is not in memory at the end"));
+                self.wrong(
+                    &codes::STALE,
+                    format!("the output {value} is not in memory at the end"),
+                );
             }
         }
     }

@@ -169,7 +169,11 @@ fn fits(program: &Program, name: Launch) -> Result<(), String> {
                 if data.op.is_transfer() || is_leaf(&data.op) {
                     return Err(format!("{inst} {} is no computation", data.op.name()));
                 }
-                if let Some(v) = data.results.iter().find(|v| graph.value(**v).place != *place) {
+                if let Some(v) = data
+                    .results
+                    .iter()
+                    .find(|v| graph.value(**v).place != *place)
+                {
                     return Err(format!("{v} is not at {place}"));
                 }
             }
@@ -184,7 +188,10 @@ fn fits(program: &Program, name: Launch) -> Result<(), String> {
             if places == launch.places {
                 return Ok(());
             }
-            Err(format!("it runs at {:?}, its results are at {places:?}", launch.places))
+            Err(format!(
+                "it runs at {:?}, its results are at {places:?}",
+                launch.places
+            ))
         }
         Work::Store(output) => {
             let Some(Output::State { state, .. }) = graph.outputs.get(*output) else {
@@ -214,7 +221,12 @@ pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
     let data = program.launch(launch);
     let graph = &program.graph;
     if let Work::Store(output) = data.work {
-        return graph.outputs.get(output).map(|o| o.value()).into_iter().collect();
+        return graph
+            .outputs
+            .get(output)
+            .map(crate::graph::Output::value)
+            .into_iter()
+            .collect();
     }
     let inside = |v: &Value| data.covers().contains(&graph.value(*v).def.0);
     let mut out: Vec<Value> = data

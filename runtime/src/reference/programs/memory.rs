@@ -17,9 +17,14 @@ use crate::tensor::{Data, Tensor, buffer};
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArenaBytes {
     bytes: Vec<u8>,
-    /// By address, the bytes that were written there and the numbers that they stand for.
+    /// Per four bytes, the number that was rounded to the f32 there.
+    wide: Vec<f64>,
+    /// Of other types, by address, the bytes that were written there and the numbers that they stand for.
     exact: HashMap<usize, Exact>,
 }
+
+/// The bytes of a block for an address, and its numbers where they stand for others.
+type Write = (usize, Vec<u8>, Option<Box<[f64]>>);
 
 #[derive(Clone, Debug)]
 struct Exact {
@@ -34,12 +39,13 @@ impl ArenaBytes {
     /// Poisoned memory.
     pub(super) fn poisoned(bytes: usize) -> Result<ArenaBytes, ExecError> {
         let mut out = ArenaBytes::default();
-        out.bytes
-            .try_reserve_exact(bytes)
-            .map_err(|_| ExecError::Size {
-                what: format!("{bytes} bytes of an arena"),
-            })?;
+        let large = |_| ExecError::Size {
+            what: format!("{bytes} bytes of an arena"),
+        };
+        out.bytes.try_reserve_exact(bytes).map_err(large)?;
+        out.wide.try_reserve_exact(bytes / 4).map_err(large)?;
         out.bytes.resize(bytes, POISON);
+        out.wide.resize(bytes / 4, 0.0);
         Ok(out)
     }
 
@@ -83,6 +89,10 @@ impl ArenaBytes {
                 ints.push(integer(dtype, bytes));
                 return Ok(());
             }
+            if dtype == DType::F32 {
+                reals.push(self.number(address, bytes));
+                return Ok(());
+            }
             match self.exact.get(&address).filter(|e| *e.bytes == *bytes) {
                 Some(exact) => reals.extend_from_slice(&exact.numbers),
                 None if dtype == DType::F64 => reals.push(f64::from_le_bytes(eight(bytes))),
@@ -110,6 +120,9 @@ impl ArenaBytes {
         dtype: DType,
         tensor: &Tensor,
     ) -> Result<(), ExecError> {
+        if dtype == DType::F32 {
+            return self.write_f32(base, at, &tensor.reals()?);
+        }
         let (len, size) = (dtype.block_len() as usize, dtype.block_bytes() as usize);
         let mut next = 0;
         let mut encoded = Vec::with_capacity(size);
@@ -118,7 +131,7 @@ impl ArenaBytes {
             true => None,
             false => Some(tensor.reals()?),
         };
-        let mut writes: Vec<(usize, Vec<u8>, Option<Box<[f64]>>)> = Vec::new();
+        let mut writes: Vec<Write> = Vec::new();
         for_each_block(base, at, dtype, |address| {
             encoded.clear();
             let from = next;
@@ -159,6 +172,36 @@ impl ArenaBytes {
             }
         }
         Ok(())
+    }
+
+    /// The number that the f32 at an address stands for.
+    fn number(&self, address: usize, bytes: &[u8]) -> f64 {
+        let mut four = [0; 4];
+        four.copy_from_slice(bytes);
+        let stored = f32::from_le_bytes(four);
+        let wide = self
+            .wide
+            .get(address / 4)
+            .filter(|_| address.is_multiple_of(4));
+        match wide {
+            Some(&wide) if (wide as f32).to_bits() == stored.to_bits() => wide,
+            _ => f64::from(stored),
+        }
+    }
+
+    fn write_f32(&mut self, base: u64, at: &Located, numbers: &[f64]) -> Result<(), ExecError> {
+        let mut next = numbers.iter();
+        for_each_block(base, at, DType::F32, |address| {
+            let number = next.next().copied().unwrap_or_default();
+            let to = self.range(address, 4)?;
+            to.copy_from_slice(&(number as f32).to_le_bytes());
+            if address.is_multiple_of(4)
+                && let Some(wide) = self.wide.get_mut(address / 4)
+            {
+                *wide = number;
+            }
+            Ok(())
+        })
     }
 
     /// Whether the block at an address stands for these numbers.

@@ -80,10 +80,12 @@ impl<'p> ProgramInterpreter<'p> {
     fn load(&mut self, source: &dyn WeightSource) -> Result<(), ExecError> {
         let graph = &self.program.graph;
         let weights = || {
-            graph.values().filter_map(|(v, data)| match graph.def_op(v) {
-                Op::Weight(op) => Some((v, data, op)),
-                _ => None,
-            })
+            graph
+                .values()
+                .filter_map(|(v, data)| match graph.def_op(v) {
+                    Op::Weight(op) => Some((v, data, op)),
+                    _ => None,
+                })
         };
         for (value, data, op) in weights() {
             // It checks the type and the sizes.

@@ -1,7 +1,9 @@
 //! What a kind of device stores, and how.
 
-use tpc_ir::program::StoredFormat;
-use tpc_ir::{Bindings, Op, TensorType};
+use super::StoredFormat;
+use crate::dims::Bindings;
+use crate::op::Op;
+use crate::types::TensorType;
 
 /// How a device stores a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
