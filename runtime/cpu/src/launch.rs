@@ -3,6 +3,7 @@
 use tpc_ir::{DType, RANK};
 use tpc_runtime::Options;
 
+use crate::elements::{is_readable, is_writable};
 use crate::error::KernelError;
 use crate::team::Worker;
 use crate::view::View;
@@ -16,6 +17,54 @@ pub(crate) struct Request<'a> {
     pub(crate) results: &'a [DType],
     /// Choices outside the graph.
     pub(crate) options: Options,
+}
+
+/// What a kernel does with the elements of an operand or result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Elements {
+    /// Computes with real numbers.
+    Real,
+    /// Counts with integers: indices, positions.
+    Int,
+}
+
+impl Request<'_> {
+    /// Fails unless there are so many operands and results, whose types can be read and written as said.
+    pub(crate) fn expect(
+        &self,
+        operands: &[Elements],
+        results: &[Elements],
+    ) -> Result<(), &'static str> {
+        if operands.len() != self.operands.len() {
+            return Err("it has another number of operands");
+        }
+        if results.len() != self.results.len() {
+            return Err("it has another number of results");
+        }
+        for (dtype, wanted) in self.operands.iter().zip(operands) {
+            match wanted {
+                Elements::Real if !is_readable(*dtype) => {
+                    return Err("an operand's type cannot be read as real numbers");
+                }
+                Elements::Int if !dtype.is_integer() => {
+                    return Err("an operand must be of integers");
+                }
+                Elements::Real | Elements::Int => {}
+            }
+        }
+        for (dtype, wanted) in self.results.iter().zip(results) {
+            match wanted {
+                Elements::Real if !is_writable(*dtype) => {
+                    return Err("a result's type cannot be written as real numbers");
+                }
+                Elements::Int if !matches!(dtype, DType::I32 | DType::I64) => {
+                    return Err("indices are written as i32 or i64");
+                }
+                Elements::Real | Elements::Int => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A kernel, or why there is none.
@@ -34,6 +83,54 @@ pub(crate) struct Call<'a> {
     pub(crate) results: &'a [View],
     /// Memory of this worker alone, as many bytes as [`Launch::scratch_bytes`].
     pub(crate) scratch: &'a mut [u8],
+}
+
+impl Call<'_> {
+    /// The operands and results, if there are as many.
+    pub(crate) fn views<const N: usize, const M: usize>(
+        &self,
+    ) -> Result<([View; N], [View; M]), KernelError> {
+        match (self.operands.try_into(), self.results.try_into()) {
+            (Ok(operands), Ok(results)) => Ok((operands, results)),
+            _ => Err(KernelError::Shape {
+                what: "number of operands or results",
+            }),
+        }
+    }
+}
+
+/// Fails with the name of what does not fit unless `holds`.
+pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), KernelError> {
+    if holds {
+        Ok(())
+    } else {
+        Err(KernelError::Shape { what })
+    }
+}
+
+/// Bytes that [`floats`] takes for slices of these lengths.
+pub(crate) fn bytes_for(lengths: &[usize]) -> usize {
+    lengths.iter().map(|n| n * 4).sum::<usize>() + 64
+}
+
+/// Cuts slices of these lengths off scratch memory. The first is aligned to a cache line. What they
+/// hold is not defined.
+pub(crate) fn floats<const N: usize>(
+    scratch: &mut [u8],
+    lengths: [usize; N],
+) -> Result<[&mut [f32]; N], KernelError> {
+    let (needed, found) = (bytes_for(&lengths), scratch.len());
+    let short = KernelError::Scratch { needed, found };
+    let skip = scratch.as_ptr().align_offset(64);
+    let aligned = scratch.get_mut(skip..).ok_or(short)?;
+    // SAFETY: every pattern of bits is an f32.
+    #[allow(unsafe_code)]
+    let (_, mut rest, _) = unsafe { aligned.align_to_mut::<f32>() };
+    let mut out = lengths.map(|_| <&mut [f32]>::default());
+    for (slot, n) in out.iter_mut().zip(lengths) {
+        (*slot, rest) = rest.split_at_mut_checked(n).ok_or(short)?;
+    }
+    Ok(out)
 }
 
 /// The code of a kernel.

@@ -13,11 +13,14 @@
 //! workers: work is divided by rows, heads or columns, so that no sum crosses workers, and every sum has a fixed order
 //! that does not depend on the instruction set.
 
+mod elements;
 mod error;
 mod kernel;
 mod launch;
+mod math;
 mod ops;
 pub mod product;
+mod simd;
 mod team;
 mod view;
 

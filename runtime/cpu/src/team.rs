@@ -360,6 +360,10 @@ impl Drop for Team {
 mod tests {
     use super::*;
 
+    fn meet(worker: &Worker<'_>) -> Result<(), KernelError> {
+        worker.barrier()
+    }
+
     #[test]
     fn every_worker_runs_once_and_shares_cover_everything() {
         for threads in 1..5 {
@@ -417,7 +421,7 @@ mod tests {
             });
             std::panic::set_hook(hook);
             assert_eq!(e, Err(KernelError::Panicked));
-            assert_eq!(team.run(|w| w.barrier()), Ok(()));
+            assert_eq!(team.run(meet), Ok(()));
         }
     }
 
@@ -426,7 +430,7 @@ mod tests {
         let mut team = Team::new(2).expect("threads");
         for _ in 0..3 {
             std::thread::sleep(std::time::Duration::from_millis(30));
-            team.run(|w| w.barrier()).expect("no failure");
+            team.run(meet).expect("no failure");
         }
     }
 

@@ -89,6 +89,24 @@ impl View {
         self.nb[0] == self.dtype.block_bytes() as usize || self.ne[0] <= 1
     }
 
+    /// The elements as one row; `None` when there are gaps or the elements are not in order.
+    pub const fn flat(&self) -> Option<View> {
+        let block = self.dtype.block_len() as usize;
+        let mut expected = self.ne[0] / block * self.dtype.block_bytes() as usize;
+        if !self.ne[0].is_multiple_of(block) || !self.has_dense_rows() {
+            return None;
+        }
+        let mut axis = 1;
+        while axis < RANK {
+            if self.ne[axis] != 1 && self.nb[axis] != expected {
+                return None;
+            }
+            expected *= self.ne[axis];
+            axis += 1;
+        }
+        Some(View::dense(self.ptr, self.dtype, [self.len(), 1, 1, 1]))
+    }
+
     /// The view with the axes in another order: axis `axis` of it is axis `order[axis]` of this one.
     #[must_use]
     pub const fn permuted(&self, order: [usize; RANK]) -> View {

@@ -15,16 +15,16 @@ pub(super) fn decode_blocks<const BYTES: usize, const LEN: usize>(
     }
 }
 
-/// Encodes consecutive groups of `LEN` elements as blocks of `BYTES` bytes each, appended to `out`.
+/// Encodes consecutive groups of `LEN` elements into blocks of `BYTES` bytes each.
 pub(super) fn encode_blocks<const BYTES: usize, const LEN: usize>(
     values: &[f32],
-    out: &mut Vec<u8>,
+    out: &mut [u8],
     encode: impl Fn(&[f32; LEN]) -> [u8; BYTES],
 ) {
     let (rows, _) = values.as_chunks::<LEN>();
-    out.reserve(rows.len() * BYTES);
-    for row in rows {
-        out.extend_from_slice(&encode(row));
+    let (blocks, _) = out.as_chunks_mut::<BYTES>();
+    for (block, row) in blocks.iter_mut().zip(rows) {
+        *block = encode(row);
     }
 }
 

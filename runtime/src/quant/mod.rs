@@ -120,8 +120,31 @@ pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
 /// [`QuantError::NoEncoder`] for formats without an encoder and [`QuantError::PartialBlock`] when `values` is not
 /// whole blocks. `out` is untouched on error.
 pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), QuantError> {
+    if encoder(dtype).is_none() {
+        return Err(QuantError::NoEncoder { dtype });
+    }
+    let (at, bytes) = (out.len(), row_bytes(dtype, values.len())?);
+    out.resize(at + bytes as usize, 0);
+    quantise_into(dtype, values, &mut out[at..])
+}
+
+/// [`quantise`] into memory of the blocks' exact length.
+///
+/// # Errors
+///
+/// Those of [`quantise`], and [`QuantError::Length`] when `out` is not exactly the blocks of `values`. `out` is
+/// untouched on error.
+pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
     let encode = encoder(dtype).ok_or(QuantError::NoEncoder { dtype })?;
-    row_bytes(dtype, values.len())?;
+    let expected = row_bytes(dtype, values.len())?;
+    if out.len() as u64 != expected {
+        return Err(QuantError::Length {
+            dtype,
+            elements: values.len(),
+            expected,
+            found: out.len(),
+        });
+    }
     encode(values, out);
     Ok(())
 }
@@ -135,8 +158,8 @@ fn row_bytes(dtype: DType, elements: usize) -> Result<u64, QuantError> {
 /// Reads whole blocks; the lengths are already known to agree.
 type Decoder = fn(&[u8], &mut [f32]);
 
-/// Appends whole blocks; the length is already known to be whole blocks.
-type Encoder = fn(&[f32], &mut Vec<u8>);
+/// Writes whole blocks; the lengths are already known to agree.
+type Encoder = fn(&[f32], &mut [u8]);
 
 fn decoder(dtype: DType) -> Option<Decoder> {
     Some(match dtype {

@@ -1,83 +1,200 @@
-//! Element-wise ops.
+//! Functions of one number, element by element.
+#![allow(unsafe_code)]
 
-use tpc_ir::DType;
-use tpc_ir::op::Scale;
+use tpc_ir::op::{Clamp, Fill, LeakyRelu, Scale, Unary, UnaryKind, Xielu};
+use tpc_runtime::Gelu;
 
+use super::pointwise::{each_chunk, read_piece};
 use crate::error::KernelError;
-use crate::launch::{Call, Launch, Request, Selected};
+use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
+use crate::math;
+use crate::simd::vectorised;
 
-/// `scale · x + bias`.
-#[derive(Debug)]
-struct Affine {
-    scale: f32,
-    bias: f32,
+/// `f` of every number of a chunk, in place.
+type Apply = Box<dyn Fn(&mut [f32]) + Send + Sync>;
+
+/// A function of every element. The result may be the operand's memory.
+struct Map {
+    apply: Apply,
+}
+
+impl std::fmt::Debug for Map {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Map")
+    }
+}
+
+fn map(request: &Request<'_>, apply: impl Fn(&mut [f32]) + Send + Sync + 'static) -> Selected {
+    request.expect(&[Elements::Real], &[Elements::Real])?;
+    Ok(Box::new(Map {
+        apply: Box::new(apply),
+    }))
+}
+
+impl Launch for Map {
+    unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
+        let ([x], [y]) = call.views()?;
+        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        let (x, y) = match (x.flat(), y.flat()) {
+            (Some(x), Some(y)) => (x, y),
+            _ => (x, y),
+        };
+        // SAFETY: the caller vouches for the views, which have the same sizes.
+        unsafe {
+            each_chunk(call.worker, &y, |piece, chunk| {
+                read_piece(&x, piece, chunk);
+                (self.apply)(chunk);
+                Ok(())
+            })
+        }
+    }
+}
+
+/// Defines functions of every number of a slice.
+macro_rules! curves {
+    ($($name:ident($($p:ident),*) = |$x:ident| $y:expr;)*) => {
+        $(vectorised! {
+            fn $name(values: &mut [f32] $(, $p: f32)*) {
+                for v in values {
+                    let $x = *v;
+                    *v = $y;
+                }
+            }
+        })*
+    };
+}
+
+curves! {
+    silu() = |x| math::silu(x);
+    gelu_table() = |x| math::gelu(x, Gelu::GgmlTable);
+    gelu_exact() = |x| math::gelu(x, Gelu::Exact);
+    gelu_erf() = |x| math::gelu_erf(x);
+    gelu_quick_table() = |x| math::gelu_quick(x, Gelu::GgmlTable);
+    gelu_quick_exact() = |x| math::gelu_quick(x, Gelu::Exact);
+    relu() = |x| if x > 0.0 { x } else { 0.0 };
+    sigmoid() = |x| math::sigmoid(x);
+    tanh() = |x| math::tanh(x);
+    exp() = |x| math::exp(x);
+    sqr() = |x| x * x;
+    sqrt() = |x| x.sqrt();
+    softplus() = |x| math::softplus(x);
+    neg() = |x| -x;
+    abs() = |x| x.abs();
+    log() = |x| libm::log(f64::from(x)) as f32;
+    sin() = |x| libm::sin(f64::from(x)) as f32;
+    cos() = |x| libm::cos(f64::from(x)) as f32;
+    sgn() = |x| f32::from(i8::from(x > 0.0) - i8::from(x < 0.0));
+    step() = |x| if x > 0.0 { 1.0 } else { 0.0 };
+    elu() = |x| if x > 0.0 { x } else { math::expm1(x) };
+    expm1() = |x| math::expm1(x);
+    hardswish() = |x| x * hard_sigmoid(x);
+    hardsigmoid() = |x| hard_sigmoid(x);
+    floor() = |x| x.floor();
+    ceil() = |x| x.ceil();
+    round() = |x| x.round();
+    trunc() = |x| x.trunc();
+    affine(scale, bias) = |x| x.mul_add(scale, bias);
+    clamped(min, max) = |x| within(x, min, max);
+    leaky(slope) = |x| if x > 0.0 { x } else { slope * x };
+    xi(alpha_n, alpha_p, beta, eps) = |x| {
+        let low = if x > eps { eps } else { x };
+        let below = (math::expm1(low) - x).mul_add(alpha_n, beta * x);
+        if x > 0.0 { (alpha_p * x).mul_add(x, beta * x) } else { below }
+    };
+}
+
+#[inline(always)]
+fn hard_sigmoid(x: f32) -> f32 {
+    within((x + 3.0) / 6.0, 0.0, 1.0)
+}
+
+/// `min(max(x, min), max)`; NaN stays.
+#[inline(always)]
+pub(super) fn within(x: f32, min: f32, max: f32) -> f32 {
+    let x = if x < min { min } else { x };
+    if x > max { max } else { x }
+}
+
+pub(super) fn unary(op: &Unary, request: &Request<'_>) -> Selected {
+    let apply: fn(&mut [f32]) = match (op.kind, request.options.gelu) {
+        (UnaryKind::Silu, _) => silu,
+        (UnaryKind::Gelu, Gelu::GgmlTable) => gelu_table,
+        (UnaryKind::Gelu, Gelu::Exact) => gelu_exact,
+        (UnaryKind::GeluErf, _) => gelu_erf,
+        (UnaryKind::GeluQuick, Gelu::GgmlTable) => gelu_quick_table,
+        (UnaryKind::GeluQuick, Gelu::Exact) => gelu_quick_exact,
+        (UnaryKind::Relu, _) => relu,
+        (UnaryKind::Sigmoid, _) => sigmoid,
+        (UnaryKind::Tanh, _) => tanh,
+        (UnaryKind::Exp, _) => exp,
+        (UnaryKind::Sqr, _) => sqr,
+        (UnaryKind::Sqrt, _) => sqrt,
+        (UnaryKind::Softplus, _) => softplus,
+        (UnaryKind::Neg, _) => neg,
+        (UnaryKind::Abs, _) => abs,
+        (UnaryKind::Log, _) => log,
+        (UnaryKind::Sin, _) => sin,
+        (UnaryKind::Cos, _) => cos,
+        (UnaryKind::Sgn, _) => sgn,
+        (UnaryKind::Step, _) => step,
+        (UnaryKind::Elu, _) => elu,
+        (UnaryKind::Expm1, _) => expm1,
+        (UnaryKind::Hardswish, _) => hardswish,
+        (UnaryKind::Hardsigmoid, _) => hardsigmoid,
+        (UnaryKind::Floor, _) => floor,
+        (UnaryKind::Ceil, _) => ceil,
+        (UnaryKind::Round, _) => round,
+        (UnaryKind::Trunc, _) => trunc,
+    };
+    map(request, apply)
 }
 
 pub(super) fn scale(op: &Scale, request: &Request<'_>) -> Selected {
-    match (request.operands, request.results) {
-        ([DType::F32], [DType::F32]) => Ok(Box::new(Affine {
-            scale: op.scale,
-            bias: op.bias,
-        })),
-        _ => Err("it reads and writes f32"),
-    }
+    let Scale { scale, bias } = *op;
+    map(request, move |x| affine(x, scale, bias))
 }
 
-impl Launch for Affine {
-    #[allow(unsafe_code)]
+pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selected {
+    let Clamp { min, max } = *op;
+    map(request, move |x| clamped(x, min, max))
+}
+
+pub(super) fn leaky_relu(op: &LeakyRelu, request: &Request<'_>) -> Selected {
+    let slope = op.slope;
+    map(request, move |x| leaky(x, slope))
+}
+
+pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selected {
+    let Xielu {
+        alpha_n,
+        alpha_p,
+        beta,
+        eps,
+    } = *op;
+    map(request, move |x| xi(x, alpha_n, alpha_p, beta, eps))
+}
+
+/// One number in place of every element, which is not read: it may be poison.
+#[derive(Debug)]
+struct Constant {
+    value: f32,
+}
+
+pub(super) fn fill(op: &Fill, request: &Request<'_>) -> Selected {
+    request.expect(&[Elements::Real], &[Elements::Real])?;
+    Ok(Box::new(Constant { value: op.value }))
+}
+
+impl Launch for Constant {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
-        let (&[x], &[y]) = (call.operands, call.results) else {
-            return Err(KernelError::Shape {
-                what: "one operand, one result",
-            });
-        };
-        if x.ne != y.ne {
-            return Err(KernelError::Shape {
-                what: "sizes of x and the result",
-            });
+        let ([x], [y]) = call.views()?;
+        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        // SAFETY: the caller vouches for the view.
+        unsafe {
+            each_chunk(call.worker, &y, |_, chunk| {
+                chunk.fill(self.value);
+                Ok(())
+            })
         }
-        for row in call.worker.share(x.rows()) {
-            let (from, to) = (x.row(x.indices(row)), y.row(y.indices(row)));
-            for i in 0..x.ne[0] {
-                // SAFETY: the element lies within the views, which the caller vouches for.
-                unsafe {
-                    let v = from.add(i * x.nb[0]).cast::<f32>().read_unaligned();
-                    let v = self.scale * v + self.bias;
-                    to.add(i * y.nb[0]).cast::<f32>().write_unaligned(v);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tpc_ir::DType;
-    use tpc_ir::op::Scale;
-
-    use crate::{Kernel, Team, View};
-
-    #[test]
-    fn every_row_is_scaled_once() {
-        let mut x: Vec<f32> = (0..12_u8).map(f32::from).collect();
-        let op = Scale {
-            scale: 2.0,
-            bias: 1.0,
-        };
-        let kernel = Kernel::select(&op.into(), &[DType::F32], &[DType::F32], Default::default());
-        let kernel = kernel.expect("f32");
-        let v = View::of_f32(&mut x, [3, 2, 2, 1]).expect("12 elements");
-        let mut team = Team::new(2).expect("threads");
-        team.run(|w| {
-            // SAFETY: the view is of `x`, and an element-wise op may write its operand.
-            #[allow(unsafe_code)]
-            unsafe {
-                kernel.run(w, &[v], &[v], &mut [])
-            }
-        })
-        .expect("no failure");
-        let expected: Vec<f32> = (0..12_u8).map(|i| 2.0 * f32::from(i) + 1.0).collect();
-        assert_eq!(x, expected);
     }
 }

@@ -1,15 +1,87 @@
 //! The kernel of every op, one file per family.
 
+mod attention;
+mod attention_tile;
+mod binary;
 mod elementwise;
+mod expert;
+mod glu;
+mod hyper;
+mod indexer;
+mod matmul;
+mod movement;
+mod norm;
+mod order;
+mod pointwise;
+mod pool;
+mod position;
+mod recurrent;
+mod reduce;
+mod rope;
+mod rows;
+mod soft_max;
+mod update;
 
-use tpc_ir::Op;
+use tpc_ir::{Op, RANK};
 
 use crate::launch::{Request, Selected};
 
 /// The kernel of `op`.
 pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     match op {
+        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf lies in memory already"),
+        Op::Opaque(_) => Err("its meaning is not known"),
+        Op::Hadamard(op) => position::hadamard(op, request),
+        Op::Arange(op) => position::arange(op, request),
+        Op::Unary(op) => elementwise::unary(op, request),
+        Op::LeakyRelu(op) => elementwise::leaky_relu(op, request),
+        Op::Xielu(op) => elementwise::xielu(op, request),
+        Op::Fill(op) => elementwise::fill(op, request),
+        Op::Binary(op) => binary::binary(op, request),
         Op::Scale(op) => elementwise::scale(op, request),
-        _ => Err("not written yet"),
+        Op::Clamp(op) => elementwise::clamp(op, request),
+        Op::Glu(op) => glu::glu(op, request),
+        Op::Norm(op) => norm::norm(op, request),
+        Op::NormStats(op) => norm::norm_stats(op, request),
+        Op::NormApply(op) => norm::norm_apply(op, request),
+        Op::MulMat(_) => matmul::mul_mat(request),
+        Op::MulMatId(op) => matmul::mul_mat_id(op, request),
+        Op::AddId(op) => expert::add_id(op, request),
+        Op::GetRows(op) => rows::get_rows(op, request),
+        Op::SetRows(op) => update::set_rows(op, request),
+        Op::SetSlice(op) => update::set_slice(op, request),
+        Op::Rope(op) => rope::rope(op, request),
+        Op::SoftMax(op) => soft_max::soft_max(op, request),
+        Op::FlashAttn(op) => attention::flash_attn(op, request),
+        Op::SsmConv(_) => recurrent::ssm_conv(request),
+        Op::SsmScan(_) => recurrent::ssm_scan(request),
+        Op::GatedDeltaNet(_) => recurrent::gated_delta_net(request),
+        Op::LightningIndexer(_) => indexer::lightning_indexer(request),
+        Op::HcComb(op) => hyper::hc_comb(op, request),
+        Op::Sum(op) => reduce::sum(op, request),
+        Op::Mean(op) => reduce::mean(op, request),
+        Op::Cumsum(_) => reduce::cumsum(request),
+        Op::TopK(op) => order::top_k(op, request),
+        Op::ArgSort(op) => order::arg_sort(op, request),
+        Op::Reshape(_) | Op::Copy(_) => movement::flatten(request),
+        Op::Permute(op) => movement::permute(op.axes, request),
+        Op::Slice(op) => movement::slice(op.axis, op.start.as_const(), request),
+        Op::Concat(op) => movement::concat(op, request),
+        Op::Repeat(_) => movement::repeat(request),
+        Op::Pad(op) => movement::pad(op, request),
+        Op::Tri(op) => position::tri(op, request),
+        Op::Diag(_) => position::diag(request),
+        Op::Pool2d(op) => pool::pool_2d(op, request),
+        Op::AllReduce(_) | Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_) => {
+            Err("a collective runs on all its devices together")
+        }
     }
+}
+
+/// The axis of that number.
+fn axis(n: u64) -> Result<usize, &'static str> {
+    usize::try_from(n)
+        .ok()
+        .filter(|&a| a < RANK)
+        .ok_or("it names an axis that tensors do not have")
 }

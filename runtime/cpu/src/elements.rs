@@ -1,0 +1,245 @@
+//! Reading and writing the elements of views.
+#![allow(unsafe_code)]
+
+use tpc_ir::DType;
+use tpc_runtime::quant::{can_dequantise, can_quantise, dequantise, quantise_into};
+
+use crate::math::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+use crate::simd::vectorised;
+use crate::view::View;
+
+/// Elements that are read, computed and written at a time. Every format's blocks divide it.
+pub(crate) const CHUNK: usize = 512;
+
+/// Whether real numbers of this type can be read.
+pub(crate) fn is_readable(dtype: DType) -> bool {
+    !dtype.is_integer() && can_dequantise(dtype)
+}
+
+/// Whether real numbers can be written in this type.
+pub(crate) fn is_writable(dtype: DType) -> bool {
+    !dtype.is_integer() && can_quantise(dtype)
+}
+
+vectorised! {
+    /// f16 in pairs of bytes to f32.
+    fn decode_f16(bytes: &[[u8; 2]], out: &mut [f32]) {
+        for (x, b) in out.iter_mut().zip(bytes) {
+            *x = f16_to_f32(u16::from_le_bytes(*b));
+        }
+    }
+}
+
+vectorised! {
+    /// bf16 in pairs of bytes to f32.
+    fn decode_bf16(bytes: &[[u8; 2]], out: &mut [f32]) {
+        for (x, b) in out.iter_mut().zip(bytes) {
+            *x = bf16_to_f32(u16::from_le_bytes(*b));
+        }
+    }
+}
+
+vectorised! {
+    /// f32 to f16.
+    fn encode_f16(values: &[f32], out: &mut [[u8; 2]]) {
+        for (b, x) in out.iter_mut().zip(values) {
+            *b = f32_to_f16(*x).to_le_bytes();
+        }
+    }
+}
+
+vectorised! {
+    /// f32 to bf16.
+    fn encode_bf16(values: &[f32], out: &mut [[u8; 2]]) {
+        for (b, x) in out.iter_mut().zip(values) {
+            *b = f32_to_bf16(*x).to_le_bytes();
+        }
+    }
+}
+
+/// Decodes dense elements: as many bytes as `out` takes.
+pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
+    match dtype {
+        DType::F32 => {
+            let (words, _) = bytes.as_chunks::<4>();
+            for (x, b) in out.iter_mut().zip(words) {
+                *x = f32::from_le_bytes(*b);
+            }
+        }
+        DType::F16 => decode_f16(bytes.as_chunks().0, out),
+        DType::Bf16 => decode_bf16(bytes.as_chunks().0, out),
+        _ => {
+            // The kernel was chosen for a readable type, and its chunks are whole blocks.
+            let decoded = dequantise(dtype, bytes, out);
+            debug_assert_eq!(decoded, Ok(()));
+        }
+    }
+}
+
+/// Encodes `values` densely: as many bytes as they take.
+pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
+    match dtype {
+        DType::F32 => {
+            let (words, _) = out.as_chunks_mut::<4>();
+            for (b, x) in words.iter_mut().zip(values) {
+                *b = x.to_le_bytes();
+            }
+        }
+        DType::F16 => encode_f16(values, out.as_chunks_mut().0),
+        DType::Bf16 => encode_bf16(values, out.as_chunks_mut().0),
+        _ => {
+            // The kernel was chosen for a writable type, and its chunks are whole blocks.
+            let encoded = quantise_into(dtype, values, out);
+            debug_assert_eq!(encoded, Ok(()));
+        }
+    }
+}
+
+/// Bytes of `n` elements, whole blocks of `dtype`.
+const fn bytes_of(dtype: DType, n: usize) -> usize {
+    n / dtype.block_len() as usize * dtype.block_bytes() as usize
+}
+
+/// Reads the elements `[at, at + out.len())` of the row that begins at `row` into `out`. Both ends are whole blocks.
+///
+/// # Safety
+/// `row` is a row of `view`, whose bytes are readable; the elements exist; the type is readable.
+pub(crate) unsafe fn read_row(view: &View, row: *const u8, at: usize, out: &mut [f32]) {
+    let dtype = view.dtype;
+    let block = dtype.block_len() as usize;
+    let from = row.wrapping_add(at / block * view.nb[0]);
+    if view.has_dense_rows() {
+        // SAFETY: the caller vouches for the elements, which lie without gaps.
+        let bytes = unsafe { std::slice::from_raw_parts(from, bytes_of(dtype, out.len())) };
+        return decode(dtype, bytes, out);
+    }
+    for (i, x) in out.chunks_mut(block).enumerate() {
+        let at = from.wrapping_add(i * view.nb[0]);
+        // SAFETY: the caller vouches for every element's block.
+        let bytes = unsafe { std::slice::from_raw_parts(at, dtype.block_bytes() as usize) };
+        decode(dtype, bytes, x);
+    }
+}
+
+/// Writes `values` as the elements from `at` on of the row that begins at `row`. Both ends are whole blocks.
+///
+/// # Safety
+/// `row` is a row of `view`, whose bytes are writable and used by no one else; the elements exist; the type is writable.
+pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f32]) {
+    let dtype = view.dtype;
+    let block = dtype.block_len() as usize;
+    let to = row.wrapping_add(at / block * view.nb[0]);
+    if view.has_dense_rows() {
+        // SAFETY: the caller vouches for the elements, which lie without gaps.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(to, bytes_of(dtype, values.len())) };
+        return encode(dtype, values, bytes);
+    }
+    for (i, x) in values.chunks(block).enumerate() {
+        let at = to.wrapping_add(i * view.nb[0]);
+        // SAFETY: the caller vouches for every element's block.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(at, dtype.block_bytes() as usize) };
+        encode(dtype, x, bytes);
+    }
+}
+
+/// The whole row: where it lies if that is f32 without gaps, else decoded into `buffer`, which is as long.
+///
+/// # Safety
+/// As [`read_row`]; nobody writes the row while the result is used.
+pub(crate) unsafe fn row<'a>(view: &View, indices: [usize; 3], buffer: &'a mut [f32]) -> &'a [f32] {
+    let from = view.row(indices);
+    let aligned = from.cast::<f32>().is_aligned();
+    if view.dtype == DType::F32 && view.has_dense_rows() && aligned {
+        // SAFETY: the row is `ne[0]` aligned f32 without gaps, which the caller vouches for.
+        return unsafe { std::slice::from_raw_parts(from.cast(), buffer.len()) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { read_row(view, from, 0, buffer) };
+    buffer
+}
+
+/// The f32 at these indices, of a type without blocks.
+///
+/// # Safety
+/// The element exists and its bytes are readable; the type is readable.
+pub(crate) unsafe fn real(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> f32 {
+    let mut out = [0.0];
+    // SAFETY: the caller's promise.
+    unsafe { read_row(view, view.row([i1, i2, i3]), i0, &mut out) };
+    out[0]
+}
+
+/// The integer at these indices.
+///
+/// # Safety
+/// The element exists and its bytes are readable; the type is an integer.
+pub(crate) unsafe fn int(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> i64 {
+    let at = view.row([i1, i2, i3]).wrapping_add(i0 * view.nb[0]);
+    // SAFETY: the caller vouches for the element.
+    unsafe {
+        match view.dtype {
+            DType::I8 => i64::from(at.cast::<i8>().read_unaligned()),
+            DType::I16 => i64::from(at.cast::<i16>().read_unaligned()),
+            DType::I32 => i64::from(at.cast::<i32>().read_unaligned()),
+            _ => at.cast::<i64>().read_unaligned(),
+        }
+    }
+}
+
+/// Writes an index as the integer at these indices.
+///
+/// # Safety
+/// The element exists and its bytes are writable and used by no one else; the type is i32 or i64.
+pub(crate) unsafe fn write_index(view: &View, [i0, i1, i2, i3]: [usize; 4], index: usize) {
+    let at = view.row([i1, i2, i3]).wrapping_add(i0 * view.nb[0]);
+    // SAFETY: the caller vouches for the element.
+    unsafe {
+        match view.dtype {
+            DType::I64 => at.cast::<i64>().write_unaligned(index as i64),
+            _ => at.cast::<i32>().write_unaligned(index as i32),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_whole_blocks_of_every_type() {
+        for dtype in DType::ALL {
+            assert!((CHUNK as u64).is_multiple_of(dtype.block_len()));
+        }
+    }
+
+    #[test]
+    fn elements_are_written_and_read_back_through_gaps() {
+        let values: Vec<f32> = (0..64_u8).map(|i| f32::from(i) / 8.0 - 4.0).collect();
+        for &dtype in DType::ALL {
+            if !is_writable(dtype) || dtype.block_len() > 32 {
+                continue;
+            }
+            let block = dtype.block_bytes() as usize;
+            let mut bytes = vec![0_u8; 64 * 16];
+            let dense = View::dense(bytes.as_mut_ptr(), dtype, [64, 1, 1, 1]);
+            let gaps = View {
+                nb: [block + 3, 0, 0, 0],
+                ..dense
+            };
+            let mut found = [[0.0; 64]; 2];
+            for (view, found) in [dense, gaps].iter().zip(&mut found) {
+                // SAFETY: 64 elements, gaps included, lie within `bytes`.
+                unsafe {
+                    write_row(view, view.ptr, 0, &values);
+                    read_row(view, view.ptr, 0, found);
+                }
+            }
+            assert_eq!(found[0], found[1], "{dtype}");
+            let mut expected = [0.0; 64];
+            let mut packed = Vec::new();
+            tpc_runtime::quant::quantise(dtype, &values, &mut packed).expect("an encoder");
+            dequantise(dtype, &packed, &mut expected).expect("a decoder");
+            assert_eq!(found[0], expected, "{dtype}");
+        }
+    }
+}

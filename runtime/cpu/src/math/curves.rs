@@ -1,0 +1,102 @@
+//! Activation functions in f32.
+
+use tpc_runtime::Gelu;
+
+use super::exp::{exp, expm1};
+use super::half::through_f16;
+
+/// `σ(x)`
+#[inline(always)]
+pub(crate) fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+/// `x · σ(x)`
+#[inline(always)]
+pub(crate) fn silu(x: f32) -> f32 {
+    x / (1.0 + exp(-x))
+}
+
+/// `tanh |x| = e / (e + 2)` with `e = e^(2|x|) − 1`, which is 1 to f32 from 10 on.
+#[inline(always)]
+pub(crate) fn tanh(x: f32) -> f32 {
+    let a = x.abs();
+    let a = if a > 10.0 { 10.0 } else { a };
+    let e = expm1(2.0 * a);
+    (e / (e + 2.0)).copysign(x)
+}
+
+/// `ln(1 + eˣ)`, without overflow.
+#[inline(always)]
+pub(crate) fn softplus(x: f32) -> f32 {
+    let bound = if x > 0.0 { x } else { 0.0 };
+    let tail = libm::log1p(libm::exp(-f64::from(x.abs())));
+    if x.is_nan() { x } else { bound + tail as f32 }
+}
+
+const CUBIC: f32 = 0.044_715;
+const SQRT_2_OVER_PI: f32 = 0.797_884_6;
+
+/// `½ · (1 + tanh y)` is `σ(2y)`, which does not cancel.
+#[inline(always)]
+fn gelu_tanh(x: f32) -> f32 {
+    x * sigmoid(2.0 * SQRT_2_OVER_PI * x * (1.0 + CUBIC * x * x))
+}
+
+/// GELU in its tanh form.
+#[inline(always)]
+pub(crate) fn gelu(x: f32, form: Gelu) -> f32 {
+    match form {
+        Gelu::Exact => gelu_tanh(x),
+        Gelu::GgmlTable => {
+            let y = through_f16(gelu_tanh(through_f16(x)));
+            let y = if x <= -10.0 { 0.0 } else { y };
+            if x >= 10.0 { x } else { y }
+        }
+    }
+}
+
+/// `x · σ(1.702 x)`
+#[inline(always)]
+pub(crate) fn gelu_quick(x: f32, form: Gelu) -> f32 {
+    let f = |x: f32| x * (1.0 / (1.0 + exp(-1.702 * x)));
+    match form {
+        Gelu::Exact => f(x),
+        Gelu::GgmlTable => through_f16(f(through_f16(x))),
+    }
+}
+
+/// GELU with the error function.
+#[inline(always)]
+pub(crate) fn gelu_erf(x: f32) -> f32 {
+    let wide = f64::from(x);
+    (0.5 * wide * (1.0 + libm::erf(wide * std::f64::consts::FRAC_1_SQRT_2))) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_agree_with_f64() {
+        for i in -2000..2000 {
+            let x = i as f32 * 0.01 + 0.001_7;
+            let w = f64::from(x);
+            let near = |found: f32, wanted: f64| {
+                (f64::from(found) - wanted).abs() <= 4e-7 * wanted.abs().max(1e-3)
+            };
+            assert!(near(tanh(x), w.tanh()), "tanh({x}) = {}", tanh(x));
+            assert!(near(sigmoid(x), 1.0 / (1.0 + (-w).exp())), "sigmoid({x})");
+            assert!(near(silu(x), w / (1.0 + (-w).exp())), "silu({x})");
+            assert!(near(softplus(x), w.exp().ln_1p()), "softplus({x})");
+        }
+        assert_eq!(tanh(f32::INFINITY), 1.0);
+        assert_eq!(tanh(-1e-20), -1e-20);
+        assert!(tanh(f32::NAN).is_nan() && softplus(f32::NAN).is_nan());
+        assert_eq!(softplus(1000.0), 1000.0);
+        assert_eq!(gelu(-10.0, Gelu::GgmlTable), 0.0);
+        assert_eq!(gelu(10.000_001, Gelu::GgmlTable), 10.000_001);
+        // f16(1/3) = 0.333251953125, whose GELU is 0.21012091…, in f16 0.2100830078125.
+        assert_eq!(gelu(1.0 / 3.0, Gelu::GgmlTable), 0.210_083_01);
+    }
+}

@@ -1,0 +1,16 @@
+//! Functions of numbers, with the same bits on every machine.
+//!
+//! The system's `expf` and its like differ from machine to machine, so those that hot kernels need are polynomials here,
+//! and the rest come from `libm`, which computes in plain arithmetic.
+
+mod angle;
+mod curves;
+mod exp;
+mod half;
+mod sums;
+
+pub(crate) use angle::sin_cos;
+pub(crate) use curves::{gelu, gelu_erf, gelu_quick, sigmoid, silu, softplus, tanh};
+pub(crate) use exp::{exp, expm1};
+pub(crate) use half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+pub(crate) use sums::{LANES, dot, fold, max, sum, sum_of_squares, sum_of_squares_about};

@@ -1,0 +1,117 @@
+//! Sums in a fixed order.
+//!
+//! A sum of f32 runs in [`LANES`] lanes, element `i` in lane `i mod LANES`, which are then added as a binary tree. So
+//! the bits do not depend on how wide the machine's vectors are.
+
+use crate::simd::vectorised;
+
+/// Lanes of a sum.
+pub(crate) const LANES: usize = 16;
+
+/// The lanes added as a binary tree, halves onto halves.
+#[inline(always)]
+pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {
+    let mut a = [0.0; 8];
+    for i in 0..8 {
+        a[i] = lanes[i] + lanes[i + 8];
+    }
+    let b = [a[0] + a[4], a[1] + a[5], a[2] + a[6], a[3] + a[7]];
+    (b[0] + b[2]) + (b[1] + b[3])
+}
+
+/// The sum of `f` of every element: blocks of 512 in f32, their sums in f64.
+#[inline(always)]
+fn blocks(x: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
+    let mut total = 0.0;
+    for block in x.chunks(512) {
+        let (groups, rest) = block.as_chunks::<LANES>();
+        let mut lanes = [0.0; LANES];
+        for group in groups {
+            for i in 0..LANES {
+                lanes[i] = f(group[i], lanes[i]);
+            }
+        }
+        for (lane, &x) in lanes.iter_mut().zip(rest) {
+            *lane = f(x, *lane);
+        }
+        total += f64::from(fold(lanes));
+    }
+    total
+}
+
+vectorised! {
+    /// `Σx`
+    pub(crate) fn sum(x: &[f32]) -> f64 {
+        blocks(x, |x, sum| sum + x)
+    }
+}
+
+vectorised! {
+    /// `Σx²`
+    pub(crate) fn sum_of_squares(x: &[f32]) -> f64 {
+        blocks(x, |x, sum| x.mul_add(x, sum))
+    }
+}
+
+vectorised! {
+    /// `Σ(x − mean)²`
+    pub(crate) fn sum_of_squares_about(x: &[f32], mean: f32) -> f64 {
+        blocks(x, |x, sum| (x - mean).mul_add(x - mean, sum))
+    }
+}
+
+vectorised! {
+    /// `Σ a·b` of the first elements of both, as many as the shorter has.
+    pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+        let n = a.len().min(b.len());
+        let (a, a_rest) = a[..n].as_chunks::<LANES>();
+        let (b, b_rest) = b[..n].as_chunks::<LANES>();
+        let mut lanes = [0.0_f32; LANES];
+        for (a, b) in a.iter().zip(b) {
+            for i in 0..LANES {
+                lanes[i] = a[i].mul_add(b[i], lanes[i]);
+            }
+        }
+        for (lane, (a, b)) in lanes.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+            *lane = a.mul_add(*b, *lane);
+        }
+        fold(lanes)
+    }
+}
+
+vectorised! {
+    /// The largest element, NaN left out; −∞ of none.
+    pub(crate) fn max(x: &[f32]) -> f32 {
+        let (groups, rest) = x.as_chunks::<LANES>();
+        let mut lanes = [f32::NEG_INFINITY; LANES];
+        for group in groups {
+            for i in 0..LANES {
+                lanes[i] = if group[i] > lanes[i] { group[i] } else { lanes[i] };
+            }
+        }
+        for (lane, &x) in lanes.iter_mut().zip(rest) {
+            *lane = if x > *lane { x } else { *lane };
+        }
+        lanes.into_iter().fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_any_length() {
+        for n in [0_u16, 1, 15, 16, 17, 511, 513, 2048, 2050] {
+            let x: Vec<f32> = (0..n).map(|i| f32::from(i % 7) - 2.5).collect();
+            let wide = || x.iter().map(|&x| f64::from(x));
+            assert_eq!(sum(&x), wide().sum::<f64>());
+            assert_eq!(sum_of_squares(&x), wide().map(|x| x * x).sum::<f64>());
+            assert_eq!(f64::from(dot(&x, &x)), wide().map(|x| x * x).sum::<f64>());
+            let about = wide().map(|x| (x - 0.5) * (x - 0.5)).sum::<f64>();
+            assert_eq!(sum_of_squares_about(&x, 0.5), about);
+        }
+        assert_eq!(max(&[]), f32::NEG_INFINITY);
+        assert_eq!(max(&[-3.0, f32::NAN, -2.0]), -2.0);
+    }
+}

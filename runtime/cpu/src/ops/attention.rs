@@ -1,0 +1,477 @@
+//! Scaled dot-product attention over a cache.
+//!
+//! A task is a KV head of a stream with up to [`ROWS`] query rows: the tokens of a block times the query heads that share
+//! the KV head. The cache is read once per task, in tiles of [`TILE`] cells that are decoded to f32. A row keeps the
+//! largest logit so far, the sum of exponentials and the weighted sum of values, rescaled when the largest grows (online
+//! softmax, Milakov and Gimelshein 2018). Tasks and tiles do not depend on the number of workers, so neither do the bits.
+//!
+//! A cell that no row of a task sees is not read as a number: it may hold anything.
+#![allow(unsafe_code)]
+
+use tpc_ir::op::FlashAttn;
+
+use super::attention_tile::{TILE, add_values, cap, exponentials, mask_logits, scale, scores};
+use super::soft_max::mask_row;
+use crate::elements::{read_row, real, write_row};
+use crate::error::KernelError;
+use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
+use crate::math::{LANES, exp};
+use crate::view::View;
+
+/// Query rows of a task, at most.
+const ROWS: usize = 32;
+
+/// ALiBi's slopes (Press et al. 2021), as ggml extends them to head counts that are no power of two.
+#[derive(Debug)]
+struct Slopes {
+    max_bias: f64,
+    /// The heads seen, and their number in the model; `None` for all that the query has.
+    heads: Option<(Box<[u64]>, u64)>,
+}
+
+impl Slopes {
+    fn of(op: &FlashAttn) -> Result<Slopes, &'static str> {
+        let heads = match &op.heads {
+            None => None,
+            Some(window) => {
+                let inside = |r: &tpc_ir::Interval| {
+                    r.start
+                        .checked_add(r.len)
+                        .is_some_and(|end| end <= window.total)
+                };
+                if !window.heads.iter().all(inside) {
+                    return Err("its heads are beyond their number");
+                }
+                let heads = window.heads.iter().flat_map(|r| r.start..r.end());
+                Some((heads.collect(), window.total))
+            }
+        };
+        Ok(Slopes {
+            max_bias: f64::from(op.max_bias),
+            heads,
+        })
+    }
+
+    /// The slope of local head `head` of `local`.
+    fn slope(&self, head: usize, local: usize) -> f32 {
+        if self.max_bias <= 0.0 {
+            return 1.0;
+        }
+        let (head, total) = match &self.heads {
+            Some((heads, total)) => (heads[head], *total),
+            None => (head as u64, local as u64),
+        };
+        let power = 1_u64 << total.max(1).ilog2();
+        let step = self.max_bias / power as f64;
+        let exponent = if head < power {
+            -step * (head + 1) as f64
+        } else {
+            -step / 2.0 * (2 * (head - power) + 1) as f64
+        };
+        libm::exp2(exponent) as f32
+    }
+}
+
+#[derive(Debug)]
+struct Attention {
+    scale: f32,
+    softcap: f32,
+    slopes: Slopes,
+}
+
+pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
+    let operands = [Elements::Real; 5];
+    request.expect(
+        &operands[..request.operands.len().clamp(4, 5)],
+        &[Elements::Real],
+    )?;
+    Ok(Box::new(Attention {
+        scale: op.scale,
+        softcap: op.softcap,
+        slopes: Slopes::of(op)?,
+    }))
+}
+
+/// The views of a launch, and its sizes.
+struct Tensors<'a> {
+    q: &'a View,
+    k: &'a View,
+    v: &'a View,
+    mask: &'a View,
+    sinks: Option<&'a View>,
+    y: &'a View,
+}
+
+impl<'a> Tensors<'a> {
+    fn of(operands: &'a [View], results: &'a [View]) -> Result<Tensors<'a>, KernelError> {
+        let ([q, k, v, mask, sinks @ ..], [y]) = (operands, results) else {
+            return Err(KernelError::Shape {
+                what: "number of operands or results",
+            });
+        };
+        let sinks = sinks.first();
+        let [dk, tokens, heads, streams] = q.ne;
+        let [dk_k, cells, kv_heads, streams_k] = k.ne;
+        let dv = v.ne[0];
+        let keys = dk_k == dk && streams_k == streams && v.ne[1..] == k.ne[1..];
+        ensure(keys, "sizes of q, k and v")?;
+        ensure(y.ne == [dv, heads, tokens, streams], "sizes of the result")?;
+        let grouped = heads == 0 || kv_heads > 0 && heads.is_multiple_of(kv_heads);
+        ensure(grouped, "KV heads in heads")?;
+        let masked = mask.ne[..2] == [cells, tokens] && (cells == 0 || !mask.ne[2..].contains(&0));
+        ensure(masked, "sizes of the mask")?;
+        let line = |s: &View| s.ne == [heads, 1, 1, 1] && !s.dtype.is_quantised();
+        ensure(sinks.is_none_or(line), "sizes of the sinks")?;
+        let blocks = |t: &View| t.ne[0].is_multiple_of(t.dtype.block_len() as usize);
+        let whole = [q, k, v, y].into_iter().all(blocks) && !mask.dtype.is_quantised();
+        ensure(whole, "rows are not whole blocks")?;
+        Ok(Tensors {
+            q,
+            k,
+            v,
+            mask,
+            sinks,
+            y,
+        })
+    }
+}
+
+/// Query rows that share a KV head.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    stream: usize,
+    kv_head: usize,
+    /// First query head, and number of query heads.
+    heads: [usize; 2],
+    /// First token, and number of tokens.
+    tokens: [usize; 2],
+}
+
+/// The division of a launch into tasks.
+#[derive(Clone, Copy, Debug)]
+struct Tasks {
+    kv_heads: usize,
+    group: usize,
+    tokens: usize,
+    /// Query heads of a task, and tokens.
+    block: [usize; 2],
+    count: usize,
+}
+
+impl Tasks {
+    fn of(t: &Tensors<'_>) -> Tasks {
+        let [_, tokens, heads, streams] = t.q.ne;
+        let kv_heads = t.k.ne[2];
+        let group = heads.checked_div(kv_heads).unwrap_or(0).max(1);
+        let across = group.min(ROWS);
+        let block = [across, (ROWS / across).min(tokens.max(1))];
+        let per_head = group.div_ceil(block[0]) * tokens.div_ceil(block[1]);
+        let count = if heads == 0 {
+            0
+        } else {
+            per_head * kv_heads * streams
+        };
+        Tasks {
+            kv_heads,
+            group,
+            tokens,
+            block,
+            count,
+        }
+    }
+
+    /// Tasks of one KV head follow each other, those of one token block first.
+    fn task(&self, i: usize) -> Task {
+        let [across, down] = self.block;
+        let head_blocks = self.group.div_ceil(across);
+        let token_blocks = self.tokens.div_ceil(down);
+        let (head_block, i) = (i % head_blocks, i / head_blocks);
+        let (token_block, i) = (i % token_blocks, i / token_blocks);
+        let (kv_head, stream) = (i % self.kv_heads, i / self.kv_heads);
+        let (head, token) = (head_block * across, token_block * down);
+        Task {
+            stream,
+            kv_head,
+            heads: [kv_head * self.group + head, across.min(self.group - head)],
+            tokens: [token, down.min(self.tokens - token)],
+        }
+    }
+}
+
+impl Task {
+    const fn rows(&self) -> usize {
+        self.heads[1] * self.tokens[1]
+    }
+
+    /// Token and head of a row: the heads of a token follow each other.
+    const fn row(&self, i: usize) -> [usize; 2] {
+        let [head, heads] = self.heads;
+        [self.tokens[0] + i / heads, head + i % heads]
+    }
+}
+
+/// Widths of rows in scratch memory: of keys and of values, whole groups of lanes.
+fn widths(dk: usize, dv: usize) -> [usize; 2] {
+    [dk.next_multiple_of(LANES), dv.next_multiple_of(LANES)]
+}
+
+fn lengths(dk: usize, dv: usize) -> [usize; 6] {
+    let [dk, dv] = widths(dk, dv);
+    [
+        ROWS * dk,
+        TILE * dk,
+        TILE * dv,
+        ROWS * TILE,
+        ROWS * TILE,
+        ROWS * dv,
+    ]
+}
+
+/// Memory of a worker. Rows of `q` and `keys` are `widths[0]` long, those of `values` and `sums` `widths[1]`, the rest
+/// [`TILE`].
+struct Memory<'a> {
+    widths: [usize; 2],
+    q: &'a mut [f32],
+    keys: &'a mut [f32],
+    values: &'a mut [f32],
+    logits: &'a mut [f32],
+    masks: &'a mut [f32],
+    sums: &'a mut [f32],
+    /// The largest logit of every row so far.
+    most: [f32; ROWS],
+    /// The sum of exponentials of every row.
+    total: [f64; ROWS],
+    /// Whether a row sees a cell of the tile.
+    sees: [bool; ROWS],
+}
+
+impl Launch for Attention {
+    fn scratch_bytes(&self, operands: &[Sizes], _: &[Sizes]) -> usize {
+        let width = |i: usize| operands.get(i).map_or(0, |s| s[0]);
+        bytes_for(&lengths(width(0), width(2)))
+    }
+
+    unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
+        let t = Tensors::of(call.operands, call.results)?;
+        let heads = t.q.ne[2];
+        let named = self.slopes.heads.as_ref();
+        let fits = named.is_none_or(|(named, _)| named.len() == heads);
+        ensure(fits, "heads of q and of the window")?;
+        let [dk, dv] = [t.q.ne[0], t.v.ne[0]];
+        let [q, keys, values, logits, masks, sums] = floats(call.scratch, lengths(dk, dv))?;
+        let mut memory = Memory {
+            widths: widths(dk, dv),
+            q,
+            keys,
+            values,
+            logits,
+            masks,
+            sums,
+            most: [0.0; ROWS],
+            total: [0.0; ROWS],
+            sees: [false; ROWS],
+        };
+        let tasks = Tasks::of(&t);
+        let (first, step) = (call.worker.index(), call.worker.count());
+        for i in (first..tasks.count).step_by(step) {
+            // SAFETY: the caller vouches for the views, which fit; the task is this worker's.
+            unsafe { self.attend(&t, tasks.task(i), &mut memory) };
+        }
+        Ok(())
+    }
+}
+
+impl Attention {
+    /// Computes the rows of a task.
+    ///
+    /// # Safety
+    /// The views fit, and the rows of the result are used by no one else.
+    unsafe fn attend(&self, t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            load_queries(t, task, m);
+            let cells = t.k.ne[1];
+            for from in (0..cells).step_by(TILE) {
+                self.tile(t, task, [from, TILE.min(cells - from)], m);
+            }
+            self.finish(t, task, m);
+        }
+    }
+
+    /// Adds the cells `[from, from + n)`.
+    ///
+    /// # Safety
+    /// As [`Self::attend`].
+    unsafe fn tile(&self, t: &Tensors<'_>, task: Task, [from, n]: [usize; 2], m: &mut Memory<'_>) {
+        let [dk, dv] = m.widths;
+        let rows = task.rows();
+        let mut seen = [false; TILE];
+        // SAFETY: the cells exist.
+        if !unsafe { load_masks(t, task, [from, n], m, &mut seen) } {
+            return;
+        }
+        let first = seen.iter().position(|s| *s).unwrap_or(0);
+        let end = seen.iter().rposition(|s| *s).map_or(n, |last| last + 1);
+        let cells = first..end;
+        for i in cells.clone() {
+            let at = [from + i, task.kv_head, task.stream];
+            // SAFETY: the cell exists. What no row sees is not read.
+            unsafe {
+                load_cell(t.k, at, seen[i], &mut m.keys[i * dk..][..dk]);
+                load_cell(t.v, at, seen[i], &mut m.values[i * dv..][..dv]);
+            }
+        }
+        scores(m.q, m.keys, dk, rows, [cells.start, cells.end], m.logits);
+        for row in 0..rows {
+            if !m.sees[row] {
+                m.logits[row * TILE..][cells.clone()].fill(0.0);
+                continue;
+            }
+            let logits = &mut m.logits[row * TILE..][cells.clone()];
+            let mask = &m.masks[row * TILE..][cells.clone()];
+            if self.softcap == 0.0 {
+                scale(logits, self.scale);
+            } else {
+                cap(logits, self.scale / self.softcap, self.softcap);
+            }
+            let slope = self.slopes.slope(task.row(row)[1], t.q.ne[2]);
+            let most = mask_logits(logits, mask, slope).max(m.most[row]);
+            self.rescale(row, most, m);
+            let logits = &mut m.logits[row * TILE..][cells.clone()];
+            if m.most[row] == f32::NEG_INFINITY {
+                logits.fill(0.0);
+            } else {
+                m.total[row] += exponentials(logits, m.most[row]);
+            }
+        }
+        add_values(
+            m.logits,
+            m.values,
+            dv,
+            rows,
+            [cells.start, cells.end],
+            m.sums,
+        );
+    }
+
+    /// Makes `most` the largest logit of a row.
+    fn rescale(&self, row: usize, most: f32, m: &mut Memory<'_>) {
+        if most > m.most[row] {
+            let factor = exp(m.most[row] - most);
+            m.total[row] *= f64::from(factor);
+            let dv = m.widths[1];
+            scale(&mut m.sums[row * dv..][..dv], factor);
+            m.most[row] = most;
+        }
+    }
+
+    /// Adds the sinks and writes the rows.
+    ///
+    /// # Safety
+    /// As [`Self::attend`].
+    unsafe fn finish(&self, t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
+        let dv = m.widths[1];
+        for row in 0..task.rows() {
+            let [token, head] = task.row(row);
+            if let Some(sinks) = t.sinks {
+                // SAFETY: there is a sink per head.
+                let sink = unsafe { real(sinks, [head, 0, 0, 0]) };
+                self.rescale(row, sink.max(m.most[row]), m);
+                if m.most[row] > f32::NEG_INFINITY {
+                    m.total[row] += f64::from(exp(sink - m.most[row]));
+                }
+            }
+            let sums = &mut m.sums[row * dv..][..t.v.ne[0]];
+            if m.total[row] > 0.0 {
+                scale(sums, (1.0 / m.total[row]) as f32);
+            } else {
+                sums.fill(0.0);
+            }
+            // SAFETY: the row of the result exists, and is this worker's.
+            unsafe { write_row(t.y, t.y.row([head, token, task.stream]), 0, sums) };
+        }
+    }
+}
+
+/// Decodes the query rows, and empties the sums.
+///
+/// # Safety
+/// The rows exist.
+unsafe fn load_queries(t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
+    let [dk, dv] = m.widths;
+    for row in 0..task.rows() {
+        let [token, head] = task.row(row);
+        let q = &mut m.q[row * dk..][..dk];
+        q[t.q.ne[0]..].fill(0.0);
+        // SAFETY: the caller's promise.
+        unsafe {
+            read_row(
+                t.q,
+                t.q.row([token, head, task.stream]),
+                0,
+                &mut q[..t.q.ne[0]],
+            );
+        };
+        m.sums[row * dv..][..dv].fill(0.0);
+        m.most[row] = f32::NEG_INFINITY;
+        m.total[row] = 0.0;
+    }
+}
+
+/// Decodes a cell's key or value; zeros for one that is not seen.
+///
+/// # Safety
+/// The cell exists.
+unsafe fn load_cell(x: &View, at: [usize; 3], seen: bool, out: &mut [f32]) {
+    let n = x.ne[0];
+    out[n..].fill(0.0);
+    if seen {
+        // SAFETY: the caller's promise.
+        unsafe { read_row(x, x.row(at), 0, &mut out[..n]) };
+    } else {
+        out[..n].fill(0.0);
+    }
+}
+
+/// Decodes the masks of the cells `[from, from + n)` for every row, and says which cells and rows see one another;
+/// `false` for none.
+///
+/// # Safety
+/// The cells exist.
+unsafe fn load_masks(
+    t: &Tensors<'_>,
+    task: Task,
+    [from, n]: [usize; 2],
+    m: &mut Memory<'_>,
+    seen: &mut [bool; TILE],
+) -> bool {
+    let mut any = false;
+    for row in 0..task.rows() {
+        let [token, head] = task.row(row);
+        let (done, rest) = m.masks.split_at_mut(row * TILE);
+        let mask = &mut rest[..n];
+        // Heads share a mask, mostly.
+        if t.mask.ne[2] == 1 && row % task.heads[1] != 0 {
+            mask.copy_from_slice(&done[(row - 1) * TILE..][..n]);
+            m.sees[row] = m.sees[row - 1];
+            continue;
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            read_row(
+                t.mask,
+                mask_row(t.mask, [token, head, task.stream]),
+                from,
+                mask,
+            );
+        };
+        m.sees[row] = false;
+        for (x, seen) in mask.iter().zip(seen.iter_mut()) {
+            let sees = *x != f32::NEG_INFINITY;
+            *seen |= sees;
+            m.sees[row] |= sees;
+        }
+        any |= m.sees[row];
+    }
+    any
+}

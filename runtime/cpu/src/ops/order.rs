@@ -1,0 +1,87 @@
+//! The order of the elements of a row.
+#![allow(unsafe_code)]
+
+use std::cmp::Ordering;
+
+use tpc_ir::op::{ArgSort, SortOrder, TopK};
+
+use crate::elements::{row, write_index};
+use crate::error::KernelError;
+use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
+
+/// The indices of the first elements of every row in an order: equal elements in order of their indices, NaN last.
+#[derive(Debug)]
+struct Sorted {
+    order: SortOrder,
+    /// How many; `None` for all.
+    first: Option<usize>,
+}
+
+pub(super) fn top_k(op: &TopK, request: &Request<'_>) -> Selected {
+    request.expect(&[Elements::Real], &[Elements::Int])?;
+    Ok(Box::new(Sorted {
+        order: SortOrder::Descending,
+        first: Some(op.k as usize),
+    }))
+}
+
+pub(super) fn arg_sort(op: &ArgSort, request: &Request<'_>) -> Selected {
+    request.expect(&[Elements::Real], &[Elements::Int])?;
+    Ok(Box::new(Sorted {
+        order: op.order,
+        first: None,
+    }))
+}
+
+/// Puts the indices of the first `k` elements of `row` in front of `indices`, in order.
+fn sort(row: &[f32], order: SortOrder, k: usize, indices: &mut [u32]) {
+    for (i, slot) in (0..).zip(indices.iter_mut()) {
+        *slot = i;
+    }
+    let key = |i: u32| match (row[i as usize], order) {
+        (x, _) if x.is_nan() => f32::INFINITY,
+        (x, SortOrder::Ascending) => x,
+        (x, SortOrder::Descending) => -x,
+    };
+    // Keys are never NaN, and no two indices are equal: the order is total.
+    let compare = |a: &u32, b: &u32| {
+        let by_key = key(*a).partial_cmp(&key(*b)).unwrap_or(Ordering::Equal);
+        by_key.then(a.cmp(b))
+    };
+    if k == 0 {
+        return;
+    }
+    if k < indices.len() {
+        indices.select_nth_unstable_by(k - 1, compare);
+    }
+    indices[..k].sort_unstable_by(compare);
+}
+
+impl Launch for Sorted {
+    fn scratch_bytes(&self, operands: &[Sizes], _: &[Sizes]) -> usize {
+        let n = operands.first().map_or(0, |s| s[0]);
+        bytes_for(&[n, n])
+    }
+
+    unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
+        let ([x], [y]) = call.views()?;
+        let n = x.ne[0];
+        let k = self.first.unwrap_or(n);
+        let fits = y.ne[0] == k && k <= n && y.ne[1..] == x.ne[1..];
+        ensure(fits && u32::try_from(n).is_ok(), "sizes of x and the order")?;
+        let [buffer, indices] = floats(call.scratch, [n, n])?;
+        // SAFETY: u32 has the size and the alignment of f32, and every pattern of bits is one.
+        let indices = unsafe { std::slice::from_raw_parts_mut(indices.as_mut_ptr().cast(), n) };
+        for i in call.worker.share(x.rows()) {
+            let [i1, i2, i3] = x.indices(i);
+            // SAFETY: the rows exist, and this one of the result is this worker's.
+            unsafe {
+                sort(row(&x, [i1, i2, i3], buffer), self.order, k, indices);
+                for (i0, index) in indices[..k].iter().enumerate() {
+                    write_index(&y, [i0, i1, i2, i3], *index as usize);
+                }
+            }
+        }
+        Ok(())
+    }
+}

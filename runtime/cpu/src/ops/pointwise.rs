@@ -1,0 +1,77 @@
+//! Walks over the elements of a result in chunks, which the workers share.
+#![allow(unsafe_code)]
+
+use crate::elements::{CHUNK, read_row, write_row};
+use crate::error::KernelError;
+use crate::launch::ensure;
+use crate::team::Worker;
+use crate::view::View;
+
+/// A piece of a row of a result.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// The row's indices along axes 1 to 3.
+    pub(super) row: [usize; 3],
+    /// The first element, a multiple of [`CHUNK`].
+    pub(super) at: usize,
+}
+
+/// Gives `fill` every chunk of the worker's share of `y` to fill, and writes it. A chunk is read before it is written, so
+/// operands may be the same memory as `y`, element for element.
+///
+/// # Errors
+/// That of `fill`, or rows of `y` are not whole blocks.
+///
+/// # Safety
+/// The elements of `y` exist and are written by no one else; its type is writable.
+pub(super) unsafe fn each_chunk(
+    worker: &Worker<'_>,
+    y: &View,
+    mut fill: impl FnMut(Piece, &mut [f32]) -> Result<(), KernelError>,
+) -> Result<(), KernelError> {
+    let n = y.ne[0];
+    let whole = n.is_multiple_of(y.dtype.block_len() as usize);
+    ensure(whole, "rows of the result are not whole blocks")?;
+    let per_row = n.div_ceil(CHUNK);
+    let mut buffer = [0.0; CHUNK];
+    for unit in worker.share(per_row * y.rows()) {
+        let (row, at) = (y.indices(unit / per_row), unit % per_row * CHUNK);
+        let chunk = &mut buffer[..CHUNK.min(n - at)];
+        fill(Piece { row, at }, chunk)?;
+        // SAFETY: the chunk lies within the row, and is this worker's.
+        unsafe { write_row(y, y.row(row), at, chunk) };
+    }
+    Ok(())
+}
+
+/// Reads the elements of `x` at the place of a chunk of a result of the same sizes.
+///
+/// # Safety
+/// The elements exist and are readable.
+pub(super) unsafe fn read_piece(x: &View, piece: Piece, out: &mut [f32]) {
+    // SAFETY: the caller's promise.
+    unsafe { read_row(x, x.row(piece.row), piece.at, out) };
+}
+
+/// Reads the elements of `x`, repeated along every axis, at the place of a chunk of a larger result.
+///
+/// # Safety
+/// The elements of `x` exist and are readable, and it has some.
+pub(super) unsafe fn read_repeated(x: &View, piece: Piece, out: &mut [f32]) {
+    let [n, n1, n2, n3] = x.ne;
+    let [i1, i2, i3] = piece.row;
+    let row = x.row([i1 % n1, i2 % n2, i3 % n3]);
+    if n == 1 {
+        let mut one = [0.0];
+        // SAFETY: the row has one element.
+        unsafe { read_row(x, row, 0, &mut one) };
+        return out.fill(one[0]);
+    }
+    let (mut done, mut at) = (0, piece.at % n);
+    while done < out.len() {
+        let len = (n - at).min(out.len() - done);
+        // SAFETY: the elements lie within the row; both ends are whole blocks as the row is.
+        unsafe { read_row(x, row, at, &mut out[done..done + len]) };
+        (done, at) = (done + len, 0);
+    }
+}

@@ -1,0 +1,113 @@
+//! Softmax over rows.
+#![allow(unsafe_code)]
+
+use tpc_ir::op::SoftMax;
+
+use crate::elements::{CHUNK, read_row, write_row};
+use crate::error::KernelError;
+use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
+use crate::math::{exp, max, sum};
+use crate::simd::vectorised;
+use crate::view::View;
+
+/// `softmax(scale · x + mask)`. The result may be the memory of `x`.
+#[derive(Debug)]
+struct Rows {
+    scale: f32,
+}
+
+pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selected {
+    let operands = [Elements::Real; 2];
+    request.expect(
+        &operands[..request.operands.len().clamp(1, 2)],
+        &[Elements::Real],
+    )?;
+    Ok(Box::new(Rows { scale: op.scale }))
+}
+
+vectorised! {
+    /// `x ← x · scale + mask`
+    pub(super) fn scale_and_mask(x: &mut [f32], scale: f32, mask: &[f32]) {
+        for (x, m) in x.iter_mut().zip(mask) {
+            *x = *x * scale + m;
+        }
+    }
+}
+
+vectorised! {
+    /// `x ← scale · x`
+    pub(super) fn scaled(x: &mut [f32], scale: f32) {
+        for x in x {
+            *x *= scale;
+        }
+    }
+}
+
+vectorised! {
+    /// `x ← e^(x − max)`
+    pub(super) fn exponentials(x: &mut [f32], max: f32) {
+        for x in x {
+            *x = exp(*x - max);
+        }
+    }
+}
+
+/// The mask's row for a row of `x`; batches repeat.
+pub(super) fn mask_row(mask: &View, [i1, i2, i3]: [usize; 3]) -> *mut u8 {
+    mask.row([i1, i2 % mask.ne[2].max(1), i3 % mask.ne[3].max(1)])
+}
+
+impl Launch for Rows {
+    fn scratch_bytes(&self, operands: &[Sizes], _: &[Sizes]) -> usize {
+        bytes_for(&[operands.first().map_or(0, |s| s[0])])
+    }
+
+    unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
+        let (x, mask, y) = match (call.operands, call.results) {
+            ([x], [y]) => (x, None, y),
+            ([x, mask], [y]) => (x, Some(mask), y),
+            _ => return ensure(false, "number of operands or results"),
+        };
+        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        let n = x.ne[0];
+        let fits = |m: &View| m.ne[..2] == x.ne[..2] && (n == 0 || !m.ne[2..].contains(&0));
+        ensure(mask.is_none_or(fits), "sizes of x and the mask")?;
+        let whole = n.is_multiple_of(y.dtype.block_len() as usize);
+        ensure(whole, "rows of the result are not whole blocks")?;
+        let [row] = floats(call.scratch, [n])?;
+        for i in call.worker.share(x.rows()) {
+            let at = x.indices(i);
+            // SAFETY: the rows exist, and this one of the result is this worker's; it is read before it is written.
+            unsafe {
+                read_row(x, x.row(at), 0, row);
+                match mask {
+                    Some(mask) => add_mask(row, self.scale, mask, mask_row(mask, at)),
+                    None => scaled(row, self.scale),
+                }
+                let most = max(row);
+                if most == f32::NEG_INFINITY {
+                    row.fill(0.0);
+                } else {
+                    exponentials(row, most);
+                    scaled(row, (1.0 / sum(row)) as f32);
+                }
+                write_row(y, y.row(at), 0, row);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `row ← scale · row + mask`
+///
+/// # Safety
+/// The mask's row has as many elements, which are readable.
+unsafe fn add_mask(row: &mut [f32], scale: f32, mask: &View, from: *const u8) {
+    let mut buffer = [0.0; CHUNK];
+    for (i, row) in row.chunks_mut(CHUNK).enumerate() {
+        let buffer = &mut buffer[..row.len()];
+        // SAFETY: the caller's promise.
+        unsafe { read_row(mask, from, i * CHUNK, buffer) };
+        scale_and_mask(row, scale, buffer);
+    }
+}

@@ -1,0 +1,212 @@
+//! Writing slices into a tensor in place, in its element type.
+#![allow(unsafe_code)]
+
+use tpc_ir::DType;
+use tpc_ir::op::{SetRows, SetSlice};
+
+use super::movement::copy;
+use super::rows::index;
+use crate::elements::{CHUNK, int, read_row, write_row};
+use crate::error::KernelError;
+use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
+use crate::team::Worker;
+use crate::view::View;
+
+/// Fails unless the op updates its first operand in its own type, along an axis that does not cut blocks.
+fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
+    let dst = request.operands.first();
+    if dst != request.results.first() {
+        return Err("the result is of the destination's type");
+    }
+    if axis == 0 && dst.is_some_and(|t| t.is_quantised()) {
+        return Err("blocks lie along axis 0: single elements cannot be set");
+    }
+    Ok(())
+}
+
+/// The pieces of rows that a worker writes: which piece is whose depends on its place in the destination only, so that
+/// two rows for one place are written in order.
+fn owns(worker: &Worker<'_>, [i1, i2, i3]: [usize; 3], chunk: usize) -> bool {
+    (i1 + i2 + i3 + chunk) % worker.count() == worker.index()
+}
+
+/// Calls `f` with the start and the length of every piece of the destination's row at these indices that the worker owns.
+fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(usize, usize)) {
+    for chunk in (0..n.div_ceil(CHUNK)).filter(|&c| owns(worker, row, c)) {
+        f(chunk * CHUNK, CHUNK.min(n - chunk * CHUNK));
+    }
+}
+
+/// Copies the destination to the result, piece by piece as the workers own them, unless they are the same memory.
+///
+/// # Safety
+/// As [`crate::Kernel::run`] on these views.
+unsafe fn copy_owned(worker: &Worker<'_>, dst: &View, y: &View) -> Result<(), KernelError> {
+    ensure(dst.ne == y.ne, "sizes of the destination and the result")?;
+    let same = dst.ptr == y.ptr && dst.nb == y.nb;
+    for i in 0..if same { 0 } else { y.rows() } {
+        let row = y.indices(i);
+        each_owned(worker, row, y.ne[0], |at, len| {
+            let unit = y.dtype.block_len() as usize;
+            let piece = |v: &View| {
+                let ptr = v.row(row).wrapping_add(at / unit * v.nb[0]);
+                View::new(ptr, v.dtype, [len, 1, 1, 1], v.nb)
+            };
+            // SAFETY: the piece lies within both rows, and is this worker's.
+            let copied = unsafe { copy(&Worker::alone(), &piece(dst), &piece(y)) };
+            debug_assert_eq!(copied, Ok(()));
+        });
+    }
+    Ok(())
+}
+
+/// Slices along axis 1, 2 or 3 by index.
+#[derive(Debug)]
+struct Scatter {
+    axis: usize,
+}
+
+/// Elements of rows by index.
+#[derive(Debug)]
+struct ScatterElements;
+
+pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selected {
+    let axis = super::axis(op.axis)?;
+    let operands = [Elements::Real, Elements::Real, Elements::Int];
+    request.expect(&operands, &[Elements::Real])?;
+    updates(axis, request)?;
+    Ok(match axis {
+        0 => Box::new(ScatterElements),
+        _ => Box::new(Scatter { axis }),
+    })
+}
+
+fn check_rows(axis: usize, [dst, rows, indices]: [&View; 3]) -> Result<(), KernelError> {
+    let others = (0..4).filter(|&i| i != axis);
+    let mut others = others.map(|i| dst.ne[i] == rows.ne[i]);
+    ensure(others.all(|same| same), "sizes of dst and rows")?;
+    let [n, p, q, more] = indices.ne;
+    let batch = |of: usize, n: usize| n == 1 || axis == 1 && n == dst.ne[of];
+    let fits = n == rows.ne[axis] && batch(2, p) && batch(3, q) && more == 1;
+    ensure(fits, "entries of the index")
+}
+
+impl Launch for Scatter {
+    unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
+        let ([dst, rows, indices], [y]) = call.views()?;
+        check_rows(self.axis, [&dst, &rows, &indices])?;
+        let whole = y.ne[0].is_multiple_of(y.dtype.block_len() as usize);
+        ensure(whole, "rows of the destination are not whole blocks")?;
+        let worker = call.worker;
+        // SAFETY: the caller's promise.
+        unsafe { copy_owned(worker, &dst, &y)? };
+        let (p, q) = (indices.ne[1], indices.ne[2]);
+        let mut buffer = [0.0; CHUNK];
+        for i in 0..rows.rows() {
+            let from = rows.indices(i);
+            let entry = [from[self.axis - 1], from[1] % p, from[2] % q, 0];
+            let entry = match self.axis {
+                1 => entry,
+                _ => [entry[0], 0, 0, 0],
+            };
+            // SAFETY: the index has this entry.
+            let value = unsafe { int(&indices, entry) };
+            let mut to = from;
+            to[self.axis - 1] = index("slice to set", value, y.ne[self.axis])?;
+            each_owned(worker, to, y.ne[0], |at, len| {
+                let buffer = &mut buffer[..len];
+                // SAFETY: the rows exist, and the piece is this worker's.
+                unsafe {
+                    read_row(&rows, rows.row(from), at, buffer);
+                    write_row(&y, y.row(to), at, buffer);
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Launch for ScatterElements {
+    unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
+        let ([dst, rows, indices], [y]) = call.views()?;
+        check_rows(0, [&dst, &rows, &indices])?;
+        let n = rows.ne[0];
+        let same = dst.ptr == y.ptr && dst.nb == y.nb;
+        for i in call.worker.share(y.rows()) {
+            let row = y.indices(i);
+            let line = |v: &View| View::new(v.row(row), v.dtype, [v.ne[0], 1, 1, 1], v.nb);
+            let (to, from) = (line(&y), line(&rows));
+            if !same {
+                // SAFETY: the rows exist, and this one of the result is this worker's.
+                unsafe { copy(&Worker::alone(), &line(&dst), &to)? };
+            }
+            let mut buffer = [0.0; CHUNK];
+            for at in (0..n).step_by(CHUNK) {
+                let buffer = &mut buffer[..CHUNK.min(n - at)];
+                // SAFETY: the elements exist; indices are checked.
+                unsafe {
+                    read_row(&from, from.ptr, at, buffer);
+                    for (i, value) in buffer.iter().enumerate() {
+                        let entry = int(&indices, [at + i, 0, 0, 0]);
+                        let place = index("slice to set", entry, y.ne[0])?;
+                        write_row(&to, to.ptr, place, &[*value]);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A slice along an axis.
+#[derive(Debug)]
+struct Replace {
+    axis: usize,
+    start: usize,
+}
+
+pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selected {
+    let axis = super::axis(op.axis)?;
+    request.expect(&[Elements::Real; 2], &[Elements::Real])?;
+    updates(axis, request)?;
+    let start = op.start.as_const().ok_or("its sizes are not bound")?;
+    Ok(Box::new(Replace {
+        axis,
+        start: start as usize,
+    }))
+}
+
+impl Launch for Replace {
+    unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
+        let ([dst, src], [y]) = call.views()?;
+        ensure(dst.ne == y.ne, "sizes of the destination and the result")?;
+        let others = (0..4).filter(|&i| i != self.axis);
+        let mut others = others.map(|i| dst.ne[i] == src.ne[i]);
+        ensure(others.all(|same| same), "sizes of dst and src")?;
+        let (n, len) = (y.ne[self.axis], src.ne[self.axis]);
+        let end = self.start.saturating_add(len);
+        ensure(end <= n, "end of the slice beyond the axis")?;
+        let part = |v: &View, start: usize, end: usize| v.sliced(self.axis, start, end - start);
+        // SAFETY: the caller's promise; the parts do not overlap.
+        unsafe {
+            if dst.ptr != y.ptr || dst.nb != y.nb {
+                for (from, to) in [(0, self.start), (end, n)] {
+                    copy(call.worker, &part(&dst, from, to), &part(&y, from, to))?;
+                }
+            }
+            convert(call.worker, &src, &part(&y, self.start, end))
+        }
+    }
+}
+
+/// [`copy`] of real numbers of any type.
+///
+/// # Safety
+/// As [`copy`].
+unsafe fn convert(worker: &Worker<'_>, x: &View, y: &View) -> Result<(), KernelError> {
+    let plain = |t: DType| !t.is_quantised();
+    let whole = plain(y.dtype) || y.ne[0].is_multiple_of(y.dtype.block_len() as usize);
+    ensure(whole, "rows of the destination are not whole blocks")?;
+    // SAFETY: the caller's promise.
+    unsafe { copy(worker, x, y) }
+}

@@ -1,0 +1,91 @@
+//! Functions compiled for several instruction sets, all with the same results.
+//!
+//! Vector code here is plain Rust on arrays of lanes, compiled once for AVX-512, once for AVX2 with FMA and once for the
+//! baseline, and chosen when called. The bits agree because every sum has its order written down and every fused
+//! multiply-add is written as [`f32::mul_add`], which rounds once wherever it runs.
+
+/// An instruction set that the machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "x86 has several")
+)]
+pub(crate) enum Isa {
+    /// AVX-512 F, BW, DQ, VL.
+    Avx512,
+    /// AVX2, FMA, F16C.
+    Avx2,
+    /// What every machine of the target has.
+    Baseline,
+}
+
+impl Isa {
+    /// The best that this machine has.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn best() -> Isa {
+        use std::sync::atomic::{AtomicU8, Ordering};
+        static FOUND: AtomicU8 = AtomicU8::new(0);
+        match FOUND.load(Ordering::Relaxed) {
+            1 => Isa::Avx512,
+            2 => Isa::Avx2,
+            3 => Isa::Baseline,
+            _ => {
+                let avx2 = is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("f16c");
+                let avx512 = is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl");
+                let code = match (avx2, avx512) {
+                    (true, true) => 1,
+                    (true, false) => 2,
+                    (false, _) => 3,
+                };
+                FOUND.store(code, Ordering::Relaxed);
+                Isa::best()
+            }
+        }
+    }
+
+    /// The best that this machine has.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) const fn best() -> Isa {
+        Isa::Baseline
+    }
+}
+
+/// Defines a function whose body is compiled for every [`Isa`]. The body sees the arguments only.
+macro_rules! vectorised {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$(const $c:ident: usize),+>)? (
+        $($arg:ident: $ty:ty),* $(,)?
+    ) $(-> $ret:ty)? $body:block) => {
+        $(#[$meta])*
+        #[allow(unsafe_code, clippy::too_many_arguments)]
+        $vis fn $name $(<$(const $c: usize),+>)? ($($arg: $ty),*) $(-> $ret)? {
+            #[inline(always)]
+            fn body $(<$(const $c: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+                fn avx512 $(<$(const $c: usize),+>)? ($($arg: $ty),*) $(-> $ret)? {
+                    body $(::<$($c),+>)? ($($arg),*)
+                }
+                #[target_feature(enable = "avx2,fma,f16c")]
+                fn avx2 $(<$(const $c: usize),+>)? ($($arg: $ty),*) $(-> $ret)? {
+                    body $(::<$($c),+>)? ($($arg),*)
+                }
+                match $crate::simd::Isa::best() {
+                    // SAFETY: the machine has these instructions.
+                    $crate::simd::Isa::Avx512 => unsafe { avx512 $(::<$($c),+>)? ($($arg),*) },
+                    // SAFETY: the machine has these instructions.
+                    $crate::simd::Isa::Avx2 => unsafe { avx2 $(::<$($c),+>)? ($($arg),*) },
+                    $crate::simd::Isa::Baseline => body $(::<$($c),+>)? ($($arg),*),
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            body $(::<$($c),+>)? ($($arg),*)
+        }
+    };
+}
+pub(crate) use vectorised;

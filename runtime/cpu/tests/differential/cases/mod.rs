@@ -1,0 +1,153 @@
+//! Random cases of every op.
+
+mod attention;
+mod data;
+mod layout;
+mod pointwise;
+mod recurrent;
+mod rows;
+
+use tpc_ir::DType;
+use tpc_ir::op::Op;
+use tpc_runtime::{Data, Options};
+
+use crate::random::Random;
+
+/// An operand.
+#[derive(Clone)]
+pub(crate) struct Arg {
+    pub(crate) dtype: DType,
+    pub(crate) dims: [usize; 4],
+    pub(crate) data: Data,
+}
+
+impl std::fmt::Debug for Arg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{:?}", self.dtype, self.dims)
+    }
+}
+
+/// An op on operands.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) op: Op,
+    pub(crate) operands: Vec<Arg>,
+    pub(crate) results: Vec<(DType, [usize; 4])>,
+    pub(crate) options: Options,
+    /// The largest difference, as a part of the number expected or of `magnitude`, whichever is larger.
+    pub(crate) tolerance: f64,
+    pub(crate) magnitude: f64,
+    /// The operand whose memory may be that of a result, and the result.
+    pub(crate) in_place: Option<(usize, usize)>,
+}
+
+impl Case {
+    /// A case with one result, exact.
+    pub(crate) fn new(op: impl Into<Op>, operands: Vec<Arg>, result: (DType, [usize; 4])) -> Case {
+        Case {
+            op: op.into(),
+            operands,
+            results: vec![result],
+            options: Options::default(),
+            tolerance: 0.0,
+            magnitude: 1.0,
+            in_place: None,
+        }
+    }
+
+    /// With a tolerance, to which the rounding of the results is added.
+    pub(crate) fn within(mut self, tolerance: f64, magnitude: f64) -> Case {
+        let rounding = |(dtype, _): &(DType, [usize; 4])| match dtype {
+            DType::F16 => 6e-4,
+            DType::Bf16 => 5e-3,
+            _ => 0.0,
+        };
+        let most = self.results.iter().map(rounding).fold(0.0, f64::max);
+        self.tolerance = tolerance + most;
+        self.magnitude = magnitude;
+        self
+    }
+
+    /// That may also run in place.
+    pub(crate) fn in_place(mut self, operand: usize, result: usize) -> Case {
+        self.in_place = Some((operand, result));
+        self
+    }
+}
+
+/// Makes a case of the op of that name.
+pub(crate) type Generator = fn(&str, &Random) -> Case;
+
+/// The generator of the op of that name; `None` for leaves and collectives.
+pub(crate) fn generator(name: &str) -> Option<Generator> {
+    use tpc_ir::op::{BinaryKind, GluKind, UnaryKind};
+    if UnaryKind::ALL.iter().any(|k| k.name() == name) {
+        return Some(pointwise::unary);
+    }
+    if BinaryKind::ALL.iter().any(|k| k.name() == name) {
+        return Some(pointwise::binary);
+    }
+    if GluKind::ALL.iter().any(|k| k.name() == name) {
+        return Some(pointwise::glu);
+    }
+    Some(match name {
+        "hadamard" => layout::hadamard,
+        "arange" => layout::arange,
+        "leaky_relu" | "xielu" | "fill" | "scale" | "clamp" => pointwise::curve,
+        "rms_norm" | "norm" | "l2_norm" => pointwise::norm,
+        "norm_stats" => pointwise::norm_stats,
+        "norm_apply" => pointwise::norm_apply,
+        "mul_mat" => rows::mul_mat,
+        "mul_mat_id" => rows::mul_mat_id,
+        "add_id" => rows::add_id,
+        "get_rows" => rows::get_rows,
+        "set_rows" => rows::set_rows,
+        "set_slice" => rows::set_slice,
+        "rope" => attention::rope,
+        "soft_max" => attention::soft_max,
+        "flash_attn" => attention::flash_attn,
+        "lightning_indexer" => attention::lightning_indexer,
+        "ssm_conv" => recurrent::ssm_conv,
+        "ssm_scan" => recurrent::ssm_scan,
+        "gated_delta_net" => recurrent::gated_delta_net,
+        "hc_comb" => recurrent::hc_comb,
+        "sum" => layout::sum,
+        "mean" => layout::mean,
+        "cumsum" => layout::cumsum,
+        "top_k" => layout::top_k,
+        "argsort" => layout::arg_sort,
+        "reshape" => layout::reshape,
+        "permute" => layout::permute,
+        "slice" => layout::slice,
+        "concat" => layout::concat,
+        "repeat" => layout::repeat,
+        "pad" => layout::pad,
+        "tri" => layout::tri,
+        "diag" => layout::diag,
+        "pool_2d" => layout::pool_2d,
+        "copy" => layout::copy,
+        _ => return None,
+    })
+}
+
+/// A case of an op whose indices are all `value`.
+pub(crate) fn out_of_range(name: &str, value: i64) -> Case {
+    let generate = generator(name).unwrap_or_else(|| panic!("no cases of {name}"));
+    // A case with an index, without windows, along whole rows.
+    for seed in 0.. {
+        let mut case = generate(name, &Random::new(name, seed));
+        let windowed = format!("{:?}", case.op).contains("Some(");
+        let is_index = |a: &Arg| a.dtype.is_integer() && !a.data.is_empty();
+        let indexed = case.operands.iter().any(is_index) && !case.operands[0].dtype.is_integer();
+        if windowed || !indexed || case.results.iter().any(|r| r.1.contains(&0)) {
+            continue;
+        }
+        for arg in case.operands.iter_mut().filter(|a| a.dtype.is_integer()) {
+            let n = arg.data.len();
+            arg.dtype = DType::I32;
+            arg.data = Data::Int(vec![value; n]);
+        }
+        return case;
+    }
+    unreachable!("seeds do not end")
+}

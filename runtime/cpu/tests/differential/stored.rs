@@ -1,0 +1,157 @@
+//! Tensors in memory, in random layouts.
+
+use tpc_cpu::View;
+use tpc_ir::DType;
+use tpc_runtime::quant::{dequantise, quantise};
+use tpc_runtime::{Data, Shape, Tensor};
+
+use crate::random::Random;
+
+/// A tensor's bytes, and where its elements lie among them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Stored {
+    bytes: Vec<u8>,
+    dtype: DType,
+    dims: [usize; 4],
+    strides: [usize; 4],
+    offset: usize,
+}
+
+impl Stored {
+    /// Memory full of a pattern, for a tensor of this shape. Axes lie in any order, with gaps between their indices.
+    pub(crate) fn poison(shape: Shape, random: &Random) -> Stored {
+        let Shape { dtype, dims } = shape;
+        let (block, unit) = (dtype.block_len() as usize, dtype.block_bytes() as usize);
+        let mut counts = dims;
+        counts[0] = dims[0].div_ceil(block);
+        let mut order = [0, 1, 2, 3];
+        if random.one_in(2) {
+            // Blocks of a row stay together, but for a few tensors.
+            let keep = block > 1 || random.one_in(2);
+            let first = usize::from(keep);
+            let rest = random.order::<3>();
+            for (i, r) in rest.into_iter().enumerate() {
+                order[1 + i] = 1 + r;
+            }
+            if first == 0 {
+                order = random.order::<4>();
+            }
+        }
+        let gaps = random.one_in(2);
+        let mut strides = [0; 4];
+        let mut size = unit;
+        for (i, &axis) in order.iter().enumerate() {
+            if gaps && i > 0 && random.one_in(2) || random.one_in(16) {
+                size += unit * random.within(1, 3);
+            }
+            strides[axis] = size;
+            size *= counts[axis].max(1);
+        }
+        let offset = if gaps {
+            unit * random.below(3) + random.below(3)
+        } else {
+            0
+        };
+        Stored {
+            bytes: vec![0xa5; offset + size + unit + 5],
+            dtype,
+            dims,
+            strides,
+            offset,
+        }
+    }
+
+    /// A tensor of these elements, rounded to its type.
+    pub(crate) fn of(dtype: DType, dims: [usize; 4], data: &Data, random: &Random) -> Stored {
+        let mut stored = Stored::poison(Shape { dtype, dims }, random);
+        let block = dtype.block_len() as usize;
+        for (i, at) in stored.places().into_iter().enumerate() {
+            let bytes = match data {
+                Data::Int(v) => match dtype {
+                    DType::I64 => v[i].to_le_bytes().to_vec(),
+                    DType::I16 => (v[i] as i16).to_le_bytes().to_vec(),
+                    _ => (v[i] as i32).to_le_bytes().to_vec(),
+                },
+                Data::F64(v) => {
+                    let values: Vec<f32> =
+                        v[i * block..][..block].iter().map(|&x| x as f32).collect();
+                    let mut bytes = Vec::new();
+                    quantise(dtype, &values, &mut bytes).expect("an encoder");
+                    bytes
+                }
+                Data::F32(_) => panic!("cases are of f64 or integers"),
+            };
+            stored.bytes[at..at + bytes.len()].copy_from_slice(&bytes);
+        }
+        stored
+    }
+
+    /// Where each block begins, in order of the elements.
+    fn places(&self) -> Vec<usize> {
+        let blocks = self.dims[0] / self.dtype.block_len() as usize;
+        let [_, n1, n2, n3] = self.dims;
+        let mut out = Vec::new();
+        for i3 in 0..n3 {
+            for i2 in 0..n2 {
+                for i1 in 0..n1 {
+                    for i0 in 0..blocks {
+                        let [s0, s1, s2, s3] = self.strides;
+                        out.push(self.offset + i0 * s0 + i1 * s1 + i2 * s2 + i3 * s3);
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// The elements as the reference sees them.
+    pub(crate) fn tensor(&self) -> Tensor {
+        let (block, unit) = (
+            self.dtype.block_len() as usize,
+            self.dtype.block_bytes() as usize,
+        );
+        let places = self.places();
+        let data = if self.dtype.is_integer() {
+            let int = |at: usize| match self.dtype {
+                DType::I64 => i64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("8")),
+                DType::I16 => {
+                    i16::from_le_bytes(self.bytes[at..at + 2].try_into().expect("2")).into()
+                }
+                _ => i32::from_le_bytes(self.bytes[at..at + 4].try_into().expect("4")).into(),
+            };
+            Data::Int(places.into_iter().map(int).collect())
+        } else {
+            let mut out = Vec::new();
+            let mut values = vec![0.0; block];
+            for at in places {
+                let bytes = &self.bytes[at..at + unit];
+                dequantise(self.dtype, bytes, &mut values).expect("a decoder");
+                out.extend(values.iter().map(|&x| f64::from(x)));
+            }
+            Data::F64(out)
+        };
+        Tensor::new(self.dims, data).expect("as many elements as sizes say")
+    }
+
+    /// The element type.
+    pub(crate) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The view of the tensor.
+    pub(crate) fn view(&mut self) -> View {
+        let ptr = self.bytes.as_mut_ptr().wrapping_add(self.offset);
+        View::new(ptr, self.dtype, self.dims, self.strides)
+    }
+
+    /// Whether the bytes that are no element are those of `other`, which has the same layout.
+    pub(crate) fn same_gaps(&self, other: &Stored) -> bool {
+        let (mut a, mut b) = (self.bytes.clone(), other.bytes.clone());
+        let unit = self.dtype.block_bytes() as usize;
+        for at in self.places() {
+            a[at..at + unit].fill(0);
+            b[at..at + unit].fill(0);
+        }
+        a == b
+    }
+}
