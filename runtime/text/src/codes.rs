@@ -58,4 +58,45 @@ tpc_ir::codes! {
         "A token id is not below the number of tokens of the vocabulary.",
     )
     .cure("use ids that this file's tokenizer gave.");
+
+    TEMPLATE = error(
+        "TPC0567",
+        "the chat template fails",
+        "`tokenizer.chat_template` is a program in the language of Jinja that makes a prompt of a conversation. It is no \
+         Jinja, does something that Jinja does not allow, refuses the conversation, or goes on for too long. The message has \
+         the line.",
+    )
+    .example("two messages of the user in a row, where the template wants user and assistant to take turns.")
+    .cure("change the conversation as the message asks, or use a newer file of the model.");
+
+    NO_TEMPLATE = note(
+        "TPC0568",
+        "the file has no chat template",
+        "Turns are written as ChatML, `<|im_start|>user …<|im_end|>`, as llama.cpp writes them. A model that was not trained \
+         on ChatML reads these marks as text, and answers badly.",
+    )
+    .cure("use a file of the model with its template, or give a prompt of plain text.");
+
+    SYSTEM_MERGED = note(
+        "TPC0569",
+        "a system message was put before the user's",
+        "The template refuses messages of the role `system`, or leaves them out. Its text stands at the begin of the user's \
+         first message instead.",
+    )
+    .cure("none is needed; writing it into the user's message silences the note.");
+
+    SAMPLING = error(
+        "TPC0570",
+        "a sampling setting out of range",
+        "A number that says how tokens are chosen is negative, too large, or no number.",
+    )
+    .example("a temperature of -1, a top-p of 95.");
+
+    LOGITS = error(
+        "TPC0571",
+        "no token can be chosen",
+        "The logits that the model gave are NaN, infinite, or all negative infinity, so that they say nothing about the next \
+         token. Computing overflowed, or a weight is damaged.",
+    )
+    .cure("compare the file's checksum with its publisher's; report it with the model's header and the command.");
 }

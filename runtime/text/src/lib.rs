@@ -3,6 +3,8 @@
 //! - A [`Tokenizer`] turns text into token ids, by the vocabulary and the rules that the file names. A file is refused in
 //!   words where its tokenizer is unknown, or its lists contradict each other: nothing that it says is believed.
 //! - A [`Detokenizer`] turns ids into text as they come. What it gives out is always whole UTF-8.
+//! - A [`ChatTemplate`] makes a prompt of a conversation, by the program that the file has for it.
+//! - A [`Sampler`] chooses the next token by the logits of all.
 //!
 //! How a text is cut, from the outside in:
 //!
@@ -20,6 +22,7 @@
 //! - Ids are those of the file's list, below [`Tokenizer::len`].
 
 mod byte_level;
+mod chat;
 mod codes;
 mod detokenizer;
 mod index;
@@ -27,6 +30,7 @@ mod merge;
 mod models;
 mod partition;
 mod pre;
+mod sampling;
 mod tokenizer;
 mod trie;
 mod vocabulary;
@@ -35,9 +39,11 @@ mod vocabulary;
 #[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 mod tests;
 
+pub use chat::{ChatTemplate, Conversation, Ending, Message, Prompt};
 pub use codes::CODES;
 pub use detokenizer::{Detokenizer, Show, Start};
 pub use partition::SpecialText;
 pub use pre::names as pre_tokenizers;
+pub use sampling::{Sampler, Settings};
 pub use tokenizer::{Markers, Tokenizer};
 pub use vocabulary::{SpecialTokens, TokenKind};

@@ -168,8 +168,13 @@ impl BytePairs {
                 Bytes::Characters => &self.of_byte,
                 _ => &self.fallback,
             };
-            let bytes = word[symbol.start..symbol.end].bytes();
-            out.extend(bytes.map(|b| table[usize::from(b)]).filter(|&id| token(id)));
+            let bytes = &word.as_bytes()[symbol.start..symbol.end];
+            out.extend(
+                bytes
+                    .iter()
+                    .map(|&b| table[usize::from(b)])
+                    .filter(|&id| token(id)),
+            );
         }
     }
 

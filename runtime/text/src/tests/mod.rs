@@ -1,6 +1,10 @@
 //! Tests of the whole crate on the vocabularies of published models.
 
+mod chat;
+mod hostile;
 mod known;
+mod round_trips;
+mod small;
 
 use std::path::{Path, PathBuf};
 

@@ -208,6 +208,8 @@ const MODULES: [(&str, &[&str]); 15] = [
             "models",
             "tokenizer",
             "detokenizer",
+            "chat",
+            "sampling",
         ],
     ),
     (

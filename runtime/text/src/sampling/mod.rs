@@ -1,0 +1,230 @@
+//! The choice of the next token.
+//!
+//! The order is llama.cpp's: penalties, top-k, top-p, min-p, temperature, and a draw. Each step sees what the steps before
+//! it left, so that top-p and min-p look at probabilities before the temperature.
+
+mod random;
+mod settings;
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+use tpc_diag::Diagnostic;
+
+use super::codes;
+use random::Random;
+pub use settings::Settings;
+
+/// Tokens that top-p sorts at first; the likeliest few mostly have the probability that it asks for.
+const FIRST_SORTED: usize = 256;
+
+/// A token that may be chosen.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    logit: f32,
+    id: u32,
+}
+
+impl Candidate {
+    /// The likelier first; of equally likely ones the smaller id. No logit is NaN.
+    fn order(&self, other: &Candidate) -> Ordering {
+        other
+            .logit
+            .total_cmp(&self.logit)
+            .then(self.id.cmp(&other.id))
+    }
+}
+
+/// Chooses tokens for one sequence. After the first token it allocates nothing as long as the vocabulary stays the same.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    settings: Settings,
+    random: Random,
+    /// The last tokens, at most as many as the window has.
+    recent: VecDeque<u32>,
+    /// How often each token is among them.
+    counts: Vec<u32>,
+    candidates: Vec<Candidate>,
+}
+
+impl Sampler {
+    /// A sampler before its first token, for a vocabulary of `n_vocab` tokens.
+    ///
+    /// # Errors
+    /// A setting out of range.
+    pub fn new(settings: Settings, n_vocab: usize) -> Result<Sampler, Diagnostic> {
+        settings.check()?;
+        Ok(Sampler {
+            random: Random::new(settings.seed, 0),
+            recent: VecDeque::with_capacity(settings.window.min(1 << 20)),
+            counts: vec![0; n_vocab],
+            candidates: Vec::with_capacity(n_vocab),
+            settings,
+        })
+    }
+
+    /// Forgets all tokens, and begins the random numbers anew.
+    pub fn reset(&mut self) {
+        self.random = Random::new(self.settings.seed, 0);
+        self.recent.clear();
+        self.counts.fill(0);
+    }
+
+    /// Takes note of a token of the sequence, of the prompt or chosen: the penalties look at it.
+    pub fn accept(&mut self, id: u32) {
+        if self.settings.window == 0 {
+            return;
+        }
+        if self.recent.len() >= self.settings.window
+            && let Some(old) = self.recent.pop_front()
+            && let Some(count) = self.counts.get_mut(old as usize)
+        {
+            *count -= 1;
+        }
+        self.recent.push_back(id);
+        if let Some(count) = self.counts.get_mut(id as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Chooses a token by the logits of all.
+    ///
+    /// # Errors
+    /// Logits that say nothing: none at all, one that is NaN or positive infinity, or all negative infinity.
+    pub fn sample(&mut self, logits: &[f32]) -> Result<u32, Diagnostic> {
+        self.collect(logits)?;
+        if self.settings.temperature == 0.0 {
+            let best = self.candidates.iter().min_by(|a, b| a.order(b));
+            return best.map(|c| c.id).ok_or_else(|| unusable("there are none"));
+        }
+        self.top_k();
+        self.top_p();
+        self.min_p();
+        Ok(self.draw())
+    }
+
+    /// The candidates, with penalties: those of CTRL (Keskar et al. 2019) for repetition, and OpenAI's for frequency and
+    /// presence.
+    fn collect(&mut self, logits: &[f32]) -> Result<(), Diagnostic> {
+        let s = &self.settings;
+        let neutral = s.repetition == 1.0 && s.frequency == 0.0 && s.presence == 0.0;
+        self.candidates.clear();
+        for (id, &given) in (0u32..).zip(logits) {
+            let mut logit = given;
+            if logit.is_nan() || logit == f32::INFINITY {
+                return Err(unusable(&format!("that of token {id} is {logit}")));
+            }
+            let count = self.counts.get(id as usize).copied().unwrap_or(0);
+            if count > 0 && !neutral {
+                logit = match logit > 0.0 {
+                    true => logit / s.repetition,
+                    false => logit * s.repetition,
+                };
+                logit -= count as f32 * s.frequency + s.presence;
+                // Finite penalties of a finite logit may overflow.
+                logit = logit.clamp(f32::MIN, f32::MAX);
+            }
+            if given > f32::NEG_INFINITY {
+                self.candidates.push(Candidate { logit, id });
+            }
+        }
+        match self.candidates.is_empty() {
+            true => Err(unusable(&format!(
+                "none of {} is above negative infinity",
+                logits.len()
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn top_k(&mut self) {
+        let k = self.settings.top_k;
+        if k > 0 && k < self.candidates.len() {
+            self.candidates
+                .select_nth_unstable_by(k - 1, Candidate::order);
+            self.candidates.truncate(k);
+        }
+    }
+
+    /// The largest logit of the candidates.
+    fn largest(&self) -> f32 {
+        self.candidates
+            .iter()
+            .map(|c| c.logit)
+            .fold(f32::NEG_INFINITY, f32::max)
+    }
+
+    /// The nucleus of Holtzman et al. (2020).
+    fn top_p(&mut self) {
+        let p = f64::from(self.settings.top_p);
+        if p >= 1.0 {
+            return;
+        }
+        let largest = self.largest();
+        let weight = |c: &Candidate| f64::from(c.logit - largest).exp();
+        // The order of the sum is that of the ids, so that it is the same on every machine.
+        self.candidates.sort_unstable_by_key(|c| c.id);
+        let wanted = p * self.candidates.iter().map(weight).sum::<f64>();
+        let (mut sorted, mut so_far) = (0, 0.0);
+        while sorted < self.candidates.len() {
+            let rest = &mut self.candidates[sorted..];
+            let n = sorted.max(FIRST_SORTED).min(rest.len());
+            if n < rest.len() {
+                rest.select_nth_unstable_by(n - 1, Candidate::order);
+            }
+            rest[..n].sort_unstable_by(Candidate::order);
+            for c in &rest[..n] {
+                so_far += weight(c);
+                sorted += 1;
+                if so_far >= wanted {
+                    self.candidates.truncate(sorted);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Nguyen et al. (2024).
+    fn min_p(&mut self) {
+        let p = self.settings.min_p;
+        if p > 0.0 {
+            let least = self.largest() + p.ln();
+            self.candidates.retain(|c| c.logit >= least);
+        }
+    }
+
+    /// A candidate by its probability at the temperature.
+    fn draw(&mut self) -> u32 {
+        let (largest, temperature) = (
+            f64::from(self.largest()),
+            f64::from(self.settings.temperature),
+        );
+        let weight = |c: &Candidate| ((f64::from(c.logit) - largest) / temperature).exp();
+        self.candidates.sort_unstable_by_key(|c| c.id);
+        let sum: f64 = self.candidates.iter().map(weight).sum();
+        let mut left = self.random.unit() * sum;
+        let mut chosen = 0;
+        for c in &self.candidates {
+            let w = weight(c);
+            if w > 0.0 {
+                chosen = c.id;
+                left -= w;
+                if left < 0.0 {
+                    break;
+                }
+            }
+        }
+        chosen
+    }
+}
+
+fn unusable(why: &str) -> Diagnostic {
+    let message = format!("no token can be chosen by these logits: {why}");
+    Diagnostic::new(&codes::LOGITS, "logits", message).help(
+        "the model's numbers went wrong before: report it with the model's header and the command",
+    )
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+mod tests;
