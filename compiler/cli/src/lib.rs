@@ -23,6 +23,7 @@ mod plan;
 mod progress;
 mod source;
 mod synth;
+mod tokenize;
 mod values;
 mod verify;
 
@@ -64,6 +65,8 @@ enum Command {
     Dump(dump::Args),
     /// Run tokens through a model; compare or write the logits.
     Eval(eval::Args),
+    /// Print the token ids of a text, or of a message as the model reads it.
+    Tokenize(tokenize::Args),
     /// Write a small model with random weights, or a header of any size.
     Synth(synth::Args),
     /// Explain a diagnostic code, or list all codes.
@@ -119,6 +122,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Devices(a) => devices::run(a),
         Command::Dump(a) => dump::run(a),
         Command::Eval(a) => eval::run(a),
+        Command::Tokenize(a) => tokenize::run(a),
         Command::Synth(a) => synth::run(a),
         Command::Explain(a) => explain::run(a),
         Command::Completions(a) => completions::run(a, Cli::command()),

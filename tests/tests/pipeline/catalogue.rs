@@ -69,6 +69,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "What can go wrong when programs are loaded or run. The exit status is 1.",
     ),
     (
+        "TPC0560",
+        "Text",
+        "What can go wrong between text and token ids, and in the choice of tokens. The exit status is 2, or 1 for logits.",
+    ),
+    (
         "TPC0600",
         "Lints of model files",
         "What `tpc lint` has to tell of a file, whatever the devices.",

@@ -22,5 +22,6 @@ mod options;
 mod output;
 mod several;
 mod support;
+mod tokenize;
 mod usage;
 mod why;

@@ -79,3 +79,20 @@ fn scripts_are_cut_as_each_model_wants() {
     check("qwen35", "กำลัง", "กำลัง");
     check("exaone-moe", "a b c", "a b c");
 }
+
+#[test]
+fn the_book_has_every_name() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/src/text.md")).unwrap();
+    let section = page
+        .split("\n## ")
+        .find(|s| s.starts_with("Pre-tokenizers"))
+        .unwrap();
+    let rows = section.lines().filter(|l| l.starts_with("| `"));
+    let cells = rows.map(|l| l.split('|').nth(1).unwrap());
+    let mut named: Vec<&str> = cells
+        .flat_map(|c| c.split('`').skip(1).step_by(2))
+        .collect();
+    named.sort_unstable();
+    assert_eq!(named, names().collect::<Vec<_>>());
+}

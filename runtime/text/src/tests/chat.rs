@@ -239,3 +239,65 @@ fn templates_have_names() {
             .contains("did you mean tool_use?")
     );
 }
+
+/// Ways of writing that published templates have in common.
+#[test]
+fn idioms_of_published_templates_render() {
+    // Reasoning is cut out of earlier answers, counted from the last question (Qwen 3).
+    let reasoning = "{%- set ns = namespace(multi=true, last=messages|length - 1) %}\n\
+        {%- for message in messages[::-1] %}\n    {%- set index = (messages|length - 1) - loop.index0 %}\n\
+        {%- if ns.multi and message.role == \"user\" and message.content is string and not(message.content.startswith('<tool>') and message.content.endswith('</tool>')) %}\n\
+        {%- set ns.multi = false %}\n{%- set ns.last = index %}\n{%- endif %}\n{%- endfor %}\n\
+        {%- for message in messages %}\n{%- if message.content is string %}{%- set content = message.content %}{%- else %}{%- set content = '' %}{%- endif %}\n\
+        {%- if message.role == \"assistant\" %}\n{%- set reasoning_content = '' %}\n\
+        {%- if '</think>' in content %}\n{%- set reasoning_content = content.split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n') %}\n\
+        {%- set content = content.split('</think>')[-1].lstrip('\\n') %}\n{%- endif %}\n\
+        {%- if loop.index0 > ns.last and (loop.last or (not loop.last and reasoning_content)) %}{{- '<think>' + reasoning_content.strip('\\n') }}{%- endif %}\n\
+        {{- '[A]' + content }}\n{%- else %}{{- '[' + message.role[0]|upper + ']' + content }}{%- endif %}\n{%- endfor %}\n\
+        {%- if add_generation_prompt %}\n{{- '[A]' }}\n{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think></think>' }}{%- endif %}\n{%- endif %}";
+    let messages = [
+        Message::new("system", "Be short."),
+        Message::new("user", "Q"),
+        Message::new("assistant", "<think>\nhm\n</think>\n\nR"),
+        Message::new("user", "P"),
+    ];
+    assert_eq!(
+        render(reasoning, &messages).unwrap(),
+        "[S]Be short.[U]Q[A]R[U]P[A]"
+    );
+    // The system's text is set apart, and turns have to alternate (Mistral, Gemma).
+    let turns = "{%- if messages[0]['role'] == 'system' %}{%- set system = messages[0]['content'] %}{%- set loop_messages = messages[1:] %}\
+        {%- else %}{%- set loop_messages = messages %}{%- endif %}\
+        {{- bos_token }}{%- for message in loop_messages %}\
+        {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{- raise_exception('roles must alternate') }}{%- endif %}\
+        {%- if message.role == 'user' %}{%- if loop.first and system is defined %}{{- '[INST] ' + system + '\\n\\n' + message.content | trim + '[/INST]' }}\
+        {%- else %}{{- '[INST] ' ~ message.content ~ '[/INST]' }}{%- endif %}{%- elif message.role in ['assistant', 'model'] %}{{- ' ' + message.content|trim + eos_token }}{%- endif %}{%- endfor %}";
+    let expected = "<s>[INST] Be short.\n\nHello <b>[/INST] Hi!</s>[INST] What is 2+2?[/INST]";
+    assert_eq!(render(turns, &talk()).unwrap(), expected);
+    let twice = [Message::new("user", "a"), Message::new("user", "b")];
+    assert!(
+        render(turns, &twice)
+            .unwrap_err()
+            .contains("refuses the conversation: roles must alternate")
+    );
+    // The date is the clock's where there is one (Llama 3.1).
+    let date = "{%- if not date_string is defined %}{%- if strftime_now is defined %}{%- set date_string = strftime_now(\"%d %b %Y\") %}\
+        {%- else %}{%- set date_string = \"26 Jul 2024\" %}{%- endif %}{%- endif %}{%- if not tools is defined %}{%- set tools = none %}{%- endif %}\
+        {%- if messages[0]['role'] == 'system' %}{%- set system_message = messages[0]['content']|trim %}{%- endif %}\
+        {{- \"Today: \" + date_string + \"\\n\" }}{{- system_message }}{%- if tools is not none %}{{- 'tools' }}{%- endif %}\
+        {%- for message in messages %}{%- if not (message.role == 'ipython' or 'tool_calls' in message) %}{{- '|' + message['role'] }}{%- endif %}{%- endfor %}";
+    assert_eq!(
+        render(date, &talk()).unwrap(),
+        "Today: 26 Jul 2024\nBe short.|system|user|assistant|user"
+    );
+    // Blocks that are set, macros with named arguments, and lists that are joined (gpt-oss, Command R, GLM).
+    let macros = "{%- macro section(title, text='none', level=1) -%}{{ '#' * level }} {{ title }}: {{ text }}{%- endmacro -%}\
+        {%- set block %}{{ section('a', level=2) }};{% endset -%}\
+        {%- set parts = [] -%}{%- for m in messages if m.role != 'system' -%}{%- set parts = parts + [m.role] -%}{%- endfor -%}\
+        {{ block }}{{ ['x', 'y'] | join(', ') }}{{ section(text=messages[0].content, title='b') }}\
+        {%- for m in messages %}{% if loop.previtem is defined and loop.previtem.role == 'user' %}<{% endif %}{% if loop.nextitem is not defined %}>{% endif %}{% endfor %}\
+        {{- (messages | selectattr('role', '==', 'user') | list | last).content | replace('2', 'two') }}{{ {'k': [1, none, true]} | tojson }}\
+        {%- if messages is iterable and messages[0] is mapping and messages[0].content is not none %}.{% endif %}";
+    let expected = "## a: none;x, y# b: Be short.<>What is two+two?{\"k\": [1, null, true]}.";
+    assert_eq!(render(macros, &talk()).unwrap(), expected);
+}

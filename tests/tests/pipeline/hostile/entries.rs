@@ -59,6 +59,7 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("dump", "graph", Input::Capture),
     ("dump", "topology", Input::Topology),
     ("inspect", "model", Input::Gguf),
+    ("tokenize", "model", Input::Gguf),
     ("eval", "model", Input::Gguf),
     ("eval", "golden", Input::Golden),
     ("eval", "topology", Input::Topology),
@@ -240,7 +241,7 @@ fn numbers(text: &str, rng: &mut Rng) -> String {
 fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
     let mut out = Vec::new();
     let mut add = |words: &[&str]| out.extend(words.iter().map(|w| (*w).to_owned()));
-    if command != "inspect" {
+    if !["inspect", "tokenize"].contains(&command) {
         if argument != "topology" || rng.one_in(2) {
             add(&["--devices", rng.pick::<&str>(&["1", "2", "3", "4", "8"])]);
         }
@@ -275,6 +276,8 @@ fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
             add(&["--stage", rng.pick::<&str>(&stages)]);
         }
         "inspect" if rng.one_in(2) => add(&["-v"]),
+        "tokenize" if rng.one_in(2) => add(&["-p", "Hello <s> world", "--chat"]),
+        "tokenize" => add(&["-p", "Hello <s> world", "--special"]),
         "eval" if argument != "golden" => add(&["--tokens", "1,2,3"]),
         _ => {}
     }

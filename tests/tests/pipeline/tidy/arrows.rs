@@ -89,6 +89,7 @@ fn dependencies_run_one_way() {
                 "tpc-passes",
                 "tpc-runtime",
                 "tpc-synth",
+                "tpc-text",
             ],
         ),
     ];
@@ -293,6 +294,7 @@ const MODULES: [(&str, &[&str]); 15] = [
             "synth",
             "eval",
             "source",
+            "tokenize",
             "dump",
             "lint",
             "plan",
