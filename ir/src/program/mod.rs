@@ -76,4 +76,25 @@ impl Program {
     pub fn shape_for(&self, sizes: &crate::Bindings) -> Option<usize> {
         self.shapes.iter().position(|s| s.holds(sizes))
     }
+
+    /// The phase that computes a value, by its position; a view is computed with what it views, and leaves are there when the
+    /// first starts.
+    pub fn phase_of(&self, value: Value) -> usize {
+        let mut inst = self.graph.value(value).def.0;
+        loop {
+            let covers = |step: &Step| match step {
+                Step::Launch(l) => self.launch(*l).covers().contains(&inst),
+                Step::Wait { .. } => false,
+            };
+            let found = self
+                .phases
+                .iter()
+                .position(|p| p.queues.iter().any(|q| q.steps.iter().any(covers)));
+            match (found, self.graph.inst(inst).operands.first()) {
+                (Some(phase), _) => return phase,
+                (None, Some(&of)) => inst = self.graph.value(of).def.0,
+                (None, None) => return 0,
+            }
+        }
+    }
 }

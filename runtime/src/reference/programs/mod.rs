@@ -269,41 +269,17 @@ impl<'p> ProgramInterpreter<'p> {
         eval(&data.op, &operands, &shapes?, &ctx)
     }
 
-    fn outputs(&self, ahead: u32, at: &At<'_>) -> Result<Outputs, ExecError> {
+    fn outputs(&self, phase: usize, at: &At<'_>) -> Result<Outputs, ExecError> {
         let graph = &self.program.graph;
         let mut out = Outputs::new();
         for output in &graph.outputs {
             if let Output::Named(name, value) = output
-                && self.phase_of(*value) == ahead
+                && self.program.phase_of(*value) == phase
             {
                 out.insert(name.clone(), self.read(*value, at)?);
             }
         }
         Ok(out)
-    }
-
-    /// The tokens ahead that the phase needs which computes a value.
-    fn phase_of(&self, value: Value) -> u32 {
-        let graph = &self.program.graph;
-        let mut value = value;
-        // A view is computed with what it views.
-        loop {
-            let inst = graph.value(value).def.0;
-            let covers = |l: &Step| match l {
-                Step::Launch(l) => self.program.launch(*l).covers().contains(&inst),
-                Step::Wait { .. } => false,
-            };
-            let phase = self
-                .program
-                .phases
-                .iter()
-                .find(|p| p.queues.iter().any(|q| q.steps.iter().any(covers)));
-            match (phase, graph.inst(inst).operands.first()) {
-                (Some(phase), _) => return phase.ahead,
-                (None, Some(&of)) => value = of,
-                (None, None) => return 0,
-            }
-        }
     }
 }
 
@@ -372,7 +348,7 @@ impl Executor for ProgramInterpreter<'_> {
         }
         self.inputs(phase.ahead, &at, host)?;
         self.queues(phase, &at)?;
-        let outputs = self.outputs(phase.ahead, &at)?;
+        let outputs = self.outputs(run.phase, &at)?;
         run.phase += 1;
         Ok(outputs)
     }

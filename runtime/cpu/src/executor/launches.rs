@@ -1,0 +1,262 @@
+//! The launches of a program, each with its kernel.
+
+use tpc_ir::program::{Program, Step, StoredFormat, Work};
+use tpc_ir::{Bindings, DType, Interval, Launch, Op, Output, Value};
+use tpc_runtime::{ExecError, Options};
+
+use super::collective::Exchange;
+use super::memory::Region;
+use super::product::{Needs, Packed};
+use crate::kernel::Kernel;
+use crate::target::{sizes, stack};
+
+/// What a launch runs.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// A kernel on views.
+    Kernel(Kernel),
+    /// An update of a copy of its first operand: the copy, and the update.
+    Update(Kernel, Kernel),
+    /// A product with a packed weight.
+    Product(Packed),
+    /// A product with packed experts, of which this device has a window.
+    Experts(Packed, Option<Interval>),
+    /// A collective, and where each participant meets it: its queue, and the number of its steps before.
+    Exchange(Exchange, Box<[(usize, usize)]>),
+}
+
+/// A launch that is ready to run.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) action: Action,
+    /// The first slot of its operands, then of its results.
+    pub(super) slots: usize,
+    pub(super) operands: usize,
+    pub(super) results: usize,
+    /// The op, where it has sizes that differ from batch to batch.
+    pub(super) symbolic: Option<Op>,
+}
+
+/// The launches of a program, and the values in the slots that they are given.
+#[derive(Debug, Default)]
+pub(super) struct Launches {
+    pub(super) prepared: Vec<Prepared>,
+    pub(super) slots: Vec<Value>,
+    /// The scratch memory that a kernel needs at most.
+    pub(super) scratch: usize,
+    /// What products need at most of memory that a device's workers share, and of elements of a row.
+    pub(super) needs: Needs,
+    pub(super) row: usize,
+}
+
+impl Launches {
+    /// # Errors
+    /// When an op has no kernel, or a size no value.
+    pub(super) fn new(
+        program: &Program,
+        arenas: &[Region],
+        options: Options,
+    ) -> Result<Launches, ExecError> {
+        let mut out = Launches::default();
+        for i in 0..program.launches.len() {
+            let prepared = out
+                .prepare(program, arenas, options, Launch::new(i))
+                .map_err(|e| e.at(|| named(program, Launch::new(i))))?;
+            out.prepared.push(prepared);
+        }
+        Ok(out)
+    }
+
+    fn prepare(
+        &mut self,
+        program: &Program,
+        arenas: &[Region],
+        options: Options,
+        launch: Launch,
+    ) -> Result<Prepared, ExecError> {
+        let graph = &program.graph;
+        let data = program.launch(launch);
+        let (op, operands, results) = match &data.work {
+            Work::Store(n) => match &graph.outputs[*n] {
+                Output::State { state, value } => {
+                    (Op::Copy(tpc_ir::op::Copy), vec![*value], vec![*state])
+                }
+                Output::Named(..) => return Err(malformed("it stores no state")),
+            },
+            Work::Compute(insts) => {
+                let [inst] = insts.as_slice() else {
+                    return Err(malformed("it covers several instructions"));
+                };
+                let inst = graph.inst(*inst);
+                (inst.op.clone(), inst.operands.clone(), inst.results.clone())
+            }
+            Work::Transfer(inst) => {
+                let inst = graph.inst(*inst);
+                (inst.op.clone(), inst.operands.clone(), inst.results.clone())
+            }
+        };
+        let symbolic = op.map_dims(&mut |d| d.as_const().map(|_| d.clone())).is_none();
+        let action = self.action(program, arenas, options, launch, (&op, &operands, &results))?;
+        let slots = self.slots.len();
+        self.slots.extend(operands.iter().chain(&results));
+        Ok(Prepared {
+            action,
+            slots,
+            operands: operands.len(),
+            results: results.len(),
+            symbolic: symbolic.then_some(op),
+        })
+    }
+
+    fn action(
+        &mut self,
+        program: &Program,
+        arenas: &[Region],
+        options: Options,
+        launch: Launch,
+        (op, operands, results): (&Op, &[Value], &[Value]),
+    ) -> Result<Action, ExecError> {
+        if op.is_collective() {
+            let dtype = [program.graph.value(operands[0]).ty.dtype];
+            let copy = Op::Copy(tpc_ir::op::Copy);
+            let copy = select(&copy, &dtype, &dtype, options)?;
+            return Ok(Action::Exchange(
+                Exchange::new(op, copy),
+                meetings(program, launch),
+            ));
+        }
+        if let Some(weight) = packed(program, arenas, operands[0])? {
+            for shape in &program.shapes {
+                let x = most(program, operands[1], &shape.most)?;
+                let rows = x[1] * x[2] * x[3];
+                self.needs.join(Needs::of_rows(&weight.format, rows));
+                self.row = self.row.max(x[0]);
+                if let Op::MulMatId(_) = op {
+                    let ids = most(program, operands[2], &shape.most)?;
+                    self.needs.join(Needs {
+                        experts: weight.n,
+                        routes: ids[0] * ids[1],
+                        ..Needs::default()
+                    });
+                }
+            }
+            return match op {
+                Op::MulMat(_) => Ok(Action::Product(weight)),
+                Op::MulMatId(op) => Ok(Action::Experts(weight, op.window)),
+                _ => Err(malformed("it reads a packed weight")),
+            };
+        }
+        let shape = program.shapes.last().map(|s| s.most).unwrap_or_default();
+        let kernel = select_bound(program, op, (operands, results), &shape, options)?;
+        for shape in &program.shapes {
+            let of = |values: &[Value]| -> Result<Vec<[usize; 4]>, ExecError> {
+                values.iter().map(|v| most(program, *v, &shape.most)).collect()
+            };
+            let bytes = kernel.scratch_bytes(&of(operands)?, &of(results)?);
+            self.scratch = self.scratch.max(bytes);
+        }
+        if op.is_update() && program.home(operands[0]) != program.home(results[0]) {
+            let dtype = [program.graph.value(results[0]).ty.dtype];
+            let copy = select(&Op::Copy(tpc_ir::op::Copy), &dtype, &dtype, options)?;
+            return Ok(Action::Update(copy, kernel));
+        }
+        Ok(Action::Kernel(kernel))
+    }
+}
+
+/// The kernel of an op whose sizes are bound to those of a batch.
+pub(super) fn select_bound(
+    program: &Program,
+    op: &Op,
+    (operands, results): (&[Value], &[Value]),
+    sizes: &Bindings,
+    options: Options,
+) -> Result<Kernel, ExecError> {
+    let bound = op.map_dims(&mut |d| d.eval(sizes).map(tpc_ir::Dim::constant));
+    let bound = bound.ok_or_else(|| malformed("a size of it has no value"))?;
+    let dtypes = |values: &[Value]| -> Vec<DType> {
+        values.iter().map(|v| program.graph.value(*v).ty.dtype).collect()
+    };
+    select(&bound, &dtypes(operands), &dtypes(results), options)
+}
+
+fn select(
+    op: &Op,
+    operands: &[DType],
+    results: &[DType],
+    options: Options,
+) -> Result<Kernel, ExecError> {
+    Kernel::select(op, operands, results, options).map_err(|e| ExecError::Parameter {
+        what: e.to_string(),
+    })
+}
+
+/// The packed weight that a value is, if it is one.
+fn packed(
+    program: &Program,
+    arenas: &[Region],
+    value: Value,
+) -> Result<Option<Packed>, ExecError> {
+    let Some(home) = program.home(value) else {
+        return Ok(None);
+    };
+    let buffer = program.buffer(home.buffer);
+    if buffer.format != StoredFormat::Rows16 {
+        return Ok(None);
+    }
+    let ty = &program.graph.value(value).ty;
+    let dims = sizes(ty).ok_or_else(|| malformed("a weight without sizes"))?;
+    let (format, n) = stack(ty.dtype, dims).ok_or_else(|| malformed("a weight that is not packed"))?;
+    let extent = buffer.extent(0);
+    if (format.bytes() * n) as u64 != extent.bytes {
+        return Err(malformed("a packed weight of another size"));
+    }
+    Ok(Some(Packed {
+        format,
+        n,
+        stack: [dims[2], dims[3]],
+        ptr: arenas[buffer.arena.index()].ptr().wrapping_add(extent.offset as usize),
+    }))
+}
+
+/// The largest sizes of a value.
+fn most(program: &Program, value: Value, most: &Bindings) -> Result<[usize; 4], ExecError> {
+    let mut out = [0; 4];
+    for (out, dim) in out.iter_mut().zip(&program.graph.value(value).ty.dims) {
+        let bound = dim.upper_bound(most).and_then(|n| usize::try_from(n).ok());
+        *out = bound.ok_or_else(|| ExecError::Size {
+            what: format!("of {value}"),
+        })?;
+    }
+    Ok(out)
+}
+
+/// Where each participant of a launch meets it.
+fn meetings(program: &Program, launch: Launch) -> Box<[(usize, usize)]> {
+    let places = &program.launch(launch).places;
+    let phase = program.phases.iter().find(|p| {
+        let mut steps = p.queues.iter().flat_map(|q| &q.steps);
+        steps.any(|s| *s == Step::Launch(launch))
+    });
+    let of = |place: &tpc_ir::Place| {
+        let mut queues = phase.iter().flat_map(|p| p.queues.iter().enumerate());
+        let (q, queue) = queues.find(|(_, q)| q.place == *place)?;
+        let step = queue.steps.iter().position(|s| *s == Step::Launch(launch))?;
+        Some((q, step))
+    };
+    places.iter().filter_map(of).collect()
+}
+
+fn malformed(what: &str) -> ExecError {
+    ExecError::Malformed { what: what.into() }
+}
+
+/// `l7 mul_mat (v12)`.
+pub(super) fn named(program: &Program, launch: Launch) -> String {
+    let data = program.launch(launch);
+    let first = data.covers().first().map(|i| program.graph.inst(*i).results[0]);
+    match first {
+        Some(v) => format!("{launch} {} ({v} {})", data.kernel, program.graph.value(v).name),
+        None => format!("{launch} {}", data.kernel),
+    }
+}

@@ -1,0 +1,119 @@
+//! Weights into their arenas.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeSet;
+
+use tpc_ir::op::{Op, Weight};
+use tpc_ir::program::{Program, StoredFormat};
+use tpc_ir::Value;
+use tpc_runtime::{ExecError, PackedWeight, WeightSource, pack};
+
+use super::memory::Region;
+use crate::error::KernelError;
+use crate::product::{Format, Source};
+use crate::target::{sizes, stack};
+use crate::team::Team;
+
+/// A weight that is to be packed.
+struct Job<'a> {
+    part: PackedWeight<'a>,
+    format: Format,
+    n: usize,
+    to: *mut u8,
+}
+
+// SAFETY: workers write panels that do not overlap.
+unsafe impl Sync for Job<'_> {}
+
+/// Puts every weight where the program says, in the format that it says.
+pub(super) fn weights(
+    program: &Program,
+    arenas: &mut [Region],
+    source: &dyn WeightSource,
+    team: &mut Team,
+) -> Result<(), ExecError> {
+    let graph = &program.graph;
+    let mut done = BTreeSet::new();
+    for (value, data) in graph.values() {
+        let Op::Weight(op) = graph.def_op(value) else {
+            continue;
+        };
+        let Some(home) = program.home(value) else {
+            continue;
+        };
+        if !done.insert(home.buffer) {
+            continue;
+        }
+        let part = checked(program, op, value, source)?;
+        let buffer = program.buffer(home.buffer);
+        let extent = buffer.extent(0);
+        let arena = &mut arenas[buffer.arena.index()];
+        match buffer.format {
+            StoredFormat::File => {
+                let to = arena.range(extent.offset, part.bytes.len())?;
+                to.copy_from_slice(&part.bytes);
+            }
+            StoredFormat::Rows16 => {
+                let dims = sizes(&data.ty);
+                let found = dims.and_then(|dims| stack(data.ty.dtype, dims));
+                let (format, n) = found.ok_or_else(|| ExecError::Malformed {
+                    what: format!("{value} cannot be packed"),
+                })?;
+                let to = arena.range(extent.offset, format.bytes() * n)?.as_mut_ptr();
+                let job = Job { part, format, n, to };
+                packed(&job, team)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The part of the file's tensor that the program declares.
+fn checked<'a>(
+    program: &Program,
+    op: &Weight,
+    value: Value,
+    source: &'a dyn WeightSource,
+) -> Result<PackedWeight<'a>, ExecError> {
+    let ty = &program.graph.value(value).ty;
+    let data = source.weight(&op.tensor)?;
+    let part = pack(&op.tensor, data, op.parts.as_deref())?;
+    if part.dtype == ty.dtype && sizes(ty) == Some(part.ne) {
+        return Ok(part);
+    }
+    Err(ExecError::WeightMismatch {
+        tensor: op.tensor.clone(),
+        expected: ty.to_string(),
+        found: format!("{}{:?}", part.dtype, part.ne),
+    })
+}
+
+/// Packs a weight with all threads.
+fn packed(job: &Job<'_>, team: &mut Team) -> Result<(), ExecError> {
+    let k = job.part.ne[0];
+    let matrix = job.part.bytes.len() / job.n.max(1);
+    let workers = team.workers();
+    let misfit = KernelError::Shape {
+        what: "a weight to be packed",
+    };
+    let run = team.run(|worker| {
+        let panels = job.format.panels();
+        let all = job.n * panels;
+        let number = worker.number();
+        let share = all * number / workers..all * (number + 1) / workers;
+        for unit in share {
+            let (i, panel) = (unit / panels, unit % panels);
+            let bytes = &job.part.bytes[i * matrix..(i + 1) * matrix];
+            let source = Source { bytes, from: 0, k };
+            let len = job.format.panel_bytes();
+            // SAFETY: a panel inside the buffer, and this worker's.
+            let out = unsafe {
+                std::slice::from_raw_parts_mut(job.to.add(i * job.format.bytes() + panel * len), len)
+            };
+            let packed = job.format.pack(source, panel..panel + 1, out);
+            packed.map_err(|_| misfit)?;
+        }
+        Ok(())
+    });
+    run.map_err(super::io::error)
+}

@@ -1,0 +1,391 @@
+//! The CPU executor: programs on threads, with kernels.
+//!
+//! Each device has a group of threads. They walk the device's queue together: a launch is shared among them, and at its end
+//! they meet. Devices wait for one another where the program says, and meet in collectives. Nothing is chosen or looked up
+//! while a batch runs; the addresses of a batch are those of the last one but where a size has changed.
+
+mod collective;
+mod frame;
+mod io;
+mod launches;
+mod load;
+mod memory;
+mod product;
+
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tpc_ir::op::{InputKind, Op};
+use tpc_ir::program::{ArenaKind, Program, Step};
+use tpc_ir::{Bindings, Launch, Output, Place, Symbol, Value};
+use tpc_runtime::{ExecError, Executor, Host, Interface, Options, Outputs, WeightSource};
+
+use crate::error::KernelError;
+use crate::product::{Isa, Scratch};
+use crate::team::{Team, Worker};
+use frame::Frame;
+use launches::{Action, Launches, Prepared, named, select_bound};
+use memory::Region;
+use product::{DeviceScratch, WorkerScratch};
+
+/// How a program runs on the CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuOptions {
+    /// Threads of all devices together; each device has at least one.
+    pub threads: usize,
+    /// Choices of arithmetic.
+    pub options: Options,
+}
+
+/// Runs a [`Program`] on threads.
+#[derive(Debug)]
+pub struct CpuExecutor {
+    program: Arc<Program>,
+    interface: Interface,
+    options: Options,
+    team: Team,
+    /// The places, in the order of the team's devices.
+    places: Vec<Place>,
+    arenas: Vec<Region>,
+    launches: Launches,
+    frame: Frame,
+    shared: Vec<DeviceScratch>,
+    own: Vec<Own>,
+    /// Per place, the number of the first of its workers.
+    first: Vec<usize>,
+    /// Per queue of the running phase, the number of steps done.
+    progress: Vec<Progress>,
+    /// The inputs and the named outputs of each phase.
+    inputs: Vec<(usize, Value, InputKind)>,
+    outputs: Vec<(usize, Value, String)>,
+    isa: Isa,
+    batches: u64,
+}
+
+/// Memory of one worker.
+struct Own(UnsafeCell<WorkerScratch>);
+
+impl std::fmt::Debug for Own {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Own")
+    }
+}
+
+// SAFETY: each worker uses the memory with its own number only.
+#[allow(unsafe_code)]
+unsafe impl Sync for Own {}
+
+/// A counter in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Progress(AtomicUsize);
+
+/// A batch of which some phases have run.
+#[derive(Clone, Debug)]
+pub struct CpuRun {
+    sizes: Bindings,
+    phase: usize,
+    /// The batch; `None` before its first phase.
+    batch: Option<u64>,
+}
+
+impl CpuExecutor {
+    /// An executor of a program that the verifier accepts, with its weights loaded.
+    ///
+    /// # Errors
+    /// When a weight is missing or is not what the program declares, an op has no kernel, memory does not suffice, or no
+    /// thread can be started.
+    pub fn new(
+        program: Arc<Program>,
+        weights: &dyn WeightSource,
+        options: CpuOptions,
+    ) -> Result<CpuExecutor, ExecError> {
+        let mut places: Vec<Place> = program
+            .phases
+            .iter()
+            .flat_map(|p| p.queues.iter().map(|q| q.place))
+            .collect();
+        places.sort();
+        places.dedup();
+        if places.is_empty() {
+            places.push(Place::Host);
+        }
+        let devices = places.iter().filter(|p| **p != Place::Host).count().max(1);
+        let each = (options.threads / devices).max(1);
+        let threads = vec![each; places.len()];
+        let team = Team::of_devices(&threads).map_err(|e| ExecError::Parameter {
+            what: e.to_string(),
+        })?;
+        let arenas: Result<Vec<Region>, ExecError> =
+            program.arenas.iter().map(|a| Region::new(a.bytes)).collect();
+        let mut arenas = arenas?;
+        let launches = Launches::new(&program, &arenas, options.options)?;
+        let frame = Frame::new(&program, &launches.slots);
+        let own = || WorkerScratch {
+            tiles: Scratch::new(),
+            row: vec![0.0; launches.row],
+            bytes: vec![0; launches.scratch],
+        };
+        let first = (0..places.len()).map(|i| i * each).collect();
+        let inputs = io::inputs(&program);
+        let outputs = io::outputs(&program);
+        let mut team = team;
+        load::weights(&program, &mut arenas, weights, &mut team)?;
+        Ok(CpuExecutor {
+            interface: Interface::from_graph(&program.graph),
+            options: options.options,
+            shared: places.iter().map(|_| DeviceScratch::new(&launches.needs)).collect(),
+            own: (0..each * places.len()).map(|_| Own(own().into())).collect(),
+            progress: places.iter().map(|_| Progress::default()).collect(),
+            team,
+            places,
+            arenas,
+            launches,
+            frame,
+            first,
+            inputs,
+            outputs,
+            isa: Isa::best(),
+            batches: 0,
+            program,
+        })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The ops whose sizes differ from batch to batch get kernels for these.
+    fn bind(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
+        for launch in &mut self.launches.prepared {
+            let Some(op) = &launch.symbolic else { continue };
+            let values = &self.launches.slots[launch.slots..];
+            let (operands, results) = values.split_at(launch.operands);
+            let results = &results[..launch.results];
+            let bound = select_bound(&self.program, op, (operands, results), sizes, self.options)?;
+            match &mut launch.action {
+                Action::Kernel(kernel) | Action::Update(_, kernel) => *kernel = bound,
+                Action::Product(_) | Action::Experts(..) | Action::Exchange(..) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn run_queues(&mut self, phase: usize) -> Result<(), ExecError> {
+        let queues = &self.program.phases[phase].queues;
+        for p in &self.progress {
+            p.0.store(0, Ordering::Relaxed);
+        }
+        // The queue of each place.
+        let queue_of: Vec<Option<usize>> = self
+            .places
+            .iter()
+            .map(|place| queues.iter().position(|q| q.place == *place))
+            .collect();
+        let failed = AtomicUsize::new(usize::MAX);
+        let running = Running {
+            launches: &self.launches.prepared,
+            frame: &self.frame,
+            shared: &self.shared,
+            own: &self.own,
+            first: &self.first,
+            progress: &self.progress,
+            isa: self.isa,
+        };
+        let done = self.team.run(|worker| {
+            let Some(q) = queue_of[worker.device()] else {
+                return Ok(());
+            };
+            for (i, step) in queues[q].steps.iter().enumerate() {
+                if let Err(e) = running.step(worker, (q, i), step) {
+                    if let Step::Launch(launch) = step
+                        && e != KernelError::Stopped
+                    {
+                        failed.store(launch.index(), Ordering::Relaxed);
+                    }
+                    return Err(e);
+                }
+            }
+            Ok(())
+        });
+        done.map_err(|e| {
+            let e = io::error(e);
+            match failed.load(Ordering::Relaxed) {
+                usize::MAX => e,
+                launch => e.at(|| named(&self.program, Launch::new(launch))),
+            }
+        })
+    }
+}
+
+/// What the workers of a phase share.
+struct Running<'a> {
+    launches: &'a [Prepared],
+    frame: &'a Frame,
+    shared: &'a [DeviceScratch],
+    own: &'a [Own],
+    first: &'a [usize],
+    progress: &'a [Progress],
+    isa: Isa,
+}
+
+impl Running<'_> {
+    fn wait(&self, worker: &Worker<'_>, queue: usize, steps: usize) -> Result<(), KernelError> {
+        worker.wait_for(|| self.progress[queue].0.load(Ordering::Acquire) >= steps)
+    }
+
+    /// Step `i` of queue `q`.
+    fn step(
+        &self,
+        worker: &Worker<'_>,
+        (q, i): (usize, usize),
+        step: &Step,
+    ) -> Result<(), KernelError> {
+        let launch = match *step {
+            Step::Wait { queue, steps } => {
+                self.wait(worker, queue, steps)?;
+                None
+            }
+            Step::Launch(launch) => Some(&self.launches[launch.index()]),
+        };
+        let met = match launch.map(|l| &l.action) {
+            Some(Action::Exchange(_, meetings)) => meetings,
+            _ => &[][..],
+        };
+        for &(queue, steps) in met.iter().filter(|(queue, _)| *queue != q) {
+            self.wait(worker, queue, steps)?;
+        }
+        if let Some(launch) = launch {
+            let rank = met.iter().position(|(queue, _)| *queue == q).unwrap_or(0);
+            self.launch(worker, launch, rank)?;
+            worker.barrier()?;
+        }
+        if worker.index() == 0 {
+            self.progress[q].0.store(i + 1, Ordering::Release);
+        }
+        for &(queue, steps) in met.iter().filter(|(queue, _)| *queue != q) {
+            self.wait(worker, queue, steps + 1)?;
+        }
+        Ok(())
+    }
+
+    #[allow(unsafe_code)]
+    fn launch(
+        &self,
+        worker: &Worker<'_>,
+        launch: &Prepared,
+        rank: usize,
+    ) -> Result<(), KernelError> {
+        let views = &self.frame.slots()[launch.slots..];
+        let (operands, results) = views.split_at(launch.operands);
+        let results = &results[..launch.results];
+        let shared = &self.shared[worker.device()];
+        let number = self.first[worker.device()] + worker.index();
+        // SAFETY: the memory with this worker's number, which no other uses.
+        let own = unsafe { &mut *self.own[number].0.get() };
+        // SAFETY: the verifier has found every view inside its arena, and the steps that meet in memory in an order,
+        // which the waits above and the barriers keep.
+        unsafe {
+            match &launch.action {
+                Action::Kernel(kernel) => kernel.run(worker, operands, results, &mut own.bytes),
+                Action::Update(copy, kernel) => {
+                    copy.run(worker, &operands[..1], results, &mut own.bytes)?;
+                    worker.barrier()?;
+                    let mut all = [results[0]; 4];
+                    let n = operands.len().min(4);
+                    all[1..n].copy_from_slice(&operands[1..n]);
+                    kernel.run(worker, &all[..n], results, &mut own.bytes)
+                }
+                Action::Product(weight) => product::mul_mat(
+                    worker,
+                    self.isa,
+                    weight,
+                    [&operands[1], &results[0]],
+                    shared,
+                    own,
+                ),
+                Action::Experts(weight, window) => product::mul_mat_id(
+                    worker,
+                    self.isa,
+                    (weight, *window),
+                    [&operands[1], &operands[2], &results[0]],
+                    shared,
+                    own,
+                ),
+                Action::Exchange(exchange, _) => {
+                    exchange.run(worker, rank, operands, &results[rank], &mut own.bytes)
+                }
+            }
+        }
+    }
+}
+
+impl Executor for CpuExecutor {
+    type Run = CpuRun;
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn begin(&self, sizes: &Bindings) -> CpuRun {
+        CpuRun {
+            sizes: *sizes,
+            phase: 0,
+            batch: None,
+        }
+    }
+
+    fn lookahead(&self, run: &CpuRun) -> Option<u32> {
+        self.program.phases.get(run.phase).map(|p| p.ahead)
+    }
+
+    fn run_phase(&mut self, run: &mut CpuRun, host: &mut dyn Host) -> Result<Outputs, ExecError> {
+        if run.phase >= self.program.phases.len() {
+            return Ok(Outputs::new());
+        }
+        let shape = self.program.shape_for(&run.sizes);
+        let shape = shape.ok_or_else(|| io::too_large(&self.program, &run.sizes))?;
+        match run.batch {
+            None => {
+                self.batches += 1;
+                run.batch = Some(self.batches);
+            }
+            Some(batch) if batch == self.batches => {}
+            Some(_) => return Err(ExecError::NothingToDraft),
+        }
+        let changed = self.frame.set(&self.program, &self.arenas, shape, &run.sizes)?;
+        if changed {
+            self.bind(&run.sizes)?;
+        }
+        for (phase, value, kind) in &self.inputs {
+            if *phase == run.phase {
+                let ty = &self.program.graph.value(*value).ty;
+                let tensor = host.input(kind, ty)?;
+                io::write(&self.frame.view(*value), &tensor)?;
+            }
+        }
+        self.run_queues(run.phase)?;
+        let mut out = Outputs::new();
+        for (phase, value, name) in &self.outputs {
+            if *phase == run.phase {
+                out.insert(name.clone(), io::read(&self.frame.view(*value))?);
+            }
+        }
+        run.phase += 1;
+        Ok(out)
+    }
+
+    fn commit(&mut self) {}
+
+    fn discard(&mut self) {}
+
+    fn reset_states(&mut self) {
+        for (arena, data) in self.arenas.iter_mut().zip(&self.program.arenas) {
+            if data.kind == ArenaKind::States {
+                arena.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! Launches of products with packed weights.
+#![allow(unsafe_code)]
+
+use std::cell::UnsafeCell;
+
+use tpc_ir::{DType, Interval};
+
+use crate::error::KernelError;
+use crate::launch::ensure;
+use crate::product::{
+    Activations, BLOCK, Block, Epilogue, Format, Isa, Matrix, Output, Product, Scratch, Tokens,
+    quantise,
+};
+use crate::team::Worker;
+use crate::view::View;
+
+/// A weight in panels: a stack of matrices of one format.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packed {
+    pub(super) format: Format,
+    /// Number of matrices.
+    pub(super) n: usize,
+    /// Sizes of axes 2 and 3.
+    pub(super) stack: [usize; 2],
+    pub(super) ptr: *const u8,
+}
+
+// SAFETY: weights are written before anything runs, and only read then.
+unsafe impl Send for Packed {}
+// SAFETY: as above.
+unsafe impl Sync for Packed {}
+
+impl Packed {
+    fn matrix(&self, i: usize) -> Result<Matrix<'_>, KernelError> {
+        ensure(i < self.n, "a matrix of the weight")?;
+        let bytes = self.format.bytes();
+        // SAFETY: the buffer of the weight holds the whole stack.
+        let bytes = unsafe { std::slice::from_raw_parts(self.ptr.add(i * bytes), bytes) };
+        Matrix::new(self.format, bytes).map_err(|_| KernelError::Shape {
+            what: "a packed weight",
+        })
+    }
+}
+
+/// Memory that the workers of a device share while they work on a product.
+#[derive(Debug, Default)]
+pub(super) struct DeviceScratch {
+    blocks: UnsafeCell<Vec<Block>>,
+    floats: UnsafeCell<Vec<f32>>,
+    /// Per expert, the first of its entries in the lists, and their end.
+    starts: UnsafeCell<Vec<u32>>,
+    from: UnsafeCell<Vec<u32>>,
+    to: UnsafeCell<Vec<u32>>,
+}
+
+// SAFETY: workers write parts that do not overlap, and meet at a barrier before they read.
+unsafe impl Sync for DeviceScratch {}
+
+/// What a product needs of the memory that workers share, for its largest batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needs {
+    pub(super) blocks: usize,
+    pub(super) floats: usize,
+    pub(super) experts: usize,
+    pub(super) routes: usize,
+}
+
+impl Needs {
+    pub(super) fn join(&mut self, other: Needs) {
+        self.blocks = self.blocks.max(other.blocks);
+        self.floats = self.floats.max(other.floats);
+        self.experts = self.experts.max(other.experts);
+        self.routes = self.routes.max(other.routes);
+    }
+
+    /// Those of `rows` rows of activations.
+    pub(super) fn of_rows(format: &Format, rows: usize) -> Needs {
+        let k = format.part().k();
+        match format.takes_quantised() {
+            true => Needs {
+                blocks: rows * k.div_ceil(BLOCK),
+                ..Needs::default()
+            },
+            false => Needs {
+                floats: rows * k,
+                ..Needs::default()
+            },
+        }
+    }
+}
+
+impl DeviceScratch {
+    pub(super) fn new(needs: &Needs) -> DeviceScratch {
+        DeviceScratch {
+            blocks: vec![Block::ZERO; needs.blocks].into(),
+            floats: vec![0.0; needs.floats].into(),
+            starts: vec![0; needs.experts + 1].into(),
+            from: vec![0; needs.routes].into(),
+            to: vec![0; needs.routes].into(),
+        }
+    }
+}
+
+/// A mutable part of shared memory.
+///
+/// # Safety
+/// Nobody else uses the part until workers have met at a barrier.
+unsafe fn part<T>(
+    cell: &UnsafeCell<Vec<T>>,
+    at: usize,
+    len: usize,
+) -> Result<&mut [T], KernelError> {
+    // SAFETY: only the length and the pointer are read, which never change.
+    let (ptr, size) = unsafe { ((*cell.get()).as_mut_ptr(), (*cell.get()).len()) };
+    if at.checked_add(len).is_none_or(|end| end > size) {
+        let (needed, found) = (at.saturating_add(len), size);
+        return Err(KernelError::Scratch { needed, found });
+    }
+    // SAFETY: inside the vector; the caller vouches that it is alone.
+    Ok(unsafe { std::slice::from_raw_parts_mut(ptr.add(at), len) })
+}
+
+/// One element of a row that may have gaps.
+///
+/// # Safety
+/// The view has the element, an f32.
+unsafe fn element(row: *const u8, nb: usize, i: usize) -> f32 {
+    // SAFETY: the caller's.
+    unsafe { row.add(i * nb).cast::<f32>().read_unaligned() }
+}
+
+/// Brings the rows of activations into the form that the product reads, each worker its share, and waits for all.
+///
+/// # Safety
+/// The view's elements are readable, and the scratch memory is used by the workers of this launch alone.
+unsafe fn prepare(
+    worker: &Worker<'_>,
+    isa: Isa,
+    format: &Format,
+    x: &View,
+    scratch: &DeviceScratch,
+    row: &mut [f32],
+) -> Result<(), KernelError> {
+    let k = format.part().k();
+    ensure(x.ne[0] == k && x.dtype == DType::F32, "activations of a product")?;
+    let row = row.get_mut(..k).ok_or(KernelError::Scratch {
+        needed: k,
+        found: 0,
+    })?;
+    let per = k.div_ceil(BLOCK);
+    for r in worker.share(x.rows()) {
+        let from = x.row(x.indices(r));
+        let dense = x.nb[0] == 4 && from.cast::<f32>().is_aligned();
+        // SAFETY: a dense, aligned row of k elements that the view has.
+        let values: &[f32] = if dense {
+            unsafe { std::slice::from_raw_parts(from.cast::<f32>(), k) }
+        } else {
+            for (i, out) in row.iter_mut().enumerate() {
+                // SAFETY: below the size of axis 0.
+                *out = unsafe { element(from, x.nb[0], i) };
+            }
+            row
+        };
+        if format.takes_quantised() {
+            // SAFETY: row `r` is this worker's.
+            let out = unsafe { part(&scratch.blocks, r * per, per)? };
+            quantise(isa, values, out).map_err(|_| KernelError::Shape {
+                what: "a row of activations",
+            })?;
+        } else {
+            // SAFETY: as above.
+            unsafe { part(&scratch.floats, r * k, k)? }.copy_from_slice(values);
+        }
+    }
+    worker.barrier()
+}
+
+/// The prepared rows `[first, first + n)`.
+///
+/// # Safety
+/// All workers have prepared their rows, and none changes them.
+unsafe fn prepared<'a>(
+    format: &Format,
+    scratch: &'a DeviceScratch,
+    first: usize,
+    n: usize,
+) -> Result<Activations<'a>, KernelError> {
+    let k = format.part().k();
+    let per = k.div_ceil(BLOCK);
+    // SAFETY: the caller's.
+    unsafe {
+        Ok(match format.takes_quantised() {
+            true => Activations::Quantised(part(&scratch.blocks, first * per, n * per)?),
+            false => Activations::Float(part(&scratch.floats, first * k, n * k)?),
+        })
+    }
+}
+
+/// Memory of one worker.
+pub(super) struct WorkerScratch {
+    pub(super) tiles: Scratch,
+    pub(super) row: Vec<f32>,
+    pub(super) bytes: Vec<u8>,
+}
+
+const MISFIT: KernelError = KernelError::Shape {
+    what: "operands of a product",
+};
+
+/// `out = weight · x`.
+///
+/// # Safety
+/// As [`crate::Kernel::run`]; the scratch memory is used by the workers of this launch alone.
+pub(super) unsafe fn mul_mat(
+    worker: &Worker<'_>,
+    isa: Isa,
+    weight: &Packed,
+    [x, out]: [&View; 2],
+    shared: &DeviceScratch,
+    own: &mut WorkerScratch,
+) -> Result<(), KernelError> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    let format = &weight.format;
+    let m = format.rows();
+    ensure(
+        out.ne == [m, x.ne[1], x.ne[2], x.ne[3]] && out.dtype == DType::F32,
+        "the result of a product",
+    )?;
+    // SAFETY: the caller's.
+    unsafe { prepare(worker, isa, format, x, shared, &mut own.row)? };
+    let panels = worker.share(format.panels());
+    // The batches that meet one matrix, as far as the rows of the result follow one another.
+    let (n, batches) = match weight.n {
+        1 => (x.rows(), 1),
+        _ => (x.ne[1], x.ne[2] * x.ne[3]),
+    };
+    let stride = out.nb[1] / 4;
+    let regular = |axis: usize| out.ne[axis] == 1 || out.nb[axis] == out.nb[axis - 1] * out.ne[axis - 1];
+    ensure(
+        out.nb[0] == 4 && stride >= m && (weight.n != 1 || regular(2) && regular(3)),
+        "rows of the result of a product",
+    )?;
+    for batch in 0..batches {
+        let [p, q] = weight.stack;
+        let (i2, i3) = (batch % x.ne[2], batch / x.ne[2]);
+        let matrix = match weight.n {
+            1 => 0,
+            _ => {
+                ensure(x.ne[2] % p == 0 && x.ne[3] % q == 0, "batches of a product")?;
+                (i3 / (x.ne[3] / q)) * p + i2 / (x.ne[2] / p)
+            }
+        };
+        let to = match weight.n {
+            1 => out.ptr,
+            _ => out.row([0, i2, i3]),
+        };
+        // SAFETY: all rows are prepared; the result has `n` columns of `m` rows at `stride`, of which this worker writes
+        // its panels.
+        unsafe {
+            let x = prepared(format, shared, batch * n, n)?;
+            let mut to = Output::from_raw(to.cast(), m, stride, n, 1);
+            Product::new(isa, weight.matrix(matrix)?, x, Tokens::First(n), Epilogue::default())
+                .and_then(|p| p.run(panels.clone(), &mut to, &mut own.tiles))
+                .map_err(|_| MISFIT)?;
+        }
+    }
+    Ok(())
+}
+
+/// `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`; zero where an expert is outside of the window.
+///
+/// # Safety
+/// As [`mul_mat`].
+pub(super) unsafe fn mul_mat_id(
+    worker: &Worker<'_>,
+    isa: Isa,
+    (weight, window): (&Packed, Option<Interval>),
+    [x, ids, out]: [&View; 3],
+    shared: &DeviceScratch,
+    own: &mut WorkerScratch,
+) -> Result<(), KernelError> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    let format = &weight.format;
+    let m = format.rows();
+    let [slots, tokens] = [ids.ne[0], ids.ne[1]];
+    let stride = out.nb[1] / 4;
+    ensure(
+        out.ne == [m, slots, tokens, 1]
+            && out.dtype == DType::F32
+            && out.nb[0] == 4
+            && stride >= m
+            && (tokens == 1 || out.nb[2] == out.nb[1] * slots),
+        "the result of a product of experts",
+    )?;
+    ensure(
+        x.ne[2] == tokens && (x.ne[1] == slots || x.ne[1] == 1) && x.ne[3] == 1,
+        "the activations of experts",
+    )?;
+    if worker.index() == 0 {
+        // SAFETY: the lists are this worker's until the barrier.
+        unsafe { route(weight, window, x, ids, shared)? };
+    }
+    // SAFETY: the caller's.
+    unsafe { prepare(worker, isa, format, x, shared, &mut own.row)? };
+    let panels = worker.share(format.panels());
+    // SAFETY: all are written, and none changes until the next launch.
+    let (starts, from, to) = unsafe {
+        (
+            part(&shared.starts, 0, weight.n + 1)?,
+            part(&shared.from, 0, slots * tokens)?,
+            part(&shared.to, 0, slots * tokens)?,
+        )
+    };
+    let rows = panels.start * 16..(panels.end * 16).min(m);
+    let used = starts[weight.n] as usize;
+    if used < slots * tokens {
+        // What no expert of this device computes is zero.
+        for column in 0..slots * tokens {
+            for row in rows.clone() {
+                // SAFETY: inside the result; the rows are this worker's.
+                unsafe { out.ptr.cast::<f32>().add(column * stride + row).write(0.0) };
+            }
+        }
+    }
+    for expert in 0..weight.n {
+        let (start, end) = (starts[expert] as usize, starts[expert + 1] as usize);
+        if start == end {
+            continue;
+        }
+        let tokens = Tokens::Listed {
+            from: &from[start..end],
+            to: &to[start..end],
+        };
+        // SAFETY: as in `mul_mat`.
+        unsafe {
+            let x = prepared(format, shared, 0, x.rows())?;
+            let columns = slots * ids.ne[1];
+            let mut out = Output::from_raw(out.ptr.cast(), m, stride, columns, 1);
+            Product::new(isa, weight.matrix(expert)?, x, tokens, Epilogue::default())
+                .and_then(|p| p.run(panels.clone(), &mut out, &mut own.tiles))
+                .map_err(|_| MISFIT)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sorts the entries of `ids` by expert.
+///
+/// # Safety
+/// The view's elements are readable; the lists are the caller's alone.
+unsafe fn route(
+    weight: &Packed,
+    window: Option<Interval>,
+    x: &View,
+    ids: &View,
+    shared: &DeviceScratch,
+) -> Result<(), KernelError> {
+    let [slots, tokens] = [ids.ne[0], ids.ne[1]];
+    // SAFETY: the caller's.
+    let (starts, from, to) = unsafe {
+        (
+            part(&shared.starts, 0, weight.n + 1)?,
+            part(&shared.from, 0, slots * tokens)?,
+            part(&shared.to, 0, slots * tokens)?,
+        )
+    };
+    let expert = |slot: usize, token: usize| -> Result<Option<usize>, KernelError> {
+        let at = ids.row([token, 0, 0]).wrapping_add(slot * ids.nb[0]);
+        // SAFETY: the view has the element.
+        let id = unsafe {
+            match ids.dtype {
+                DType::I64 => at.cast::<i64>().read_unaligned(),
+                _ => i64::from(at.cast::<i32>().read_unaligned()),
+            }
+        };
+        let out = |bound: usize| KernelError::Index {
+            what: "expert",
+            index: id,
+            bound,
+        };
+        let global = usize::try_from(id).map_err(|_| out(weight.n))?;
+        match window {
+            None if global < weight.n => Ok(Some(global)),
+            None => Err(out(weight.n)),
+            Some(w) => {
+                let local = global.checked_sub(w.start as usize);
+                Ok(local.filter(|&l| l < weight.n && l < w.len as usize))
+            }
+        }
+    };
+    starts.fill(0);
+    for token in 0..tokens {
+        for slot in 0..slots {
+            if let Some(e) = expert(slot, token)? {
+                starts[e + 1] += 1;
+            }
+        }
+    }
+    for e in 0..weight.n {
+        starts[e + 1] += starts[e];
+    }
+    // Each entry goes to the next place of its expert; `starts` is shifted back afterwards.
+    for token in 0..tokens {
+        for slot in 0..slots {
+            if let Some(e) = expert(slot, token)? {
+                let at = starts[e] as usize;
+                let row = token * x.ne[1] + if x.ne[1] == 1 { 0 } else { slot };
+                from[at] = row as u32;
+                to[at] = (token * slots + slot) as u32;
+                starts[e] += 1;
+            }
+        }
+    }
+    for e in (0..weight.n).rev() {
+        starts[e + 1] = starts[e];
+    }
+    starts[0] = 0;
+    Ok(())
+}
