@@ -111,7 +111,7 @@ pub enum ExecError {
 impl ExecError {
     /// The same error, naming the instruction or value that it concerns. The innermost name stays.
     #[must_use]
-    pub(crate) fn at(self, at: impl FnOnce() -> String) -> ExecError {
+    pub fn at(self, at: impl FnOnce() -> String) -> ExecError {
         match self {
             ExecError::At { .. } => self,
             cause => ExecError::At {

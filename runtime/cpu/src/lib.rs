@@ -9,23 +9,29 @@
 //! | [`Team`]   | threads that spin and then park, in one group per device                             |
 //! | [`Kernel`] | an op whose attributes and element types are known; chosen once, run without allocating |
 //!
+//! [`CpuExecutor`] runs a whole program so, on a team with a group of threads per device.
+//!
 //! The meaning of every op is [`tpc_runtime::eval`]; kernels compute in f32. A result has the same bits for any number of
 //! workers: work is divided by rows, heads or columns, so that no sum crosses workers, and every sum has a fixed order
 //! that does not depend on the instruction set.
 
 mod elements;
 mod error;
+mod executor;
 mod kernel;
 mod launch;
 mod math;
 mod ops;
 pub mod product;
 mod simd;
+mod target;
 mod team;
 mod view;
 
 pub use error::{KernelError, TeamError, Unsupported};
+pub use executor::{CpuExecutor, CpuOptions, CpuRun};
 pub use kernel::Kernel;
 pub use launch::Sizes;
+pub use target::CpuTarget;
 pub use team::{Team, Worker};
 pub use view::View;

@@ -60,6 +60,7 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 pub struct Worker<'a> {
     group: &'a Group,
     index: usize,
+    number: usize,
     stop: &'a AtomicBool,
 }
 
@@ -69,6 +70,7 @@ impl Worker<'_> {
         Worker {
             group: &NOBODY,
             index: 0,
+            number: 0,
             stop: &NEVER,
         }
     }
@@ -81,6 +83,11 @@ impl Worker<'_> {
     /// Its number among the workers of the device.
     pub const fn index(&self) -> usize {
         self.index
+    }
+
+    /// Its number among the workers of the team.
+    pub const fn number(&self) -> usize {
+        self.number
     }
 
     /// The number of workers of the device.
@@ -181,6 +188,7 @@ impl Shared {
         let worker = Worker {
             group: &self.groups[group],
             index,
+            number,
             stop: &self.stop,
         };
         match catch_unwind(AssertUnwindSafe(|| job(&worker))) {
@@ -295,6 +303,11 @@ impl Team {
             team.threads.push(thread);
         }
         Ok(team)
+    }
+
+    /// The number of workers of all devices.
+    pub fn workers(&self) -> usize {
+        self.shared.seats.len()
     }
 
     /// Runs `job` on every worker and waits for all of them. Allocates nothing.

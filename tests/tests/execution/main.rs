@@ -1,4 +1,5 @@
 //! Tests of what runs: programs, executors, sessions.
 
+mod cpu;
 mod programs;
 mod support;

@@ -26,16 +26,15 @@ pub(super) struct Frame {
 impl Frame {
     /// The frame of a program whose launches have the values `slots`, one after another.
     pub(super) fn new(program: &Program, slots: &[Value]) -> Frame {
-        let values = program.graph.values();
-        let mut slots_of = vec![Vec::new(); values.len()];
+        let values = || program.graph.values();
+        let mut slots_of = vec![Vec::new(); values().len()];
         for (i, value) in slots.iter().enumerate() {
             slots_of[value.index()].push(i as u32);
         }
-        let views: Vec<View> = values
-            .clone()
+        let views: Vec<View> = values()
             .map(|(_, v)| View::dense(std::ptr::null_mut(), v.ty.dtype, [0; 4]))
             .collect();
-        let depends = values.filter_map(|(value, data)| {
+        let depends = values().filter_map(|(value, data)| {
             let home = program.home(value)?;
             let layout = &home.layout;
             let sizes = || {

@@ -16,9 +16,9 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tpc_ir::op::{InputKind, Op};
+use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, Program, Step};
-use tpc_ir::{Bindings, Launch, Output, Place, Symbol, Value};
+use tpc_ir::{Bindings, Launch, Place, Value};
 use tpc_runtime::{ExecError, Executor, Host, Interface, Options, Outputs, WeightSource};
 
 use crate::error::KernelError;
