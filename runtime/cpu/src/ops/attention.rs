@@ -312,6 +312,11 @@ impl Attention {
         }
         let first = seen.iter().position(|s| *s).unwrap_or(0);
         let end = seen.iter().rposition(|s| *s).map_or(n, |last| last + 1);
+        // Whole groups of lanes: a cell has its lane in a sum whatever other rows of the task see.
+        let (first, end) = (first / LANES * LANES, end.next_multiple_of(LANES));
+        for row in 0..rows {
+            m.masks[row * TILE..][n.min(end)..end].fill(f32::NEG_INFINITY);
+        }
         let cells = first..end;
         for i in cells.clone() {
             let at = [from + i, task.kv_head, task.stream];
