@@ -32,9 +32,8 @@ pub(crate) fn sizes(ty: &TensorType) -> Option<[usize; 4]> {
 
 impl Target for CpuTarget {
     fn stored(&self, weight: &TensorType, readers: &[(&Op, usize)]) -> Option<Stored> {
-        let product = |(op, i): &(&Op, usize)| {
-            *i == 0 && matches!(op, Op::MulMat(_) | Op::MulMatId(_))
-        };
+        let product =
+            |(op, i): &(&Op, usize)| *i == 0 && matches!(op, Op::MulMat(_) | Op::MulMatId(_));
         if !readers.is_empty() && readers.iter().all(product) {
             let packed = sizes(weight).and_then(|dims| stack(weight.dtype, dims));
             if let Some((format, n)) = packed {

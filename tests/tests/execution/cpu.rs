@@ -10,7 +10,9 @@ use tpc_passes::assemble;
 use tpc_runtime::{Options, Session};
 use tpc_tests::{Sweep, goldens};
 
-use crate::support::{FileWeights, config, golden, name, one_by_one, placement, plan, shape, whole};
+use crate::support::{
+    FileWeights, config, golden, name, one_by_one, placement, plan, shape, whole,
+};
 
 /// The distance of the engine's own logits from the exact ones, and what may be added.
 fn allowed(path: &std::path::Path, exact: &Golden, name: &str) -> f64 {
@@ -21,7 +23,10 @@ fn allowed(path: &std::path::Path, exact: &Golden, name: &str) -> f64 {
     // The repository carries the exact logits only.
     let beside = path.with_extension("logits");
     let shared = tpc_tests::shared().map(|s| s.join("golden").join(format!("{name}.logits")));
-    let own = [Some(beside), shared].into_iter().flatten().find(|p| p.exists());
+    let own = [Some(beside), shared]
+        .into_iter()
+        .flatten()
+        .find(|p| p.exists());
     let Some(own) = own else { return MOST };
     let bytes = std::fs::read(&own).unwrap_or_else(|e| panic!("{}: {e}", own.display()));
     let own = Golden::parse(name, &bytes).unwrap_or_else(|e| panic!("{e}"));
@@ -50,7 +55,10 @@ fn golden_models_agree_on_the_cpu() {
             let shapes = [shape(&config, 1), shape(&config, tokens.len())];
             let program = assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small");
             if let Err(errors) = verify(&program) {
-                failed.push(format!("{name} on {devices}: {}: {}", errors[0].code, errors[0]));
+                failed.push(format!(
+                    "{name} on {devices}: {}: {}",
+                    errors[0].code, errors[0]
+                ));
                 continue;
             }
             let program = Arc::new(program);
@@ -73,7 +81,10 @@ fn golden_models_agree_on_the_cpu() {
             let wanted = exact.logits.iter().map(|&x| f64::from(x));
             let d = distance(wanted, found.iter().copied());
             if d.nmse.is_nan() || d.nmse > allowed {
-                failed.push(format!("{name} on {devices}: NMSE {:e}, {allowed:e} allowed", d.nmse));
+                failed.push(format!(
+                    "{name} on {devices}: NMSE {:e}, {allowed:e} allowed",
+                    d.nmse
+                ));
             }
             let each = one_by_one(&mut session(1).expect("it has loaded before"), tokens);
             let d = distance(found.iter().copied(), each.iter().copied());

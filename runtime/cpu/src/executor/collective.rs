@@ -38,9 +38,8 @@ impl Exchange {
         scratch: &mut [u8],
     ) -> Result<(), KernelError> {
         // SAFETY: the caller's, for every part below: parts of results do not overlap.
-        let mut copy = |from: View, to: View| unsafe {
-            self.copy.run(worker, &[from], &[to], scratch)
-        };
+        let mut copy =
+            |from: View, to: View| unsafe { self.copy.run(worker, &[from], &[to], scratch) };
         match &self.op {
             // SAFETY: the caller's.
             Op::AllReduce(_) => unsafe { sum(worker, operands, result) },
@@ -96,7 +95,10 @@ fn piece(
     if counts.is_empty() {
         return Ok((0, ne[axis]));
     }
-    ensure(rank < counts.len(), "a count of an exchange for each device")?;
+    ensure(
+        rank < counts.len(),
+        "a count of an exchange for each device",
+    )?;
     let start: u64 = counts[..rank].iter().sum();
     Ok((start as usize, counts[rank] as usize))
 }
@@ -110,7 +112,10 @@ const MOST: usize = 64;
 /// As [`Kernel::run`].
 unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), KernelError> {
     let fits = |v: &View| v.ne == out.ne && v.dtype == DType::F32;
-    ensure(operands.iter().all(fits) && out.dtype == DType::F32, "operands of a sum")?;
+    ensure(
+        operands.iter().all(fits) && out.dtype == DType::F32,
+        "operands of a sum",
+    )?;
     // Rows may be few and long: shares are of pieces of rows.
     const PIECE: usize = 512;
     let pieces = out.ne[0].div_ceil(PIECE);

@@ -112,7 +112,9 @@ pub(super) fn error(e: KernelError) -> ExecError {
 /// The error for a batch that no shape holds.
 pub(super) fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
     let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
-    let over = Symbol::ALL.into_iter().filter(|s| sizes.get(*s) > most.get(*s));
+    let over = Symbol::ALL
+        .into_iter()
+        .filter(|s| sizes.get(*s) > most.get(*s));
     let over: Vec<String> = over
         .map(|s| format!("{} {} (at most {})", s.name(), sizes.get(s), most.get(s)))
         .collect();

@@ -95,7 +95,9 @@ impl Launches {
                 (inst.op.clone(), inst.operands.clone(), inst.results.clone())
             }
         };
-        let symbolic = op.map_dims(&mut |d| d.as_const().map(|_| d.clone())).is_none();
+        let symbolic = op
+            .map_dims(&mut |d| d.as_const().map(|_| d.clone()))
+            .is_none();
         let action = self.action(program, arenas, options, launch, (&op, &operands, &results))?;
         let slots = self.slots.len();
         self.slots.extend(operands.iter().chain(&results));
@@ -150,7 +152,10 @@ impl Launches {
         let kernel = select_bound(program, op, (operands, results), &shape, options)?;
         for shape in &program.shapes {
             let of = |values: &[Value]| -> Result<Vec<[usize; 4]>, ExecError> {
-                values.iter().map(|v| most(program, *v, &shape.most)).collect()
+                values
+                    .iter()
+                    .map(|v| most(program, *v, &shape.most))
+                    .collect()
             };
             let bytes = kernel.scratch_bytes(&of(operands)?, &of(results)?);
             self.scratch = self.scratch.max(bytes);
@@ -175,7 +180,10 @@ pub(super) fn select_bound(
     let bound = op.map_dims(&mut |d| d.eval(sizes).map(tpc_ir::Dim::constant));
     let bound = bound.ok_or_else(|| malformed("a size of it has no value"))?;
     let dtypes = |values: &[Value]| -> Vec<DType> {
-        values.iter().map(|v| program.graph.value(*v).ty.dtype).collect()
+        values
+            .iter()
+            .map(|v| program.graph.value(*v).ty.dtype)
+            .collect()
     };
     select(&bound, &dtypes(operands), &dtypes(results), options)
 }
@@ -192,11 +200,7 @@ fn select(
 }
 
 /// The packed weight that a value is, if it is one.
-fn packed(
-    program: &Program,
-    arenas: &[Region],
-    value: Value,
-) -> Result<Option<Packed>, ExecError> {
+fn packed(program: &Program, arenas: &[Region], value: Value) -> Result<Option<Packed>, ExecError> {
     let Some(home) = program.home(value) else {
         return Ok(None);
     };
@@ -206,7 +210,8 @@ fn packed(
     }
     let ty = &program.graph.value(value).ty;
     let dims = sizes(ty).ok_or_else(|| malformed("a weight without sizes"))?;
-    let (format, n) = stack(ty.dtype, dims).ok_or_else(|| malformed("a weight that is not packed"))?;
+    let (format, n) =
+        stack(ty.dtype, dims).ok_or_else(|| malformed("a weight that is not packed"))?;
     let extent = buffer.extent(0);
     if (format.bytes() * n) as u64 != extent.bytes {
         return Err(malformed("a packed weight of another size"));
@@ -215,7 +220,9 @@ fn packed(
         format,
         n,
         stack: [dims[2], dims[3]],
-        ptr: arenas[buffer.arena.index()].ptr().wrapping_add(extent.offset as usize),
+        ptr: arenas[buffer.arena.index()]
+            .ptr()
+            .wrapping_add(extent.offset as usize),
     }))
 }
 
@@ -241,7 +248,10 @@ fn meetings(program: &Program, launch: Launch) -> Box<[(usize, usize)]> {
     let of = |place: &tpc_ir::Place| {
         let mut queues = phase.iter().flat_map(|p| p.queues.iter().enumerate());
         let (q, queue) = queues.find(|(_, q)| q.place == *place)?;
-        let step = queue.steps.iter().position(|s| *s == Step::Launch(launch))?;
+        let step = queue
+            .steps
+            .iter()
+            .position(|s| *s == Step::Launch(launch))?;
         Some((q, step))
     };
     places.iter().filter_map(of).collect()
@@ -254,9 +264,16 @@ fn malformed(what: &str) -> ExecError {
 /// `l7 mul_mat (v12)`.
 pub(super) fn named(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
-    let first = data.covers().first().map(|i| program.graph.inst(*i).results[0]);
+    let first = data
+        .covers()
+        .first()
+        .map(|i| program.graph.inst(*i).results[0]);
     match first {
-        Some(v) => format!("{launch} {} ({v} {})", data.kernel, program.graph.value(v).name),
+        Some(v) => format!(
+            "{launch} {} ({v} {})",
+            data.kernel,
+            program.graph.value(v).name
+        ),
         None => format!("{launch} {}", data.kernel),
     }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use tpc_ir::Value;
 use tpc_ir::op::{Op, Weight};
 use tpc_ir::program::{Program, StoredFormat};
-use tpc_ir::Value;
 use tpc_runtime::{ExecError, PackedWeight, WeightSource, pack};
 
 use super::memory::Region;
@@ -60,7 +60,12 @@ pub(super) fn weights(
                     what: format!("{value} cannot be packed"),
                 })?;
                 let to = arena.range(extent.offset, format.bytes() * n)?.as_mut_ptr();
-                let job = Job { part, format, n, to };
+                let job = Job {
+                    part,
+                    format,
+                    n,
+                    to,
+                };
                 packed(&job, team)?;
             }
         }
@@ -108,7 +113,10 @@ fn packed(job: &Job<'_>, team: &mut Team) -> Result<(), ExecError> {
             let len = job.format.panel_bytes();
             // SAFETY: a panel inside the buffer, and this worker's.
             let out = unsafe {
-                std::slice::from_raw_parts_mut(job.to.add(i * job.format.bytes() + panel * len), len)
+                std::slice::from_raw_parts_mut(
+                    job.to.add(i * job.format.bytes() + panel * len),
+                    len,
+                )
             };
             let packed = job.format.pack(source, panel..panel + 1, out);
             packed.map_err(|_| misfit)?;

@@ -47,7 +47,10 @@ impl Region {
     /// [`ExecError::Malformed`] when it has no such bytes.
     pub(super) fn range(&mut self, at: u64, len: usize) -> Result<&mut [u8], ExecError> {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
-        if at.checked_add(len).is_none_or(|end| end > self.layout.size()) {
+        if at
+            .checked_add(len)
+            .is_none_or(|end| end > self.layout.size())
+        {
             return Err(ExecError::Malformed {
                 what: format!("{len} bytes at {at} of an arena of {}", self.layout.size()),
             });

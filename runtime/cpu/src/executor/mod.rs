@@ -117,8 +117,11 @@ impl CpuExecutor {
         let team = Team::of_devices(&threads).map_err(|e| ExecError::Parameter {
             what: e.to_string(),
         })?;
-        let arenas: Result<Vec<Region>, ExecError> =
-            program.arenas.iter().map(|a| Region::new(a.bytes)).collect();
+        let arenas: Result<Vec<Region>, ExecError> = program
+            .arenas
+            .iter()
+            .map(|a| Region::new(a.bytes))
+            .collect();
         let mut arenas = arenas?;
         let launches = Launches::new(&program, &arenas, options.options)?;
         let frame = Frame::new(&program, &launches.slots);
@@ -135,8 +138,13 @@ impl CpuExecutor {
         Ok(CpuExecutor {
             interface: Interface::from_graph(&program.graph),
             options: options.options,
-            shared: places.iter().map(|_| DeviceScratch::new(&launches.needs)).collect(),
-            own: (0..each * places.len()).map(|_| Own(own().into())).collect(),
+            shared: places
+                .iter()
+                .map(|_| DeviceScratch::new(&launches.needs))
+                .collect(),
+            own: (0..each * places.len())
+                .map(|_| Own(own().into()))
+                .collect(),
             progress: places.iter().map(|_| Progress::default()).collect(),
             team,
             places,
@@ -355,7 +363,9 @@ impl Executor for CpuExecutor {
             Some(batch) if batch == self.batches => {}
             Some(_) => return Err(ExecError::NothingToDraft),
         }
-        let changed = self.frame.set(&self.program, &self.arenas, shape, &run.sizes)?;
+        let changed = self
+            .frame
+            .set(&self.program, &self.arenas, shape, &run.sizes)?;
         if changed {
             self.bind(&run.sizes)?;
         }

@@ -142,7 +142,10 @@ unsafe fn prepare(
     row: &mut [f32],
 ) -> Result<(), KernelError> {
     let k = format.part().k();
-    ensure(x.ne[0] == k && x.dtype == DType::F32, "activations of a product")?;
+    ensure(
+        x.ne[0] == k && x.dtype == DType::F32,
+        "activations of a product",
+    )?;
     let row = row.get_mut(..k).ok_or(KernelError::Scratch {
         needed: k,
         found: 0,
@@ -237,7 +240,8 @@ pub(super) unsafe fn mul_mat(
         _ => (x.ne[1], x.ne[2] * x.ne[3]),
     };
     let stride = out.nb[1] / 4;
-    let regular = |axis: usize| out.ne[axis] == 1 || out.nb[axis] == out.nb[axis - 1] * out.ne[axis - 1];
+    let regular =
+        |axis: usize| out.ne[axis] == 1 || out.nb[axis] == out.nb[axis - 1] * out.ne[axis - 1];
     ensure(
         out.nb[0] == 4 && stride >= m && (weight.n != 1 || regular(2) && regular(3)),
         "rows of the result of a product",
@@ -261,9 +265,15 @@ pub(super) unsafe fn mul_mat(
         unsafe {
             let x = prepared(format, shared, batch * n, n)?;
             let mut to = Output::from_raw(to.cast(), m, stride, n, 1);
-            Product::new(isa, weight.matrix(matrix)?, x, Tokens::First(n), Epilogue::default())
-                .and_then(|p| p.run(panels.clone(), &mut to, &mut own.tiles))
-                .map_err(|_| MISFIT)?;
+            Product::new(
+                isa,
+                weight.matrix(matrix)?,
+                x,
+                Tokens::First(n),
+                Epilogue::default(),
+            )
+            .and_then(|p| p.run(panels.clone(), &mut to, &mut own.tiles))
+            .map_err(|_| MISFIT)?;
         }
     }
     Ok(())
