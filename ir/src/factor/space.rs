@@ -166,11 +166,13 @@ impl Space {
         if let Some(size) = new(v) {
             return Some(size);
         }
-        let all =
-            |k: &[Var]| -> Option<Vec<Dim>> { k.iter().map(|&x| self.resized(x, new)).collect() };
         match &self.vars[v.index()].node {
-            Node::Product(k) => Dim::product(&all(k)?),
-            Node::Sum(k) => Dim::sum(&all(k)?),
+            Node::Product(k) => k
+                .iter()
+                .try_fold(Dim::ONE, |n, &x| n.checked_mul(&self.resized(x, new)?)),
+            Node::Sum(k) => k
+                .iter()
+                .try_fold(Dim::ZERO, |n, &x| n.checked_add(&self.resized(x, new)?)),
             Node::Leaf(_) | Node::Alias(_) => Some(self.size(v).clone()),
         }
     }

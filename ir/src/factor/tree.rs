@@ -47,27 +47,51 @@ impl Space {
 
     /// The segments of a sum, nested sums flattened; `None` when `v` is no sum.
     pub fn segments(&self, v: Var) -> Option<Vec<Var>> {
-        let Node::Sum(k) = &self.vars[self.find(v).index()].node else {
+        let v = self.find(v);
+        let Node::Sum(_) = &self.vars[v.index()].node else {
             return None;
         };
-        let mut out = Vec::with_capacity(k.len());
-        for &s in k {
-            match self.factors(&[s]).as_slice() {
-                [one] => match self.segments(*one) {
-                    Some(inner) => out.extend(inner),
-                    None => out.push(*one),
-                },
-                _ => out.push(self.find(s)),
+        let mut out = Vec::new();
+        self.each_segment(v, &mut |s| out.push(s));
+        Some(out)
+    }
+
+    /// The number of [segments](Self::segments) of a sum; 1 when `v` is no sum.
+    fn segment_count(&self, v: Var) -> usize {
+        let mut n = 0;
+        self.each_segment(v, &mut |_| n += 1);
+        n
+    }
+
+    /// Visits the segments of `v`, nested sums flattened, in order; `v` itself when it is no sum.
+    fn each_segment(&self, v: Var, visit: &mut dyn FnMut(Var)) {
+        // What is still to be visited, the next one last: a chain of sums is as deep as it is long.
+        let mut open = vec![self.find(v)];
+        while let Some(v) = open.pop() {
+            match &self.vars[v.index()].node {
+                Node::Sum(k) => open.extend(k.iter().rev().map(|&s| self.only_factor(s))),
+                _ => visit(v),
             }
         }
-        Some(out)
+    }
+
+    /// The factor of a product of one factor and any number of ones; `v` itself when it has several factors, or none.
+    fn only_factor(&self, v: Var) -> Var {
+        let v = self.find(v);
+        match &self.vars[v.index()].node {
+            Node::Product(_) => match self.factors(&[v]).as_slice() {
+                [one] => *one,
+                _ => v,
+            },
+            _ => v,
+        }
     }
 
     /// Checks that a sum of these has few enough segments, nested sums flattened.
     pub(super) fn few(&mut self, segments: &[Var]) -> Result<(), Cut> {
         let mut n = 0;
         for &s in segments {
-            n += self.segments(s).map_or(1, |inner| inner.len());
+            n += self.segment_count(s);
             self.visit(n)?;
             if n > MAX_SEGMENTS {
                 return Err(Cut::Segments(n));
@@ -90,10 +114,15 @@ impl Space {
 
     /// The leaves below `v`, in order.
     pub fn leaves(&self, v: Var, out: &mut Vec<Var>) {
-        for f in self.factors(&[v]) {
-            match self.segments(f) {
-                Some(segments) => segments.iter().for_each(|&s| self.leaves(s, out)),
-                None => out.push(f),
+        // What is still to be visited, the next one last: a chain of sums is as deep as it is long.
+        let mut open = vec![v];
+        while let Some(v) = open.pop() {
+            let v = self.find(v);
+            let data = &self.vars[v.index()];
+            match &data.node {
+                _ if data.size.is_one() => {}
+                Node::Product(k) | Node::Sum(k) => open.extend(k.iter().rev()),
+                Node::Leaf(_) | Node::Alias(_) => out.push(v),
             }
         }
     }

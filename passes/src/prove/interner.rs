@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::rc::Rc;
 
 use tpc_ir::{Op, TensorType};
 
@@ -10,8 +11,8 @@ use super::language::View;
 /// Dense numbers for distinct items, in order of first use.
 #[derive(Debug)]
 pub(super) struct Interner<T> {
-    items: Vec<T>,
-    numbers: HashMap<T, u32>,
+    items: Vec<Rc<T>>,
+    numbers: HashMap<Rc<T>, u32>,
 }
 
 impl<T> Default for Interner<T> {
@@ -30,19 +31,25 @@ impl<T: Eq + Hash + Clone> Interner<T> {
             return n;
         }
         let n = self.items.len() as u32;
-        self.items.push(item.clone());
-        self.numbers.insert(item.clone(), n);
+        let item = Rc::new(item.clone());
+        self.items.push(Rc::clone(&item));
+        self.numbers.insert(item, n);
         n
     }
 }
 
 impl<T> Interner<T> {
-    pub(super) fn items(&self) -> &[T] {
-        &self.items
+    pub(super) fn items(&self) -> impl ExactSizeIterator<Item = &T> {
+        self.items.iter().map(|item| &**item)
     }
 
     pub(super) fn get(&self, number: u32) -> &T {
         &self.items[number as usize]
+    }
+
+    /// The item of that number, to be kept.
+    pub(super) fn share(&self, number: u32) -> Rc<T> {
+        Rc::clone(&self.items[number as usize])
     }
 }
 

@@ -30,7 +30,7 @@ use super::rebuild::{Changes, rebuild};
 use tpc_diag::Diagnostic;
 
 /// The size of a factor: a multiple of a symbol.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     symbol: Symbol,
     times: u64,
@@ -84,17 +84,29 @@ pub(super) fn introduce(graph: &Graph) -> Result<Symbolic, CaptureError> {
     let all = find(graph, &factors);
     let inputs = unmarked_inputs(graph, &factors, &all);
     let mut why = None;
+    let mut tried: Option<Symbols> = None;
     for kept in ATTEMPTS {
         let some: Symbols = all
             .iter()
             .filter(|(_, s)| kept.contains(&s.symbol))
             .map(|(&v, &s)| (v, s))
             .collect();
+        if tried.as_ref() == Some(&some) {
+            // It fails again.
+            continue;
+        }
         let symbolic = with_symbols(graph, &factors, &some, &inputs);
-        let checked = check(&symbolic).and_then(|()| any_batch(&symbolic, &batch(&factors, &some)));
+        // Without symbols it is the capture's own graph, whatever is to be said of it.
+        let checked = match some.is_empty() {
+            true => Ok(()),
+            false => check(&symbolic).and_then(|()| any_batch(&symbolic, &batch(&factors, &some))),
+        };
         match checked {
-            Err(e) if !kept.is_empty() => why = why.or(Some(e)),
-            _ => {
+            Err(e) => {
+                why = why.or(Some(e));
+                tried = Some(some);
+            }
+            Ok(()) => {
                 let note = why.or_else(|| all.is_empty().then(|| "none was found".to_owned()));
                 return Ok(Symbolic {
                     graph: symbolic,

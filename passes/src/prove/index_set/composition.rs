@@ -2,7 +2,7 @@
 
 use tpc_ir::{Dim, Interval};
 
-use super::intervals::{at_positions, clipped, positions};
+use super::intervals::{at_positions, positions};
 use super::pattern::{MAX_INTERVALS, Pattern, common_period, common_unit, units};
 use super::{IndexSet, NotExpressible};
 
@@ -56,6 +56,66 @@ fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpre
     Pattern::new(&minor.unit, size, intervals)
 }
 
+/// The blocks of `len` units that have selected units, and the units that are selected of each: the same of all, one block
+/// after the other.
+fn blocks_alike(
+    intervals: &[Interval],
+    len: u64,
+) -> Result<(Vec<Interval>, Vec<Interval>), NotExpressible> {
+    let mut pattern: Option<Vec<Interval>> = None;
+    let mut agree = |own: &[Interval]| match &pattern {
+        Some(known) if known != own => Err(NotExpressible),
+        Some(_) => Ok(()),
+        None => {
+            pattern = Some(own.to_vec());
+            Ok(())
+        }
+    };
+    let mut blocks: Vec<Interval> = Vec::new();
+    // What is selected of the last block so far.
+    let mut own: Vec<Interval> = Vec::new();
+    for r in intervals {
+        let mut next = r.start;
+        while next < r.end() {
+            let block = next.checked_div(len).ok_or(NotExpressible)?;
+            let last = blocks.last().map(|b| b.end() - 1);
+            if last.is_some_and(|l| block < l) {
+                return Err(NotExpressible);
+            }
+            if last != Some(block) {
+                if last.is_some() {
+                    agree(&own)?;
+                }
+                own.clear();
+                blocks.push(Interval {
+                    start: block,
+                    len: 1,
+                });
+            }
+            let end = r.end().min((block + 1) * len);
+            match own.last_mut() {
+                Some(before) if before.end() == next - block * len => before.len += end - next,
+                _ => own.push(Interval {
+                    start: next - block * len,
+                    len: end - next,
+                }),
+            }
+            next = end;
+            // The whole blocks that follow a whole one are a run.
+            let more = (r.end() - next) / len;
+            if let (true, Some(run)) = (own == [Interval { start: 0, len }], blocks.last_mut()) {
+                run.len += more;
+                next += more * len;
+            }
+        }
+    }
+    if blocks.is_empty() {
+        return Err(NotExpressible);
+    }
+    agree(&own)?;
+    pattern.map(|p| (p, blocks)).ok_or(NotExpressible)
+}
+
 /// A pattern as the product of one that selects within blocks of `at` elements and one that selects blocks.
 pub(super) fn split_at(
     whole: &Pattern,
@@ -65,29 +125,7 @@ pub(super) fn split_at(
     let period = common_period(&whole.period()?, at)?;
     let intervals = whole.refined(&unit, &period)?;
     let (len, size) = (units(at, &unit)?, units(&period, at)?);
-    let mut pattern: Option<Vec<Interval>> = None;
-    let mut blocks = Vec::new();
-    // Of each block that has selected elements the same elements must be selected.
-    let mut next = 0;
-    while let Some(block) = intervals
-        .iter()
-        .filter(|r| r.end() > next)
-        .map(|r| r.start.max(next) / len)
-        .min()
-    {
-        let own = clipped(&intervals, block * len, len);
-        if *pattern.get_or_insert_with(|| own.clone()) != own {
-            return Err(NotExpressible);
-        }
-        blocks.push(Interval {
-            start: block,
-            len: 1,
-        });
-        next = (block + 1) * len;
-    }
-    let Some(pattern) = pattern else {
-        return Err(NotExpressible);
-    };
+    let (pattern, blocks) = blocks_alike(&intervals, len)?;
     let parts = (
         Pattern::new(&unit, len, pattern)?,
         Pattern::new(at, size, blocks)?,

@@ -3,7 +3,7 @@
 use tpc_ir::{Dim, Interval};
 
 use super::NotExpressible;
-use super::intervals::clipped;
+use super::intervals::{clipped, is_ascending};
 use crate::gcd::gcd;
 
 /// Intervals beyond which a pattern is not worth the arithmetic.
@@ -129,16 +129,21 @@ impl Pattern {
 /// The shorter pattern that this one repeats, as its size and intervals.
 fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interval>)> {
     let total: u64 = intervals.iter().map(|r| r.len).sum();
-    if total == 0 || intervals.windows(2).any(|w| w[0].end() > w[1].start) {
+    if total == 0 || !is_ascending(intervals) {
         return None;
     }
+    let of_part = |start: u64, len: u64| {
+        let from = intervals.partition_point(|r| r.end() <= start);
+        let to = intervals.partition_point(|r| r.start < start + len);
+        clipped(&intervals[from..to.max(from)], start, len)
+    };
     let both = gcd(size, total);
     (2..=both.min(intervals.len() as u64 + 1))
         .filter(|&k| both.is_multiple_of(k))
         .find_map(|k| {
             let part = size / k;
-            let first = clipped(intervals, 0, part);
-            let alike = (1..k).all(|i| clipped(intervals, i * part, part) == first);
+            let first = of_part(0, part);
+            let alike = (1..k).all(|i| of_part(i * part, part) == first);
             alike.then_some((part, first))
         })
 }
