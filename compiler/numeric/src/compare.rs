@@ -10,7 +10,7 @@ use tpc_core::golden::{Distance, distance};
 use tpc_core::pipeline::Compiled;
 use tpc_core::shrink::{self, Shrunk};
 use tpc_diag::{Diagnostic, codes};
-use tpc_ir::{Budget, Exceeded, Graph};
+use tpc_ir::{Budget, Exceeded};
 
 /// The size of a comparison whose answers agree, and how well they do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,12 +41,22 @@ pub fn shrink(compiled: &Compiled) -> Result<Shrunk, Diagnostic> {
 /// TPC0392 when the model cannot be run, TPC0394 when the programs answer something else, TPC0395 when running it takes
 /// more than a command may spend.
 pub fn compare(shrunk: &Shrunk, feed: &Feed) -> Result<Agreement, Box<Diagnostic>> {
-    let budget = Budget::new(feed.limits());
-    for graph in [&*shrunk.model as &Graph, &*shrunk.programs] {
-        // One runs after the other.
-        let part = budget.part();
-        need::spend(graph, feed, &part).map_err(|e| too_large(shrunk, &e))?;
-    }
+    compare_within(shrunk, feed, &Budget::new(feed.limits()))
+}
+
+/// [`compare`] within a budget. Answers that differ are told however little is left; the first value that differs is
+/// looked for as far as it goes.
+///
+/// # Errors
+/// Those of [`compare`].
+pub fn compare_within(
+    shrunk: &Shrunk,
+    feed: &Feed,
+    budget: &Budget,
+) -> Result<Agreement, Box<Diagnostic>> {
+    // What runs is dropped before a difference is looked for, and what it takes counts by itself.
+    need::spend_in_turn(&[&shrunk.model, &shrunk.programs], feed, &budget.part())
+        .map_err(|e| too_large(shrunk, &e))?;
     let cannot = |why: String| cannot_run(shrunk, &why);
     let weights = weights::random(&shrunk.model).map_err(|e| cannot(e.to_string()))?;
     let whole = feed
@@ -63,18 +73,16 @@ pub fn compare(shrunk: &Shrunk, feed: &Feed) -> Result<Agreement, Box<Diagnostic
     }
     let differs =
         |how: String| {
-            let Shrunk {
-                model,
-                sharded,
-                programs,
-                ..
-            } = shrunk;
-            let first = first_difference(model, sharded, programs, feed, &weights);
+            let programs = &shrunk.programs;
             let mut message = format!("the programs compute something else than the model: {how}");
             let mut entity = programs.name.clone();
-            if let Some(d) = first {
-                message += &format!("\n  {d}");
-                entity = d.value;
+            match first_difference(shrunk, feed, &weights, budget) {
+                Ok(Some(d)) => {
+                    message += &format!("\n  {d}");
+                    entity = d.value;
+                }
+                Ok(None) => {}
+                Err(e) => message += &format!("\n  where it begins is not known: {e}"),
             }
             Box::new(Diagnostic::new(&codes::NUMBERS_DIFFER, entity, message).help(
             "this is a fault of tpc; please report it with the command and the model's header",

@@ -3,11 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use tpc_ir::{Graph, Interval, Place, RANK, Sharding, Unreduced, Value, Verified, stage};
+use tpc_core::golden::distance;
+use tpc_core::shrink::Shrunk;
+use tpc_ir::{
+    Budget, Exceeded, Graph, Interval, Place, RANK, Resource, Sharding, Unreduced, Value,
+};
 use tpc_runtime::{MemoryWeights, Tensor};
 
 use super::feed::Feed;
-use tpc_core::golden::distance;
+use super::need;
+
+/// What is done, for refusals of the budget.
+const SEARCH: &str = "the search for the first value that differs";
 
 /// The largest error (NMSE) between answers that agree. Sums in another order differ by 1e-15 in each number, and by more
 /// where that decides how a number of a cache is rounded.
@@ -48,26 +55,48 @@ impl fmt::Display for Difference {
 /// The tensors of the model's values, by value and the number of times that it had been computed before.
 type ModelTensors = HashMap<(Value, usize), Tensor>;
 
-/// Finds the first value of the programs that differs from the model's.
+/// Finds the first value of the programs that differs from the model's; `None` where none does.
 ///
 /// Values are matched by name. One is right if it is, for any of the model's values of its name, the part that the sharded
 /// graph has on its place. Terms of unreduced sums are passed over.
+///
+/// # Errors
+/// When the budget does not allow to run both again, to keep all values of the model, and to compare the programs' with
+/// them.
 pub(super) fn first_difference(
-    model: &Verified<stage::Model>,
-    sharded: &Verified<stage::Sharded>,
-    programs: &Verified<stage::Programs>,
+    shrunk: &Shrunk,
     feed: &Feed,
     weights: &MemoryWeights,
-) -> Option<Difference> {
+    budget: &Budget,
+) -> Result<Option<Difference>, Exceeded> {
+    let Shrunk {
+        model,
+        sharded,
+        programs,
+        ..
+    } = shrunk;
+    need::spend_in_turn(&[model, programs], feed, budget)?;
     let (of_model, held) = (by_name(model), by_name(sharded));
+    let mut over = Ok(());
     let mut seen = ModelTensors::new();
     let mut times: HashMap<Value, usize> = HashMap::new();
     let mut store = |v: Value, t: &Tensor| {
         let n = times.entry(v).or_default();
-        seen.insert((v, *n), t.clone());
+        let turn = *n;
         *n += 1;
+        if over.is_ok() && held.contains_key(model.value(v).name.as_str()) {
+            over = budget.spend(Resource::Bytes, need::bytes(t), SEARCH, || None);
+            if over.is_ok() {
+                seen.insert((v, turn), t.clone());
+            }
+        }
     };
-    feed.run(model, weights, &mut store).ok()?;
+    let ran = feed.run(model, weights, &mut store);
+    over?;
+    if ran.is_err() {
+        return Ok(None);
+    }
+    let mut over = Ok(());
     let mut found: Option<Difference> = None;
     let mut times: HashMap<Value, usize> = HashMap::new();
     let mut judge = |v: Value, t: &Tensor| {
@@ -76,7 +105,10 @@ pub(super) fn first_difference(
         *n += 1;
         let data = programs.value(v);
         let name = data.name.as_str();
-        let (None, Some(known), Some(forms)) = (&found, of_model.get(name), held.get(name)) else {
+        if found.is_some() || over.is_err() {
+            return;
+        }
+        let (Some(known), Some(forms)) = (of_model.get(name), held.get(name)) else {
             return;
         };
         let Ok(own) = t.reals() else { return };
@@ -95,6 +127,10 @@ pub(super) fn first_difference(
                 return;
             }
             for whole in known.iter().filter_map(|&of| seen.get(&(of, turn))) {
+                over = budget.spend(Resource::Steps, need::comparison(&own), SEARCH, || None);
+                if over.is_err() {
+                    return;
+                }
                 if let Some(part) = part(whole, sharding, sharded, rank)
                     && part.len() == own.len()
                 {
@@ -115,7 +151,7 @@ pub(super) fn first_difference(
     };
     // Programs that stop have made values before.
     let _ = feed.run(programs, weights, &mut judge);
-    found
+    over.map(|()| found)
 }
 
 /// The values of each name.

@@ -15,6 +15,6 @@ mod feed;
 mod need;
 mod weights;
 
-pub use compare::{Agreement, compare, shrink};
+pub use compare::{Agreement, compare, compare_within, shrink};
 pub use difference::TOLERANCE;
 pub use feed::Feed;

@@ -2,6 +2,7 @@
 
 use tpc_ir::op::OpCategory;
 use tpc_ir::{Bindings, Budget, Exceeded, Graph, InstData, Op, Resource, Spot, Value};
+use tpc_runtime::Tensor;
 
 use super::feed::Feed;
 
@@ -65,6 +66,39 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), E
         }
     }
     Ok(())
+}
+
+/// Spends what running these graphs one after the other takes: the operations of all, and the bytes of the largest.
+///
+/// # Errors
+/// The instruction at which the budget runs out.
+pub(super) fn spend_in_turn(
+    graphs: &[&Graph],
+    feed: &Feed,
+    budget: &Budget,
+) -> Result<(), Exceeded> {
+    let mut most = 0;
+    for graph in graphs {
+        let part = budget.part();
+        spend(graph, feed, &part)?;
+        most = most.max(part.used(Resource::Bytes));
+        budget.take(Resource::Steps, part.used(Resource::Steps));
+    }
+    budget.take(Resource::Bytes, most);
+    Ok(())
+}
+
+/// Bytes of a tensor that is kept.
+pub(super) fn bytes(tensor: &Tensor) -> u64 {
+    let sizes = tensor.dims().into_iter().map(|n| n as u64);
+    sizes.fold(ELEMENT, u64::saturating_mul)
+}
+
+/// Steps of a comparison with so many numbers: each is found among the whole, and both are read.
+pub(super) const fn comparison(numbers: &[f64]) -> u64 {
+    /// Operations for each number.
+    const EACH: u64 = 4;
+    1 + numbers.len() as u64 * EACH / OPERATIONS
 }
 
 /// Elements of a value; a size beyond 64 bits counts as the largest.

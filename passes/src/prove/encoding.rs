@@ -129,7 +129,8 @@ impl<'a> Encoding<'a> {
         for (i, &inst) in task.of_model.iter().enumerate() {
             let data = task.model.inst(inst);
             let args: Vec<Id> = data.operands.iter().map(|&v| self.of_model(v)).collect();
-            if let Some((domain, k)) = finite::domain(&data.op)
+            let ty = |k: usize| args.get(k).and_then(|&a| self.terms.ty(a));
+            if let Some((domain, k)) = finite::domain(&data.op, ty)
                 && let Some(&operand) = args.get(k)
             {
                 let domains = &mut self.terms.graph.analysis.domains;
@@ -182,6 +183,13 @@ impl<'a> Encoding<'a> {
             let types: Option<Vec<&TensorType>> = args.iter().map(|&a| self.terms.ty(a)).collect();
             types.is_some_and(|t| op.infer(&t) == Ok(Inferred::Declared))
         })
+    }
+
+    /// Counts a look at all instructions of the obligation; whether there are steps left.
+    pub(super) fn charge_scan(&self) -> bool {
+        /// Instructions that are looked at in a step.
+        const EACH: usize = 16;
+        self.terms.charge(1 + self.task.of_programs.len() / EACH)
     }
 
     /// The e-class of a value of the model.

@@ -9,17 +9,18 @@
 //! - a value of the model is a number unless a mask, or a parameter that is none, enters it;
 //! - an op gives numbers for numbers, where it is defined everywhere;
 //! - an op that is not, such as a division, gives numbers where the model applies it to the same operand, or to one of which
-//!   the operand is a part.
+//!   the operand is a part. Of an op that selects by index the operand is the index, and the model must select by it from
+//!   as many rows, or fewer: of no rows there is none to select, though all of them are zeros.
 
 use egg::{EGraph, Id};
-use tpc_ir::op::{InputKind, OpCategory, Unary, UnaryKind};
-use tpc_ir::{Graph, Op};
+use tpc_ir::op::{AddId, BinaryKind, GetRows, InputKind, MulMatId, OpCategory, Unary, UnaryKind};
+use tpc_ir::{Dim, Graph, Op, TensorType};
 
 use super::analysis::TermAnalysis;
 use super::language::{Head, Term};
 
 /// A kind of operand for which an op may have no value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Domain {
     /// Of a division: not zero.
     Divisor,
@@ -29,11 +30,36 @@ pub(super) enum Domain {
     Root,
     /// Of a norm that adds nothing to the divisor: no row of zeros.
     Row,
+    /// Of a selection by index: below this number of rows or experts.
+    Index(Dim),
 }
 
-/// The operand for which an op may have no value, by position; `None` for ops that are defined everywhere.
-pub(super) fn domain(op: &Op) -> Option<(Domain, usize)> {
-    use tpc_ir::op::BinaryKind;
+impl Domain {
+    /// Whether whatever lies in the other domain lies in this one.
+    fn contains(&self, other: &Domain) -> bool {
+        match (self, other) {
+            (Domain::Index(rows), Domain::Index(fewer)) => {
+                rows == fewer
+                    || rows
+                        .as_const()
+                        .zip(fewer.as_const())
+                        .is_some_and(|(n, m)| n >= m)
+            }
+            _ => self == other,
+        }
+    }
+}
+
+/// The operand for which an op on operands of these types may have no value, by position; `None` for ops that are defined
+/// everywhere. A window says which rows a device answers for, whatever the index.
+pub(super) fn domain<'a>(
+    op: &Op,
+    ty: impl Fn(usize) -> Option<&'a TensorType>,
+) -> Option<(Domain, usize)> {
+    let below = |table: usize, axis: usize, index: usize| {
+        let rows = ty(table).map_or(Dim::ZERO, |t| t.dims[axis].clone());
+        Some((Domain::Index(rows), index))
+    };
     match op {
         Op::Binary(b) if b.kind == BinaryKind::Div => Some((Domain::Divisor, 1)),
         Op::Unary(Unary { kind }) => match kind {
@@ -43,6 +69,9 @@ pub(super) fn domain(op: &Op) -> Option<(Domain, usize)> {
         },
         Op::Norm(n) if n.eps <= 0.0 => Some((Domain::Row, 0)),
         Op::NormApply(n) if n.eps <= 0.0 => Some((Domain::Row, 1)),
+        Op::GetRows(GetRows { window: None }) => below(0, 1, 1),
+        Op::MulMatId(MulMatId { window: None }) => below(0, 2, 2),
+        Op::AddId(AddId { window: None }) => below(1, 1, 2),
         _ => None,
     }
 }
@@ -52,7 +81,8 @@ pub(super) fn domain(op: &Op) -> Option<(Domain, usize)> {
 pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id]) -> bool {
     /// Views of views that are looked through.
     const DEPTH: usize = 4;
-    let Some((domain, k)) = domain(op) else {
+    let ty = |k: usize| args.get(k).and_then(|&a| graph[a].data.ty.as_ref());
+    let Some((domain, k)) = domain(op, ty) else {
         return true;
     };
     args.get(k).is_some_and(|&a| {
@@ -60,7 +90,7 @@ pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id
             let known = &graph.analysis.domains;
             known
                 .iter()
-                .any(|&(d, of)| d == domain && graph.find(of) == id)
+                .any(|(d, of)| domain.contains(d) && graph.find(*of) == id)
         };
         let mut open = vec![graph.find(a)];
         for _ in 0..DEPTH {

@@ -25,8 +25,11 @@ impl Encoding<'_> {
     }
 
     /// Whether a value of the programs is the model's value of its name, or a part of it. True for names that the model does
-    /// not have.
+    /// not have, and where no steps are left to find out.
     pub(super) fn has_its_name(&self, v: Value) -> bool {
+        if !self.charge_scan() {
+            return true;
+        }
         let (programs, model) = (self.task.programs, self.task.model);
         let name = &programs.value(v).name;
         let graph = &self.terms.graph;

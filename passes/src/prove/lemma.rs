@@ -4,7 +4,7 @@ use tpc_ir::Budget;
 
 use super::boundary::Boundary;
 use super::encoding::Encoding;
-use super::knowledge::{Lemma, ModelRef};
+use super::knowledge::{Lemma, LocalCounterpart, ModelRef};
 use super::obligation::Obligation;
 use super::refutation::{Refutation, Unproven};
 use super::{crossing, diagnose};
@@ -14,8 +14,8 @@ use super::{crossing, diagnose};
 pub(super) enum Failure {
     /// A value is neither one of the model nor a part of one.
     Refuted(Box<Refutation>),
-    /// A later section completes a sum that this one begins.
-    Crossing(Box<Refutation>),
+    /// The next section may complete a sum that this one begins.
+    Crossing,
 }
 
 impl From<Box<Refutation>> for Failure {
@@ -24,16 +24,40 @@ impl From<Box<Refutation>> for Failure {
     }
 }
 
-/// Proves that each value that is live out of an obligation is justified.
+/// Proves that each value that is live out of an obligation is justified. With a section behind it (`has_next`) a value may
+/// be an unfinished sum.
 ///
-/// # Errors The first op that keeps a value from being justified.
+/// # Errors
+/// The first op that keeps a value from being justified.
 pub(super) fn prove(
     task: &Obligation<'_>,
     boundary: &Boundary,
+    has_next: bool,
     without: Option<&str>,
     budget: &Budget,
 ) -> Result<Lemma, Failure> {
     let mut encoding = Encoding::new(task, boundary, without, budget)?;
+    let before = encoding.terms.taken();
+    let found = judge(&mut encoding, has_next);
+    // Why there is no proof takes its share, too.
+    for ((resource, now), (_, then)) in encoding.terms.taken().into_iter().zip(before) {
+        budget.take(resource, now.saturating_sub(then));
+    }
+    let counterparts = found?;
+    Ok(Lemma {
+        counterparts,
+        same: equal_values(&encoding),
+        terms: encoding.terms.graph.total_size(),
+        found: encoding.terms.found,
+    })
+}
+
+/// The counterparts of the values that are live out of an obligation, each with its instruction and the index of the result.
+fn judge(
+    encoding: &mut Encoding<'_>,
+    has_next: bool,
+) -> Result<Vec<(usize, usize, Vec<LocalCounterpart>)>, Failure> {
+    let task = encoding.task;
     if encoding.terms.graph.analysis.contradiction {
         let inst = task.of_programs.first().copied();
         return Err(Refutation::of_output(task.programs, inst, Unproven::Contradiction).into());
@@ -46,21 +70,21 @@ pub(super) fn prove(
             }
             match encoding.counterparts(encoding.programs[&v]) {
                 own if !own.is_empty() => counterparts.push((i, r, own)),
-                _ if crossing::is_open_sum(&encoding, encoding.programs[&v])
-                    || diagnose::is_summand(&mut encoding, v) =>
+                _ if has_next
+                    && (crossing::is_open_sum(encoding, encoding.programs[&v])
+                        || diagnose::is_summand(encoding, v)) =>
                 {
-                    return Err(Failure::Crossing(diagnose::first_fault(&mut encoding, v)));
+                    return Err(Failure::Crossing);
                 }
-                _ => return Err(diagnose::first_fault(&mut encoding, v).into()),
+                _ if has_next && !encoding.terms.charge(0) => {
+                    // Whether it is a summand was not found out.
+                    return Err(Refutation::at(task.programs, inst, Unproven::Limit).into());
+                }
+                _ => return Err(diagnose::first_fault(encoding, v).into()),
             }
         }
     }
-    Ok(Lemma {
-        counterparts,
-        same: equal_values(&encoding),
-        terms: encoding.terms.graph.total_size(),
-        found: encoding.terms.found,
-    })
+    Ok(counterparts)
 }
 
 /// The model's values that are equal to earlier ones.

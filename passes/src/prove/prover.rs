@@ -128,8 +128,9 @@ fn run(
             last_use: &last_use,
         };
         let (signature, boundary) = signature::sign(&task, &mut lemmas.tables)?;
-        match lemmas.find(signature, to < count, |without| {
-            lemma::prove(&task, &boundary, without, budget)
+        let has_next = to < count;
+        match lemmas.find(signature, has_next, |without| {
+            lemma::prove(&task, &boundary, has_next, without, budget)
         })? {
             // A sum is done in the next section: both are proved together.
             None => to += 1,
@@ -168,8 +169,8 @@ impl Lemmas<'_> {
             entry => {
                 let lemma = match prove(self.without) {
                     Ok(lemma) => Some(lemma),
-                    Err(Failure::Crossing(_)) if has_next => None,
-                    Err(Failure::Crossing(r) | Failure::Refuted(r)) => return Err(r),
+                    Err(Failure::Crossing) => None,
+                    Err(Failure::Refuted(r)) => return Err(r),
                 };
                 self.proof.distinct += 1;
                 for (&rule, n) in lemma.iter().flat_map(|l| &l.found) {

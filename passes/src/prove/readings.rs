@@ -139,6 +139,7 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
         });
         out = longer.take(MAX_READINGS).collect();
     }
+    terms.charge(out.len());
     out
 }
 

@@ -1,8 +1,11 @@
 //! Headers of real models: they plan for 1 to 8 devices, and the numbers add up.
 
+use std::collections::BTreeMap;
+
 use tpc_core::pipeline::Compiled;
 use tpc_core::report::PlanReport;
-use tpc_ir::{Op, Place};
+use tpc_ir::budget::Limits;
+use tpc_ir::{Op, Place, Resource};
 use tpc_lint::plan_report;
 use tpc_tests::headers;
 
@@ -19,8 +22,8 @@ fn used_bytes(compiled: &Compiled, report: &PlanReport) -> u64 {
 }
 
 /// Number of times each weight byte of the file is held, counted index by index.
-fn bytes_by_tensor(compiled: &Compiled) -> std::collections::BTreeMap<String, u64> {
-    let mut out = std::collections::BTreeMap::new();
+fn bytes_by_tensor(compiled: &Compiled) -> BTreeMap<String, u64> {
+    let mut out = BTreeMap::new();
     for (_, inst) in compiled.programs.insts() {
         if let Op::Weight(w) = &inst.op {
             let bytes = compiled
@@ -143,6 +146,35 @@ fn headers_plan_for_one_to_eight_devices() {
         planned >= 80,
         "only {planned} plans: the ten headers of the repository make 80"
     );
+}
+
+/// The book and the refusals say so: the limits of a command are there for what is no model.
+#[test]
+fn no_header_takes_a_tenth_of_the_budget() {
+    let counted = [
+        Resource::Terms,
+        Resource::Segments,
+        Resource::Steps,
+        Resource::Trials,
+    ];
+    let mut most = BTreeMap::new();
+    for path in headers() {
+        let name = path.file_name().expect("a file name").to_string_lossy();
+        let (_, compiled) = plan(&path, &placement(16)).unwrap_or_else(|| panic!("{name}"));
+        let budget = &compiled.budget;
+        assert_eq!(budget.limits(), &Limits::COMMAND);
+        for resource in counted {
+            let used = budget.used(resource);
+            let known = most.entry(resource.name()).or_insert((0, String::new()));
+            if used > known.0 {
+                *known = (used, name.to_string());
+            }
+            let limit = budget.limits().of(resource);
+            assert!(10 * used <= limit, "{name}: {used} {resource} of {limit}");
+        }
+    }
+    println!("{most:?}");
+    assert!(most.values().all(|(used, _)| *used > 0), "{most:?}");
 }
 
 #[test]

@@ -136,6 +136,7 @@ impl Draft {
             size,
             estimate: self.estimate,
             proof,
+            budget: self.budget,
         }
     }
 }

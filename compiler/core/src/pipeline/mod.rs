@@ -19,7 +19,7 @@ pub use size::{CacheSizes, ModelSize};
 pub use sketch::{Sketch, Stored};
 pub use strategies::{Candidate, Way, ways};
 
-use tpc_ir::{Bindings, Op, Symbol, Verified, stage};
+use tpc_ir::{Bindings, Budget, Op, Symbol, Verified, stage};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Choice, PlanRequest, Planned};
 use tpc_passes::prove::{Proof, Refutation, Unproven};
@@ -73,6 +73,8 @@ pub struct Compiled {
     pub estimate: Estimate,
     /// The proof that the programs compute what the model's graph says, or why there is none.
     pub proof: Result<Proof, Box<Refutation>>,
+    /// The budget of the command, with what the plan and its proof have taken of it.
+    pub budget: Budget,
 }
 
 impl Compiled {

@@ -16,7 +16,7 @@ const STEPS: usize = 8;
 /// several move one value. The search stops at justified values.
 pub(super) fn misfit(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
-    let inside: HashSet<Inst> = encoding.task.of_programs.iter().copied().collect();
+    let inside = instructions(encoding);
     let mut open = vec![inst];
     let mut seen = HashSet::new();
     let mut found = None;
@@ -64,6 +64,11 @@ pub(super) fn misfit(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     found
 }
 
+/// The instructions of the programs in the obligation.
+fn instructions(encoding: &Encoding<'_>) -> HashSet<Inst> {
+    encoding.task.of_programs.iter().copied().collect()
+}
+
 /// The first of the ops before this one whose value is a value of the model, but of another name.
 pub(super) fn misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
@@ -73,12 +78,13 @@ pub(super) fn misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
         known && !is_empty(&data.ty) && !encoding.has_its_name(*v)
     };
     let computes = |op: &Op| !op.is_movement() && !op.is_leaf();
+    let inside = instructions(encoding);
     let mut open = vec![inst];
     let mut found: Option<Inst> = None;
     for _ in 0..STEPS / 2 {
         let operands = open.iter().flat_map(|&i| &programs.inst(i).operands);
         let mut next: Vec<Inst> = operands.map(|&v| programs.value(v).def.0).collect();
-        next.retain(|i| encoding.task.of_programs.contains(i));
+        next.retain(|i| inside.contains(i));
         next.sort_unstable();
         next.dedup();
         for &i in &next {
@@ -106,6 +112,9 @@ fn is_sorted(encoding: &Encoding<'_>, v: Value) -> bool {
 
 /// The values of other places that have the name of an op's result, and as many of its kind and name before them.
 fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
+    if !encoding.charge_scan() {
+        return Vec::new();
+    }
     let programs = encoding.task.programs;
     let kind = programs.inst(inst).op.name();
     let result = |i: Inst| programs.inst(i).results[0];

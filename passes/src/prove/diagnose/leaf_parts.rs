@@ -10,6 +10,9 @@ use crate::prove::leaves::Leaves;
 /// Steps back from an op in which a leaf may be at fault.
 const STEPS: usize = 12;
 
+/// Leaves whose parts are looked at; each is compared with all others.
+const LEAVES: usize = 256;
+
 /// The nearest leaf that an op is computed from whose parts do not fit together, or that has another name than its tensor.
 pub(in crate::prove) fn suspect_leaf(
     programs: &Graph,
@@ -19,6 +22,7 @@ pub(in crate::prove) fn suspect_leaf(
 ) -> Option<Inst> {
     let mut open = vec![inst];
     let mut seen = HashSet::new();
+    let mut leaves_left = LEAVES;
     for _ in 0..STEPS {
         let mut next = Vec::new();
         for i in open {
@@ -34,7 +38,11 @@ pub(in crate::prove) fn suspect_leaf(
             if renamed {
                 return Some(i);
             }
-            if data.op.parts().is_some()
+            if data.op.parts().is_some() {
+                leaves_left = leaves_left.saturating_sub(1);
+            }
+            if leaves_left > 0
+                && data.op.parts().is_some()
                 && let Some(odd) = odd_one(programs, model, leaves, i)
             {
                 return Some(odd);

@@ -5,7 +5,8 @@
 //! - `heuristics.rs`, `leaf_parts.rs`: the op or leaf before it that looks odd beside its namesakes;
 //! - `render.rs`: values as text.
 //!
-//! Names and heuristics choose the words; they prove nothing.
+//! Names and heuristics choose the words; they prove nothing. What they look at counts as steps of the proof; where none are
+//! left, the op that is named may be one behind the fault.
 
 mod heuristics;
 mod leaf_parts;

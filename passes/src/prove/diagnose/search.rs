@@ -77,6 +77,9 @@ pub(super) fn first_unjustified(
 
 /// Whether another device has the same op under the same name, and a collective reads what it gives.
 fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
+    if !encoding.charge_scan() {
+        return false;
+    }
     let programs = encoding.task.programs;
     let own = programs.value(v);
     let kind = programs.def_op(v).name();
@@ -91,6 +94,9 @@ fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
 
 /// Whether a collective reads a value, moved or not.
 fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
+    if !encoding.charge_scan() {
+        return false;
+    }
     let programs = encoding.task.programs;
     let mut moved = HashSet::from([v]);
     encoding.task.of_programs.iter().any(|&i| {
@@ -137,6 +143,9 @@ pub(super) fn odd_collective(
 
 /// Whether several devices have a summand of the same sum under the same name.
 fn on_several(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
+    if !encoding.charge_scan() {
+        return false;
+    }
     let programs = encoding.task.programs;
     let (name, place) = (&programs.value(v).name, programs.value(v).place);
     let results = encoding.task.of_programs.iter();
@@ -152,6 +161,9 @@ fn on_several(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
 /// Whether the summands that the devices have under this value's name make the model's value. A device whose summand is
 /// an earlier one has no value of its own for it.
 fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
+    if !encoding.charge_scan() {
+        return true;
+    }
     let programs = encoding.task.programs;
     let name = &programs.value(v).name;
     let ty = &programs.value(v).ty;

@@ -43,7 +43,10 @@ impl Verdicts {
         for &inst in encoding.task.of_programs {
             let data = programs.inst(inst);
             for &v in &data.results {
-                let targets = self.find_targets(encoding, data, v, scope);
+                let targets = match encoding.terms.charge(1) {
+                    true => self.find_targets(encoding, data, v, scope),
+                    false => Vec::new(),
+                };
                 let whole = encoding.is_justified(v);
                 // Zeros are a summand of every sum. A moved value is as right as it was.
                 let zero = encoding.terms.is_zero(encoding.programs[&v]);

@@ -14,18 +14,26 @@ pub(super) const VIEW_OF_COPIES: ProofRule = ProofRule {
         let Some(view) = terms.view_of(term) else {
             return Vec::new();
         };
+        let of = terms.ops_of(term.args[0]).into_iter();
+        let of = of.filter_map(|(op, _, args)| match (op, args.as_slice()) {
+            (Op::Repeat(_), &[x]) => Some(x),
+            _ => None,
+        });
+        let repeated: Vec<Id> = of.collect();
+        let Some(all) = terms.ty(term.args[0]).filter(|_| !repeated.is_empty()) else {
+            return Vec::new();
+        };
+        let Ok(axes) = per_axis(&view.indices, &all.dims) else {
+            return Vec::new();
+        };
+        if selected_dims(&axes, &all.dims).as_ref() != Ok(&view.dims) {
+            return Vec::new();
+        }
         let mut out = Vec::new();
-        for (op, _, args) in terms.ops_of(term.args[0]) {
-            let (Op::Repeat(all), &[x]) = (op, args.as_slice()) else {
-                continue;
-            };
+        for x in repeated {
             let whole_copies = terms.ty(x).is_some_and(|of| {
-                let Ok(axes) = per_axis(&view.indices, &all.dims) else {
-                    return false;
-                };
                 let whole = |a: usize, p: &Pattern| p.unit.checked_div(&of.dims[a]).is_some();
-                let whole = (0..RANK).all(|a| axes[a].as_ref().is_none_or(|p| whole(a, p)));
-                whole && selected_dims(&axes, &all.dims).is_ok_and(|left| left == view.dims)
+                (0..RANK).all(|a| axes[a].as_ref().is_none_or(|p| whole(a, p)))
             });
             if whole_copies {
                 let dims = view.dims.clone();

@@ -7,8 +7,7 @@ use tpc_ir::{Dim, Interval, Op, RANK};
 use crate::prove::index_set::{
     IndexSet, NotExpressible, Pattern, clipped, common_unit, compose, from_axes, per_axis, relative,
 };
-use crate::prove::language::Head;
-use crate::prove::term_graph::{ProofRule, TermGraph};
+use crate::prove::term_graph::{ProofRule, Selection, TermGraph};
 
 pub(super) const RESHAPE: ProofRule = ProofRule {
     name: "reshape",
@@ -68,10 +67,9 @@ pub(super) const VIEW_OF_VIEW: ProofRule = ProofRule {
     name: "view-of-view",
     equation: "x[p][q] = x[p ∘ q]",
     apply: |terms, term, _| {
-        let Head::View(outer) = term.head else {
+        let Some(outer) = terms.view_of(term) else {
             return Vec::new();
         };
-        let outer = terms.tables().views.get(outer).clone();
         let inner = terms.views_of(term.args[0]);
         let composed = inner
             .into_iter()
@@ -204,25 +202,28 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
         let Op::Concat(op) = op else {
             return Vec::new();
         };
-        let (Ok(axis), Some(first)) = (axis_index(op.axis), term.args.first()) else {
+        let Some(axis) = axis_index(op.axis).ok().filter(|_| !term.args.is_empty()) else {
             return Vec::new();
         };
         let Some(dims) = terms.ty(id).map(|t| t.dims.clone()) else {
             return Vec::new();
         };
         let mut out = Vec::new();
-        let bases: Vec<Id> = terms
-            .selections(*first)
-            .into_iter()
-            .map(|f| f.base)
-            .collect();
+        let mut selections: Vec<Vec<Selection>> =
+            term.args.iter().map(|&a| terms.selections(a)).collect();
+        let bases: Vec<Id> = selections[0].iter().map(|s| s.base).collect();
         for base in bases {
-            let parts: Option<Vec<([Dim; RANK], IndexSet)>> = term
+            // What an earlier base has added may be another selection.
+            if !out.is_empty() {
+                selections = term.args.iter().map(|&a| terms.selections(a)).collect();
+            }
+            let parts: Option<Vec<([Dim; RANK], &IndexSet)>> = term
                 .args
                 .iter()
-                .map(|&arg| {
-                    let form = terms.selections(arg).into_iter().find(|f| f.base == base)?;
-                    Some((terms.ty(arg)?.dims.clone(), form.indices))
+                .zip(&selections)
+                .map(|(&arg, of_arg)| {
+                    let form = of_arg.iter().find(|s| s.base == base)?;
+                    Some((terms.ty(arg)?.dims.clone(), &form.indices))
                 })
                 .collect();
             if let Some(indices) = parts.and_then(|p| joined(&p, axis).ok()) {
@@ -234,7 +235,7 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
 };
 
 /// The index set of parts that follow one another along an axis.
-fn joined(parts: &[([Dim; RANK], IndexSet)], axis: usize) -> Result<IndexSet, NotExpressible> {
+fn joined(parts: &[([Dim; RANK], &IndexSet)], axis: usize) -> Result<IndexSet, NotExpressible> {
     // The factor in which they differ.
     let (_, first) = parts.first().ok_or(NotExpressible)?;
     let differs = |i: usize| parts.iter().any(|(_, p)| p.get(i) != first.get(i));

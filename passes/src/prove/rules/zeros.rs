@@ -9,11 +9,14 @@ use crate::prove::term_graph::ProofRule;
 
 pub(super) const ZERO_RESULT: ProofRule = ProofRule {
     name: "zero-result",
-    equation: "f(x) = 0, where f sums over no indices, answers for no rows, or only pads; f(0) = 0, where f keeps zeros",
+    equation: "f(x) = 0, where f is defined and sums over no indices, answers for no rows, or only pads; f(0) = 0, where f keeps zeros",
     apply: |terms, term, id| {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
+        if !terms.is_defined(&op, &term.args) {
+            return Vec::new();
+        }
         let types: Option<Vec<&TensorType>> = term.args.iter().map(|&a| terms.ty(a)).collect();
         let (Some(types), Some(ty)) = (types, terms.ty(id)) else {
             return Vec::new();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use egg::Id;
 use tpc_ir::{Dim, Op, RANK, TensorType};
 
-use super::{MAX_VIEWS, TermGraph};
+use super::{INTERVALS, MAX_VIEWS, TermGraph};
 use crate::prove::finite;
 use crate::prove::index_set::{
     IndexSet, NotExpressible, Pattern, compose, from_axes, selected_dims,
@@ -44,15 +44,20 @@ impl TermGraph {
 
     /// The terms of an e-class, in a fixed order.
     pub(in crate::prove) fn nodes(&self, id: Id) -> Rc<[Term]> {
-        let id = self.graph.find(id);
-        let mut nodes: Vec<Term> = self.graph[id].nodes.clone();
-        self.steps.add(nodes.len());
+        self.nodes_with(id, |_| true).into()
+    }
+
+    /// The terms of an e-class with such heads, in a fixed order.
+    fn nodes_with(&self, id: Id, wanted: impl Fn(Head) -> bool) -> Vec<Term> {
+        let all = &self.graph[self.graph.find(id)].nodes;
+        self.steps.add(all.len());
+        let mut nodes: Vec<Term> = all.iter().filter(|t| wanted(t.head)).cloned().collect();
         for term in &mut nodes {
             self.settle(term);
         }
         nodes.sort();
         nodes.dedup();
-        nodes.into()
+        nodes
     }
 
     /// The type of an e-class.
@@ -79,18 +84,27 @@ impl TermGraph {
     }
 
     /// The view at the head of a term; `None` for other heads.
-    pub(in crate::prove) fn view_of(&self, term: &Term) -> Option<View> {
-        match term.head {
-            Head::View(view) => Some(self.tables().views.get(view).clone()),
-            _ => None,
-        }
+    pub(in crate::prove) fn view_of(&self, term: &Term) -> Option<Rc<View>> {
+        let Head::View(view) = term.head else {
+            return None;
+        };
+        let view = self.tables().views.share(view);
+        // Whoever asks looks at them all.
+        self.charge(
+            view.indices
+                .iter()
+                .map(|p| p.intervals.len())
+                .sum::<usize>()
+                / INTERVALS,
+        );
+        Some(view)
     }
 
     /// The ops that an e-class is a result of, each with the index of the result and the arguments.
     pub(in crate::prove) fn ops_of(&self, id: Id) -> Vec<(Op, u8, Vec<Id>)> {
-        let nodes = self.nodes(id);
-        let ops = nodes.iter().filter_map(|t| match t.head {
-            Head::Op { op, result } => Some((self.op(op).clone(), result, t.args.clone())),
+        let nodes = self.nodes_with(id, |head| matches!(head, Head::Op { .. }));
+        let ops = nodes.into_iter().filter_map(|t| match t.head {
+            Head::Op { op, result } => Some((self.op(op).clone(), result, t.args)),
             _ => None,
         });
         ops.collect()
@@ -98,7 +112,7 @@ impl TermGraph {
 
     /// The masks that an e-class is known to be, each with the masked value and the indices.
     pub(in crate::prove) fn masks_of(&self, id: Id) -> Vec<(Mask, Id, Id)> {
-        let nodes = self.nodes(id);
+        let nodes = self.nodes_with(id, |head| matches!(head, Head::Mask(_)));
         let found = nodes.iter().filter_map(|t| match t.head {
             Head::Mask(w) => Some((w, t.args[0], t.args[1])),
             _ => None,
@@ -108,9 +122,9 @@ impl TermGraph {
 
     /// Whether an e-class is zero.
     pub(in crate::prove) fn is_zero(&self, id: Id) -> bool {
-        self.nodes(id)
-            .iter()
-            .any(|t| matches!(t.head, Head::Zero(_)))
+        let nodes = &self.graph[self.graph.find(id)].nodes;
+        self.steps.add(nodes.len());
+        nodes.iter().any(|t| matches!(t.head, Head::Zero(_)))
     }
 
     /// Whether all elements of an e-class are known to be numbers.
@@ -194,18 +208,20 @@ impl TermGraph {
 
     /// The first views that an e-class is, with what is viewed.
     pub(in crate::prove) fn views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
-        let mut views = self.all_views_of(id);
-        views.truncate(MAX_VIEWS);
-        views
+        self.some_views_of(id, MAX_VIEWS)
     }
 
     /// All views that an e-class is, with what is viewed.
     pub(in crate::prove) fn all_views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
-        let nodes = self.nodes(id);
-        let views = nodes.iter().filter_map(|t| match t.head {
-            Head::View(v) => Some((Rc::new(self.tables().views.get(v).clone()), t.args[0])),
-            _ => None,
-        });
+        self.some_views_of(id, usize::MAX)
+    }
+
+    fn some_views_of(&self, id: Id, most: usize) -> Vec<(Rc<View>, Id)> {
+        let nodes = self.nodes_with(id, |head| matches!(head, Head::View(_)));
+        let views = nodes
+            .iter()
+            .take(most)
+            .filter_map(|t| Some((self.view_of(t)?, t.args[0])));
         views.collect()
     }
 

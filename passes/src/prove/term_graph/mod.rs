@@ -26,6 +26,8 @@ pub(super) use of_model::{ModelRepetition, Repetition};
 const MAX_ROUNDS: usize = 24;
 /// Terms beyond which a proof is given up.
 const MAX_TERMS: usize = 400_000;
+/// Intervals of a view that are looked at in a step.
+const INTERVALS: usize = 2;
 /// Arguments beyond which a proof is given up: devices make no sums of so many terms.
 const MAX_ARGS: usize = 1 << 10;
 /// Steps of the budget that a step here takes: it compares and makes terms.
@@ -243,6 +245,12 @@ impl TermGraph {
             self.revisit.extend(of_b);
             self.graph.rebuild();
         }
+    }
+
+    /// Counts `n` steps; whether there are any left.
+    pub(super) fn charge(&self, n: usize) -> bool {
+        self.steps.add(n);
+        !self.steps.is_over()
     }
 
     /// What the graph has taken: terms, segments and steps.

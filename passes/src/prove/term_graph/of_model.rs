@@ -66,7 +66,7 @@ impl TermGraph {
 
     /// The ops of the graph that set slices.
     pub(in crate::prove) fn set_slices(&self) -> Vec<Op> {
-        let ops = self.tables().ops.items().iter();
+        let ops = self.tables().ops.items();
         ops.filter(|op| matches!(op, Op::SetSlice(_)))
             .cloned()
             .collect()

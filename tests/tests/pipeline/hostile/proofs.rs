@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tpc_core::golden::distance;
 use tpc_ir::op::{Attr, AttrReader};
-use tpc_ir::{DType, Dim, Graph, Interval, Op, Place, Symbol, Verified, stage, text};
+use tpc_ir::{Bindings, DType, Dim, Graph, Interval, Op, Place, Symbol, Verified, stage, text};
 use tpc_passes::prove::prove;
 use tpc_tests::Sweep;
 
@@ -163,13 +163,17 @@ fn change(d: &mut Draft, ops: &[Op], rng: &mut Rng) {
 /// Elements of the largest value that is run.
 const LARGEST: u64 = 1 << 14;
 
+/// The sizes of the batch that accepted programs are run on.
+const BATCH: [(Symbol, u64); 2] = [(Symbol::NTokens, 8), (Symbol::NOutputs, 8)];
+
 /// Whether a graph is small enough to be run, with plain weights.
 fn runs(graph: &Graph) -> bool {
+    let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
+    let batch = BATCH.iter().fold(Bindings::default(), bind);
     let plain = |op: &Op, dtype: DType| !matches!(op, Op::Weight(_)) || dtype == DType::F32;
     graph.values().all(|(v, data)| {
         let small = data.ty.dims.iter().try_fold(1_u64, |n, d| {
-            let size = d.as_const().unwrap_or(8);
-            n.checked_mul(size).filter(|&n| n <= LARGEST)
+            n.checked_mul(d.eval(&batch)?).filter(|&n| n <= LARGEST)
         });
         small.is_some() && plain(graph.def_op(v), data.ty.dtype)
     })
@@ -188,11 +192,10 @@ fn same(model: &Graph, programs: &Graph) -> Result<(), String> {
         return Ok(());
     }
     let weights = random_weights(&model);
-    let batch = [(Symbol::NTokens, 8), (Symbol::NOutputs, 8)];
-    let Ok(whole) = run_at_random(&model, &weights, &batch, 2) else {
+    let Ok(whole) = run_at_random(&model, &weights, &BATCH, 2) else {
         return Ok(());
     };
-    let parts = run_at_random(&programs, &weights, &batch, 2).map_err(|e| e.to_string())?;
+    let parts = run_at_random(&programs, &weights, &BATCH, 2).map_err(|e| e.to_string())?;
     for (name, expected) in &whole {
         let d = distance(expected.iter().copied(), parts[name].iter().copied());
         if d.nmse.is_nan() || d.nmse > SAME {

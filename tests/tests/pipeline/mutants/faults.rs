@@ -1,10 +1,10 @@
 //! Faults that lowering, a rewrite or a memory planner could make.
 
 use tpc_ir::op::{
-    Binary, BinaryKind, Copy, Glu, InputKind, Mean, Norm, NormKind, Pad, Scale, Slice, Sum, Unary,
-    UnaryKind, Weight,
+    ArgSort, Binary, BinaryKind, Copy, GetRows, Glu, InputKind, Mean, Norm, NormKind, Pad, Reshape,
+    Scale, Slice, SortOrder, Sum, Unary, UnaryKind, Weight,
 };
-use tpc_ir::{Dim, Graph, Interval, Op, Output, Place};
+use tpc_ir::{DType, Dim, Graph, Interval, Op, Output, Place};
 
 use super::super::random::Rng;
 use super::draft::Draft;
@@ -159,6 +159,10 @@ pub(super) const FAULTS: &[Fault] = &[
                 vec![d.result(at, Norm { kind, eps }.into(), &[z])]
             })
         },
+    },
+    Fault {
+        name: "row of a table without rows",
+        make: |d, rng, _| spoiled(d, rng, rows_of_none),
     },
     Fault {
         name: "sum divided by zero",
@@ -764,6 +768,30 @@ fn spoiled(
     let sum = d.result(end, add(), &[own, *made.last()?]);
     d.lines[end + 1].operands[rank] = sum;
     Some((first..=end).collect())
+}
+
+/// Rows of none of the rows of `z`, as many as `z` has: all values without elements are zeros, but none of these has a row.
+fn rows_of_none(d: &mut Draft, at: usize, z: usize) -> Vec<usize> {
+    let [_, a, b, c] = d.cells[z].ty.dims.clone();
+    let slice = |axis: u64, len: u64| Slice {
+        axis,
+        start: Dim::ZERO,
+        len: len.into(),
+    };
+    let table = d.result(at, slice(1, 0).into(), &[z]);
+    d.cells[table].ty.dims[1] = Dim::ZERO;
+    let order = SortOrder::Ascending;
+    let sorted = d.result(at + 1, ArgSort { order }.into(), &[z]);
+    d.cells[sorted].ty.dtype = DType::I32;
+    let first = d.result(at + 2, slice(0, 1).into(), &[sorted]);
+    d.cells[first].ty.dims[0] = Dim::ONE;
+    let dims = [a, b, c, Dim::ONE];
+    let ids = d.result(at + 3, Reshape { dims: dims.clone() }.into(), &[first]);
+    d.cells[ids].ty.dims = dims;
+    let rows = d.like(z);
+    let get = GetRows { window: None };
+    d.insert(at + 4, get.into(), vec![table, ids], vec![rows]);
+    vec![table, sorted, first, ids, rows]
 }
 
 fn sum_by_zero(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {

@@ -1,8 +1,9 @@
 //! Wrong programs are noticed, and the first wrong value is named.
 
 use tpc_core::shrink::Shrunk;
-use tpc_ir::{Graph, Op, Output, Verified};
-use tpc_numeric::{Feed, compare};
+use tpc_ir::budget::Limits;
+use tpc_ir::{Budget, Graph, Op, Output, Resource, Verified};
+use tpc_numeric::{Feed, compare, compare_within};
 use tpc_tests::goldens;
 
 use super::{planned, small, tensors};
@@ -62,6 +63,37 @@ fn a_lost_all_reduce_is_named() {
         said.contains("norm-0` of layer 0, by `rms_norm` on dev"),
         "{said}"
     );
+}
+
+/// The search keeps every value of the model, which takes more than running it. What is left for it may be little.
+#[test]
+fn what_is_wrong_is_told_where_the_budget_does_not_suffice_to_find_it() {
+    let scaled = |l: &str| l.replacen("= swiglu", "= geglu", 1);
+    let programs = Verified::unchecked(changed(&|l| l.contains("= swiglu"), &scaled));
+    let shrunk = Shrunk { programs, ..made() };
+    let said = |limits: Limits| {
+        let feed = Feed::Tokens(shrunk.window);
+        let d = compare_within(&shrunk, &feed, &Budget::new(limits)).expect_err("it is wrong");
+        (d.code, d.to_string())
+    };
+    let (_, all) = said(Limits::NONE);
+    assert!(all.contains("by `geglu` on dev"), "{all}");
+    for resource in [Resource::Bytes, Resource::Steps] {
+        let with = |n: u64| said(Limits::NONE.with(resource, n));
+        // The least of it that suffices to run the model and its programs leaves nothing for the search.
+        let (mut too_little, mut enough) = (0, 1 << 40);
+        while enough - too_little > 1 {
+            let middle = u64::midpoint(too_little, enough);
+            match with(middle).0 == "TPC0394" {
+                true => enough = middle,
+                false => too_little = middle,
+            }
+        }
+        let told = with(enough).1;
+        assert!(told.contains("compute something else"), "{told}");
+        let more = "the search for the first value that differs needs more than";
+        assert!(told.contains(more), "{told}");
+    }
 }
 
 #[test]
