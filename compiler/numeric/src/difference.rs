@@ -76,39 +76,71 @@ pub(super) fn first_difference(
         ..
     } = shrunk;
     need::spend_in_turn(&[model, programs], feed, budget)?;
-    let (of_model, held) = (by_name(model), by_name(sharded));
-    let mut over = Ok(());
-    let mut seen = ModelTensors::new();
-    let mut times: HashMap<Value, usize> = HashMap::new();
-    let mut store = |v: Value, t: &Tensor| {
-        let n = times.entry(v).or_default();
-        let turn = *n;
-        *n += 1;
-        if over.is_ok() && held.contains_key(model.value(v).name.as_str()) {
-            over = budget.spend(Resource::Bytes, need::bytes(t), SEARCH, || None);
-            if over.is_ok() {
-                seen.insert((v, turn), t.clone());
-            }
-        }
+    let mut search = Search {
+        shrunk,
+        of_model: by_name(model),
+        held: by_name(sharded),
+        seen: ModelTensors::new(),
+        found: None,
+        budget,
+        over: Ok(()),
     };
-    let ran = feed.run(model, weights, &mut store);
-    over?;
+    let mut times: HashMap<Value, usize> = HashMap::new();
+    let mut keep = |v: Value, t: &Tensor| search.keep(v, turn(&mut times, v), t);
+    let ran = feed.run(model, weights, &mut keep);
+    search.over.clone()?;
     if ran.is_err() {
         return Ok(None);
     }
-    let mut over = Ok(());
-    let mut found: Option<Difference> = None;
     let mut times: HashMap<Value, usize> = HashMap::new();
-    let mut judge = |v: Value, t: &Tensor| {
-        let n = times.entry(v).or_default();
-        let turn = *n;
-        *n += 1;
+    let mut judge = |v: Value, t: &Tensor| search.judge(v, turn(&mut times, v), t);
+    // Programs that stop have made values before.
+    let _ = feed.run(programs, weights, &mut judge);
+    search.over.map(|()| search.found)
+}
+
+/// The number of times that a value has been computed before.
+fn turn(times: &mut HashMap<Value, usize>, v: Value) -> usize {
+    let n = times.entry(v).or_default();
+    *n += 1;
+    *n - 1
+}
+
+/// A search for the first value that differs.
+struct Search<'a> {
+    shrunk: &'a Shrunk,
+    of_model: BTreeMap<&'a str, Vec<Value>>,
+    held: BTreeMap<&'a str, Vec<Value>>,
+    seen: ModelTensors,
+    found: Option<Difference>,
+    budget: &'a Budget,
+    over: Result<(), Exceeded>,
+}
+
+impl Search<'_> {
+    /// Keeps a value of the model.
+    fn keep(&mut self, v: Value, turn: usize, t: &Tensor) {
+        let name = self.shrunk.model.value(v).name.as_str();
+        if self.over.is_ok() && self.held.contains_key(name) {
+            let bytes = need::bytes(t);
+            self.over = self.budget.spend(Resource::Bytes, bytes, SEARCH, || None);
+            if self.over.is_ok() {
+                self.seen.insert((v, turn), t.clone());
+            }
+        }
+    }
+
+    /// Compares a value of the programs, unless one before it differs.
+    fn judge(&mut self, v: Value, turn: usize, t: &Tensor) {
+        let Shrunk {
+            sharded, programs, ..
+        } = self.shrunk;
         let data = programs.value(v);
         let name = data.name.as_str();
-        if found.is_some() || over.is_err() {
+        if self.found.is_some() || self.over.is_err() {
             return;
         }
-        let (Some(known), Some(forms)) = (of_model.get(name), held.get(name)) else {
+        let (Some(known), Some(forms)) = (self.of_model.get(name), self.held.get(name)) else {
             return;
         };
         let Ok(own) = t.reals() else { return };
@@ -126,9 +158,10 @@ pub(super) fn first_difference(
                 // It may be a term of an unreduced sum.
                 return;
             }
-            for whole in known.iter().filter_map(|&of| seen.get(&(of, turn))) {
-                over = budget.spend(Resource::Steps, need::comparison(&own), SEARCH, || None);
-                if over.is_err() {
+            for whole in known.iter().filter_map(|&of| self.seen.get(&(of, turn))) {
+                let steps = need::comparison(&own);
+                self.over = self.budget.spend(Resource::Steps, steps, SEARCH, || None);
+                if self.over.is_err() {
                     return;
                 }
                 if let Some(part) = part(whole, sharding, sharded, rank)
@@ -140,7 +173,7 @@ pub(super) fn first_difference(
             }
         }
         if let Some(nmse) = best.filter(|&d| d > TOLERANCE) {
-            found = Some(Difference {
+            self.found = Some(Difference {
                 value: data.name.clone(),
                 op: inst.op.name(),
                 place: device(programs, data.place),
@@ -148,10 +181,7 @@ pub(super) fn first_difference(
                 nmse,
             });
         }
-    };
-    // Programs that stop have made values before.
-    let _ = feed.run(programs, weights, &mut judge);
-    over.map(|()| found)
+    }
 }
 
 /// The values of each name.
