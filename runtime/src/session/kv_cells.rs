@@ -17,6 +17,9 @@ use crate::tensor::{self, Tensor};
 pub struct KvCells {
     cells: Vec<Option<TokenPos>>,
     window: Option<Window>,
+    /// With a window, the cell behind the one that was assigned last: the search for free ones begins here. So cells are used
+    /// in a circle, and stand in the order of positions as long as possible, in whichever batches the tokens come.
+    head: usize,
     /// Per sequence the first position not decoded yet.
     next: BTreeMap<u32, u64>,
 }
@@ -27,6 +30,7 @@ impl KvCells {
         KvCells {
             cells: vec![None; n_cells],
             window,
+            head: 0,
             next: BTreeMap::new(),
         }
     }
@@ -49,7 +53,7 @@ impl KvCells {
             .map_or(0, |i| i + 1)
     }
 
-    /// Assigns a cell to each token, lowest free cell first, and returns the cells. A cell is free when it is empty,
+    /// Assigns a cell to each token and returns the cells: the lowest free ones, or with a window those behind the last. A cell is free when it is empty,
     /// or when neither a token of this batch nor a later one can see what it holds.
     ///
     /// # Errors
@@ -82,7 +86,8 @@ impl KvCells {
                 !w.reaches(from, c.pos.into())
             })
         };
-        let free: Vec<usize> = (0..self.cells.len())
+        let free: Vec<usize> = (self.head..self.cells.len())
+            .chain(0..self.head)
             .filter(|&i| self.cells[i].as_ref().is_none_or(unseen))
             .collect();
         if free.len() < tokens.len() {
@@ -96,6 +101,11 @@ impl KvCells {
         let rows = free[..tokens.len()].to_vec();
         for (&row, &t) in rows.iter().zip(tokens) {
             self.cells[row] = Some(t);
+        }
+        if self.window.is_some()
+            && let Some(last) = rows.last()
+        {
+            self.head = (last + 1) % self.cells.len();
         }
         self.next = next;
         Ok(rows)
@@ -146,6 +156,7 @@ impl KvCells {
     /// Frees all cells.
     pub fn clear(&mut self) {
         self.cells.fill(None);
+        self.head = 0;
         self.next.clear();
     }
 }
@@ -203,13 +214,13 @@ mod tests {
     fn a_window_reuses_the_cells_it_has_passed() {
         let mut cells = KvCells::new(5, Some(Window::Sliding(3)));
         assert_eq!(cells.place(&keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
-        // Token 4 sees 2, 3 and 4: cells 0 and 1 are free.
-        assert_eq!(cells.place(&keys(0, 4..5)), Ok(vec![0]));
-        assert_eq!(picture(&cells, &keys(0, 4..5)), [".-.."]);
-        assert_eq!(cells.place(&keys(0, 5..7)), Ok(vec![1, 2]));
-        // Cells now hold positions 4, 5, 6, 3: each token of the batch sees the three up to itself.
-        assert_eq!(picture(&cells, &keys(0, 5..7)), ["..-.", "...-"]);
-        assert_eq!(cells.n_kv(), 4);
+        // Token 4 takes the cell behind the last; it sees 2, 3 and 4.
+        assert_eq!(cells.place(&keys(0, 4..5)), Ok(vec![4]));
+        assert_eq!(picture(&cells, &keys(0, 4..5)), ["--..."]);
+        assert_eq!(cells.place(&keys(0, 5..7)), Ok(vec![0, 1]));
+        // Cells now hold positions 5, 6, 2, 3, 4: each token of the batch sees the three up to itself.
+        assert_eq!(picture(&cells, &keys(0, 5..7)), [".--..", "..--."]);
+        assert_eq!(cells.n_kv(), 5);
     }
 
     #[test]
@@ -232,7 +243,7 @@ mod tests {
         // Token 3 needs positions 1 and 2, so only cells 0 and 3 are free for tokens 3 to 5.
         let full = cells.place(&keys(0, 3..6)).expect_err("three tokens");
         assert_eq!(full.code(), "TPC0514");
-        assert_eq!(cells.place(&keys(0, 3..5)), Ok(vec![0, 3]));
+        assert_eq!(cells.place(&keys(0, 3..5)), Ok(vec![3, 0]));
     }
 
     #[test]
@@ -240,9 +251,9 @@ mod tests {
         let mut cells = KvCells::new(4, Some(Window::Sliding(2)));
         cells.place(&keys(1, 0..3)).expect("empty");
         // Sequence 1 continues at 3 and then sees 2 and 3: cell 2 stays.
-        assert_eq!(cells.place(&keys(2, 0..3)), Ok(vec![0, 1, 3]));
-        assert_eq!(cells.place(&keys(1, 3..4)), Ok(vec![0]));
-        assert_eq!(picture(&cells, &keys(1, 3..4)), [".-.-"]);
+        assert_eq!(cells.place(&keys(2, 0..3)), Ok(vec![3, 0, 1]));
+        assert_eq!(cells.place(&keys(1, 3..4)), Ok(vec![3]));
+        assert_eq!(picture(&cells, &keys(1, 3..4)), ["--.."]);
     }
 
     #[test]

@@ -14,39 +14,48 @@ use crate::support::{
     FileWeights, config, golden, name, one_by_one, placement, plan, shape, whole,
 };
 
-/// The distance of the engine's own logits from the exact ones, and what may be added.
-fn allowed(path: &std::path::Path, exact: &Golden, name: &str) -> f64 {
-    if ["-f32", "-f16", "-bf16"].iter().any(|t| name.ends_with(t)) {
-        return 5e-6;
-    }
-    const MOST: f64 = 5e-4;
+/// The distance of the engine's own logits from the exact ones.
+fn engine(path: &std::path::Path, exact: &Golden, name: &str) -> Option<f64> {
     // The repository carries the exact logits only.
     let beside = path.with_extension("logits");
     let shared = tpc_tests::shared().map(|s| s.join("golden").join(format!("{name}.logits")));
     let own = [Some(beside), shared]
         .into_iter()
         .flatten()
-        .find(|p| p.exists());
-    let Some(own) = own else { return MOST };
+        .find(|p| p.exists())?;
     let bytes = std::fs::read(&own).unwrap_or_else(|e| panic!("{}: {e}", own.display()));
     let own = Golden::parse(name, &bytes).unwrap_or_else(|e| panic!("{e}"));
     let wide = |g: &Golden| g.logits.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
-    let engine = distance(wide(exact), wide(&own)).nmse;
-    // Where a router's choice flips for the engine, it may flip here.
-    (engine + 1e-4).min(MOST.max(engine))
+    Some(distance(wide(exact), wide(&own)).nmse)
 }
+
+/// The distance that is allowed: that of the engine and a little more; next to nothing where weights are not quantised.
+fn allowed(name: &str, engine: Option<f64>) -> f64 {
+    if ["-f32", "-f16", "-bf16"].iter().any(|t| name.ends_with(t)) {
+        return 5e-6;
+    }
+    let engine = engine.unwrap_or(4e-4);
+    (engine + 1e-4)
+        .max(engine * 1.1)
+        .min(engine.max(5e-4) * 1.1)
+}
+
+/// What a router costs that chooses other experts, where two are nearly as good.
+const FLIPPED: f64 = 5e-3;
 
 #[test]
 fn golden_models_agree_on_the_cpu() {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();
     let mut failed = Vec::new();
+    let mut flipped = std::collections::BTreeSet::new();
     for path in goldens() {
         let name = name(&path);
         if !name.contains(&only) {
             continue;
         }
         let exact = golden(&path);
-        let allowed = allowed(&path, &exact, &name);
+        let allowed = allowed(&name, engine(&path, &exact, &name));
+        let routed = name.contains("-moe-");
         let tokens = &exact.tokens;
         let all: &[usize] = &[1, 2, 3, 4];
         for &devices in Sweep::asked().pick(&all[..3], all) {
@@ -80,7 +89,13 @@ fn golden_models_agree_on_the_cpu() {
             let found = whole(&mut two, tokens);
             let wanted = exact.logits.iter().map(|&x| f64::from(x));
             let d = distance(wanted, found.iter().copied());
-            if d.nmse.is_nan() || d.nmse > allowed {
+            if routed && d.nmse > allowed && d.nmse <= FLIPPED {
+                println!(
+                    "{name} on {devices}: NMSE {:e}, {allowed:e} without a flip",
+                    d.nmse
+                );
+                flipped.insert(name.clone());
+            } else if d.nmse.is_nan() || d.nmse > allowed {
                 failed.push(format!(
                     "{name} on {devices}: NMSE {:e}, {allowed:e} allowed",
                     d.nmse
@@ -97,4 +112,6 @@ fn golden_models_agree_on_the_cpu() {
         }
     }
     assert!(failed.is_empty(), "{}\n{failed:#?}", failed.len());
+    // Rounding flips few routers that the engine's does not.
+    assert!(flipped.len() <= 2, "{flipped:?}");
 }
