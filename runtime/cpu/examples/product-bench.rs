@@ -1,6 +1,6 @@
 //! Speed of the products of every type beside what the machine can read and multiply, measured in the same minute.
 //!
-//! `cargo run --release -p tpc-cpu --example product-bench -- [--threads N] [--isa NAME] [--rounds N] [TYPE …]`
+//! `cargo run --release -p tpc-cpu --example product-bench -- [--threads N] [--isa NAME] [--rounds N] [--tokens N,…] [TYPE …]`
 //!
 //! Bytes of a mat-vec are those of the packed weight, from memory: matrices are larger than the caches that a core has to
 //! itself and are read in turn. Operations are two for each element, row and token.
@@ -21,11 +21,14 @@ const K: usize = 2048;
 const MEMORY: usize = 1 << 30;
 /// Tokens of the batches.
 const BATCHES: [usize; 5] = [4, 8, 32, 128, 512];
+/// The most of them.
+const TOKENS: usize = 512;
 
 struct Options {
     threads: usize,
     isa: Isa,
     rounds: usize,
+    batches: Vec<usize>,
     types: Vec<DType>,
 }
 
@@ -34,6 +37,7 @@ fn options() -> Result<Options, String> {
         threads: 2,
         isa: Isa::best(),
         rounds: 5,
+        batches: BATCHES.to_vec(),
         types: Vec::new(),
     };
     let mut args = std::env::args().skip(1);
@@ -45,6 +49,13 @@ fn options() -> Result<Options, String> {
         match arg.as_str() {
             "--threads" => out.threads = number(value()?)?.max(1),
             "--rounds" => out.rounds = number(value()?)?.max(1),
+            "--tokens" => {
+                let all: Result<_, _> = value()?.split(',').map(|n| number(n.to_owned())).collect();
+                out.batches = all?;
+                if out.batches.iter().any(|n| !(1..=TOKENS).contains(n)) {
+                    return Err(format!("a batch has 1 to {TOKENS} tokens"));
+                }
+            }
             "--isa" => {
                 let name = value()?;
                 out.isa = Isa::from_name(&name).ok_or(format!("{name} is not here"))?;
@@ -62,19 +73,20 @@ fn options() -> Result<Options, String> {
     Ok(out)
 }
 
-/// The least time of a few rounds that all threads run together.
-fn time(threads: usize, rounds: usize, work: impl Fn(usize, usize) + Sync) -> Duration {
+/// The least time of a few rounds that all threads run together. `worker` makes a thread's work.
+fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W + Sync) -> Duration {
     let barrier = Barrier::new(threads);
-    let (barrier, work) = (&barrier, &work);
+    let (barrier, worker) = (&barrier, &worker);
     std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
             .map(|thread| {
                 scope.spawn(move || {
+                    let mut work = worker(thread);
                     let mut best = Duration::MAX;
                     for round in 0..=rounds {
                         barrier.wait();
                         let start = Instant::now();
-                        work(thread, round);
+                        work();
                         barrier.wait();
                         if round > 0 {
                             best = best.min(start.elapsed());
@@ -92,15 +104,17 @@ fn time(threads: usize, rounds: usize, work: impl Fn(usize, usize) + Sync) -> Du
 /// Bytes a second that all threads read together.
 fn bandwidth(threads: usize, rounds: usize) -> f64 {
     let data = vec![1_u64; MEMORY / 8];
-    let took = time(threads, rounds, |thread, _| {
+    let took = time(threads, rounds, |thread| {
         let part = &data[data.len() * thread / threads..data.len() * (thread + 1) / threads];
-        let mut sums = [0_u64; 32];
-        for chunk in part.as_chunks::<32>().0 {
-            for (sum, v) in sums.iter_mut().zip(chunk) {
-                *sum = sum.wrapping_add(*v);
+        move || {
+            let mut sums = [0_u64; 32];
+            for chunk in part.as_chunks::<32>().0 {
+                for (sum, v) in sums.iter_mut().zip(chunk) {
+                    *sum = sum.wrapping_add(*v);
+                }
             }
+            black_box(sums);
         }
-        black_box(sums);
     });
     MEMORY as f64 / took.as_secs_f64()
 }
@@ -112,11 +126,13 @@ fn peak(threads: usize, rounds: usize) -> f64 {
         return 0.0;
     }
     let turns = 10_000_000;
-    let took = time(threads, rounds, |_, _| {
-        // SAFETY: the machine has the instructions.
-        #[expect(unsafe_code, reason = "intrinsics")]
-        unsafe {
-            dots(turns);
+    let took = time(threads, rounds, |_| {
+        || {
+            // SAFETY: the machine has the instructions.
+            #[expect(unsafe_code, reason = "intrinsics")]
+            unsafe {
+                dots(turns);
+            }
         }
     });
     (turns * 12 * 64 * 2 * threads) as f64 / took.as_secs_f64()
@@ -164,8 +180,13 @@ fn weights(dtype: DType, elements: usize) -> Vec<u8> {
     let bytes = dtype.bytes(elements as u64).unwrap_or(0) as usize;
     let mut out = Vec::with_capacity(bytes + 8);
     while out.len() < bytes {
-        // Clear top bits, so that no float is large or no number.
-        out.extend_from_slice(&(next() & 0x1f1f_1f1f_1f1f_1f1f).to_le_bytes());
+        let bits = match dtype {
+            // Exponents in the middle, so that no float is subnormal or no number.
+            DType::F32 | DType::F64 => next() & 0xbfff_ffff_bfff_ffff | 0x3c00_0000_3c00_0000,
+            DType::F16 | DType::Bf16 => next() & 0xbfff_bfff_bfff_bfff | 0x3c00_3c00_3c00_3c00,
+            _ => next() & 0x1f1f_1f1f_1f1f_1f1f | 0x1010_1010_1010_1010,
+        };
+        out.extend_from_slice(&bits.to_le_bytes());
     }
     out.truncate(bytes);
     out
@@ -184,7 +205,7 @@ impl Case {
         let bytes = weights(dtype, ROWS * K);
         let packed = Packed::new(dtype, &bytes, ROWS, K).ok()?;
         let copies = vec![packed.clone(); MEMORY / packed.matrix().format().bytes()];
-        let tokens = BATCHES[BATCHES.len() - 1];
+        let tokens = TOKENS;
         let x: Vec<f32> = (0..tokens * K)
             .map(|i| ((i * 7919 % 1009) as f32 - 500.0) / 500.0)
             .collect();
@@ -235,22 +256,20 @@ impl Case {
             ..
         } = *options;
         let turns = if tokens == 1 { self.copies.len() } else { 1 };
-        let took = time(threads, rounds, |thread, _| {
+        let took = time(threads, rounds, |thread| {
             // Each thread writes a result of its own, as far as rows of others go.
             let mut out = vec![0.0; ROWS * tokens];
             let mut scratch = Scratch::new();
-            for i in 0..turns {
-                let packed = if tokens == 1 {
-                    &self.copies[i]
-                } else {
-                    &self.packed
-                };
-                let Some(product) = self.product(isa, packed, tokens) else {
-                    return;
-                };
-                self.run(&product, tokens, (thread, threads), &mut scratch, &mut out);
+            move || {
+                for copy in &self.copies[..turns] {
+                    let packed = if tokens == 1 { copy } else { &self.packed };
+                    let Some(product) = self.product(isa, packed, tokens) else {
+                        return;
+                    };
+                    self.run(&product, tokens, (thread, threads), &mut scratch, &mut out);
+                }
+                black_box(&out);
             }
-            black_box(&out);
         });
         took.as_secs_f64() / turns as f64
     }
@@ -267,11 +286,14 @@ fn main() {
     let (threads, rounds) = (options.threads, options.rounds);
     println!("{ROWS} rows, K {K}, {threads} threads, {}", options.isa);
     print!("| type | GB/s of a mat-vec | limit | share |");
-    for n in BATCHES {
+    for &n in &options.batches {
         print!(" {n} tokens, GOP/s |");
     }
     println!(" peak | share |");
-    println!("|---|---|---|---|{}---|---|", "---|".repeat(BATCHES.len()));
+    println!(
+        "|---|---|---|---|{}---|---|",
+        "---|".repeat(options.batches.len())
+    );
     for &dtype in &options.types {
         let Some(case) = Case::new(dtype, options.isa) else {
             continue;
@@ -286,7 +308,7 @@ fn main() {
         );
         let peak = peak(threads, rounds) / 1e9;
         let mut last = 0.0;
-        for n in BATCHES {
+        for &n in &options.batches {
             last = (2 * ROWS * K * n) as f64 / case.seconds(&options, n) / 1e9;
             print!(" {last:.0} |");
         }

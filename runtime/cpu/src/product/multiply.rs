@@ -6,7 +6,7 @@ use super::format::Matrix;
 use super::kernel::decode::Decode;
 use super::kernel::float::Floats;
 use super::kernel::table::{
-    FloatKernels, QuantisedKernels, float_kernels, quantised, quantised_kernels, widest,
+    FloatKernels, QuantisedKernels, float_kernels, quantised_kernels, widest,
 };
 use super::kernel::tile::{Multiply, Sum};
 use super::kernel::unpack::{BLOCKS, Unpack, Unpacked};
@@ -124,7 +124,6 @@ struct QuantisedRows<'a> {
     x: &'a [Block],
     kernels: QuantisedKernels,
     geometry: Geometry,
-    shift: u32,
 }
 
 impl<'a> Product<'a> {
@@ -148,12 +147,10 @@ impl<'a> Product<'a> {
         let (rows, count) = match (activations, format.geometry()) {
             (Activations::Quantised(x), Some(geometry)) => {
                 let kernels = quantised_kernels(isa, dtype).ok_or(unsupported)?;
-                let shift = quantised(dtype).ok_or(unsupported)?.shift;
                 let rows = QuantisedRows {
                     x,
                     kernels,
                     geometry: *geometry,
-                    shift,
                 };
                 (Rows::Quantised(rows), whole_rows(x.len(), part.blocks()))
             }
@@ -401,7 +398,6 @@ impl<'a> Product<'a> {
             let work = Multiply {
                 panels: &scratch.panels,
                 blocks: blocks.len(),
-                shift: rows.shift,
                 x: self.blocks(rows, t0, w, blocks.start),
                 sums: scratch.sums[step.slot * BATCH..][t0 - tokens.start..][..w].as_mut_ptr(),
                 first: step.first,

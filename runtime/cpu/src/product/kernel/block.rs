@@ -23,8 +23,8 @@ pub(in crate::product) trait Kind {
     const SUB: usize;
     /// Whether there are minima.
     const MIN: bool;
-    /// Whether codes have an offset.
-    const OFFSET: bool;
+    /// log2 of what is subtracted from a code; `None` for nothing.
+    const OFFSET: Option<u32>;
     /// How large codes get.
     const WIDTH: Width;
 }
@@ -32,7 +32,7 @@ pub(in crate::product) trait Kind {
 impl<L: Layout> Kind for L {
     const SUB: usize = L::Scales::SUB;
     const MIN: bool = L::Scales::MIN;
-    const OFFSET: bool = L::Codes::OFFSET.is_some();
+    const OFFSET: Option<u32> = L::Codes::OFFSET;
     const WIDTH: Width = L::Codes::WIDTH;
 }
 
@@ -87,19 +87,18 @@ impl<S: Simd, L: Layout> Source<S> for Decoded<'_, S, L> {
 /// The sums of `V` panels and `W` tokens.
 pub(super) type F<S, const V: usize, const W: usize> = [[<S as Simd>::F; V]; W];
 
-/// Adds the block of every panel times that of every token. `shift` is log2 of the codes' offset, if they have one.
+/// Adds the block of every panel times that of every token.
 #[inline(always)]
 pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     f: &mut F<S, V, W>,
     panels: &[B; V],
     x: [&Block; W],
-    shift: u32,
 ) {
     if K::SUB == 32 {
-        part::<S, K, B, V, W, 0, 8>(f, panels, x, x.map(|x| x.negative << shift));
+        part::<S, K, B, V, W, 0, 8>(f, panels, x, |x| x.negative);
     } else {
-        part::<S, K, B, V, W, 0, 4>(f, panels, x, x.map(|x| x.negative16[0] << shift));
-        part::<S, K, B, V, W, 4, 8>(f, panels, x, x.map(|x| x.negative16[1] << shift));
+        part::<S, K, B, V, W, 0, 4>(f, panels, x, |x| x.negative16[0]);
+        part::<S, K, B, V, W, 4, 8>(f, panels, x, |x| x.negative16[1]);
     }
     if !K::MIN {
         return;
@@ -112,7 +111,7 @@ pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W
     }
 }
 
-/// Adds units `FROM..TO`, which are under one scale. `start` is minus the codes' offset times the sum of the activations.
+/// Adds units `FROM..TO`, which are under one scale. `negative` is minus the sum of the activations.
 #[inline(always)]
 unsafe fn part<
     S: Simd,
@@ -126,31 +125,50 @@ unsafe fn part<
     f: &mut F<S, V, W>,
     panels: &[B; V],
     x: [&Block; W],
-    start: [i32; W],
+    negative: impl Fn(&Block) -> i32,
 ) {
     let mut sums = [[S::splat(0); V]; W];
-    if K::OFFSET {
+    if let Some(log2) = K::OFFSET {
         for t in 0..W {
-            sums[t] = [S::start(K::WIDTH, start[t]); V];
+            sums[t] = [S::start(K::WIDTH, negative(x[t]) << log2); V];
         }
     }
-    for u in FROM..TO {
-        let mut w = [S::splat(0); V];
-        for v in 0..V {
-            w[v] = panels[v].unit(u);
-        }
-        for t in 0..W {
-            let x = S::splat4(x[t].codes.as_ptr().add(4 * u));
-            for v in 0..V {
-                sums[t][v] = S::dot(K::WIDTH, sums[t][v], w[v], x);
-            }
-        }
+    for four in FROM / 4..TO / 4 {
+        unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four);
+        unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four + 1);
+        unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four + 2);
+        unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four + 3);
     }
     for v in 0..V {
         let scale = panels[v].scale(FROM / 4);
         for t in 0..W {
             let scale = S::fmul(scale, S::fsplat(x[t].scale));
             f[t][v] = S::fma(S::to_f(sums[t][v]), scale, f[t][v]);
+        }
+    }
+}
+
+/// Adds unit `u`.
+#[inline(always)]
+unsafe fn unit<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
+    sums: &mut [[S::I; V]; W],
+    panels: &[B; V],
+    x: [&Block; W],
+    u: usize,
+) {
+    let mut w = [S::splat(0); V];
+    for v in 0..V {
+        w[v] = panels[v].unit(u);
+    }
+    for t in 0..W {
+        let x = S::splat4(x[t].codes.as_ptr().add(4 * u));
+        for v in 0..V {
+            sums[t][v] = S::dot(K::WIDTH, sums[t][v], w[v], x);
+        }
+    }
+    for t in 0..W {
+        for v in 0..V {
+            sums[t][v] = S::settled(sums[t][v]);
         }
     }
 }

@@ -45,7 +45,6 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
             x,
             sums,
         } = self.0;
-        let shift = L::Codes::OFFSET.unwrap_or(0);
         let mut stack = [[[S::fsplat(0.0)]; W]; SUMS];
         let mut depth = 0;
         for segment in plan.segments() {
@@ -61,7 +60,7 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
                     for t in 1..W {
                         rows[t] = &*x[t].add(at);
                     }
-                    add::<S, L, _, 1, W>(&mut f, &w, rows, shift);
+                    add::<S, L, _, 1, W>(&mut f, &w, rows);
                     body = body.add(L::Codes::BYTES);
                     at += 1;
                 }

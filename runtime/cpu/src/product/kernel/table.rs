@@ -11,10 +11,10 @@ use super::{PANELS, TOKENS};
 use crate::product::isa::{Isa, Set};
 use crate::product::layout::geometry::Geometry;
 use crate::product::layout::types::*;
-use crate::product::layout::{Codes, Layout, Scales};
+use crate::product::layout::{Layout, Scales};
 use crate::product::pack::{PackPanel, pack_panel};
+use crate::product::simd::Simd;
 use crate::product::simd::portable::Portable;
-use crate::product::simd::{Simd, Width};
 #[cfg(target_arch = "x86_64")]
 use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 use tpc_ir::DType;
@@ -26,8 +26,6 @@ pub(in crate::product) struct Quantised {
     pub geometry: fn(usize, usize) -> Geometry,
     /// Packs a panel.
     pub pack: fn(&PackPanel, &mut [u8]),
-    /// log2 of the codes' offset.
-    pub shift: u32,
     /// Blocks of 32 by which a part may start inside a block of the file: 1, or all of the file's block.
     pub granule: usize,
 }
@@ -115,7 +113,6 @@ pub(in crate::product) fn quantised(dtype: DType) -> Option<Quantised> {
     with_layout!(dtype, L => Quantised {
         geometry: Geometry::new::<L>,
         pack: pack_panel::<L>,
-        shift: <L as Layout>::Codes::OFFSET.unwrap_or(0),
         granule: if <L as Layout>::Scales::PER_BLOCK { L::BLOCK / 32 } else { 1 },
     })
 }
@@ -141,16 +138,17 @@ fn kernels<S: Simd, L: Layout>() -> QuantisedKernels {
         decode[2] = Some(decode::run::<S, L, 2>);
         decode[6] = Some(decode::run::<S, L, 6>);
     }
-    let wide = <L as Kind>::WIDTH == Width::Wide;
-    let tile = match (L::Scales::SUB, L::Scales::MIN, <L as Kind>::OFFSET, wide) {
-        (32, true, false, false) => tiles::<S, Of<32, true, false, false>>(),
-        (32, false, true, false) => tiles::<S, Of<32, false, true, false>>(),
-        (32, false, true, true) => tiles::<S, Of<32, false, true, true>>(),
-        (16, false, true, false) => tiles::<S, Of<16, false, true, false>>(),
-        (16, true, false, false) => tiles::<S, Of<16, true, false, false>>(),
-        (sub, min, offset, wide) => {
-            unreachable!("invariant: a kind for {sub} {min} {offset} {wide}")
-        }
+    let tile = match (L::Scales::SUB, L::Scales::MIN, <L as Kind>::OFFSET) {
+        (32, true, None) => tiles::<S, Of<32, true, -1, false>>(),
+        (32, false, Some(0)) => tiles::<S, Of<32, false, 0, false>>(),
+        (32, false, Some(3)) => tiles::<S, Of<32, false, 3, false>>(),
+        (32, false, Some(4)) => tiles::<S, Of<32, false, 4, false>>(),
+        (32, false, Some(7)) => tiles::<S, Of<32, false, 7, true>>(),
+        (16, true, None) => tiles::<S, Of<16, true, -1, false>>(),
+        (16, false, Some(2)) => tiles::<S, Of<16, false, 2, false>>(),
+        (16, false, Some(4)) => tiles::<S, Of<16, false, 4, false>>(),
+        (16, false, Some(5)) => tiles::<S, Of<16, false, 5, false>>(),
+        (sub, min, offset) => unreachable!("invariant: a kind for {sub} {min} {offset:?}"),
     };
     QuantisedKernels {
         decode,

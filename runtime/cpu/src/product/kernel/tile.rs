@@ -16,6 +16,7 @@ use super::unpack::Unpacked;
 use super::{PANELS, TOKENS};
 use crate::product::activations::Block;
 use crate::product::layout::ROWS;
+use crate::product::layout::codes::offset;
 use crate::product::simd::{Kernel, Simd, Width};
 use std::marker::PhantomData;
 
@@ -28,8 +29,6 @@ pub(in crate::product) struct Multiply<'a> {
     pub panels: &'a [Unpacked; PANELS],
     /// Blocks decoded in each.
     pub blocks: usize,
-    /// log2 of the codes' offset, if they have one.
-    pub shift: u32,
     /// The block of each token's row that belongs to the first decoded.
     pub x: [*const Block; TOKENS],
     /// The sums of the first token.
@@ -108,7 +107,7 @@ impl<K: Kind, const V: usize, const W: usize> Kernel for Tile<'_, K, V, W> {
             for t in 1..W {
                 rows[t] = &*work.x[t].add(b);
             }
-            add::<S, K, _, V, W>(&mut f, &panels, rows, work.shift);
+            add::<S, K, _, V, W>(&mut f, &panels, rows);
             for panel in &mut panels {
                 panel.advance();
             }
@@ -126,15 +125,15 @@ impl<K: Kind, const V: usize, const W: usize> Kernel for Tile<'_, K, V, W> {
     }
 }
 
-/// A kind by its properties.
-pub(super) struct Of<const SUB: usize, const MIN: bool, const OFFSET: bool, const WIDE: bool>;
+/// A kind by its properties: `LOG2` of the offset, or -1 for none.
+pub(super) struct Of<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool>;
 
-impl<const SUB: usize, const MIN: bool, const OFFSET: bool, const WIDE: bool> Kind
-    for Of<SUB, MIN, OFFSET, WIDE>
+impl<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool> Kind
+    for Of<SUB, MIN, LOG2, WIDE>
 {
     const SUB: usize = SUB;
     const MIN: bool = MIN;
-    const OFFSET: bool = OFFSET;
+    const OFFSET: Option<u32> = offset(LOG2);
     const WIDTH: Width = if WIDE { Width::Wide } else { Width::Narrow };
 }
 

@@ -151,7 +151,7 @@ unsafe fn join<S: Simd>(low: [S::I; 8], high: [S::I; 8]) -> [S::I; 8] {
 }
 
 /// The offset of a type's codes, if it has one.
-const fn offset(log2: i32) -> Option<u32> {
+pub(in crate::product) const fn offset(log2: i32) -> Option<u32> {
     if log2 < 0 {
         None
     } else {

@@ -90,6 +90,10 @@ pub(super) trait Simd: Copy + 'static {
     /// below 128 unless they are wide, and then offset by 128.
     unsafe fn dot(width: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I;
 
+    /// The same value, computed before what comes after: a core looks ahead on its own, and a compiler that does so for it
+    /// runs out of registers.
+    unsafe fn settled(a: Self::I) -> Self::I;
+
     /// Signed lanes as f32, rounded to nearest.
     unsafe fn to_f(a: Self::I) -> Self::F;
     /// Lanes as the bits of f32.

@@ -120,6 +120,10 @@ impl Simd for Portable {
         from_fn(|r| acc[r].wrapping_add_signed(dot4(w[r], x[r])))
     }
     #[inline(always)]
+    unsafe fn settled(a: Self::I) -> Self::I {
+        a
+    }
+    #[inline(always)]
     unsafe fn to_f(a: Self::I) -> Self::F {
         a.map(|v| v.cast_signed() as f32)
     }

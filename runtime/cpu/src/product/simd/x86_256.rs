@@ -165,6 +165,10 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
         both!(|acc, pairs| _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, one)))
     }
     #[inline(always)]
+    unsafe fn settled(a: Self::I) -> Self::I {
+        a
+    }
+    #[inline(always)]
     unsafe fn to_f(a: Self::I) -> Self::F {
         both!(|a| _mm256_cvtepi32_ps(a))
     }

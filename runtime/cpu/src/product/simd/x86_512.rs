@@ -33,6 +33,16 @@ unsafe fn enter<K: Kernel>(kernel: K) {
     unsafe { kernel.run::<Avx512>() }
 }
 
+/// See [`Simd::settled`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn settled(mut a: __m512i) -> __m512i {
+    // SAFETY: no instruction. It counts as one that reads and writes the register and memory, so that others stay on
+    // their side of it.
+    unsafe { std::arch::asm!("/* {0} */", inout(zmm_reg) a, options(nostack, preserves_flags)) };
+    a
+}
+
 // SAFETY of all functions: the trait's contract is that of the intrinsics.
 impl Simd for Avx512 {
     type I = __m512i;
@@ -115,6 +125,10 @@ impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn dot(_: Width, acc: __m512i, w: __m512i, x: __m512i) -> __m512i {
         _mm512_dpbusd_epi32(acc, w, x)
+    }
+    #[inline(always)]
+    unsafe fn settled(a: __m512i) -> __m512i {
+        settled(a)
     }
     #[inline(always)]
     unsafe fn to_f(a: __m512i) -> __m512 {
