@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 /// No symbol, and no piece.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -10,13 +11,20 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol {
     /// First byte of the part in the text.
-    pub(crate) start: usize,
+    start: u32,
     /// The byte after its last; equal to `start` for a symbol that a merge took in.
-    pub(crate) end: usize,
+    end: u32,
     /// The number of its text, or [`NONE`] for a text without one.
     pub(crate) piece: u32,
     previous: u32,
     next: u32,
+}
+
+impl Symbol {
+    /// The bytes of the text.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
 }
 
 /// A pair that may be merged. The order is that of merges: by rank, then from left to right.
@@ -26,9 +34,9 @@ struct Candidate {
     left: u32,
     right: u32,
     piece: u32,
-    /// Where the left part ended, and the right one, when the pair was found; else it is out of date.
-    middle: usize,
-    end: usize,
+    /// Where the right part ended when the pair was found. Has it grown, or are the two no neighbours any more, the pair
+    /// is out of date; the left one cannot grow otherwise.
+    end: u32,
 }
 
 /// The merge of one text, with buffers that the next text uses again.
@@ -45,7 +53,7 @@ impl Merger {
         self.queue.clear();
     }
 
-    /// Appends the symbol of the bytes from the last one's end to `end`. A text has fewer than 2^32 - 1 symbols.
+    /// Appends the symbol of the bytes from the last one's end to `end`. A text has fewer than 2^32 - 1 bytes.
     pub(crate) fn push(&mut self, end: usize, piece: u32) {
         let number = |n: usize| u32::try_from(n).expect("invariant: texts are shorter than 4 GiB");
         let at = number(self.symbols.len());
@@ -55,7 +63,7 @@ impl Merger {
         }
         self.symbols.push(Symbol {
             start,
-            end,
+            end: number(end),
             piece,
             previous: at.checked_sub(1).unwrap_or(NONE),
             next: NONE,
@@ -77,7 +85,7 @@ impl Merger {
             let left = self.symbols[best.left as usize];
             let right = self.symbols[best.right as usize];
             let alive = left.start < left.end && right.start < right.end;
-            if !alive || left.end != best.middle || right.end != best.end {
+            if !alive || left.next != best.right || right.end != best.end {
                 continue;
             }
             self.symbols[best.right as usize].end = right.start;
@@ -108,7 +116,6 @@ impl Merger {
             left,
             right,
             piece,
-            middle: l.end,
             end: r.end,
         })
     }

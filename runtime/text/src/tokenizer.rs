@@ -26,6 +26,10 @@ const MODELS: [&str; 8] = [
     "whitespace",
 ];
 
+/// The longest part of a text that is looked at as a whole, in bytes; a longer one is cut there. It bounds what the numbers
+/// of bytes have to hold, also where a space is written by three.
+const LONGEST: usize = 1 << 30;
+
 /// Whether a text gets the tokens that the file wants at its begin and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Markers {
@@ -160,9 +164,13 @@ impl Tokenizer {
                     prefixed = true;
                 }
                 Fragment::Text(range) => {
-                    self.model
-                        .encode(&self.vocabulary, &text[range], prefixed, &mut out);
-                    prefixed = false;
+                    let mut rest = &text[range];
+                    while !rest.is_empty() {
+                        let (part, after) = rest.split_at(rest.floor_char_boundary(LONGEST));
+                        self.model
+                            .encode(&self.vocabulary, part, prefixed, &mut out);
+                        (rest, prefixed) = (after, false);
+                    }
                 }
             }
         }

@@ -168,7 +168,7 @@ impl BytePairs {
                 Bytes::Characters => &self.of_byte,
                 _ => &self.fallback,
             };
-            let bytes = &word.as_bytes()[symbol.start..symbol.end];
+            let bytes = &word.as_bytes()[symbol.range()];
             out.extend(
                 bytes
                     .iter()

@@ -81,15 +81,16 @@ impl SentencePiece {
             merger.push(end, vocabulary.find(&text[i..end]).unwrap_or(NONE));
         }
         merger.run(|left, right| {
-            if right.end - left.start > self.longest {
+            let both = left.range().start..right.range().end;
+            if both.len() > self.longest {
                 return None;
             }
-            let id = vocabulary.find(&text[left.start..right.end])?;
+            let id = vocabulary.find(&text[both])?;
             Some((rank(vocabulary.score(id)), id))
         });
         for symbol in merger.symbols() {
             match symbol.piece {
-                NONE => self.bytes(&text[symbol.start..symbol.end], out),
+                NONE => self.bytes(&text[symbol.range()], out),
                 id => out.push(id),
             }
         }
