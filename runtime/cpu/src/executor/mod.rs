@@ -11,6 +11,7 @@ mod launches;
 mod load;
 mod memory;
 mod product;
+mod scripts;
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, Program, Step};
-use tpc_ir::{Bindings, Launch, Place, Value};
+use tpc_ir::{Bindings, Launch, Value};
 use tpc_runtime::{ExecError, Executor, Host, Interface, Options, Outputs, WeightSource};
 
 use crate::error::KernelError;
@@ -28,6 +29,7 @@ use frame::Frame;
 use launches::{Action, Launches, Prepared, named, select_bound};
 use memory::Region;
 use product::{DeviceScratch, WorkerScratch};
+use scripts::{Script, groups, scripts};
 
 /// How a program runs on the CPU.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +47,14 @@ pub struct CpuExecutor {
     interface: Interface,
     options: Options,
     team: Team,
-    /// The places, in the order of the team's devices.
-    places: Vec<Place>,
+    /// Per phase, the steps of each group of threads.
+    scripts: Vec<Vec<Script>>,
     arenas: Vec<Region>,
     launches: Launches,
     frame: Frame,
     shared: Vec<DeviceScratch>,
     own: Vec<Own>,
-    /// Per place, the number of the first of its workers.
+    /// Per group of threads, the number of the first.
     first: Vec<usize>,
     /// Per queue of the running phase, the number of steps done.
     progress: Vec<Progress>,
@@ -101,18 +103,8 @@ impl CpuExecutor {
         weights: &dyn WeightSource,
         options: CpuOptions,
     ) -> Result<CpuExecutor, ExecError> {
-        let mut places: Vec<Place> = program
-            .phases
-            .iter()
-            .flat_map(|p| p.queues.iter().map(|q| q.place))
-            .collect();
-        places.sort();
-        places.dedup();
-        if places.is_empty() {
-            places.push(Place::Host);
-        }
-        let devices = places.iter().filter(|p| **p != Place::Host).count().max(1);
-        let each = (options.threads / devices).max(1);
+        let places = groups(&program);
+        let each = (options.threads / places.len()).max(1);
         let threads = vec![each; places.len()];
         let team = Team::of_devices(&threads).map_err(|e| ExecError::Parameter {
             what: e.to_string(),
@@ -133,6 +125,12 @@ impl CpuExecutor {
         let first = (0..places.len()).map(|i| i * each).collect();
         let inputs = io::inputs(&program);
         let outputs = io::outputs(&program);
+        let queues = program
+            .phases
+            .iter()
+            .map(|p| p.queues.len())
+            .max()
+            .unwrap_or(0);
         let mut team = team;
         load::weights(&program, &mut arenas, weights, &mut team)?;
         Ok(CpuExecutor {
@@ -145,9 +143,13 @@ impl CpuExecutor {
             own: (0..each * places.len())
                 .map(|_| Own(own().into()))
                 .collect(),
-            progress: places.iter().map(|_| Progress::default()).collect(),
+            progress: (0..queues).map(|_| Progress::default()).collect(),
+            scripts: program
+                .phases
+                .iter()
+                .map(|p| scripts(&program, p, &places))
+                .collect(),
             team,
-            places,
             arenas,
             launches,
             frame,
@@ -186,12 +188,7 @@ impl CpuExecutor {
         for p in &self.progress {
             p.0.store(0, Ordering::Relaxed);
         }
-        // The queue of each place.
-        let queue_of: Vec<Option<usize>> = self
-            .places
-            .iter()
-            .map(|place| queues.iter().position(|q| q.place == *place))
-            .collect();
+        let scripts = &self.scripts[phase];
         let failed = AtomicUsize::new(usize::MAX);
         let running = Running {
             launches: &self.launches.prepared,
@@ -203,10 +200,8 @@ impl CpuExecutor {
             isa: self.isa,
         };
         let done = self.team.run(|worker| {
-            let Some(q) = queue_of[worker.device()] else {
-                return Ok(());
-            };
-            for (i, step) in queues[q].steps.iter().enumerate() {
+            for &(q, i) in &scripts[worker.device()] {
+                let step = &queues[q].steps[i];
                 if let Err(e) = running.step(worker, (q, i), step) {
                     if let Step::Launch(launch) = step
                         && e != KernelError::Stopped

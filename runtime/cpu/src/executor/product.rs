@@ -105,6 +105,10 @@ impl DeviceScratch {
 ///
 /// # Safety
 /// Nobody else uses the part until workers have met at a barrier.
+#[expect(
+    clippy::mut_from_ref,
+    reason = "workers share the memory, and the caller vouches for the part"
+)]
 unsafe fn part<T>(
     cell: &UnsafeCell<Vec<T>>,
     at: usize,

@@ -1,0 +1,70 @@
+//! Scripts: the steps of each group of threads, in order.
+//!
+//! Threads belong to devices. The host has none of its own: its queue is walked by the threads of the first device, so that
+//! no thread waits on a core that another needs. A script merges queues in an order in which all queues together can run.
+
+use tpc_ir::Place;
+use tpc_ir::program::{Phase, Program, Step};
+
+/// Per group, its steps: the queue and the position there.
+pub(super) type Script = Vec<(usize, usize)>;
+
+/// The groups of threads of a program: the places that have threads.
+pub(super) fn groups(program: &Program) -> Vec<Place> {
+    let queues = program.phases.iter().flat_map(|p| &p.queues);
+    let mut places: Vec<Place> = queues.map(|q| q.place).collect();
+    places.sort();
+    places.dedup();
+    if places.len() > 1 {
+        places.retain(|p| *p != Place::Host);
+    }
+    if places.is_empty() {
+        places.push(Place::Host);
+    }
+    places
+}
+
+/// The group that walks the queue of a place.
+pub(super) fn group_of(groups: &[Place], place: Place) -> usize {
+    groups.iter().position(|g| *g == place).unwrap_or(0)
+}
+
+/// The scripts of a phase, one per group. What can never run is in none.
+pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec<Script> {
+    let mut out = vec![Script::new(); groups.len()];
+    let mut done = vec![0; phase.queues.len()];
+    let mut moved = true;
+    while moved {
+        moved = false;
+        for q in 0..phase.queues.len() {
+            while let Some(meeting) = ready(program, phase, q, &done) {
+                for m in meeting {
+                    let group = group_of(groups, phase.queues[m].place);
+                    out[group].push((m, done[m]));
+                    done[m] += 1;
+                }
+                moved = true;
+            }
+        }
+    }
+    out
+}
+
+/// The queues that take part in the next step of a queue, if it can run.
+fn ready(program: &Program, phase: &Phase, q: usize, done: &[usize]) -> Option<Vec<usize>> {
+    match phase.queues[q].steps.get(done[q])? {
+        Step::Wait { queue, steps } => (done[*queue] >= *steps).then(|| vec![q]),
+        step @ Step::Launch(launch) => {
+            let places = &program.launch(*launch).places;
+            let mut out = Vec::with_capacity(places.len());
+            for place in places {
+                let m = phase.queues.iter().position(|q| q.place == *place)?;
+                if phase.queues[m].steps.get(done[m]) != Some(step) {
+                    return None;
+                }
+                out.push(m);
+            }
+            Some(out)
+        }
+    }
+}
