@@ -4,6 +4,7 @@
 use tpc_ir::DType;
 use tpc_runtime::quant::{can_dequantise, can_quantise, dequantise, quantise_into};
 
+use crate::blocks::{LEN, Rows, decode_rows};
 use crate::math::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::simd::vectorised;
 use crate::view::View;
@@ -19,24 +20,6 @@ pub(crate) fn is_readable(dtype: DType) -> bool {
 /// Whether real numbers can be written in this type.
 pub(crate) fn is_writable(dtype: DType) -> bool {
     !dtype.is_integer() && can_quantise(dtype)
-}
-
-vectorised! {
-    /// f16 in pairs of bytes to f32.
-    fn decode_f16(bytes: &[[u8; 2]], out: &mut [f32]) {
-        for (x, b) in out.iter_mut().zip(bytes) {
-            *x = f16_to_f32(u16::from_le_bytes(*b));
-        }
-    }
-}
-
-vectorised! {
-    /// bf16 in pairs of bytes to f32.
-    fn decode_bf16(bytes: &[[u8; 2]], out: &mut [f32]) {
-        for (x, b) in out.iter_mut().zip(bytes) {
-            *x = bf16_to_f32(u16::from_le_bytes(*b));
-        }
-    }
 }
 
 vectorised! {
@@ -59,20 +42,38 @@ vectorised! {
 
 /// Decodes dense elements: as many bytes as `out` takes.
 pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
+    let blocks = out.len() / LEN;
+    let (whole, rest) = out.split_at_mut(blocks * LEN);
+    let from = bytes.as_ptr();
+    let rows = Rows {
+        from,
+        stride: 0,
+        count: 1,
+        blocks,
+        ahead: 0,
+    };
+    // SAFETY: the bytes are those of the elements.
+    if !unsafe { decode_rows(dtype, rows, whole.as_mut_ptr(), 0) } {
+        // The kernel was chosen for a readable type, and its chunks are whole blocks.
+        let decoded = dequantise(dtype, bytes, out);
+        debug_assert_eq!(decoded, Ok(()));
+        return;
+    }
+    if rest.is_empty() {
+        return;
+    }
+    let words = bytes.as_chunks::<4>().0[..].iter().skip(whole.len());
+    let halves = bytes.as_chunks::<2>().0[..].iter().skip(whole.len());
     match dtype {
-        DType::F32 => {
-            let (words, _) = bytes.as_chunks::<4>();
-            for (x, b) in out.iter_mut().zip(words) {
-                *x = f32::from_le_bytes(*b);
-            }
-        }
-        DType::F16 => decode_f16(bytes.as_chunks().0, out),
-        DType::Bf16 => decode_bf16(bytes.as_chunks().0, out),
-        _ => {
-            // The kernel was chosen for a readable type, and its chunks are whole blocks.
-            let decoded = dequantise(dtype, bytes, out);
-            debug_assert_eq!(decoded, Ok(()));
-        }
+        DType::F32 => rest.iter_mut().zip(words).for_each(|(x, b)| *x = f32::from_le_bytes(*b)),
+        DType::F16 => rest
+            .iter_mut()
+            .zip(halves)
+            .for_each(|(x, b)| *x = f16_to_f32(u16::from_le_bytes(*b))),
+        _ => rest
+            .iter_mut()
+            .zip(halves)
+            .for_each(|(x, b)| *x = bf16_to_f32(u16::from_le_bytes(*b))),
     }
 }
 
@@ -139,6 +140,40 @@ pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f
         // SAFETY: the caller vouches for every element's block.
         let bytes = unsafe { std::slice::from_raw_parts_mut(at, dtype.block_bytes() as usize) };
         encode(dtype, x, bytes);
+    }
+}
+
+/// Reads `count` rows along axis 1, from these indices on, to rows of `out` that lie `width` apart, and asks for the cache
+/// lines of the `count` rows `ahead` of them.
+///
+/// # Safety
+/// As [`read_row`], for every row; `out` holds the last row. Rows ahead need not exist.
+pub(crate) unsafe fn read_rows(
+    view: &View,
+    [i1, i2, i3]: [usize; 3],
+    [count, ahead]: [usize; 2],
+    out: &mut [f32],
+    width: usize,
+) {
+    let (n, from) = (view.ne[0], view.row([i1, i2, i3]));
+    if n.is_multiple_of(LEN) && view.has_dense_rows() {
+        let rows = Rows {
+            from,
+            stride: view.nb[1],
+            count,
+            blocks: n / LEN,
+            ahead,
+        };
+        debug_assert!(count == 0 || out.len() >= (count - 1) * width + n);
+        // SAFETY: the caller's promise.
+        if unsafe { decode_rows(view.dtype, rows, out.as_mut_ptr(), width) } {
+            return;
+        }
+    }
+    for i in 0..count {
+        let out = &mut out[i * width..][..n];
+        // SAFETY: the caller's promise.
+        unsafe { read_row(view, view.row([i1 + i, i2, i3]), 0, out) };
     }
 }
 

@@ -15,10 +15,12 @@
 //! workers: work is divided by rows, heads or columns, so that no sum crosses workers, and every sum has a fixed order
 //! that does not depend on the instruction set.
 
+mod blocks;
 mod elements;
 mod error;
 mod executor;
 mod kernel;
+mod lanes;
 mod launch;
 mod math;
 mod ops;

@@ -12,7 +12,7 @@ use tpc_ir::op::FlashAttn;
 
 use super::attention_tile::{TILE, add_values, cap, exponentials, mask_logits, scale, scores};
 use super::soft_max::mask_row;
-use crate::elements::{read_row, real, write_row};
+use crate::elements::{read_row, read_rows, real, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 use crate::math::{LANES, exp};
@@ -259,6 +259,9 @@ impl Launch for Attention {
         ensure(fits, "heads of q and of the window")?;
         let [dk, dv] = [t.q.ne[0], t.v.ne[0]];
         let [q, keys, values, logits, masks, sums] = floats(call.scratch, lengths(dk, dv))?;
+        // What fills rows up to whole groups of lanes is zero, and stays so.
+        keys.fill(0.0);
+        values.fill(0.0);
         let mut memory = Memory {
             widths: widths(dk, dv),
             q,
@@ -312,51 +315,41 @@ impl Attention {
         }
         let first = seen.iter().position(|s| *s).unwrap_or(0);
         let end = seen.iter().rposition(|s| *s).map_or(n, |last| last + 1);
-        // Whole groups of lanes: a cell has its lane in a sum whatever other rows of the task see.
-        let (first, end) = (first / LANES * LANES, end.next_multiple_of(LANES));
+        let at = [from + first, task.kv_head, task.stream];
+        // SAFETY: the cells exist. What no row sees is not a number.
+        unsafe {
+            load_cells(t.k, at, &seen[first..end], &mut m.keys[first * dk..], dk);
+            load_cells(t.v, at, &seen[first..end], &mut m.values[first * dv..], dv);
+        }
+        scores(m.q, m.keys, dk, rows, [first, end], m.logits);
         for row in 0..rows {
-            m.masks[row * TILE..][n.min(end)..end].fill(f32::NEG_INFINITY);
+            self.weigh(row, task.row(row)[1], t.q.ne[2], m);
         }
-        let cells = first..end;
-        for i in cells.clone() {
-            let at = [from + i, task.kv_head, task.stream];
-            // SAFETY: the cell exists. What no row sees is not read.
-            unsafe {
-                load_cell(t.k, at, seen[i], &mut m.keys[i * dk..][..dk]);
-                load_cell(t.v, at, seen[i], &mut m.values[i * dv..][..dv]);
-            }
+        add_values(m.logits, m.values, dv, rows, [first, end], m.sums);
+    }
+
+    /// Turns the logits of a row of a tile into weights. All of the tile takes part, so that a cell has its lane in the sum
+    /// whatever other rows of the task see.
+    fn weigh(&self, row: usize, head: usize, heads: usize, m: &mut Memory<'_>) {
+        let (logits, _) = m.logits[row * TILE..].as_chunks_mut::<TILE>();
+        let (mask, _) = m.masks[row * TILE..].as_chunks::<TILE>();
+        let (logits, mask) = (&mut logits[0], &mask[0]);
+        if !m.sees[row] {
+            return logits.fill(0.0);
         }
-        scores(m.q, m.keys, dk, rows, [cells.start, cells.end], m.logits);
-        for row in 0..rows {
-            if !m.sees[row] {
-                m.logits[row * TILE..][cells.clone()].fill(0.0);
-                continue;
-            }
-            let logits = &mut m.logits[row * TILE..][cells.clone()];
-            let mask = &m.masks[row * TILE..][cells.clone()];
-            if self.softcap == 0.0 {
-                scale(logits, self.scale);
-            } else {
-                cap(logits, self.scale / self.softcap, self.softcap);
-            }
-            let slope = self.slopes.slope(task.row(row)[1], t.q.ne[2]);
-            let most = mask_logits(logits, mask, slope).max(m.most[row]);
-            self.rescale(row, most, m);
-            let logits = &mut m.logits[row * TILE..][cells.clone()];
-            if m.most[row] == f32::NEG_INFINITY {
-                logits.fill(0.0);
-            } else {
-                m.total[row] += exponentials(logits, m.most[row]);
-            }
+        let mut factor = self.scale;
+        if self.softcap != 0.0 {
+            cap(logits, self.scale / self.softcap, self.softcap);
+            factor = 1.0;
         }
-        add_values(
-            m.logits,
-            m.values,
-            dv,
-            rows,
-            [cells.start, cells.end],
-            m.sums,
-        );
+        let most = mask_logits(logits, factor, mask, self.slopes.slope(head, heads));
+        self.rescale(row, most.max(m.most[row]), m);
+        let (logits, _) = m.logits[row * TILE..].as_chunks_mut::<TILE>();
+        if m.most[row] == f32::NEG_INFINITY {
+            logits[0].fill(0.0);
+        } else {
+            m.total[row] += f64::from(exponentials(&mut logits[0], m.most[row]));
+        }
     }
 
     /// Makes `most` the largest logit of a row.
@@ -423,18 +416,15 @@ unsafe fn load_queries(t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
     }
 }
 
-/// Decodes a cell's key or value; zeros for one that is not seen.
+/// Decodes the keys or values of cells to rows that lie `width` apart; zeros for those that are not seen.
 ///
 /// # Safety
-/// The cell exists.
-unsafe fn load_cell(x: &View, at: [usize; 3], seen: bool, out: &mut [f32]) {
-    let n = x.ne[0];
-    out[n..].fill(0.0);
-    if seen {
-        // SAFETY: the caller's promise.
-        unsafe { read_row(x, x.row(at), 0, &mut out[..n]) };
-    } else {
-        out[..n].fill(0.0);
+/// The cells exist.
+unsafe fn load_cells(x: &View, at: [usize; 3], seen: &[bool], out: &mut [f32], width: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { read_rows(x, at, [seen.len(), TILE], out, width) };
+    for (i, _) in seen.iter().enumerate().filter(|(_, seen)| !**seen) {
+        out[i * width..][..x.ne[0]].fill(0.0);
     }
 }
 
@@ -454,10 +444,11 @@ unsafe fn load_masks(
     for row in 0..task.rows() {
         let [token, head] = task.row(row);
         let (done, rest) = m.masks.split_at_mut(row * TILE);
-        let mask = &mut rest[..n];
+        let mask = &mut rest[..TILE];
+        mask[n..].fill(f32::NEG_INFINITY);
         // Heads share a mask, mostly.
         if t.mask.ne[2] == 1 && row % task.heads[1] != 0 {
-            mask.copy_from_slice(&done[(row - 1) * TILE..][..n]);
+            mask.copy_from_slice(&done[(row - 1) * TILE..]);
             m.sees[row] = m.sees[row - 1];
             continue;
         }
@@ -467,7 +458,7 @@ unsafe fn load_masks(
                 t.mask,
                 mask_row(t.mask, [token, head, task.stream]),
                 from,
-                mask,
+                &mut mask[..n],
             );
         };
         m.sees[row] = false;

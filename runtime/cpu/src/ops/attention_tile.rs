@@ -2,67 +2,81 @@
 //!
 //! Rows in memory are whole groups of [`LANES`] elements, padded with zeros. Every element of a result has one sequence
 //! of operations, whatever the number of rows that are computed side by side.
+#![allow(unsafe_code)]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "lanes are loaded where the tasks say that there are elements"
+)]
 
-use crate::math::{LANES, exp, fold, sum, tanh};
+use crate::lanes::{Lanes, Task, run};
+use crate::math::{LANES, exp, fold, tanh};
 use crate::simd::vectorised;
 
 /// Cells of a tile.
 pub(super) const TILE: usize = 64;
 
-type Lanes = [f32; LANES];
+/// Products of a register tile: rows times cells.
+const PRODUCTS: usize = 16;
 
-vectorised! {
-    /// `logits[r, c] = q[r] · keys[c]` of `R` rows and the cells in a range: sums in lanes, folded as a tree.
-    fn scores_of<const R: usize>(
-        q: &[f32],
-        keys: &[f32],
-        width: usize,
-        cells: [usize; 2],
-        logits: &mut [f32],
-    ) {
-        let groups = width / LANES;
-        let q: [&[Lanes]; R] = std::array::from_fn(|r| {
-            &q[r * width..][..width].as_chunks::<LANES>().0[..groups]
-        });
-        let mut c = cells[0];
-        while c + 4 <= cells[1] {
-            let k: [&[Lanes]; 4] = std::array::from_fn(|i| {
-                &keys[(c + i) * width..][..width].as_chunks::<LANES>().0[..groups]
-            });
-            let mut sums = [[[0.0_f32; LANES]; 4]; R];
-            for g in 0..groups {
-                for r in 0..R {
-                    for i in 0..4 {
-                        for l in 0..LANES {
-                            sums[r][i][l] = q[r][g][l].mul_add(k[i][g][l], sums[r][i][l]);
-                        }
+/// A matrix in memory: elements of a row, and elements from row to row.
+#[derive(Clone, Copy)]
+struct Rows {
+    ptr: *const f32,
+    width: usize,
+}
+
+impl Rows {
+    /// 16 elements of a row.
+    ///
+    /// # Safety
+    /// They exist.
+    #[inline(always)]
+    unsafe fn lanes<S: Lanes>(self, row: usize, at: usize) -> S::F {
+        S::f32x16(self.ptr.add(row * self.width + at).cast())
+    }
+}
+
+/// `logits[r, c] = q[r] · keys[c]` of `R` rows and the cells in a range, which is whole groups of `16 / R`.
+///
+/// `q` has `R` rows and `keys` every cell of the range; rows of `logits` are [`TILE`] apart.
+struct Scores<const R: usize> {
+    q: Rows,
+    keys: Rows,
+    cells: [usize; 2],
+    logits: *mut f32,
+}
+
+impl<const R: usize> Task for Scores<R> {
+    #[inline(always)]
+    unsafe fn run<S: Lanes>(self) {
+        let across = PRODUCTS / R;
+        let mut out = [0.0_f32; PRODUCTS];
+        for c in (self.cells[0]..self.cells[1]).step_by(across) {
+            let mut sums = [S::fsplat(0.0); PRODUCTS];
+            for at in (0..self.q.width).step_by(LANES) {
+                let mut q = [S::fsplat(0.0); R];
+                for (r, q) in q.iter_mut().enumerate() {
+                    *q = self.q.lanes::<S>(r, at);
+                }
+                for i in 0..PRODUCTS / R {
+                    let k = self.keys.lanes::<S>(c + i, at);
+                    for r in 0..R {
+                        let sum = &mut sums[r * (PRODUCTS / R) + i];
+                        *sum = S::fma(q[r], k, *sum);
                     }
                 }
             }
+            S::fstore(out.as_mut_ptr(), S::fold16(sums));
             for r in 0..R {
-                for i in 0..4 {
-                    logits[r * TILE + c + i] = fold(sums[r][i]);
-                }
+                let to = self.logits.add(r * TILE + c);
+                std::ptr::copy_nonoverlapping(out.as_ptr().add(r * across), to, across);
             }
-            c += 4;
-        }
-        while c < cells[1] {
-            let k = &keys[c * width..][..width].as_chunks::<LANES>().0[..groups];
-            for r in 0..R {
-                let mut sums = [0.0_f32; LANES];
-                for g in 0..groups {
-                    for l in 0..LANES {
-                        sums[l] = q[r][g][l].mul_add(k[g][l], sums[l]);
-                    }
-                }
-                logits[r * TILE + c] = fold(sums);
-            }
-            c += 1;
         }
     }
 }
 
-/// `logits[r, c] = q[r] · keys[c]` of the cells in a range. Rows of `logits` are [`TILE`] apart.
+/// `logits[r, c] = q[r] · keys[c]` of at least the cells in a range; other logits of the tile are not defined. Rows of
+/// `logits` are [`TILE`] apart.
 pub(super) fn scores(
     q: &[f32],
     keys: &[f32],
@@ -71,75 +85,100 @@ pub(super) fn scores(
     cells: [usize; 2],
     logits: &mut [f32],
 ) {
+    assert!(q.len() >= rows * width && keys.len() >= TILE * width);
+    assert!(logits.len() >= rows * TILE && cells[1] <= TILE && width.is_multiple_of(LANES));
+    let keys = Rows {
+        ptr: keys.as_ptr(),
+        width,
+    };
     let mut r = 0;
     while r < rows {
-        let (q, logits) = (&q[r * width..], &mut logits[r * TILE..]);
-        r += match rows - r {
-            4.. => {
-                scores_of::<4>(q, keys, width, cells, logits);
-                4
-            }
-            2.. => {
-                scores_of::<2>(q, keys, width, cells, logits);
-                2
-            }
-            _ => {
-                scores_of::<1>(q, keys, width, cells, logits);
-                1
+        let ptr = q.as_ptr().wrapping_add(r * width);
+        let logits = logits.as_mut_ptr().wrapping_add(r * TILE);
+        let q = Rows { ptr, width };
+        // SAFETY: there are as many rows, and every group of cells lies within the tile.
+        r += unsafe {
+            match rows - r {
+                4.. => scores_of::<4>(q, keys, cells, logits),
+                2.. => scores_of::<2>(q, keys, cells, logits),
+                _ => scores_of::<1>(q, keys, cells, logits),
             }
         };
     }
 }
 
-vectorised! {
-    /// `sums[r] += Σ weights[r, c] · values[c]` of `R` rows and the cells in a range, in their order; two groups of lanes at
-    /// a time.
-    fn add_values_of<const R: usize>(
-        weights: &[f32],
-        values: &[f32],
-        width: usize,
-        cells: [usize; 2],
-        sums: &mut [f32],
-    ) {
-        let mut at = 0;
-        while at + 2 * LANES <= width {
-            let mut acc = [[[0.0_f32; LANES]; 2]; R];
-            for r in 0..R {
-                for h in 0..2 {
-                    acc[r][h].copy_from_slice(&sums[r * width + at + h * LANES..][..LANES]);
-                }
+/// Scores of `R` rows; returns `R`.
+///
+/// # Safety
+/// As [`Scores`], with the range widened to whole groups.
+unsafe fn scores_of<const R: usize>(
+    q: Rows,
+    keys: Rows,
+    [from, to]: [usize; 2],
+    logits: *mut f32,
+) -> usize {
+    let across = PRODUCTS / R;
+    run(Scores::<R> {
+        q,
+        keys,
+        cells: [from / across * across, to.next_multiple_of(across)],
+        logits,
+    });
+    R
+}
+
+/// `sums[r] += Σ weights[r, c] · values[c]` of `R` rows and the cells in a range, in their order.
+///
+/// Rows of `weights` are [`TILE`] apart; those of `sums` are as wide as those of `values`, which has every cell of the
+/// range.
+struct Values<const R: usize> {
+    weights: *const f32,
+    values: Rows,
+    cells: [usize; 2],
+    sums: *mut f32,
+}
+
+impl<const R: usize> Values<R> {
+    /// `N` groups of lanes, from element `at` on.
+    #[inline(always)]
+    unsafe fn groups<S: Lanes, const N: usize>(&self, at: usize) {
+        let place = |r: usize, n: usize| self.sums.add(r * self.values.width + at + n * LANES);
+        let mut sums = [[S::fsplat(0.0); N]; R];
+        for r in 0..R {
+            for n in 0..N {
+                sums[r][n] = S::f32x16(place(r, n).cast());
             }
-            for c in cells[0]..cells[1] {
-                let v: &[Lanes] = values[c * width + at..][..2 * LANES].as_chunks().0;
-                for r in 0..R {
-                    let w = weights[r * TILE + c];
-                    for h in 0..2 {
-                        for l in 0..LANES {
-                            acc[r][h][l] = w.mul_add(v[h][l], acc[r][h][l]);
-                        }
-                    }
-                }
-            }
-            for r in 0..R {
-                for h in 0..2 {
-                    sums[r * width + at + h * LANES..][..LANES].copy_from_slice(&acc[r][h]);
-                }
-            }
-            at += 2 * LANES;
         }
-        while at < width {
-            for r in 0..R {
-                let mut acc = [0.0_f32; LANES];
-                acc.copy_from_slice(&sums[r * width + at..][..LANES]);
-                for c in cells[0]..cells[1] {
-                    let v: &[Lanes] = values[c * width + at..][..LANES].as_chunks().0;
-                    let w = weights[r * TILE + c];
-                    for l in 0..LANES {
-                        acc[l] = w.mul_add(v[0][l], acc[l]);
-                    }
-                }
-                sums[r * width + at..][..LANES].copy_from_slice(&acc);
+        for c in self.cells[0]..self.cells[1] {
+            let mut v = [S::fsplat(0.0); N];
+            for (n, v) in v.iter_mut().enumerate() {
+                *v = self.values.lanes::<S>(c, at + n * LANES);
             }
+            for r in 0..R {
+                let w = S::fsplat(*self.weights.add(r * TILE + c));
+                for n in 0..N {
+                    sums[r][n] = S::fma(w, v[n], sums[r][n]);
+                }
+            }
+        }
+        for r in 0..R {
+            for n in 0..N {
+                S::fstore(place(r, n), sums[r][n]);
+            }
+        }
+    }
+}
+
+impl<const R: usize> Task for Values<R> {
+    #[inline(always)]
+    unsafe fn run<S: Lanes>(self) {
+        let mut at = 0;
+        while at + 4 * LANES <= self.values.width {
+            self.groups::<S, 4>(at);
+            at += 4 * LANES;
+        }
+        while at < self.values.width {
+            self.groups::<S, 1>(at);
             at += LANES;
         }
     }
@@ -154,24 +193,44 @@ pub(super) fn add_values(
     cells: [usize; 2],
     sums: &mut [f32],
 ) {
+    assert!(weights.len() >= rows * TILE && values.len() >= TILE * width);
+    assert!(sums.len() >= rows * width && cells[1] <= TILE && width.is_multiple_of(LANES));
+    let values = Rows {
+        ptr: values.as_ptr(),
+        width,
+    };
     let mut r = 0;
     while r < rows {
-        let (weights, sums) = (&weights[r * TILE..], &mut sums[r * width..]);
-        r += match rows - r {
-            4.. => {
-                add_values_of::<4>(weights, values, width, cells, sums);
-                4
-            }
-            2.. => {
-                add_values_of::<2>(weights, values, width, cells, sums);
-                2
-            }
-            _ => {
-                add_values_of::<1>(weights, values, width, cells, sums);
-                1
+        let weights = weights.as_ptr().wrapping_add(r * TILE);
+        let sums = sums.as_mut_ptr().wrapping_add(r * width);
+        // SAFETY: there are as many rows, and the cells lie within the tile.
+        r += unsafe {
+            match rows - r {
+                4.. => values_of::<4>(weights, values, cells, sums),
+                2.. => values_of::<2>(weights, values, cells, sums),
+                _ => values_of::<1>(weights, values, cells, sums),
             }
         };
     }
+}
+
+/// Sums of `R` rows; returns `R`.
+///
+/// # Safety
+/// As [`Values`].
+unsafe fn values_of<const R: usize>(
+    weights: *const f32,
+    values: Rows,
+    cells: [usize; 2],
+    sums: *mut f32,
+) -> usize {
+    run(Values::<R> {
+        weights,
+        values,
+        cells,
+        sums,
+    });
+    R
 }
 
 vectorised! {
@@ -185,7 +244,7 @@ vectorised! {
 
 vectorised! {
     /// `x ← bound · tanh(x · scale)`
-    pub(super) fn cap(x: &mut [f32], scale: f32, bound: f32) {
+    pub(super) fn cap(x: &mut [f32; TILE], scale: f32, bound: f32) {
         for x in x {
             *x = bound * tanh(*x * scale);
         }
@@ -193,25 +252,31 @@ vectorised! {
 }
 
 vectorised! {
-    /// `x ← x + slope · mask`, −∞ where the mask is, whatever `x` is; returns the largest, or −∞.
-    pub(super) fn mask_logits(x: &mut [f32], mask: &[f32], slope: f32) -> f32 {
-        for (x, m) in x.iter_mut().zip(mask) {
-            *x = if *m == f32::NEG_INFINITY {
-                f32::NEG_INFINITY
-            } else {
-                slope.mul_add(*m, *x)
-            };
+    /// `x ← scale · x + slope · mask`, −∞ where the mask is, whatever `x` is; returns the largest, or −∞.
+    pub(super) fn mask_logits(x: &mut [f32; TILE], scale: f32, mask: &[f32; TILE], slope: f32) -> f32 {
+        let mut most = [f32::NEG_INFINITY; LANES];
+        for (x, mask) in x.as_chunks_mut::<LANES>().0.iter_mut().zip(mask.as_chunks::<LANES>().0) {
+            for l in 0..LANES {
+                let y = slope.mul_add(mask[l], x[l] * scale);
+                let y = if mask[l] == f32::NEG_INFINITY { f32::NEG_INFINITY } else { y };
+                x[l] = y;
+                most[l] = if y > most[l] { y } else { most[l] };
+            }
         }
-        crate::math::max(x)
+        most.into_iter().fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a })
     }
 }
 
 vectorised! {
-    /// `x ← e^(x − most)`; returns their sum.
-    pub(super) fn exponentials(x: &mut [f32], most: f32) -> f64 {
-        for x in x.iter_mut() {
-            *x = exp(*x - most);
+    /// `x ← e^(x − most)`; returns their sum, in lanes.
+    pub(super) fn exponentials(x: &mut [f32; TILE], most: f32) -> f32 {
+        let mut sums = [0.0_f32; LANES];
+        for x in x.as_chunks_mut::<LANES>().0 {
+            for l in 0..LANES {
+                x[l] = exp(x[l] - most);
+                sums[l] += x[l];
+            }
         }
-        sum(x)
+        fold(sums)
     }
 }

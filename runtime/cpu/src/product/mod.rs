@@ -78,7 +78,7 @@ mod multiply;
 mod output;
 mod pack;
 mod part;
-mod simd;
+pub(crate) mod simd;
 #[cfg(test)]
 mod tests;
 

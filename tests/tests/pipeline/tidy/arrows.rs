@@ -158,8 +158,8 @@ const MODULES: [(&str, &[&str]); 15] = [
     (
         "runtime/cpu",
         &[
-            "error", "view", "team", "simd", "math", "elements", "launch", "product", "ops",
-            "kernel",
+            "error", "view", "team", "simd", "math", "product", "lanes", "blocks", "elements",
+            "launch", "ops", "kernel",
         ],
     ),
     (

@@ -6,15 +6,15 @@
 
 #![expect(unsafe_code, reason = "traits of kernels")]
 
-pub(super) mod portable;
+pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
-pub(super) mod x86_256;
+pub(crate) mod x86_256;
 #[cfg(target_arch = "x86_64")]
-pub(super) mod x86_512;
+pub(crate) mod x86_512;
 
 /// How large unsigned codes get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Width {
+pub(crate) enum Width {
     /// To 127.
     Narrow,
     /// To 255; their offset is 128.
@@ -22,7 +22,7 @@ pub(super) enum Width {
 }
 
 /// Work that runs on one instruction set.
-pub(super) trait Kernel {
+pub(crate) trait Kernel {
     /// Does the work.
     ///
     /// # Safety
@@ -36,7 +36,7 @@ pub(super) trait Kernel {
 /// # Safety
 /// Every function asks that the machine has the instructions, and every one that takes a pointer, that the bytes named
 /// in its text are there. Pointers need no alignment.
-pub(super) trait Simd: Copy + 'static {
+pub(crate) trait Simd: Copy + 'static {
     /// Sixteen 32-bit integers.
     type I: Copy;
     /// Sixteen f32.

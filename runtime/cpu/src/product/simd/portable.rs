@@ -11,7 +11,7 @@ use std::array::from_fn;
 
 /// No particular instructions.
 #[derive(Clone, Copy)]
-pub(in crate::product) struct Portable;
+pub(crate) struct Portable;
 
 /// The sum of products of unsigned and signed bytes.
 fn dot4(w: u32, x: u32) -> i32 {

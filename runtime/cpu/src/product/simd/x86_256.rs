@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 
 /// AVX2, FMA and F16C; with `VNNI` also AVX-VNNI.
 #[derive(Clone, Copy)]
-pub(in crate::product) struct Avx2<const VNNI: bool>;
+pub(crate) struct Avx2<const VNNI: bool>;
 
 impl<const VNNI: bool> Avx2<VNNI> {
     /// Whether the machine has the instructions.

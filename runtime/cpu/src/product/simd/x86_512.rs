@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 
 /// AVX-512 F, BW, DQ, VL and VNNI.
 #[derive(Clone, Copy)]
-pub(in crate::product) struct Avx512;
+pub(crate) struct Avx512;
 
 impl Avx512 {
     /// Whether the machine has the instructions.

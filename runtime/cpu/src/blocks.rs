@@ -1,0 +1,341 @@
+//! The formats of KV caches decoded in lanes, row by row: the same bits as [`tpc_runtime::quant::dequantise`], which states
+//! the layouts.
+#![allow(unsafe_code)]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "lanes are loaded from the bytes of a block, which the caller has"
+)]
+
+use crate::lanes::{Lanes, Task, run};
+use crate::math::{LANES, f16_to_f32};
+use tpc_ir::DType;
+
+/// Elements decoded at a time: a block, or as many plain elements.
+pub(crate) const LEN: usize = 32;
+
+/// ggml's `kvalues_iq4nl`, each 128 more than it says.
+const IQ4_NL: [u8; 16] = [
+    1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241,
+];
+
+/// A format of which [`LEN`] elements lie in so many bytes.
+trait Format {
+    /// Bytes of a block of [`LEN`] elements.
+    const BYTES: usize;
+
+    /// The elements of a block.
+    ///
+    /// # Safety
+    /// The bytes are there, and the machine has the instructions.
+    unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2];
+}
+
+/// The f16 at a byte of a block, in all lanes.
+#[inline(always)]
+unsafe fn scale<S: Lanes>(block: *const u8, at: usize) -> S::F {
+    let bytes = block.add(at).cast::<[u8; 2]>().read_unaligned();
+    S::fsplat(f16_to_f32(u16::from_le_bytes(bytes)))
+}
+
+/// The 16 low and the 16 high halves of bytes.
+#[inline(always)]
+unsafe fn nibbles<S: Lanes>(bytes: *const u8) -> [S::I; 2] {
+    let bytes = S::u8x16(bytes);
+    [S::and(bytes, S::splat(15)), S::shr(bytes, 4)]
+}
+
+/// 16 where the bit of an element is set: bit `j` of the four bytes is that of element `j`.
+#[inline(always)]
+unsafe fn sixteens<S: Lanes>(high: *const u8) -> [S::F; 2] {
+    const BITS: [i32; LANES] = [
+        1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768,
+    ];
+    const FACTORS: [f32; LANES] = [
+        16.0,
+        8.0,
+        4.0,
+        2.0,
+        1.0,
+        0.5,
+        0.25,
+        0.125,
+        0.062_5,
+        0.031_25,
+        0.015_625,
+        0.007_812_5,
+        0.003_906_25,
+        0.001_953_125,
+        0.000_976_562_5,
+        0.000_488_281_25,
+    ];
+    let word = S::splat(i32::from_le_bytes(
+        high.cast::<[u8; 4]>().read_unaligned(),
+    ));
+    let bits = S::load(BITS.as_ptr().cast());
+    let factors = S::f32x16(FACTORS.as_ptr().cast());
+    let low = S::to_f(S::and(word, bits));
+    let high = S::to_f(S::and(S::shr(word, 16), bits));
+    [S::fmul(low, factors), S::fmul(high, factors)]
+}
+
+/// `q · d`
+struct Q8_0;
+
+impl Format for Q8_0 {
+    const BYTES: usize = 34;
+
+    #[inline(always)]
+    unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2] {
+        let d = scale::<S>(block, 0);
+        let low = S::to_f(S::i8x16(block.add(2)));
+        let high = S::to_f(S::i8x16(block.add(18)));
+        [S::fmul(low, d), S::fmul(high, d)]
+    }
+}
+
+/// `(q − 8) · d`
+struct Q4_0;
+
+impl Format for Q4_0 {
+    const BYTES: usize = 18;
+
+    #[inline(always)]
+    unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2] {
+        let (d, zero) = (scale::<S>(block, 0), S::fsplat(-8.0));
+        let [low, high] = nibbles::<S>(block.add(2));
+        [
+            S::fmul(S::fadd(S::to_f(low), zero), d),
+            S::fmul(S::fadd(S::to_f(high), zero), d),
+        ]
+    }
+}
+
+/// `q · d + m`
+struct Q4_1;
+
+impl Format for Q4_1 {
+    const BYTES: usize = 20;
+
+    #[inline(always)]
+    unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2] {
+        let (d, m) = (scale::<S>(block, 0), scale::<S>(block, 2));
+        let [low, high] = nibbles::<S>(block.add(4));
+        [
+            S::fadd(S::fmul(S::to_f(low), d), m),
+            S::fadd(S::fmul(S::to_f(high), d), m),
+        ]
+    }
+}
+
+/// `(q − 16) · d`
+struct Q5_0;
+
+impl Format for Q5_0 {
+    const BYTES: usize = 22;
+
+    #[inline(always)]
+    unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2] {
+        let (d, zero) = (scale::<S>(block, 0), S::fsplat(-16.0));
+        let [a, b] = sixteens::<S>(block.add(2));
+        let [low, high] = nibbles::<S>(block.add(6));
+        [
+            S::fmul(S::fadd(S::fadd(S::to_f(low), a), zero), d),
+            S::fmul(S::fadd(S::fadd(S::to_f(high), b), zero), d),
+        ]
+    }
+}
+
+/// `q · d + m`
+struct Q5_1;
+
+impl Format for Q5_1 {
+    const BYTES: usize = 24;
+
+    #[inline(always)]
+    unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2] {
+        let (d, m) = (scale::<S>(block, 0), scale::<S>(block, 2));
+        let [a, b] = sixteens::<S>(block.add(4));
+        let [low, high] = nibbles::<S>(block.add(8));
+        [
+            S::fadd(S::fmul(S::fadd(S::to_f(low), a), d), m),
+            S::fadd(S::fmul(S::fadd(S::to_f(high), b), d), m),
+        ]
+    }
+}
+
+/// `d · VALUES[q]`
+struct Iq4Nl;
+
+impl Format for Iq4Nl {
+    const BYTES: usize = 18;
+
+    #[inline(always)]
+    unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2] {
+        let (d, zero) = (scale::<S>(block, 0), S::fsplat(-128.0));
+        let (table, first) = (S::splat16(&IQ4_NL), S::splat(255));
+        let [low, high] = nibbles::<S>(block.add(2));
+        let low = S::to_f(S::and(S::lookup(table, low), first));
+        let high = S::to_f(S::and(S::lookup(table, high), first));
+        [
+            S::fmul(S::fadd(low, zero), d),
+            S::fmul(S::fadd(high, zero), d),
+        ]
+    }
+}
+
+/// Plain f32.
+struct F32;
+
+impl Format for F32 {
+    const BYTES: usize = 128;
+
+    #[inline(always)]
+    unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2] {
+        [S::f32x16(block), S::f32x16(block.add(64))]
+    }
+}
+
+/// f16, with the machine's conversion where there is one.
+struct F16;
+
+impl Format for F16 {
+    const BYTES: usize = 64;
+
+    #[inline(always)]
+    unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2] {
+        [S::f16x16(block), S::f16x16(block.add(32))]
+    }
+}
+
+/// bf16
+struct Bf16;
+
+impl Format for Bf16 {
+    const BYTES: usize = 64;
+
+    #[inline(always)]
+    unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2] {
+        [S::bf16x16(block), S::bf16x16(block.add(32))]
+    }
+}
+
+/// Rows of dense blocks in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows {
+    /// The first row.
+    pub(crate) from: *const u8,
+    /// Bytes from row to row.
+    pub(crate) stride: usize,
+    /// Number of rows.
+    pub(crate) count: usize,
+    /// Blocks of a row.
+    pub(crate) blocks: usize,
+    /// Rows ahead whose cache lines are asked for; 0 for none. They need not exist.
+    pub(crate) ahead: usize,
+}
+
+/// The decoding of rows, to rows that lie `width` elements apart.
+struct Decode<F> {
+    rows: Rows,
+    out: *mut f32,
+    width: usize,
+    format: std::marker::PhantomData<F>,
+}
+
+impl<F: Format> Task for Decode<F> {
+    #[inline(always)]
+    unsafe fn run<S: Lanes>(self) {
+        let rows = self.rows;
+        for r in 0..rows.count {
+            let from = rows.from.wrapping_add(r * rows.stride);
+            if rows.ahead > 0 {
+                let next = from.wrapping_add(rows.ahead * rows.stride);
+                for at in (0..rows.blocks * F::BYTES).step_by(64) {
+                    S::prefetch(next.wrapping_add(at));
+                }
+            }
+            let to = self.out.add(r * self.width);
+            for i in 0..rows.blocks {
+                let [low, high] = F::block::<S>(from.add(i * F::BYTES));
+                S::fstore(to.add(i * LEN), low);
+                S::fstore(to.add(i * LEN + LANES), high);
+            }
+        }
+    }
+}
+
+/// Decodes rows to rows of f32 that lie `width` apart; `false` for a format that this file does not know.
+///
+/// # Safety
+/// The blocks of the rows are readable. `out` has [`LEN`] elements for every block of every row.
+pub(crate) unsafe fn decode_rows(dtype: DType, rows: Rows, out: *mut f32, width: usize) -> bool {
+    macro_rules! decode {
+        ($format:ty) => {
+            run(Decode {
+                rows,
+                out,
+                width,
+                format: std::marker::PhantomData::<$format>,
+            })
+        };
+    }
+    match dtype {
+        DType::F32 => decode!(F32),
+        DType::F16 => decode!(F16),
+        DType::Bf16 => decode!(Bf16),
+        DType::Q8_0 => decode!(Q8_0),
+        DType::Q4_0 => decode!(Q4_0),
+        DType::Q4_1 => decode!(Q4_1),
+        DType::Q5_0 => decode!(Q5_0),
+        DType::Q5_1 => decode!(Q5_1),
+        DType::Iq4Nl => decode!(Iq4Nl),
+        _ => return false,
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tpc_runtime::quant::dequantise;
+
+    #[test]
+    fn blocks_have_the_bits_of_the_definition() {
+        let formats = [
+            DType::F32,
+            DType::F16,
+            DType::Bf16,
+            DType::Q8_0,
+            DType::Q4_0,
+            DType::Q4_1,
+            DType::Q5_0,
+            DType::Q5_1,
+            DType::Iq4Nl,
+        ];
+        let mut x = 1_u32;
+        for dtype in formats {
+            let unit = LEN / dtype.block_len() as usize * dtype.block_bytes() as usize;
+            let bytes: Vec<u8> = (0..64 * unit)
+                .map(|_| {
+                    x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    (x >> 24) as u8
+                })
+                .collect();
+            let (mut found, mut wanted) = ([0.0; 64 * LEN], [0.0; 64 * LEN]);
+            let rows = Rows {
+                from: bytes.as_ptr(),
+                stride: 4 * unit,
+                count: 16,
+                blocks: 4,
+                ahead: 2,
+            };
+            // SAFETY: both hold 64 blocks.
+            assert!(unsafe { decode_rows(dtype, rows, found.as_mut_ptr(), 4 * LEN) });
+            dequantise(dtype, &bytes, &mut wanted).expect("a decoder");
+            for (f, w) in found.iter().zip(&wanted) {
+                let same = f.to_bits() == w.to_bits() || f.is_nan() && w.is_nan();
+                assert!(same, "{dtype}: {f} {w}");
+            }
+        }
+    }
+}
