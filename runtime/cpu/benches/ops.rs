@@ -89,7 +89,11 @@ impl Bench {
             let at = round % copies;
             let operands: Vec<View> = inputs.iter().map(|b| b.views[at]).collect();
             // An update is in place.
-            let result = if op.is_update() { operands[0] } else { output.views[at] };
+            let result = if op.is_update() {
+                operands[0]
+            } else {
+                output.views[at]
+            };
             let start = Instant::now();
             self.team
                 .run(|worker| {
@@ -162,7 +166,13 @@ fn attention(bench: &mut Bench) {
 fn others(bench: &mut Bench) {
     let f32 = DType::F32;
     let (long, sums) = ([1 << 16, 1024, 1, 1], [1, 1024, 1, 1]);
-    bench.run("read limit (sum)", Sum { axis: 0 }.into(), &[(f32, long)], (f32, sums), [1, 0]);
+    bench.run(
+        "read limit (sum)",
+        Sum { axis: 0 }.into(),
+        &[(f32, long)],
+        (f32, sums),
+        [1, 0],
+    );
     for tokens in [1, 128] {
         let wide = [2048, tokens, 1, 1];
         let norm = Norm {

@@ -68,9 +68,7 @@ unsafe fn sixteens<S: Lanes>(high: *const u8) -> [S::F; 2] {
         0.000_976_562_5,
         0.000_488_281_25,
     ];
-    let word = S::splat(i32::from_le_bytes(
-        high.cast::<[u8; 4]>().read_unaligned(),
-    ));
+    let word = S::splat(i32::from_le_bytes(high.cast::<[u8; 4]>().read_unaligned()));
     let bits = S::load(BITS.as_ptr().cast());
     let factors = S::f32x16(FACTORS.as_ptr().cast());
     let low = S::to_f(S::and(word, bits));

@@ -65,7 +65,10 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     let words = bytes.as_chunks::<4>().0[..].iter().skip(whole.len());
     let halves = bytes.as_chunks::<2>().0[..].iter().skip(whole.len());
     match dtype {
-        DType::F32 => rest.iter_mut().zip(words).for_each(|(x, b)| *x = f32::from_le_bytes(*b)),
+        DType::F32 => rest
+            .iter_mut()
+            .zip(words)
+            .for_each(|(x, b)| *x = f32::from_le_bytes(*b)),
         DType::F16 => rest
             .iter_mut()
             .zip(halves)

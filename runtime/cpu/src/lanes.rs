@@ -86,7 +86,14 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
         /// Four sums of each of two vectors.
         macro_rules! two {
             ($i:expr) => {
-                onto!(_mm256_add_ps, _mm256_permute2f128_ps, 0x20, 0x31, half!($i), half!($i + 1))
+                onto!(
+                    _mm256_add_ps,
+                    _mm256_permute2f128_ps,
+                    0x20,
+                    0x31,
+                    half!($i),
+                    half!($i + 1)
+                )
             };
         }
         macro_rules! pairs {
