@@ -7,6 +7,10 @@
     unsafe_op_in_unsafe_fn,
     reason = "lanes are loaded where the tasks say that there are elements"
 )]
+#![expect(
+    clippy::needless_range_loop,
+    reason = "rows and groups of lanes index several arrays, whose loops must unroll"
+)]
 
 use crate::lanes::{Lanes, Task, run};
 use crate::math::{LANES, exp, fold, tanh};
