@@ -60,7 +60,7 @@ impl Bench {
     fn run(
         &mut self,
         name: &str,
-        op: Op,
+        op: &Op,
         operands: &[(DType, Sizes)],
         result: (DType, Sizes),
         [copies, flops]: [usize; 2],
@@ -74,8 +74,7 @@ impl Bench {
             .collect();
         let output = Buffer::new(result.0, result.1, copies);
         let types: Vec<DType> = operands.iter().map(|o| o.0).collect();
-        let kernel =
-            Kernel::select(&op, &types, &[result.0], Options::default()).expect("a kernel");
+        let kernel = Kernel::select(op, &types, &[result.0], Options::default()).expect("a kernel");
         let sizes: Vec<Sizes> = operands.iter().map(|o| o.1).collect();
         let bytes = kernel.scratch_bytes(&sizes, &[result.1]);
         let mut scratch: Vec<Vec<u8>> = (0..self.threads).map(|_| vec![0; bytes]).collect();
@@ -149,7 +148,7 @@ fn attention(bench: &mut Bench) {
             let copies = if tokens == 1 { 12 } else { 1 };
             bench.run(
                 &format!("attention {dk} x {tokens} x {cells} {dtype}"),
-                op(dk).into(),
+                &op(dk).into(),
                 &[
                     (DType::F32, [dk, tokens, heads, 1]),
                     (dtype, [dk, cells, kv, 1]),
@@ -168,7 +167,7 @@ fn others(bench: &mut Bench) {
     let (long, sums) = ([1 << 16, 1024, 1, 1], [1, 1024, 1, 1]);
     bench.run(
         "read limit (sum)",
-        Sum { axis: 0 }.into(),
+        &Sum { axis: 0 }.into(),
         &[(f32, long)],
         (f32, sums),
         [1, 0],
@@ -181,7 +180,7 @@ fn others(bench: &mut Bench) {
         };
         bench.run(
             &format!("rms_norm 2048 x {tokens}"),
-            norm.into(),
+            &norm.into(),
             &[(f32, wide)],
             (f32, wide),
             [1, 0],
@@ -190,7 +189,7 @@ fn others(bench: &mut Bench) {
         let two = [(f32, wide), (f32, wide)];
         bench.run(
             &format!("add 2048 x {tokens}"),
-            Binary { kind: add }.into(),
+            &Binary { kind: add }.into(),
             &two,
             (f32, wide),
             [1, 0],
@@ -198,7 +197,7 @@ fn others(bench: &mut Bench) {
         let row = [(f32, wide), (f32, [2048, 1, 1, 1])];
         bench.run(
             &format!("mul 2048 x {tokens} by a row"),
-            Binary { kind: mul }.into(),
+            &Binary { kind: mul }.into(),
             &row,
             (f32, wide),
             [1, 0],
@@ -207,7 +206,7 @@ fn others(bench: &mut Bench) {
         for kind in [GluKind::Swiglu, GluKind::Geglu, GluKind::GegluErf] {
             bench.run(
                 &format!("{} 8192 x {tokens}", kind.name()),
-                Glu::new(kind).into(),
+                &Glu::new(kind).into(),
                 &[(f32, ffn), (f32, ffn)],
                 (f32, ffn),
                 [1, 0],
@@ -228,7 +227,7 @@ fn others(bench: &mut Bench) {
             };
             bench.run(
                 &format!("rope {mode:?} 64 x 32 x {tokens}"),
-                op.into(),
+                &op.into(),
                 &[(f32, heads), (DType::I32, [tokens, 1, 1, 1])],
                 (f32, heads),
                 [1, 0],
@@ -237,7 +236,7 @@ fn others(bench: &mut Bench) {
         let logits = [2048, tokens, 32, 1];
         bench.run(
             &format!("soft_max 2048 x {tokens} x 32"),
-            SoftMax { scale: 0.125 }.into(),
+            &SoftMax { scale: 0.125 }.into(),
             &[(f32, logits), (f32, [2048, tokens, 1, 1])],
             (f32, logits),
             [1, 0],
@@ -246,7 +245,7 @@ fn others(bench: &mut Bench) {
             let cache = [512, 8192, 1, 1];
             bench.run(
                 &format!("set_rows 512 x {tokens} {dtype}"),
-                SetRows { axis: 1 }.into(),
+                &SetRows { axis: 1 }.into(),
                 &[
                     (dtype, cache),
                     (f32, [512, tokens, 1, 1]),
