@@ -1,4 +1,4 @@
-//! The codes of execution, TPC0500 to TPC0521.
+//! The codes of execution, TPC0500 to TPC0522.
 
 tpc_ir::codes! {
     pub(super) static;
@@ -183,4 +183,11 @@ tpc_ir::codes! {
     )
     .example("drafting twice with a model that guesses one token.")
     .cure("plan with `--spec-type draft-mtp`; decode first.");
+
+    NO_KERNEL = error(
+        "TPC0522",
+        "op without a kernel",
+        "The executor has no kernel for an op on operands of these element types. The message names both.",
+    )
+    .cure("`--executor reference` runs every op, slowly; requantising the weight that is named may help.");
 }

@@ -101,6 +101,9 @@ pub enum ExecError {
     Malformed { what: String },
     #[error("{what}")]
     Parameter { what: String },
+    /// An op on these element types has no kernel in the executor.
+    #[error("{what}")]
+    NoKernel { what: String },
     #[error("`{op}` is a leaf: its value comes from the interpreter, not from operands")]
     Leaf { op: &'static str },
     /// Another error, with the instruction or value it concerns.
@@ -129,7 +132,7 @@ impl ExecError {
         }
     }
 
-    /// The stable code, `TPC0500` to `TPC0521`; declared in [`super::CODES`].
+    /// The stable code, `TPC0500` to `TPC0522`; declared in [`super::CODES`].
     pub fn code(&self) -> &'static Code {
         use ExecError as E;
         match self {
@@ -155,6 +158,7 @@ impl ExecError {
             E::Leaf { .. } => &codes::LEAF,
             E::StatesFull { .. } => &codes::STATES_FULL,
             E::NothingToDraft => &codes::NOTHING_TO_DRAFT,
+            E::NoKernel { .. } => &codes::NO_KERNEL,
             E::At { cause, .. } => cause.code(),
         }
     }
@@ -193,6 +197,9 @@ impl ExecError {
             }
             E::NothingToDraft => {
                 "plan with --spec-type draft-mtp, and draft after each batch at most once per block"
+            }
+            E::NoKernel { .. } => {
+                "`tpc eval --executor reference` runs every op, slowly; requantising the weight that is named may help"
             }
             E::BadBatch { .. } => "give one position and one sequence per token, positions rising",
             E::MissingOutput { .. } => "name the output in the graph",

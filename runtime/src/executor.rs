@@ -14,6 +14,7 @@ use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Bindings, Graph, Output, TensorType, Value};
 
 use crate::error::ExecError;
+use crate::profile::KernelTime;
 use crate::tensor::Tensor;
 
 /// The host's side of a phase: it supplies the inputs, and may watch the results.
@@ -117,4 +118,9 @@ pub trait Executor {
 
     /// Clears all states, staged ones too: they are zero again, and may have other sizes.
     fn reset_states(&mut self);
+
+    /// The times of kernels since the last call; none where they are not measured.
+    fn take_profile(&mut self) -> Vec<KernelTime> {
+        Vec::new()
+    }
 }

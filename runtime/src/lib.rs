@@ -25,6 +25,7 @@
 mod codes;
 mod error;
 mod executor;
+mod profile;
 pub mod quant;
 pub mod reference;
 mod session;
@@ -34,6 +35,7 @@ mod weights;
 pub use codes::CODES;
 pub use error::ExecError;
 pub use executor::{Executor, Host, Interface, MaskValues, Outputs};
+pub use profile::KernelTime;
 pub use reference::{
     BatchRun, Gelu, Inputs, Interpreter, Observer, OpContext, Options, PlaceStats,
     ProgramInterpreter, ProgramRun, Traffic, Transfers, eval,

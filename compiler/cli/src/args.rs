@@ -173,6 +173,16 @@ impl PlacementArgs {
         only("--devices", &self.devices)
     }
 
+    /// Whether they say the machine.
+    pub(super) fn names_a_machine(&self) -> bool {
+        !self.devices.is_empty() || self.topology.is_some()
+    }
+
+    /// The context, where the options say it.
+    pub(super) fn ctx_size(&self) -> Result<Option<u64>, Failure> {
+        Ok(given(&only("--ctx-size", &self.ctx_size))?.filter(|&n| n > 0))
+    }
+
     /// The same options for each of the devices and contexts that are given: one for `tpc plan` to compare with the
     /// others.
     pub(super) fn each(&self) -> Vec<PlacementArgs> {
@@ -262,7 +272,7 @@ impl PlacementArgs {
             tensor_split,
             cache_type_k: k.unwrap_or(defaults.cache),
             cache_type_v: v.unwrap_or(defaults.cache),
-            ctx_size: given(&only("--ctx-size", &self.ctx_size))?.filter(|&n| n > 0),
+            ctx_size: self.ctx_size()?,
             ubatch_size: given(&self.ubatch_size)?.unwrap_or(Placement::UBATCH),
             parallel: given(&self.parallel)?.unwrap_or(1),
             drafting: self.spec_type.clone().map_err(Failure::usage)?,

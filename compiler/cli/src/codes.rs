@@ -45,4 +45,18 @@ tpc_ir::codes! {
     )
     .example("`deny = \"warnings\"`, which is a list: `deny = [\"warnings\"]`.")
     .cure("the book shows a file with every key; `tpc lint --config FILE` reads another one.");
+
+    CONTEXT_FULL = note(
+        "TPC0425",
+        "the context is full",
+        "A sequence has as many tokens as the caches have cells, so that no further token can be generated.",
+    )
+    .cure("a larger context: `-c`.");
+
+    LONG_PROMPT = error(
+        "TPC0426",
+        "the prompt does not fit the context",
+        "The prompt has more tokens than the caches have cells, one of which the answer needs at least.",
+    )
+    .cure("a larger context: `-c`; or a shorter prompt.");
 }

@@ -5,12 +5,14 @@
 //! and exit statuses. Of the crates only this one and `tpc-numeric` know both the compiler and the runtime.
 
 mod args;
+mod bench;
 pub mod catalogue;
 mod codes;
 mod completions;
 mod config;
 mod devices;
 mod dump;
+mod engine;
 mod eval;
 mod explain;
 mod habits;
@@ -21,6 +23,7 @@ mod man;
 mod output;
 mod plan;
 mod progress;
+mod run;
 mod source;
 mod synth;
 mod tokenize;
@@ -65,6 +68,10 @@ enum Command {
     Dump(dump::Args),
     /// Run tokens through a model; compare or write the logits.
     Eval(eval::Args),
+    /// Run a model: the answer to a prompt, or a chat.
+    Run(run::Args),
+    /// Time prompts and generation, in the form of llama-bench.
+    Bench(bench::Args),
     /// Print the token ids of a text, or of a message as the model reads it.
     Tokenize(tokenize::Args),
     /// Write a small model with random weights, or a header of any size.
@@ -122,6 +129,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Devices(a) => devices::run(a),
         Command::Dump(a) => dump::run(a),
         Command::Eval(a) => eval::run(a),
+        Command::Run(a) => run::run(a),
+        Command::Bench(a) => bench::run(a),
         Command::Tokenize(a) => tokenize::run(a),
         Command::Synth(a) => synth::run(a),
         Command::Explain(a) => explain::run(a),

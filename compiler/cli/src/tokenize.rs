@@ -1,17 +1,13 @@
 //! `tpc tokenize`: the token ids of a text, by a file's own vocabulary.
 
 use std::fmt::Write as _;
-use std::io::Read;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use crate::input::{self, Model};
 use crate::output::{self, Failure};
-use tpc_diag::{Diagnostic, codes};
+use tpc_diag::Diagnostic;
 use tpc_text::{ChatTemplate, Conversation, Ending, Markers, Message, SpecialText, Tokenizer};
-
-/// The longest text, in bytes.
-const LONGEST: u64 = 256 << 20;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -34,27 +30,6 @@ pub(super) struct Args {
     chat: bool,
 }
 
-/// The text of the command line, or of standard input.
-fn text(args: &Args) -> Result<String, Failure> {
-    if let Some(prompt) = &args.prompt {
-        return Ok(prompt.clone());
-    }
-    let refused = |message: String| {
-        let d = Diagnostic::new(&codes::FILE_ACCESS, "standard input", message);
-        Failure::usage(d.help("give text in UTF-8, here or by -p TEXT"))
-    };
-    let mut bytes = Vec::new();
-    let mut input = std::io::stdin().lock().take(LONGEST + 1);
-    input
-        .read_to_end(&mut bytes)
-        .map_err(|e| refused(e.to_string()))?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(refused(format!("the text is longer than {LONGEST} bytes")));
-    }
-    String::from_utf8(bytes)
-        .map_err(|e| refused(format!("the text is no UTF-8: {}", e.utf8_error())))
-}
-
 /// A line for each token: its id, and the bytes that it stands for.
 fn listing(tokenizer: &Tokenizer, ids: &[u32]) -> Result<String, Failure> {
     let mut out = String::new();
@@ -73,7 +48,7 @@ fn listing(tokenizer: &Tokenizer, ids: &[u32]) -> Result<String, Failure> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let Model { file, notes } = input::open(&args.model)?;
     let tokenizer = Tokenizer::from_gguf(&file).map_err(Failure::usage)?;
-    let text = text(args)?;
+    let text = input::text(args.prompt.as_deref())?;
     let mut said: Vec<Diagnostic> = notes;
     said.extend_from_slice(tokenizer.notes());
     let ids = if args.chat {

@@ -23,6 +23,7 @@ pub use kv_cells::KvCells;
 
 use crate::error::ExecError;
 use crate::executor::Executor;
+use crate::profile::KernelTime;
 use crate::reference::{Inputs, Interpreter, Observer, Options};
 use crate::tensor::Tensor;
 use crate::weights::WeightSource;
@@ -99,6 +100,11 @@ impl<E: Executor> Session<E> {
     /// The executor, for its statistics.
     pub const fn executor(&self) -> &E {
         &self.executor
+    }
+
+    /// The times of kernels since the last call; none where the executor does not measure them.
+    pub fn take_profile(&mut self) -> Vec<KernelTime> {
+        self.executor.take_profile()
     }
 
     /// The configuration.

@@ -75,6 +75,7 @@ fn golden_models_agree_on_the_cpu() {
                 let options = CpuOptions {
                     threads,
                     options: Options::default(),
+                    profile: false,
                 };
                 let executor = CpuExecutor::new(Arc::clone(&program), &FileWeights(&file), options);
                 executor.and_then(|e| Session::with_executor(e, config))

@@ -4,30 +4,16 @@ mod execute;
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use tpc_ir::DType;
-use tpc_runtime::ExecError;
 
 use crate::args::{Defaults, PlacementArgs};
+use crate::engine::{self, EngineArgs, ExecutorKind, Loading};
 use crate::input;
 use crate::output::{self, Failure};
-use crate::progress::Progress;
 use execute::{Evaluation, execute};
 use tpc_core::golden::{Golden, distance};
-use tpc_core::pipeline::{Compiled, compile};
-use tpc_core::placement::{Placement, SplitMode};
+use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, codes};
-use tpc_gguf::GgufFile;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Executor {
-    /// Slow and exact, in f64.
-    Reference,
-    /// Not there yet.
-    Cpu,
-    /// Not there yet.
-    Cuda,
-}
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -51,9 +37,8 @@ pub(super) struct Args {
     /// The largest error (NMSE) that passes.
     #[arg(long, default_value_t = 1e-3, value_parser = tolerance, allow_hyphen_values = true)]
     tolerance: f64,
-    /// The executor of the programs.
-    #[arg(long, value_enum, default_value = "reference")]
-    executor: Executor,
+    #[command(flatten)]
+    engine: EngineArgs,
     #[command(flatten)]
     placement: PlacementArgs,
 }
@@ -67,17 +52,7 @@ fn tolerance(text: &str) -> Result<f64, Diagnostic> {
     })
 }
 
-/// An error of the executor, as a diagnostic.
-fn execution_error(e: &ExecError) -> Diagnostic {
-    Diagnostic::new(e.code(), "execution", e.to_string()).help(e.help())
-}
-
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    if args.executor != Executor::Reference {
-        let message = "only `reference` executes programs yet";
-        let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--executor", message);
-        return Err(Failure::usage(d.help("--executor reference")));
-    }
     // The reference is exact, so its caches are too unless asked otherwise.
     let placement = args.placement.placement(Defaults {
         cache: DType::F32,
@@ -85,13 +60,30 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     })?;
     let golden = args.golden.as_deref().map(read_golden).transpose()?;
     let tokens = tokens(args, golden.as_ref())?;
-    let file = open(&args.model)?;
-    let compiled = planned(args, &file, &placement)?;
+    let file = engine::open(&args.model)?;
+    let compiled = engine::plan(&args.model, &file, &placement)?;
     if let Some(golden) = &golden {
         same_vocabulary(golden, compiled.model.summary.n_vocab)?;
     }
-    let evaluation = execute(&file, &compiled, &tokens, placement.ubatch_size)
-        .map_err(|e| Failure::findings(vec![execution_error(&e)]))?;
+    let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let batch = count(placement.ubatch_size).clamp(1, tokens.len());
+    let loading = Loading {
+        name: &args.model,
+        file: &file,
+        compiled: &compiled,
+        // The context that was asked for decides the graph; cells are made for the tokens that come.
+        cells: tokens.len(),
+        batch,
+        outputs: batch,
+        sequences: 1,
+        executor: args.engine.executor(ExecutorKind::Reference),
+        threads: args.engine.threads(),
+        profile: false,
+    };
+    let mut model = loading.load()?;
+    let n_draft = count(compiled.model.summary.n_draft);
+    let evaluation = execute(model.as_mut(), &tokens, (batch, n_draft))
+        .map_err(|e| engine::execution_failure(&e))?;
     for (ahead, draft) in (1..).zip(&evaluation.drafts) {
         let (alike, all) = evaluation.agreement(ahead, draft);
         output::result(&format!(
@@ -138,33 +130,6 @@ fn tokens(args: &Args, golden: Option<&Golden>) -> Result<Vec<u32>, Failure> {
         ));
     }
     Ok(tokens)
-}
-
-/// Opens a model that has its tensor data.
-fn open(path: &Path) -> Result<GgufFile, Failure> {
-    let file = input::open_whole(path)?;
-    if file.has_data() {
-        return Ok(file);
-    }
-    let name = path.display().to_string();
-    let d = Diagnostic::new(
-        &codes::NO_TENSOR_DATA,
-        name,
-        "a header without data cannot be executed",
-    );
-    Err(Failure::usage(d.help(
-        "give the whole model; `tpc synth` makes a small one",
-    )))
-}
-
-/// The plan, which must be proved.
-fn planned(args: &Args, file: &GgufFile, placement: &Placement) -> Result<Compiled, Failure> {
-    let _progress = Progress::start(format!("planning {}", args.model.display()));
-    let compiled = compile(file, placement).map_err(Failure::from_diagnostics)?;
-    match compiled.unproved() {
-        Some(d) => Err(Failure::from_diagnostics(vec![d])),
-        None => Ok(compiled),
-    }
 }
 
 fn same_vocabulary(golden: &Golden, n_vocab: u64) -> Result<(), Failure> {

@@ -296,7 +296,10 @@ impl Reader<'_> {
             }
         };
         let needed = matches!(habit.arity, Arity::One | Arity::Two)
-            && !matches!(habit.effect, Effect::Ignored(_) | Effect::Refused(..));
+            && !matches!(
+                habit.effect,
+                Effect::Ignored(_) | Effect::Unplanned(_) | Effect::Refused(..)
+            );
         match value {
             None if needed => Err(refused(
                 name,
@@ -328,7 +331,17 @@ impl Reader<'_> {
                 Translation::Other(value, why) => self.means(option, &value, &shown, Some(why)),
                 Translation::Dropped(why) => self.ignored.push((shown, why)),
             },
-            Effect::Ignored(why) => self.ignored.push((shown, why)),
+            Effect::Unplanned(_) if own(self.command, "--temp").is_some() => {
+                return Err(refused(
+                    name,
+                    format!(
+                        "`{shown}` would change the text, and tpc {} does not have it yet",
+                        self.command.get_name()
+                    ),
+                    "leave it out; `tpc run --help` lists the options",
+                ));
+            }
+            Effect::Ignored(why) | Effect::Unplanned(why) => self.ignored.push((shown, why)),
             Effect::Refused(what, cure) => {
                 return Err(refused(
                     name,

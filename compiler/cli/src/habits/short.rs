@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Short forms of several letters, with their long forms.
-pub(super) const SHORT: [(&str, &str); 13] = [
+pub(super) const SHORT: [(&str, &str); 15] = [
     ("-sm", "--split-mode"),
     ("-ts", "--tensor-split"),
     ("-ot", "--override-tensor"),
@@ -17,6 +17,8 @@ pub(super) const SHORT: [(&str, &str); 13] = [
     ("-np", "--parallel"),
     ("-fa", "--flash-attn"),
     ("--gpu-layers", "--n-gpu-layers"),
+    ("-sys", "--system-prompt"),
+    ("-no-cnv", "--no-conversation"),
 ];
 
 /// Replaces short forms by the long ones, up to `--`.

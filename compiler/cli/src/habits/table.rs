@@ -19,6 +19,8 @@ pub(super) enum Effect {
     Translated(&'static str, fn(&str) -> Translation),
     /// Nothing, for this reason.
     Ignored(&'static str),
+    /// Nothing for a plan, for this reason; a command that generates text refuses it, since its text would be another.
+    Unplanned(&'static str),
     /// A mistake: the finding, and what to do.
     Refused(&'static str, &'static str),
 }
@@ -60,7 +62,7 @@ const fn habit(effect: Effect, arity: Arity, names: &'static str) -> Habit {
     }
 }
 
-use Effect::{Ignored, Means, Model, Refused, Repository, RepositoryFile, Translated};
+use Effect::{Ignored, Means, Model, Refused, Repository, RepositoryFile, Translated, Unplanned};
 
 const THREADS: &str = "threads have no influence on a plan";
 const SAMPLING: &str = "tokens are chosen after what is planned";
@@ -213,26 +215,26 @@ pub(super) const HABITS: &[Habit] = &[
          --lookup-cache-dynamic",
     ),
     habit(
-        Ignored(BESIDE),
+        Unplanned(BESIDE),
         One,
         "-mm --mmproj -mmu --mmproj-url --lora --lora-scaled --lora-base --control-vector \
          --control-vector-scaled",
     ),
-    habit(Ignored(BESIDE), Two, "--control-vector-layer-range"),
+    habit(Unplanned(BESIDE), Two, "--control-vector-layer-range"),
     habit(
-        Ignored(BESIDE),
+        Unplanned(BESIDE),
         Switch,
         "--mmproj-auto --no-mmproj --no-mmproj-auto --mmproj-offload --no-mmproj-offload \
          --lora-init-without-apply",
     ),
     habit(
-        Ignored(BESIDE),
+        Unplanned(BESIDE),
         One,
         "-mmdev --mmproj-device --image-min-tokens --image-max-tokens --mtmd-batch-max-tokens --video-fps \
          --video-timestamp-interval --video-ffmpeg-dir",
     ),
     habit(
-        Ignored(POSITIONS),
+        Unplanned(POSITIONS),
         One,
         "--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor \
          --yarn-attn-factor --yarn-beta-slow --yarn-beta-fast -gan --grp-attn-n -gaw --grp-attn-w",
@@ -276,37 +278,37 @@ pub(super) const HABITS: &[Habit] = &[
         "-lm --load-mode -lzm --lazy-mode --moe-cache-mib -hft --hf-token",
     ),
     habit(
-        Ignored(SAMPLING),
+        Unplanned(SAMPLING),
         One,
         "-s --seed --samplers --sampler-seq --sampling-seq --temp --temperature --top-k --top-p --min-p \
          --top-nsigma --top-n-sigma --xtc-probability --xtc-threshold --typical --typical-p --tfs",
     ),
     habit(
-        Ignored(SAMPLING),
+        Unplanned(SAMPLING),
         One,
         "--repeat-last-n --repeat-penalty --presence-penalty --frequency-penalty --dry-multiplier --dry-base \
          --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --adaptive-target --adaptive-decay \
          --dynatemp-range --dynatemp-exp --mirostat --mirostat-lr --mirostat-ent -l --logit-bias",
     ),
     habit(
-        Ignored(SAMPLING),
+        Unplanned(SAMPLING),
         One,
         "--grammar --grammar-file -j --json-schema -jf --json-schema-file",
     ),
     habit(
-        Ignored(SAMPLING),
+        Unplanned(SAMPLING),
         Switch,
         "--ignore-eos -bs --backend-sampling",
     ),
     habit(
-        Ignored(CHAT),
+        Unplanned(CHAT),
         One,
         "-p --prompt -f --file -bf --binary-file -sys --system-prompt -sysf --system-prompt-file --image \
          --audio --in-prefix --in-suffix -r --reverse-prompt --chat-template --chat-template-file \
          --chat-template-kwargs",
     ),
     habit(
-        Ignored(CHAT),
+        Unplanned(CHAT),
         One,
         "--reasoning-format --reasoning-effort --reasoning-budget --reasoning-budget-message",
     ),

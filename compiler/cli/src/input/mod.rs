@@ -2,10 +2,12 @@
 //!
 //! - `local` says what to do about a path that is no file: it is not there, a folder, a pipe;
 //! - `web` reads headers by address;
-//! - `regular` reads whole files that have an end.
+//! - `regular` reads whole files that have an end;
+//! - `text` reads the texts of prompts.
 
 mod local;
 mod regular;
+mod text;
 mod web;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use super::output::Failure;
 use super::progress::Progress;
 pub(super) use local::is_capture;
 pub(super) use regular::read as read_file;
+pub(super) use text::given_or_piped as text;
 
 /// A model that is open, of which data may be missing.
 #[derive(Debug)]

@@ -194,7 +194,7 @@ fn select(
     results: &[DType],
     options: Options,
 ) -> Result<Kernel, ExecError> {
-    Kernel::select(op, operands, results, options).map_err(|e| ExecError::Parameter {
+    Kernel::select(op, operands, results, options).map_err(|e| ExecError::NoKernel {
         what: e.to_string(),
     })
 }

@@ -11,6 +11,7 @@ mod launches;
 mod load;
 mod memory;
 mod product;
+mod profile;
 mod scripts;
 
 use std::cell::UnsafeCell;
@@ -20,7 +21,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, Program, Step};
 use tpc_ir::{Bindings, Launch, Value};
-use tpc_runtime::{ExecError, Executor, Host, Interface, Options, Outputs, WeightSource};
+use tpc_runtime::{
+    ExecError, Executor, Host, Interface, KernelTime, Options, Outputs, WeightSource,
+};
 
 use crate::error::KernelError;
 use crate::product::{Isa, Scratch};
@@ -29,6 +32,7 @@ use frame::Frame;
 use launches::{Action, Launches, Prepared, named, select_bound};
 use memory::Region;
 use product::{DeviceScratch, WorkerScratch};
+use profile::Profile;
 use scripts::{Script, groups, scripts};
 
 /// How a program runs on the CPU.
@@ -38,6 +42,8 @@ pub struct CpuOptions {
     pub threads: usize,
     /// Choices of arithmetic.
     pub options: Options,
+    /// Whether launches are timed.
+    pub profile: bool,
 }
 
 /// Runs a [`Program`] on threads.
@@ -63,6 +69,8 @@ pub struct CpuExecutor {
     outputs: Vec<(usize, Value, String)>,
     isa: Isa,
     batches: u64,
+    /// The times of launches, where they are wanted.
+    profile: Option<Profile>,
 }
 
 /// Memory of one worker.
@@ -123,6 +131,7 @@ impl CpuExecutor {
             bytes: vec![0; launches.scratch],
         };
         let first = (0..places.len()).map(|i| i * each).collect();
+        let profile = (options.profile).then(|| Profile::new(&program));
         let inputs = io::inputs(&program);
         let outputs = io::outputs(&program);
         let queues = program
@@ -158,6 +167,7 @@ impl CpuExecutor {
             outputs,
             isa: Isa::best(),
             batches: 0,
+            profile,
             program,
         })
     }
@@ -198,11 +208,12 @@ impl CpuExecutor {
             first: &self.first,
             progress: &self.progress,
             isa: self.isa,
+            profile: self.profile.as_ref(),
         };
         let done = self.team.run(|worker| {
             for &(q, i) in &scripts[worker.device()] {
                 let step = &queues[q].steps[i];
-                if let Err(e) = running.step(worker, (q, i), step) {
+                if let Err(e) = running.timed(worker, (q, i), step) {
                     if let Step::Launch(launch) = step
                         && e != KernelError::Stopped
                     {
@@ -232,11 +243,30 @@ struct Running<'a> {
     first: &'a [usize],
     progress: &'a [Progress],
     isa: Isa,
+    profile: Option<&'a Profile>,
 }
 
 impl Running<'_> {
     fn wait(&self, worker: &Worker<'_>, queue: usize, steps: usize) -> Result<(), KernelError> {
         worker.wait_for(|| self.progress[queue].0.load(Ordering::Acquire) >= steps)
+    }
+
+    /// Step `i` of queue `q`, timed where that is wanted.
+    fn timed(
+        &self,
+        worker: &Worker<'_>,
+        (q, i): (usize, usize),
+        step: &Step,
+    ) -> Result<(), KernelError> {
+        let Some(profile) = self.profile else {
+            return self.step(worker, (q, i), step);
+        };
+        let begun = profile.begin(worker);
+        let done = self.step(worker, (q, i), step);
+        if let Some(begun) = begun {
+            profile.end(step, begun);
+        }
+        done
     }
 
     /// Step `i` of queue `q`.
@@ -385,6 +415,11 @@ impl Executor for CpuExecutor {
     fn commit(&mut self) {}
 
     fn discard(&mut self) {}
+
+    fn take_profile(&mut self) -> Vec<KernelTime> {
+        let profile = self.profile.as_ref();
+        profile.map_or_else(Vec::new, |p| p.take(&self.program))
+    }
 
     fn reset_states(&mut self) {
         for (arena, data) in self.arenas.iter_mut().zip(&self.program.arenas) {

@@ -106,6 +106,11 @@ fn names(metadata: &Metadata) -> Vec<&str> {
 }
 
 impl ChatTemplate {
+    /// Whether a file has a template of its own, without a name.
+    pub fn is_in(file: &GgufFile) -> bool {
+        file.header().metadata().contains(KEY)
+    }
+
     /// The template of a file: the one of this name, or without a name the file's own; ChatML where it has none, which
     /// [`ChatTemplate::notes`] tells.
     ///

@@ -1,0 +1,74 @@
+//! The results as an array of objects, with llama-bench's keys where it has them.
+
+use serde::Serialize;
+
+use super::Subject;
+use super::measure::{Measured, Test};
+
+#[derive(Serialize)]
+pub(super) struct Row {
+    model: String,
+    model_filename: String,
+    /// Bytes of its tensors.
+    size: u64,
+    params: u64,
+    backend: &'static str,
+    devices: String,
+    split_mode: &'static str,
+    threads: usize,
+    n_prompt: usize,
+    n_gen: usize,
+    n_depth: usize,
+    avg_ns: u64,
+    avg_ts: f64,
+    stddev_ts: f64,
+    samples_ns: Vec<u64>,
+    samples_ts: Vec<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    profile: Vec<Kernel>,
+}
+
+#[derive(Serialize)]
+struct Kernel {
+    kernel: String,
+    calls: u64,
+    ns: u64,
+}
+
+/// The array.
+pub(super) fn report(subject: &Subject, measured: &[Measured]) -> Vec<Row> {
+    measured.iter().map(|m| row(subject, m)).collect()
+}
+
+fn row(subject: &Subject, m: &Measured) -> Row {
+    let (n_prompt, n_gen) = match m.test {
+        Test::Prompt { n, .. } => (n, 0),
+        Test::Generation { n, .. } => (0, n),
+    };
+    let (avg_ts, stddev_ts) = m.speed();
+    let samples_ns: Vec<u64> = m.times.iter().map(|t| t.as_nanos() as u64).collect();
+    let profile = m.profile.iter().map(|k| Kernel {
+        kernel: k.kernel.clone(),
+        calls: k.calls,
+        ns: k.time.as_nanos() as u64,
+    });
+    Row {
+        model: subject.model.clone(),
+        model_filename: subject.file.clone(),
+        size: subject.size.bytes,
+        params: subject.size.params,
+        backend: subject.backend,
+        devices: subject.devices.clone(),
+        split_mode: subject.split_mode.name(),
+        threads: subject.threads,
+        n_prompt,
+        n_gen,
+        n_depth: m.test.depth(),
+        avg_ns: samples_ns.iter().sum::<u64>() / samples_ns.len().max(1) as u64,
+        avg_ts,
+        stddev_ts,
+        samples_ns,
+        samples_ts: m.speeds(),
+        profile: profile.collect(),
+    }
+}

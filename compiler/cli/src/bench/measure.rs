@@ -1,0 +1,201 @@
+//! A test: tokens through a model, timed.
+
+use std::time::{Duration, Instant};
+
+use tpc_runtime::{Batch, ExecError, KernelTime};
+
+use crate::engine::Model;
+use crate::progress::Progress;
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Test {
+    /// A prompt of `n` tokens, read in batches.
+    Prompt { n: usize, depth: usize },
+    /// `n` tokens, one after another.
+    Generation { n: usize, depth: usize },
+}
+
+impl Test {
+    /// Tokens that are timed.
+    pub(super) fn tokens(&self) -> usize {
+        match *self {
+            Test::Prompt { n, .. } | Test::Generation { n, .. } => n,
+        }
+    }
+
+    /// Tokens that are in the cache before.
+    pub(super) fn depth(&self) -> usize {
+        match *self {
+            Test::Prompt { depth, .. } | Test::Generation { depth, .. } => depth,
+        }
+    }
+
+    /// Cells of the cache that it fills.
+    pub(super) fn cells(&self) -> usize {
+        self.tokens() + self.depth()
+    }
+
+    /// `pp512`, `tg128 @ d4096`.
+    pub(super) fn name(&self) -> String {
+        let (kind, n) = match *self {
+            Test::Prompt { n, .. } => ("pp", n),
+            Test::Generation { n, .. } => ("tg", n),
+        };
+        match self.depth() {
+            0 => format!("{kind}{n}"),
+            depth => format!("{kind}{n} @ d{depth}"),
+        }
+    }
+}
+
+/// The result of a test.
+pub(super) struct Measured {
+    pub(super) test: Test,
+    /// The time of each repetition.
+    pub(super) times: Vec<Duration>,
+    /// The time of each kernel in all repetitions; empty where none is asked for.
+    pub(super) profile: Vec<KernelTime>,
+}
+
+impl Measured {
+    /// Tokens per second of each repetition.
+    pub(super) fn speeds(&self) -> Vec<f64> {
+        let n = self.test.tokens() as f64;
+        self.times
+            .iter()
+            .map(|t| n / t.as_secs_f64().max(1e-9))
+            .collect()
+    }
+
+    /// The mean of the speeds, and their standard deviation as llama-bench has it: that of a sample.
+    pub(super) fn speed(&self) -> (f64, f64) {
+        let speeds = self.speeds();
+        let n = speeds.len() as f64;
+        let mean = speeds.iter().sum::<f64>() / n.max(1.0);
+        let squares: f64 = speeds.iter().map(|s| (s - mean).powi(2)).sum();
+        match speeds.len() {
+            0 | 1 => (mean, 0.0),
+            _ => (mean, (squares / (n - 1.0)).sqrt()),
+        }
+    }
+}
+
+/// A model that is measured.
+pub(super) struct Bench<'m> {
+    pub(super) model: &'m mut dyn Model,
+    pub(super) n_vocab: u32,
+    /// The most tokens of a batch.
+    pub(super) batch: usize,
+}
+
+impl Bench<'_> {
+    /// Runs a test once to warm up and then `repetitions` times.
+    ///
+    /// # Errors
+    /// Those of the model.
+    pub(super) fn measure(
+        &mut self,
+        test: Test,
+        repetitions: u64,
+        progress: &Progress,
+    ) -> Result<Measured, ExecError> {
+        let mut out = Measured {
+            test,
+            times: Vec::new(),
+            profile: Vec::new(),
+        };
+        self.once(test)?;
+        progress.advance(1);
+        let mut sum = Vec::new();
+        for _ in 0..repetitions {
+            let (time, profile) = self.once(test)?;
+            out.times.push(time);
+            KernelTime::add(&mut sum, profile);
+            progress.advance(1);
+        }
+        out.profile = sum;
+        Ok(out)
+    }
+
+    /// Runs a test once: the tokens of its depth first, which are not timed.
+    fn once(&mut self, test: Test) -> Result<(Duration, Vec<KernelTime>), ExecError> {
+        self.model.clear();
+        let mut tokens = Tokens {
+            state: 1,
+            n_vocab: self.n_vocab,
+        };
+        let depth = test.depth();
+        self.read(tokens.take(depth), 0, self.batch)?;
+        self.model.take_profile();
+        let timed = tokens.take(test.tokens());
+        let batch = match test {
+            Test::Prompt { .. } => self.batch,
+            Test::Generation { .. } => 1,
+        };
+        let begun = Instant::now();
+        self.read(timed, depth, batch)?;
+        Ok((begun.elapsed(), self.model.take_profile()))
+    }
+
+    /// Reads tokens from a position on, with the logits of each batch's last.
+    fn read(&mut self, tokens: Vec<u32>, from: usize, batch: usize) -> Result<(), ExecError> {
+        let mut first = from;
+        for part in tokens.chunks(batch.max(1)) {
+            let batch = Batch::sequence(part, first as u32, 0).last_only();
+            self.model.decode(&batch)?;
+            first += part.len();
+        }
+        Ok(())
+    }
+}
+
+/// Random tokens, the same in every run (Steele, Lea and Flood 2014: SplitMix64).
+struct Tokens {
+    state: u64,
+    n_vocab: u32,
+}
+
+impl Tokens {
+    fn take(&mut self, n: usize) -> Vec<u32> {
+        (0..n).map(|_| self.next()).collect()
+    }
+
+    fn next(&mut self) -> u32 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        (z % u64::from(self.n_vocab.max(1))) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_have_a_mean_and_a_deviation() {
+        let m = Measured {
+            test: Test::Prompt { n: 12, depth: 0 },
+            times: [2, 3, 6].map(Duration::from_secs).to_vec(),
+            profile: Vec::new(),
+        };
+        assert_eq!(m.speeds(), [6.0, 4.0, 2.0]);
+        assert_eq!(m.speed(), (4.0, 2.0));
+    }
+
+    #[test]
+    fn tests_have_the_names_of_llama_bench() {
+        let name = |t: Test| t.name();
+        assert_eq!(name(Test::Prompt { n: 512, depth: 0 }), "pp512");
+        assert_eq!(
+            name(Test::Generation {
+                n: 128,
+                depth: 4096
+            }),
+            "tg128 @ d4096"
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! `tpc bench`: how fast prompts and generation are, in the form of llama-bench.
+//!
+//! - `measure` runs a test and times it;
+//! - `table` and `json` print the results, `profile` where the time goes.
+
+mod json;
+mod measure;
+mod profile;
+mod table;
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use tpc_core::pipeline::{Compiled, ModelSize};
+use tpc_core::placement::{Placement, SplitMode, spell_devices};
+use tpc_diag::{Diagnostic, codes};
+use tpc_ir::DType;
+
+use crate::args::{Defaults, PlacementArgs};
+use crate::engine::{self, EngineArgs, ExecutorKind, Loading};
+use crate::output::{self, Failure};
+use crate::progress::Progress;
+use measure::{Bench, Measured, Test};
+
+/// The most repetitions of a test.
+const MAX_REPETITIONS: u64 = 10_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table.
+    #[value(alias = "text", alias = "md")]
+    Table,
+    /// An array of objects.
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A GGUF file with its data, or any shard of one.
+    model: PathBuf,
+    /// Tokens of a prompt; a list makes a test of each, 0 leaves it out.
+    #[arg(
+        long,
+        short = 'p',
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "512"
+    )]
+    n_prompt: Vec<usize>,
+    /// Tokens that are generated; a list makes a test of each, 0 leaves it out.
+    #[arg(
+        long,
+        short = 'n',
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "128"
+    )]
+    n_gen: Vec<usize>,
+    /// Tokens that the cache holds before; a list makes tests of each.
+    #[arg(
+        long,
+        short = 'd',
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "0"
+    )]
+    n_depth: Vec<usize>,
+    /// How often each test is run.
+    #[arg(
+        long,
+        short,
+        value_name = "N",
+        default_value_t = 5,
+        value_parser = clap::value_parser!(u64).range(1..=MAX_REPETITIONS)
+    )]
+    repetitions: u64,
+    /// Print the time of each kernel.
+    #[arg(long)]
+    profile: bool,
+    /// The form of the result.
+    #[arg(
+        long,
+        short = 'o',
+        visible_alias = "output",
+        value_enum,
+        default_value = "table"
+    )]
+    format: Format,
+    #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
+    placement: PlacementArgs,
+}
+
+/// What was measured, and on what.
+struct Subject {
+    /// The model's name.
+    model: String,
+    /// Its file.
+    file: String,
+    size: ModelSize,
+    backend: &'static str,
+    devices: String,
+    threads: usize,
+    split_mode: SplitMode,
+}
+
+/// The tests, in llama-bench's order.
+fn tests(args: &Args) -> Vec<Test> {
+    let mut out = Vec::new();
+    for &depth in &args.n_depth {
+        let prompts = args.n_prompt.iter().map(|&n| Test::Prompt { n, depth });
+        let gens = args.n_gen.iter().map(|&n| Test::Generation { n, depth });
+        out.extend(prompts.chain(gens).filter(|t| t.tokens() > 0));
+    }
+    out
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let tests = tests(args);
+    let Some(cells) = tests.iter().map(Test::cells).max() else {
+        let d = Diagnostic::new(
+            &codes::COMMAND_LINE,
+            "--n-prompt",
+            "there is nothing to measure",
+        );
+        return Err(Failure::usage(d.help("-p 512, -n 128, or both")));
+    };
+    let mut placement = engine::placement(
+        &args.placement,
+        Defaults {
+            cache: DType::F16,
+            split_mode: SplitMode::Auto,
+        },
+    )?;
+    // The context is as large as the largest test, unless it is said.
+    placement.ctx_size = placement.ctx_size.or(Some(cells as u64));
+    let file = engine::open(&args.model)?;
+    let compiled = engine::plan(&args.model, &file, &placement)?;
+    let executor = args.engine.executor(ExecutorKind::Cpu);
+    let longest = tests.iter().map(|t| t.cells().max(1)).max().unwrap_or(1);
+    let loading = Loading {
+        name: &args.model,
+        file: &file,
+        compiled: &compiled,
+        cells: usize::MAX,
+        batch: usize::try_from(placement.ubatch_size)
+            .unwrap_or(usize::MAX)
+            .min(longest),
+        outputs: 1,
+        sequences: 1,
+        executor,
+        threads: args.engine.threads(),
+        profile: args.profile,
+    };
+    if cells > loading.n_ctx() {
+        let message = format!(
+            "a test needs {cells} cells, and the context has {}",
+            loading.n_ctx()
+        );
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--ctx-size", message);
+        return Err(Failure::usage(d.help("leave -c out, or make it larger")));
+    }
+    let mut model = loading.load()?;
+    let subject = subject(args, &compiled, &placement);
+    let mut bench = Bench {
+        model: model.as_mut(),
+        n_vocab: u32::try_from(compiled.model.summary.n_vocab).unwrap_or(u32::MAX),
+        batch: loading.batch,
+    };
+    let measured = measure(&mut bench, &tests, args)?;
+    match args.format {
+        Format::Json => output::json(&json::report(&subject, &measured)),
+        Format::Table => {
+            output::result(&table::report(&subject, &measured))?;
+            measured
+                .iter()
+                .filter(|m| !m.profile.is_empty())
+                .try_for_each(|m| output::result(&profile::report(m)))
+        }
+    }
+}
+
+/// Runs the tests, each after a run that is not counted.
+fn measure(bench: &mut Bench<'_>, tests: &[Test], args: &Args) -> Result<Vec<Measured>, Failure> {
+    let runs = tests.len() * (args.repetitions as usize + 1);
+    let progress = Progress::with_steps(format!("measuring {}", args.model.display()), runs);
+    let each = tests.iter().map(|&test| {
+        let measured = bench.measure(test, args.repetitions, &progress);
+        measured.map_err(|e| engine::execution_failure(&e))
+    });
+    each.collect()
+}
+
+fn subject(args: &Args, compiled: &Compiled, placement: &Placement) -> Subject {
+    Subject {
+        model: compiled.model.summary.name.clone(),
+        file: args.model.display().to_string(),
+        size: compiled.size,
+        backend: match args.engine.executor(ExecutorKind::Cpu) {
+            ExecutorKind::Cpu => "CPU",
+            ExecutorKind::Reference => "reference",
+        },
+        devices: spell_devices(&placement.devices),
+        threads: args.engine.threads(),
+        split_mode: compiled.mode,
+    }
+}

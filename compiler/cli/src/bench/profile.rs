@@ -1,0 +1,43 @@
+//! Where the time of a test goes.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::measure::Measured;
+
+/// The time of each kernel on the first device, the slowest first, per repetition. What is left of the whole is the host's:
+/// inputs, masks, logits.
+pub(super) fn report(m: &Measured) -> String {
+    let n = m.times.len().max(1) as f64;
+    let whole: Duration = m.times.iter().sum();
+    let mut kernels: Vec<_> = m.profile.iter().collect();
+    kernels.sort_by(|a, b| b.time.cmp(&a.time).then(a.kernel.cmp(&b.kernel)));
+    let width = kernels.iter().map(|k| k.kernel.len()).max().unwrap_or(0);
+    let width = width.max("between launches".len());
+    let mut out = format!(
+        "\n{}: {:.2} ms each time\n{:width$}  {:>8}  {:>10}  {:>7}\n",
+        m.test.name(),
+        whole.as_secs_f64() * 1e3 / n,
+        "kernel",
+        "calls",
+        "ms",
+        "share"
+    );
+    let mut line = |name: &str, calls: String, time: f64| {
+        let share = 100.0 * time / whole.as_secs_f64().max(1e-12);
+        let ms = time * 1e3 / n;
+        let _ = writeln!(out, "{name:width$}  {calls:>8}  {ms:>10.3}  {share:>5.1} %");
+    };
+    let mut sum = 0.0;
+    for k in kernels {
+        let time = k.time.as_secs_f64();
+        sum += time;
+        line(&k.kernel, format!("{:.0}", k.calls as f64 / n), time);
+    }
+    line(
+        "between launches",
+        String::new(),
+        (whole.as_secs_f64() - sum).max(0.0),
+    );
+    out
+}

@@ -1,0 +1,86 @@
+//! The options of the executor.
+
+use clap::ValueEnum;
+use tpc_diag::{Diagnostic, codes};
+
+use super::cores;
+
+/// The most threads that may be asked for.
+const MAX_THREADS: usize = 1024;
+
+/// What executes the programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExecutorKind {
+    /// Kernels on threads of the processor.
+    Cpu,
+    /// Slow and exact, in f64.
+    Reference,
+}
+
+/// The options of the executor.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Execution")]
+pub(crate) struct EngineArgs {
+    /// The executor of the programs [default: cpu; of eval: reference].
+    #[arg(long, value_enum)]
+    executor: Option<ExecutorKind>,
+    /// Threads of all devices together, or of each, such as `1,1` [default: the cores that this process may use].
+    #[arg(long, short = 't', value_name = "N", value_parser = threads, allow_hyphen_values = true)]
+    threads: Option<usize>,
+}
+
+impl EngineArgs {
+    /// Threads of all devices together.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(cores::usable)
+    }
+
+    /// What executes the programs, where the command's default is `default`.
+    pub(crate) fn executor(&self, default: ExecutorKind) -> ExecutorKind {
+        self.executor.unwrap_or(default)
+    }
+}
+
+/// Reads a number of threads: of all devices, or a list of equal numbers, one per device.
+fn threads(text: &str) -> Result<usize, Diagnostic> {
+    let refused = |message: String, help: &str| {
+        Diagnostic::new(&codes::COMMAND_LINE, "--threads", message).help(help)
+    };
+    let each: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
+    let each = each.filter(|n| n.iter().all(|n| (1..=MAX_THREADS).contains(n)));
+    let each = each.ok_or_else(|| {
+        refused(
+            format!("--threads must be a number from 1 to {MAX_THREADS}, not `{text}`"),
+            "such as 8; 4,4 gives each of two devices four",
+        )
+    })?;
+    if each.iter().any(|n| *n != each[0]) {
+        return Err(refused(
+            format!("devices with different numbers of threads, `{text}`, are not supported yet"),
+            "give all devices the same number",
+        ));
+    }
+    let all: usize = each.iter().sum();
+    match all <= MAX_THREADS {
+        true => Ok(all),
+        false => Err(refused(
+            format!("`{text}` are {all} threads"),
+            "at most 1024 in all",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_devices_are_counted_together() {
+        assert_eq!(threads("3").ok(), Some(3));
+        assert_eq!(threads("2, 2").ok(), Some(4));
+        for wrong in ["", "0", "-1", "x", "1,2", "1,", "1025", "1024,1024"] {
+            let d = threads(wrong).expect_err(wrong);
+            assert_eq!((d.code.id, d.help.is_some()), ("TPC0400", true), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The tensors of a file, for executors.
+
+use tpc_gguf::GgufFile;
+use tpc_runtime::{ExecError, WeightData, WeightSource};
+
+use crate::progress::Progress;
+
+/// The tensors of a file; each that is taken is a step of the progress.
+pub(super) struct FileWeights<'a> {
+    pub(super) file: &'a GgufFile,
+    pub(super) progress: &'a Progress,
+}
+
+impl WeightSource for FileWeights<'_> {
+    fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError> {
+        let missing = || ExecError::MissingWeight {
+            tensor: tensor.to_owned(),
+        };
+        let info = self.file.header().tensor(tensor).ok_or_else(missing)?;
+        let bytes = self.file.tensor_data(info).ok_or_else(missing)?;
+        self.progress.advance(1);
+        Ok(WeightData {
+            dtype: info.dtype,
+            ne: info.ne,
+            bytes,
+        })
+    }
+}

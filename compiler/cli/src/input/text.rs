@@ -1,0 +1,31 @@
+//! Texts: of the command line, or of standard input.
+
+use std::io::Read;
+
+use tpc_diag::{Diagnostic, codes};
+
+use crate::output::Failure;
+
+/// The longest text, in bytes.
+const LONGEST: u64 = 256 << 20;
+
+/// The text of `-p`, or else of standard input.
+pub(crate) fn given_or_piped(prompt: Option<&str>) -> Result<String, Failure> {
+    if let Some(prompt) = prompt {
+        return Ok(prompt.to_owned());
+    }
+    let refused = |message: String| {
+        let d = Diagnostic::new(&codes::FILE_ACCESS, "standard input", message);
+        Failure::usage(d.help("give text in UTF-8, here or by -p TEXT"))
+    };
+    let mut bytes = Vec::new();
+    let mut input = std::io::stdin().lock().take(LONGEST + 1);
+    input
+        .read_to_end(&mut bytes)
+        .map_err(|e| refused(e.to_string()))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(refused(format!("the text is longer than {LONGEST} bytes")));
+    }
+    String::from_utf8(bytes)
+        .map_err(|e| refused(format!("the text is no UTF-8: {}", e.utf8_error())))
+}

@@ -1,0 +1,102 @@
+//! Where the time of the first device goes, and of the host: that of their first worker, launch by launch, up to the barrier
+//! at its end.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tpc_ir::program::{Program, Step, StoredFormat};
+use tpc_ir::Launch;
+use tpc_runtime::KernelTime;
+
+use crate::team::Worker;
+
+/// The name of what is no launch.
+const WAIT: &str = "wait";
+
+#[derive(Debug, Default)]
+struct Counter {
+    calls: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+impl Counter {
+    fn count(&self, time: Duration) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let ns = time.as_nanos() as u64;
+        self.nanoseconds.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
+/// The times of the first worker's steps.
+#[derive(Debug)]
+pub(super) struct Profile {
+    launches: Vec<Counter>,
+    waits: Counter,
+}
+
+impl Profile {
+    /// Nothing counted yet.
+    pub(super) fn new(program: &Program) -> Profile {
+        Profile {
+            launches: program
+                .launches
+                .iter()
+                .map(|_| Counter::default())
+                .collect(),
+            waits: Counter::default(),
+        }
+    }
+
+    /// When a step of a worker begins; `None` where it is not counted.
+    pub(super) fn begin(&self, worker: &Worker<'_>) -> Option<Instant> {
+        let counted = worker.number() == 0;
+        counted.then(Instant::now)
+    }
+
+    /// Counts a step that ends now.
+    pub(super) fn end(&self, step: &Step, begun: Instant) {
+        let counter = match step {
+            Step::Launch(launch) => &self.launches[launch.index()],
+            Step::Wait { .. } => &self.waits,
+        };
+        counter.count(begun.elapsed());
+    }
+
+    /// The times by kernel, which are forgotten.
+    pub(super) fn take(&self, program: &Program) -> Vec<KernelTime> {
+        let launches = self.launches.iter().enumerate();
+        let named = launches.map(|(i, c)| (kernel(program, Launch::new(i)), c));
+        let mut out = Vec::new();
+        for (kernel, counter) in named.chain([(WAIT.to_owned(), &self.waits)]) {
+            let calls = counter.calls.swap(0, Ordering::Relaxed);
+            let ns = counter.nanoseconds.swap(0, Ordering::Relaxed);
+            if calls > 0 {
+                let time = Duration::from_nanos(ns);
+                KernelTime::add(
+                    &mut out,
+                    vec![KernelTime {
+                        kernel,
+                        calls,
+                        time,
+                    }],
+                );
+            }
+        }
+        out
+    }
+}
+
+/// `mul_mat q4_k`: the kernel of a launch, with the type of the packed weight that it reads.
+fn kernel(program: &Program, launch: Launch) -> String {
+    let data = program.launch(launch);
+    let first = data.covers().first();
+    let weight = first.and_then(|inst| program.graph.inst(*inst).operands.first());
+    let packed = weight.filter(|&&v| {
+        let home = program.home(v);
+        home.is_some_and(|h| program.buffer(h.buffer).format == StoredFormat::Rows16)
+    });
+    match packed {
+        Some(&v) => format!("{} {}", data.kernel, program.graph.value(v).ty.dtype),
+        None => data.kernel.clone(),
+    }
+}
