@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tpc_ir::program::{Program, Step, StoredFormat};
 use tpc_ir::Launch;
+use tpc_ir::program::{Program, Step, StoredFormat};
 use tpc_runtime::KernelTime;
 
 use crate::team::Worker;
