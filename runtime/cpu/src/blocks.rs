@@ -7,7 +7,8 @@
 )]
 
 use crate::lanes::{Lanes, Task, run};
-use crate::math::{LANES, f16_to_f32};
+use crate::math::{LANES, f16_to_f32, f32_to_f16};
+use crate::simd::vectorised;
 use tpc_ir::DType;
 
 /// Elements decoded at a time: a block, or as many plain elements.
@@ -292,10 +293,46 @@ pub(crate) unsafe fn decode_rows(dtype: DType, rows: Rows, out: *mut f32, width:
     true
 }
 
+/// The nearest integer, halves away from 0.
+#[inline(always)]
+fn round(x: f32) -> f32 {
+    let whole = x.trunc();
+    let step = if (x - whole).abs() >= 0.5 {
+        1.0_f32
+    } else {
+        0.0
+    };
+    whole + step.copysign(x)
+}
+
+vectorised! {
+    /// Encodes q8_0: whole blocks, as many as both slices have. The bits of [`tpc_runtime::quant::quantise_into`].
+    pub(crate) fn encode_q8_0(values: &[f32], out: &mut [u8]) {
+        let (rows, _) = values.as_chunks::<LEN>();
+        let (blocks, _) = out.as_chunks_mut::<{ Q8_0::BYTES }>();
+        for (x, block) in rows.iter().zip(blocks) {
+            let mut most = [0.0_f32; LANES];
+            for half in x.as_chunks::<LANES>().0 {
+                for (most, x) in most.iter_mut().zip(half) {
+                    *most = if x.abs() > *most { x.abs() } else { *most };
+                }
+            }
+            let most = most.into_iter().fold(0.0_f32, |a, b| if b > a { b } else { a });
+            let d = most / 127.0;
+            let inverse = if d == 0.0 { 0.0 } else { 1.0 / d };
+            let [low, high, codes @ ..] = block;
+            [*low, *high] = f32_to_f16(d).to_le_bytes();
+            for (q, x) in codes.iter_mut().zip(x) {
+                *q = (round(x * inverse) as i8).cast_unsigned();
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tpc_runtime::quant::dequantise;
+    use tpc_runtime::quant::{dequantise, quantise_into};
 
     #[test]
     fn blocks_have_the_bits_of_the_definition() {
@@ -334,6 +371,27 @@ mod tests {
                 let same = f.to_bits() == w.to_bits() || f.is_nan() && w.is_nan();
                 assert!(same, "{dtype}: {f} {w}");
             }
+        }
+    }
+
+    #[test]
+    fn codes_of_q8_0_have_the_bits_of_the_definition() {
+        let mut x = 1_u32;
+        for scale in [0.0, 1e-9, 0.01, 1.0, 300.0, 6e4] {
+            let mut values: Vec<f32> = (0..64 * LEN)
+                .map(|_| {
+                    x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    ((x >> 8) as f32 / 8_388_608.0 - 1.0) * scale
+                })
+                .collect();
+            // Halves: with 127 as the largest, codes are the numbers themselves.
+            for (i, v) in values[..LEN].iter_mut().enumerate() {
+                *v = if i == 0 { 127.0 } else { i as f32 - 16.5 };
+            }
+            let (mut found, mut wanted) = (vec![0; 64 * 34], vec![0; 64 * 34]);
+            encode_q8_0(&values, &mut found);
+            quantise_into(DType::Q8_0, &values, &mut wanted).expect("an encoder");
+            assert!(found == wanted, "{scale}");
         }
     }
 }

@@ -4,7 +4,8 @@
 use tpc_ir::DType;
 use tpc_runtime::quant::{can_dequantise, can_quantise, dequantise, quantise_into};
 
-use crate::blocks::{LEN, Rows, decode_rows};
+use crate::blocks::{LEN, Rows, decode_rows, encode_q8_0};
+use crate::lanes::prefetch;
 use crate::math::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::simd::vectorised;
 use crate::view::View;
@@ -91,6 +92,7 @@ pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
         }
         DType::F16 => encode_f16(values, out.as_chunks_mut().0),
         DType::Bf16 => encode_bf16(values, out.as_chunks_mut().0),
+        DType::Q8_0 => encode_q8_0(values, out),
         _ => {
             // The kernel was chosen for a writable type, and its chunks are whole blocks.
             let encoded = quantise_into(dtype, values, out);
@@ -143,6 +145,17 @@ pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f
         // SAFETY: the caller vouches for every element's block.
         let bytes = unsafe { std::slice::from_raw_parts_mut(at, dtype.block_bytes() as usize) };
         encode(dtype, x, bytes);
+    }
+}
+
+/// Asks for the cache lines of `count` rows along axis 1, from these indices on, which need not exist.
+pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
+    let (from, bytes) = (view.row(indices), bytes_of(view.dtype, view.ne[0]));
+    for i in 0..count {
+        let row = from.wrapping_add(i * view.nb[1]);
+        for at in (0..bytes).step_by(64) {
+            prefetch(row.wrapping_add(at));
+        }
     }
 }
 

@@ -117,6 +117,18 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     }
 }
 
+/// Asks for the cache line of an address, which need not be valid.
+#[inline]
+pub(crate) fn prefetch(at: *const u8) {
+    // SAFETY: asking reads nothing, and every x86-64 machine can ask.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+        #[cfg(not(target_arch = "x86_64"))]
+        Portable::prefetch(at);
+    }
+}
+
 /// Work on sixteen lanes.
 pub(crate) trait Task {
     /// Does the work.

@@ -66,11 +66,34 @@ pub(crate) fn gelu_quick(x: f32, form: Gelu) -> f32 {
     }
 }
 
-/// GELU with the error function.
+/// `ln(erfc(z) · e^(z²) / t)` as a polynomial in `t = 1 / (1 + z/2)`: a least-squares fit on Chebyshev's nodes of
+/// `z` from 0 to 9.5, to 5e-8.
+const ERFC: [f32; 10] = [
+    -1.265_433_4,
+    0.998_341_44,
+    0.389_117_15,
+    0.022_874_143,
+    0.035_467_863,
+    -0.144_173_5,
+    -0.619_523_35,
+    1.099_438_4,
+    -0.656_615_85,
+    0.140_507_13,
+];
+
+/// `1 − erf(z)` for `z` from 0 on, to about 3e-7 of it.
+#[inline(always)]
+fn erfc(z: f32) -> f32 {
+    let t = 1.0 / 0.5_f32.mul_add(z, 1.0);
+    let p = ERFC.iter().rev().fold(0.0, |p: f32, c| p.mul_add(t, *c));
+    t * exp(z.mul_add(-z, p))
+}
+
+/// GELU with the error function: `½ · x · erfc(−x/√2)`, which does not cancel.
 #[inline(always)]
 pub(crate) fn gelu_erf(x: f32) -> f32 {
-    let wide = f64::from(x);
-    (0.5 * wide * (1.0 + libm::erf(wide * std::f64::consts::FRAC_1_SQRT_2))) as f32
+    let half = 0.5 * x * erfc(x.abs() * std::f32::consts::FRAC_1_SQRT_2);
+    if x < 0.0 { half } else { x - half }
 }
 
 #[cfg(test)]
@@ -88,6 +111,11 @@ mod tests {
             assert!(near(tanh(x), w.tanh()), "tanh({x}) = {}", tanh(x));
             assert!(near(sigmoid(x), 1.0 / (1.0 + (-w).exp())), "sigmoid({x})");
             assert!(near(silu(x), w / (1.0 + (-w).exp())), "silu({x})");
+            let erf = 0.5 * w * (1.0 + libm::erf(w * std::f64::consts::FRAC_1_SQRT_2));
+            assert!(
+                (f64::from(gelu_erf(x)) - erf).abs() < 3e-7 * w.abs(),
+                "gelu_erf({x})"
+            );
             assert!(near(softplus(x), w.exp().ln_1p()), "softplus({x})");
         }
         assert_eq!(tanh(f32::INFINITY), 1.0);

@@ -8,11 +8,14 @@
 //! A cell that no row of a task sees is not read as a number: it may hold anything.
 #![allow(unsafe_code)]
 
+use tpc_ir::DType;
 use tpc_ir::op::FlashAttn;
 
-use super::attention_tile::{TILE, add_values, cap, exponentials, mask_logits, scale, scores};
+use super::attention_tile::{
+    Cells, GROUP, TILE, add_values, cap, exponentials, mask_logits, scale, scores,
+};
 use super::soft_max::mask_row;
-use crate::elements::{read_row, read_rows, real, write_row};
+use crate::elements::{prefetch_rows, read_row, read_rows, real, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 use crate::math::{LANES, exp};
@@ -20,6 +23,8 @@ use crate::view::View;
 
 /// Query rows of a task, at most.
 const ROWS: usize = 32;
+/// Query rows that meet a cache in f16 where it lies.
+const FEW: usize = 8;
 
 /// ALiBi's slopes (Press et al. 2021), as ggml extends them to head counts that are no power of two.
 #[derive(Debug)]
@@ -315,17 +320,29 @@ impl Attention {
         }
         let first = seen.iter().position(|s| *s).unwrap_or(0);
         let end = seen.iter().rposition(|s| *s).map_or(n, |last| last + 1);
-        let at = [from + first, task.kv_head, task.stream];
-        // SAFETY: the cells exist. What no row sees is not a number.
+        let at = [from, task.kv_head, task.stream];
+        // Few rows meet f16 where it lies; else a tile is decoded once for all of them.
+        let whole = seen[first..end].iter().all(|s| *s) && end.next_multiple_of(GROUP) <= n;
+        let in_place = |x: &View| {
+            let fits = x.dtype == DType::F16 && x.has_dense_rows() && x.ne[0].is_multiple_of(LANES);
+            whole && rows <= FEW && fits
+        };
+        // SAFETY: the cells exist, and where they are read in place, those of their groups too. What no row sees is not a
+        // number.
         unsafe {
-            load_cells(t.k, at, &seen[first..end], &mut m.keys[first * dk..], dk);
-            load_cells(t.v, at, &seen[first..end], &mut m.values[first * dv..], dv);
+            let range = [first, end];
+            let keys = cells(t.k, in_place(t.k), at, (&seen, range), m.keys, dk);
+            scores(m.q, keys, dk, rows, range, m.logits);
         }
-        scores(m.q, m.keys, dk, rows, [first, end], m.logits);
         for row in 0..rows {
             self.weigh(row, task.row(row)[1], t.q.ne[2], m);
         }
-        add_values(m.logits, m.values, dv, rows, [first, end], m.sums);
+        // SAFETY: as above.
+        unsafe {
+            let range = [first, end];
+            let values = cells(t.v, in_place(t.v), at, (&seen, range), m.values, dv);
+            add_values(m.logits, values, dv, rows, range, m.sums);
+        }
     }
 
     /// Turns the logits of a row of a tile into weights. All of the tile takes part, so that a cell has its lane in the sum
@@ -416,16 +433,30 @@ unsafe fn load_queries(t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
     }
 }
 
-/// Decodes the keys or values of cells to rows that lie `width` apart; zeros for those that are not seen.
+/// The keys or values of the cells of a tile in a range: where they lie, or decoded to rows that lie `width` apart, with
+/// zeros for those that are not seen.
 ///
 /// # Safety
-/// The cells exist.
-unsafe fn load_cells(x: &View, at: [usize; 3], seen: &[bool], out: &mut [f32], width: usize) {
+/// The cells exist. In place, they are f16 without gaps.
+unsafe fn cells<'a>(
+    x: &View,
+    in_place: bool,
+    [from, kv_head, stream]: [usize; 3],
+    (seen, [first, end]): (&[bool; TILE], [usize; 2]),
+    out: &'a mut [f32],
+    width: usize,
+) -> Cells<'a> {
+    let at = [from + first, kv_head, stream];
+    if in_place {
+        prefetch_rows(x, [at[0] + TILE, at[1], at[2]], end - first);
+        return Cells::F16(x.row([from, kv_head, stream]), x.nb[1]);
+    }
     // SAFETY: the caller's promise.
-    unsafe { read_rows(x, at, [seen.len(), TILE], out, width) };
-    for (i, _) in seen.iter().enumerate().filter(|(_, seen)| !**seen) {
+    unsafe { read_rows(x, at, [end - first, TILE], &mut out[first * width..], width) };
+    for i in (first..end).filter(|&i| !seen[i]) {
         out[i * width..][..x.ne[0]].fill(0.0);
     }
+    Cells::Decoded(out)
 }
 
 /// Decodes the masks of the cells `[from, from + n)` for every row, and says which cells and rows see one another;

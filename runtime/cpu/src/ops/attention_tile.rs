@@ -12,6 +12,10 @@
     reason = "rows and groups of lanes index several arrays, whose loops must unroll"
 )]
 
+use std::marker::PhantomData;
+
+use half::f16;
+
 use crate::lanes::{Lanes, Task, run};
 use crate::math::{LANES, exp, fold, tanh};
 use crate::simd::vectorised;
@@ -21,36 +25,92 @@ pub(super) const TILE: usize = 64;
 
 /// Products of a register tile: rows times cells.
 const PRODUCTS: usize = 16;
+/// Cells that a row meets side by side, at most.
+pub(super) const GROUP: usize = PRODUCTS;
 
-/// A matrix in memory: elements of a row, and elements from row to row.
-#[derive(Clone, Copy)]
-struct Rows {
-    ptr: *const f32,
-    width: usize,
+/// Keys or values of the cells of a tile.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cells<'a> {
+    /// Decoded, in rows without gaps.
+    Decoded(&'a [f32]),
+    /// Where they lie, in f16: cell 0, and bytes from cell to cell.
+    F16(*const u8, usize),
 }
 
-impl Rows {
+/// Elements in memory.
+trait Element: Copy {
+    /// Bytes of an element.
+    const BYTES: usize;
+
+    /// 16 elements.
+    ///
+    /// # Safety
+    /// They exist, and the machine has the instructions.
+    unsafe fn lanes<S: Lanes>(at: *const u8) -> S::F;
+}
+
+impl Element for f32 {
+    const BYTES: usize = 4;
+
+    #[inline(always)]
+    unsafe fn lanes<S: Lanes>(at: *const u8) -> S::F {
+        S::f32x16(at)
+    }
+}
+
+impl Element for f16 {
+    const BYTES: usize = 2;
+
+    #[inline(always)]
+    unsafe fn lanes<S: Lanes>(at: *const u8) -> S::F {
+        S::f16x16(at)
+    }
+}
+
+/// A matrix in memory: its first element, elements of a row, and bytes from row to row.
+#[derive(Clone, Copy)]
+struct Rows<E> {
+    ptr: *const u8,
+    width: usize,
+    stride: usize,
+    element: PhantomData<E>,
+}
+
+impl<E: Element> Rows<E> {
+    fn new(ptr: *const u8, width: usize, stride: usize) -> Rows<E> {
+        Rows {
+            ptr,
+            width,
+            stride,
+            element: PhantomData,
+        }
+    }
+
+    fn dense(ptr: *const E, width: usize) -> Rows<E> {
+        Rows::new(ptr.cast(), width, width * E::BYTES)
+    }
+
     /// 16 elements of a row.
     ///
     /// # Safety
     /// They exist.
     #[inline(always)]
     unsafe fn lanes<S: Lanes>(self, row: usize, at: usize) -> S::F {
-        S::f32x16(self.ptr.add(row * self.width + at).cast())
+        E::lanes::<S>(self.ptr.add(row * self.stride + at * E::BYTES))
     }
 }
 
 /// `logits[r, c] = q[r] · keys[c]` of `R` rows and the cells in a range, which is whole groups of `16 / R`.
 ///
 /// `q` has `R` rows and `keys` every cell of the range; rows of `logits` are [`TILE`] apart.
-struct Scores<const R: usize> {
-    q: Rows,
-    keys: Rows,
+struct Scores<E, const R: usize> {
+    q: Rows<f32>,
+    keys: Rows<E>,
     cells: [usize; 2],
     logits: *mut f32,
 }
 
-impl<const R: usize> Task for Scores<R> {
+impl<E: Element, const R: usize> Task for Scores<E, R> {
     #[inline(always)]
     unsafe fn run<S: Lanes>(self) {
         let across = PRODUCTS / R;
@@ -81,32 +141,52 @@ impl<const R: usize> Task for Scores<R> {
 
 /// `logits[r, c] = q[r] · keys[c]` of at least the cells in a range; other logits of the tile are not defined. Rows of
 /// `logits` are [`TILE`] apart.
-pub(super) fn scores(
+///
+/// # Safety
+/// The cells of the range, widened to whole groups of [`GROUP`], exist: in f16, of `width` elements.
+pub(super) unsafe fn scores(
     q: &[f32],
-    keys: &[f32],
+    keys: Cells<'_>,
     width: usize,
     rows: usize,
     cells: [usize; 2],
     logits: &mut [f32],
 ) {
-    assert!(q.len() >= rows * width && keys.len() >= TILE * width);
-    assert!(logits.len() >= rows * TILE && cells[1] <= TILE && width.is_multiple_of(LANES));
-    let keys = Rows {
-        ptr: keys.as_ptr(),
-        width,
-    };
+    assert!(q.len() >= rows * width && width.is_multiple_of(LANES));
+    assert!(logits.len() >= rows * TILE && cells[1] <= TILE);
+    match keys {
+        Cells::Decoded(keys) => {
+            assert!(keys.len() >= TILE * width);
+            let keys = Rows::dense(keys.as_ptr(), width);
+            all_scores(q, keys, rows, cells, logits);
+        }
+        Cells::F16(ptr, stride) => {
+            let keys = Rows::<f16>::new(ptr, width, stride);
+            all_scores(q, keys, rows, cells, logits);
+        }
+    }
+}
+
+/// Scores of all rows.
+///
+/// # Safety
+/// As [`scores`].
+unsafe fn all_scores<E: Element>(
+    q: &[f32],
+    keys: Rows<E>,
+    rows: usize,
+    cells: [usize; 2],
+    logits: &mut [f32],
+) {
+    let width = keys.width;
     let mut r = 0;
     while r < rows {
-        let ptr = q.as_ptr().wrapping_add(r * width);
         let logits = logits.as_mut_ptr().wrapping_add(r * TILE);
-        let q = Rows { ptr, width };
-        // SAFETY: there are as many rows, and every group of cells lies within the tile.
-        r += unsafe {
-            match rows - r {
-                4.. => scores_of::<4>(q, keys, cells, logits),
-                2.. => scores_of::<2>(q, keys, cells, logits),
-                _ => scores_of::<1>(q, keys, cells, logits),
-            }
+        let q = Rows::dense(q.as_ptr().wrapping_add(r * width), width);
+        r += match rows - r {
+            4.. => scores_of::<E, 4>(q, keys, cells, logits),
+            2.. => scores_of::<E, 2>(q, keys, cells, logits),
+            _ => scores_of::<E, 1>(q, keys, cells, logits),
         };
     }
 }
@@ -115,14 +195,14 @@ pub(super) fn scores(
 ///
 /// # Safety
 /// As [`Scores`], with the range widened to whole groups.
-unsafe fn scores_of<const R: usize>(
-    q: Rows,
-    keys: Rows,
+unsafe fn scores_of<E: Element, const R: usize>(
+    q: Rows<f32>,
+    keys: Rows<E>,
     [from, to]: [usize; 2],
     logits: *mut f32,
 ) -> usize {
     let across = PRODUCTS / R;
-    run(Scores::<R> {
+    run(Scores::<E, R> {
         q,
         keys,
         cells: [from / across * across, to.next_multiple_of(across)],
@@ -135,14 +215,14 @@ unsafe fn scores_of<const R: usize>(
 ///
 /// Rows of `weights` are [`TILE`] apart; those of `sums` are as wide as those of `values`, which has every cell of the
 /// range.
-struct Values<const R: usize> {
+struct Values<E, const R: usize> {
     weights: *const f32,
-    values: Rows,
+    values: Rows<E>,
     cells: [usize; 2],
     sums: *mut f32,
 }
 
-impl<const R: usize> Values<R> {
+impl<E: Element, const R: usize> Values<E, R> {
     /// `N` groups of lanes, from element `at` on.
     #[inline(always)]
     unsafe fn groups<S: Lanes, const N: usize>(&self, at: usize) {
@@ -173,7 +253,7 @@ impl<const R: usize> Values<R> {
     }
 }
 
-impl<const R: usize> Task for Values<R> {
+impl<E: Element, const R: usize> Task for Values<E, R> {
     #[inline(always)]
     unsafe fn run<S: Lanes>(self) {
         let mut at = 0;
@@ -189,31 +269,51 @@ impl<const R: usize> Task for Values<R> {
 }
 
 /// `sums[r] += Σ weights[r, c] · values[c]` of the cells in a range, in their order. Rows of `weights` are [`TILE`] apart.
-pub(super) fn add_values(
+///
+/// # Safety
+/// The cells of the range exist: in f16, of `width` elements.
+pub(super) unsafe fn add_values(
     weights: &[f32],
-    values: &[f32],
+    values: Cells<'_>,
     width: usize,
     rows: usize,
     cells: [usize; 2],
     sums: &mut [f32],
 ) {
-    assert!(weights.len() >= rows * TILE && values.len() >= TILE * width);
-    assert!(sums.len() >= rows * width && cells[1] <= TILE && width.is_multiple_of(LANES));
-    let values = Rows {
-        ptr: values.as_ptr(),
-        width,
-    };
+    assert!(weights.len() >= rows * TILE && cells[1] <= TILE);
+    assert!(sums.len() >= rows * width && width.is_multiple_of(LANES));
+    match values {
+        Cells::Decoded(values) => {
+            assert!(values.len() >= TILE * width);
+            let values = Rows::dense(values.as_ptr(), width);
+            add_all_values(weights, values, rows, cells, sums);
+        }
+        Cells::F16(ptr, stride) => {
+            let values = Rows::<f16>::new(ptr, width, stride);
+            add_all_values(weights, values, rows, cells, sums);
+        }
+    }
+}
+
+/// Sums of all rows.
+///
+/// # Safety
+/// As [`add_values`].
+unsafe fn add_all_values<E: Element>(
+    weights: &[f32],
+    values: Rows<E>,
+    rows: usize,
+    cells: [usize; 2],
+    sums: &mut [f32],
+) {
     let mut r = 0;
     while r < rows {
         let weights = weights.as_ptr().wrapping_add(r * TILE);
-        let sums = sums.as_mut_ptr().wrapping_add(r * width);
-        // SAFETY: there are as many rows, and the cells lie within the tile.
-        r += unsafe {
-            match rows - r {
-                4.. => values_of::<4>(weights, values, cells, sums),
-                2.. => values_of::<2>(weights, values, cells, sums),
-                _ => values_of::<1>(weights, values, cells, sums),
-            }
+        let sums = sums.as_mut_ptr().wrapping_add(r * values.width);
+        r += match rows - r {
+            4.. => values_of::<E, 4>(weights, values, cells, sums),
+            2.. => values_of::<E, 2>(weights, values, cells, sums),
+            _ => values_of::<E, 1>(weights, values, cells, sums),
         };
     }
 }
@@ -222,13 +322,13 @@ pub(super) fn add_values(
 ///
 /// # Safety
 /// As [`Values`].
-unsafe fn values_of<const R: usize>(
+unsafe fn values_of<E: Element, const R: usize>(
     weights: *const f32,
-    values: Rows,
+    values: Rows<E>,
     cells: [usize; 2],
     sums: *mut f32,
 ) -> usize {
-    run(Values::<R> {
+    run(Values::<E, R> {
         weights,
         values,
         cells,

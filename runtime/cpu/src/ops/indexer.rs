@@ -1,7 +1,7 @@
 //! Scores of a sparse attention's indexer.
 #![allow(unsafe_code)]
 
-use super::attention_tile::{TILE, scores};
+use super::attention_tile::{Cells, TILE, scores};
 use crate::elements::{read_row, real, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
@@ -78,7 +78,7 @@ impl Launch for Indexer {
                 }
                 if d > 0 {
                     load(&k, n, width, |c| [0, from + c, stream], keys);
-                    scores(queries, keys, width, heads, [0, n], dots);
+                    scores(queries, Cells::Decoded(keys), width, heads, [0, n], dots);
                 } else {
                     dots.fill(0.0);
                 }

@@ -157,7 +157,8 @@ pub(super) fn flash_attn(_: &str, random: &Random) -> Case {
     };
     let mut operands = vec![q, k, v, mask];
     if random.one_in(3) {
-        operands.push(real(random, float(random), [heads, 1, 1, 1], 2.0));
+        let scale = random.pick(&[2.0, 200.0]);
+        operands.push(real(random, float(random), [heads, 1, 1, 1], scale));
     }
     let out = (result(random), [dv, heads, tokens, streams]);
     Case::new(op, operands, out).within(3e-6, 1.0)
