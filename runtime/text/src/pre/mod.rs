@@ -90,9 +90,13 @@ impl Cutter {
             let (start, mut end) = (found.start(), found.end());
             match self.step {
                 Step::Words(_, spaces) => {
-                    end = start + spaces.length(&part[start..end], end == part.len());
                     push(done, start);
-                    push(start, end);
+                    let last = end == part.len();
+                    end = start;
+                    spaces.parts(found.as_str(), last, |length| {
+                        push(end, end + length);
+                        end += length;
+                    });
                 }
                 Step::Only(_) => push(start, end),
                 Step::Thousands(_) => {
@@ -119,26 +123,28 @@ impl Cutter {
 }
 
 impl Spaces {
-    /// How much of a match is taken, in bytes. `last` is whether the match ends the text.
-    fn length(self, found: &str, last: bool) -> usize {
+    /// Calls `part` with the length in bytes of each part that is taken of a match, in order; what is left is matched anew.
+    /// `last` is whether the match ends the text.
+    fn parts(self, found: &str, last: bool, mut part: impl FnMut(usize)) {
         let line = found.ends_with(['\r', '\n']) && self != Spaces::LeaveLast;
         if self == Spaces::Whole || line || !found.chars().all(char::is_whitespace) {
-            return found.len();
+            return part(found.len());
         }
+        let mut lengths = found.chars().map(char::len_utf8);
         let run = found.chars().count();
-        let free = match last {
+        let mut free = match last {
             true => run,
-            false => run - 1,
+            false => (run - 1).max(1),
         };
-        let taken = match self {
-            Spaces::Powers => (0..10)
-                .rev()
-                .map(|i| 1 << i)
-                .find(|&n| n <= free)
-                .unwrap_or(1),
-            _ => free.max(1),
-        };
-        found.chars().take(taken).map(char::len_utf8).sum()
+        while free > 0 {
+            let taken = match self {
+                // The greatest power of two that is left, 512 at most.
+                Spaces::Powers => 1 << free.ilog2().min(9),
+                _ => free,
+            };
+            part(lengths.by_ref().take(taken).sum());
+            free -= taken;
+        }
     }
 }
 
