@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::{Compiled, compile_capture};
 use tpc_core::report::PlanReport;
+use tpc_ggml::capture;
 use tpc_ir::budget::Limits;
 use tpc_ir::{Op, Place, Resource};
 use tpc_lint::plan_report;
-use tpc_tests::headers;
+use tpc_tests::{captures, headers};
 
 use super::support::{placement, plan, round_trip};
 
@@ -150,7 +151,7 @@ fn headers_plan_for_one_to_eight_devices() {
 
 /// The book and the refusals say so: the limits of a command are there for what is no model.
 #[test]
-fn no_header_takes_a_tenth_of_the_budget() {
+fn no_model_known_takes_a_tenth_of_the_budget() {
     let counted = [
         Resource::Terms,
         Resource::Segments,
@@ -158,9 +159,18 @@ fn no_header_takes_a_tenth_of_the_budget() {
         Resource::Trials,
     ];
     let mut most = BTreeMap::new();
-    for path in headers() {
+    let devices = placement(16);
+    for path in headers().iter().chain(&captures()) {
         let name = path.file_name().expect("a file name").to_string_lossy();
-        let (_, compiled) = plan(&path, &placement(16)).unwrap_or_else(|| panic!("{name}"));
+        let compiled = if name.ends_with(".jsonl") {
+            let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{e}"));
+            let captured = capture::read(&text, &name).unwrap_or_else(|e| panic!("{name}: {e}"));
+            compile_capture(&captured, &devices).unwrap_or_else(|e| panic!("{name}: {}", e[0]))
+        } else {
+            plan(path, &devices)
+                .unwrap_or_else(|| panic!("{name} has no plan"))
+                .1
+        };
         let budget = &compiled.budget;
         assert_eq!(budget.limits(), &Limits::COMMAND);
         for resource in counted {
