@@ -19,6 +19,7 @@ mod launch;
 mod layout;
 mod schedule;
 mod target;
+pub mod text;
 pub mod verify;
 
 pub use arena::{ArenaData, ArenaKind, BufferData, Extent, StoredFormat};

@@ -30,7 +30,7 @@ enum Taken {
 
 impl Parser<'_> {
     /// A size: a polynomial that is not a negative constant.
-    pub(super) fn dim(&mut self) -> Result<Dim, ParseError> {
+    pub(crate) fn dim(&mut self) -> Result<Dim, ParseError> {
         let start = self.peek()?.1;
         let p = self.polynomial(Taken::Nothing)?;
         p.plus.checked_sub(&p.minus).ok_or_else(|| {
@@ -92,7 +92,7 @@ impl Parser<'_> {
     }
 
     /// A range `start:len`.
-    pub(super) fn range(&mut self) -> Result<Interval, ParseError> {
+    pub(crate) fn range(&mut self) -> Result<Interval, ParseError> {
         let (start, span) = self.int("a range `start:len`")?;
         self.range_from(start, span)
     }

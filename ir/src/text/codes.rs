@@ -59,7 +59,8 @@ crate::codes! {
     STATEMENT = error(
         "TPC0206",
         "unknown statement",
-        "A line begins with `graph`, `device`, `group`, `class`, `layer`, `output` or a value that it defines.",
+        "A line begins with `graph`, `device`, `group`, `class`, `layer`, `output` or a value that it defines; in \
+         programs also with `shape`, `arena`, `buffer`, `home`, `launch`, `phase` or `queue`.",
     )
     .example("`outputs \"logits\" = v9`.")
     .cure("correct the word, or begin the line with `;` if it is a comment.");

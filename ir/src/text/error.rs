@@ -20,7 +20,7 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    pub(super) fn new(kind: impl Into<ParseErrorKind>, span: Span) -> ParseError {
+    pub(crate) fn new(kind: impl Into<ParseErrorKind>, span: Span) -> ParseError {
         ParseError {
             kind: kind.into(),
             span,
@@ -158,7 +158,9 @@ impl ParseErrorKind {
             }
             ParseErrorKind::Syntax { expected, .. } => format!("write {expected} here"),
             ParseErrorKind::Statement { .. } => {
-                "a line begins with graph, device, group, class, layer, output, or the value it defines (v0)".to_owned()
+                "a line begins with graph, device, group, class, layer, output, or the value it defines (v0); in programs also \
+                 with shape, arena, buffer, home, launch, phase or queue"
+                    .to_owned()
             }
             ParseErrorKind::ElementType { .. } => {
                 "the element types are GGUF's, in lower case: f32, f16, bf16, i32, q4_k, q8_0".to_owned()

@@ -5,7 +5,7 @@ use super::spans::Span;
 
 /// A piece of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Token<'a> {
+pub(crate) enum Token<'a> {
     /// A keyword, name or handle.
     Word(&'a str),
     /// An integer without sign.

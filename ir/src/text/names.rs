@@ -8,15 +8,26 @@ use super::spans::Span;
 
 /// A kind of entity that has handles in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Device,
     Group,
     Class,
     Value,
+    Arena,
+    Buffer,
+    Launch,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 4] = [Kind::Device, Kind::Group, Kind::Class, Kind::Value];
+    pub(crate) const ALL: [Kind; 7] = [
+        Kind::Device,
+        Kind::Group,
+        Kind::Class,
+        Kind::Value,
+        Kind::Arena,
+        Kind::Buffer,
+        Kind::Launch,
+    ];
 
     const fn prefix(self) -> &'static str {
         match self {
@@ -24,29 +35,38 @@ impl Kind {
             Kind::Group => "tp",
             Kind::Class => "c",
             Kind::Value => "v",
+            Kind::Arena => "a",
+            Kind::Buffer => "b",
+            Kind::Launch => "l",
         }
     }
 
-    pub(super) const fn noun(self) -> &'static str {
+    pub(crate) const fn noun(self) -> &'static str {
         match self {
             Kind::Device => "device",
             Kind::Group => "group",
             Kind::Class => "class",
             Kind::Value => "value",
+            Kind::Arena => "arena",
+            Kind::Buffer => "buffer",
+            Kind::Launch => "launch",
         }
     }
 
-    pub(super) const fn expected(self) -> &'static str {
+    pub(crate) const fn expected(self) -> &'static str {
         match self {
             Kind::Device => "a device such as `dev0`",
             Kind::Group => "a group such as `tp0`",
             Kind::Class => "a class such as `c0`",
             Kind::Value => "a value such as `v0`",
+            Kind::Arena => "an arena such as `a0`",
+            Kind::Buffer => "a buffer such as `b0`",
+            Kind::Launch => "a launch such as `l0`",
         }
     }
 
     /// The number in a handle of this kind; `None` when `word` is none. Numbers beyond 64 bits are no handles.
-    pub(super) fn number(self, word: &str) -> Option<u64> {
+    pub(crate) fn number(self, word: &str) -> Option<u64> {
         let digits = word.strip_prefix(self.prefix())?;
         let numeric = digits.bytes().all(|b| b.is_ascii_digit());
         numeric.then(|| digits.parse().ok()).flatten()
@@ -55,7 +75,7 @@ impl Kind {
 
 /// The entity that a handle refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Referent {
+pub(crate) enum Referent {
     /// The entity at this index of its table.
     Entity(usize),
     /// An entity whose definition was rejected, and reported.
@@ -64,12 +84,12 @@ pub(super) enum Referent {
 
 /// The handles defined so far.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    tables: [HashMap<u64, Referent>; 4],
+pub(crate) struct Names {
+    tables: [HashMap<u64, Referent>; Kind::ALL.len()],
 }
 
 impl Names {
-    pub(super) fn get(
+    pub(crate) fn get(
         &self,
         kind: Kind,
         number: u64,
@@ -84,7 +104,7 @@ impl Names {
     }
 
     /// Fails when the handle is defined already.
-    pub(super) fn define(
+    pub(crate) fn define(
         &mut self,
         kind: Kind,
         number: u64,
@@ -103,7 +123,7 @@ impl Names {
     }
 
     /// Notes that a definition was rejected, unless there is another of the same handle.
-    pub(super) fn reject(&mut self, kind: Kind, number: u64) {
+    pub(crate) fn reject(&mut self, kind: Kind, number: u64) {
         self.tables[kind as usize]
             .entry(number)
             .or_insert(Referent::Rejected);

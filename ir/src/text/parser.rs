@@ -28,6 +28,19 @@ pub struct Parsed {
 /// # Errors
 /// The defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
 pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
+    parse_with(text, &mut |_, _, _| Ok(false))
+}
+
+/// The statements of a text that has more than a graph: given the first word of a line and where it stands, which remain to
+/// be read, reads the line; false where no statement begins so.
+pub(crate) type Statements<'a, 's> =
+    &'s mut dyn FnMut(&mut Parser<'a>, &'a str, Span) -> Result<bool, ParseError>;
+
+/// [`parse`] of a text that has other statements beside those of its graph.
+pub(crate) fn parse_with<'a>(
+    text: &'a str,
+    others: Statements<'a, '_>,
+) -> Result<Parsed, Vec<ParseError>> {
     if text.len() > MAX_TEXT {
         let found = text.len();
         let error = ParseError::new(ParseErrorKind::TooLong { found }, Span::default());
@@ -50,7 +63,7 @@ pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
         base += line.len() + 1;
         let done = match header {
             None => parser.header().map(|span| header = span),
-            Some(_) => parser.statement(),
+            Some(_) => parser.statement(others),
         };
         let Err(error) = done else { continue };
         errors.push(error);
@@ -84,14 +97,14 @@ pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
 }
 
 /// The state of a parse.
-pub(super) struct Parser<'a> {
+pub(crate) struct Parser<'a> {
     lexer: Lexer<'a>,
     peeked: Option<(Token<'a>, Span)>,
     /// End of the last token taken.
     end: usize,
-    pub(super) graph: Graph,
+    pub(crate) graph: Graph,
     pub(super) spans: Spans,
-    pub(super) names: Names,
+    pub(crate) names: Names,
     pub(super) layer: Option<u32>,
 }
 
@@ -145,7 +158,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The next token, which remains to be read.
-    pub(super) fn peek(&mut self) -> Result<(Token<'a>, Span), ParseError> {
+    pub(crate) fn peek(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         match self.peeked {
             Some(t) => Ok(t),
             None => {
@@ -157,7 +170,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the next token.
-    pub(super) fn next(&mut self) -> Result<(Token<'a>, Span), ParseError> {
+    pub(crate) fn next(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         let (token, span) = self.peek()?;
         self.peeked = None;
         if token != Token::End {
@@ -167,12 +180,12 @@ impl<'a> Parser<'a> {
     }
 
     /// From the beginning of `start` to the end of the last token taken.
-    pub(super) fn since(&self, start: Span) -> Span {
+    pub(crate) fn since(&self, start: Span) -> Span {
         Span::new(start.start, self.end.max(start.start))
     }
 
     /// The error that something else than the next token was expected.
-    pub(super) fn expected<T>(&mut self, expected: &'static str) -> Result<T, ParseError> {
+    pub(crate) fn expected<T>(&mut self, expected: &'static str) -> Result<T, ParseError> {
         let (token, span) = self.peek()?;
         let found = describe(token);
         Err(ParseError::new(
@@ -182,7 +195,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the next token if it is this character.
-    pub(super) fn eat(&mut self, punct: u8) -> Result<bool, ParseError> {
+    pub(crate) fn eat(&mut self, punct: u8) -> Result<bool, ParseError> {
         let found = self.peek()?.0 == Token::Punct(punct);
         if found {
             self.next()?;
@@ -191,7 +204,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes this character.
-    pub(super) fn expect(&mut self, punct: u8, expected: &'static str) -> Result<(), ParseError> {
+    pub(crate) fn expect(&mut self, punct: u8, expected: &'static str) -> Result<(), ParseError> {
         if self.eat(punct)? {
             Ok(())
         } else {
@@ -200,7 +213,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the next token if it is this word.
-    pub(super) fn eat_word(&mut self, word: &str) -> Result<bool, ParseError> {
+    pub(crate) fn eat_word(&mut self, word: &str) -> Result<bool, ParseError> {
         let found = self.peek()?.0 == Token::Word(word);
         if found {
             self.next()?;
@@ -209,7 +222,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes this word.
-    pub(super) fn expect_word(
+    pub(crate) fn expect_word(
         &mut self,
         word: &str,
         expected: &'static str,
@@ -222,7 +235,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the end of the line.
-    pub(super) fn expect_end(&mut self) -> Result<(), ParseError> {
+    pub(crate) fn expect_end(&mut self) -> Result<(), ParseError> {
         match self.peek()?.0 {
             Token::End => Ok(()),
             _ => self.expected("the end of the line"),
@@ -230,7 +243,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes any word.
-    pub(super) fn word(&mut self, expected: &'static str) -> Result<(&'a str, Span), ParseError> {
+    pub(crate) fn word(&mut self, expected: &'static str) -> Result<(&'a str, Span), ParseError> {
         match self.peek()? {
             (Token::Word(word), span) => {
                 self.next()?;
@@ -241,7 +254,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes an integer.
-    pub(super) fn int(&mut self, expected: &'static str) -> Result<(u64, Span), ParseError> {
+    pub(crate) fn int(&mut self, expected: &'static str) -> Result<(u64, Span), ParseError> {
         match self.peek()? {
             (Token::Int(n), span) => {
                 self.next()?;
@@ -252,7 +265,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes text in quotes.
-    pub(super) fn quoted(&mut self, expected: &'static str) -> Result<String, ParseError> {
+    pub(crate) fn quoted(&mut self, expected: &'static str) -> Result<String, ParseError> {
         match self.peek()? {
             (Token::Quoted(text), span) => {
                 self.next()?;
@@ -263,7 +276,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes a handle.
-    pub(super) fn handle(&mut self, kind: Kind) -> Result<(u64, &'a str, Span), ParseError> {
+    pub(crate) fn handle(&mut self, kind: Kind) -> Result<(u64, &'a str, Span), ParseError> {
         if let (Token::Word(word), span) = self.peek()?
             && let Some(n) = kind.number(word)
         {
@@ -275,7 +288,7 @@ impl<'a> Parser<'a> {
 
     /// Takes the handle of a defined entity and gives its index. A line that refers to a rejected entity is checked
     /// all the same, with an arbitrary entity in its place: the graph is never seen.
-    pub(super) fn reference(&mut self, kind: Kind) -> Result<usize, ParseError> {
+    pub(crate) fn reference(&mut self, kind: Kind) -> Result<usize, ParseError> {
         Ok(match self.referent(kind)? {
             Referent::Entity(i) => i,
             Referent::Rejected => 0,
@@ -283,13 +296,13 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the handle of a defined entity.
-    pub(super) fn referent(&mut self, kind: Kind) -> Result<Referent, ParseError> {
+    pub(crate) fn referent(&mut self, kind: Kind) -> Result<Referent, ParseError> {
         let (n, word, span) = self.handle(kind)?;
         self.names.get(kind, n, word, span)
     }
 
     /// Takes items with commas between them up to `close`, which is taken as well; what opens the list has been taken.
-    pub(super) fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         close: u8,
         expected: &'static str,

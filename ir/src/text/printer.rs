@@ -20,25 +20,8 @@ pub struct Printed {
 
 /// Prints a graph, valid or not, in the form that [`parse`](super::parse()) reads.
 pub fn print(graph: &Graph) -> Printed {
-    let mut p = Printer {
-        text: String::new(),
-        spans: Spans::default(),
-    };
-    p.header(graph);
-    let mut layer = None;
-    for (i, (_, inst)) in graph.insts().enumerate() {
-        if i == 0 || inst.layer != layer {
-            p.text.push('\n');
-        }
-        match inst.layer {
-            same if same == layer => {}
-            Some(n) => p.put(format_args!("layer {n}\n")),
-            None => p.text.push_str("layer none\n"),
-        }
-        layer = inst.layer;
-        p.inst(graph, inst);
-    }
-    p.outputs(&graph.outputs);
+    let mut p = Printer::default();
+    p.graph(graph);
     Printed {
         text: p.text,
         spans: p.spans,
@@ -51,20 +34,41 @@ impl fmt::Display for Graph {
     }
 }
 
-struct Printer {
-    text: String,
-    spans: Spans,
+/// A text under construction.
+#[derive(Default)]
+pub(crate) struct Printer {
+    pub(crate) text: String,
+    pub(crate) spans: Spans,
 }
 
 impl Printer {
-    fn put(&mut self, args: fmt::Arguments<'_>) {
+    /// Prints a graph.
+    pub(crate) fn graph(&mut self, graph: &Graph) {
+        self.header(graph);
+        let mut layer = None;
+        for (i, (_, inst)) in graph.insts().enumerate() {
+            if i == 0 || inst.layer != layer {
+                self.text.push('\n');
+            }
+            match inst.layer {
+                same if same == layer => {}
+                Some(n) => self.put(format_args!("layer {n}\n")),
+                None => self.text.push_str("layer none\n"),
+            }
+            layer = inst.layer;
+            self.inst(graph, inst);
+        }
+        self.outputs(&graph.outputs);
+    }
+
+    pub(crate) fn put(&mut self, args: fmt::Arguments<'_>) {
         self.text
             .write_fmt(args)
             .expect("invariant: writing to a String does not fail");
     }
 
     /// The text from `start` on; ends the line.
-    fn end_line(&mut self, start: usize) -> Span {
+    pub(crate) fn end_line(&mut self, start: usize) -> Span {
         let span = Span::new(start, self.text.len());
         self.text.push('\n');
         span
@@ -109,7 +113,8 @@ impl Printer {
         }
     }
 
-    fn list(&mut self, items: impl Iterator<Item = impl fmt::Display>) {
+    /// Prints items with commas between them.
+    pub(crate) fn list(&mut self, items: impl Iterator<Item = impl fmt::Display>) {
         for (i, item) in items.enumerate() {
             let comma = if i > 0 { ", " } else { "" };
             self.put(format_args!("{comma}{item}"));

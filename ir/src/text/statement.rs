@@ -3,7 +3,7 @@
 use super::error::{ParseError, ParseErrorKind};
 use super::lexer::{Token, describe, shortened};
 use super::names::{Kind, Referent};
-use super::parser::Parser;
+use super::parser::{Parser, Statements};
 use super::spans::Span;
 use crate::dims::Dim;
 use crate::dtype::DType;
@@ -25,10 +25,15 @@ struct Declared {
     sharding: Sharding,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// Any line below the header.
-    pub(super) fn statement(&mut self) -> Result<(), ParseError> {
+    pub(super) fn statement(&mut self, others: Statements<'a, '_>) -> Result<(), ParseError> {
         let (token, start) = self.peek()?;
+        if let Token::Word(word) = token
+            && others(self, word, start)?
+        {
+            return Ok(());
+        }
         match token {
             Token::End => Ok(()),
             Token::Word("graph") => self.graph_line(start),
@@ -242,7 +247,8 @@ impl Parser<'_> {
         Ok(TensorType { dtype, dims })
     }
 
-    fn place(&mut self) -> Result<Place, ParseError> {
+    /// A place, `@` taken.
+    pub(crate) fn place(&mut self) -> Result<Place, ParseError> {
         if self.eat_word("host")? {
             return Ok(Place::Host);
         }

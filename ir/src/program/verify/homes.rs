@@ -2,8 +2,9 @@
 
 use super::structure::{covering, is_leaf, reads};
 use super::{ProgramError, codes};
-use crate::entity::{Launch, Value};
+use crate::entity::{Arena, Buffer, Launch, Value};
 use crate::op::{Op, OpCategory};
+use crate::program::text::Part;
 use crate::program::{ArenaKind, Extent, Home, Layout, Program, StoredFormat};
 
 pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
@@ -21,7 +22,7 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
         };
         if let Err(what) = known.and_then(|()| placed(program, value, home, covered)) {
             let what = format!("{value}: {what}");
-            errors.push(ProgramError::new(&codes::HOME, what));
+            errors.push(ProgramError::new(&codes::HOME, Part::Home(value), what));
         }
         bounded(program, value, home, errors);
     }
@@ -113,7 +114,7 @@ fn bounded(program: &Program, value: Value, home: &Home, errors: &mut Vec<Progra
                 "{value} reaches beyond {} for batches of shape {n}",
                 home.buffer
             );
-            errors.push(ProgramError::new(&codes::BOUNDS, what));
+            errors.push(ProgramError::new(&codes::BOUNDS, Part::Home(value), what));
             return;
         }
     }
@@ -124,7 +125,7 @@ fn needed(program: &Program, covering: &[Option<Launch>], errors: &mut Vec<Progr
     let graph = &program.graph;
     let mut missing = |value: Value, why: String| {
         let what = format!("{value} has no home: {why}");
-        errors.push(ProgramError::new(&codes::LAUNCH, what));
+        errors.push(ProgramError::new(&codes::LAUNCH, Part::Home(value), what));
     };
     for i in 0..program.launches.len() {
         let launch = Launch::new(i);
@@ -155,35 +156,37 @@ fn needed(program: &Program, covering: &[Option<Launch>], errors: &mut Vec<Progr
 
 /// Buffers end within their arenas; those that last do not overlap.
 fn buffers(program: &Program, errors: &mut Vec<ProgramError>) {
-    let mut wrong = |what: String| errors.push(ProgramError::new(&codes::BOUNDS, what));
-    let mut lasting: Vec<(usize, Extent)> = Vec::new();
+    let mut wrong = |buffer: Buffer, what: String| {
+        errors.push(ProgramError::new(&codes::BOUNDS, Part::Buffer(buffer), what));
+    };
+    let mut lasting: Vec<(Arena, Extent, Buffer)> = Vec::new();
     for (i, buffer) in program.buffers.iter().enumerate() {
+        let name = Buffer::new(i);
         let arena = program.arena(buffer.arena);
         let wanted = match arena.kind {
             ArenaKind::Work => program.shapes.len(),
             ArenaKind::Weights | ArenaKind::States => 1,
         };
         if buffer.extents.len() != wanted {
-            wrong(format!(
-                "buffer {i} has {} ranges, not {wanted}",
-                buffer.extents.len()
-            ));
+            let ranges = buffer.extents.len();
+            wrong(name, format!("{name} has {ranges} ranges, not {wanted}"));
             continue;
         }
         if buffer.extents.iter().any(|e| e.end() > arena.bytes) {
-            wrong(format!("buffer {i} reaches beyond {}", buffer.arena));
+            wrong(name, format!("{name} reaches beyond {}", buffer.arena));
         }
         if wanted == 1 && arena.kind != ArenaKind::Work {
-            lasting.push((buffer.arena.index(), buffer.extents[0]));
+            lasting.push((buffer.arena, buffer.extents[0], name));
         }
         if buffer.format != StoredFormat::File && arena.kind != ArenaKind::Weights {
-            wrong(format!("buffer {i} is stored as weights are"));
+            wrong(name, format!("{name} is stored as weights are"));
         }
     }
-    lasting.sort_by_key(|(arena, e)| (*arena, e.offset));
+    lasting.sort_by_key(|(arena, e, _)| (*arena, e.offset));
     for pair in lasting.windows(2) {
         if pair[0].0 == pair[1].0 && pair[0].1.meets(&pair[1].1) {
-            wrong(format!("two buffers of arena {} overlap", pair[0].0));
+            let (a, b) = (pair[0].2, pair[1].2);
+            wrong(b, format!("{b} overlaps {a}"));
         }
     }
 }

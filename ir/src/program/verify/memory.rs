@@ -9,7 +9,9 @@ use crate::code::Code;
 use crate::entity::{Launch, Value};
 use crate::graph::Output;
 use crate::op::{InputKind, Op};
-use crate::program::{ArenaKind, Extent, Phase, Program, Step, Work};
+use crate::program::text::Part;
+use crate::program::{ArenaKind, Extent, LaunchData, Phase, Program, Step, Work};
+use crate::text::Entity;
 
 /// Violations after which a run is given up.
 const MOST: usize = 20;
@@ -162,9 +164,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn wrong(&mut self, code: &'static Code, what: String) {
+    fn wrong(&mut self, code: &'static Code, part: Part, what: String) {
         if self.errors.len() < MOST {
-            self.errors.push(ProgramError::new(code, what));
+            self.errors.push(ProgramError::new(code, part, what));
         }
     }
 
@@ -276,7 +278,7 @@ impl<'a> Run<'a> {
         for (q, queue) in phase.queues.iter().enumerate() {
             if at[q] < queue.steps.len() {
                 let what = format!("phase {n}: {} stands still at step {}", queue.place, at[q]);
-                self.wrong(&codes::DEADLOCK, what);
+                self.wrong(&codes::DEADLOCK, Part::Queue(n, q), what);
             }
         }
     }
@@ -307,18 +309,19 @@ impl<'a> Run<'a> {
             self.read(launch, value, &steps, clock);
         }
         if let Work::Store(output) = self.program.launch(launch).work {
-            if let Some(Output::State { state, .. }) = self.program.graph.outputs.get(output) {
-                self.write(launch, *state, &steps, clock);
+            if let Some(Output::State { state, value }) = self.program.graph.outputs.get(output) {
+                self.write(launch, *state, *value, &steps, clock);
             }
             return;
         }
         for &value in writes {
             if let Some(why) = self.overwritten(launch, value, reads) {
-                self.wrong(&codes::IN_PLACE, format!("{launch}: {why}"));
+                let what = format!("{launch}: {why}");
+                self.wrong(&codes::IN_PLACE, Part::Launch(launch), what);
             }
         }
         for &value in writes {
-            self.write(launch, value, &steps, clock);
+            self.write(launch, value, value, &steps, clock);
         }
     }
 
@@ -339,25 +342,30 @@ impl<'a> Run<'a> {
             }
         }
         if stale {
-            self.wrong(
-                &codes::STALE,
-                format!("{launch} reads {value}, which is not in memory"),
-            );
+            let what = format!("{launch} reads {value}, which is not in memory");
+            self.wrong(&codes::STALE, Part::Launch(launch), what);
         }
         if race {
-            self.wrong(
-                &codes::RACE,
-                format!("{launch} reads {value} while it may be written"),
-            );
+            let what = format!("{launch} reads {value} while it may be written");
+            self.wrong(&codes::RACE, Part::Launch(launch), what);
         }
     }
 
-    fn write(&mut self, launch: Launch, value: Value, steps: &[Done], clock: &Clock) {
+    /// The launch writes `content` to the memory of `value`.
+    fn write(
+        &mut self,
+        launch: Launch,
+        value: Value,
+        content: Value,
+        steps: &[Done],
+        clock: &Clock,
+    ) {
         let Some((arena, extent)) = self.extent(value) else {
             return;
         };
         if self.program.arenas[arena].kind == ArenaKind::Weights {
-            self.wrong(&codes::STALE, format!("{launch} overwrites a weight"));
+            let what = format!("{launch} overwrites a weight");
+            self.wrong(&codes::STALE, Part::Launch(launch), what);
         }
         let mut race = false;
         for segment in self.arenas[arena].of(extent) {
@@ -368,9 +376,9 @@ impl<'a> Run<'a> {
         }
         if race {
             let what = format!("{launch} writes {value} over what may still be in use");
-            self.wrong(&codes::RACE, what);
+            self.wrong(&codes::RACE, Part::Launch(launch), what);
         }
-        self.arenas[arena].set(extent, value, steps.first().copied());
+        self.arenas[arena].set(extent, content, steps.first().copied());
     }
 
     /// Why a launch may not write a value, where the memory is that of a value that it reads.
@@ -408,34 +416,35 @@ impl<'a> Run<'a> {
 
     /// Outputs and states are in memory when all phases have run.
     fn finish(&mut self) {
-        for output in &self.program.graph.outputs {
+        let program = self.program;
+        for (n, output) in program.graph.outputs.iter().enumerate() {
+            let part = Part::Graph(Entity::Output(n));
             let value = output.value();
-            let mut wanted = self.content(value);
-            let mut place = value;
-            if let Output::State { state, .. } = output {
-                place = *state;
-                let stored = self.program.launches.iter().any(|l| match l.work {
-                    Work::Store(n) => self.program.graph.outputs.get(n) == Some(output),
-                    Work::Compute(_) | Work::Transfer(_) => false,
-                });
-                if stored {
-                    wanted = *state;
-                } else if self.program.home(value) != self.program.home(*state) {
+            let is_store = |l: &LaunchData| l.work == Work::Store(n);
+            let (place, wanted) = match output {
+                Output::Named(..) => (value, self.content(value)),
+                Output::State { state, .. } if program.launches.iter().any(is_store) => (*state, value),
+                Output::State { state, .. } if program.home(value) == program.home(*state) => {
+                    (*state, self.content(value))
+                }
+                Output::State { state, .. } => {
                     let what = format!("{value} is never written to the memory of {state}");
-                    self.wrong(&codes::STALE, what);
+                    self.wrong(&codes::STALE, part, what);
                     continue;
                 }
-            }
+            };
             let Some((arena, extent)) = self.extent(place) else {
                 continue;
             };
             let held = self.arenas[arena].of(extent);
-            let stale = held.filter(|s| s.content != Some(wanted)).count() > 0;
-            if stale {
-                self.wrong(
-                    &codes::STALE,
-                    format!("the output {value} is not in memory at the end"),
-                );
+            if held.filter(|s| s.content != Some(wanted)).count() > 0 {
+                let what = match output {
+                    Output::Named(name, _) => format!("\"{name}\" ({value}) is not in memory at the end"),
+                    Output::State { state, .. } => {
+                        format!("the memory of {state} does not hold {value} at the end")
+                    }
+                };
+                self.wrong(&codes::STALE, part, what);
             }
         }
     }

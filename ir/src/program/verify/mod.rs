@@ -4,7 +4,8 @@
 //!
 //! - TPC0270: every handle refers to an entity of the program.
 //! - TPC0271: there is a shape of batches; all shapes have the same context, and ascend.
-//! - TPC0272: every instruction that computes is covered once, and every launch is in its queues once.
+//! - TPC0272: every instruction that computes is covered once, and every launch is in its queues once, in the phase that its
+//!   operands need; phases ascend.
 //! - TPC0273: a launch fits the instructions that it covers.
 //! - TPC0274: a value lies at its place, and as its op implies.
 //! - TPC0275: values end within their buffers, buffers within their arenas.
@@ -21,6 +22,7 @@ mod codes;
 mod homes;
 mod memory;
 mod order;
+mod queues;
 mod structure;
 
 use std::fmt;
@@ -28,6 +30,7 @@ use std::fmt;
 pub use codes::CODES;
 
 use super::Program;
+use super::text::Part;
 use crate::code::Code;
 
 /// One violation.
@@ -35,14 +38,17 @@ use crate::code::Code;
 pub struct ProgramError {
     /// The violated invariant.
     pub code: &'static Code,
+    /// The part of the program that violates it.
+    pub part: Part,
     /// What violates it, and how.
     pub what: String,
 }
 
 impl ProgramError {
-    pub(super) fn new(code: &'static Code, what: impl Into<String>) -> ProgramError {
+    pub(super) fn new(code: &'static Code, part: Part, what: impl Into<String>) -> ProgramError {
         ProgramError {
             code,
+            part,
             what: what.into(),
         }
     }

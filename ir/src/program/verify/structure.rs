@@ -1,11 +1,13 @@
 //! Handles, shapes, the cover, and launches.
 
-use super::{ProgramError, codes};
+use super::{ProgramError, codes, queues};
 use crate::dims::Symbol;
-use crate::entity::{Inst, Launch, Value};
+use crate::entity::{Buffer, Inst, Launch, Value};
 use crate::graph::Output;
 use crate::op::{Op, OpCategory};
+use crate::program::text::Part;
 use crate::program::{Program, Step, Work};
+use crate::text::Entity;
 
 /// Whether the category's instructions are never covered.
 pub(super) fn is_leaf(op: &Op) -> bool {
@@ -19,37 +21,42 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     }
     shapes(program, errors);
     cover(program, errors);
-    queued(program, errors);
+    queues::check(program, errors);
     for i in 0..program.launches.len() {
-        if let Err(what) = fits(program, Launch::new(i)) {
-            let what = format!("{}: {what}", Launch::new(i));
-            errors.push(ProgramError::new(&codes::LAUNCH, what));
+        let launch = Launch::new(i);
+        if let Err(what) = fits(program, launch) {
+            let what = format!("{launch}: {what}");
+            errors.push(ProgramError::new(&codes::LAUNCH, Part::Launch(launch), what));
         }
     }
 }
 
 fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
-    let mut dangling = |what: String| errors.push(ProgramError::new(&codes::DANGLING, what));
+    let mut dangling =
+        |part: Part, what: String| errors.push(ProgramError::new(&codes::DANGLING, part, what));
     let (values, insts) = (program.graph.values().len(), program.graph.insts().len());
     if program.homes.len() != values {
-        dangling(format!("{} homes for {values} values", program.homes.len()));
+        let what = format!("{} homes for {values} values", program.homes.len());
+        dangling(Part::Graph(Entity::Graph), what);
     }
     for (i, home) in program.homes.iter().enumerate() {
         if let Some(home) = home
             && home.buffer.index() >= program.buffers.len()
         {
-            dangling(format!("{} lies in {}", Value::new(i), home.buffer));
+            let value = Value::new(i);
+            dangling(Part::Home(value), format!("{value} lies in {}", home.buffer));
         }
     }
     for (i, buffer) in program.buffers.iter().enumerate() {
         if buffer.arena.index() >= program.arenas.len() {
-            dangling(format!("buffer {i} lies in {}", buffer.arena));
+            let name = Buffer::new(i);
+            dangling(Part::Buffer(name), format!("{name} lies in {}", buffer.arena));
         }
     }
     for (i, launch) in program.launches.iter().enumerate() {
-        let launch_name = Launch::new(i);
+        let name = Launch::new(i);
         if let Some(inst) = launch.covers().iter().find(|i| i.index() >= insts) {
-            dangling(format!("{launch_name} covers {inst}"));
+            dangling(Part::Launch(name), format!("{name} covers {inst}"));
         }
         if let Work::Store(output) = launch.work
             && !matches!(
@@ -57,18 +64,19 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
                 Some(Output::State { .. })
             )
         {
-            dangling(format!("{launch_name} stores output {output}"));
+            dangling(Part::Launch(name), format!("{name} stores output {output}"));
         }
     }
     for (n, phase) in program.phases.iter().enumerate() {
-        for queue in &phase.queues {
+        for (q, queue) in phase.queues.iter().enumerate() {
             for step in &queue.steps {
                 let found = match *step {
                     Step::Launch(launch) => launch.index() < program.launches.len(),
                     Step::Wait { queue, .. } => queue < phase.queues.len(),
                 };
                 if !found {
-                    dangling(format!("phase {n}, queue of {}: {step:?}", queue.place));
+                    let what = format!("phase {n}, queue of {}: {step:?}", queue.place);
+                    dangling(Part::Queue(n, q), what);
                 }
             }
         }
@@ -76,22 +84,24 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
 }
 
 fn shapes(program: &Program, errors: &mut Vec<ProgramError>) {
-    let mut wrong = |what: String| errors.push(ProgramError::new(&codes::SHAPES, what));
+    let mut wrong =
+        |part: Part, what: String| errors.push(ProgramError::new(&codes::SHAPES, part, what));
     let Some(first) = program.shapes.first() else {
-        return wrong("there is no shape".into());
+        return wrong(Part::Graph(Entity::Graph), "there is no shape".into());
     };
-    for (a, b) in program.shapes.iter().zip(&program.shapes[1..]) {
-        if !Symbol::ALL
+    for (n, pair) in program.shapes.windows(2).enumerate() {
+        let (before, shape) = (&pair[0].most, &pair[1].most);
+        let part = Part::Shape(n + 1);
+        if Symbol::ALL
             .into_iter()
-            .all(|s| a.most.get(s) <= b.most.get(s))
+            .any(|s| before.get(s) > shape.get(s))
         {
-            wrong("a shape is smaller than the one before it".into());
+            wrong(part, "a shape is smaller than the one before it".into());
         }
-    }
-    for symbol in [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax] {
-        let differs = |s: &super::super::BatchShape| s.most.get(symbol) != first.most.get(symbol);
-        if program.shapes.iter().any(differs) {
-            wrong(format!("shapes differ in {}", symbol.name()));
+        for symbol in [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax] {
+            if shape.get(symbol) != first.most.get(symbol) {
+                wrong(part, format!("shapes differ in {}", symbol.name()));
+            }
         }
     }
 }
@@ -113,42 +123,8 @@ fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
         };
         if !right {
             let what = format!("{inst} {} is covered {n} times", data.op.name());
-            errors.push(ProgramError::new(&codes::COVER, what));
-        }
-    }
-}
-
-/// Every launch is in the queue of each of its places, all in one phase.
-fn queued(program: &Program, errors: &mut Vec<ProgramError>) {
-    let mut found: Vec<Vec<(usize, crate::Place)>> = vec![Vec::new(); program.launches.len()];
-    for (n, phase) in program.phases.iter().enumerate() {
-        for queue in &phase.queues {
-            for step in &queue.steps {
-                if let Step::Launch(launch) = step {
-                    found[launch.index()].push((n, queue.place));
-                }
-            }
-        }
-        for (i, queue) in phase.queues.iter().enumerate() {
-            if phase.queues[..i].iter().any(|q| q.place == queue.place) {
-                let what = format!("phase {n} has two queues of {}", queue.place);
-                errors.push(ProgramError::new(&codes::COVER, what));
-            }
-        }
-    }
-    for (i, (launch, found)) in program.launches.iter().zip(&found).enumerate() {
-        let once = found.len() == launch.places.len()
-            && found.iter().all(|(phase, place)| {
-                *phase == found[0].0 && launch.places.iter().filter(|p| *p == place).count() == 1
-            });
-        if !once {
-            let what = format!(
-                "{} stands in {} queues, it has {} places",
-                Launch::new(i),
-                found.len(),
-                launch.places.len()
-            );
-            errors.push(ProgramError::new(&codes::COVER, what));
+            let part = Part::Graph(Entity::Inst(inst));
+            errors.push(ProgramError::new(&codes::COVER, part, what));
         }
     }
 }

@@ -1,0 +1,415 @@
+//! Parsing of programs.
+
+use std::collections::HashMap;
+
+use super::spans::Spans;
+use crate::dims::{Bindings, Symbol};
+use crate::entity::{Arena, Buffer, Inst, Launch, Value};
+use crate::graph::Graph;
+use crate::place::Place;
+use crate::program::{
+    ArenaData, ArenaKind, BatchShape, BufferData, Extent, Home, LaunchData, Layout, Phase, Program,
+    Queue, Step, StoredFormat, Work,
+};
+use crate::text::{
+    Kind, MAX_ERRORS, ParseError, ParseErrorKind, Parser, Referent, Span, Token, parse_with,
+};
+use crate::types::RANK;
+use crate::verify::stage::Violations;
+use crate::verify::{Verified, stage};
+
+/// A program and where its parts stand in the text; neither its graph nor itself is verified.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    graph: Graph,
+    shapes: Vec<BatchShape>,
+    arenas: Vec<ArenaData>,
+    buffers: Vec<BufferData>,
+    homes: Vec<Option<Home>>,
+    launches: Vec<LaunchData>,
+    phases: Vec<Phase>,
+    /// The spans of its parts.
+    pub spans: Spans,
+}
+
+impl Parsed {
+    /// Its graph.
+    pub const fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The program; not verified but for its graph.
+    ///
+    /// # Errors
+    /// The violations of the graph, which is no graph of programs.
+    pub fn program(self) -> Result<Program, Violations> {
+        Ok(Program {
+            graph: Verified::<stage::Programs>::new(self.graph)?,
+            shapes: self.shapes,
+            arenas: self.arenas,
+            buffers: self.buffers,
+            homes: self.homes,
+            launches: self.launches,
+            phases: self.phases,
+        })
+    }
+}
+
+/// Reads a program from its text form, described in [the module](super).
+///
+/// Takes time and memory linear in the length of the text.
+///
+/// # Errors
+/// The defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
+pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
+    let mut lines = Lines::default();
+    let graph = parse_with(text, &mut |parser, word, start| {
+        let line = match word {
+            "shape" => Lines::shape,
+            "arena" => Lines::arena,
+            "buffer" => Lines::buffer,
+            "home" => Lines::home,
+            "launch" => Lines::launch,
+            "phase" => Lines::phase,
+            "queue" => Lines::queue,
+            _ => return Ok(false),
+        };
+        parser.next()?;
+        line(&mut lines, parser, start)?;
+        Ok(true)
+    })?;
+    let mut errors = lines.resolve();
+    if !errors.is_empty() {
+        errors.truncate(MAX_ERRORS);
+        return Err(errors);
+    }
+    let values = graph.graph.values().len();
+    lines.homes.resize(values, None);
+    lines.spans.homes.resize(values, None);
+    lines.spans.graph = graph.spans;
+    Ok(Parsed {
+        graph: graph.graph,
+        shapes: lines.shapes,
+        arenas: lines.arenas,
+        buffers: lines.buffers,
+        homes: lines.homes,
+        launches: lines.launches,
+        phases: lines.phases,
+        spans: lines.spans,
+    })
+}
+
+/// A wait for a place whose queue may stand further down.
+struct Pending {
+    phase: usize,
+    queue: usize,
+    step: usize,
+    place: Place,
+    span: Span,
+}
+
+/// The statements read so far.
+#[derive(Default)]
+struct Lines {
+    shapes: Vec<BatchShape>,
+    arenas: Vec<ArenaData>,
+    buffers: Vec<BufferData>,
+    homes: Vec<Option<Home>>,
+    launches: Vec<LaunchData>,
+    phases: Vec<Phase>,
+    pending: Vec<Pending>,
+    spans: Spans,
+}
+
+impl Lines {
+    /// `shape {n_tokens = 1}`.
+    fn shape(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
+        p.expect(b'{', "`{` and the largest sizes")?;
+        let mut most = Bindings::default();
+        let mut given = [false; Symbol::ALL.len()];
+        p.list(b'}', "`,` or `}`", |p| {
+            let (word, span) = p.word("a symbol such as `n_tokens`")?;
+            let Some(symbol) = Symbol::from_name(word) else {
+                let defect = "it is no symbol";
+                return Err(ParseError::new(ParseErrorKind::Size { defect }, span));
+            };
+            if std::mem::replace(&mut given[symbol as usize], true) {
+                let defect = "the symbol is given twice";
+                return Err(ParseError::new(ParseErrorKind::Size { defect }, span));
+            }
+            p.expect(b'=', "`=`")?;
+            most = most.with(symbol, p.int("the largest size")?.0);
+            Ok(())
+        })?;
+        p.expect_end()?;
+        self.shapes.push(BatchShape { most });
+        self.spans.shapes.push(p.since(start));
+        Ok(())
+    }
+
+    /// `arena a0 @dev0 work size 64`.
+    fn arena(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
+        let (n, _, handle) = p.handle(Kind::Arena)?;
+        let place = place(p)?;
+        let kinds = "`weights`, `states` or `work`";
+        let kind = match p.peek()?.0 {
+            Token::Word(word) => ArenaKind::ALL.into_iter().find(|k| k.name() == word),
+            _ => None,
+        };
+        let Some(kind) = kind else {
+            return p.expected(kinds);
+        };
+        p.next()?;
+        p.expect_word("size", "`size`")?;
+        let (bytes, _) = p.int("the number of bytes")?;
+        p.expect_end()?;
+        let entity = Referent::Entity(self.arenas.len());
+        p.names.define(Kind::Arena, n, entity, handle)?;
+        self.arenas.push(ArenaData { place, kind, bytes });
+        self.spans.arenas.push(p.since(start));
+        Ok(())
+    }
+
+    /// `buffer b0 = a0 [0:64, 0:128]`.
+    fn buffer(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
+        let (n, _, handle) = p.handle(Kind::Buffer)?;
+        p.expect(b'=', "`=`")?;
+        let arena = Arena::new(p.reference(Kind::Arena)?);
+        let format = match p.peek()?.0 {
+            Token::Word(word) => StoredFormat::ALL.into_iter().find(|f| f.name() == word),
+            _ => None,
+        };
+        if format.is_some() {
+            p.next()?;
+        }
+        p.expect(b'[', "`[` and ranges `offset:bytes`, or a stored format")?;
+        let ranges = p.list(b']', "`,` or `]`", Parser::range)?;
+        p.expect_end()?;
+        let entity = Referent::Entity(self.buffers.len());
+        p.names.define(Kind::Buffer, n, entity, handle)?;
+        let extents = ranges.iter().map(|r| Extent {
+            offset: r.start,
+            bytes: r.len,
+        });
+        self.buffers.push(BufferData {
+            arena,
+            format: format.unwrap_or_default(),
+            extents: extents.collect(),
+        });
+        self.spans.buffers.push(p.since(start));
+        Ok(())
+    }
+
+    /// `home v0 = b0 at 64 strides [4, 64, 64, 64]`.
+    fn home(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
+        let (n, _, handle) = p.handle(Kind::Value)?;
+        let referent = p.names.get(Kind::Value, n, &format!("v{n}"), handle)?;
+        p.expect(b'=', "`=`")?;
+        let buffer = Buffer::new(p.reference(Kind::Buffer)?);
+        let offset = match p.eat_word("at")? {
+            true => Some(p.dim()?),
+            false => None,
+        };
+        let strides = match p.eat_word("strides")? {
+            true => Some(strides(p)?),
+            false => None,
+        };
+        p.expect_end()?;
+        let Referent::Entity(value) = referent else {
+            return Ok(());
+        };
+        let ty = &p.graph.value(Value::new(value)).ty;
+        let mut layout = match (Layout::dense(ty), &strides) {
+            (Some(dense), _) => dense,
+            (None, Some(strides)) => Layout {
+                offset: crate::dims::Dim::ZERO,
+                strides: strides.clone(),
+            },
+            (None, None) => {
+                let defect = "the value's rows are not whole blocks, or too large";
+                return Err(ParseError::new(
+                    ParseErrorKind::Size { defect },
+                    p.since(start),
+                ));
+            }
+        };
+        layout.offset = offset.unwrap_or(layout.offset);
+        layout.strides = strides.unwrap_or(layout.strides);
+        if self.homes.len() <= value {
+            self.homes.resize(value + 1, None);
+            self.spans.homes.resize(value + 1, None);
+        }
+        if self.homes[value].is_some() {
+            let (what, handle) = ("the home of", format!("v{n}"));
+            return Err(ParseError::new(
+                ParseErrorKind::Redefined { what, handle },
+                p.since(start),
+            ));
+        }
+        self.homes[value] = Some(Home { buffer, layout });
+        self.spans.homes[value] = Some(p.since(start));
+        Ok(())
+    }
+
+    /// `launch l0 "mul_mat" @dev0 = compute v3`.
+    fn launch(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
+        let (n, _, handle) = p.handle(Kind::Launch)?;
+        let kernel = p.quoted("the kernel's name in quotes")?;
+        let mut places = vec![place(p)?];
+        while p.eat(b',')? {
+            places.push(place(p)?);
+        }
+        p.expect(b'=', "`=` or `,`")?;
+        let work = if p.eat_word("compute")? {
+            let mut insts = vec![inst(p)?];
+            while p.eat(b',')? {
+                insts.push(inst(p)?);
+            }
+            Work::Compute(insts)
+        } else if p.eat_word("transfer")? {
+            Work::Transfer(inst(p)?)
+        } else if p.eat_word("store")? {
+            let (output, span) = p.int("the number of an output")?;
+            let defect = "an output's number beyond what a table holds";
+            let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
+            Work::Store(usize::try_from(output).map_err(large)?)
+        } else {
+            return p.expected("`compute`, `transfer` or `store`");
+        };
+        p.expect_end()?;
+        let entity = Referent::Entity(self.launches.len());
+        p.names.define(Kind::Launch, n, entity, handle)?;
+        self.launches.push(LaunchData {
+            kernel,
+            places,
+            work,
+        });
+        self.spans.launches.push(p.since(start));
+        Ok(())
+    }
+
+    /// `phase 0`.
+    fn phase(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
+        let (ahead, span) = p.int("the number of tokens ahead")?;
+        p.expect_end()?;
+        let defect = "a number of tokens beyond 2^32 - 1";
+        let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
+        self.phases.push(Phase {
+            ahead: u32::try_from(ahead).map_err(large)?,
+            queues: Vec::new(),
+        });
+        self.spans.phases.push(p.since(start));
+        self.spans.queues.push(Vec::new());
+        Ok(())
+    }
+
+    /// `queue @dev0 = [l0, @dev1:3, l1]`.
+    fn queue(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
+        let at = place(p)?;
+        p.expect(b'=', "`=`")?;
+        p.expect(b'[', "`[` and steps")?;
+        let phase = self.phases.len().checked_sub(1);
+        let queue = self.phases.last().map_or(0, |p| p.queues.len());
+        let mut pending = Vec::new();
+        let mut step = 0;
+        let steps = p.list(b']', "`,` or `]`", |p| {
+            step += 1;
+            let begin = p.peek()?.1;
+            if p.peek()?.0 != Token::Punct(b'@') {
+                return Ok(Step::Launch(Launch::new(p.reference(Kind::Launch)?)));
+            }
+            let place = place(p)?;
+            p.expect(b':', "`:` and a number of steps")?;
+            let (steps, span) = p.int("a number of steps")?;
+            let defect = "a number of steps beyond what a queue holds";
+            let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
+            let steps = usize::try_from(steps).map_err(large)?;
+            pending.push(Pending {
+                phase: phase.unwrap_or(0),
+                queue,
+                step: step - 1,
+                place,
+                span: p.since(begin),
+            });
+            // The queue's position is known when all queues of the phase are.
+            Ok(Step::Wait {
+                queue: usize::MAX,
+                steps,
+            })
+        })?;
+        p.expect_end()?;
+        let (Some(phase), Some(spans)) = (self.phases.last_mut(), self.spans.queues.last_mut())
+        else {
+            let expected = "a line `phase` above the first queue";
+            let found = "`queue`".to_owned();
+            return Err(ParseError::new(
+                ParseErrorKind::Syntax { expected, found },
+                start,
+            ));
+        };
+        phase.queues.push(Queue { place: at, steps });
+        spans.push(p.since(start));
+        self.pending.extend(pending);
+        Ok(())
+    }
+
+    /// Finds the queues that waits name; the first of a place is meant.
+    fn resolve(&mut self) -> Vec<ParseError> {
+        let positions: Vec<HashMap<Place, usize>> = self
+            .phases
+            .iter()
+            .map(|phase| {
+                let queues = phase.queues.iter().enumerate().rev();
+                queues.map(|(i, q)| (q.place, i)).collect()
+            })
+            .collect();
+        let mut errors = Vec::new();
+        let mut last = None;
+        for wait in self.pending.drain(..) {
+            let (phase, line) = (wait.phase, (wait.phase, wait.queue));
+            match positions[phase].get(&wait.place) {
+                Some(&found) => {
+                    let step = &mut self.phases[phase].queues[wait.queue].steps[wait.step];
+                    if let Step::Wait { queue, .. } = step {
+                        *queue = found;
+                    }
+                }
+                None if last == Some(line) => {}
+                None => {
+                    last = Some(line);
+                    let (what, handle) = ("the phase's queue of", format!("@{}", wait.place));
+                    errors.push(ParseError::new(
+                        ParseErrorKind::Undefined { what, handle },
+                        wait.span,
+                    ));
+                }
+            }
+        }
+        errors
+    }
+}
+
+/// `@dev0`.
+fn place(p: &mut Parser<'_>) -> Result<Place, ParseError> {
+    p.expect(b'@', "`@` and a place")?;
+    p.place()
+}
+
+/// The strides of four axes.
+fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
+    let span = p.peek()?.1;
+    p.expect(b'[', "`[` and four strides")?;
+    let strides = p.list(b']', "`,`, `]`, `*`, `+` or `-`", Parser::dim)?;
+    strides.try_into().map_err(|strides: Vec<_>| {
+        let found = strides.len();
+        ParseError::new(ParseErrorKind::Rank { found }, p.since(span))
+    })
+}
+
+/// An instruction, named by a result. A line that names a value whose line was rejected is never seen.
+fn inst(p: &mut Parser<'_>) -> Result<Inst, ParseError> {
+    Ok(match p.referent(Kind::Value)? {
+        Referent::Entity(i) => p.graph.value(Value::new(i)).def.0,
+        Referent::Rejected => Inst::new(0),
+    })
+}
