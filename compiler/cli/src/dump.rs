@@ -3,7 +3,9 @@
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use tpc_ir::Graph;
+use tpc_ir::program::FileTarget;
+use tpc_ir::{Graph, Program};
+use tpc_passes::assemble;
 
 use super::args::PlacementArgs;
 use super::output::{self, Failure};
@@ -26,6 +28,9 @@ enum Stage {
     Rewrite,
     /// The programs of the host and of every device.
     Programs,
+    /// The same with an address for every value and the order of all work, for batches of one token and for the largest
+    /// batches of a prompt (-c, -ub).
+    Program,
 }
 
 impl Stage {
@@ -37,7 +42,7 @@ impl Stage {
             Stage::Sharded => Some(&compiled.eager),
             Stage::Rewrite => Some(&compiled.sharded),
             Stage::Programs => Some(&compiled.programs),
-            Stage::Factors => None,
+            Stage::Factors | Stage::Program => None,
         }
     }
 }
@@ -83,13 +88,26 @@ pub(super) struct Args {
     placement: PlacementArgs,
 }
 
+/// The program for batches of one token and for the largest ones, weights stored as the file does.
+fn program(compiled: &Compiled) -> Result<Program, Failure> {
+    assemble(&compiled.programs, &compiled.batch_shapes(), &FileTarget).map_err(|e| {
+        let help = "ask for a shorter context (-c) or smaller batches (-ub)";
+        Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, "program", e.to_string()).help(help))
+    })
+}
+
 fn wrong(option: &str, message: String, help: &str) -> Failure {
     Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, option, message).help(help))
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    if args.format == Format::Dot && args.stage == Stage::Factors {
-        let message = "factors are a table, not a graph".to_owned();
+    let drawn = match args.stage {
+        Stage::Factors => Err("factors are a table, not a graph"),
+        Stage::Program => Err("a program is a graph and the memory and queues of its work"),
+        Stage::Model | Stage::Placed | Stage::Sharded | Stage::Rewrite | Stage::Programs => Ok(()),
+    };
+    if let (Format::Dot, Err(why)) = (args.format, drawn) {
+        let message = why.to_owned();
         let help = "use --stage model, placed, sharded, rewrite or programs, or --format text";
         return Err(wrong("--format dot", message, help));
     }
@@ -101,7 +119,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let Source { compiled, .. } = args.source.compile(&placement)?;
     args.source.notes().iter().for_each(output::diagnostic);
     let Some(graph) = args.stage.graph(&compiled) else {
-        return output::result(&render_factors(&compiled));
+        return output::result(&match args.stage {
+            Stage::Program => program(&compiled)?.to_string(),
+            _ => render_factors(&compiled),
+        });
     };
     let highest = graph.insts().filter_map(|(_, data)| data.layer).max();
     if let Some(Layers((_, last))) = args.layers

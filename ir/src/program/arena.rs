@@ -3,6 +3,9 @@
 use crate::entity::Arena;
 use crate::place::Place;
 
+/// Every buffer begins at a multiple of so many bytes, those of the widest element that every device loads at once.
+pub const ALIGNMENT: u64 = 16;
+
 /// What an arena holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ArenaKind {

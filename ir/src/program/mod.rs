@@ -22,7 +22,7 @@ mod target;
 pub mod text;
 pub mod verify;
 
-pub use arena::{ArenaData, ArenaKind, BufferData, Extent, StoredFormat};
+pub use arena::{ALIGNMENT, ArenaData, ArenaKind, BufferData, Extent, StoredFormat};
 pub use batch_shape::BatchShape;
 pub use launch::{LaunchData, Work};
 pub use layout::{Home, Layout, Located};

@@ -20,7 +20,7 @@ pub trait Target {
     /// overflow.
     fn stored(&self, weight: &TensorType, readers: &[(&Op, usize)]) -> Option<Stored>;
 
-    /// Every buffer begins at a multiple of so many bytes.
+    /// Every buffer begins at a multiple of so many bytes, and these are a multiple of [`ALIGNMENT`](super::ALIGNMENT).
     fn alignment(&self) -> u64;
 }
 

@@ -61,9 +61,9 @@ mod tests;
 
 pub use codes::CODES;
 pub use error::{MAX_TEXT, ParseError, ParseErrorKind};
-pub use parser::{MAX_DEPTH, MAX_ERRORS, Parsed, parse};
 pub(crate) use lexer::Token;
 pub(crate) use names::{Kind, Referent};
+pub use parser::{MAX_DEPTH, MAX_ERRORS, Parsed, parse};
 pub(crate) use parser::{Parser, parse_with};
 pub(crate) use printer::Printer;
 pub use printer::{Printed, print};

@@ -1,5 +1,6 @@
 //! Tests of what runs: programs, executors, sessions.
 
 mod cpu;
+mod mutants;
 mod programs;
 mod support;

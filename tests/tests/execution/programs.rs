@@ -1,7 +1,7 @@
 //! Programs verify, and the reference executor gets the interpreter's logits of them, to the bit.
 
-use tpc_ir::DType;
-use tpc_ir::program::{FileTarget, verify};
+use tpc_ir::program::{FileTarget, text, verify};
+use tpc_ir::{DType, Program};
 use tpc_passes::assemble;
 use tpc_runtime::{Options, ProgramInterpreter, Session};
 use tpc_tests::{Sweep, goldens};
@@ -33,6 +33,11 @@ fn programs_compute_what_their_graphs_do() {
                 ));
                 continue;
             }
+            if !round_trips(&program) {
+                failed.push(format!(
+                    "{name} on {devices}: another program after printing"
+                ));
+            }
             let weights = FileWeights(&file);
             let mut wanted = Session::new(&compiled.programs, &weights, config).expect("loads");
             let wanted = whole(&mut wanted, &tokens);
@@ -63,4 +68,14 @@ fn programs_compute_what_their_graphs_do() {
         }
     }
     assert!(failed.is_empty(), "{}\n{failed:#?}", failed.len());
+}
+
+/// Whether parsing the program's text gives it again, and its text.
+fn round_trips(program: &Program) -> bool {
+    let printed = text::print(program);
+    let again =
+        text::parse(&printed.text).unwrap_or_else(|e| panic!("{} at {:?}", e[0], e[0].span));
+    let spans = again.spans == printed.spans;
+    let again = again.program().expect("its graph is valid");
+    spans && again == *program && text::print(&again) == printed
 }

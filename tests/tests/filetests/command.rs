@@ -23,13 +23,15 @@ pub(crate) enum Command {
     Lower,
     /// The programs of the second section compute the model of the first, or are refused on the expected line.
     Prove,
+    /// Parsing and verifying a program gives the expected errors.
+    Program,
     /// The findings about a planned graph, or about a synthetic model.
     Lint,
 }
 
 impl Command {
     /// Every command, by name.
-    pub(crate) const ALL: [(&'static str, Command); 11] = [
+    pub(crate) const ALL: [(&'static str, Command); 12] = [
         ("parse", Command::Parse),
         ("print", Command::Print),
         ("parse-error", Command::ParseError),
@@ -40,6 +42,7 @@ impl Command {
         ("rewrite", Command::Rewrite),
         ("lower", Command::Lower),
         ("prove", Command::Prove),
+        ("program", Command::Program),
         ("lint", Command::Lint),
     ];
 
@@ -61,6 +64,7 @@ impl Command {
             | Command::ParseError
             | Command::Verify
             | Command::Prove
+            | Command::Program
             | Command::Lint => None,
         }
     }

@@ -17,6 +17,7 @@
 //! | `place`, `factors`, `shard` | the model's graph, planned with `; options`, gives the text in the section below |
 //! | `rewrite`, `lower` | the sharded graph gives the text in the section below |
 //! | `prove` | the programs in the section below compute the model, or are refused with the expected error |
+//! | `program` | the text of a program gives exactly the expected errors of the parser, or of the verifiers of graphs and programs |
 //! | `lint` | planning the graph, or the synthetic `; model`, gives exactly the expected findings |
 //!
 //! The folder of a file is the name of its command (`parse` also holds `print`).
@@ -42,6 +43,7 @@ mod command;
 mod expectation;
 mod lint;
 mod passes;
+mod program;
 mod run;
 
 use std::collections::BTreeSet;
@@ -157,7 +159,8 @@ fn every_code_is_fired_by_a_file() {
             "{code} is in text; {test} is not its only test"
         );
     }
-    let codes = text::CODES.iter().chain(verify::CODES).map(|code| code.id);
+    let codes = [text::CODES, verify::CODES, tpc_ir::program::verify::CODES];
+    let codes = codes.into_iter().flatten().map(|code| code.id);
     let elsewhere = |code: &str| NOT_IN_TEXT.iter().any(|(c, _)| *c == code);
     let missing: Vec<&str> = codes
         .filter(|code| !fired.contains(*code) && !elsewhere(code))

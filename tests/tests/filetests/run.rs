@@ -8,7 +8,7 @@ use tpc_ir::verify;
 use super::case::Case;
 use super::command::Command;
 use super::expectation::{Failures, Reported, unmet};
-use super::{lint, passes};
+use super::{lint, passes, program};
 
 /// What a command makes of a text that parses: findings, failures, and the exact output of a pass.
 #[derive(Default)]
@@ -50,6 +50,9 @@ pub(crate) fn run(case: &Case, path: Option<&Path>) -> Failures {
         failures.extend(unmet(&case.expected, &outcome.reported));
         return failures;
     }
+    if case.command == Command::Program {
+        return program::run(case);
+    }
     let parsed = match text::parse(case.input()) {
         Ok(parsed) => parsed,
         Err(errors) => return unparsed(case, &errors),
@@ -83,6 +86,8 @@ fn of_parsed(case: &Case, parsed: &Parsed) -> Outcome {
         Command::Lower => Outcome::output(passes::lower(parsed)),
         Command::Prove => passes::prove(case, parsed),
         Command::Lint => lint::of_graph(case, parsed),
+        // It reads the text of a program, above.
+        Command::Program => Outcome::default(),
     }
 }
 

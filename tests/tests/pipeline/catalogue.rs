@@ -53,6 +53,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "What does not hold among the shardings of a graph. A plan that breaks one of these is reported as TPC0390.",
     ),
     (
+        "TPC0270",
+        "The verifier: programs",
+        "What does not hold in the text of a program that runs. A plan that breaks one of these is a fault of tpc.",
+    ),
+    (
         "TPC0300",
         "Plans",
         "What a plan has to tell. Errors make the exit status 1; warnings and notes leave it 0.",

@@ -19,6 +19,7 @@ pub use size::{CacheSizes, ModelSize};
 pub use sketch::{Sketch, Stored};
 pub use strategies::{Candidate, Way, ways};
 
+use tpc_ir::program::BatchShape;
 use tpc_ir::{Bindings, Budget, Op, Symbol, Verified, stage};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Choice, PlanRequest, Planned};
@@ -144,6 +145,18 @@ impl Compiled {
     /// The largest batch of a prompt, with a full cache: what memory is sized for.
     pub fn memory_batch(&self) -> Bindings {
         memory_batch(&self.request.workload, self.caches)
+    }
+
+    /// The shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
+    pub fn batch_shapes(&self) -> Vec<BatchShape> {
+        let most = self.memory_batch();
+        let decode = self.decode_batch();
+        let decode = [Symbol::NKv, Symbol::NKvSwa]
+            .into_iter()
+            .fold(decode, |b, s| b.with(s, most.get(s)));
+        let mut shapes: Vec<BatchShape> = [decode, most].map(|most| BatchShape { most }).into();
+        shapes.dedup();
+        shapes
     }
 
     /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.

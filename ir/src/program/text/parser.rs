@@ -288,18 +288,23 @@ impl Lines {
         Ok(())
     }
 
-    /// `phase 0`.
+    /// `phase 0`. A rejected line begins a phase, too, so that its queues are not reported as well.
     fn phase(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
+        self.phases.push(Phase {
+            ahead: 0,
+            queues: Vec::new(),
+        });
+        self.spans.phases.push(start);
+        self.spans.queues.push(Vec::new());
         let (ahead, span) = p.int("the number of tokens ahead")?;
         p.expect_end()?;
         let defect = "a number of tokens beyond 2^32 - 1";
         let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
-        self.phases.push(Phase {
-            ahead: u32::try_from(ahead).map_err(large)?,
-            queues: Vec::new(),
-        });
-        self.spans.phases.push(p.since(start));
-        self.spans.queues.push(Vec::new());
+        let ahead = u32::try_from(ahead).map_err(large)?;
+        if let (Some(phase), Some(span)) = (self.phases.last_mut(), self.spans.phases.last_mut()) {
+            phase.ahead = ahead;
+            *span = p.since(start);
+        }
         Ok(())
     }
 

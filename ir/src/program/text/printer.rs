@@ -78,7 +78,15 @@ impl Lines {
             self.spans.arenas.push(span);
         }
         self.gap();
-        for (i, BufferData { arena, format, extents }) in program.buffers.iter().enumerate() {
+        for (
+            i,
+            BufferData {
+                arena,
+                format,
+                extents,
+            },
+        ) in program.buffers.iter().enumerate()
+        {
             let format = match format {
                 StoredFormat::File => String::new(),
                 StoredFormat::Rows16 => format!(" {}", format.name()),
@@ -125,7 +133,10 @@ impl Lines {
             self.gap();
             let span = self.line(format_args!("phase {}", phase.ahead));
             self.spans.phases.push(span);
-            let queues = phase.queues.iter().map(|q| self.queue(phase, q.place, &q.steps));
+            let queues = phase
+                .queues
+                .iter()
+                .map(|q| self.queue(phase, q.place, &q.steps));
             let queues = queues.collect();
             self.spans.queues.push(queues);
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Part, Parsed, parse, print};
+use super::{Parsed, Part, parse, print};
 use crate::entity::{Buffer, Launch, Value};
 use crate::program::{Program, Step, StoredFormat, verify};
 use crate::text::{MAX_ERRORS, ParseError};
@@ -120,9 +120,15 @@ fn every_part_has_its_line() {
     let spans = sample().spans;
     let at = |part: Part| &SAMPLE[spans.get(part).expect("a span").range()];
     assert_eq!(at(Part::Shape(0)), "shape {n_ctx = 8}");
-    assert_eq!(at(Part::Buffer(Buffer::new(7))), "buffer b7 = a3 [128:16, 128:64]");
+    assert_eq!(
+        at(Part::Buffer(Buffer::new(7))),
+        "buffer b7 = a3 [128:16, 128:64]"
+    );
     assert_eq!(at(Part::Home(Value::new(4))), "home v4 = b4 at 0");
-    assert_eq!(at(Part::Launch(Launch::new(1))), "launch l7 \"copy\" @dev1 = transfer v4");
+    assert_eq!(
+        at(Part::Launch(Launch::new(1))),
+        "launch l7 \"copy\" @dev1 = transfer v4"
+    );
     assert_eq!(at(Part::Phase(0)), "phase 0");
     assert_eq!(at(Part::Queue(0, 2)), "queue @dev1 = [l7, l3, l4]");
     assert_eq!(spans.get(Part::Phase(1)), None);
@@ -136,7 +142,10 @@ fn values_without_homes_have_no_line() {
     assert!(verify(&program).is_err());
     let printed = print(&program);
     assert!(!printed.text.contains("home v10"));
-    assert_eq!(parse(&printed.text).and_then(|p| p.program().map_err(|_| Vec::new())), Ok(program));
+    assert_eq!(
+        parse(&printed.text).and_then(|p| p.program().map_err(|_| Vec::new())),
+        Ok(program)
+    );
 }
 
 /// A defect costs its line, and the message stands where it is.
@@ -147,22 +156,56 @@ fn defects_are_reported_on_their_lines() {
         let text = SAMPLE.replacen(from, to, 1);
         let errors = errors(&text);
         let first = &errors[0];
-        assert_eq!((first.code().id, errors.len()), (code, 1), "{to}: {errors:?}");
+        assert_eq!(
+            (first.code().id, errors.len()),
+            (code, 1),
+            "{to}: {errors:?}"
+        );
         assert_eq!(&text[first.span.range()], at, "{to}: {first}");
         assert!(!first.help().is_empty());
     };
-    check("shape {n_ctx = 8}", "shape {n_ctxs = 8}", "TPC0208", "n_ctxs");
-    check("shape {n_ctx = 8}", "shape {n_ctx = 8, n_ctx = 9}", "TPC0208", "n_ctx");
+    check(
+        "shape {n_ctx = 8}",
+        "shape {n_ctxs = 8}",
+        "TPC0208",
+        "n_ctxs",
+    );
+    check(
+        "shape {n_ctx = 8}",
+        "shape {n_ctx = 8, n_ctx = 9}",
+        "TPC0208",
+        "n_ctx",
+    );
     check("weights size 64", "waits size 64", "TPC0205", "waits");
     check("buffer b1 = a1", "buffer b1 = a7", "TPC0209", "a7");
     check("buffer b1 = a1", "buffer b1 = a1 rows", "TPC0205", "rows");
-    check("[0:64]\nbuffer b2", "[1:18446744073709551615]\nbuffer b2", "TPC0215", "1:18446744073709551615");
-    check("buffer b1 =", "buffer b0 = a9 [0:1]\nbuffer b1 =", "TPC0210", "b0");
+    check(
+        "[0:64]\nbuffer b2",
+        "[1:18446744073709551615]\nbuffer b2",
+        "TPC0215",
+        "1:18446744073709551615",
+    );
+    check(
+        "buffer b1 =",
+        "buffer b0 = a9 [0:1]\nbuffer b1 =",
+        "TPC0210",
+        "b0",
+    );
     check("home v1 = b1", "home v0 = b1", "TPC0210", "home v0 = b1");
     check("home v1 = b1", "home v99 = b1", "TPC0209", "v99");
-    check("home v1 = b1", "home v1 = b1 strides [4, 4, 4]", "TPC0218", "[4, 4, 4]");
+    check(
+        "home v1 = b1",
+        "home v1 = b1 strides [4, 4, 4]",
+        "TPC0218",
+        "[4, 4, 4]",
+    );
     check("= compute v5", "= cover v5", "TPC0205", "cover");
-    check("= compute v10", "= store 99999999999999999999", "TPC0204", "99999999999999999999");
+    check(
+        "= compute v10",
+        "= store 99999999999999999999",
+        "TPC0204",
+        "99999999999999999999",
+    );
     check("phase 0", "phase 4294967296", "TPC0204", "4294967296");
     check("[@dev0:4, l6]", "[@dev0:4, l9]", "TPC0209", "l9");
     check("queue @dev0 = [l0, l2, l4, l5]", "", "TPC0209", "@dev0:4");
@@ -230,5 +273,8 @@ fn long_texts_take_linear_time() {
     };
     let _ = time(1000);
     let (small, large) = (time(2000), time(20_000));
-    assert!(large < small * 60 + Duration::from_millis(500), "{small:?} {large:?}");
+    assert!(
+        large < small * 60 + Duration::from_millis(500),
+        "{small:?} {large:?}"
+    );
 }

@@ -23,7 +23,8 @@ crate::codes! {
         "TPC0272",
         "an instruction is not covered once",
         "Every instruction that computes is covered by one launch, and every launch stands once in the queue of each of \
-         its places. Leaves are covered by none, and views only where their elements are copied.",
+         its places, in the phase that knows the tokens which it needs. Leaves are covered by none, and views only where \
+         their elements are copied. Phases ascend in these tokens.",
     )
     .cure("compile the model again.");
 
@@ -47,8 +48,8 @@ crate::codes! {
     BOUNDS = error(
         "TPC0275",
         "a value reaches beyond its buffer or its arena",
-        "For the largest batch of each shape, every value must end within its buffer, every buffer within its arena, and \
-         what lasts from batch to batch must not overlap.",
+        "For the largest batch of each shape, every value must end within its buffer, every buffer within its arena. Buffers \
+         begin at multiples of 16 bytes, and what lasts from batch to batch must not overlap.",
     )
     .cure("compile the model again.");
 

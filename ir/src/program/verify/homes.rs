@@ -5,7 +5,7 @@ use super::{ProgramError, codes};
 use crate::entity::{Arena, Buffer, Launch, Value};
 use crate::op::{Op, OpCategory};
 use crate::program::text::Part;
-use crate::program::{ArenaKind, Extent, Home, Layout, Program, StoredFormat};
+use crate::program::{ALIGNMENT, ArenaKind, Extent, Home, Layout, Program, StoredFormat};
 
 pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     let covering = covering(program);
@@ -157,7 +157,11 @@ fn needed(program: &Program, covering: &[Option<Launch>], errors: &mut Vec<Progr
 /// Buffers end within their arenas; those that last do not overlap.
 fn buffers(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut wrong = |buffer: Buffer, what: String| {
-        errors.push(ProgramError::new(&codes::BOUNDS, Part::Buffer(buffer), what));
+        errors.push(ProgramError::new(
+            &codes::BOUNDS,
+            Part::Buffer(buffer),
+            what,
+        ));
     };
     let mut lasting: Vec<(Arena, Extent, Buffer)> = Vec::new();
     for (i, buffer) in program.buffers.iter().enumerate() {
@@ -174,6 +178,16 @@ fn buffers(program: &Program, errors: &mut Vec<ProgramError>) {
         }
         if buffer.extents.iter().any(|e| e.end() > arena.bytes) {
             wrong(name, format!("{name} reaches beyond {}", buffer.arena));
+        }
+        if buffer
+            .extents
+            .iter()
+            .any(|e| !e.offset.is_multiple_of(ALIGNMENT))
+        {
+            wrong(
+                name,
+                format!("{name} begins at no multiple of {ALIGNMENT} bytes"),
+            );
         }
         if wanted == 1 && arena.kind != ArenaKind::Work {
             lasting.push((buffer.arena, buffer.extents[0], name));

@@ -21,12 +21,14 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     for shape in 0..program.shapes.len() {
         let mut run = Run::new(program, &facts, shape);
         run.start();
-        for (n, phase) in program.phases.iter().enumerate() {
-            run.phase(n, phase);
+        let phases = program.phases.iter().enumerate();
+        let ended = phases.fold(true, |ended, (n, phase)| ended && run.phase(n, phase));
+        if ended {
+            run.finish();
         }
-        run.finish();
-        errors.append(&mut run.errors);
-        if errors.len() >= MOST {
+        // What is wrong with one shape is mostly wrong with all.
+        if !run.errors.is_empty() {
+            errors.append(&mut run.errors);
             return;
         }
     }
@@ -211,7 +213,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn phase(&mut self, n: usize, phase: &Phase) {
+    /// Runs a phase; false where it never ends.
+    fn phase(&mut self, n: usize, phase: &Phase) -> bool {
         for arena in &mut self.arenas {
             for segment in arena.0.values_mut() {
                 segment.writer = None;
@@ -275,12 +278,15 @@ impl<'a> Run<'a> {
                 break;
             }
         }
+        let mut ended = true;
         for (q, queue) in phase.queues.iter().enumerate() {
             if at[q] < queue.steps.len() {
                 let what = format!("phase {n}: {} stands still at step {}", queue.place, at[q]);
                 self.wrong(&codes::DEADLOCK, Part::Queue(n, q), what);
+                ended = false;
             }
         }
+        ended
     }
 
     /// The queues that meet in a launch, if all of them are there.
@@ -310,6 +316,14 @@ impl<'a> Run<'a> {
         }
         if let Work::Store(output) = self.program.launch(launch).work {
             if let Some(Output::State { state, value }) = self.program.graph.outputs.get(output) {
+                let meet = match (self.extent(*state), self.extent(*value)) {
+                    (Some((a, to)), Some((b, from))) => a == b && to.meets(&from),
+                    _ => false,
+                };
+                if meet && self.program.home(*state) != self.program.home(*value) {
+                    let what = format!("{launch}: {value} is stored where it lies");
+                    self.wrong(&codes::IN_PLACE, Part::Launch(launch), what);
+                }
                 self.write(launch, *state, *value, &steps, clock);
             }
             return;
@@ -423,7 +437,9 @@ impl<'a> Run<'a> {
             let is_store = |l: &LaunchData| l.work == Work::Store(n);
             let (place, wanted) = match output {
                 Output::Named(..) => (value, self.content(value)),
-                Output::State { state, .. } if program.launches.iter().any(is_store) => (*state, value),
+                Output::State { state, .. } if program.launches.iter().any(is_store) => {
+                    (*state, value)
+                }
                 Output::State { state, .. } if program.home(value) == program.home(*state) => {
                     (*state, self.content(value))
                 }
@@ -439,7 +455,9 @@ impl<'a> Run<'a> {
             let held = self.arenas[arena].of(extent);
             if held.filter(|s| s.content != Some(wanted)).count() > 0 {
                 let what = match output {
-                    Output::Named(name, _) => format!("\"{name}\" ({value}) is not in memory at the end"),
+                    Output::Named(name, _) => {
+                        format!("\"{name}\" ({value}) is not in memory at the end")
+                    }
                     Output::State { state, .. } => {
                         format!("the memory of {state} does not hold {value} at the end")
                     }

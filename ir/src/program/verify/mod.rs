@@ -8,7 +8,8 @@
 //!   operands need; phases ascend.
 //! - TPC0273: a launch fits the instructions that it covers.
 //! - TPC0274: a value lies at its place, and as its op implies.
-//! - TPC0275: values end within their buffers, buffers within their arenas.
+//! - TPC0275: values end within their buffers, buffers within their arenas; buffers begin at multiples of
+//!   [`ALIGNMENT`](super::ALIGNMENT), and those that last from batch to batch do not overlap.
 //! - TPC0276: all queues end.
 //! - TPC0277: what is read is what was written: computed before, and not yet overwritten. So are outputs and states.
 //! - TPC0278: steps that meet in memory have an order, whatever the speeds of the places.

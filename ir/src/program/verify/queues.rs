@@ -19,7 +19,10 @@ fn phases(program: &Program, errors: &mut Vec<ProgramError>) {
         |part: Part, what: String| errors.push(ProgramError::new(&codes::COVER, part, what));
     for (n, pair) in program.phases.windows(2).enumerate() {
         if pair[0].ahead >= pair[1].ahead {
-            let what = format!("phase {} needs no more tokens than the one before it", n + 1);
+            let what = format!(
+                "phase {} needs no more tokens than the one before it",
+                n + 1
+            );
             wrong(Part::Phase(n + 1), what);
         }
     }

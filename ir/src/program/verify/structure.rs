@@ -26,7 +26,11 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
         let launch = Launch::new(i);
         if let Err(what) = fits(program, launch) {
             let what = format!("{launch}: {what}");
-            errors.push(ProgramError::new(&codes::LAUNCH, Part::Launch(launch), what));
+            errors.push(ProgramError::new(
+                &codes::LAUNCH,
+                Part::Launch(launch),
+                what,
+            ));
         }
     }
 }
@@ -44,13 +48,19 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
             && home.buffer.index() >= program.buffers.len()
         {
             let value = Value::new(i);
-            dangling(Part::Home(value), format!("{value} lies in {}", home.buffer));
+            dangling(
+                Part::Home(value),
+                format!("{value} lies in {}", home.buffer),
+            );
         }
     }
     for (i, buffer) in program.buffers.iter().enumerate() {
         if buffer.arena.index() >= program.arenas.len() {
             let name = Buffer::new(i);
-            dangling(Part::Buffer(name), format!("{name} lies in {}", buffer.arena));
+            dangling(
+                Part::Buffer(name),
+                format!("{name} lies in {}", buffer.arena),
+            );
         }
     }
     for (i, launch) in program.launches.iter().enumerate() {

@@ -1,0 +1,61 @@
+//! Texts of programs.
+
+use tpc_ir::Program;
+use tpc_ir::program::text::{self, Parsed, Part};
+use tpc_ir::program::verify;
+use tpc_ir::verify::Violations;
+
+use super::case::Case;
+use super::expectation::{Failures, Reported, unmet};
+use super::run::at;
+
+/// The failures of a case: what its text reports must be what it expects.
+pub(crate) fn run(case: &Case) -> Failures {
+    let parsed = match text::parse(case.input()) {
+        Ok(parsed) => parsed,
+        Err(errors) => {
+            let reported = errors.iter();
+            let reported = reported.map(|e| at(case, e.span, e.code().id, e.to_string()));
+            return unmet(&case.expected, &reported.collect::<Vec<_>>());
+        }
+    };
+    let report = |part: Part, code: &str, message: String| {
+        at(
+            case,
+            parsed.spans.get(part).unwrap_or_default(),
+            code,
+            message,
+        )
+    };
+    let (program, mut failures) = match round_trip(&parsed) {
+        Ok(found) => found,
+        Err(violations) => {
+            let of = |e: &tpc_ir::verify::VerifyError| {
+                report(Part::Graph(e.entity), e.code().id, e.to_string())
+            };
+            let reported: Vec<Reported> = violations.errors.iter().map(of).collect();
+            return unmet(&case.expected, &reported);
+        }
+    };
+    let errors = verify(&program).err().unwrap_or_default();
+    let reported = errors.iter();
+    let reported = reported.map(|e| report(e.part, e.code.id, e.to_string()));
+    failures.extend(unmet(&case.expected, &reported.collect::<Vec<_>>()));
+    failures
+}
+
+/// The program, and what printing and parsing it changes.
+fn round_trip(parsed: &Parsed) -> Result<(Program, Failures), Violations> {
+    let program = parsed.clone().program()?;
+    let printed = text::print(&program);
+    let same = text::parse(&printed.text).is_ok_and(|again| {
+        let spans = again.spans == printed.spans;
+        let program = |p: Program| p == program && text::print(&p) == printed;
+        spans && again.program().is_ok_and(program)
+    });
+    let failures = match same {
+        true => Failures::new(),
+        false => vec!["1: another program after printing and parsing".to_owned()],
+    };
+    Ok((program, failures))
+}
