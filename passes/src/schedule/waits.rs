@@ -139,20 +139,7 @@ fn phase(program: &Program, ahead: u32, launches: &[Launch]) -> Phase {
             queue: first,
             launch: behind[first].len(),
         };
-        let mut needed = Vec::new();
-        let (reads, writes) = touches(program, launch);
-        for (shape, bytes) in memory.iter_mut().enumerate() {
-            for &v in &reads {
-                if let Some((arena, extent)) = extent(program, v, shape) {
-                    needed.extend(bytes.read(arena, extent, by));
-                }
-            }
-            for &v in &writes {
-                if let Some((arena, extent)) = extent(program, v, shape) {
-                    needed.extend(bytes.write(arena, extent, by));
-                }
-            }
-        }
+        let needed = in_the_way(program, launch, by, &mut memory);
         // Whoever is in the way must be waited for by one of those who meet; the first, unless it is another of them.
         let mut last = vec![0_usize; n];
         for done in needed.into_iter().filter(|d| *d != by) {
@@ -189,6 +176,25 @@ fn phase(program: &Program, ahead: u32, launches: &[Launch]) -> Phase {
         }
     }
     Phase { ahead, queues }
+}
+
+/// The steps before which a launch must not touch its memory, per shape; from here on it is one that has touched it.
+fn in_the_way(program: &Program, launch: Launch, by: Done, memory: &mut [Bytes]) -> Vec<Done> {
+    let mut needed = Vec::new();
+    let (reads, writes) = touches(program, launch);
+    for (shape, bytes) in memory.iter_mut().enumerate() {
+        for &v in &reads {
+            if let Some((arena, extent)) = extent(program, v, shape) {
+                needed.extend(bytes.read(arena, extent, by));
+            }
+        }
+        for &v in &writes {
+            if let Some((arena, extent)) = extent(program, v, shape) {
+                needed.extend(bytes.write(arena, extent, by));
+            }
+        }
+    }
+    needed
 }
 
 fn join(a: &mut [usize], b: &[usize]) {

@@ -122,7 +122,7 @@ const MODULES: [(&str, &[&str]); 15] = [
         "ir",
         &[
             "code", "dims", "dtype", "entity", "interval", "window", "place", "types", "sharding",
-            "op", "factor", "graph", "budget", "resize", "text", "verify",
+            "op", "factor", "graph", "budget", "resize", "text", "verify", "program",
         ],
     ),
     (
@@ -140,6 +140,11 @@ const MODULES: [(&str, &[&str]); 15] = [
             "rewrite",
             "lower",
             "prove",
+            "layout",
+            "cover",
+            "schedule",
+            "buffers",
+            "assemble",
         ],
     ),
     (
@@ -159,7 +164,7 @@ const MODULES: [(&str, &[&str]); 15] = [
         "runtime/cpu",
         &[
             "error", "view", "team", "simd", "math", "product", "lanes", "blocks", "elements",
-            "launch", "ops", "kernel",
+            "launch", "ops", "kernel", "target", "executor",
         ],
     ),
     (
@@ -304,7 +309,7 @@ const MODULES: [(&str, &[&str]); 15] = [
 ];
 
 /// The modules of `passes`, each with those that it may import.
-const PASSES: [(&str, &[&str]); 12] = [
+const PASSES: [(&str, &[&str]); 17] = [
     ("gcd", &[]),
     ("users", &[]),
     ("layers", &[]),
@@ -320,6 +325,11 @@ const PASSES: [(&str, &[&str]); 12] = [
     ("rewrite", &["layers", "machine"]),
     ("lower", &[]),
     ("prove", &["gcd"]),
+    ("layout", &[]),
+    ("cover", &["layout"]),
+    ("schedule", &[]),
+    ("buffers", &["layout", "schedule"]),
+    ("assemble", &["buffers", "cover", "layout", "schedule"]),
 ];
 
 /// The code of a file: no comments, and nothing from its tests on.
