@@ -6,6 +6,8 @@ use tpc_runtime::Options;
 use crate::error::{KernelError, Unsupported};
 use crate::launch::{Call, Launch, Request, Sizes};
 use crate::ops;
+use crate::product::Isa;
+use crate::simd;
 use crate::team::Worker;
 use crate::view::View;
 
@@ -16,6 +18,8 @@ pub struct Kernel {
     types: Box<[DType]>,
     operands: usize,
     launch: Box<dyn Launch>,
+    /// The instructions used instead of the best.
+    vectors: Option<simd::Isa>,
 }
 
 impl Kernel {
@@ -46,7 +50,17 @@ impl Kernel {
             types: operands.iter().chain(results).copied().collect(),
             operands: operands.len(),
             launch,
+            vectors: None,
         })
+    }
+
+    /// The kernel with these instructions in place of the machine's best. Results have the same bits.
+    #[must_use]
+    pub fn on(self, isa: Isa) -> Kernel {
+        Kernel {
+            vectors: Some(isa.vectors()),
+            ..self
+        }
     }
 
     /// The op's name.
@@ -91,6 +105,10 @@ impl Kernel {
             scratch,
         };
         // SAFETY: the caller's promise is the same.
-        unsafe { self.launch.run(call) }
+        let run = || unsafe { self.launch.run(call) };
+        match self.vectors {
+            None => run(),
+            Some(isa) => simd::with(isa, run),
+        }
     }
 }

@@ -4,6 +4,26 @@
 //! baseline, and chosen when called. The bits agree because every sum has its order written down and every fused
 //! multiply-add is written as [`f32::mul_add`], which rounds once wherever it runs.
 
+use std::cell::Cell;
+
+thread_local! {
+    /// The instructions that this thread uses instead of the best.
+    static INSTEAD: Cell<Option<Isa>> = const { Cell::new(None) };
+}
+
+/// Calls `f` with these instructions in place of the best, which the machine has. What `f` computes is the same.
+pub(crate) fn with<T>(isa: Isa, f: impl FnOnce() -> T) -> T {
+    /// Puts back what was before, even where `f` panics.
+    struct Restore(Option<Isa>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            INSTEAD.set(self.0);
+        }
+    }
+    let _restore = Restore(INSTEAD.replace(Some(isa)));
+    f()
+}
+
 /// An instruction set that the machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
@@ -20,9 +40,14 @@ pub(crate) enum Isa {
 }
 
 impl Isa {
-    /// The best that this machine has.
-    #[cfg(target_arch = "x86_64")]
+    /// The best that this machine has, or what the thread uses instead.
+    #[inline]
     pub(crate) fn best() -> Isa {
+        INSTEAD.get().unwrap_or_else(Isa::found)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn found() -> Isa {
         use std::sync::atomic::{AtomicU8, Ordering};
         static FOUND: AtomicU8 = AtomicU8::new(0);
         match FOUND.load(Ordering::Relaxed) {
@@ -43,14 +68,13 @@ impl Isa {
                     (false, _) => 3,
                 };
                 FOUND.store(code, Ordering::Relaxed);
-                Isa::best()
+                Isa::found()
             }
         }
     }
 
-    /// The best that this machine has.
     #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) const fn best() -> Isa {
+    const fn found() -> Isa {
         Isa::Baseline
     }
 }

@@ -5,6 +5,7 @@ use super::simd::portable::Portable;
 use super::simd::{Kernel, Simd};
 #[cfg(target_arch = "x86_64")]
 use super::simd::{x86_256::Avx2, x86_512::Avx512};
+use crate::simd::Isa as Vectors;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -56,6 +57,17 @@ impl Isa {
     pub fn from_name(name: &str) -> Option<Isa> {
         let named = |isa: &&Isa| isa.to_string() == name;
         Isa::available().iter().find(named).copied()
+    }
+
+    /// What it has of vectors.
+    pub(crate) const fn vectors(self) -> Vectors {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => Vectors::Avx512,
+            #[cfg(target_arch = "x86_64")]
+            Set::AvxVnni | Set::Avx2 => Vectors::Avx2,
+            Set::Portable => Vectors::Baseline,
+        }
     }
 
     /// Runs a kernel whose fields are its whole contract.

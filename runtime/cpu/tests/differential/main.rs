@@ -1,6 +1,6 @@
 //! Every kernel against the reference: random sizes, layouts in memory, element types and attributes, one to four
-//! workers. A result has the tolerance of its case, and the same bits for any number of workers; bytes between its
-//! elements stay as they were.
+//! workers. A result has the tolerance of its case, and the same bits for any number of workers and on any instruction
+//! set; bytes between its elements stay as they were.
 //!
 //! [`cases::generator`] is the registry: an op without a generator fails [`every_op_has_a_case_or_no_kernel`].
 
@@ -11,6 +11,7 @@ mod stored;
 use cases::{Arg, Case};
 use random::Random;
 use stored::Stored;
+use tpc_cpu::product::Isa;
 use tpc_cpu::{Kernel, KernelError, Sizes, Team, View};
 use tpc_ir::op::{AttrReader, Op};
 use tpc_ir::{Bindings, DType};
@@ -98,8 +99,11 @@ fn check(case: &Case, teams: &mut [Team], random: &Random) {
     let wanted = expected(case, &operands, &shapes);
     let types: Vec<DType> = case.operands.iter().map(|a| a.dtype).collect();
     let result_types: Vec<DType> = case.results.iter().map(|r| r.0).collect();
-    let kernel = Kernel::select(&case.op, &types, &result_types, case.options)
-        .unwrap_or_else(|e| panic!("{e}: {case:?}"));
+    let select = || {
+        Kernel::select(&case.op, &types, &result_types, case.options)
+            .unwrap_or_else(|e| panic!("{e}: {case:?}"))
+    };
+    let kernel = select();
     let results: Vec<Stored> = shapes.iter().map(|s| Stored::poison(*s, random)).collect();
     let mut first: Option<Vec<Stored>> = None;
     for team in &mut *teams {
@@ -126,6 +130,16 @@ fn check(case: &Case, teams: &mut [Team], random: &Random) {
             }
             Some(first) => assert!(first == &outputs, "bits by number of workers: {case:?}"),
         }
+    }
+    for isa in Isa::available() {
+        let mut inputs = operands.clone();
+        let mut outputs = results.clone();
+        let views: Vec<View> = inputs.iter_mut().map(Stored::view).collect();
+        let result_views: Vec<View> = outputs.iter_mut().map(Stored::view).collect();
+        let kernel = select().on(*isa);
+        launch(&mut teams[0], &kernel, &views, &result_views)
+            .unwrap_or_else(|e| panic!("{e}: {case:?}"));
+        assert!(first.as_ref() == Some(&outputs), "bits on {isa}: {case:?}");
     }
     if let Some(&(operand, result)) = case.in_place.as_ref() {
         let mut inputs = operands.clone();
