@@ -17,12 +17,12 @@
 //! | `iq4`      | iq4_nl iq4_xs                                   | a 16-entry non-linear codebook      |
 //! | `fp4`      | mxfp4 nvfp4                                     | e2m1 elements under a small float   |
 //! | `ternary`  | tq1_0 tq2_0 q1_0                                | `d·{-1, 0, 1}` or `d·{-1, 1}`       |
-//!
-//! The formats whose blocks index grids of hundreds of entries (iq1\*, iq2\*, iq3\*) have no decoder:
-//! [`QuantError::Unsupported`].
+//! | `iq`       | iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s  | rows of the grids in `grids`        |
 
 mod bits;
 mod fp4;
+mod grids;
+mod iq;
 mod iq4;
 mod k;
 mod k_encode;
@@ -31,6 +31,8 @@ mod plain;
 mod ternary;
 #[cfg(test)]
 mod tests;
+
+pub use iq::{GridBlock, grid_block};
 
 use bits::{decode_blocks, encode_blocks};
 use tpc_ir::dtype::DType;
@@ -190,14 +192,21 @@ fn decoder(dtype: DType) -> Option<Decoder> {
         DType::Tq1_0 => |b, o| decode_blocks(b, o, ternary::decode_tq1_0),
         DType::Tq2_0 => |b, o| decode_blocks(b, o, ternary::decode_tq2_0),
         DType::Q1_0 => |b, o| decode_blocks(b, o, ternary::decode_q1_0),
-        DType::Iq1S
-        | DType::Iq1M
-        | DType::Iq2Xxs
-        | DType::Iq2Xs
-        | DType::Iq2S
-        | DType::Iq3Xxs
-        | DType::Iq3S => return None,
+        DType::Iq1S => |b, o| decode_grids::<50>(DType::Iq1S, b, o),
+        DType::Iq1M => |b, o| decode_grids::<56>(DType::Iq1M, b, o),
+        DType::Iq2Xxs => |b, o| decode_grids::<66>(DType::Iq2Xxs, b, o),
+        DType::Iq2Xs => |b, o| decode_grids::<74>(DType::Iq2Xs, b, o),
+        DType::Iq2S => |b, o| decode_grids::<82>(DType::Iq2S, b, o),
+        DType::Iq3Xxs => |b, o| decode_grids::<98>(DType::Iq3Xxs, b, o),
+        DType::Iq3S => |b, o| decode_grids::<110>(DType::Iq3S, b, o),
     })
+}
+
+/// Decodes blocks of `BYTES` that index grids.
+fn decode_grids<const BYTES: usize>(dtype: DType, bytes: &[u8], out: &mut [f32]) {
+    decode_blocks(bytes, out, |block: &[u8; BYTES], out| {
+        iq::decode(dtype, block, out)
+    });
 }
 
 fn encoder(dtype: DType) -> Option<Encoder> {

@@ -64,6 +64,15 @@ impl Random {
                 &[]
             }
             DType::Nvfp4 => &[],
+            DType::Iq1M => {
+                let d = half::f16::from_f32(self.signed() / 64.0).to_bits();
+                for n in 0..4 {
+                    let nibble = (d >> (4 * n) & 15) as u8;
+                    let byte = &mut block[48 + 2 * n + 1];
+                    *byte = *byte & 15 | nibble << 4;
+                }
+                &[]
+            }
             DType::Q8K => {
                 block[..4].copy_from_slice(&(self.signed() / 64.0).to_le_bytes());
                 &[]

@@ -89,6 +89,13 @@ macro_rules! with_layout {
             DType::Tq1_0 => of!(Tq1_0),
             DType::Tq2_0 => of!(Tq2_0),
             DType::Q1_0 => of!(Q1_0),
+            DType::Iq1S => of!(Iq1S),
+            DType::Iq1M => of!(Iq1M),
+            DType::Iq2Xxs => of!(Iq2Xxs),
+            DType::Iq2Xs => of!(Iq2Xs),
+            DType::Iq2S => of!(Iq2S),
+            DType::Iq3Xxs => of!(Iq3Xxs),
+            DType::Iq3S => of!(Iq3S),
             DType::F32
             | DType::F16
             | DType::Bf16
@@ -96,14 +103,7 @@ macro_rules! with_layout {
             | DType::I8
             | DType::I16
             | DType::I32
-            | DType::I64
-            | DType::Iq1S
-            | DType::Iq1M
-            | DType::Iq2Xxs
-            | DType::Iq2Xs
-            | DType::Iq2S
-            | DType::Iq3Xxs
-            | DType::Iq3S => None,
+            | DType::I64 => None,
         }
     }};
 }
@@ -143,10 +143,12 @@ fn kernels<S: Simd, L: Layout>() -> QuantisedKernels {
         (32, false, Some(0)) => tiles::<S, Of<32, false, 0, false>>(),
         (32, false, Some(3)) => tiles::<S, Of<32, false, 3, false>>(),
         (32, false, Some(4)) => tiles::<S, Of<32, false, 4, false>>(),
+        (32, false, Some(6)) => tiles::<S, Of<32, false, 6, false>>(),
         (32, false, Some(7)) => tiles::<S, Of<32, false, 7, true>>(),
         (16, true, None) => tiles::<S, Of<16, true, -1, false>>(),
         (16, false, Some(2)) => tiles::<S, Of<16, false, 2, false>>(),
         (16, false, Some(4)) => tiles::<S, Of<16, false, 4, false>>(),
+        (16, false, Some(6)) => tiles::<S, Of<16, false, 6, false>>(),
         (16, false, Some(5)) => tiles::<S, Of<16, false, 5, false>>(),
         (sub, min, offset) => unreachable!("invariant: a kind for {sub} {min} {offset:?}"),
     };

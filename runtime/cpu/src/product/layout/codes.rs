@@ -296,6 +296,22 @@ pub(in crate::product) trait Table {
     const VALUES: [u8; 16];
 }
 
+/// The values at indices.
+#[inline(always)]
+unsafe fn looked_up<S: Simd, T: Table>(w: [S::I; 8]) -> [S::I; 8] {
+    let table = S::splat16(&T::VALUES);
+    [
+        S::lookup(table, w[0]),
+        S::lookup(table, w[1]),
+        S::lookup(table, w[2]),
+        S::lookup(table, w[3]),
+        S::lookup(table, w[4]),
+        S::lookup(table, w[5]),
+        S::lookup(table, w[6]),
+        S::lookup(table, w[7]),
+    ]
+}
+
 /// Four bits that index a table.
 pub(in crate::product) struct Indexed<T>(T);
 
@@ -308,18 +324,25 @@ impl<T: Table> Codes for Indexed<T> {
     }
     #[inline(always)]
     unsafe fn get<S: Simd>(body: *const u8) -> [S::I; 8] {
-        let table = S::splat16(&T::VALUES);
-        let w = get4::<S>(body);
-        [
-            S::lookup(table, w[0]),
-            S::lookup(table, w[1]),
-            S::lookup(table, w[2]),
-            S::lookup(table, w[3]),
-            S::lookup(table, w[4]),
-            S::lookup(table, w[5]),
-            S::lookup(table, w[6]),
-            S::lookup(table, w[7]),
-        ]
+        looked_up::<S, T>(get4::<S>(body))
+    }
+}
+
+/// Three bits that index a table, of which the first eight entries count.
+pub(in crate::product) struct Indexed3<T>(T);
+
+impl<T: Table> Codes for Indexed3<T> {
+    const BYTES: usize = 192;
+    const OFFSET: Option<u32> = Some(T::OFFSET);
+    const WIDTH: Width = T::WIDTH;
+    fn put(codes: &[u8; 32], row: usize, body: &mut [u8]) {
+        put2(codes, 0, row, body);
+        put1(codes, 2, row, &mut body[128..]);
+    }
+    #[inline(always)]
+    unsafe fn get<S: Simd>(body: *const u8) -> [S::I; 8] {
+        let low = get2::<S>(body, 0);
+        looked_up::<S, T>(join::<S>(low, get1::<S>(body.add(128), 2)))
     }
 }
 
@@ -356,6 +379,50 @@ impl Table for Fp4 {
     const WIDTH: Width = Width::Narrow;
     const VALUES: [u8; 16] = above(
         [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12],
+        16,
+    );
+}
+
+/// The values of iq1.
+pub(in crate::product) struct Iq1;
+
+impl Table for Iq1 {
+    const OFFSET: u32 = 4;
+    const WIDTH: Width = Width::Narrow;
+    const VALUES: [u8; 16] = above([-9, -7, -1, 1, 7, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 16);
+}
+
+/// The values of iq2.
+pub(in crate::product) struct Iq2;
+
+impl Table for Iq2 {
+    const OFFSET: u32 = 6;
+    const WIDTH: Width = Width::Narrow;
+    const VALUES: [u8; 16] = above([-43, -25, -8, 8, 25, 43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 64);
+}
+
+/// The values of iq3_xxs.
+pub(in crate::product) struct Iq3Wide;
+
+impl Table for Iq3Wide {
+    const OFFSET: u32 = 6;
+    const WIDTH: Width = Width::Narrow;
+    const VALUES: [u8; 16] = above(
+        [
+            -62, -52, -44, -36, -28, -20, -12, -4, 4, 12, 20, 28, 36, 44, 52, 62,
+        ],
+        64,
+    );
+}
+
+/// The values of iq3_s.
+pub(in crate::product) struct Iq3;
+
+impl Table for Iq3 {
+    const OFFSET: u32 = 4;
+    const WIDTH: Width = Width::Narrow;
+    const VALUES: [u8; 16] = above(
+        [-15, -13, -11, -9, -7, -5, -3, -1, 1, 3, 5, 7, 9, 11, 13, 15],
         16,
     );
 }

@@ -317,8 +317,19 @@ pub(in crate::product) struct K16Bytes;
 /// The scale of 256 elements and where the others are.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct Scaled<F> {
-    d: F,
-    head: *const u8,
+    pub(super) d: F,
+    pub(super) head: *const u8,
+}
+
+impl<F: Copy> Scaled<F> {
+    /// Unsigned number `n` of each row under the scale.
+    ///
+    /// # Safety
+    /// As [`Simd`]; there are so many numbers.
+    #[inline(always)]
+    pub(super) unsafe fn times_u8<S: Simd<F = F>>(&self, n: usize) -> F {
+        S::fmul(self.d, S::to_f(S::u8x16(self.head.add(ROWS * n))))
+    }
 }
 
 impl Scales for K16Bytes {

@@ -3,13 +3,26 @@
 //! Sizes are the file's, but tq1_0 takes 66 bytes a block instead of 54 (its codes are stored with two bits), q8_1 and
 //! q8_k lose the sums that decoding ignores, and q1_0 has a whole step's head where K ends in half a step. How the file's
 //! blocks are made is stated in [`tpc_runtime::quant`].
+//!
+//! Types that index grids are stored as the values of their elements, with the file's scales: their elements have 6
+//! values (iq1, iq2), which take 3 bits, or 16 (iq3), which take 4. So they are as fast as the others and larger than in
+//! the file, iq1 about twice, iq2 by a third to two thirds, iq3 by a quarter to two fifths.
+#![expect(unsafe_code, reason = "the functions of a trait are unsafe")]
 
-use super::codes::{Byte, Five, Four, Fp4, Indexed, Iq4, Sign, Six, Three, Two};
-use super::scales::{
-    E8m0, F16, F16Min, Halves, K16Bytes, K16Nibbles, K16Six, K32, K32Six, Ue4m3, Whole, WholeF32,
+use super::codes::{
+    Byte, Five, Four, Fp4, Indexed, Indexed3, Iq1, Iq2, Iq3, Iq3Wide, Iq4, Sign, Six, Table, Three,
+    Two,
 };
-use super::{Codes, Layout, Scales};
+use super::scales::{
+    E8m0, F16, F16Min, Halves, K16Bytes, K16Nibbles, K16Six, K32, K32Six, Scaled, Ue4m3, Whole,
+    WholeF32,
+};
+use super::{Codes, Layout, ROWS, Scales};
+use crate::product::simd::Simd;
+use half::f16;
 use std::marker::PhantomData;
+use tpc_ir::DType;
+use tpc_runtime::quant::{GridBlock, grid_block};
 
 /// A stored type by its parts; `F` finds the codes in the file's block.
 pub(in crate::product) struct Stored<C, S, F>(PhantomData<(C, S, F)>);
@@ -91,6 +104,111 @@ impl<const BLOCK: usize, const BYTES: usize, const FROM: usize> FileCodes
     fn codes(block: &[u8], out: &mut [u8; 256]) {
         out[..BLOCK].copy_from_slice(&block[FROM..FROM + BLOCK]);
     }
+}
+
+/// A type of the file that indexes grids.
+pub(in crate::product) trait Grid {
+    /// The type.
+    const DTYPE: DType;
+    /// The values of its elements, as they are stored.
+    type Table: Table;
+    /// [`GridBlock::unit`] of its blocks.
+    const UNIT: f32;
+    /// Elements under one step: 16 or 32.
+    const SUB: usize;
+}
+
+/// The block as integers; zeros for bytes that are no block.
+fn grid<G: Grid>(block: &[u8]) -> GridBlock {
+    grid_block(G::DTYPE, block).unwrap_or(GridBlock {
+        d: f16::ZERO,
+        steps: [0; 16],
+        unit: G::UNIT,
+        values: [0; 256],
+    })
+}
+
+impl<G: Grid> FileCodes for GridOf<G> {
+    const BLOCK: usize = 256;
+    const BYTES: usize = G::DTYPE.block_bytes() as usize;
+    fn codes(block: &[u8], out: &mut [u8; 256]) {
+        let offset = 1_i16 << G::Table::OFFSET;
+        for (out, value) in out.iter_mut().zip(grid::<G>(block).values) {
+            let stored = i16::from(value) + offset;
+            let mut table = G::Table::VALUES.iter();
+            let index = table.position(|&v| i16::from(v) == stored);
+            *out = index.unwrap_or(0) as u8;
+        }
+    }
+}
+
+/// The codes and the scales of a type with grids: an f16 for each 256, behind, and a small odd number for each 16 or 32.
+pub(in crate::product) struct GridOf<G>(PhantomData<G>);
+
+impl<G: Grid> Scales for GridOf<G> {
+    const SUB: usize = G::SUB;
+    const MIN: bool = false;
+    const PER_BLOCK: bool = false;
+    const HEAD: usize = 256 / G::SUB * ROWS;
+    const BEHIND: usize = 32;
+    type Head<S: Simd> = Scaled<S::F>;
+    fn put(block: &[u8], _: usize, row: usize, head: &mut [u8], behind: &mut [u8]) {
+        let grid = grid::<G>(block);
+        for (j, steps) in grid.steps.chunks_exact(G::SUB / 16).enumerate() {
+            head[ROWS * j + row] = steps[0];
+        }
+        behind[2 * row..2 * row + 2].copy_from_slice(&grid.d.to_le_bytes());
+    }
+    #[inline(always)]
+    unsafe fn head<S: Simd>(head: *const u8, behind: *const u8) -> Scaled<S::F> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let d = S::fmul(S::f16x16(behind), S::fsplat(G::UNIT));
+            Scaled { d, head }
+        }
+    }
+    #[inline(always)]
+    unsafe fn scale<S: Simd>(head: &Scaled<S::F>, b: usize, j: usize) -> S::F {
+        // SAFETY: the caller's promise.
+        unsafe { head.times_u8::<S>(32 / G::SUB * b + j) }
+    }
+    #[inline(always)]
+    unsafe fn min<S: Simd>(_: &Scaled<S::F>, _: usize, _: usize) -> S::F {
+        // SAFETY: the caller's promise.
+        unsafe { S::fsplat(0.0) }
+    }
+}
+
+/// A type with grids: its values, unit and elements under a step.
+macro_rules! grids {
+    ($($(#[$doc:meta])* $name:ident: $dtype:ident, $table:ty, $unit:literal, $sub:literal;)*) => {$(
+        $(#[$doc])*
+        pub(in crate::product) struct $name;
+
+        impl Grid for $name {
+            const DTYPE: DType = DType::$dtype;
+            type Table = $table;
+            const UNIT: f32 = $unit;
+            const SUB: usize = $sub;
+        }
+    )*};
+}
+
+grids! {
+    /// iq1_s.
+    GridIq1S: Iq1S, Iq1, 0.125, 32;
+    /// iq1_m.
+    GridIq1M: Iq1M, Iq1, 0.125, 16;
+    /// iq2_xxs.
+    GridIq2Xxs: Iq2Xxs, Iq2, 0.125, 32;
+    /// iq2_xs.
+    GridIq2Xs: Iq2Xs, Iq2, 0.125, 16;
+    /// iq2_s.
+    GridIq2S: Iq2S, Iq2, 0.125, 16;
+    /// iq3_xxs.
+    GridIq3Xxs: Iq3Xxs, Iq3Wide, 0.25, 32;
+    /// iq3_s.
+    GridIq3S: Iq3S, Iq3, 1.0, 32;
 }
 
 /// A type whose codes are found in its own way: its name, its block's elements and bytes, and a statement.
@@ -187,3 +305,15 @@ pub(in crate::product) type Nvfp4 = Stored<Indexed<Fp4>, Ue4m3, CodesNvfp4>;
 pub(in crate::product) type Tq1_0 = Stored<Two<0>, Whole<52>, CodesTq1>;
 pub(in crate::product) type Tq2_0 = Stored<Two<0>, Whole<64>, CodesTq2>;
 pub(in crate::product) type Q1_0 = Stored<Sign, Halves, CodesQ1>;
+
+/// A type with grids whose values have three bits.
+type Grid3<G> = Stored<Indexed3<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
+/// The same with four.
+type Grid4<G> = Stored<Indexed<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
+pub(in crate::product) type Iq1S = Grid3<GridIq1S>;
+pub(in crate::product) type Iq1M = Grid3<GridIq1M>;
+pub(in crate::product) type Iq2Xxs = Grid3<GridIq2Xxs>;
+pub(in crate::product) type Iq2Xs = Grid3<GridIq2Xs>;
+pub(in crate::product) type Iq2S = Grid3<GridIq2S>;
+pub(in crate::product) type Iq3Xxs = Grid4<GridIq3Xxs>;
+pub(in crate::product) type Iq3S = Grid4<GridIq3S>;
