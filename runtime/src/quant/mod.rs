@@ -205,7 +205,7 @@ fn decoder(dtype: DType) -> Option<Decoder> {
 /// Decodes blocks of `BYTES` that index grids.
 fn decode_grids<const BYTES: usize>(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     decode_blocks(bytes, out, |block: &[u8; BYTES], out| {
-        iq::decode(dtype, block, out)
+        iq::decode(dtype, block, out);
     });
 }
 
