@@ -6,9 +6,18 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use clap::ValueEnum;
 use miette::{GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
 
 use tpc_diag::{Diagnostic, Severity, codes, unusable};
+
+/// The format of a result that is a text for people, or one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    Text,
+    /// One object; the keys are in the book.
+    Json,
+}
 
 /// The end of a subcommand with another status than 0.
 #[derive(Debug)]

@@ -5,19 +5,10 @@ mod text;
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-
 use crate::input::{self, Model};
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, Format};
 use crate::values::{self, Parsed, Pattern};
 use tpc_gguf::{Endianness, Entry, Header, TensorInfo};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    /// One object; the keys are in the book.
-    Json,
-}
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

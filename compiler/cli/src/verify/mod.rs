@@ -3,22 +3,14 @@
 mod json;
 mod text;
 
-use clap::ValueEnum;
-
 use crate::args::PlacementArgs;
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, Format};
 use crate::progress::Progress;
 use crate::source::{Source, SourceArgs};
 use tpc_core::shrink::Shrunk;
 use tpc_diag::{Diagnostic, Severity};
 use tpc_lint::plan_report;
 use tpc_numeric::{self as numeric, Agreement, Feed};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-}
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -3,12 +3,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
 use std::thread::spawn;
 
 use serde_json::Value as Json;
 
-use super::support::{Ran, SMALL, TPC, path, words};
+use super::support::{SMALL, path, tpc, words};
 
 /// Answers one request for a range of `bytes`, or 404 for other names.
 fn answer(mut stream: TcpStream, bytes: &[u8]) -> Option<()> {
@@ -54,27 +53,6 @@ fn serve(bytes: Vec<u8>) -> String {
     format!("http://{host}")
 }
 
-fn run(arguments: &[&str]) -> Ran {
-    let mut command = Command::new(TPC);
-    for variable in [
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "ALL_PROXY",
-        "http_proxy",
-        "https_proxy",
-        "all_proxy",
-        "HF_TOKEN",
-    ] {
-        command.env_remove(variable);
-    }
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-        .into()
-}
-
 #[test]
 fn a_plan_by_address_is_that_of_the_file() {
     let file = path(SMALL);
@@ -83,7 +61,7 @@ fn a_plan_by_address_is_that_of_the_file() {
         serve(fs::read(&file).unwrap())
     );
     let json = |model: &str| -> Json {
-        let ran = run(&[
+        let ran = tpc([
             "plan",
             model,
             "--devices",
@@ -101,13 +79,13 @@ fn a_plan_by_address_is_that_of_the_file() {
     for key in ["tensors", "devices", "collectives", "verdict"] {
         assert_eq!(here[key], there[key], "{key}");
     }
-    let ran = run(&["inspect", &url]);
+    let ran = tpc(["inspect", &url]);
     assert!(
         ran.status == 0 && ran.stdout.contains("header read by address"),
         "{}",
         ran.stderr
     );
-    let ran = run(&[
+    let ran = tpc([
         "lint",
         &url,
         "--devices",
@@ -126,7 +104,7 @@ fn a_plan_by_address_is_that_of_the_file() {
 
 #[test]
 fn what_is_not_there_is_told() {
-    let ran = run(&["plan", &format!("{}/other.gguf", serve(vec![0]))]);
+    let ran = tpc(["plan", &format!("{}/other.gguf", serve(vec![0]))]);
     let text = words(&ran.stderr);
     assert!(
         ran.status == 2 && text.contains("TPC0431") && text.contains("spelling"),

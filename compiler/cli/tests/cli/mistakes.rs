@@ -5,10 +5,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::support::{Ran, SMALL, Scratch, TPC, path, tpc, words};
+use super::support::{Ran, SMALL, Scratch, path, tpc, tpc_in, words};
 
 type Row = (&'static str, i32, &'static str, &'static str);
 
@@ -346,22 +346,7 @@ fn run(line: &str, d: &Scratch, model: &str) -> Ran {
             .replace("{m}", model)
             .replace("{d}", d.0.to_str().unwrap()),
     };
-    let mut command = Command::new(TPC);
-    command
-        .args(line.split_whitespace().map(word))
-        .current_dir(&d.0);
-    for variable in [
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "ALL_PROXY",
-        "http_proxy",
-        "https_proxy",
-        "all_proxy",
-        "COLUMNS",
-    ] {
-        command.env_remove(variable);
-    }
-    command.stdin(Stdio::null()).output().unwrap().into()
+    tpc_in(&d.0, line.split_whitespace().map(word))
 }
 
 /// What is wrong with how a row is told.
@@ -434,12 +419,8 @@ fn many_files_are_linted_with_settings() {
     );
     fs::create_dir(d.path("below")).unwrap();
     let lint = |arguments: &[&str]| -> Ran {
-        let mut command = Command::new(TPC);
-        command
-            .arg("lint")
-            .args(arguments)
-            .current_dir(d.path("below"));
-        command.stdin(Stdio::null()).output().unwrap().into()
+        let words = std::iter::once(&"lint").chain(arguments);
+        tpc_in(&d.path("below"), words)
     };
     let ran = lint(&["--format", "json"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);

@@ -67,11 +67,39 @@ impl From<Output> for Ran {
     }
 }
 
-/// Runs the program.
-pub(crate) fn tpc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
+/// What the program reads of the environment: the width of its output, proxies, and a token.
+const VARIABLES: [&str; 8] = [
+    "COLUMNS",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "HF_TOKEN",
+];
+
+fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(TPC);
     command.args(arguments).stdin(Stdio::null());
-    command.env_remove("COLUMNS").output().unwrap().into()
+    for variable in VARIABLES {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Runs the program.
+pub(crate) fn tpc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
+    command(arguments).output().unwrap().into()
+}
+
+/// Runs the program in a folder.
+pub(crate) fn tpc_in<S: AsRef<OsStr>>(
+    folder: &Path,
+    arguments: impl IntoIterator<Item = S>,
+) -> Ran {
+    let mut command = command(arguments);
+    command.current_dir(folder).output().unwrap().into()
 }
 
 /// `tpc plan` of a header with these options, as a line of words.

@@ -332,6 +332,17 @@ pub(super) struct Extremes {
     pub(super) layers: Option<Times>,
 }
 
+/// A configuration, with what it stores and what is known of its way to divide.
+#[derive(Clone, Copy)]
+pub(super) struct Placed<'a> {
+    pub(super) known: &'a Known,
+    pub(super) shared: &'a Shared,
+    pub(super) base: &'a Placement,
+    pub(super) point: &'a Point,
+    pub(super) load: &'a Load,
+    pub(super) offload: Offload,
+}
+
 /// The bound on configurations.
 pub(super) struct Bound {
     pub(super) compute: Compute,
@@ -341,30 +352,23 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Whether a load fits, by what is known of its way to divide.
-    pub(super) fn fits(
-        &self,
-        known: &Known,
-        shared: &Shared,
-        base: &Placement,
-        point: &Point,
-        (load, offload): (&Load, Offload),
-    ) -> bool {
-        let (_, host) = load.divided(offload);
-        let room = base.topology.host.usable_memory();
-        room.is_none_or(|room| host <= room)
-            && self.fits_devices(known, shared, base, point, (load, offload))
+    /// Whether a configuration fits, by what is known of its way to divide.
+    pub(super) fn fits(&self, it: &Placed<'_>) -> bool {
+        let (_, host) = it.load.divided(it.offload);
+        let room = it.base.topology.host.usable_memory();
+        room.is_none_or(|room| host <= room) && self.fits_devices(it)
     }
 
-    /// Whether a load fits on the devices, whatever the host has.
-    pub(super) fn fits_devices(
-        &self,
-        known: &Known,
-        shared: &Shared,
-        base: &Placement,
-        point: &Point,
-        (load, offload): (&Load, Offload),
-    ) -> bool {
+    /// Whether a configuration fits on the devices, whatever the host has.
+    pub(super) fn fits_devices(&self, it: &Placed<'_>) -> bool {
+        let Placed {
+            known,
+            shared,
+            base,
+            point,
+            load,
+            offload,
+        } = *it;
         let (units, _) = load.divided(offload);
         let topology = &base.topology;
         let compute = self.compute.bytes(point);

@@ -7,7 +7,7 @@ use tpc_ir::{Device, Place};
 use tpc_passes::footprint::Footprint;
 
 use super::Advisor;
-use super::bound::{Bound, Compute, Extremes, Known, Leaves, Load, Times};
+use super::bound::{Bound, Compute, Extremes, Known, Leaves, Load, Placed, Times};
 use super::growth::{self, Growth};
 use super::price::{Advice, Shortfall, per_token, price};
 use super::space::{Chain, Class, Offload, Point, Space};
@@ -362,11 +362,19 @@ impl<'a> Search<'a> {
         self.bound.times(point, offload, load, asked).per_token()
     }
 
+    fn placed<'b>(&'b self, known: &'b Known, point: &'b Point, load: &'b Load) -> Placed<'b> {
+        Placed {
+            known,
+            shared: &self.space.ways[point.way],
+            base: self.space.base,
+            point,
+            load,
+            offload: self.space.offload(point),
+        }
+    }
+
     fn fits(&self, known: &Known, point: &Point, load: &Load) -> bool {
-        let shared = &self.space.ways[point.way];
-        let offload = self.space.offload(point);
-        self.bound
-            .fits(known, shared, self.space.base, point, (load, offload))
+        self.bound.fits(&self.placed(known, point, load))
     }
 
     /// The least that has to go to the host by the bound; `None` where everything there does not help.
@@ -376,29 +384,17 @@ impl<'a> Search<'a> {
         let (mut low, mut high) = (if point.chain.all { last } else { 0 }, last);
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.fits_devices(
-                known,
-                &Point {
-                    level: middle,
-                    ..*point
-                },
-                load,
-            ) {
+            let at = Point {
+                level: middle,
+                ..*point
+            };
+            if self.bound.fits_devices(&self.placed(known, &at, load)) {
                 high = middle;
             } else {
                 low = middle + 1;
             }
         }
         fits(low).then_some(low)
-    }
-
-    /// Whether a point fits if the host has the memory.
-    fn fits_devices(&self, known: &Known, point: &Point, load: &Load) -> bool {
-        let shared = &self.space.ways[point.way];
-        let offload = self.space.offload(point);
-        let base = self.space.base;
-        self.bound
-            .fits_devices(known, shared, base, point, (load, offload))
     }
 
     /// The mildest point like this one that fits by what is known: the least on the host, then the largest context.

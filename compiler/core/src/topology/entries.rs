@@ -10,6 +10,21 @@ use super::{FileDevice, MAX_ENTRIES, card_named, name_of_card};
 use crate::cards::{Card, Fabric, MemorySource, Pcie, RESERVE};
 use crate::units::Unit;
 
+/// An entry of a topology file: a RON struct of this name, whose fields are kept as text. None of them is required here.
+macro_rules! entry {
+    ($(#[$doc:meta])* $vis:vis struct $entry:ident as $name:literal { $($field:ident),* }) => {
+        $(#[$doc])*
+        #[derive(Deserialize)]
+        #[serde(rename = $name, deny_unknown_fields)]
+        $vis struct $entry<'a> {
+            $(
+                #[serde(borrow, default)]
+                $field: Raw<'a>,
+            )*
+        }
+    };
+}
+
 /// The whole file.
 #[derive(Deserialize)]
 #[serde(rename = "Topology", deny_unknown_fields)]
@@ -28,36 +43,12 @@ pub(super) struct FileEntry<'a> {
     pub(super) host_link: Raw<'a>,
 }
 
-/// A card of the file's own.
-#[derive(Deserialize)]
-#[serde(rename = "Card", deny_unknown_fields)]
-pub(super) struct CardEntry<'a> {
-    #[serde(borrow, default)]
-    name: Raw<'a>,
-    #[serde(borrow, default)]
-    like: Raw<'a>,
-    #[serde(borrow, default)]
-    memory: Raw<'a>,
-    #[serde(borrow, default)]
-    bandwidth: Raw<'a>,
-    #[serde(borrow, default)]
-    flops: Raw<'a>,
-    #[serde(borrow, default)]
-    int8: Raw<'a>,
-    #[serde(borrow, default)]
-    units: Raw<'a>,
-    #[serde(borrow, default)]
-    clock_mhz: Raw<'a>,
-    #[serde(borrow, default)]
-    memory_kind: Raw<'a>,
-    #[serde(borrow, default)]
-    pcie_gen: Raw<'a>,
-    #[serde(borrow, default)]
-    pcie_lanes: Raw<'a>,
-    #[serde(borrow, default)]
-    p2p: Raw<'a>,
-    #[serde(borrow, default)]
-    nvlink: Raw<'a>,
+entry! {
+    /// A card of the file's own.
+    pub(super) struct CardEntry as "Card" {
+        name, like, memory, bandwidth, flops, int8, units, clock_mhz, memory_kind, pcie_gen, pcie_lanes, p2p,
+        nvlink
+    }
 }
 
 impl CardEntry<'_> {
@@ -204,28 +195,29 @@ fn within(n: f64, low: f64, high: f64, field: &str, at: Place<'_>) -> Result<u32
     Err(at.wrong(format!("{field} cannot be {n}")).cure(cure))
 }
 
-/// A device, or several alike.
-#[derive(Deserialize)]
-#[serde(rename = "Device", deny_unknown_fields)]
-pub(super) struct DeviceEntry<'a> {
-    #[serde(borrow, default)]
-    card: Raw<'a>,
-    #[serde(borrow, default)]
-    name: Raw<'a>,
-    #[serde(borrow, default)]
-    count: Raw<'a>,
-    #[serde(borrow, default)]
-    memory: Raw<'a>,
-    #[serde(borrow, default)]
-    reserve: Raw<'a>,
-    #[serde(borrow, default)]
-    bandwidth: Raw<'a>,
-    #[serde(borrow, default)]
-    flops: Raw<'a>,
-    #[serde(borrow, default)]
-    pcie_lanes: Raw<'a>,
-    #[serde(borrow, default)]
-    processor: Raw<'a>,
+/// Takes the memory, the bandwidth and the arithmetic that an entry states, in this order.
+fn fill(
+    profile: &mut DeviceProfile,
+    [memory, bandwidth, flops]: [Raw<'_>; 3],
+    at: Place<'_>,
+) -> Result<(), TopologyError> {
+    if let Some(bytes) = positive("memory", memory, Unit::Bytes, at)? {
+        profile.memory = Some(bytes);
+    }
+    if let Some(rate) = positive("bandwidth", bandwidth, Unit::BytesPerSecond, at)? {
+        profile.bandwidth = rate;
+    }
+    if let Some(rate) = positive("flops", flops, Unit::OpsPerSecond, at)? {
+        profile.flops = rate;
+    }
+    Ok(())
+}
+
+entry! {
+    /// A device, or several alike.
+    pub(super) struct DeviceEntry as "Device" {
+        card, name, count, memory, reserve, bandwidth, flops, pcie_lanes, processor
+    }
 }
 
 impl DeviceEntry<'_> {
@@ -259,15 +251,7 @@ impl DeviceEntry<'_> {
                 }
             }
         };
-        if let Some(memory) = positive("memory", self.memory, Unit::Bytes, at)? {
-            profile.memory = Some(memory);
-        }
-        if let Some(x) = positive("bandwidth", self.bandwidth, Unit::BytesPerSecond, at)? {
-            profile.bandwidth = x;
-        }
-        if let Some(x) = positive("flops", self.flops, Unit::OpsPerSecond, at)? {
-            profile.flops = x;
-        }
+        fill(&mut profile, [self.memory, self.bandwidth, self.flops], at)?;
         if let (Some(n), Some(card)) = (number("pcie_lanes", self.pcie_lanes, at)?, &mut card) {
             card.pcie.lanes = within(n, 1.0, 32.0, "pcie_lanes", at.of_field(self.pcie_lanes))?;
         }
@@ -292,18 +276,9 @@ impl DeviceEntry<'_> {
     }
 }
 
-/// A processor as files before this had it.
-#[derive(Deserialize)]
-#[serde(rename = "Processor", deny_unknown_fields)]
-struct ProcessorEntry<'a> {
-    #[serde(borrow, default)]
-    units: Raw<'a>,
-    #[serde(borrow, default)]
-    clock: Raw<'a>,
-    #[serde(borrow, default)]
-    memory: Raw<'a>,
-    #[serde(borrow, default)]
-    int8: Raw<'a>,
+entry! {
+    /// A processor as files before this had it.
+    struct ProcessorEntry as "Processor" { units, clock, memory, int8 }
 }
 
 fn processor(at: Place<'_>) -> Result<Processor, TopologyError> {
@@ -326,20 +301,9 @@ fn processor(at: Place<'_>) -> Result<Processor, TopologyError> {
     }
 }
 
-/// The host.
-#[derive(Deserialize)]
-#[serde(rename = "Host", deny_unknown_fields)]
-pub(super) struct HostEntry<'a> {
-    #[serde(borrow, default)]
-    name: Raw<'a>,
-    #[serde(borrow, default)]
-    memory: Raw<'a>,
-    #[serde(borrow, default)]
-    reserve: Raw<'a>,
-    #[serde(borrow, default)]
-    bandwidth: Raw<'a>,
-    #[serde(borrow, default)]
-    flops: Raw<'a>,
+entry! {
+    /// The host.
+    pub(super) struct HostEntry as "Host" { name, memory, reserve, bandwidth, flops }
 }
 
 impl HostEntry<'_> {
@@ -350,28 +314,15 @@ impl HostEntry<'_> {
         if let Some(name) = words("name", entry.name, at)? {
             out.name = name;
         }
-        out.memory = positive("memory", entry.memory, Unit::Bytes, at)?;
+        fill(&mut out, [entry.memory, entry.bandwidth, entry.flops], at)?;
         out.reserve = amount("reserve", entry.reserve, Unit::Bytes, at)?.unwrap_or(0.0);
-        if let Some(x) = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)? {
-            out.bandwidth = x;
-        }
-        if let Some(x) = positive("flops", entry.flops, Unit::OpsPerSecond, at)? {
-            out.flops = x;
-        }
         Ok(out)
     }
 }
 
-/// The figures of a link.
-#[derive(Deserialize)]
-#[serde(rename = "Link", deny_unknown_fields)]
-pub(super) struct LinkEntry<'a> {
-    #[serde(borrow, default)]
-    bandwidth: Raw<'a>,
-    #[serde(borrow, default)]
-    latency_us: Raw<'a>,
-    #[serde(borrow, default)]
-    kind: Raw<'a>,
+entry! {
+    /// The figures of a link.
+    pub(super) struct LinkEntry as "Link" { bandwidth, latency_us, kind }
 }
 
 impl LinkEntry<'_> {
@@ -419,16 +370,9 @@ fn kind(name: &str, at: Place<'_>) -> Result<LinkKind, TopologyError> {
     })
 }
 
-/// A link between two devices.
-#[derive(Deserialize)]
-#[serde(rename = "PairLink", deny_unknown_fields)]
-pub(super) struct PairEntry<'a> {
-    #[serde(borrow, default)]
-    a: Raw<'a>,
-    #[serde(borrow, default)]
-    b: Raw<'a>,
-    #[serde(borrow, default)]
-    link: Raw<'a>,
+entry! {
+    /// A link between two devices.
+    pub(super) struct PairEntry as "PairLink" { a, b, link }
 }
 
 impl PairEntry<'_> {
