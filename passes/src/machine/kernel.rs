@@ -1,7 +1,7 @@
 //! Kernels: what engines launch for an op, in the terms that decide its time.
 
 use tpc_ir::op::{OpCategory, Slot, Work};
-use tpc_ir::{Bindings, Op, Symbol};
+use tpc_ir::{Bindings, DType, Op, Symbol};
 
 use super::ExpertLoad;
 use super::work::{Parts, work};
@@ -57,8 +57,32 @@ pub struct Kernel {
     pub work: Work,
     /// Bytes of weights among those that it reads.
     pub weight_bytes: f64,
-    /// Codes of less than eight bits among these weights, each of which is unpacked.
-    pub packed: f64,
+    /// The element type of these weights; of a kernel without weights, that of its result.
+    pub dtype: DType,
+}
+
+impl Kernel {
+    /// Weights that it reads.
+    pub fn weights(&self) -> f64 {
+        self.weight_bytes / self.dtype.element_bytes()
+    }
+
+    /// Codes of less than eight bits among these weights, each of which is unpacked. Codes of eight bits are integers as
+    /// they lie there.
+    pub fn packed(&self) -> f64 {
+        match self.dtype.element_bytes() < 1.0 {
+            true => self.weights(),
+            false => 0.0,
+        }
+    }
+
+    /// Tokens that each matrix is multiplied by.
+    pub fn tokens(&self) -> f64 {
+        match self.weight_bytes > 0.0 {
+            true => self.work.flops / (2.0 * self.weights()),
+            false => 0.0,
+        }
+    }
 }
 
 /// The kernel of an op with at least one result; `None` where nothing is launched for it.
@@ -70,21 +94,18 @@ pub(crate) fn kernel(
 ) -> Option<Kernel> {
     let kind = KernelKind::of(op)?;
     let work = work(op, parts, batch, expert_load);
-    let (mut weight_bytes, mut packed) = (0.0, 0.0);
-    if matches!(kind, KernelKind::Product | KernelKind::Experts) {
-        let moved = parts.elements(Slot::Operand(1)) + parts.elements(Slot::Result(0));
-        weight_bytes = (work.bytes - 4.0 * moved).max(0.0);
-        // Codes of eight bits are integers as they lie there.
-        let bytes = parts.ty(Slot::Operand(0)).dtype.element_bytes();
-        if bytes < 1.0 {
-            packed = weight_bytes / bytes;
+    let (weight_bytes, typed) = match kind {
+        KernelKind::Product | KernelKind::Experts => {
+            let moved = parts.elements(Slot::Operand(1)) + parts.elements(Slot::Result(0));
+            ((work.bytes - 4.0 * moved).max(0.0), Slot::Operand(0))
         }
-    }
+        KernelKind::Attention | KernelKind::Recurrent | KernelKind::Light => (0.0, Slot::Result(0)),
+    };
     Some(Kernel {
         kind,
         work,
         weight_bytes,
-        packed,
+        dtype: parts.ty(typed).dtype,
     })
 }
 

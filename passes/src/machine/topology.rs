@@ -180,14 +180,23 @@ const fn default_host_link() -> Link {
     Link::new(25e9, 10.0)
 }
 
-fn default_host() -> DeviceProfile {
-    DeviceProfile {
-        name: "host".into(),
-        memory: None,
-        reserve: 0.0,
-        bandwidth: 60e9,
-        flops: 1e12,
-        processor: None,
+/// The bandwidth of a host of which nothing is stated, and its arithmetic: two channels of DDR5, and the cores that go with
+/// them.
+const USUAL_HOST: (f64, f64) = (60e9, 1e12);
+
+impl DeviceProfile {
+    /// A host whose memory has this bandwidth, in bytes per second. A processor with more channels has more cores, so that
+    /// its arithmetic grows in proportion.
+    pub fn host(bandwidth: f64) -> DeviceProfile {
+        let (usual, flops) = USUAL_HOST;
+        DeviceProfile {
+            name: "host".into(),
+            memory: None,
+            reserve: 0.0,
+            bandwidth,
+            flops: flops * bandwidth / usual,
+            processor: None,
+        }
     }
 }
 
@@ -207,7 +216,7 @@ impl Default for Topology {
             devices: vec![device],
             link: default_link(),
             links: Vec::new(),
-            host: default_host(),
+            host: DeviceProfile::host(USUAL_HOST.0),
             host_link: default_host_link(),
         }
     }

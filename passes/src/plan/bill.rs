@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{Collective, OpCategory};
-use tpc_ir::{Bindings, Graph, Group, Inst, Interval, Op, Place};
+use tpc_ir::{Bindings, DType, Graph, Group, Inst, Interval, Op, Place};
 
 use super::layer_group::{LayerGroup, Signature};
 use super::price::Pricer;
@@ -299,12 +299,12 @@ fn stage_kernels(
 /// Equal kernels counted together.
 fn merged(all: Vec<Counted>) -> Vec<Counted> {
     let mut out: Vec<Counted> = Vec::new();
-    let mut known: HashMap<(KernelKind, [u64; 3]), usize> = HashMap::new();
+    let mut known: HashMap<(KernelKind, DType, [u64; 3]), usize> = HashMap::new();
     for c in all {
         let k = &c.kernel;
-        let bits = [k.work.bytes, k.work.flops, k.packed].map(f64::to_bits);
+        let bits = [k.work.bytes, k.work.flops, k.weight_bytes].map(f64::to_bits);
         let next = out.len();
-        let i = *known.entry((k.kind, bits)).or_insert(next);
+        let i = *known.entry((k.kind, k.dtype, bits)).or_insert(next);
         if i == next {
             out.push(c);
         } else {

@@ -46,6 +46,8 @@ fn main() {
         let bands = Engine::ALL.map(|e| band(&profiles, &held_out, e));
         table(&profiles, &bands);
         println!("\n// OLD_UNPACKING: {}", short(profiles.old_unpacking));
+        let copied = short(profiles.copied_reductions);
+        println!("// COPIED_REDUCTIONS: {copied}");
     }
 }
 
@@ -137,8 +139,8 @@ fn ranking(profiles: &Profiles, cases: &[Case]) {
             let (Some(x), Some(y)) = (a.measured(phase), b.measured(phase)) else {
                 continue;
             };
-            let profile = profiles.of_row(&a.row);
-            let (p, q) = (a.estimated(phase, &profile), b.estimated(phase, &profile));
+            let estimated = |c: &Case| c.estimated(phase, &profiles.of_row(&c.row));
+            let (p, q) = (estimated(a), estimated(b));
             let clear = (x / y).ln().abs() > 1.1_f64.ln();
             counted += u32::from(clear);
             right += u32::from(clear && (x > y) == (p > q));

@@ -8,7 +8,7 @@ use tpc_core::placement::{
     HostExperts, Placement, SplitMode, parse_cache_type, parse_devices, parse_overrides,
     parse_tensor_split,
 };
-use tpc_passes::machine::{Engine, LinkKind};
+use tpc_passes::machine::{DeviceProfile, Engine, LinkKind};
 
 /// A row that can be planned.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub struct Row {
     pub unfused: bool,
     /// Whether the engine is from before 2025: its products with quantised weights had other kernels.
     pub old: bool,
+    /// Whether reductions are made of copies between devices: llama.cpp has a kernel for them since April 2026.
+    pub copied: bool,
     /// Measured tokens per second.
     pub decode: Option<f64>,
     /// Measured prompt tokens per second.
@@ -159,6 +161,9 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     let tokens = prompt.min(ubatch);
     let batches = (prompt.min(2048) as f64 / tokens as f64).round().max(1.0);
     let engine = Engine::from_name(text(r, "engine")).ok_or(LeftOut::Model)?;
+    let copied = engine == Engine::LlamaCpp
+        && text(r, "source_date") < "2026-05"
+        && !text(r, "note").contains("internal all-reduce");
     let old = matches!(text(r, "source_date").get(..4), Some("2023" | "2024"));
     let mut placement = placement(names, r, &cards)?;
     placement.split_mode = mode;
@@ -181,6 +186,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
         batches,
         unfused: r["flash_attn"].as_bool().map_or(old, |on| !on),
         old,
+        copied,
         decode: r["decode_tps"].as_f64(),
         prompt: r["prompt_tps"]
             .as_f64()
@@ -229,7 +235,8 @@ fn placement(names: &Names, r: &Json, cards: &[&'static Card]) -> Result<Placeme
     if options.is_empty() {
         return Ok(out);
     }
-    out.topology.host.bandwidth = 1e9 * names.host_gbs(text(r, "host")).ok_or(LeftOut::Host)?;
+    let gbs = names.host_gbs(text(r, "host")).ok_or(LeftOut::Host)?;
+    out.topology.host = DeviceProfile::host(1e9 * gbs);
     let unquoted = |s: &str| s.trim_matches('"').to_owned();
     for pair in options.windows(2) {
         let value = pair[1];

@@ -19,32 +19,66 @@ pub(super) struct Division {
 }
 
 /// A plan with its sharded graph, before and after rewriting.
-pub(super) fn sharded(
-    graph: &Verified<stage::Model>,
-    request: &PlanRequest,
-    budget: &Budget,
-) -> Result<(Planned, Verified<stage::Sharded>, Rewritten), Vec<Diagnostic>> {
-    let planned = plan_within(graph, request, budget).map_err(|e| match e {
-        PlanError::Invalid(violations) => invalid(violations),
-        PlanError::Budget(e) => vec![over_budget(&graph.name, &e)],
-    })?;
-    let Planned {
-        graph,
-        factors,
-        analysis,
-        choice,
-        ..
-    } = &planned;
-    let eager = shard(graph, factors, analysis, choice).map_err(|e| internal(graph, &e))?;
-    let eager = Verified::new(eager).map_err(invalid)?;
-    let machine = Machine {
-        topology: &request.topology,
-        workload: &request.workload,
-    };
-    let rewritten = rewrite(&eager, machine, Limits::within(budget), RULES);
-    let report = &rewritten.report;
-    budget.take(Resource::Terms, report.nodes() as u64);
-    Ok((planned, eager, rewritten))
+pub(super) struct Sharding {
+    pub(super) planned: Planned,
+    eager: Verified<stage::Sharded>,
+    pub(super) rewritten: Rewritten,
+}
+
+impl Sharding {
+    /// Plans, shards and rewrites a model's graph.
+    pub(super) fn new(
+        graph: &Verified<stage::Model>,
+        request: &PlanRequest,
+        budget: &Budget,
+    ) -> Result<Sharding, Vec<Diagnostic>> {
+        let planned = plan_within(graph, request, budget).map_err(|e| match e {
+            PlanError::Invalid(violations) => invalid(violations),
+            PlanError::Budget(e) => vec![over_budget(&graph.name, &e)],
+        })?;
+        let Planned {
+            graph,
+            factors,
+            analysis,
+            choice,
+            ..
+        } = &planned;
+        let eager = shard(graph, factors, analysis, choice).map_err(|e| internal(graph, &e))?;
+        let eager = Verified::new(eager).map_err(invalid)?;
+        let machine = Machine {
+            topology: &request.topology,
+            workload: &request.workload,
+        };
+        let rewritten = rewrite(&eager, machine, Limits::within(budget), RULES);
+        budget.take(Resource::Terms, rewritten.report.nodes() as u64);
+        Ok(Sharding {
+            planned,
+            eager,
+            rewritten,
+        })
+    }
+
+    /// Lowers the sharded graph.
+    pub(super) fn lowered(self, budget: &Budget) -> Result<Division, Vec<Diagnostic>> {
+        let Sharding {
+            planned,
+            eager,
+            rewritten: Rewritten { graph, report },
+        } = self;
+        let sharded = Verified::new(graph).map_err(invalid)?;
+        let programs = lower_within(&sharded, budget).map_err(|e| match e {
+            LowerError::Budget(e) => vec![over_budget(&sharded.name, &e)],
+            fault => internal(&sharded, &fault),
+        })?;
+        let programs = Verified::new(programs).map_err(invalid)?;
+        Ok(Division {
+            planned,
+            eager,
+            sharded,
+            rewriting: report,
+            programs,
+        })
+    }
 }
 
 /// Plans, shards, rewrites and lowers a model's graph. Every graph on the way is verified.
@@ -53,24 +87,7 @@ pub(super) fn divide(
     request: &PlanRequest,
     budget: &Budget,
 ) -> Result<Division, Vec<Diagnostic>> {
-    let (planned, eager, rewritten) = sharded(graph, request, budget)?;
-    let Rewritten {
-        graph: sharded,
-        report: rewriting,
-    } = rewritten;
-    let sharded = Verified::new(sharded).map_err(invalid)?;
-    let programs = lower_within(&sharded, budget).map_err(|e| match e {
-        LowerError::Budget(e) => vec![over_budget(&graph.name, &e)],
-        fault => internal(graph, &fault),
-    })?;
-    let programs = Verified::new(programs).map_err(invalid)?;
-    Ok(Division {
-        planned,
-        eager,
-        sharded,
-        rewriting,
-        programs,
-    })
+    Sharding::new(graph, request, budget)?.lowered(budget)
 }
 
 /// A graph that takes more than a command may spend.

@@ -9,8 +9,8 @@ use tpc_passes::footprint::{Footprint, footprints};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::PlanRequest;
 
-use super::divide::{Division, divide};
-use super::strategies::{Candidate, Strategy};
+use super::divide::{Division, Sharding, divide};
+use super::strategies::{Candidate, Ranked, Strategy};
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
 
@@ -42,16 +42,20 @@ impl Fitting<'_> {
     /// TPC0390 when a graph does not verify.
     pub(super) fn first(
         &self,
-        strategies: Vec<Strategy>,
+        strategies: Vec<Ranked>,
         candidates: &mut [Candidate],
     ) -> Result<(Strategy, Division), Vec<Diagnostic>> {
         let mut best: Option<(Strategy, Division)> = None;
-        for mut strategy in strategies {
+        for Ranked {
+            mut strategy,
+            sharding,
+        } in strategies
+        {
             // Where weights and states alone do not fit, nothing does.
             if best.is_some() && !candidates[strategy.number].fits {
                 break;
             }
-            let attempt = self.attempt(&strategy)?;
+            let attempt = self.attempt(&strategy, sharding)?;
             if let Some(c) = candidates.get_mut(strategy.number) {
                 c.fits = attempt.fits;
             }
@@ -71,8 +75,16 @@ impl Fitting<'_> {
     }
 
     /// The plan of a strategy, as its request says if that fits, else with scarce memory, else with shifted device weights.
-    fn attempt(&self, strategy: &Strategy) -> Result<Attempt, Vec<Diagnostic>> {
-        let mut out = self.plan(strategy.request.clone())?;
+    fn attempt(
+        &self,
+        strategy: &Strategy,
+        sharding: Option<Sharding>,
+    ) -> Result<Attempt, Vec<Diagnostic>> {
+        let request = strategy.request.clone();
+        let mut out = match sharding {
+            Some(sharding) => self.tried(request, sharding.lowered(self.budget)?),
+            None => self.plan(request)?,
+        };
         if out.fits || !strategy.mode.splits_tensors() {
             return Ok(out);
         }
@@ -140,11 +152,15 @@ impl Fitting<'_> {
 
     fn plan(&self, request: PlanRequest) -> Result<Attempt, Vec<Diagnostic>> {
         let division = divide(self.model, &request, self.budget)?;
-        Ok(Attempt {
+        Ok(self.tried(request, division))
+    }
+
+    fn tried(&self, request: PlanRequest, division: Division) -> Attempt {
+        Attempt {
             fits: fits(&division.programs, &request, &self.batch),
             request,
             division,
-        })
+        }
     }
 }
 

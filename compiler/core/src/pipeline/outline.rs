@@ -3,7 +3,7 @@
 use tpc_ir::{Bindings, Budget, Verified, stage};
 use tpc_passes::plan::{Bill, PlanRequest, Planned};
 
-use super::divide::{invalid, sharded};
+use super::divide::{Sharding, invalid};
 use super::strategies::strategy;
 use super::{Prepared, Way};
 use crate::placement::{Placement, overridden};
@@ -29,7 +29,9 @@ impl Prepared {
         let overridden = overridden(&self.model.graph, placement).map_err(|d| vec![d])?;
         let request = strategy(&self.model, workload, placement, &overridden, way, &batch).request;
         let budget = Budget::default();
-        let (planned, _, rewritten) = sharded(&self.model.graph, &request, &budget)?;
+        let Sharding {
+            planned, rewritten, ..
+        } = Sharding::new(&self.model.graph, &request, &budget)?;
         Ok(Outline {
             request,
             planned,

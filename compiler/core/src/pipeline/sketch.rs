@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tpc_ir::{Bindings, Budget, Graph, InstData, Op, Place, Value};
 use tpc_passes::plan::{Estimate, estimate};
 
-use super::divide::sharded;
+use super::divide::Sharding;
 use super::strategies::strategy;
 use super::{Prepared, Way};
 use crate::placement::{Placement, expert_weights, overridden};
@@ -79,10 +79,10 @@ impl Prepared {
         let overridden = overridden(&self.model.graph, placement).map_err(|d| vec![d])?;
         let strategy = strategy(&self.model, workload, placement, &overridden, way, &batch);
         let budget = Budget::default();
-        let (planned, _, rewritten) = sharded(&self.model.graph, &strategy.request, &budget)?;
-        let graph = rewritten.graph;
+        let sharding = Sharding::new(&self.model.graph, &strategy.request, &budget)?;
+        let graph = sharding.rewritten.graph;
         let mut out = Sketch {
-            estimate: estimate(&planned, &graph, &strategy.request),
+            estimate: estimate(&sharding.planned, &graph, &strategy.request),
             parts: vec![Stored::default(); placement.devices.len()],
             stages: vec![Stored::default(); way.stages.len()],
         };

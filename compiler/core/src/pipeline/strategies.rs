@@ -8,7 +8,7 @@ use tpc_ir::{Bindings, Budget, Graph, Place};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
-use super::divide::sharded;
+use super::divide::Sharding;
 use super::{CacheSizes, Model, in_parallel, memory_batch};
 use crate::placement::{Overridden, Placement, ResolvedPlacement, SplitMode, overridden, resolve};
 use tpc_diag::Diagnostic;
@@ -21,6 +21,12 @@ pub(super) struct Strategy {
     pub(super) mode: SplitMode,
     pub(super) resolved: ResolvedPlacement,
     pub(super) request: PlanRequest,
+}
+
+/// A strategy, with the plan by which it was compared with others, if it was.
+pub(super) struct Ranked {
+    pub(super) strategy: Strategy,
+    pub(super) sharding: Option<Sharding>,
 }
 
 /// A strategy that was compared with others.
@@ -111,29 +117,33 @@ pub(super) fn ranked(
     caches: CacheSizes,
     placement: &Placement,
     budget: &Budget,
-) -> Result<(Vec<Strategy>, Vec<Candidate>), Vec<Diagnostic>> {
+) -> Result<(Vec<Ranked>, Vec<Candidate>), Vec<Diagnostic>> {
     let overridden = overridden(&model.graph, placement).map_err(|d| vec![d])?;
     let batch = memory_batch(workload, caches);
-    let mut found: Vec<(Strategy, f64)> = Vec::new();
+    let mut found: Vec<(Ranked, f64)> = Vec::new();
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut all = ways(placement);
     if let [_] = all.as_slice() {
         let only = all.remove(0);
         let strategy = strategy(model, *workload, placement, &overridden, &only, &batch);
-        return Ok((vec![strategy], candidates));
+        let sharding = None;
+        return Ok((vec![Ranked { strategy, sharding }], candidates));
     }
     let compared = in_parallel(all, |way| {
         let strategy = strategy(model, *workload, placement, &overridden, &way, &batch);
         let part = budget.part();
-        let (planned, _, rewritten) = sharded(&model.graph, &strategy.request, &part)?;
-        let estimate = estimate(&planned, &rewritten.graph, &strategy.request);
-        let stored = stored(&rewritten.graph, placement.devices.len(), &batch);
-        Ok::<_, Vec<Diagnostic>>((way, strategy, estimate, stored, part))
+        let sharding = Sharding::new(&model.graph, &strategy.request, &part)?;
+        let graph = &sharding.rewritten.graph;
+        let estimate = estimate(&sharding.planned, graph, &strategy.request);
+        let stored = stored(graph, placement.devices.len(), &batch);
+        let sharding = Some(sharding);
+        let ranked = Ranked { strategy, sharding };
+        Ok::<_, Vec<Diagnostic>>((way, ranked, estimate, stored, part))
     });
     for one in compared {
-        let (Way { name, mode, .. }, mut strategy, estimate, stored, part) = one?;
+        let (Way { name, mode, .. }, mut ranked, estimate, stored, part) = one?;
         budget.add(&part);
-        strategy.number = candidates.len();
+        ranked.strategy.number = candidates.len();
         let capacity = |d: usize| placement.topology.device(d).usable_memory();
         let over: f64 = (0..stored.len())
             .filter_map(|d| Some((stored[d] as f64 - capacity(d)?).max(0.0)))
@@ -153,7 +163,7 @@ pub(super) fn ranked(
             within_error: false,
         });
         // What does not fit is worse than anything that does, by how much it is over.
-        found.push((strategy, if fits { cost } else { 1e15 * (1.0 + over) }));
+        found.push((ranked, if fits { cost } else { 1e15 * (1.0 + over) }));
     }
     mark_equals(&mut candidates);
     // Costs that differ from the least by rounding alone are equal to it, and the first stays first.
@@ -196,8 +206,8 @@ fn mark_equals(candidates: &mut [Candidate]) {
 /// The position of the strategy to take, of those that are sorted by cost. Those whose cost differs from the least by less
 /// than the estimates' error are equal; of equal ones a plain way is taken before a hybrid one, and then the one with the
 /// fewest bytes on the fullest device, which leaves room for a longer context.
-fn preferred(found: &[(Strategy, f64)], candidates: &[Candidate]) -> usize {
-    let of = |i: usize| &candidates[found[i].0.number];
+fn preferred(found: &[(Ranked, f64)], candidates: &[Candidate]) -> usize {
+    let of = |i: usize| &candidates[found[i].0.strategy.number];
     let best = of(0);
     if !best.fits {
         return 0;

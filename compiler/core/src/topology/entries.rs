@@ -310,11 +310,12 @@ impl HostEntry<'_> {
     /// The host: what the entry states, the rest as by default.
     pub(super) fn read(at: Place<'_>) -> Result<DeviceProfile, TopologyError> {
         let entry: HostEntry<'_> = super::error::parse(at)?;
-        let mut out = Topology::default().host;
+        let bandwidth = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)?;
+        let mut out = bandwidth.map_or_else(|| Topology::default().host, DeviceProfile::host);
         if let Some(name) = words("name", entry.name, at)? {
             out.name = name;
         }
-        fill(&mut out, [entry.memory, entry.bandwidth, entry.flops], at)?;
+        fill(&mut out, [entry.memory, None, entry.flops], at)?;
         out.reserve = amount("reserve", entry.reserve, Unit::Bytes, at)?.unwrap_or(0.0);
         Ok(out)
     }
