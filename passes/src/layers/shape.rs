@@ -1,7 +1,6 @@
 //! The shape of a layer: its instructions without names.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use tpc_ir::{Graph, Inst, Op, Value};
 
 /// How a shape shows ops and values. Layers are alike if all that the view shows of them is equal.
@@ -46,7 +45,7 @@ pub type Shape<O, V> = Vec<Step<O, V>>;
 
 /// The shape of some instructions of a graph. The view sees each instruction's operands, then its results.
 pub fn shape<W: View>(graph: &Graph, insts: &[Inst], view: &mut W) -> Shape<W::Op, W::Value> {
-    let mut inside: HashMap<Value, usize> = HashMap::new();
+    let mut inside: FxHashMap<Value, usize> = FxHashMap::default();
     let mut out = Vec::with_capacity(insts.len());
     for &inst in insts {
         let data = graph.inst(inst);

@@ -5,7 +5,7 @@
 //! in.
 
 use petgraph::Direction;
-use petgraph::algo::ford_fulkerson;
+use petgraph::algo::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Symbol, Value};
@@ -184,7 +184,7 @@ pub(super) fn cheapest_cut(
             net.add_edge(u, here, FORBIDDEN);
         }
     }
-    let (_, flow) = ford_fulkerson(&net, layer, other);
+    let (_, flow) = dinics(&net, layer, other);
     let beyond = reaches(&net, &flow, other);
     free.iter()
         .filter(|(_, node)| beyond[node.index()])

@@ -1,8 +1,7 @@
 //! The bill of a batch: the kernels that each device launches, and the transfers, counted. Its price depends on the machine
 //! and on the engine alone, so that one bill can be priced for several.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use tpc_ir::factor::Var;
 use tpc_ir::op::{Collective, OpCategory};
 use tpc_ir::{Bindings, DType, Graph, Group, Inst, Interval, Op, Place};
@@ -261,7 +260,7 @@ fn stage_kernels(
         .filter(|g| g.group.index() == stage)
         .collect();
     let mut distinct: Vec<(&LayerGroup, Vec<&SplitOption>, f64)> = Vec::new();
-    let mut known: HashMap<Alike<'_>, usize> = HashMap::new();
+    let mut known: FxHashMap<Alike<'_>, usize> = FxHashMap::default();
     for g in groups {
         let at = |l: &Var| g.leaves.iter().position(|x| x == l);
         let here =
@@ -299,7 +298,7 @@ fn stage_kernels(
 /// Equal kernels counted together.
 fn merged(all: Vec<Counted>) -> Vec<Counted> {
     let mut out: Vec<Counted> = Vec::new();
-    let mut known: HashMap<(KernelKind, DType, [u64; 3]), usize> = HashMap::new();
+    let mut known: FxHashMap<(KernelKind, DType, [u64; 3]), usize> = FxHashMap::default();
     for c in all {
         let k = &c.kernel;
         let bits = [k.work.bytes, k.work.flops, k.weight_bytes].map(f64::to_bits);

@@ -1,7 +1,8 @@
 //! Layer groups: the units of planning, and which of them are alike.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashMap;
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, Group, Inst, Op, Place, TensorType, Value};
 
@@ -59,7 +60,7 @@ enum PlacedValue {
 /// Layers before splits: ops and types are equal, and so is which values from outside are the same.
 struct PlacedView<'a> {
     graph: &'a Graph,
-    outside: HashMap<Value, usize>,
+    outside: FxHashMap<Value, usize>,
 }
 
 impl View for PlacedView<'_> {
@@ -140,7 +141,7 @@ fn layer_group(graph: &Graph, analysis: &Analysis, group: Group, insts: Vec<Inst
     }
     let mut view = PlacedView {
         graph,
-        outside: HashMap::new(),
+        outside: FxHashMap::default(),
     };
     let shape = shape(graph, &insts, &mut view);
     LayerGroup {

@@ -5,9 +5,8 @@
 //! it, so nothing can tell two such apart. That keeps graphs small: a chain of additions has one unreduced form, not one
 //! per way to distribute the summands.
 
-use std::collections::HashMap;
-
 use egg::{Analysis, DidMerge, Id};
+use rustc_hash::FxHashMap;
 use tpc_ir::op::Sharded;
 use tpc_ir::verify::derive;
 use tpc_ir::{Class, ClassData, GroupData, Interval, Op, Place, Sharding, TensorType, Unreduced};
@@ -32,16 +31,16 @@ type DerivationKey = (OpRef, Vec<TypesRef>, TypesRef);
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     ops: Vec<Op>,
-    op_by_value: HashMap<Op, OpRef>,
+    op_by_value: FxHashMap<Op, OpRef>,
     types: Vec<Vec<ShardedType>>,
-    types_by_value: HashMap<Vec<ShardedType>, TypesRef>,
+    types_by_value: FxHashMap<Vec<ShardedType>, TypesRef>,
     /// The type of each leaf.
     pub(crate) leaves: Vec<TypesRef>,
     /// Classes of split factors.
     pub(crate) classes: Vec<ClassData>,
     /// Groups of devices.
     pub(crate) groups: Vec<GroupData>,
-    derived: HashMap<DerivationKey, Option<TypesRef>>,
+    derived: FxHashMap<DerivationKey, Option<TypesRef>>,
 }
 
 /// The facts about an e-class.

@@ -1,7 +1,5 @@
 //! The extraction problem of a saturated skeleton: its e-classes by number, with their terms priced.
 
-use std::collections::HashMap;
-
 use egg::Id;
 
 use super::analysis::EGraph;
@@ -10,12 +8,13 @@ use super::language::{Head, Node};
 use super::price::{AppliedOp, Machine, Prices};
 use super::saturate::SkeletonGraph;
 use super::skeleton::{Skeleton, Step};
+use rustc_hash::FxHashMap;
 
 /// The e-classes of an e-graph by number, each with its terms in a fixed order.
 pub(super) struct EClasses<'a> {
     egraph: &'a EGraph,
     pub(super) ids: Vec<Id>,
-    numbers: HashMap<Id, usize>,
+    numbers: FxHashMap<Id, usize>,
     pub(super) nodes: Vec<Vec<&'a Node>>,
 }
 

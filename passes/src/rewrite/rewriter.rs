@@ -1,7 +1,6 @@
 //! The driver of rewriting: each distinct skeleton becomes a template, and each section an instance of its template.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use tpc_ir::{Graph, GroupData, Output, Value, Verified, stage};
 
 use super::analysis::Table;
@@ -31,7 +30,7 @@ pub fn rewrite(
 ) -> Rewritten {
     let mut table = Table::default();
     let sections = sections(sharded, &mut table);
-    let mut known: HashMap<&Skeleton, usize> = HashMap::new();
+    let mut known: FxHashMap<&Skeleton, usize> = FxHashMap::default();
     let mut templates: Vec<Template> = Vec::new();
     let mut report = Report::default();
     let mut out = Graph::new(sharded.name.clone());

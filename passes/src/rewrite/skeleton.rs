@@ -3,8 +3,7 @@
 //! A section is the instructions from the first of a layer to the first of the next, in program order. It reads values of
 //! earlier sections only. Sections are rewritten one by one, so values that cross keep their shardings.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use tpc_ir::{Class, ClassData, Graph, Inst, Op, Value};
 
 use super::analysis::{ShardedType, Table};
@@ -105,7 +104,7 @@ pub(super) fn sections(graph: &Graph, table: &mut Table) -> Vec<Section> {
                     values: Vec::new(),
                     classes: Vec::new(),
                 },
-                args: HashMap::new(),
+                args: FxHashMap::default(),
             };
             let end = cut.end;
             for i in cut {
@@ -131,7 +130,7 @@ struct Sketch<'a> {
     graph: &'a Graph,
     table: &'a mut Table,
     section: Section,
-    args: HashMap<Value, Arg>,
+    args: FxHashMap<Value, Arg>,
 }
 
 impl Sketch<'_> {

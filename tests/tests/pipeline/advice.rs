@@ -2,7 +2,6 @@
 //! faster by more than a tenth is missing, and it is told once.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use tpc_core::advice::{Advice, Advisor, Change, Counsel, Limits};
 use tpc_core::pipeline::{Compiled, Origin};
@@ -20,7 +19,6 @@ use super::synthetic::make;
 /// Limits that no machine is too slow for.
 const LIMITS: Limits = Limits {
     steps: u64::MAX / 2,
-    time: Duration::from_secs(3600),
 };
 
 /// Devices with so many GB of memory, alike otherwise.
@@ -237,6 +235,72 @@ fn nothing_faster_by_more_than_a_tenth_is_missing() {
     assert!(checked > 100, "{checked} configurations fit");
 }
 
+/// The step of contexts that the search names, in cells.
+const CELLS: u64 = 256;
+
+/// The placement of an advice of one option, besides the mode, with the next step less of it; `None` of other advice.
+fn milder(advice: &Advice) -> Option<Placement> {
+    let mut changes = advice.changes.iter();
+    let mut options = changes.by_ref().filter(|c| !matches!(c, Change::Mode(_)));
+    let less = match *options.next()? {
+        Change::HostExperts(n) if n > 0 => Change::HostExperts(n - 1),
+        Change::GpuLayers { kept, all } if kept < all => Change::GpuLayers {
+            kept: kept + 1,
+            all,
+        },
+        Change::Context { asked, cells } if cells + CELLS < asked => Change::Context {
+            asked,
+            cells: cells + CELLS,
+        },
+        _ => return None,
+    };
+    // Groups in sequence have no mode of their own.
+    if options.next().is_some() || advice.mode == SplitMode::Hybrid {
+        return None;
+    }
+    let mut out = advice.placement.clone();
+    out.split_mode = advice.mode;
+    less.apply(&mut out);
+    Some(out)
+}
+
+#[test]
+fn a_cure_of_one_option_is_the_mildest_that_fits() {
+    let mut checked = 0;
+    for (name, gigabytes, context) in [
+        ("llama-3.1-8b", &[10.0, 10.0][..], None),
+        ("llama-3.1-8b", &[3.0], Some(8192)),
+        ("mixtral", &[9.0, 9.0], Some(8192)),
+        ("gpt-oss", &[24.0, 12.0], None),
+        ("phi-4", &[12.0], None),
+    ] {
+        let file = header(name).expect("in the repository");
+        let base = Placement {
+            topology: machine(gigabytes),
+            split_mode: SplitMode::Auto,
+            ctx_size: context,
+            ..Placement::on(parse_devices(&gigabytes.len().to_string()).expect("a count"))
+        };
+        let (_, found) = counsel(&file, &base, LIMITS);
+        assert!(!found.advice.is_empty(), "{name} on {gigabytes:?}");
+        for advice in &found.advice {
+            let what = format!("{name} on {gigabytes:?} with {}", advice.options);
+            let fits = |p: &Placement| {
+                let compiled = super::support::compiled(&file, p);
+                compiled
+                    .unwrap_or_else(|d| panic!("{what}: {}", d[0]))
+                    .fits()
+            };
+            assert!(fits(&advice.placement), "{what} does not fit");
+            if let Some(milder) = milder(advice) {
+                assert!(!fits(&milder), "{what} is not the mildest");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked >= 4, "{checked} cures of one option");
+}
+
 /// The machines of the matrix, as `--devices` names them.
 const MACHINES: [&str; 12] = [
     "3090",
@@ -384,14 +448,7 @@ fn experts_of_a_few_layers_on_the_host_are_found() {
         ctx_size: Some(4096),
         ..Placement::on(parse_devices("16").expect("a count"))
     };
-    let (_, found) = counsel(
-        &file,
-        &base,
-        Limits {
-            time: LIMITS.time,
-            ..Limits::default()
-        },
-    );
+    let (_, found) = counsel(&file, &base, Limits::default());
     let experts = |a: &Advice| {
         let few = |c: &Change| matches!(c, Change::HostExperts(n) if *n <= 6);
         a.changes.iter().any(few)

@@ -30,6 +30,7 @@ const OPTIONS: &[Row] = &[
     ("plan {m} -np 0", 2, "TPC0400", "at least 1"),
     ("plan {m} -ncmoe -2", 2, "TPC0400", "--cpu-moe"),
     ("plan {m} --depth deep", 2, "TPC0400", "4096"),
+    ("plan {m} -c 4k --depth 4097", 2, "TPC0400", "at most 4096"),
     ("plan {m} -ngl 1.5", 2, "TPC0400", "`all`"),
     ("plan {m} -ctk q8", 2, "TPC0400", "q8_0"),
     ("plan {m} -ctv q8_KV", 2, "TPC0400", "q8_0"),

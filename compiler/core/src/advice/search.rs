@@ -1,7 +1,6 @@
 //! The search: points in the order of the bound, sketched, drafted, corrected, and at last proved.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use tpc_ir::{Device, Place};
 use tpc_passes::footprint::Footprint;
@@ -19,18 +18,12 @@ use crate::placement::{Placement, SplitMode};
 pub struct Limits {
     /// Work, in instructions times devices that are planned.
     pub steps: u64,
-    /// Time after which no more plans are tried.
-    pub time: Duration,
 }
 
 impl Default for Limits {
-    /// About two seconds of one processor's time, and at most two of anyone's. The second is for slow machines: what
-    /// the first allows does not depend on the machine.
+    /// About two seconds of one processor's time. What is found does not depend on the machine.
     fn default() -> Limits {
-        Limits {
-            steps: 6_000_000,
-            time: Duration::from_secs(2),
-        }
+        Limits { steps: 6_000_000 }
     }
 }
 
@@ -61,7 +54,6 @@ pub(super) struct Search<'a> {
     /// The steps of a sketch.
     step: u64,
     left: u64,
-    started: Instant,
     tried: usize,
     complete: bool,
 }
@@ -94,7 +86,6 @@ impl<'a> Search<'a> {
         base: &'a Placement,
         compiled: &'a Compiled,
     ) -> Option<Search<'a>> {
-        let started = Instant::now();
         let mut space = Space {
             base,
             cells: compiled.caches.n_ctx,
@@ -139,7 +130,6 @@ impl<'a> Search<'a> {
             leaves,
             step,
             left: advisor.limits.steps,
-            started,
             tried: 0,
             complete: true,
         };
@@ -230,9 +220,7 @@ impl<'a> Search<'a> {
 
     /// How many of `n` plans of so many steps the limits allow, which are counted.
     fn take(&mut self, n: usize, steps: u64) -> usize {
-        let late =
-            !self.bound.known.is_empty() && self.started.elapsed() > self.advisor.limits.time;
-        let most = if late { 0 } else { self.left / steps.max(1) };
+        let most = self.left / steps.max(1);
         let allowed = n.min(usize::try_from(most).unwrap_or(usize::MAX));
         self.left -= allowed as u64 * steps;
         self.tried += allowed;
@@ -433,6 +421,9 @@ impl<'a> Search<'a> {
         };
         let draft = draft.ok()?;
         (self.advisor.watch)();
+        if draft.is_refused(&prepared, &placement) {
+            return None;
+        }
         Some(Found {
             point: *point,
             us_per_token: per_token(draft.estimate()),
@@ -546,9 +537,11 @@ impl<'a> Search<'a> {
     fn proved(&self, found: Found) -> Option<Advice> {
         // Groups in sequence are what `auto` finds, if it does.
         let way = &self.space.ways[found.point.way].way;
-        let found = match way.mode {
-            SplitMode::Hybrid => self.draft(&found.point, Effort::Full)?,
-            _ => found,
+        let as_typed =
+            way.mode != SplitMode::Hybrid || found.prepared.prefers(&found.placement, way).ok()?;
+        let found = match as_typed {
+            true => found,
+            false => self.draft(&found.point, Effort::Full)?,
         };
         if !found.draft.fits() {
             return None;

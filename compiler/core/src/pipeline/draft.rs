@@ -9,8 +9,9 @@ use tpc_passes::prove::prove_within;
 
 use super::divide::{Division, divide};
 use super::fitting::{Fitting, fits};
-use super::strategies::{Candidate, Strategy, ranked, strategy};
-use super::{Compiled, Prepared, Way};
+use super::ranking::{Candidate, Compared, Ranking};
+use super::strategies::{Strategy, strategy};
+use super::{Compiled, Prepared, Way, tensor_limit};
 use crate::placement::{Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
@@ -30,11 +31,28 @@ impl Prepared {
     /// # Errors
     /// TPC0410 when a pattern cannot be matched, TPC0395 when the budget of a command does not suffice, or TPC0390 when the verifier rejects the result.
     pub fn draft(&self, placement: &Placement) -> Result<Draft, Vec<Diagnostic>> {
-        let workload = self.workload(placement);
+        let draft = self.draft_of(placement, Compared::Promising)?;
+        // What has room for weights and states alone may have none for intermediate values.
+        match draft {
+            (draft, true) => Ok(draft),
+            (draft, false) if draft.fits() => Ok(draft),
+            (_, false) => Ok(self.draft_of(placement, Compared::All)?.0),
+        }
+    }
+
+    /// The plan of the first of these strategies that fits, and whether they are all.
+    fn draft_of(
+        &self,
+        placement: &Placement,
+        compared: Compared,
+    ) -> Result<(Draft, bool), Vec<Diagnostic>> {
         let batch = self.memory_batch(placement);
         let budget = Budget::default();
-        let (strategies, mut candidates) =
-            ranked(&self.model, &workload, self.caches, placement, &budget)?;
+        let Ranking {
+            strategies,
+            mut candidates,
+            complete,
+        } = self.ranking(placement, compared, &budget)?;
         let fitting = Fitting {
             model: &self.model.graph,
             placement,
@@ -43,14 +61,15 @@ impl Prepared {
         };
         let (strategy, division) = fitting.first(strategies, &mut candidates)?;
         let estimate = estimate(&division.planned, &division.sharded, &strategy.request);
-        Ok(Draft {
+        let draft = Draft {
             strategy,
             division,
             candidates,
             estimate,
             batch,
             budget,
-        })
+        };
+        Ok((draft, complete))
     }
 }
 
@@ -93,6 +112,13 @@ impl Draft {
     /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
     pub fn fits(&self) -> bool {
         fits(&self.division.programs, &self.strategy.request, &self.batch)
+    }
+
+    /// Whether the engine that it is for refuses to split tensors so.
+    pub(crate) fn is_refused(&self, prepared: &Prepared, placement: &Placement) -> bool {
+        let resolved = &self.strategy.resolved;
+        self.mode() == SplitMode::Tensor
+            && tensor_limit(placement.engine, &prepared.model, placement, resolved).is_some()
     }
 
     /// Bytes at every place.

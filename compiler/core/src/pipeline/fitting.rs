@@ -10,7 +10,8 @@ use tpc_passes::machine::Workload;
 use tpc_passes::plan::PlanRequest;
 
 use super::divide::{Division, Sharding, divide};
-use super::strategies::{Candidate, Ranked, Strategy};
+use super::ranking::{Candidate, Ranked};
+use super::strategies::Strategy;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
 

@@ -2,22 +2,26 @@
 
 mod divide;
 mod draft;
+mod engine;
 mod fitting;
 mod origin;
 mod outline;
 mod parallel;
+mod ranking;
 mod size;
 mod sketch;
 mod strategies;
 
 pub use draft::Draft;
+pub(crate) use engine::tensor_limit;
 pub(crate) use origin::memory_batch_of;
 pub use origin::{CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
 pub use outline::Outline;
 pub(crate) use parallel::in_parallel;
+pub use ranking::Candidate;
 pub use size::{CacheSizes, ModelSize};
 pub use sketch::{Sketch, Stored};
-pub use strategies::{Candidate, Way, ways};
+pub use strategies::{Way, ways};
 
 use tpc_ir::program::BatchShape;
 use tpc_ir::{Bindings, Budget, Op, Symbol, Verified, stage};

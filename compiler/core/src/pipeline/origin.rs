@@ -44,9 +44,17 @@ impl Origin<'_> {
     /// Plans the model and proves the plan.
     ///
     /// # Errors
-    /// Diagnostics of the model or of options, or TPC0390 when the verifier rejects the result.
+    /// Diagnostics of the model or of options (TPC0400 for a depth beyond the context), or TPC0390 when the verifier rejects
+    /// the result.
     pub fn compile(self, placement: &Placement) -> Result<Compiled, Vec<Diagnostic>> {
         let prepared = self.prepare(placement)?;
+        let (depth, cells) = (placement.depth, prepared.caches.n_ctx);
+        if depth > cells {
+            let message = format!("{depth} tokens are more than the context has: {cells}");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--depth", message);
+            let cure = format!("give at most {cells}, or a larger context with --ctx-size");
+            return Err(vec![d.help(cure)]);
+        }
         Ok(prepared.draft(placement)?.proved(prepared))
     }
 

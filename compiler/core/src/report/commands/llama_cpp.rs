@@ -1,12 +1,13 @@
 //! The command of llama.cpp, or of ik_llama.cpp, for a plan's placement.
 
-use tpc_ggml::llama_cpp::{Limit, TensorSplitUse, graph_split_limit, tensor_split_limit};
-use tpc_ir::{DType, Op};
+use tpc_ggml::llama_cpp::Limit;
+use tpc_ir::DType;
 use tpc_models::Drafting;
-use tpc_passes::place::{LayerPlace, PlaceOverride};
+use tpc_passes::machine::Engine;
+use tpc_passes::place::LayerPlace;
 
 use super::shell::{ShellCommand, path_word};
-use crate::pipeline::Compiled;
+use crate::pipeline::{Compiled, tensor_limit};
 use crate::placement::{DeviceKind, DeviceSpec, HostExperts, Placement, SplitMode, Target, shares};
 
 /// Tokens of the logical batch where nobody says (`-b`), which limits the physical one.
@@ -65,17 +66,13 @@ pub(super) fn command(
             });
         }
         SplitMode::Tensor => {
-            let arch = compiled.model.summary.arch;
-            let limit = match family {
-                Family::LlamaCpp => tensor_split_limit(arch, used(placement, compiled)),
-                Family::IkLlamaCpp => graph_split_limit(arch),
+            let (engine, name) = match family {
+                Family::LlamaCpp => (Engine::LlamaCpp, "tensor"),
+                Family::IkLlamaCpp => (Engine::IkLlamaCpp, "graph"),
             };
-            if let Some(limit) = limit {
-                return Err(limit.into());
-            }
-            match family {
-                Family::LlamaCpp => "tensor",
-                Family::IkLlamaCpp => "graph",
+            match tensor_limit(engine, &compiled.model, placement, &compiled.resolved) {
+                Some(limit) => return Err(limit.into()),
+                None => name,
             }
         }
         SplitMode::Layer => "layer",
@@ -95,30 +92,6 @@ pub(super) fn by_layers(
         .is_none_or(|c| c.fits);
     let words = words(path, placement, compiled, "layer").ok();
     words.filter(|_| fits).map(ShellCommand::new)
-}
-
-/// What the plan asks of a tensor split.
-fn used(placement: &Placement, compiled: &Compiled) -> TensorSplitUse {
-    let graph = &compiled.model.graph;
-    let overrides = &compiled.resolved.layer_placement.overrides;
-    let on_host = |name: &str| {
-        let named = |(v, p): (&tpc_ir::Value, &PlaceOverride)| {
-            let weight = match graph.def_op(*v) {
-                Op::Weight(w) => w.tensor.as_str(),
-                _ => "",
-            };
-            *p == PlaceOverride::Host && weight.contains(name)
-        };
-        overrides.iter().any(named)
-    };
-    let slopes = |(_, i): (tpc_ir::Inst, &tpc_ir::InstData)| matches!(&i.op, Op::FlashAttn(a) if a.max_bias > 0.0);
-    TensorSplitUse {
-        devices: placement.devices.len(),
-        caches_on_host: placement.kv_on_host,
-        experts_on_host: compiled.resolved.host_expert_tensors > 0 || on_host("_exps"),
-        attention_on_host: on_host(".attn_"),
-        slopes: graph.insts().any(slopes),
-    }
 }
 
 /// The words of the command in this split mode.

@@ -1,0 +1,290 @@
+//! The strategies of `auto`, compared by the estimate of a plan of each.
+//!
+//! The cheapest that fits is taken: by the time of a decoded token with prompts weighed in, and by the memory of the fullest
+//! device where that is short. Costs that differ by less than the estimates' error are equal. Groups in sequence are planned
+//! only where they could be chosen.
+
+use tpc_ir::{Bindings, Budget, Graph, Place};
+use tpc_passes::machine::{Engine, Workload};
+use tpc_passes::plan::{Estimate, estimate};
+
+use super::divide::Sharding;
+use super::strategies::{Strategy, Way, strategy, ways};
+use super::{Prepared, in_parallel, tensor_limit};
+use crate::placement::{Overridden, Placement, SplitMode, overridden};
+use tpc_diag::Diagnostic;
+
+/// Which strategies are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// All.
+    All,
+    /// All but groups in sequence that cost as much as a plain way that has room, at the least.
+    Promising,
+}
+
+/// A strategy, with the plan by which it was compared with others, if it was.
+pub(super) struct Ranked {
+    pub(super) strategy: Strategy,
+    pub(super) sharding: Option<Sharding>,
+}
+
+/// A strategy that was compared with others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
+    pub name: String,
+    /// Its mode.
+    pub mode: SplitMode,
+    /// Its estimated times.
+    pub estimate: Estimate,
+    /// Bytes of weights, caches and states on the fullest device.
+    pub fullest: u64,
+    /// Whether it fits the memory that the topology states.
+    pub fits: bool,
+    /// Its price in microseconds per decoded token, prompts and memory weighed in.
+    pub cost: f64,
+    /// Whether it is chosen.
+    pub chosen: bool,
+    /// Whether its speed differs from the fastest one's that fits by less than the estimate's error.
+    pub within_error: bool,
+}
+
+/// The strategies to divide a model, the cheapest that fits first.
+pub(super) struct Ranking {
+    pub(super) strategies: Vec<Ranked>,
+    /// How they compare; empty where the mode admits one alone.
+    pub(super) candidates: Vec<Candidate>,
+    /// Whether none was left out.
+    pub(super) complete: bool,
+}
+
+impl Prepared {
+    /// The strategies to divide the model that the mode admits. Whether a strategy fits is judged by weights, caches and
+    /// states alone.
+    ///
+    /// # Errors
+    /// When a pattern cannot be matched, or a plan contradicts itself.
+    pub(super) fn ranking(
+        &self,
+        placement: &Placement,
+        compared: Compared,
+        budget: &Budget,
+    ) -> Result<Ranking, Vec<Diagnostic>> {
+        let overridden = overridden(&self.model.graph, placement).map_err(|d| vec![d])?;
+        let mut all = ways(placement);
+        if let [_] = all.as_slice() {
+            let only = all.remove(0);
+            let strategy = self.strategy(placement, &overridden, &only);
+            return Ok(Ranking {
+                strategies: vec![Ranked {
+                    strategy,
+                    sharding: None,
+                }],
+                candidates: Vec::new(),
+                complete: true,
+            });
+        }
+        all.retain(|way| !self.is_refused(placement, &overridden, way));
+        let count = all.len();
+        let is_plain = |way: &Way| way.mode != SplitMode::Hybrid;
+        let (plain, mut groups): (Vec<Way>, Vec<Way>) = all.into_iter().partition(is_plain);
+        let mut found = self.compared(plain, placement, &overridden, budget)?;
+        if compared == Compared::Promising {
+            groups.retain(|way| may_be_chosen(way, &found, placement));
+        }
+        found.extend(self.compared(groups, placement, &overridden, budget)?);
+        let complete = found.len() == count;
+        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut costs: Vec<(Ranked, f64)> = Vec::new();
+        for (mut ranked, candidate, cost) in found {
+            ranked.strategy.number = candidates.len();
+            candidates.push(candidate);
+            costs.push((ranked, cost));
+        }
+        mark_equals(&mut candidates);
+        // Costs that differ from the least by rounding alone are equal to it, and the first stays first.
+        let least = costs.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
+        let cost = |cost: f64| cost.max(least * (1.0 + 1e-9));
+        costs.sort_by(|(_, a), (_, b)| cost(*a).total_cmp(&cost(*b)));
+        let best = preferred(&costs, &candidates);
+        let best = costs.remove(best);
+        costs.insert(0, best);
+        Ok(Ranking {
+            strategies: costs.into_iter().map(|(ranked, _)| ranked).collect(),
+            candidates,
+            complete,
+        })
+    }
+
+    /// Whether a plan for a placement is divided this way, if that fits.
+    ///
+    /// # Errors
+    /// As of [`Self::ranking`].
+    pub(crate) fn prefers(
+        &self,
+        placement: &Placement,
+        way: &Way,
+    ) -> Result<bool, Vec<Diagnostic>> {
+        let ranking = self.ranking(placement, Compared::Promising, &Budget::default())?;
+        let first = ranking.strategies.first();
+        Ok(first.is_some_and(|r| r.strategy.request.layer_placement.stages == way.stages))
+    }
+
+    /// Whether the engine refuses to split tensors as a way asks.
+    fn is_refused(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> bool {
+        if way.mode != SplitMode::Tensor || placement.engine == Engine::Tpc {
+            return false;
+        }
+        let resolved = self.strategy(placement, overridden, way).resolved;
+        tensor_limit(placement.engine, &self.model, placement, &resolved).is_some()
+    }
+
+    fn strategy(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> Strategy {
+        let workload = self.workload(placement);
+        let batch = self.memory_batch(placement);
+        strategy(&self.model, workload, placement, overridden, way, &batch)
+    }
+
+    /// These ways, planned, each with its cost: what does not fit is worse than anything that does, by how much it is over.
+    fn compared(
+        &self,
+        ways: Vec<Way>,
+        placement: &Placement,
+        overridden: &Overridden,
+        budget: &Budget,
+    ) -> Result<Vec<(Ranked, Candidate, f64)>, Vec<Diagnostic>> {
+        let batch = self.memory_batch(placement);
+        let planned = in_parallel(ways, |way| {
+            let strategy = self.strategy(placement, overridden, &way);
+            let part = budget.part();
+            let sharding = Sharding::new(&self.model.graph, &strategy.request, &part)?;
+            let graph = &sharding.rewritten.graph;
+            let estimate = estimate(&sharding.planned, graph, &strategy.request);
+            let stored = stored(graph, placement.devices.len(), &batch);
+            let capacity = |d: usize| placement.topology.device(d).usable_memory();
+            let over: f64 = (0..stored.len())
+                .filter_map(|d| Some((stored[d] as f64 - capacity(d)?).max(0.0)))
+                .sum();
+            let fits = over <= 0.0;
+            let cost = estimate.decode_us
+                + Workload::PROMPT_WEIGHT * 1e6 / estimate.prompt_tps
+                + shortage_us(&stored, placement);
+            let candidate = Candidate {
+                name: way.name,
+                mode: way.mode,
+                estimate,
+                fullest: stored.iter().copied().max().unwrap_or(0),
+                fits,
+                cost,
+                chosen: false,
+                within_error: false,
+            };
+            let sharding = Some(sharding);
+            let ranked = Ranked { strategy, sharding };
+            let cost = if fits { cost } else { 1e15 * (1.0 + over) };
+            Ok::<_, Vec<Diagnostic>>((ranked, candidate, cost, part))
+        });
+        let mut out = Vec::new();
+        for one in planned {
+            let (ranked, candidate, cost, part) = one?;
+            budget.add(&part);
+            out.push((ranked, candidate, cost));
+        }
+        Ok(out)
+    }
+}
+
+/// Whether groups in sequence could be chosen, by the plan by layers: a group shares its layers' work evenly at best, and
+/// then its reductions cost nothing. They are not where a plain way fits that costs no more than that, or more by less than
+/// the estimate's error. Of devices that differ nothing is known so easily.
+fn may_be_chosen(way: &Way, plain: &[(Ranked, Candidate, f64)], placement: &Placement) -> bool {
+    let device = |d: usize| {
+        let d = placement.topology.device(d);
+        (d.bandwidth, d.flops, d.processor)
+    };
+    let layer = plain.iter().find(|(_, c, _)| c.mode == SplitMode::Layer);
+    let (Some((_, layer, _)), Some(group)) = (layer, way.stages.first()) else {
+        return true;
+    };
+    if (1..placement.devices.len()).any(|d| device(d) != device(0)) {
+        return true;
+    }
+    let (e, size) = (&layer.estimate, group.len() as f64);
+    let shared = e.breakdown.weights_us + e.breakdown.attention_us + e.breakdown.other_us;
+    let decode = shared / size + e.breakdown.launches_us + e.breakdown.host_us;
+    let least = decode + Workload::PROMPT_WEIGHT * 1e6 / (e.prompt_tps * size);
+    !plain
+        .iter()
+        .any(|(_, c, _)| c.fits && c.cost <= least * (1.0 + c.estimate.error))
+}
+
+/// The price of memory, in microseconds: none while a tenth of every device stays free, then rising to the time in which
+/// the fullest device reads half of what it stores.
+fn shortage_us(stored: &[u64], placement: &Placement) -> f64 {
+    let of_device = |d: usize| {
+        let device = placement.topology.device(d);
+        let filled = stored[d] as f64 / device.usable_memory()?.max(1.0);
+        let short = ((filled - 0.9) / 0.1).clamp(0.0, 1.0);
+        let reading = stored[d] as f64 / device.bandwidth * 1e6;
+        Some(short * Workload::MEMORY_PRICE * reading)
+    };
+    (0..stored.len()).filter_map(of_device).fold(0.0, f64::max)
+}
+
+/// Marks the candidates that fit whose speed differs from that of the fastest by less than the estimates' error.
+fn mark_equals(candidates: &mut [Candidate]) {
+    let fastest = candidates
+        .iter()
+        .filter(|c| c.fits)
+        .map(|c| c.estimate)
+        .min_by(|a, b| a.decode_us.total_cmp(&b.decode_us));
+    let Some(fastest) = fastest else { return };
+    for c in candidates.iter_mut().filter(|c| c.fits) {
+        let error = c.estimate.error.max(fastest.error);
+        c.within_error = c.estimate.decode_us <= fastest.decode_us * (1.0 + error);
+    }
+}
+
+/// The position of the strategy to take, of those that are sorted by cost. Those whose cost differs from the least by less
+/// than the estimates' error are equal; of equal ones a plain way is taken before a hybrid one, and then the one with the
+/// fewest bytes on the fullest device, which leaves room for a longer context.
+fn preferred(found: &[(Ranked, f64)], candidates: &[Candidate]) -> usize {
+    let of = |i: usize| &candidates[found[i].0.strategy.number];
+    let best = of(0);
+    if !best.fits {
+        return 0;
+    }
+    let equal = |i: &usize| {
+        let error = of(*i).estimate.error.max(best.estimate.error);
+        of(*i).fits && found[*i].1 <= found[0].1 * (1.0 + error)
+    };
+    let key = |i: &usize| (of(*i).mode == SplitMode::Hybrid, of(*i).fullest);
+    let equals = (0..found.len()).filter(equal);
+    equals.min_by_key(key).unwrap_or(0)
+}
+
+/// Bytes of weights, caches and states on each device of a sharded graph.
+fn stored(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
+    let mut out = vec![0_u64; devices];
+    for (_, i) in graph.insts() {
+        if !i.op.is_stored() {
+            continue;
+        }
+        let v = graph.value(i.results[0]);
+        let mut add = |d: usize, bytes: Option<u64>| {
+            out[d] = out[d].saturating_add(bytes.unwrap_or(u64::MAX));
+        };
+        match v.place {
+            Place::Host => {}
+            Place::Device(d) => add(d.index(), v.ty.bytes(batch)),
+            Place::Group(g) => {
+                for (rank, d) in graph.group(g).devices.iter().enumerate() {
+                    let local = v.sharding.local_type(&v.ty, &graph.classes, rank);
+                    add(d.index(), local.and_then(|t| t.bytes(batch)));
+                }
+            }
+        }
+    }
+    out
+}
