@@ -4,6 +4,10 @@
 mod cost;
 mod engine;
 mod expert_load;
+#[allow(
+    clippy::approx_constant,
+    reason = "a fitted constant may be near one of mathematics"
+)]
 mod fitted;
 mod kernel;
 mod profile;
