@@ -254,8 +254,7 @@ fn milder(advice: &Advice) -> Option<Placement> {
         },
         _ => return None,
     };
-    // Groups in sequence have no mode of their own.
-    if options.next().is_some() || advice.mode == SplitMode::Hybrid {
+    if options.next().is_some() {
         return None;
     }
     let mut out = advice.placement.clone();
@@ -502,7 +501,7 @@ fn a_search_that_ends_early_says_so_and_names_what_fits() {
         ctx_size: Some(8192),
         ..Placement::on(parse_devices("2").expect("a count"))
     };
-    let few = Limits { steps: 0, ..LIMITS };
+    let few = Limits { steps: 0 };
     let (_, r) = report(&file, &base, few);
     let all: Vec<&Diagnostic> = r
         .diagnostics

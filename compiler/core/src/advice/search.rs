@@ -535,14 +535,6 @@ impl<'a> Search<'a> {
 
     /// The advice of a draft; `None` where its plan is not proved.
     fn proved(&self, found: Found) -> Option<Advice> {
-        // Groups in sequence are what `auto` finds, if it does.
-        let way = &self.space.ways[found.point.way].way;
-        let as_typed =
-            way.mode != SplitMode::Hybrid || found.prepared.prefers(&found.placement, way).ok()?;
-        let found = match as_typed {
-            true => found,
-            false => self.draft(&found.point, Effort::Full)?,
-        };
         if !found.draft.fits() {
             return None;
         }

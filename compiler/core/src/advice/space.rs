@@ -194,15 +194,15 @@ pub(super) struct Space<'a> {
 }
 
 impl<'a> Space<'a> {
-    /// The ways to divide among the devices of a placement. Groups in sequence are strategies of `auto` alone.
+    /// The ways to divide among the devices of a placement that have a word of their own. Groups in sequence have none: they
+    /// are strategies of `auto` alone, which decides about them anew with every change.
     pub(super) fn ways(base: &Placement) -> Vec<Shared> {
         let auto = Placement {
             split_mode: SplitMode::Auto,
             ..base.clone()
         };
-        let asked_auto = base.split_mode == SplitMode::Auto;
         let all = ways(&auto).into_iter();
-        let all = all.filter(|w| asked_auto || w.mode != SplitMode::Hybrid);
+        let all = all.filter(|w| w.mode != SplitMode::Hybrid);
         let plain = |way: &Way| Shared {
             way: way.clone(),
             shares: None,
@@ -333,8 +333,7 @@ impl<'a> Space<'a> {
         let base = self.base;
         let mut out = Vec::new();
         let Shared { way, shares } = &self.ways[point.way];
-        // Of the strategies of `auto`, only groups in sequence have no word of their own.
-        if way.mode != base.split_mode && way.mode != SplitMode::Hybrid && base.devices.len() > 1 {
+        if way.mode != base.split_mode && base.devices.len() > 1 {
             out.push(Change::Mode(way.mode));
         }
         out.extend(shares.clone().map(Change::Shares));

@@ -117,20 +117,6 @@ impl Prepared {
         })
     }
 
-    /// Whether a plan for a placement is divided this way, if that fits.
-    ///
-    /// # Errors
-    /// As of [`Self::ranking`].
-    pub(crate) fn prefers(
-        &self,
-        placement: &Placement,
-        way: &Way,
-    ) -> Result<bool, Vec<Diagnostic>> {
-        let ranking = self.ranking(placement, Compared::Promising, &Budget::default())?;
-        let first = ranking.strategies.first();
-        Ok(first.is_some_and(|r| r.strategy.request.layer_placement.stages == way.stages))
-    }
-
     /// Whether the engine refuses to split tensors as a way asks.
     fn is_refused(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> bool {
         if way.mode != SplitMode::Tensor || placement.engine == Engine::Tpc {
