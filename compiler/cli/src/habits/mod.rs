@@ -304,7 +304,12 @@ impl Reader<'_> {
             None if needed => Err(refused(
                 name,
                 format!("`{name}` needs a value"),
-                format!("write {name} VALUE"),
+                match habit.effect {
+                    Effect::Repository => format!(
+                        "name a repository and a file of it: {name} USER/NAME -hff FILE.gguf"
+                    ),
+                    _ => format!("write {name} VALUE"),
+                },
             )),
             value => Ok(value.unwrap_or_default()),
         }

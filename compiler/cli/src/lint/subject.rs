@@ -74,12 +74,15 @@ impl Subject {
         let placement = PlacementArgs::read(&same.options)?.on_machine_of(&machine);
         let counted = devices_named(&command);
         let given = machine.devices();
-        let assumed = given.is_none() && counted.is_none();
-        let devices =
-            given.unwrap_or_else(|| DeviceLists::count(counted.unwrap_or(ASSUMED_DEVICES)));
+        let of_file = given.is_none() && counted.is_none() && machine.names_a_machine();
+        let assumed = given.is_none() && counted.is_none() && !of_file;
+        let devices = given.unwrap_or_else(|| match of_file {
+            true => Ok(DeviceLists::all()),
+            false => DeviceLists::count(counted.unwrap_or(ASSUMED_DEVICES)),
+        });
         // The machine is said by the options before the command; what that leaves open, by the command itself.
         let mut machine = args.placement.machine_words();
-        if args.placement.devices().is_none() {
+        if args.placement.devices().is_none() && !of_file {
             let count = devices.as_ref().map_or("…", |lists| lists.text.as_str());
             machine.splice(0..0, ["--devices".to_owned(), count.to_owned()]);
         }

@@ -169,6 +169,12 @@ fn a_topologys_devices_are_planned_under_their_names() {
         planned(&format!("--topology {file}"))[1]["capacity_bytes"],
         20_000_000_000_u64
     );
+    // So they are under a command line of llama.cpp, which names none.
+    let line = format!("lint --format json --topology {file} -- llama-server -c 4096 -m");
+    let ran = tpc(line.split(' ').chain([path(SMALL).as_str()]));
+    let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(json["devices"][0], 2, "{}", ran.stdout);
+    assert!(ran.status < 2, "{}", ran.stderr);
     let ran = plan(SMALL, &format!("--topology {file} --devices middle"));
     refuses(&ran, 2, "TPC0400");
     assert!(words(&ran.stderr).contains("left, right"), "{}", ran.stderr);

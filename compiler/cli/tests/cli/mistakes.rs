@@ -20,6 +20,7 @@ const OPTIONS: &[Row] = &[
         "TPC0400",
         "/u/n/resolve/main/FILE.gguf",
     ),
+    ("plan -hf", 2, "TPC0400", "-hf USER/NAME -hff FILE.gguf"),
     ("plan -hff f.gguf", 2, "TPC0400", "-hf USER/NAME"),
     ("plan -m", 2, "TPC0400", "-m VALUE"),
     ("plan {m} -c -1", 2, "TPC0400", "0 is the model's context"),
