@@ -7,7 +7,7 @@ use tpc_ir::Window;
 use super::batch::TokenPos;
 use crate::error::ExecError;
 use crate::executor::MaskValues;
-use crate::tensor::{self, Tensor};
+use crate::tensor::{self, Data, Tensor};
 
 /// The cells of a KV cache: which token each holds.
 ///
@@ -15,6 +15,9 @@ use crate::tensor::{self, Tensor};
 /// further one can see is used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvCells {
+    /// The number of cells.
+    len: usize,
+    /// The cells up to the last one in use, so that a copy of a large and nearly empty cache is small.
     cells: Vec<Option<TokenPos>>,
     window: Option<Window>,
     /// With a window, the cell behind the one that was assigned last: the search for free ones begins here. So cells are used
@@ -28,7 +31,8 @@ impl KvCells {
     /// `n_cells` empty cells.
     pub fn new(n_cells: usize, window: Option<Window>) -> KvCells {
         KvCells {
-            cells: vec![None; n_cells],
+            len: n_cells,
+            cells: Vec::new(),
             window,
             head: 0,
             next: BTreeMap::new(),
@@ -37,24 +41,21 @@ impl KvCells {
 
     /// Number of cells.
     pub const fn len(&self) -> usize {
-        self.cells.len()
+        self.len
     }
 
     /// Whether there are no cells at all.
     pub const fn is_empty(&self) -> bool {
-        self.cells.is_empty()
+        self.len == 0
     }
 
     /// Number of cells up to the last one in use: those that a batch attends to.
     pub fn n_kv(&self) -> usize {
-        self.cells
-            .iter()
-            .rposition(Option::is_some)
-            .map_or(0, |i| i + 1)
+        self.cells.len()
     }
 
-    /// Assigns a cell to each token and returns the cells: the lowest free ones, or with a window those behind the last. A cell is free when it is empty,
-    /// or when neither a token of this batch nor a later one can see what it holds.
+    /// Assigns a cell to each token and returns the cells: the lowest free ones, or with a window those behind the last.
+    /// A cell is free when it is empty, or when neither a token of this batch nor a later one can see what it holds.
     ///
     /// # Errors
     /// [`ExecError::CacheFull`] when there are not enough free cells, [`ExecError::BadBatch`] when the positions of a
@@ -86,26 +87,29 @@ impl KvCells {
                 !w.reaches(from, c.pos.into())
             })
         };
-        let free: Vec<usize> = (self.head..self.cells.len())
+        let held = |i: usize| self.cells.get(i).and_then(Option::as_ref);
+        let rows: Vec<usize> = (self.head..self.len)
             .chain(0..self.head)
-            .filter(|&i| self.cells[i].as_ref().is_none_or(unseen))
+            .filter(|&i| held(i).is_none_or(unseen))
+            .take(tokens.len())
             .collect();
-        if free.len() < tokens.len() {
+        if rows.len() < tokens.len() {
             return Err(ExecError::CacheFull {
                 needed: tokens.len(),
-                free: free.len(),
-                cells: self.cells.len(),
+                free: rows.len(),
+                cells: self.len,
                 window: self.window.map(Window::tokens),
             });
         }
-        let rows = free[..tokens.len()].to_vec();
+        let used = rows.iter().map(|row| row + 1).max().unwrap_or(0);
+        self.cells.resize(self.cells.len().max(used), None);
         for (&row, &t) in rows.iter().zip(tokens) {
             self.cells[row] = Some(t);
         }
         if self.window.is_some()
             && let Some(last) = rows.last()
         {
-            self.head = (last + 1) % self.cells.len();
+            self.head = (last + 1) % self.len;
         }
         self.next = next;
         Ok(rows)
@@ -134,13 +138,14 @@ impl KvCells {
                 self.cells[..dims[0]]
                     .iter()
                     .map(|&c| match (self.sees(q, c), values) {
-                        (None, _) => f64::NEG_INFINITY,
+                        (None, _) => f32::NEG_INFINITY,
                         (Some(_), MaskValues::Zero) => 0.0,
-                        (Some(distance), MaskValues::Distance) => -f64::from(distance),
+                        // Contexts are shorter than 2²⁴ tokens.
+                        (Some(distance), MaskValues::Distance) => -(distance as f32),
                     }),
             );
         }
-        Tensor::reals_of(dims, out)
+        Tensor::new(dims, Data::F32(out))
     }
 
     /// Frees the cells of a sequence, which may start again at position 0.
@@ -150,12 +155,14 @@ impl KvCells {
                 *cell = None;
             }
         }
+        let used = self.cells.iter().rposition(Option::is_some);
+        self.cells.truncate(used.map_or(0, |i| i + 1));
         self.next.remove(&seq);
     }
 
     /// Frees all cells.
     pub fn clear(&mut self) {
-        self.cells.fill(None);
+        self.cells.clear();
         self.head = 0;
         self.next.clear();
     }

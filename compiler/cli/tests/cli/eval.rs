@@ -6,21 +6,30 @@ use std::path::Path;
 use super::support::{SMALL, Scratch, path, refuses, tpc};
 
 #[test]
-fn executors_that_are_not_there_yet_say_so() {
-    let model = path(SMALL);
-    for executor in ["cpu", "cuda"] {
-        let ran = tpc([
-            "eval",
-            &model,
-            "--tokens",
-            "1",
-            "--logits",
-            "x",
-            "--executor",
-            executor,
-        ]);
-        refuses(&ran, 2, "TPC0401");
+fn the_cpu_agrees_with_the_reference() {
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let model = model.to_str().unwrap();
+    let golden = scratch.path("golden.logits");
+    let golden = golden.to_str().unwrap();
+    let tokens = ["--tokens", "3,1,4,1,5", "--logits", golden];
+    assert_eq!(tpc([&["eval", model][..], &tokens].concat()).status, 0);
+    let cpu = [
+        "eval",
+        model,
+        "--golden",
+        golden,
+        "--executor",
+        "cpu",
+        "-t",
+        "1",
+    ];
+    for options in [&[][..], &["-ub", "2"], &["--devices", "2"]] {
+        let ran = tpc(cpu.iter().chain(options));
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{options:?}");
     }
+    let ran = tpc(["eval", model, "--golden", golden, "--executor", "cuda"]);
+    refuses(&ran, 2, "TPC0400");
 }
 
 #[test]

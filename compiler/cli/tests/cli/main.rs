@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod addresses;
+mod bench;
 mod captures;
 mod contract;
 mod devices;
@@ -20,6 +21,7 @@ mod lint_mistakes;
 mod mistakes;
 mod options;
 mod output;
+mod run;
 mod several;
 mod support;
 mod tokenize;

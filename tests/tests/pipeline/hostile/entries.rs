@@ -64,6 +64,10 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("eval", "golden", Input::Golden),
     ("eval", "topology", Input::Topology),
     ("eval", "logits", Input::Written),
+    ("run", "model", Input::Gguf),
+    ("run", "topology", Input::Topology),
+    ("bench", "model", Input::Gguf),
+    ("bench", "topology", Input::Topology),
     ("synth", "output", Input::Written),
     ("man", "output", Input::Written),
 ];
@@ -278,6 +282,8 @@ fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
         "inspect" if rng.one_in(2) => add(&["-v"]),
         "tokenize" if rng.one_in(2) => add(&["-p", "Hello <s> world", "--chat"]),
         "tokenize" => add(&["-p", "Hello <s> world", "--special"]),
+        "run" => add(&["--tokens", "1,2,3", "-n", "2", "-t", "1"]),
+        "bench" => add(&["-p", "2", "-n", "1", "-r", "1", "-t", "1"]),
         "eval" if argument != "golden" => add(&["--tokens", "1,2,3"]),
         _ => {}
     }

@@ -1,0 +1,121 @@
+//! `tpc bench`.
+
+use super::support::{SMALL, Scratch, json, path, refuses, tpc};
+
+const QUICK: [&str; 6] = ["-p", "4,8", "-n", "2", "-r", "2"];
+
+fn bench(model: &str, options: &[&str]) -> super::support::Ran {
+    tpc([&["bench", model, "-t", "1"], options].concat())
+}
+
+#[test]
+fn the_table_is_llama_benchs() {
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let model = model.to_str().unwrap();
+    let ran = bench(model, &[&QUICK[..], &["-d", "0,3"]].concat());
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let rows: Vec<Vec<&str>> = ran
+        .stdout
+        .lines()
+        .map(|l| l.split('|').map(str::trim).collect())
+        .collect();
+    let heads = [
+        "", "model", "size", "params", "backend", "threads", "test", "t/s", "",
+    ];
+    assert_eq!(rows[0], heads);
+    let tests: Vec<&str> = rows[2..].iter().map(|r| r[6]).collect();
+    let expected = ["pp4", "pp8", "tg2", "pp4 @ d3", "pp8 @ d3", "tg2 @ d3"];
+    assert_eq!(tests, expected);
+    for row in &rows[2..] {
+        let (mean, deviation) = row[7].split_once(" ± ").unwrap();
+        assert!(mean.parse::<f64>().unwrap() > 0.0 && deviation.parse::<f64>().is_ok());
+    }
+}
+
+#[test]
+fn json_has_llama_benchs_keys() {
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let model = model.to_str().unwrap();
+    let words = [
+        &["bench", model][..],
+        &QUICK,
+        &["-t", "1", "--format", "json"],
+    ]
+    .concat();
+    let rows = json(&words);
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    for (row, (n_prompt, n_gen)) in rows.iter().zip([(4, 0), (8, 0), (0, 2)]) {
+        assert_eq!(
+            (&row["n_prompt"], &row["n_gen"]),
+            (&n_prompt.into(), &n_gen.into())
+        );
+        assert_eq!(row["n_depth"], 0);
+        assert_eq!(row["threads"], 1);
+        assert_eq!(row["samples_ts"].as_array().unwrap().len(), 2);
+        for key in [
+            "model",
+            "size",
+            "params",
+            "backend",
+            "devices",
+            "avg_ts",
+            "stddev_ts",
+        ] {
+            assert!(!row[key].is_null(), "{key}");
+        }
+        assert!(row.get("profile").is_none());
+    }
+}
+
+#[test]
+fn the_profile_accounts_for_the_time() {
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let model = model.to_str().unwrap();
+    let words = [
+        &["bench", model][..],
+        &QUICK,
+        &["-t", "1", "-o", "json", "--profile"],
+    ]
+    .concat();
+    let rows = json(&words);
+    for row in rows.as_array().unwrap() {
+        let kernels = row["profile"].as_array().unwrap();
+        let named = |part: &str| {
+            let mut names = kernels.iter().map(|k| k["kernel"].as_str().unwrap());
+            names.any(|n| n.starts_with(part))
+        };
+        assert!(named("mul_mat ") && named("flash_attn"), "{kernels:?}");
+        let sum: u64 = kernels.iter().map(|k| k["ns"].as_u64().unwrap()).sum();
+        let whole: u64 = row["samples_ns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|n| n.as_u64().unwrap())
+            .sum();
+        assert!(0 < sum && sum <= whole, "{sum} of {whole}");
+    }
+    let ran = bench(model, &[&QUICK[..], &["--profile"]].concat());
+    assert!(ran.stdout.contains("between launches"), "{}", ran.stdout);
+}
+
+#[test]
+fn wrong_usage_is_told() {
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let model = model.to_str().unwrap();
+    for options in [
+        &["-p", "0", "-n", "0"][..],
+        &["-p", "x"],
+        &["-r", "0"],
+        &["-p", "64", "-c", "32"],
+        &["--format", "csv"],
+    ] {
+        refuses(&bench(model, options), 2, "TPC0400");
+    }
+    refuses(&bench(&path(SMALL), &QUICK), 2, "TPC0405");
+    refuses(&bench("no-such.gguf", &QUICK), 2, "TPC");
+}
