@@ -19,8 +19,11 @@ fn golden() -> String {
 }
 
 fn run(model: &str, options: &[&str]) -> Ran {
-    let mut arguments = vec!["run", model, "--threads", "1"];
+    let mut arguments = vec!["run", model];
     arguments.extend(options);
+    if !options.contains(&"-t") {
+        arguments.extend(["-t", "1"]);
+    }
     tpc(arguments)
 }
 
