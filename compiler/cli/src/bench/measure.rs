@@ -126,7 +126,7 @@ impl Bench<'_> {
             n_vocab: self.n_vocab,
         };
         let depth = test.depth();
-        self.read(tokens.take(depth), 0, self.batch)?;
+        self.read(&tokens.take(depth), 0, self.batch)?;
         self.model.take_profile();
         let timed = tokens.take(test.tokens());
         let batch = match test {
@@ -134,12 +134,12 @@ impl Bench<'_> {
             Test::Generation { .. } => 1,
         };
         let begun = Instant::now();
-        self.read(timed, depth, batch)?;
+        self.read(&timed, depth, batch)?;
         Ok((begun.elapsed(), self.model.take_profile()))
     }
 
     /// Reads tokens from a position on, with the logits of each batch's last.
-    fn read(&mut self, tokens: Vec<u32>, from: usize, batch: usize) -> Result<(), ExecError> {
+    fn read(&mut self, tokens: &[u32], from: usize, batch: usize) -> Result<(), ExecError> {
         let mut first = from;
         for part in tokens.chunks(batch.max(1)) {
             let batch = Batch::sequence(part, first as u32, 0).last_only();
