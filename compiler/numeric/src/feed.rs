@@ -48,13 +48,13 @@ impl Feed {
     }
 
     /// What running it may take. The sizes of a captured graph are whatever they are; what stays large of a model's is its
-    /// quantisation blocks, times its devices.
+    /// quantisation blocks, times its devices. Steps are those of both runs, the whole and the divided one.
     pub(super) fn limits(&self) -> Limits {
         match self {
             Feed::Captured(_) => Limits::COMMAND,
             Feed::Tokens(_) => Limits::COMMAND
                 .with(Resource::Bytes, 1 << 30)
-                .with(Resource::Steps, 10 * Limits::COMMAND.of(Resource::Steps)),
+                .with(Resource::Steps, 20 * Limits::COMMAND.of(Resource::Steps)),
         }
     }
 

@@ -270,7 +270,7 @@ fn codes_are_unique_well_formed_and_documented() {
 /// The sources of the product without their unit tests, by path.
 fn product() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
-    for name in ["ir", "passes", "runtime"] {
+    for name in ["ir", "passes", "runtime", "runtime/cpu", "runtime/text"] {
         sources(&repository().join(name).join("src"), &mut files);
     }
     sources(&repository().join("compiler"), &mut files);
