@@ -1,12 +1,12 @@
 //! From proved programs to a [`Program`] that runs: layout, cover, buffers, schedule.
 
-use tpc_ir::program::{BatchShape, Program, Target};
+use tpc_ir::program::{BatchShape, LaunchData, Program, Target};
 use tpc_ir::{Verified, stage};
 
-use crate::buffers::buffers;
+use crate::buffers::{Memory, buffers};
 use crate::cover::cover;
 use crate::layout::Layouts;
-use crate::schedule::{order, queues};
+use crate::schedule::{Order, order, queues};
 
 /// The program of proved programs for a kind of device, and for batches of these shapes.
 ///
@@ -17,11 +17,7 @@ pub fn assemble(
     shapes: &[BatchShape],
     target: &dyn Target,
 ) -> Result<Program, TooLarge> {
-    let layouts = Layouts::of(graph, target).ok_or(TooLarge)?;
-    let mut launches = cover(graph, &layouts);
-    let ordered = |launches: &[_]| order(graph, launches);
-    let (memory, order) =
-        buffers(graph, &layouts, &mut launches, ordered, shapes, target).ok_or(TooLarge)?;
+    let (launches, memory, order) = addressed(graph, shapes, target).ok_or(TooLarge)?;
     let mut program = Program {
         graph: graph.clone(),
         shapes: shapes.to_vec(),
@@ -33,6 +29,32 @@ pub fn assemble(
     };
     program.phases = queues(&program, &order);
     Ok(program)
+}
+
+/// The memory of the program that [`assemble`] makes, without the queues of its places.
+///
+/// # Errors
+/// Those of [`assemble`].
+pub fn memory(
+    graph: &Verified<stage::Programs>,
+    shapes: &[BatchShape],
+    target: &dyn Target,
+) -> Result<Memory, TooLarge> {
+    let (_, memory, _) = addressed(graph, shapes, target).ok_or(TooLarge)?;
+    Ok(memory)
+}
+
+/// Layout, cover and buffers.
+fn addressed(
+    graph: &Verified<stage::Programs>,
+    shapes: &[BatchShape],
+    target: &dyn Target,
+) -> Option<(Vec<LaunchData>, Memory, Order)> {
+    let layouts = Layouts::of(graph, target)?;
+    let mut launches = cover(graph, &layouts);
+    let ordered = |launches: &[_]| order(graph, launches);
+    let (memory, order) = buffers(graph, &layouts, &mut launches, ordered, shapes, target)?;
+    Some((launches, memory, order))
 }
 
 /// The sizes of a program overflow.

@@ -1,11 +1,15 @@
-//! Exact bytes of the programs: stored and live per place, and moved between places.
+//! Bytes of the programs: those of the arenas of each place, and those moved between places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::op::{Collective, OpCategory};
-use tpc_ir::{Bindings, Inst, InstData, Op, Place, Value, Verified, stage};
+use tpc_ir::program::{ArenaKind, BatchShape, Target};
+use tpc_ir::{Bindings, Buffer, Inst, InstData, Op, Place, Verified, stage};
 
-/// Bytes at one place.
+use crate::assemble::memory;
+use crate::buffers::Memory;
+
+/// Bytes at one place. In all they are those of the arenas of its program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Weights, packed as in the file.
@@ -14,9 +18,12 @@ pub struct Footprint {
     pub kv: u64,
     /// Other states.
     pub state: u64,
-    /// The peak of intermediate values, each freed after its last use.
+    /// What storing weights and states adds to them: the target's own formats, and gaps between buffers. Less than 0 where
+    /// it saves more.
+    pub layout: i64,
+    /// The arena of a batch's work: inputs, intermediate values and outputs.
     pub compute: u64,
-    /// The peak of those intermediate values that copies and collectives bring.
+    /// The peak of those that copies and collectives bring.
     pub staging: u64,
 }
 
@@ -27,96 +34,71 @@ impl Footprint {
             .saturating_add(self.kv)
             .saturating_add(self.state)
             .saturating_add(self.compute)
+            .saturating_add_signed(self.layout)
     }
 }
 
-/// The lifetimes of the memory of values. A view or an update in place shares the memory of its operand, which lives as
-/// long as any of them.
-struct Lifetimes {
-    /// Per value, the value whose memory it lies in.
-    base: Vec<Value>,
-    /// Per value that others lie in, the position of the last instruction that uses one of them; beyond all for
-    /// outputs.
-    last_use: Vec<usize>,
-}
-
-impl Lifetimes {
-    fn of_programs(programs: &Verified<stage::Programs>) -> Lifetimes {
-        let mut base: Vec<Value> = programs.values().map(|(v, _)| v).collect();
-        let mut last_use = vec![0_usize; base.len()];
-        for (i, (_, inst)) in programs.insts().enumerate() {
-            if let Some(operand) = inst.op.aliases() {
-                base[inst.results[0].index()] = base[inst.operands[operand].index()];
-            }
-            for v in inst.operands.iter().chain(&inst.results) {
-                last_use[base[v.index()].index()] = i;
-            }
-        }
-        for o in &programs.outputs {
-            last_use[base[o.value().index()].index()] = usize::MAX;
-        }
-        Lifetimes { base, last_use }
-    }
-}
-
-/// The footprint of every place of the programs, for the largest batch.
+/// The footprint of every place of the programs, for batches of these shapes: that of the program which
+/// [`assemble`](crate::assemble()) makes for them. Where a size goes beyond 64 bits, every place has 2^64 - 1 bytes.
 pub fn footprints(
     programs: &Verified<stage::Programs>,
-    batch: &Bindings,
+    shapes: &[BatchShape],
+    target: &dyn Target,
 ) -> BTreeMap<Place, Footprint> {
+    let memory = memory(programs, shapes, target).ok();
+    memory
+        .and_then(|memory| arenas(programs, shapes, &memory))
+        .unwrap_or_else(|| {
+            let all = Footprint {
+                compute: u64::MAX,
+                ..Footprint::default()
+            };
+            programs.values().map(|(_, v)| (v.place, all)).collect()
+        })
+}
+
+/// The bytes of each place: of its arenas, and of the values that they are for. `None` when a size overflows.
+fn arenas(
+    programs: &Verified<stage::Programs>,
+    shapes: &[BatchShape],
+    memory: &Memory,
+) -> Option<BTreeMap<Place, Footprint>> {
     let mut out: BTreeMap<Place, Footprint> = BTreeMap::new();
-    let Lifetimes { base, last_use } = Lifetimes::of_programs(programs);
-    // A size beyond 64 bits counts as 2^64 - 1 bytes, alone or in sum.
-    let bytes = |v: Value| programs.value(v).ty.bytes(batch).unwrap_or(u64::MAX);
-    let grow = |sum: &mut u64, v: Value| *sum = sum.saturating_add(bytes(v));
-    let mut live: BTreeMap<Place, u64> = BTreeMap::new();
-    let mut staged: BTreeMap<Place, u64> = BTreeMap::new();
-    for (i, (_, inst)) in programs.insts().enumerate() {
-        for &v in &inst.results {
-            let value = programs.value(v);
-            let place = out.entry(value.place).or_default();
-            match &inst.op {
-                Op::Weight(_) => grow(&mut place.weights, v),
-                Op::State(_) if value.ty.counts_cells() => {
-                    grow(&mut place.kv, v);
-                }
-                Op::State(_) => grow(&mut place.state, v),
-                _ if base[v.index()] == v => {
-                    let live = live.entry(value.place).or_default();
-                    grow(live, v);
-                    place.compute = place.compute.max(*live);
-                    if inst.op.is_transfer() {
-                        let staged = staged.entry(value.place).or_default();
-                        grow(staged, v);
-                        place.staging = place.staging.max(*staged);
-                    }
-                }
-                _ => {}
+    for arena in &memory.arenas {
+        let place = out.entry(arena.place).or_default();
+        match arena.kind {
+            ArenaKind::Weights | ArenaKind::States => {
+                place.layout = place.layout.checked_add_unsigned(arena.bytes)?;
             }
+            ArenaKind::Work => place.compute = arena.bytes,
         }
-        let mut done: Vec<Value> = inst
-            .operands
-            .iter()
-            .chain(&inst.results)
-            .map(|v| base[v.index()])
-            .collect();
-        done.sort_unstable();
-        done.dedup();
-        for v in done.into_iter().filter(|v| last_use[v.index()] == i) {
-            let place = programs.value(v).place;
-            let op = programs.def_op(v);
-            if op.is_stored() {
-                continue;
-            }
-            if let Some(l) = live.get_mut(&place) {
-                *l = l.saturating_sub(bytes(v));
-            }
-            if let Some(s) = staged.get_mut(&place).filter(|_| op.is_transfer()) {
-                *s = s.saturating_sub(bytes(v));
-            }
-        }
+        place.staging = memory.staging.get(&arena.place).copied().unwrap_or(0);
     }
-    out
+    let batch = shapes.first()?.most;
+    // Weights that are read under several names lie in one buffer.
+    let mut seen: BTreeSet<Buffer> = BTreeSet::new();
+    for (value, data) in programs.values() {
+        let op = programs.def_op(value);
+        let Some(home) = memory.homes[value.index()]
+            .as_ref()
+            .filter(|_| op.is_stored())
+        else {
+            continue;
+        };
+        if !seen.insert(home.buffer) {
+            continue;
+        }
+        let place = out.entry(data.place).or_default();
+        let bytes = data.ty.bytes(&batch)?;
+        let sum = match op {
+            Op::Weight(_) => &mut place.weights,
+            _ if data.ty.counts_cells() => &mut place.kv,
+            _ => &mut place.state,
+        };
+        *sum = sum.checked_add(bytes)?;
+        place.layout = place.layout.checked_sub_unsigned(bytes)?;
+    }
+    Some(out)
 }
 
 /// The number and the bytes of the transfers of one batch.

@@ -8,20 +8,22 @@
 //! 4. [`shard`] gives every value its sharding and makes collectives explicit;
 //! 5. [`rewrite`] moves and merges copies and collectives;
 //! 6. [`lower`] gives every device its own program in local sizes;
-//! 7. [`prove`] proves that the programs compute what the model's graph says;
-//! 8. [`layout`] decides how weights are stored and which values are views;
-//! 9. [`cover`] gathers instructions into launches;
-//! 10. [`buffers`] gives every value an address;
-//! 11. [`schedule`] orders the launches of each place, with waits between places.
+//! 7. [`canonicalise`] drops dead, double and undone work of the programs;
+//! 8. [`prove`] proves that the programs compute what the model's graph says;
+//! 9. [`layout`] decides how weights are stored and which values are views;
+//! 10. [`cover`] gathers instructions into launches;
+//! 11. [`buffers`] gives every value an address;
+//! 12. [`schedule`] orders the launches of each place, with waits between places.
 //!
 //! [`assemble()`] runs the last four.
 //!
-//! [`machine`] holds the cost model and [`layers`] tells which layers are alike; [`footprint`] counts the bytes of
-//! programs. The verifier of `tpc-ir` checks every graph by the ops' rules alone, and the proof imports nothing of the
+//! [`machine`] holds the cost model and [`layers`] tells which layers are alike; [`footprint`] tells the bytes of
+//! the memories of programs and of their transfers. The verifier of `tpc-ir` checks every graph by the ops' rules alone, and the proof imports nothing of the
 //! planner.
 
 mod assemble;
 pub mod buffers;
+pub mod canonicalise;
 pub mod cover;
 pub mod factors;
 pub mod footprint;
@@ -38,6 +40,6 @@ pub mod schedule;
 pub mod shard;
 mod users;
 
-pub use assemble::{TooLarge, assemble};
+pub use assemble::{TooLarge, assemble, memory};
 pub use gcd::gcd;
 pub use users::Users;

@@ -1,4 +1,4 @@
-//! The codes of execution, TPC0500 to TPC0522.
+//! The codes of execution, TPC0500 to TPC0522, and of sessions, TPC0572 to TPC0576.
 
 tpc_ir::codes! {
     pub(super) static;
@@ -190,4 +190,47 @@ tpc_ir::codes! {
         "The executor has no kernel for an op on operands of these element types. The message names both.",
     )
     .cure("`--executor reference` runs every op, slowly; requantising the weight that is named may help.");
+
+    STATE_FILE = error(
+        "TPC0572",
+        "unusable file of a session",
+        "The file is not one that a session was saved to, or it is not whole: bytes are missing, are too many, or differ \
+         from those that were written.",
+    )
+    .example("a file that was cut while it was copied.")
+    .cure("leave the file out: the text is read again, and the answer is the same.");
+
+    STATE_VERSION = error(
+        "TPC0573",
+        "a session of another version",
+        "The file has a format that this tpc does not know: a later one wrote it.",
+    )
+    .cure("the tpc that wrote it, or leave the file out.");
+
+    STATE_MODEL = error(
+        "TPC0574",
+        "a session of another model",
+        "What was saved does not fit the model that is loaded: the file was saved with another model, with caches of other \
+         types, or with more tokens or sequences than there are cells for. The number of devices may differ.",
+    )
+    .example("a session of `--cache-type-k q8_0` loaded with caches of f16.")
+    .cure("the model and the options of the run that saved it; or leave the file out.");
+
+    CANNOT_REWIND = error(
+        "TPC0575",
+        "a sequence cannot go back",
+        "Tokens are to be taken from a sequence, and the states that are left do not follow from those that are there. \
+         Recurrent states know no earlier token; a cache with a window has forgotten what the earlier token saw; and where \
+         the model adds positions to what it stores, tokens cannot move to others.",
+    )
+    .example("`--context-shift` with a Mamba model.")
+    .cure("read the text again from its begin; a larger context instead of `--context-shift`.");
+
+    NO_STATES = error(
+        "TPC0576",
+        "states cannot be read",
+        "The executor does not give the bytes of its states, so that they can be neither saved nor moved.",
+    )
+    .example("`--save` with `--executor reference`.")
+    .cure("`--executor cpu`.");
 }

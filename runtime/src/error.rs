@@ -104,6 +104,16 @@ pub enum ExecError {
     /// An op on these element types has no kernel in the executor.
     #[error("{what}")]
     NoKernel { what: String },
+    #[error("the file of the session: {what}")]
+    StateFile { what: String },
+    #[error("the file of the session has format {found}: this tpc knows those up to {known}")]
+    StateVersion { found: u32, known: u32 },
+    #[error("the session was saved with another model: {what}")]
+    StateModel { what: String },
+    #[error("sequence {seq} cannot go back to position {pos}: {why}")]
+    CannotRewind { seq: u32, pos: u64, why: String },
+    #[error("the executor does not give the state {state:?}")]
+    NoStates { state: String },
     #[error("`{op}` is a leaf: its value comes from the interpreter, not from operands")]
     Leaf { op: &'static str },
     /// Another error, with the instruction or value it concerns.
@@ -132,7 +142,7 @@ impl ExecError {
         }
     }
 
-    /// The stable code, `TPC0500` to `TPC0522`; declared in [`super::CODES`].
+    /// The stable code, `TPC0500` to `TPC0522` or `TPC0572` to `TPC0576`; declared in [`super::CODES`].
     pub fn code(&self) -> &'static Code {
         use ExecError as E;
         match self {
@@ -159,6 +169,11 @@ impl ExecError {
             E::StatesFull { .. } => &codes::STATES_FULL,
             E::NothingToDraft => &codes::NOTHING_TO_DRAFT,
             E::NoKernel { .. } => &codes::NO_KERNEL,
+            E::StateFile { .. } => &codes::STATE_FILE,
+            E::StateVersion { .. } => &codes::STATE_VERSION,
+            E::StateModel { .. } => &codes::STATE_MODEL,
+            E::CannotRewind { .. } => &codes::CANNOT_REWIND,
+            E::NoStates { .. } => &codes::NO_STATES,
             E::At { cause, .. } => cause.code(),
         }
     }
@@ -201,6 +216,12 @@ impl ExecError {
             E::NoKernel { .. } => {
                 "`tpc eval --executor reference` runs every op, slowly; requantising the weight that is named may help"
             }
+            E::StateFile { .. } | E::StateVersion { .. } => {
+                "leave the file out: the text is then read again"
+            }
+            E::StateModel { .. } => "give the model and the options of the run that saved it",
+            E::CannotRewind { .. } => "read the text again from its begin",
+            E::NoStates { .. } => "--executor cpu gives its states",
             E::BadBatch { .. } => "give one position and one sequence per token, positions rising",
             E::MissingOutput { .. } => "name the output in the graph",
             E::Malformed { .. } => "run the verifier, which lists everything that is wrong",
@@ -217,8 +238,10 @@ mod tests {
 
     #[test]
     fn codes_ascend_and_are_complete() {
-        for (i, doc) in codes::CODES.iter().enumerate() {
-            assert_eq!(doc.id, format!("TPC05{i:02}"));
+        let numbers = (500..=522).chain(572..=576);
+        assert_eq!(codes::CODES.len(), numbers.clone().count());
+        for (n, doc) in numbers.zip(codes::CODES) {
+            assert_eq!(doc.id, format!("TPC0{n}"));
             assert!(!doc.cure.is_empty(), "{doc}");
         }
     }

@@ -8,30 +8,30 @@
 //! they last only when the session [commits](Executor::commit). A session that fails [discards](Executor::discard)
 //! them, so that a failed batch leaves no trace.
 
-use std::collections::BTreeMap;
-
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Bindings, Graph, Output, TensorType, Value};
 
 use crate::error::ExecError;
 use crate::profile::KernelTime;
+use crate::slot::Slot;
+use crate::states::StateInfo;
 use crate::tensor::Tensor;
 
 /// The host's side of a phase: it supplies the inputs, and may watch the results.
 pub trait Host {
-    /// The tensor for an input of this kind. Its sizes are those of `ty` under the batch's bindings.
+    /// Writes the input of this kind, which the program declares to be of type `ty`.
     ///
     /// # Errors
-    /// [`ExecError::MissingInput`] when the host does not know the input.
-    fn input(&mut self, kind: &InputKind, ty: &TensorType) -> Result<Tensor, ExecError>;
+    /// [`ExecError::MissingInput`] when the host does not know the input, and those of the [`Slot`].
+    fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError>;
 
     /// A result, as soon as it is there. Only executors that keep intermediate values call it.
     fn produced(&mut self, _value: Value, _tensor: &Tensor) {}
 }
 
 impl<F: FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError>> Host for F {
-    fn input(&mut self, kind: &InputKind, ty: &TensorType) -> Result<Tensor, ExecError> {
-        self(kind, ty)
+    fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError> {
+        to.tensor(self(kind, ty)?)
     }
 }
 
@@ -54,6 +54,8 @@ pub struct Interface {
     pub mask_values: MaskValues,
     /// Whether it has recurrent states, and so takes only batches with equally many tokens of each sequence.
     pub recurrent: bool,
+    /// Its states, a part per place.
+    pub states: Vec<StateInfo>,
 }
 
 impl Interface {
@@ -72,17 +74,43 @@ impl Interface {
                 false => MaskValues::Zero,
             },
             recurrent: has(&|op| matches!(op, Op::Input(i) if i.kind == InputKind::StateCells)),
+            states: StateInfo::of(graph),
         }
     }
 
-    /// Whether there is an output of that name.
-    pub fn has_output(&self, name: &str) -> bool {
-        self.outputs.iter().any(|o| o == name)
+    /// The number of the output of that name.
+    pub fn output(&self, name: &str) -> Option<usize> {
+        self.outputs.iter().position(|o| o == name)
     }
 }
 
-/// The named outputs of a phase.
-pub type Outputs = BTreeMap<String, Tensor>;
+/// The named outputs of phases, in the order of [`Interface::outputs`]; those that no phase has computed yet are empty.
+///
+/// They are used again from batch to batch, so that an executor that can writes into the memory of the last ones.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs(Vec<Option<Tensor>>);
+
+impl Outputs {
+    /// Room for as many as an interface has.
+    pub fn new(interface: &Interface) -> Outputs {
+        Outputs(vec![None; interface.outputs.len()])
+    }
+
+    /// The output of that number; `None` when no phase has computed it.
+    pub fn get(&self, output: usize) -> Option<&Tensor> {
+        self.0.get(output).and_then(Option::as_ref)
+    }
+
+    /// The place of an output.
+    ///
+    /// # Errors
+    /// [`ExecError::Malformed`] when there are not so many.
+    pub fn place(&mut self, output: usize) -> Result<&mut Option<Tensor>, ExecError> {
+        self.0.get_mut(output).ok_or_else(|| ExecError::Malformed {
+            what: format!("it has no output {output}"),
+        })
+    }
+}
 
 /// Runs the programs of a model.
 ///
@@ -101,14 +129,18 @@ pub trait Executor {
     /// The number of tokens ahead that the next phase needs to know, 0 for the first; `None` when all have run.
     fn lookahead(&self, run: &Self::Run) -> Option<u32>;
 
-    /// Runs the next phase, if there is one, and returns its outputs. The first phase asks for all inputs but
+    /// Runs the next phase, if there is one, and gives its outputs. The first phase asks for all inputs but
     /// [`InputKind::NextTokens`], a later one for those of its number. States that it writes are staged.
     ///
     /// # Errors
     /// When an input is not what the program declares, or an op fails. The batch cannot go on then, and the caller
     /// discards what is staged.
-    fn run_phase(&mut self, run: &mut Self::Run, host: &mut dyn Host)
-    -> Result<Outputs, ExecError>;
+    fn run_phase(
+        &mut self,
+        run: &mut Self::Run,
+        host: &mut dyn Host,
+        outputs: &mut Outputs,
+    ) -> Result<(), ExecError>;
 
     /// Makes the staged states last.
     fn commit(&mut self);
@@ -118,6 +150,21 @@ pub trait Executor {
 
     /// Clears all states, staged ones too: they are zero again, and may have other sizes.
     fn reset_states(&mut self);
+
+    /// The bytes of a state: its elements in its type without gaps, between batches. `None` where the executor keeps none.
+    fn state(&self, _state: Value) -> Option<&[u8]> {
+        None
+    }
+
+    /// [`Self::state`], to be changed.
+    fn state_mut(&mut self, _state: Value) -> Option<&mut [u8]> {
+        None
+    }
+
+    /// The elements of a weight; `None` where the executor does not keep them as the file does.
+    fn weight(&self, _weight: Value) -> Option<Tensor> {
+        None
+    }
 
     /// The times of kernels since the last call; none where they are not measured.
     fn take_profile(&mut self) -> Vec<KernelTime> {

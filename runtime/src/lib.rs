@@ -22,6 +22,7 @@
 //! The crate knows nothing of files: weights come as bytes in their GGUF types, from whoever maps the file. A session
 //! names no executor but for the shorthand [`Session::new`].
 
+mod checksum;
 mod codes;
 mod error;
 mod executor;
@@ -29,17 +30,25 @@ mod profile;
 pub mod quant;
 pub mod reference;
 mod session;
+mod slot;
+mod states;
 mod tensor;
 mod weights;
 
+pub use checksum::Checksum;
 pub use codes::CODES;
 pub use error::ExecError;
 pub use executor::{Executor, Host, Interface, MaskValues, Outputs};
 pub use profile::KernelTime;
 pub use reference::{
-    BatchRun, Gelu, Inputs, Interpreter, Observer, OpContext, Options, PlaceStats,
+    BatchRun, Gelu, Inputs, Interpreter, NamedOutputs, Observer, OpContext, Options, PlaceStats,
     ProgramInterpreter, ProgramRun, Traffic, Transfers, eval,
 };
-pub use session::{Batch, KvCells, ReferenceSession, Session, SessionConfig, TokenPos};
+pub use session::{
+    Batch, KvCells, Logits, ReferenceSession, SaveError, SequenceText, Session, SessionConfig,
+    TokenPos,
+};
+pub use slot::{Slot, SlotMemory};
+pub use states::{CellKind, Rotation, StateInfo};
 pub use tensor::{Data, Shape, Tensor};
 pub use weights::{MemoryWeights, PackedWeight, WeightData, WeightSource, pack};

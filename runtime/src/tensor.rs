@@ -169,6 +169,11 @@ impl Tensor {
         &self.data
     }
 
+    /// The elements without the sizes, to use their memory again.
+    pub fn into_data(self) -> Data {
+        self.data
+    }
+
     /// Number of elements.
     pub const fn len(&self) -> usize {
         self.data.len()

@@ -27,6 +27,9 @@ pub trait WeightSource {
     /// # Errors
     /// [`ExecError::MissingWeight`] when there is none.
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError>;
+
+    /// Says that a tensor has been copied. A source that can read it again may drop what it keeps of it in memory.
+    fn release(&self, _tensor: &str) {}
 }
 
 /// Weights in memory, for tests.

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser};
+use tpc_cpu::CpuTarget;
 use tpc_ir::DType;
+use tpc_ir::program::{FileTarget, Target as Storage};
 use tpc_passes::machine::{Engine, LinkKind};
 
 use super::habits;
@@ -12,8 +14,8 @@ use super::input;
 use super::output::Failure;
 use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
-    DeviceList, DeviceSpec, HostExperts, Machine, MachineRequest, Override, OverridePattern,
-    Placement, Reserve, SplitMode, TensorSplit,
+    DeviceKind, DeviceList, DeviceSpec, HostExperts, Machine, MachineRequest, Override,
+    OverridePattern, Placement, Reserve, SplitMode, TensorSplit,
 };
 use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
@@ -178,6 +180,22 @@ impl PlacementArgs {
         !self.devices.is_empty() || self.topology.is_some()
     }
 
+    /// Whether they say more of the machine than its devices.
+    pub(super) fn describes_a_machine(&self) -> bool {
+        self.topology.is_some() || self.link.is_some() || self.reserve.is_some()
+    }
+
+    /// The topology file.
+    pub(super) fn topology_path(&self) -> Option<&Path> {
+        self.topology.as_deref()
+    }
+
+    /// The content of the topology file.
+    pub(super) fn topology_bytes(&self) -> Result<Option<Vec<u8>>, Failure> {
+        let path = self.topology.as_deref();
+        path.map(|p| input::read_file(p, MAX_TOPOLOGY)).transpose()
+    }
+
     /// The context, where the options say it.
     pub(super) fn ctx_size(&self) -> Result<Option<u64>, Failure> {
         Ok(given(&only("--ctx-size", &self.ctx_size))?.filter(|&n| n > 0))
@@ -255,6 +273,8 @@ impl PlacementArgs {
             .map(|split| split.among(devices.len()))
             .transpose()
             .map_err(Failure::usage)?;
+        let all_cpu = devices.iter().all(|d| d.kind == DeviceKind::Cpu);
+        let storage: &dyn Storage = if all_cpu { &CpuTarget } else { &FileTarget };
         let [k, v] = self.cache_types()?;
         let GpuLayers(n_gpu_layers) = given(&self.n_gpu_layers)?.unwrap_or(GpuLayers(None));
         Ok(Placement {
@@ -278,6 +298,7 @@ impl PlacementArgs {
             drafting: self.spec_type.clone().map_err(Failure::usage)?,
             engine: self.engine.clone().map_err(Failure::usage)?,
             depth: self.depth.clone().map_err(Failure::usage)?,
+            storage,
             notes,
         })
     }

@@ -22,6 +22,7 @@ pub fn codes() -> Vec<&'static Code> {
         tpc_ir::program::verify::CODES,
         tpc_runtime::CODES,
         tpc_text::CODES,
+        tpc_artefact::CODES,
         super::codes::CODES,
     ] {
         out.extend(table);

@@ -1,5 +1,6 @@
 //! `tpc dump`: the IR after a stage, as text or for Graphviz.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use clap::ValueEnum;
@@ -8,6 +9,7 @@ use tpc_ir::{Graph, Program};
 use tpc_passes::assemble;
 
 use super::args::PlacementArgs;
+use super::artefact;
 use super::output::{self, Failure};
 use super::source::{Source, SourceArgs};
 use tpc_core::pipeline::Compiled;
@@ -100,6 +102,21 @@ fn wrong(option: &str, message: String, help: &str) -> Failure {
     Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, option, message).help(help))
 }
 
+/// The program of an artefact.
+fn of_artefact(args: &Args, path: &Path) -> Result<(), Failure> {
+    if args.stage != Stage::Program {
+        let message = "an artefact has a program, and no graph of the stages before".to_owned();
+        return Err(wrong(
+            "--stage",
+            message,
+            "--stage program, or give the model",
+        ));
+    }
+    let read = artefact::read(path)?;
+    artefact::options_are_free(path, &read, &args.placement)?;
+    output::result(&read.program().to_string())
+}
+
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let drawn = match args.stage {
         Stage::Factors => Err("factors are a table, not a graph"),
@@ -114,6 +131,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if args.format == Format::Text && args.layers.is_some() {
         let message = "the text form has whole graphs only".to_owned();
         return Err(wrong("--layers", message, "add --format dot"));
+    }
+    if let Some(path) = args.source.given().filter(|p| artefact::is_artefact(p)) {
+        return of_artefact(args, path);
     }
     let placement = args.placement.placement(args.source.defaults())?;
     let Source { compiled, .. } = args.source.compile(&placement)?;

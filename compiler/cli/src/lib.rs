@@ -5,9 +5,12 @@
 //! and exit statuses. Of the crates only this one and `tpc-numeric` know both the compiler and the runtime.
 
 mod args;
+mod artefact;
 mod bench;
 pub mod catalogue;
+mod check;
 mod codes;
+mod compile;
 mod completions;
 mod config;
 mod devices;
@@ -58,7 +61,7 @@ enum Command {
     Plan(plan::Args),
     /// Find mistakes in a model file, a captured graph, options, or a command line of llama.cpp.
     Lint(lint::Args),
-    /// Show the metadata, tensors, types and bytes of a GGUF file.
+    /// Show the metadata, tensors, types and bytes of a GGUF file, or what is in an artefact.
     Inspect(inspect::Args),
     /// Prove that the devices' programs compute the model.
     Verify(verify::Args),
@@ -68,6 +71,10 @@ enum Command {
     Dump(dump::Args),
     /// Run tokens through a model; compare or write the logits.
     Eval(eval::Args),
+    /// Compile a model for devices, to be run without planning.
+    Compile(compile::Args),
+    /// Say whether an artefact runs here, or must be compiled again.
+    Check(check::Args),
     /// Run a model: the answer to a prompt, or a chat.
     Run(run::Args),
     /// Time prompts and generation, in the form of llama-bench.
@@ -129,6 +136,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Devices(a) => devices::run(a),
         Command::Dump(a) => dump::run(a),
         Command::Eval(a) => eval::run(a),
+        Command::Compile(a) => compile::run(a),
+        Command::Check(a) => check::run(a),
         Command::Run(a) => run::run(a),
         Command::Bench(a) => bench::run(a),
         Command::Tokenize(a) => tokenize::run(a),

@@ -131,26 +131,40 @@ pub(super) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// Writes a file whole or not at all: a failure leaves the former content. Pipes and terminals are written to directly.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |e: io::Error| Failure::file(path, &e);
+    replace_by(path, &mut |out| out.write_all(bytes)).map_err(|e| Failure::file(path, &e))
+}
+
+/// [`replace`] with what `write` writes.
+///
+/// # Errors
+/// Those of `write`, and of the file.
+pub(super) fn replace_by(
+    path: &Path,
+    write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut buffered = |file: &mut File| {
+        let mut out = io::BufWriter::new(file);
+        write(&mut out)?;
+        out.flush()
+    };
     // A link keeps its target.
     let target = match fs::canonicalize(path) {
         Ok(target) => target,
         Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        Err(e) => return Err(failed(e)),
+        Err(e) => return Err(e),
     };
     if fs::metadata(&target).is_ok_and(|m| !m.is_file()) {
-        return fs::write(&target, bytes).map_err(failed);
+        return buffered(&mut File::create(&target)?);
     }
     let mut name = OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
     name.push(format!(".{}.part", std::process::id()));
     let part = target.with_file_name(name);
-    let mut file = File::create_new(&part).map_err(failed)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let mut file = File::create_new(&part)?;
+    let written = buffered(&mut file).and_then(|()| file.sync_all());
     let written = written.and_then(|()| fs::rename(&part, &target));
-    written.map_err(|e| {
+    written.inspect_err(|_| {
         let _ = fs::remove_file(&part);
-        failed(e)
     })
 }
 

@@ -164,6 +164,11 @@ impl SourceArgs {
         Some(d.help(format!("write --graph {path}")))
     }
 
+    /// The word in the place of a model.
+    pub(super) fn given(&self) -> Option<&Path> {
+        self.model.as_deref()
+    }
+
     fn file(&self) -> PathBuf {
         self.model
             .clone()

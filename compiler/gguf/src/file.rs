@@ -79,6 +79,13 @@ impl Shard {
         self.data_offset
     }
 
+    /// What comes before the tensor data, padding included as far as the file has it; `None` for a file elsewhere.
+    pub fn header_bytes(&self) -> Option<&[u8]> {
+        let map = self.map.as_ref()?;
+        let end = usize::try_from(self.data_offset).map_or(map.len(), |n| n.min(map.len()));
+        map.get(..end)
+    }
+
     /// Whether this file holds tensor data. A shard without tensors holds none.
     pub fn has_data(&self) -> bool {
         self.has_data
@@ -162,6 +169,22 @@ fn map_read_only(file: &File) -> io::Result<Mmap> {
     // copies what it checks, and tensor data are plain numbers without invariants. Truncation meanwhile ends the
     // process with a bus error, as with every program that maps its input.
     unsafe { Mmap::map(file) }
+}
+
+/// Drops the pages of a part of a map from this process's memory, where the system can.
+#[cfg_attr(
+    unix,
+    expect(
+        unsafe_code,
+        reason = "the same advice on other maps would lose their content"
+    )
+)]
+#[cfg_attr(not(unix), expect(unused_variables, reason = "Unix alone can"))]
+fn drop_pages(map: &Mmap, start: usize, len: usize) {
+    // SAFETY: nobody writes to the map, so that what is read again is what the file holds.
+    // A system that does not drop them keeps them.
+    #[cfg(unix)]
+    let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, len) };
 }
 
 impl GgufFile {
@@ -289,6 +312,17 @@ impl GgufFile {
         let start = usize::try_from(tensor.offset).ok()?;
         let end = usize::try_from(tensor.end()).ok()?;
         shard.map.as_ref()?.get(start..end)
+    }
+
+    /// Takes the data of a tensor out of this process's memory, until they are read again. A hint: some systems ignore it.
+    pub fn release(&self, tensor: &TensorInfo) {
+        let Some(map) = self.shards.get(tensor.shard).and_then(|s| s.map.as_ref()) else {
+            return;
+        };
+        if let (Ok(start), Some(data)) = (usize::try_from(tensor.offset), self.tensor_data(tensor))
+        {
+            drop_pages(map, start, data.len());
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 mod attention;
 mod attrs;
 mod bits;
+mod cast;
 mod category;
 mod collective;
 mod constant;
@@ -41,6 +42,7 @@ mod work;
 
 pub use attention::{FlashAttn, HeadWindow, SoftMax};
 pub use attrs::{Attr, AttrError, AttrReader, Attrs, quoted};
+pub use cast::Cast;
 pub use category::{Collective, OpCategory};
 pub use collective::{AllGather, AllReduce, AllToAll, Copy, ReduceScatter};
 pub use constant::{Arange, Hadamard};

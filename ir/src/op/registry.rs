@@ -2,7 +2,7 @@
 
 use super::{
     AddId, AllGather, AllReduce, AllToAll, Arange, ArgSort, AttrError, AttrReader, Attrs, Binary,
-    Clamp, Concat, Copy, Cumsum, Diag, Extents, Fill, FlashAttn, GatedDeltaNet, GetRows, Glu,
+    Cast, Clamp, Concat, Copy, Cumsum, Diag, Extents, Fill, FlashAttn, GatedDeltaNet, GetRows, Glu,
     Hadamard, HcComb, HeadGrouping, Inferred, Input, LeakyRelu, LightningIndexer, LocalCtx, Mean,
     MulMat, MulMatId, NewSizes, Norm, NormApply, NormStats, OpCategory, OpDef, Opaque, Pad,
     Permute, Pool2d, ReduceScatter, Repeat, Reshape, Rope, Rule, Scale, SetRows, SetSlice, Slice,
@@ -111,6 +111,7 @@ ops! {
     Binary,
     Scale,
     Clamp,
+    Cast,
     Glu,
     Norm,
     NormStats,

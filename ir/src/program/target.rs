@@ -15,7 +15,7 @@ pub struct Stored {
 }
 
 /// A kind of device that programs are made for.
-pub trait Target {
+pub trait Target: std::fmt::Debug + Sync {
     /// How it stores a weight of a type that these ops read, each as its operand of that number. `None` when the bytes
     /// overflow.
     fn stored(&self, weight: &TensorType, readers: &[(&Op, usize)]) -> Option<Stored>;

@@ -261,6 +261,7 @@ fn blocks_of(op: &Op, operand: usize, dtype: DType) -> Blocks {
         | Op::Binary(_)
         | Op::Scale(_)
         | Op::Clamp(_)
+        | Op::Cast(_)
         | Op::Glu(_)
         | Op::Norm(_)
         | Op::NormStats(_)

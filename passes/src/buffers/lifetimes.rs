@@ -91,7 +91,7 @@ pub(super) fn last_reads(
     let mut out = vec![None; n];
     let mut kept = vec![false; n];
     let mut phase_of = vec![0; n];
-    let content = |v: Value| layouts.layout(graph, v).map_or(v, |(base, _)| base);
+    let content = |v: Value| layouts.base(v);
     let mut position = 0;
     for (phase, (_, of)) in order.phases.iter().enumerate() {
         for &launch in of {

@@ -30,6 +30,8 @@ pub struct Memory {
     pub buffers: Vec<BufferData>,
     /// Per value, its home.
     pub homes: Vec<Option<Home>>,
+    /// Per place, the most bytes of its work that results of copies and collectives take at one time.
+    pub staging: BTreeMap<Place, u64>,
 }
 
 impl Memory {
@@ -196,9 +198,8 @@ fn overwritten(
     let data = graph.inst(graph.value(result).def.0);
     let types: Vec<_> = data.operands.iter().map(|v| &graph.value(*v).ty).collect();
     let to = &graph.value(result).ty;
-    let content = |v: Value| layouts.layout(graph, v).map(|(base, _)| base);
     let may = |(i, &operand): (usize, &Value)| -> Option<Value> {
-        let of = content(operand)?;
+        let of = layouts.base(operand);
         if readers[of.index()] != Some(position) || !data.op.in_place(i, &types, to) {
             return None;
         }
@@ -267,6 +268,7 @@ fn work(
     let positions: BTreeSet<usize> = begins.keys().chain(ends.keys()).copied().collect();
     for shape in shapes {
         let mut free: BTreeMap<Arena, Free> = BTreeMap::new();
+        let mut staged: BTreeMap<Place, u64> = BTreeMap::new();
         for &position in &positions {
             for value in begins.get(&position).into_iter().flatten() {
                 let ty = &graph.value(*value).ty;
@@ -276,6 +278,13 @@ fn work(
                 let free = free.entry(data.arena).or_default();
                 let offset = free.take(bytes, target.alignment())?;
                 data.extents.push(Extent { offset, bytes });
+                if graph.def_op(*value).is_transfer() {
+                    let place = graph.value(*value).place;
+                    let now = staged.entry(place).or_default();
+                    *now = now.saturating_add(bytes);
+                    let most = memory.staging.entry(place).or_default();
+                    *most = (*most).max(*now);
+                }
             }
             for value in ends.get(&position).into_iter().flatten() {
                 let buffer = memory.homes[value.index()].as_ref()?.buffer;
@@ -283,6 +292,10 @@ fn work(
                 if let (Some(free), Some(extent)) = (free.get_mut(&data.arena), data.extents.last())
                 {
                     free.give(*extent, target.alignment());
+                    let staged = staged.get_mut(&graph.value(*value).place);
+                    if let Some(now) = staged.filter(|_| graph.def_op(*value).is_transfer()) {
+                        *now = now.saturating_sub(extent.bytes);
+                    }
                 }
             }
         }

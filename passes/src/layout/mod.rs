@@ -51,6 +51,14 @@ impl Layouts {
         Some(out)
     }
 
+    /// The value in whose memory a value lies.
+    pub fn base(&self, value: Value) -> Value {
+        match &self.lies[value.index()] {
+            Lie::Own => value,
+            Lie::View(base, _) => *base,
+        }
+    }
+
     /// The value in whose memory a value lies, and its layout there; `None` when a size overflows.
     pub fn layout(&self, graph: &Graph, value: Value) -> Option<(Value, Layout)> {
         match &self.lies[value.index()] {

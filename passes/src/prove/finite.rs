@@ -181,7 +181,7 @@ fn masks(model: &Graph) -> Vec<(tpc_ir::Inst, bool)> {
                 | OpCategory::Repetition
                 | OpCategory::Assembly
                 | OpCategory::Copy
-        ) || matches!(data.op, Op::Scale(_) | Op::Binary(_));
+        ) || matches!(data.op, Op::Scale(_) | Op::Binary(_) | Op::Cast(_));
         if passes && data.results.iter().any(|v| read[v.index()]) {
             for v in &data.operands {
                 read[v.index()] = true;

@@ -103,14 +103,21 @@ fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W +
 
 /// Bytes a second that all threads read together.
 fn bandwidth(threads: usize, rounds: usize) -> f64 {
-    let data = vec![1_u64; MEMORY / 8];
+    let Ok(mut map) = memmap2::MmapMut::map_anon(MEMORY) else {
+        return 0.0;
+    };
+    // Pages as large as those of weights.
+    #[cfg(target_os = "linux")]
+    let _ = map.advise(memmap2::Advice::HugePage);
+    map.fill(1);
+    let data = map.as_chunks::<8>().0;
     let took = time(threads, rounds, |thread| {
         let part = &data[data.len() * thread / threads..data.len() * (thread + 1) / threads];
         move || {
             let mut sums = [0_u64; 32];
             for chunk in part.as_chunks::<32>().0 {
                 for (sum, v) in sums.iter_mut().zip(chunk) {
-                    *sum = sum.wrapping_add(*v);
+                    *sum = sum.wrapping_add(u64::from_ne_bytes(*v));
                 }
             }
             black_box(sums);
@@ -204,7 +211,9 @@ impl Case {
     fn new(dtype: DType, isa: Isa) -> Option<Case> {
         let bytes = weights(dtype, ROWS * K);
         let packed = Packed::new(dtype, &bytes, ROWS, K).ok()?;
-        let copies = vec![packed.clone(); MEMORY / packed.matrix().format().bytes()];
+        let count = MEMORY / packed.matrix().format().bytes();
+        let copies: Result<Vec<Packed>, _> = (0..count).map(|_| packed.copy()).collect();
+        let copies = copies.ok()?;
         let tokens = TOKENS;
         let x: Vec<f32> = (0..tokens * K)
             .map(|i| ((i * 7919 % 1009) as f32 - 500.0) / 500.0)

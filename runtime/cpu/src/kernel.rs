@@ -73,6 +73,11 @@ impl Kernel {
         self.launch.scratch_bytes(operands, results)
     }
 
+    /// The size in the op's attributes that the kernel works with is this from now on: for a batch of other sizes.
+    pub(crate) fn resize(&mut self, size: usize) -> Result<(), KernelError> {
+        self.launch.resize(size)
+    }
+
     /// Computes the worker's share of the results. Every worker of a device calls this with the same views, and no one
     /// reads the results before all have returned and met at a barrier.
     ///

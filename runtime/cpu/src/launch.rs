@@ -140,6 +140,14 @@ pub(crate) trait Launch: std::fmt::Debug + Send + Sync {
         0
     }
 
+    /// The size in the op's attributes that the kernel works with ([`crate::ops::size_of`]) is this from now on.
+    ///
+    /// # Errors
+    /// When the kernel cannot work with it.
+    fn resize(&mut self, _size: usize) -> Result<(), KernelError> {
+        Ok(())
+    }
+
     /// Computes the worker's share of the results.
     ///
     /// # Safety

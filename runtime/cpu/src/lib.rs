@@ -24,6 +24,7 @@ mod lanes;
 mod launch;
 mod math;
 mod ops;
+mod pages;
 pub mod product;
 mod simd;
 mod target;

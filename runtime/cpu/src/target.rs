@@ -5,8 +5,8 @@ use tpc_ir::{DType, Op, TensorType};
 
 use crate::product::{Format, Part};
 
-/// The CPU as a target of programs: weights that products alone read are stored in panels of sixteen rows, others as in the
-/// file.
+/// The CPU as a target of programs: weights that products read are stored in panels of sixteen rows, also where rows are
+/// looked up in them, as of a table of embeddings that is the output matrix, too. Others are stored as in the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTarget;
 
@@ -32,9 +32,10 @@ pub(crate) fn sizes(ty: &TensorType) -> Option<[usize; 4]> {
 
 impl Target for CpuTarget {
     fn stored(&self, weight: &TensorType, readers: &[(&Op, usize)]) -> Option<Stored> {
-        let product =
-            |(op, i): &(&Op, usize)| *i == 0 && matches!(op, Op::MulMat(_) | Op::MulMatId(_));
-        if !readers.is_empty() && readers.iter().all(product) {
+        let product = |op: &Op| matches!(op, Op::MulMat(_) | Op::MulMatId(_));
+        let lookup = |op: &Op| matches!(op, Op::GetRows(_));
+        let first = |(op, i): &(&Op, usize)| *i == 0 && (product(op) || lookup(op));
+        if readers.iter().all(first) && readers.iter().any(|(op, _)| product(op)) {
             let packed = sizes(weight).and_then(|dims| stack(weight.dtype, dims));
             if let Some((format, n)) = packed {
                 return Some(Stored {
@@ -48,5 +49,32 @@ impl Target for CpuTarget {
 
     fn alignment(&self) -> u64 {
         64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tpc_ir::op::{GetRows, MulMat};
+
+    #[test]
+    fn what_products_read_is_packed_and_lookups_share_it() {
+        let ty = TensorType::new(DType::Q8_0, [64.into(), 40.into()]);
+        let product = Op::MulMat(MulMat);
+        let lookup = Op::GetRows(GetRows { window: None });
+        let stored = |readers: &[(&Op, usize)]| CpuTarget.stored(&ty, readers);
+        let packed = stored(&[(&product, 0)]);
+        assert_eq!(packed.map(|s| s.format), Some(StoredFormat::Rows16));
+        assert_eq!(stored(&[(&lookup, 0), (&product, 0)]), packed);
+        let file = FileTarget.stored(&ty, &[]);
+        for readers in [
+            &[][..],
+            &[(&lookup, 0)],
+            &[(&product, 1)],
+            &[(&product, 0), (&product, 1)],
+            &[(&lookup, 1), (&product, 0)],
+        ] {
+            assert_eq!(stored(readers), file, "{}", readers.len());
+        }
     }
 }

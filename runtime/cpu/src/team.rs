@@ -1,4 +1,8 @@
 //! Threads that run launches together: they spin between runs, and park when there is none for a while.
+//!
+//! A thread that waits for another spins. Giving up its time slice instead would be dear on a busy machine: the system takes a
+//! whole slice from it, and the thread that it waited for then waits for it in turn. Only threads that have no core to
+//! themselves do so.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -6,11 +10,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
 
 use crate::error::{KernelError, TeamError};
 
-/// Turns of a waiting loop before it gives up its time slice at each turn.
-const SPINS: u32 = 1 << 12;
+/// Turns of a waiting loop before its thread lets go of the core.
+const SPINS: u32 = 1 << 15;
+/// The same where there are more threads than cores.
+const SPINS_CROWDED: u32 = 1 << 8;
+/// How long a thread that has spun in vain sleeps at a time.
+const NAP: Duration = Duration::from_micros(50);
 /// Turns of an idle thread before it parks.
 const IDLE_TURNS: u32 = 1 << 14;
 
@@ -19,15 +28,18 @@ const IDLE_TURNS: u32 = 1 << 14;
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// Waits until `done`: spins, and later lets other threads run.
-fn wait(mut done: impl FnMut() -> bool) {
+/// Waits until `done`: spins, and later lets other threads run. `crowded` is whether these may be those that it waits for.
+fn wait(crowded: bool, mut done: impl FnMut() -> bool) {
+    let spins = if crowded { SPINS_CROWDED } else { SPINS };
     let mut turns = 0;
     while !done() {
-        if turns < SPINS {
+        if turns < spins {
             turns += 1;
             std::hint::spin_loop();
-        } else {
+        } else if crowded {
             thread::yield_now();
+        } else {
+            thread::sleep(NAP);
         }
     }
 }
@@ -62,6 +74,8 @@ pub struct Worker<'a> {
     index: usize,
     number: usize,
     stop: &'a AtomicBool,
+    /// Whether there are more workers than cores.
+    crowded: bool,
 }
 
 impl Worker<'_> {
@@ -72,6 +86,7 @@ impl Worker<'_> {
             index: 0,
             number: 0,
             stop: &NEVER,
+            crowded: false,
         }
     }
 
@@ -128,7 +143,7 @@ impl Worker<'_> {
     /// [`KernelError::Stopped`] when a worker of the team has failed.
     pub fn wait_for(&self, mut done: impl FnMut() -> bool) -> Result<(), KernelError> {
         let mut reached = false;
-        wait(|| {
+        wait(self.crowded, || {
             reached = done();
             reached || self.stop.load(Ordering::Acquire)
         });
@@ -162,6 +177,8 @@ struct Shared {
     failure: Mutex<Option<(usize, KernelError)>>,
     /// Whether the team ends.
     quit: AtomicBool,
+    /// Whether there are more workers than cores.
+    crowded: bool,
 }
 
 // SAFETY: `job` is written by the owner of the team while no thread runs (`pending` is 0) and published by `epoch`;
@@ -190,6 +207,7 @@ impl Shared {
             index,
             number,
             stop: &self.stop,
+            crowded: self.crowded,
         };
         match catch_unwind(AssertUnwindSafe(|| job(&worker))) {
             Ok(Ok(())) => {}
@@ -288,6 +306,7 @@ impl Team {
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),
             quit: AtomicBool::new(false),
+            crowded: thread::available_parallelism().is_ok_and(|cores| workers > cores.get()),
         });
         let mut team = Team {
             shared,
@@ -339,7 +358,9 @@ impl Team {
             .store(self.threads.len(), Ordering::Relaxed);
         self.wake();
         shared.take_part(0, job);
-        wait(|| shared.pending.0.load(Ordering::Acquire) == 0);
+        wait(shared.crowded, || {
+            shared.pending.0.load(Ordering::Acquire) == 0
+        });
         let failure = shared
             .failure
             .lock()

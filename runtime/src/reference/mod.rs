@@ -16,7 +16,7 @@ mod rounding;
 mod schedule;
 mod transfers;
 
-pub use interpreter::{BatchRun, Inputs, Interpreter, Observer, PlaceStats};
+pub use interpreter::{BatchRun, Inputs, Interpreter, NamedOutputs, Observer, PlaceStats};
 pub use ops::{Gelu, OpContext, Options, eval};
 pub use programs::{ProgramInterpreter, ProgramRun};
 pub use transfers::{Traffic, Transfers};

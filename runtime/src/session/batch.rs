@@ -1,7 +1,5 @@
 //! Batches of tokens.
 
-use std::collections::BTreeSet;
-
 use crate::error::ExecError;
 
 /// Where a token stands: its position in its sequence.
@@ -11,6 +9,15 @@ pub struct TokenPos {
     pub pos: u32,
     /// The sequence.
     pub seq: u32,
+}
+
+/// Whether the logits of a token are requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logits {
+    /// They are.
+    Requested,
+    /// They are not.
+    NotRequested,
 }
 
 /// Tokens to decode together. The lists but the last have one entry per token.
@@ -48,11 +55,45 @@ impl Batch {
         self
     }
 
+    /// A batch without tokens, for which there is room for `n`.
+    pub fn with_capacity(n: usize) -> Batch {
+        Batch {
+            tokens: Vec::with_capacity(n),
+            positions: Vec::with_capacity(n),
+            seq_ids: Vec::with_capacity(n),
+            output_rows: Vec::with_capacity(n),
+        }
+    }
+
+    /// Appends a token, whose logits may be requested.
+    pub fn push(&mut self, token: u32, at: TokenPos, logits: Logits) {
+        if logits == Logits::Requested {
+            self.output_rows.push(self.tokens.len() as u32);
+        }
+        self.tokens.push(token);
+        self.positions.push(at.pos);
+        self.seq_ids.push(at.seq);
+    }
+
+    /// Removes all tokens.
+    pub fn clear(&mut self) {
+        self.tokens.clear();
+        self.positions.clear();
+        self.seq_ids.clear();
+        self.output_rows.clear();
+    }
+
     /// Where each token stands.
     ///
     /// # Errors
     /// [`ExecError::BadBatch`] when the lists disagree in length or an output row names no token.
     pub fn keys(&self) -> Result<Vec<TokenPos>, ExecError> {
+        let mut keys = Vec::new();
+        self.write_keys(&mut keys).map(|()| keys)
+    }
+
+    /// [`Self::keys`] into a list that is used again.
+    pub(super) fn write_keys(&self, keys: &mut Vec<TokenPos>) -> Result<(), ExecError> {
         let n = self.tokens.len();
         for (what, len) in [
             ("positions", self.positions.len()),
@@ -69,8 +110,10 @@ impl Batch {
                 what: format!("output row {row} of {n} tokens"),
             });
         }
-        let keys = self.positions.iter().zip(&self.seq_ids);
-        Ok(keys.map(|(&pos, &seq)| TokenPos { pos, seq }).collect())
+        let found = self.positions.iter().zip(&self.seq_ids);
+        keys.clear();
+        keys.extend(found.map(|(&pos, &seq)| TokenPos { pos, seq }));
+        Ok(())
     }
 
     /// The batch of some of its tokens, and which of its output rows each of theirs is.
@@ -92,9 +135,19 @@ impl Batch {
 
     /// The sequences that it has tokens of, in the order of their first ones.
     pub fn seqs(&self) -> Vec<u32> {
-        let mut seen = BTreeSet::new();
-        let ids = self.seq_ids.iter().copied();
-        ids.filter(|&seq| seen.insert(seq)).collect()
+        let mut seqs = Vec::new();
+        self.write_seqs(&mut seqs);
+        seqs
+    }
+
+    /// [`Self::seqs`] into a list that is used again.
+    pub(super) fn write_seqs(&self, seqs: &mut Vec<u32>) {
+        seqs.clear();
+        for &seq in &self.seq_ids {
+            if seqs.last() != Some(&seq) && !seqs.contains(&seq) {
+                seqs.push(seq);
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::batch::TokenPos;
 use super::config::SessionConfig;
 use super::kv_cells::KvCells;
-use super::sequences::{StateCell, StateCells};
+use super::sequences::StateCells;
 use crate::error::ExecError;
 
 /// The cells of the caches and of the recurrent states.
@@ -15,16 +15,6 @@ pub(super) struct Cells {
     pub(super) windowed: Option<KvCells>,
     /// Recurrent states; `None` when the model has none.
     pub(super) states: Option<StateCells>,
-}
-
-/// The cells of a batch.
-pub(super) struct Placed {
-    /// Per token its row of the caches without a window.
-    pub(super) rows: Vec<usize>,
-    /// Per token its row of the caches with a window.
-    pub(super) rows_windowed: Option<Vec<usize>>,
-    /// Per sequence its recurrent state.
-    pub(super) states: Vec<StateCell>,
 }
 
 impl Cells {
@@ -39,23 +29,42 @@ impl Cells {
         }
     }
 
+    /// Begins a transaction: what is placed from now on can be taken back.
+    pub(super) fn begin(&mut self) {
+        self.full.begin();
+        if let Some(cells) = &mut self.windowed {
+            cells.begin();
+        }
+        if let Some(states) = &mut self.states {
+            states.begin();
+        }
+    }
+
+    /// Takes back what was placed since the transaction began.
+    pub(super) fn revert(&mut self) {
+        self.full.revert();
+        if let Some(cells) = &mut self.windowed {
+            cells.revert();
+        }
+        if let Some(states) = &mut self.states {
+            states.revert();
+        }
+    }
+
     /// Assigns cells to the tokens and sequences of a batch.
     ///
     /// # Errors
     /// [`ExecError::CacheFull`], [`ExecError::StatesFull`], or [`ExecError::BadBatch`] when positions do not rise. The
-    /// cells may be half assigned then: drop them.
-    pub(super) fn place(&mut self, tokens: &[TokenPos], seqs: &[u32]) -> Result<Placed, ExecError> {
-        Ok(Placed {
-            rows: self.full.place(tokens)?,
-            rows_windowed: match &mut self.windowed {
-                Some(cells) => Some(cells.place(tokens)?),
-                None => None,
-            },
-            states: match &mut self.states {
-                Some(states) => states.place(seqs)?,
-                None => Vec::new(),
-            },
-        })
+    /// cells may be half assigned then: revert them.
+    pub(super) fn place(&mut self, tokens: &[TokenPos], seqs: &[u32]) -> Result<(), ExecError> {
+        self.full.place(tokens)?;
+        if let Some(cells) = &mut self.windowed {
+            cells.place(tokens)?;
+        }
+        match &mut self.states {
+            Some(states) => states.place(seqs),
+            None => Ok(()),
+        }
     }
 
     /// Frees the cells of a sequence.

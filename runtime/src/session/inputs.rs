@@ -5,23 +5,19 @@ use tpc_ir::Value;
 use tpc_ir::op::InputKind;
 
 use super::batch::{Batch, TokenPos};
-use super::kv_cells::KvCells;
-use super::sequences::StateCell;
+use super::cells::Cells;
+use super::sequences::StateCells;
 use crate::error::ExecError;
 use crate::executor::{Host, MaskValues};
 use crate::reference::{Inputs, Observer};
+use crate::slot::Slot;
 use crate::tensor::Tensor;
 
-/// A batch with the cells that its tokens are stored in: the host of the first phase.
+/// A batch whose tokens have their cells: the host of the first phase.
 pub(super) struct BatchInputs<'a, 'b, 'c> {
     pub(super) batch: &'a Batch,
     pub(super) tokens: &'a [TokenPos],
-    pub(super) full: &'a KvCells,
-    /// Per token its row of the caches without a window.
-    pub(super) rows: &'a [usize],
-    /// The cells of the caches with a window, and per token its row there.
-    pub(super) windowed: Option<(&'a KvCells, &'a [usize])>,
-    pub(super) states: &'a [StateCell],
+    pub(super) cells: &'a Cells,
     pub(super) mask_values: MaskValues,
     /// Inputs that a session does not know.
     pub(super) others: &'a mut Inputs<'b>,
@@ -29,39 +25,50 @@ pub(super) struct BatchInputs<'a, 'b, 'c> {
 }
 
 impl Host for BatchInputs<'_, '_, '_> {
-    fn input(&mut self, kind: &InputKind, ty: &TensorType) -> Result<Tensor, ExecError> {
+    fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError> {
         let Batch {
-            tokens, positions, ..
+            tokens,
+            positions,
+            output_rows,
+            ..
         } = self.batch;
-        match kind {
-            InputKind::Tokens => indices(tokens.iter().map(|&t| i64::from(t))),
-            InputKind::Positions => indices(positions.iter().map(|&p| i64::from(p))),
-            // Text has no height or width: a token's place in time counts for all three, and the last position is 0.
-            InputKind::PositionsMrope => indices([1, 1, 1, 0].into_iter().flat_map(|times| {
-                let positions = positions.iter();
-                positions.map(move |&p| times * i64::from(p))
-            })),
-            InputKind::CacheRows => indices(self.rows.iter().map(|&r| r as i64)),
-            InputKind::CacheRowsSwa => match self.windowed {
-                Some((_, rows)) => indices(rows.iter().map(|&r| r as i64)),
-                None => (self.others)(kind, ty),
-            },
-            InputKind::Mask => self.full.mask(self.tokens, self.mask_values),
-            InputKind::MaskSwa => match self.windowed {
-                Some((cells, _)) => cells.mask(self.tokens, self.mask_values),
-                None => (self.others)(kind, ty),
-            },
-            InputKind::OutputRows => indices(self.batch.output_rows.iter().map(|&r| i64::from(r))),
-            InputKind::StateCells => indices(self.states.iter().map(|s| s.cell as i64)),
-            InputKind::StateKept => {
-                let kept = self.states.iter().map(|s| if s.starts { 0.0 } else { 1.0 });
-                Tensor::reals_of([1, self.states.len(), 1, 1], kept.collect())
+        let Cells {
+            full,
+            windowed,
+            states,
+        } = self.cells;
+        let states = states.as_ref().map_or(&[][..], StateCells::placed);
+        match (kind, windowed) {
+            (InputKind::Tokens, _) => indices(to, tokens.iter().map(|&t| t.into())),
+            (InputKind::Positions, _) => indices(to, positions.iter().map(|&p| p.into())),
+            (InputKind::PositionsMrope, _) => {
+                // Text has no height or width: a token's place in time counts for all three, and the last position is 0.
+                let all = [1, 1, 1, 0].into_iter().flat_map(|times| {
+                    let positions = positions.iter();
+                    positions.map(move |&p| times * i64::from(p))
+                });
+                to.ints([4 * positions.len(), 1, 1, 1], all)
             }
-            InputKind::Temperature(t) => {
+            (InputKind::CacheRows, _) => indices(to, full.rows().iter().map(|&r| r as i64)),
+            (InputKind::CacheRowsSwa, Some(cells)) => {
+                indices(to, cells.rows().iter().map(|&r| r as i64))
+            }
+            (InputKind::Mask, _) => full.mask(self.tokens, self.mask_values, to),
+            (InputKind::MaskSwa, Some(cells)) => cells.mask(self.tokens, self.mask_values, to),
+            (InputKind::OutputRows, _) => indices(to, output_rows.iter().map(|&r| r.into())),
+            (InputKind::StateCells, _) => indices(to, states.iter().map(|s| s.cell as i64)),
+            (InputKind::StateKept, _) => {
+                let kept = states.iter().map(|s| if s.starts { 0.0 } else { 1.0 });
+                to.reals([1, states.len(), 1, 1], kept)
+            }
+            (InputKind::Temperature(t), _) => {
                 let factors = positions.iter().map(|&p| f64::from(t.at(p)));
-                Tensor::reals_of([1, 1, positions.len(), 1], factors.collect())
+                to.reals([1, 1, positions.len(), 1], factors)
             }
-            InputKind::NextTokens(_) | InputKind::Other(_) => (self.others)(kind, ty),
+            (InputKind::CacheRowsSwa | InputKind::MaskSwa, None)
+            | (InputKind::NextTokens(_) | InputKind::Other(_), _) => {
+                to.tensor((self.others)(kind, ty)?)
+            }
         }
     }
 
@@ -72,10 +79,28 @@ impl Host for BatchInputs<'_, '_, '_> {
     }
 }
 
-/// A vector of indices.
-pub(super) fn indices(values: impl Iterator<Item = i64>) -> Result<Tensor, ExecError> {
-    let values: Vec<i64> = values.collect();
-    Tensor::ints_of([values.len(), 1, 1, 1], values)
+/// The tokens that follow those of a batch: the host of a phase that drafts.
+pub(super) struct NextTokens<'a> {
+    /// The tokens of the batch, as indices into `next`; `None` for all of them.
+    pub(super) tokens: Option<&'a [usize]>,
+    pub(super) next: &'a [u32],
+}
+
+impl Host for NextTokens<'_> {
+    fn input(&mut self, kind: &InputKind, _: &TensorType, to: Slot<'_>) -> Result<(), ExecError> {
+        match (kind, self.tokens) {
+            (InputKind::NextTokens(_), None) => indices(to, self.next.iter().map(|&t| t.into())),
+            (InputKind::NextTokens(_), Some(tokens)) => {
+                indices(to, tokens.iter().map(|&t| self.next[t].into()))
+            }
+            (kind, _) => Err(missing(kind)),
+        }
+    }
+}
+
+/// Writes a vector of indices.
+fn indices(to: Slot<'_>, values: impl ExactSizeIterator<Item = i64>) -> Result<(), ExecError> {
+    to.ints([values.len(), 1, 1, 1], values)
 }
 
 /// The error for an input that nobody supplies.

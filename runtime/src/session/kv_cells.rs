@@ -7,35 +7,75 @@ use tpc_ir::Window;
 use super::batch::TokenPos;
 use crate::error::ExecError;
 use crate::executor::MaskValues;
-use crate::tensor::{self, Data, Tensor};
+use crate::slot::Slot;
 
 /// The cells of a KV cache: which token each holds.
 ///
 /// With a window a token sees what that [reaches](Window::reaches) of its sequence, and the cell of a token that no
 /// further one can see is used again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// A transaction may be taken back: [`Self::begin`] begins it, [`Self::revert`] takes back what was placed since. Once the
+/// lists have the sizes that batches need, nothing here allocates.
+#[derive(Clone, Debug)]
 pub struct KvCells {
     /// The number of cells.
     len: usize,
-    /// The cells up to the last one in use, so that a copy of a large and nearly empty cache is small.
+    /// The cells up to the last one in use.
     cells: Vec<Option<TokenPos>>,
     window: Option<Window>,
     /// With a window, the cell behind the one that was assigned last: the search for free ones begins here. So cells are used
     /// in a circle, and stand in the order of positions as long as possible, in whichever batches the tokens come.
     head: usize,
-    /// Per sequence the first position not decoded yet.
-    next: BTreeMap<u32, u64>,
+    /// The sequences that have tokens.
+    sequences: Vec<Sequence>,
+    /// The sequences with the tokens of a batch that is being placed.
+    after: Vec<Sequence>,
+    /// The cells of the tokens that were placed last.
+    rows: Vec<usize>,
+    /// What placing has changed since the transaction began.
+    undo: Vec<Undo>,
 }
+
+/// A sequence in a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sequence {
+    seq: u32,
+    /// The first position not decoded yet.
+    next: u64,
+    /// The first position that may still look back: that of its first token in the batch, or else the next one.
+    horizon: u64,
+    /// The position behind the last one whose cell was used again.
+    lost: u64,
+}
+
+/// A change that can be taken back.
+#[derive(Clone, Copy, Debug)]
+enum Undo {
+    /// What a cell held.
+    Cell(usize, Option<TokenPos>),
+    /// The number of cells up to the last one in use, and the head.
+    Extent(usize, usize),
+    /// A sequence as it was.
+    Sequence(Sequence),
+    /// A sequence that was not there.
+    NoSequence(u32),
+}
+
+/// The most cells whose list is made as large as it may become at once: others grow when they are used.
+const RESERVED: usize = 1 << 22;
 
 impl KvCells {
     /// `n_cells` empty cells.
     pub fn new(n_cells: usize, window: Option<Window>) -> KvCells {
         KvCells {
             len: n_cells,
-            cells: Vec::new(),
+            cells: Vec::with_capacity(n_cells.min(RESERVED)),
             window,
             head: 0,
-            next: BTreeMap::new(),
+            sequences: Vec::new(),
+            after: Vec::new(),
+            rows: Vec::new(),
+            undo: Vec::new(),
         }
     }
 
@@ -50,69 +90,200 @@ impl KvCells {
     }
 
     /// Number of cells up to the last one in use: those that a batch attends to.
-    pub fn n_kv(&self) -> usize {
+    pub const fn n_kv(&self) -> usize {
         self.cells.len()
     }
 
-    /// Assigns a cell to each token and returns the cells: the lowest free ones, or with a window those behind the last.
+    /// What the cells up to the last one in use hold.
+    pub(super) fn held(&self) -> &[Option<TokenPos>] {
+        &self.cells
+    }
+
+    /// Where the search for free cells begins.
+    pub(super) const fn head(&self) -> usize {
+        self.head
+    }
+
+    /// The sequences: each with its next position, and the position behind the last one that was lost.
+    pub(super) fn saved_sequences(&self) -> Vec<(u32, u64, u64)> {
+        let sequences = self.sequences.iter();
+        sequences.map(|s| (s.seq, s.next, s.lost)).collect()
+    }
+
+    /// These cells and sequences in a cache like this one; `None` where they contradict one another.
+    pub(super) fn restored(
+        &self,
+        sequences: &[(u32, u64, u64)],
+        head: usize,
+        cells: Vec<Option<TokenPos>>,
+    ) -> Option<KvCells> {
+        let next: BTreeMap<u32, u64> = sequences.iter().map(|s| (s.0, s.1)).collect();
+        let mut held: Vec<(u32, u32)> = cells.iter().flatten().map(|c| (c.seq, c.pos)).collect();
+        let count = held.len();
+        held.sort_unstable();
+        held.dedup();
+        let distinct = held.len() == count && next.len() == sequences.len();
+        let known = held
+            .iter()
+            .all(|&(seq, pos)| next.get(&seq).is_some_and(|next| u64::from(pos) < *next));
+        let sizes = sequences
+            .iter()
+            .all(|&(_, next, lost)| next <= 1 << 32 && lost <= next);
+        let fits = cells.len() <= self.len && (head == 0 || head < self.len);
+        if !(distinct && known && sizes && fits && !matches!(cells.last(), Some(None))) {
+            return None;
+        }
+        let mut out = KvCells::new(self.len, self.window);
+        out.head = if self.window.is_some() { head } else { 0 };
+        out.cells.extend(cells);
+        let sequence = |&(seq, next, lost): &(u32, u64, u64)| Sequence {
+            seq,
+            next,
+            horizon: next,
+            lost,
+        };
+        out.sequences = sequences.iter().map(sequence).collect();
+        Some(out)
+    }
+
+    /// Whether a cell of a sequence was used again.
+    pub(super) fn has_lost(&self, seq: u32) -> bool {
+        self.sequences.iter().any(|s| s.seq == seq && s.lost > 0)
+    }
+
+    /// The cells of the tokens that were placed last, in their order.
+    pub fn rows(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// The first position of a sequence that was not decoded yet.
+    pub fn next(&self, seq: u32) -> u64 {
+        let known = self.sequences.iter().find(|s| s.seq == seq);
+        known.map_or(0, |s| s.next)
+    }
+
+    /// Begins a transaction: what is placed from now on can be taken back.
+    pub fn begin(&mut self) {
+        self.undo.clear();
+    }
+
+    /// Takes back what was placed since the transaction began.
+    pub fn revert(&mut self) {
+        while let Some(change) = self.undo.pop() {
+            match change {
+                Undo::Cell(row, held) => self.cells[row] = held,
+                Undo::Extent(used, head) => {
+                    self.cells.truncate(used);
+                    self.head = head;
+                }
+                Undo::Sequence(was) => {
+                    if let Some(s) = self.sequences.iter_mut().find(|s| s.seq == was.seq) {
+                        *s = was;
+                    }
+                }
+                Undo::NoSequence(seq) => self.sequences.retain(|s| s.seq != seq),
+            }
+        }
+    }
+
+    /// Assigns a cell to each token, see [`Self::rows`]: the lowest free ones, or with a window those behind the last.
     /// A cell is free when it is empty, or when neither a token of this batch nor a later one can see what it holds.
     ///
     /// # Errors
     /// [`ExecError::CacheFull`] when there are not enough free cells, [`ExecError::BadBatch`] when the positions of a
     /// sequence do not rise. Nothing changes then.
-    pub fn place(&mut self, tokens: &[TokenPos]) -> Result<Vec<usize>, ExecError> {
-        let mut next = self.next.clone();
-        // The first position of each sequence that may still look back.
-        let mut horizon = self.next.clone();
-        let mut started: BTreeMap<u32, u64> = BTreeMap::new();
-        for t in tokens {
-            let pos = u64::from(t.pos);
-            let expected = next.entry(t.seq).or_insert(0);
-            if pos < *expected {
-                return Err(ExecError::BadBatch {
-                    what: format!(
-                        "position {pos} of sequence {} comes after position {}",
-                        t.seq,
-                        *expected - 1
-                    ),
-                });
-            }
-            *expected = pos + 1;
-            started.entry(t.seq).or_insert(pos);
-        }
-        horizon.extend(started);
+    pub fn place(&mut self, tokens: &[TokenPos]) -> Result<(), ExecError> {
+        self.advance(tokens)?;
+        let (cells, window, after) = (&self.cells, self.window, &self.after);
         let unseen = |c: &TokenPos| {
-            self.window.is_some_and(|w| {
-                let from = horizon.get(&c.seq).copied().unwrap_or(0);
+            window.is_some_and(|w| {
+                let known = after.iter().find(|s| s.seq == c.seq);
+                let from = known.map_or(0, |s| s.horizon);
                 !w.reaches(from, c.pos.into())
             })
         };
-        let held = |i: usize| self.cells.get(i).and_then(Option::as_ref);
-        let rows: Vec<usize> = (self.head..self.len)
+        let held = |i: usize| cells.get(i).and_then(Option::as_ref);
+        let free = (self.head..self.len)
             .chain(0..self.head)
-            .filter(|&i| held(i).is_none_or(unseen))
-            .take(tokens.len())
-            .collect();
-        if rows.len() < tokens.len() {
+            .filter(|&i| held(i).is_none_or(unseen));
+        self.rows.clear();
+        self.rows.extend(free.take(tokens.len()));
+        if self.rows.len() < tokens.len() {
             return Err(ExecError::CacheFull {
                 needed: tokens.len(),
-                free: rows.len(),
+                free: self.rows.len(),
                 cells: self.len,
                 window: self.window.map(Window::tokens),
             });
         }
-        let used = rows.iter().map(|row| row + 1).max().unwrap_or(0);
+        self.store(tokens);
+        Ok(())
+    }
+
+    /// Works out the sequences with these tokens.
+    fn advance(&mut self, tokens: &[TokenPos]) -> Result<(), ExecError> {
+        self.after.clear();
+        self.after.extend_from_slice(&self.sequences);
+        for s in &mut self.after {
+            s.horizon = s.next;
+        }
+        let known = self.after.len();
+        for t in tokens {
+            let pos = u64::from(t.pos);
+            let Some(i) = self.after.iter().position(|s| s.seq == t.seq) else {
+                self.after.push(Sequence {
+                    seq: t.seq,
+                    next: pos + 1,
+                    horizon: pos,
+                    lost: 0,
+                });
+                continue;
+            };
+            let s = &mut self.after[i];
+            if pos < s.next {
+                return Err(ExecError::BadBatch {
+                    what: format!(
+                        "position {pos} of sequence {} comes after position {}",
+                        t.seq,
+                        s.next - 1
+                    ),
+                });
+            }
+            // Its first token in the batch.
+            if self.sequences.get(i).is_some_and(|was| was.next == s.next) && i < known {
+                s.horizon = pos;
+            }
+            s.next = pos + 1;
+        }
+        Ok(())
+    }
+
+    /// Stores tokens in the cells that were found for them.
+    fn store(&mut self, tokens: &[TokenPos]) {
+        self.undo.push(Undo::Extent(self.cells.len(), self.head));
+        let used = self.rows.iter().map(|row| row + 1).max().unwrap_or(0);
         self.cells.resize(self.cells.len().max(used), None);
-        for (&row, &t) in rows.iter().zip(tokens) {
-            self.cells[row] = Some(t);
+        for (&row, &t) in self.rows.iter().zip(tokens) {
+            let lost = self.cells[row].replace(t);
+            self.undo.push(Undo::Cell(row, lost));
+            let Some(lost) = lost else { continue };
+            if let Some(s) = self.after.iter_mut().find(|s| s.seq == lost.seq) {
+                s.lost = s.lost.max(u64::from(lost.pos) + 1);
+            }
         }
         if self.window.is_some()
-            && let Some(last) = rows.last()
+            && let Some(last) = self.rows.last()
         {
             self.head = (last + 1) % self.len;
         }
-        self.next = next;
-        Ok(rows)
+        for (i, s) in self.after.iter().enumerate() {
+            match self.sequences.get(i) {
+                Some(was) if was != s => self.undo.push(Undo::Sequence(*was)),
+                Some(_) => {}
+                None => self.undo.push(Undo::NoSequence(s.seq)),
+            }
+        }
+        std::mem::swap(&mut self.sequences, &mut self.after);
     }
 
     /// Whether a token at `q` attends to what `cell` holds: an earlier or its own position of its sequence, within
@@ -125,60 +296,135 @@ impl KvCells {
         (k.seq == q.seq && within).then_some(distance)
     }
 
-    /// The mask of these tokens, already placed, over the first [`Self::n_kv`] cells: `[n_kv, n_tokens]`, −∞ where a
+    /// Writes the mask of these tokens, already placed, over the first [`Self::n_kv`] cells: `[n_kv, n_tokens]`, −∞ where a
     /// token does not attend to a cell.
     ///
     /// # Errors
-    /// [`ExecError::Size`] when it does not fit memory.
-    pub fn mask(&self, tokens: &[TokenPos], values: MaskValues) -> Result<Tensor, ExecError> {
-        let dims = [self.n_kv(), tokens.len(), 1, 1];
-        let mut out = tensor::buffer(dims)?;
-        for &q in tokens {
-            out.extend(
-                self.cells[..dims[0]]
-                    .iter()
-                    .map(|&c| match (self.sees(q, c), values) {
-                        (None, _) => f32::NEG_INFINITY,
-                        (Some(_), MaskValues::Zero) => 0.0,
-                        // Contexts are shorter than 2²⁴ tokens.
-                        (Some(distance), MaskValues::Distance) => -(distance as f32),
-                    }),
-            );
+    /// Those of the [`Slot`].
+    pub fn mask(
+        &self,
+        tokens: &[TokenPos],
+        values: MaskValues,
+        to: Slot<'_>,
+    ) -> Result<(), ExecError> {
+        to.rows([self.n_kv(), tokens.len()], |i, row| {
+            for (to, &cell) in row.iter_mut().zip(&self.cells) {
+                *to = match (self.sees(tokens[i], cell), values) {
+                    (None, _) => f32::NEG_INFINITY,
+                    (Some(_), MaskValues::Zero) => 0.0,
+                    // Contexts are shorter than 2²⁴ tokens.
+                    (Some(distance), MaskValues::Distance) => -(distance as f32),
+                };
+            }
+        })
+    }
+
+    /// Whether a sequence can go back to its first `pos` positions: with a window, what the token there sees must be held
+    /// still.
+    pub fn can_truncate(&self, seq: u32, pos: u64) -> bool {
+        let known = self.sequences.iter().find(|s| s.seq == seq);
+        known.is_none_or(|s| {
+            let sees_lost = |w: Window| s.lost > pos || w.reaches(pos, s.lost - 1);
+            pos == 0 || s.lost == 0 || pos >= s.next || !self.window.is_some_and(sees_lost)
+        })
+    }
+
+    /// Frees the cells of a sequence from position `pos` on, which the sequence then continues with.
+    pub fn truncate(&mut self, seq: u32, pos: u64) {
+        let mut first: Option<(u32, usize)> = None;
+        for (row, cell) in self.cells.iter_mut().enumerate() {
+            if let Some(c) = *cell
+                && c.seq == seq
+                && u64::from(c.pos) >= pos
+            {
+                *cell = None;
+                first = Some(first.map_or((c.pos, row), |f| f.min((c.pos, row))));
+            }
         }
-        Tensor::new(dims, Data::F32(out))
+        if let Some((_, row)) = first.filter(|_| self.window.is_some()) {
+            self.head = row;
+        }
+        if pos == 0 {
+            self.sequences.retain(|s| s.seq != seq);
+        }
+        for s in self.sequences.iter_mut().filter(|s| s.seq == seq) {
+            s.next = s.next.min(pos);
+            s.lost = s.lost.min(pos);
+        }
+        self.shrink();
+    }
+
+    /// Frees the cells of `n` positions of a sequence from `from` on; the tokens behind them move up.
+    pub fn shift(&mut self, seq: u32, from: u64, n: u64) {
+        for cell in &mut self.cells {
+            let Some(c) = cell.as_mut().filter(|c| c.seq == seq) else {
+                continue;
+            };
+            let pos = u64::from(c.pos);
+            if pos >= from + n {
+                c.pos = (pos - n) as u32;
+            } else if pos >= from {
+                *cell = None;
+            }
+        }
+        for s in self.sequences.iter_mut().filter(|s| s.seq == seq) {
+            let moved = |p: u64| {
+                if p <= from {
+                    p
+                } else {
+                    p.saturating_sub(n).max(from)
+                }
+            };
+            s.next = moved(s.next);
+            s.lost = moved(s.lost);
+        }
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
+        let used = self.cells.iter().rposition(Option::is_some);
+        self.cells.truncate(used.map_or(0, |i| i + 1));
     }
 
     /// Frees the cells of a sequence, which may start again at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
-        for cell in &mut self.cells {
-            if cell.is_some_and(|c| c.seq == seq) {
-                *cell = None;
-            }
-        }
-        let used = self.cells.iter().rposition(Option::is_some);
-        self.cells.truncate(used.map_or(0, |i| i + 1));
-        self.next.remove(&seq);
+        self.truncate(seq, 0);
     }
 
     /// Frees all cells.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.head = 0;
-        self.next.clear();
+        self.sequences.clear();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slot::SlotMemory;
+    use crate::tensor::Tensor;
 
     fn keys(seq: u32, positions: std::ops::Range<u32>) -> Vec<TokenPos> {
         positions.map(|pos| TokenPos { pos, seq }).collect()
     }
 
+    /// The cells that tokens are placed in.
+    fn place(cells: &mut KvCells, tokens: &[TokenPos]) -> Result<Vec<usize>, ExecError> {
+        cells.place(tokens).map(|()| cells.rows().to_vec())
+    }
+
+    fn mask(cells: &KvCells, tokens: &[TokenPos], values: MaskValues) -> Tensor {
+        let mut out = None;
+        let dims = [cells.n_kv(), tokens.len(), 1, 1];
+        let to = Slot::new(dims, SlotMemory::Tensor(&mut out)).expect("a tensor");
+        cells.mask(tokens, values, to).expect("small");
+        out.expect("written")
+    }
+
     /// One line per token: `.` where it attends, `-` where not.
     fn picture(cells: &KvCells, tokens: &[TokenPos]) -> Vec<String> {
-        let mask = cells.mask(tokens, MaskValues::Zero).expect("small");
+        let mask = mask(cells, tokens, MaskValues::Zero);
         let n = mask.dims()[0];
         mask.reals()
             .expect("real")
@@ -195,10 +441,10 @@ mod tests {
     fn a_sequence_fills_cells_in_order_and_sees_its_past() {
         let mut cells = KvCells::new(8, None);
         let prompt = keys(0, 0..3);
-        assert_eq!(cells.place(&prompt), Ok(vec![0, 1, 2]));
+        assert_eq!(place(&mut cells, &prompt), Ok(vec![0, 1, 2]));
         assert_eq!(picture(&cells, &prompt), [".--", "..-", "..."]);
         let next = keys(0, 3..4);
-        assert_eq!(cells.place(&next), Ok(vec![3]));
+        assert_eq!(place(&mut cells, &next), Ok(vec![3]));
         assert_eq!(picture(&cells, &next), ["...."]);
         assert_eq!(cells.n_kv(), 4);
     }
@@ -207,11 +453,11 @@ mod tests {
     fn sequences_do_not_see_each_other() {
         let mut cells = KvCells::new(8, None);
         let both = [keys(0, 0..2), keys(7, 0..2)].concat();
-        assert_eq!(cells.place(&both), Ok(vec![0, 1, 2, 3]));
+        assert_eq!(place(&mut cells, &both), Ok(vec![0, 1, 2, 3]));
         assert_eq!(picture(&cells, &both), [".---", "..--", "--.-", "--.."]);
         cells.remove_sequence(0);
-        assert_eq!(cells.place(&keys(3, 0..1)), Ok(vec![0]));
-        assert_eq!(cells.place(&keys(7, 2..3)), Ok(vec![1]));
+        assert_eq!(place(&mut cells, &keys(3, 0..1)), Ok(vec![0]));
+        assert_eq!(place(&mut cells, &keys(7, 2..3)), Ok(vec![1]));
         assert_eq!(picture(&cells, &keys(7, 2..3)), ["-..."]);
         cells.remove_sequence(7);
         assert_eq!(cells.n_kv(), 1);
@@ -220,11 +466,11 @@ mod tests {
     #[test]
     fn a_window_reuses_the_cells_it_has_passed() {
         let mut cells = KvCells::new(5, Some(Window::Sliding(3)));
-        assert_eq!(cells.place(&keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
+        assert_eq!(place(&mut cells, &keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
         // Token 4 takes the cell behind the last; it sees 2, 3 and 4.
-        assert_eq!(cells.place(&keys(0, 4..5)), Ok(vec![4]));
+        assert_eq!(place(&mut cells, &keys(0, 4..5)), Ok(vec![4]));
         assert_eq!(picture(&cells, &keys(0, 4..5)), ["--..."]);
-        assert_eq!(cells.place(&keys(0, 5..7)), Ok(vec![0, 1]));
+        assert_eq!(place(&mut cells, &keys(0, 5..7)), Ok(vec![0, 1]));
         // Cells now hold positions 5, 6, 2, 3, 4: each token of the batch sees the three up to itself.
         assert_eq!(picture(&cells, &keys(0, 5..7)), [".--..", "..--."]);
         assert_eq!(cells.n_kv(), 5);
@@ -233,69 +479,121 @@ mod tests {
     #[test]
     fn chunks_free_their_cells_together() {
         let mut cells = KvCells::new(4, Some(Window::Chunks(3)));
-        assert_eq!(cells.place(&keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
+        assert_eq!(place(&mut cells, &keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
         assert_eq!(
             picture(&cells, &keys(0, 0..4)),
             [".---", "..--", "...-", "---."]
         );
         // Token 4 sees 3, the first of its chunk.
-        assert_eq!(cells.place(&keys(0, 4..6)), Ok(vec![0, 1]));
+        assert_eq!(place(&mut cells, &keys(0, 4..6)), Ok(vec![0, 1]));
         assert_eq!(picture(&cells, &keys(0, 4..6)), [".--.", "..-."]);
     }
 
     #[test]
     fn a_cell_that_the_first_token_of_a_batch_sees_is_not_reused_by_the_last() {
         let mut cells = KvCells::new(4, Some(Window::Sliding(3)));
-        cells.place(&keys(0, 0..3)).expect("empty");
+        place(&mut cells, &keys(0, 0..3)).expect("empty");
         // Token 3 needs positions 1 and 2, so only cells 0 and 3 are free for tokens 3 to 5.
-        let full = cells.place(&keys(0, 3..6)).expect_err("three tokens");
+        let full = place(&mut cells, &keys(0, 3..6)).expect_err("three tokens");
         assert_eq!(full.code(), "TPC0514");
-        assert_eq!(cells.place(&keys(0, 3..5)), Ok(vec![3, 0]));
+        assert_eq!(place(&mut cells, &keys(0, 3..5)), Ok(vec![3, 0]));
     }
 
     #[test]
     fn a_waiting_sequence_keeps_what_its_next_token_sees() {
         let mut cells = KvCells::new(4, Some(Window::Sliding(2)));
-        cells.place(&keys(1, 0..3)).expect("empty");
+        place(&mut cells, &keys(1, 0..3)).expect("empty");
         // Sequence 1 continues at 3 and then sees 2 and 3: cell 2 stays.
-        assert_eq!(cells.place(&keys(2, 0..3)), Ok(vec![3, 0, 1]));
-        assert_eq!(cells.place(&keys(1, 3..4)), Ok(vec![3]));
+        assert_eq!(place(&mut cells, &keys(2, 0..3)), Ok(vec![3, 0, 1]));
+        assert_eq!(place(&mut cells, &keys(1, 3..4)), Ok(vec![3]));
         assert_eq!(picture(&cells, &keys(1, 3..4)), ["--.."]);
     }
 
     #[test]
     fn positions_must_rise() {
         let mut cells = KvCells::new(8, None);
-        cells.place(&keys(0, 0..3)).expect("empty");
-        let before = cells.clone();
+        place(&mut cells, &keys(0, 0..3)).expect("empty");
+        let state = |c: &KvCells| (c.cells.clone(), c.sequences.clone(), c.head);
+        let before = state(&cells);
         assert_eq!(
-            cells.place(&keys(0, 2..3)).expect_err("again").code(),
+            place(&mut cells, &keys(0, 2..3)).expect_err("again").code(),
             "TPC0515"
         );
         let twice = [keys(0, 4..5), keys(0, 4..5)].concat();
-        assert_eq!(cells.place(&twice).expect_err("twice").code(), "TPC0515");
         assert_eq!(
-            cells.place(&keys(0, 3..9)).expect_err("full").code(),
+            place(&mut cells, &twice).expect_err("twice").code(),
+            "TPC0515"
+        );
+        assert_eq!(
+            place(&mut cells, &keys(0, 3..9)).expect_err("full").code(),
             "TPC0514"
         );
-        assert_eq!(cells, before);
+        assert_eq!(state(&cells), before);
         cells.clear();
         assert_eq!(cells.n_kv(), 0);
-        assert_eq!(cells.place(&keys(0, 0..8)).expect("all").len(), 8);
+        assert_eq!(place(&mut cells, &keys(0, 0..8)).expect("all").len(), 8);
     }
 
     #[test]
     fn distances_for_alibi() {
         let mut cells = KvCells::new(4, None);
         let tokens = keys(0, 0..3);
-        cells.place(&tokens).expect("empty");
-        let mask = cells
-            .mask(&tokens[1..], MaskValues::Distance)
-            .expect("small");
+        place(&mut cells, &tokens).expect("empty");
+        let mask = mask(&cells, &tokens[1..], MaskValues::Distance);
         let none = f64::NEG_INFINITY;
         assert_eq!(
             *mask.reals().expect("real"),
             [-1.0, 0.0, none, -2.0, -1.0, 0.0]
         );
+    }
+
+    #[test]
+    fn a_transaction_is_taken_back() {
+        let mut cells = KvCells::new(5, Some(Window::Sliding(3)));
+        place(&mut cells, &keys(0, 0..4)).expect("empty");
+        let state = |c: &KvCells| (c.cells.clone(), c.sequences.clone(), c.head);
+        let before = state(&cells);
+        cells.begin();
+        place(&mut cells, &keys(0, 4..6)).expect("free");
+        place(&mut cells, &keys(3, 0..1)).expect("free");
+        cells.revert();
+        assert_eq!(state(&cells), before);
+    }
+
+    #[test]
+    fn a_sequence_goes_back() {
+        let mut cells = KvCells::new(8, None);
+        place(&mut cells, &keys(0, 0..5)).expect("empty");
+        place(&mut cells, &keys(1, 0..2)).expect("empty");
+        cells.truncate(0, 3);
+        assert_eq!((cells.next(0), cells.next(1)), (3, 2));
+        assert_eq!(place(&mut cells, &keys(0, 3..6)), Ok(vec![3, 4, 7]));
+        assert_eq!(picture(&cells, &keys(0, 4..5)), [".....---"]);
+    }
+
+    #[test]
+    fn a_window_does_not_go_back_to_what_it_has_lost() {
+        let mut cells = KvCells::new(5, Some(Window::Sliding(3)));
+        place(&mut cells, &keys(0, 0..5)).expect("empty");
+        assert!(cells.can_truncate(0, 1), "all is there");
+        place(&mut cells, &keys(0, 5..7)).expect("positions 0 and 1 are unseen");
+        // Positions 2 to 6 are left: the token at 4 sees 2, that at 3 would see 1.
+        assert!(cells.can_truncate(0, 4) && !cells.can_truncate(0, 3));
+        assert!(cells.can_truncate(0, 0) && cells.can_truncate(0, 9));
+        cells.truncate(0, 5);
+        assert_eq!(place(&mut cells, &keys(0, 5..6)), Ok(vec![0]));
+        assert_eq!(picture(&cells, &keys(0, 5..6)), [".--.."]);
+    }
+
+    #[test]
+    fn tokens_move_up_where_others_go() {
+        let mut cells = KvCells::new(6, None);
+        place(&mut cells, &keys(0, 0..6)).expect("empty");
+        cells.shift(0, 1, 3);
+        assert_eq!(cells.next(0), 3);
+        assert_eq!(place(&mut cells, &keys(0, 3..5)), Ok(vec![1, 2]));
+        let held: Vec<Option<u32>> = cells.held().iter().map(|c| c.map(|c| c.pos)).collect();
+        assert_eq!(held, [Some(0), Some(3), Some(4), None, Some(1), Some(2)]);
+        assert_eq!(picture(&cells, &keys(0, 3..4)), ["..--.."]);
     }
 }

@@ -8,6 +8,9 @@ mod cells;
 mod config;
 mod inputs;
 mod kv_cells;
+mod logical;
+mod rewind;
+mod saved;
 mod sequences;
 
 #[cfg(test)]
@@ -17,28 +20,72 @@ use tpc_ir::op::InputKind;
 use tpc_ir::stage::Executable;
 use tpc_ir::{Bindings, Symbol, TensorType, Verified};
 
-pub use batch::{Batch, TokenPos};
+pub use batch::{Batch, Logits, TokenPos};
 pub use config::SessionConfig;
 pub use kv_cells::KvCells;
+pub use saved::{SaveError, SequenceText};
 
 use crate::error::ExecError;
-use crate::executor::Executor;
+use crate::executor::{Executor, Outputs};
 use crate::profile::KernelTime;
 use crate::reference::{Inputs, Interpreter, Observer, Options};
 use crate::tensor::Tensor;
 use crate::weights::WeightSource;
 use cells::Cells;
-use inputs::{BatchInputs, indices, missing};
-use sequences::parts;
+use inputs::{BatchInputs, NextTokens, missing};
+use logical::LogicalState;
+use rewind::Checkpoint;
+use sequences::{is_one_part, parts};
 
 /// A part of the last batch, whose later phases draft.
 #[derive(Clone, Debug)]
 struct Draftable<R> {
     run: R,
+    /// The part; `None` when it is the whole batch.
+    part: Option<DraftPart>,
+}
+
+/// Some tokens of a batch.
+#[derive(Clone, Debug)]
+struct DraftPart {
     /// Its tokens, as indices into the batch.
     tokens: Vec<usize>,
     /// The output row of the batch that each of its own is.
     rows: Vec<usize>,
+}
+
+/// The last batch.
+#[derive(Clone, Debug)]
+struct Last<R> {
+    /// Its parts.
+    parts: Vec<Draftable<R>>,
+    /// The number of its tokens.
+    tokens: usize,
+}
+
+impl<R> Last<R> {
+    const fn none() -> Last<R> {
+        Last {
+            parts: Vec::new(),
+            tokens: 0,
+        }
+    }
+}
+
+/// Where the logits of a step are.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    /// In the output of that number.
+    Output(usize),
+    /// Put together from parts of a batch.
+    Joined,
+}
+
+/// Lists that are used again from batch to batch.
+#[derive(Clone, Debug, Default)]
+struct Work {
+    keys: Vec<TokenPos>,
+    seqs: Vec<u32>,
 }
 
 /// An [`Executor`] with the cells of its KV caches and of its recurrent states.
@@ -48,6 +95,9 @@ struct Draftable<R> {
 /// A model with recurrent states runs on parts of a batch that have equally many tokens of each sequence. A sequence
 /// has its cell from its first token until it is removed.
 ///
+/// Decoding by [`Self::step`] allocates nothing when batches of the same form have been decoded before, if the executor
+/// does not.
+///
 /// A model that drafts ([`InputKind::NextTokens`]) decodes without its drafts; [`Self::draft`] runs them afterwards, when
 /// the tokens that they take are known.
 #[derive(Clone, Debug)]
@@ -55,8 +105,20 @@ pub struct Session<E: Executor> {
     executor: E,
     config: SessionConfig,
     cells: Cells,
-    /// The parts of the last batch.
-    draftable: Vec<Draftable<E::Run>>,
+    last: Last<E::Run>,
+    /// The batch that is being decoded.
+    pending: Last<E::Run>,
+    outputs: Outputs,
+    /// The number of the output that has the logits.
+    logits: usize,
+    /// The number of the output of each block that drafts.
+    drafts: Vec<usize>,
+    /// The logits of a batch that was decoded in parts.
+    joined: Option<Tensor>,
+    work: Work,
+    /// The states of the model; why they are not known.
+    states: Result<Vec<LogicalState>, ExecError>,
+    checkpoints: Vec<Checkpoint>,
 }
 
 /// A session on the reference executor.
@@ -85,15 +147,22 @@ impl<E: Executor> Session<E> {
     /// # Errors
     /// [`ExecError::MissingOutput`] when the model has no `logits`.
     pub fn with_executor(executor: E, config: SessionConfig) -> Result<Session<E>, ExecError> {
-        if !executor.interface().has_output(LOGITS) {
-            return Err(no_output(LOGITS));
-        }
-        let recurrent = executor.interface().recurrent;
+        let interface = executor.interface();
+        let logits = interface.output(LOGITS).ok_or_else(|| no_output(LOGITS))?;
+        let drafts = (1..).map_while(|ahead| interface.output(&draft_name(ahead)));
         Ok(Session {
-            executor,
             config,
-            cells: Cells::new(&config, recurrent),
-            draftable: Vec::new(),
+            cells: Cells::new(&config, interface.recurrent),
+            last: Last::none(),
+            pending: Last::none(),
+            outputs: Outputs::new(interface),
+            logits,
+            drafts: drafts.collect(),
+            joined: None,
+            work: Work::default(),
+            states: LogicalState::of(&interface.states),
+            checkpoints: Vec::new(),
+            executor,
         })
     }
 
@@ -112,12 +181,25 @@ impl<E: Executor> Session<E> {
         &self.config
     }
 
+    /// The number of blocks that draft a further token.
+    pub const fn n_drafts(&self) -> usize {
+        self.drafts.len()
+    }
+
     /// Decodes a batch and returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
     /// # Errors
     /// When the batch is malformed, the cache is full, or the program cannot run; the session is then as it was.
     pub fn decode(&mut self, batch: &Batch) -> Result<Tensor, ExecError> {
-        self.decode_with(batch, &mut |kind, _| Err(missing(kind)))
+        self.step(batch).cloned()
+    }
+
+    /// [`Self::decode`] without a copy of the logits: they stay until the next step.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
+        self.transact(|s| s.decode_parts(batch, &mut |kind, _| Err(missing(kind)), None))
     }
 
     /// [`Self::decode`], showing every tensor to `observer` as it is produced, where the executor keeps them.
@@ -129,7 +211,9 @@ impl<E: Executor> Session<E> {
         batch: &Batch,
         observer: &mut Observer<'_>,
     ) -> Result<Tensor, ExecError> {
-        self.transact(|s| s.decode_parts(batch, &mut |kind, _| Err(missing(kind)), Some(observer)))
+        let mut others = |kind: &InputKind, _: &TensorType| Err(missing(kind));
+        let logits = self.transact(|s| s.decode_parts(batch, &mut others, Some(observer)));
+        logits.cloned()
     }
 
     /// [`Self::decode`], asking `others` for inputs that a session does not know.
@@ -142,6 +226,7 @@ impl<E: Executor> Session<E> {
         others: &mut Inputs<'_>,
     ) -> Result<Tensor, ExecError> {
         self.transact(|s| s.decode_parts(batch, others, None))
+            .cloned()
     }
 
     /// Drafts further tokens for the last batch: the logits of its output rows, `[n_vocab, n_outputs]`.
@@ -155,8 +240,19 @@ impl<E: Executor> Session<E> {
     /// `next` does not have one token for each of the batch, and when the program cannot run; the session is then as it
     /// was.
     pub fn draft(&mut self, next: &[u32]) -> Result<Tensor, ExecError> {
-        let n: usize = self.draftable.iter().map(|d| d.tokens.len()).sum();
-        if !self.draftable.is_empty() && next.len() != n {
+        self.draft_step(next).cloned()
+    }
+
+    /// [`Self::draft`] without a copy of the logits: they stay until the next step.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError> {
+        let n = self.last.tokens;
+        if self.last.parts.is_empty() {
+            return Err(ExecError::NothingToDraft);
+        }
+        if next.len() != n {
             return Err(ExecError::BadBatch {
                 what: format!("{} next tokens for {n} tokens", next.len()),
             });
@@ -167,51 +263,68 @@ impl<E: Executor> Session<E> {
     /// Removes a sequence; its cells are free and it may start again at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.cells.remove_sequence(seq);
+        self.checkpoints.retain(|c| c.seq() != seq);
     }
 
     /// Removes all sequences and clears all states.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.executor.reset_states();
-        self.draftable.clear();
+        self.last.parts.clear();
+        self.checkpoints.clear();
     }
 
     /// Runs `step`, and keeps what it did to cells and states only if it succeeds.
     fn transact(
         &mut self,
-        step: impl FnOnce(&mut Self) -> Result<Stepped<E::Run>, ExecError>,
-    ) -> Result<Tensor, ExecError> {
-        let cells = self.cells.clone();
+        step: impl FnOnce(&mut Self) -> Result<Answer, ExecError>,
+    ) -> Result<&Tensor, ExecError> {
+        self.cells.begin();
+        self.pending.parts.clear();
         match step(self) {
-            Ok((logits, draftable)) => {
+            Ok(answer) => {
                 self.executor.commit();
-                self.draftable = draftable;
-                Ok(logits)
+                std::mem::swap(&mut self.last, &mut self.pending);
+                self.answer(answer)
             }
             Err(e) => {
                 self.executor.discard();
-                self.cells = cells;
+                self.cells.revert();
                 Err(e)
             }
         }
     }
 
-    fn draft_parts(&mut self, next: &[u32]) -> Result<Stepped<E::Run>, ExecError> {
-        let mut draftable = self.draftable.clone();
-        let mut parts = Vec::new();
-        for Draftable { run, tokens, rows } in &mut draftable {
+    fn answer(&self, answer: Answer) -> Result<&Tensor, ExecError> {
+        let found = match answer {
+            Answer::Output(output) => self.outputs.get(output),
+            Answer::Joined => self.joined.as_ref(),
+        };
+        found.ok_or_else(|| no_output(LOGITS))
+    }
+
+    fn draft_parts(&mut self, next: &[u32]) -> Result<Answer, ExecError> {
+        self.pending.parts.clone_from(&self.last.parts);
+        self.pending.tokens = self.last.tokens;
+        let mut join = Join::default();
+        let mut answer = Answer::Joined;
+        for Draftable { run, part } in &mut self.pending.parts {
             let ahead = self.executor.lookahead(run);
             let ahead = ahead.ok_or(ExecError::NothingToDraft)?;
-            let mut inputs = |kind: &InputKind, _: &TensorType| match kind {
-                InputKind::NextTokens(_) => indices(tokens.iter().map(|&t| i64::from(next[t]))),
-                kind => Err(missing(kind)),
+            let mut host = NextTokens {
+                tokens: part.as_ref().map(|p| p.tokens.as_slice()),
+                next,
             };
-            let mut outputs = self.executor.run_phase(run, &mut inputs)?;
-            let name = draft_name(ahead);
-            let logits = outputs.remove(&name).ok_or_else(|| no_output(&name))?;
-            parts.push((logits, rows.clone()));
+            self.executor.run_phase(run, &mut host, &mut self.outputs)?;
+            let output = self.drafts.get((ahead as usize).wrapping_sub(1));
+            let output = *output.ok_or_else(|| no_output(&draft_name(ahead)))?;
+            match part {
+                None => answer = Answer::Output(output),
+                Some(part) => join.add(self.outputs.get(output), &part.rows)?,
+            }
         }
-        Ok((join(&parts)?, draftable))
+        join.finish(&mut self.joined)?;
+        Ok(answer)
     }
 
     /// Decodes a batch: whole, or for recurrent models in parts with equally many tokens of each sequence.
@@ -220,61 +333,54 @@ impl<E: Executor> Session<E> {
         batch: &Batch,
         others: &mut Inputs<'_>,
         mut observer: Option<&mut Observer<'_>>,
-    ) -> Result<Stepped<E::Run>, ExecError> {
-        batch.keys()?;
-        if self.cells.states.is_none() {
-            let (logits, run) = self.decode_part(batch, others, observer)?;
-            let whole = Draftable {
-                run,
-                tokens: (0..batch.tokens.len()).collect(),
-                rows: (0..batch.output_rows.len()).collect(),
-            };
-            return Ok((logits, vec![whole]));
+    ) -> Result<Answer, ExecError> {
+        batch.write_keys(&mut self.work.keys)?;
+        self.pending.tokens = batch.tokens.len();
+        if self.cells.states.is_none() || is_one_part(&batch.seq_ids) {
+            let run = self.decode_part(batch, others, observer)?;
+            self.pending.parts.push(Draftable { run, part: None });
+            return Ok(Answer::Output(self.logits));
         }
-        let mut done = Vec::new();
-        let mut draftable = Vec::new();
+        let mut join = Join::default();
         for part in parts(&batch.seq_ids) {
             let tokens = part.tokens;
             let (part, rows) = batch.part(&tokens);
-            let (logits, run) = self.decode_part(&part, others, observer.as_deref_mut())?;
-            done.push((logits, rows.clone()));
-            draftable.push(Draftable { run, tokens, rows });
+            part.write_keys(&mut self.work.keys)?;
+            let run = self.decode_part(&part, others, observer.as_deref_mut())?;
+            join.add(self.outputs.get(self.logits), &rows)?;
+            let part = Some(DraftPart { tokens, rows });
+            self.pending.parts.push(Draftable { run, part });
         }
-        Ok((join(&done)?, draftable))
+        join.finish(&mut self.joined)?;
+        Ok(Answer::Joined)
     }
 
-    /// Decodes a batch that the model can take as it is.
+    /// Decodes a batch that the model can take as it is, and whose keys are known.
     fn decode_part(
         &mut self,
         batch: &Batch,
         others: &mut Inputs<'_>,
         observer: Option<&mut Observer<'_>>,
-    ) -> Result<(Tensor, E::Run), ExecError> {
-        let tokens = batch.keys()?;
-        let seqs = batch.seqs();
-        let placed = self.cells.place(&tokens, &seqs)?;
+    ) -> Result<E::Run, ExecError> {
+        let Work { keys, seqs } = &mut self.work;
+        batch.write_seqs(seqs);
+        self.cells.place(keys, seqs)?;
         let cells = &self.cells;
         let sizes = sizes(&self.config, cells, batch, seqs.len());
         let mut host = BatchInputs {
             batch,
-            tokens: &tokens,
-            full: &cells.full,
-            rows: &placed.rows,
-            windowed: cells.windowed.as_ref().zip(placed.rows_windowed.as_deref()),
-            states: &placed.states,
+            tokens: keys,
+            cells,
             mask_values: self.executor.interface().mask_values,
             others,
             observer,
         };
         let mut run = self.executor.begin(&sizes);
-        let mut outputs = self.executor.run_phase(&mut run, &mut host)?;
-        let logits = outputs.remove(LOGITS).ok_or_else(|| no_output(LOGITS))?;
-        Ok((logits, run))
+        self.executor
+            .run_phase(&mut run, &mut host, &mut self.outputs)?;
+        Ok(run)
     }
 }
-
-/// The logits of a step, and the parts of the batch that may be drafted for.
-type Stepped<R> = (Tensor, Vec<Draftable<R>>);
 
 const LOGITS: &str = "logits";
 
@@ -310,15 +416,34 @@ fn sizes(config: &SessionConfig, cells: &Cells, batch: &Batch, n_seqs: usize) ->
 }
 
 /// The logits of a batch from those of its parts, each with the output rows that they are.
-fn join(parts: &[(Tensor, Vec<usize>)]) -> Result<Tensor, ExecError> {
-    let n_vocab = parts.first().map_or(0, |(logits, _)| logits.dims()[0]);
-    let n_rows: usize = parts.iter().map(|(_, rows)| rows.len()).sum();
-    let mut out = vec![0.0; n_vocab * n_rows];
-    for (logits, rows) in parts {
-        let logits = logits.reals()?;
-        for (i, row) in rows.iter().enumerate() {
-            out[row * n_vocab..][..n_vocab].copy_from_slice(&logits[i * n_vocab..][..n_vocab]);
-        }
+#[derive(Debug, Default)]
+struct Join {
+    n_vocab: usize,
+    parts: Vec<(Vec<f64>, Vec<usize>)>,
+}
+
+impl Join {
+    /// Adds the logits of a part.
+    fn add(&mut self, logits: Option<&Tensor>, rows: &[usize]) -> Result<(), ExecError> {
+        let logits = logits.ok_or_else(|| no_output(LOGITS))?;
+        self.n_vocab = logits.dims()[0];
+        self.parts.push((logits.reals()?.to_vec(), rows.to_vec()));
+        Ok(())
     }
-    Tensor::reals_of([n_vocab, n_rows, 1, 1], out)
+
+    /// The logits of all parts; there is nothing to do where there are none.
+    fn finish(self, joined: &mut Option<Tensor>) -> Result<(), ExecError> {
+        let n = self.n_vocab;
+        let rows: usize = self.parts.iter().map(|(_, rows)| rows.len()).sum();
+        let mut out = vec![0.0; n * rows];
+        for (logits, rows) in &self.parts {
+            for (row, logits) in rows.iter().zip(logits.chunks_exact(n.max(1))) {
+                out[row * n..][..n].copy_from_slice(logits);
+            }
+        }
+        if !self.parts.is_empty() {
+            *joined = Some(Tensor::reals_of([n, rows, 1, 1], out)?);
+        }
+        Ok(())
+    }
 }

@@ -37,9 +37,29 @@ pub(super) fn parts(seq_ids: &[u32]) -> Vec<Part> {
     }
 }
 
-/// Which sequence each cell of the recurrent states belongs to.
+/// Whether a batch, given by the sequence of each token, is one part as it is: equally many tokens of each sequence, all of
+/// the first sequence first.
+pub(super) fn is_one_part(seq_ids: &[u32]) -> bool {
+    let Some(first) = seq_ids.first() else {
+        return true;
+    };
+    let each = seq_ids.iter().take_while(|s| *s == first).count();
+    let mut runs = seq_ids.chunks(each);
+    let even = runs.all(|run| run.len() == each && run.iter().all(|s| *s == run[0]));
+    let distinct = |(i, s): (usize, &u32)| !seq_ids.iter().step_by(each).take(i).any(|t| t == s);
+    even && seq_ids.iter().step_by(each).enumerate().all(distinct)
+}
+
+/// Which sequence each cell of the recurrent states belongs to. A transaction may be taken back as that of
+/// [`KvCells`](super::KvCells).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StateCells(Vec<Option<u32>>);
+pub(super) struct StateCells {
+    owners: Vec<Option<u32>>,
+    /// The cells of the sequences that were placed last.
+    placed: Vec<StateCell>,
+    /// The cells that were given since the transaction began.
+    given: Vec<usize>,
+}
 
 /// The cell of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,39 +71,89 @@ pub(super) struct StateCell {
 
 impl StateCells {
     pub(super) fn new(n_seq_max: usize) -> StateCells {
-        StateCells(vec![None; n_seq_max])
+        StateCells {
+            owners: vec![None; n_seq_max],
+            placed: Vec::new(),
+            given: Vec::new(),
+        }
     }
 
-    /// The cells of these sequences, the lowest free one for each that starts.
+    /// The sequence of each cell.
+    pub(super) fn owners(&self) -> &[Option<u32>] {
+        &self.owners
+    }
+
+    /// Makes these the sequences of the cells; missing ones are free.
+    pub(super) fn set_owners(&mut self, owners: &[Option<u32>]) {
+        self.owners.fill(None);
+        self.owners
+            .iter_mut()
+            .zip(owners)
+            .for_each(|(to, o)| *to = *o);
+    }
+
+    /// The cell of a sequence.
+    pub(super) fn cell(&self, seq: u32) -> Option<usize> {
+        self.owners.iter().position(|&c| c == Some(seq))
+    }
+
+    /// The cells of the sequences that were placed last.
+    pub(super) fn placed(&self) -> &[StateCell] {
+        &self.placed
+    }
+
+    /// Begins a transaction.
+    pub(super) fn begin(&mut self) {
+        self.given.clear();
+    }
+
+    /// Takes back what was placed since the transaction began.
+    pub(super) fn revert(&mut self) {
+        self.keep_given(0);
+    }
+
+    /// Takes back the cells that were given after the first `n`.
+    fn keep_given(&mut self, n: usize) {
+        for cell in self.given.drain(n..) {
+            self.owners[cell] = None;
+        }
+    }
+
+    /// Finds the cells of these sequences, the lowest free one for each that starts: see [`Self::placed`].
     ///
     /// # Errors
     /// [`ExecError::StatesFull`] when there are not enough cells. Nothing changes then.
-    pub(super) fn place(&mut self, seqs: &[u32]) -> Result<Vec<StateCell>, ExecError> {
-        let mut cells = self.0.clone();
-        let mut out = Vec::new();
+    pub(super) fn place(&mut self, seqs: &[u32]) -> Result<(), ExecError> {
+        let before = self.given.len();
+        self.placed.clear();
         for &seq in seqs {
-            let own = cells.iter().position(|&c| c == Some(seq));
-            let free = || cells.iter().position(Option::is_none);
-            let cell = own.or_else(free).ok_or(ExecError::StatesFull {
-                cells: cells.len(),
-                seq,
-            })?;
-            cells[cell] = Some(seq);
+            let own = self.cell(seq);
+            let free = || self.owners.iter().position(Option::is_none);
+            let Some(cell) = own.or_else(free) else {
+                self.keep_given(before);
+                return Err(ExecError::StatesFull {
+                    cells: self.owners.len(),
+                    seq,
+                });
+            };
             let starts = own.is_none();
-            out.push(StateCell { cell, starts });
+            if starts {
+                self.owners[cell] = Some(seq);
+                self.given.push(cell);
+            }
+            self.placed.push(StateCell { cell, starts });
         }
-        self.0 = cells;
-        Ok(out)
+        Ok(())
     }
 
     pub(super) fn remove_sequence(&mut self, seq: u32) {
-        for cell in self.0.iter_mut().filter(|c| **c == Some(seq)) {
+        for cell in self.owners.iter_mut().filter(|c| **c == Some(seq)) {
             *cell = None;
         }
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.fill(None);
+        self.owners.fill(None);
     }
 }
 
@@ -100,6 +170,18 @@ mod tests {
             (vec![3], vec![4]),
         ];
         assert_eq!(found, expected.map(|(tokens, seqs)| Part { tokens, seqs }));
+        for (seqs, one) in [
+            (&[1, 1, 2, 2][..], true),
+            (&[], true),
+            (&[3], true),
+            (&[1, 2, 3], true),
+            (&[1, 1, 2], false),
+            (&[1, 2, 1], false),
+            (&[1, 2, 1, 2], false),
+            (&[1, 1, 2, 2, 1, 1], false),
+        ] {
+            assert_eq!(is_one_part(seqs), one, "{seqs:?}");
+        }
         let even = &parts(&[1, 0, 1, 0])[..];
         assert_eq!(even.len(), 1);
         assert_eq!(even[0].tokens, [0, 2, 1, 3]);
@@ -110,15 +192,22 @@ mod tests {
     fn a_sequence_keeps_its_cell_until_it_is_forgotten() {
         let mut cells = StateCells::new(2);
         let cell = |cell, starts| StateCell { cell, starts };
-        assert_eq!(cells.place(&[5]), Ok(vec![cell(0, true)]));
-        let both = cells.place(&[8, 5]).expect("two cells");
+        let place = |cells: &mut StateCells, seqs: &[u32]| {
+            cells.place(seqs).map(|()| cells.placed().to_vec())
+        };
+        assert_eq!(place(&mut cells, &[5]), Ok(vec![cell(0, true)]));
+        cells.begin();
+        let both = place(&mut cells, &[8, 5]).expect("two cells");
+        cells.revert();
+        assert_eq!(cells.owners(), [Some(5), None]);
+        assert_eq!(place(&mut cells, &[8, 5]).as_ref(), Ok(&both));
         assert_eq!(both, [cell(1, true), cell(0, false)]);
-        let full = cells.place(&[5, 3]).expect_err("no third");
+        let full = place(&mut cells, &[5, 3]).expect_err("no third");
         assert_eq!(full.code(), "TPC0520");
         cells.remove_sequence(5);
-        let next = cells.place(&[3, 8]).expect("a cell is free");
+        let next = place(&mut cells, &[3, 8]).expect("a cell is free");
         assert_eq!(next, [cell(0, true), cell(1, false)]);
         cells.clear();
-        assert_eq!(cells.place(&[8]), Ok(vec![cell(0, true)]));
+        assert_eq!(place(&mut cells, &[8]), Ok(vec![cell(0, true)]));
     }
 }

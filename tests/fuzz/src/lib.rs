@@ -5,6 +5,7 @@
 //! ```text
 //! cargo +nightly fuzz run --features libfuzzer tpir_parse fuzz/corpus/tpir filetests
 //! cargo +nightly fuzz run --features libfuzzer gguf_parse fuzz/corpus/gguf
+//! cargo +nightly fuzz run --features libfuzzer artefact_read fuzz/corpus/artefact data/artefacts
 //! ```
 //!
 //! On stable, inputs that were found before run through the same functions:
@@ -20,7 +21,7 @@ use tpc_ir::{text, verify};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 2] = [("tpir", tpir), ("gguf", gguf)];
+pub const TARGETS: [Target; 3] = [("tpir", tpir), ("gguf", gguf), ("artefact", artefact)];
 
 /// Parsing any text ends without panic, and errors lie within it. What parses verifies or not without panic; it prints to
 /// a text that parses, to the same graph, and prints the same again.
@@ -59,4 +60,30 @@ pub fn gguf(data: &[u8]) {
             assert!(!error.to_string().is_empty());
         }
     }
+}
+
+/// Reading any bytes as an artefact ends without panic; what is read is written and read again as the same. The texts of a
+/// file are changed more easily than its checksums: bytes that are no archive are taken for a manifest and a program, with a
+/// line `---` between them.
+pub fn artefact(data: &[u8]) {
+    use tpc_artefact::{Artefact, Entry, MAIN, write_archive};
+    let check = |data: &[u8]| match Artefact::read(data) {
+        Ok(artefact) => {
+            let bytes = artefact.to_bytes().expect("what was read can be written");
+            assert_eq!(Artefact::read(&bytes), Ok(artefact));
+        }
+        Err(e) => assert!(!e.to_string().is_empty() && !e.help().is_empty()),
+    };
+    check(data);
+    let border = b"\n---\n";
+    let at = data.windows(border.len()).position(|w| w == border);
+    let Some(at) = at else { return };
+    let entry = |name, data| Entry { name, data };
+    let entries = [
+        entry("manifest.ron", &data[..at]),
+        entry(MAIN, &data[at + border.len()..]),
+    ];
+    let mut packed = Vec::new();
+    write_archive(&mut packed, &entries).expect("the names are an artefact's");
+    check(&packed);
 }

@@ -1,5 +1,9 @@
 //! Tests of what runs: programs, executors, sessions.
 
 mod cpu;
+mod memory;
+mod mutants;
 mod programs;
+mod random;
+mod sessions;
 mod support;

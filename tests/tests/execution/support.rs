@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tpc_core::golden::Golden;
 use tpc_core::pipeline::{Compiled, compile};
-use tpc_core::placement::{Placement, parse_devices};
+use tpc_core::placement::{Placement, SplitMode, parse_devices};
 use tpc_gguf::GgufFile;
 use tpc_ir::program::BatchShape;
 use tpc_ir::{Bindings, DType, Symbol};
@@ -33,6 +33,44 @@ pub(crate) fn placement(devices: usize, cache: DType) -> Placement {
         cache_type_v: cache,
         ..Placement::on(parse_devices(&devices.to_string()).expect("a count"))
     }
+}
+
+/// Ways to place a model, as options.
+pub(crate) const WAYS: [&str; 20] = [
+    "",
+    "-sm layer",
+    "-sm auto",
+    "-ngl 0",
+    "-ngl 1",
+    "-ngl 2",
+    "-nkvo",
+    "-cmoe",
+    "-ncmoe 1",
+    "-ts 3,1,2,1",
+    "-ts 1,0,2",
+    "-nkvo -sm layer",
+    "-nkvo -ncmoe 1 -ngl 2",
+    r"-ot blk\.0\.attn.*=CPU",
+    r"-ot blk\.1\..*=CPU",
+    r"-ot .*ffn_down.*=CPU",
+    "-ot output.*=CPU",
+    "-ot token_embd=mirrored",
+    r"-ot blk\.\d*[02468]\..*ffn=CPU",
+    r"-ot blk\.(?!0\.).*attn_(q|k)=CPU",
+];
+
+/// The placement of a way on CPU devices. Shares are those of the first devices, and again of the next.
+pub(crate) fn placed(devices: usize, way: &str) -> Placement {
+    let mut words = vec!["--devices".to_owned(), vec!["cpu"; devices].join(",")];
+    let mut way: Vec<String> = way.split_whitespace().map(str::to_owned).collect();
+    if way.first().is_some_and(|w| w == "-ts") {
+        let shares: Vec<&str> = way[1].split(',').collect();
+        let shares: Vec<&str> = shares.iter().copied().cycle().take(devices).collect();
+        way[1] = shares.join(",");
+    }
+    words.extend(way);
+    tpc::placement(&words, DType::F16, SplitMode::Tensor)
+        .unwrap_or_else(|d| panic!("{words:?}: {}", d[0]))
 }
 
 /// A model file with its plan.

@@ -21,6 +21,8 @@ pub(crate) enum Command {
     Rewrite,
     /// The programs of a sharded graph.
     Lower,
+    /// Programs without dead, double or undone work.
+    Canonicalise,
     /// The programs of the second section compute the model of the first, or are refused on the expected line.
     Prove,
     /// Parsing and verifying a program gives the expected errors.
@@ -31,7 +33,7 @@ pub(crate) enum Command {
 
 impl Command {
     /// Every command, by name.
-    pub(crate) const ALL: [(&'static str, Command); 12] = [
+    pub(crate) const ALL: [(&'static str, Command); 13] = [
         ("parse", Command::Parse),
         ("print", Command::Print),
         ("parse-error", Command::ParseError),
@@ -41,6 +43,7 @@ impl Command {
         ("shard", Command::Shard),
         ("rewrite", Command::Rewrite),
         ("lower", Command::Lower),
+        ("canonicalise", Command::Canonicalise),
         ("prove", Command::Prove),
         ("program", Command::Program),
         ("lint", Command::Lint),
@@ -58,7 +61,7 @@ impl Command {
             Command::Factors => Some("factors"),
             Command::Shard => Some("sharded"),
             Command::Rewrite => Some("rewritten"),
-            Command::Lower => Some("programs"),
+            Command::Lower | Command::Canonicalise => Some("programs"),
             Command::Parse
             | Command::Print
             | Command::ParseError

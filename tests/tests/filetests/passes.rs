@@ -73,6 +73,18 @@ pub(crate) fn lower(parsed: &Parsed) -> Result<String, String> {
     Ok(verified::<stage::Programs>(&programs)?.to_string())
 }
 
+/// Programs without dead, double or undone work, which are proved to compute what they did.
+pub(crate) fn canonicalise(parsed: &Parsed) -> Result<String, String> {
+    let before: Verified<stage::Programs> = verified(&parsed.graph)?;
+    let after = tpc_passes::canonicalise::canonicalise(&before);
+    let after = verified::<stage::Programs>(&after)?;
+    let again = tpc_passes::canonicalise::canonicalise(&after);
+    if again != *after {
+        return Err(format!("a second time it changes more:\n{again}"));
+    }
+    Ok(after.to_string())
+}
+
 fn proved(model: &Graph, programs: &Graph) -> Result<Result<Proof, Box<Refutation>>, String> {
     let (model, programs) = (verified(model)?, verified(programs)?);
     Ok(tpc_passes::prove::prove(&model, &programs))

@@ -84,6 +84,7 @@ fn of_parsed(case: &Case, parsed: &Parsed) -> Outcome {
         Command::Shard => Outcome::output(passes::shard(case, parsed)),
         Command::Rewrite => Outcome::output(passes::rewrite(parsed)),
         Command::Lower => Outcome::output(passes::lower(parsed)),
+        Command::Canonicalise => Outcome::output(passes::canonicalise(parsed)),
         Command::Prove => passes::prove(case, parsed),
         Command::Lint => lint::of_graph(case, parsed),
         // It reads the text of a program, above.

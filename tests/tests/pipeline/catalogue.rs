@@ -79,6 +79,16 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "What can go wrong between text and token ids, and in the choice of tokens. The exit status is 2, or 1 for logits.",
     ),
     (
+        "TPC0572",
+        "Sessions",
+        "What can be wrong with saved sessions, and with taking tokens from a sequence. The exit status is 1.",
+    ),
+    (
+        "TPC0580",
+        "Artefacts",
+        "What can be wrong with an artefact. The exit status is 2, or 1 where it is whole and does not fit what is here.",
+    ),
+    (
         "TPC0600",
         "Lints of model files",
         "What `tpc lint` has to tell of a file, whatever the devices.",

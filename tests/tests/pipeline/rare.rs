@@ -48,7 +48,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
     };
     let (rows, heads) = (size(&n), size(&m));
     let small = function(b, UnaryKind::Tanh, x);
-    match b.rng.range(0, 12) {
+    match b.rng.range(0, 13) {
         0 => {
             // The input of a discontinuous function does not depend on the order of summation.
             let fixed = b.plain([n, m, t, d(1)]);
@@ -62,6 +62,13 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
             with(b, BinaryKind::Mul, x, steps)
         }
         1 => b.push(LeakyRelu { slope: 0.1 }, vec![x]),
+        12 => {
+            // Rounding is discontinuous, too.
+            let fixed = b.plain([n, m, t, d(1)]);
+            let to = *b.rng.pick(&Cast::TYPES);
+            let rounded = b.push(Cast { to }, vec![fixed]);
+            with(b, BinaryKind::Mul, x, rounded)
+        }
         2 => {
             let op = Xielu {
                 alpha_n: 0.8,

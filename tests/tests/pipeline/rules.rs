@@ -102,6 +102,13 @@ fn clamp(b: &mut Builder) -> Value {
     b.push(Clamp { min, max: 0.4 }, vec![x])
 }
 
+fn cast(b: &mut Builder) -> Value {
+    let dims = dims(b);
+    let x = b.real(dims);
+    let to = *b.rng.pick(&Cast::TYPES);
+    b.push(Cast { to }, vec![x])
+}
+
 fn glu(b: &mut Builder) -> Value {
     let mut op = Glu::new(*b.rng.pick(GluKind::ALL));
     if op.kind.takes_alpha() {
@@ -811,6 +818,7 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("binary", binary),
     ("scale", scale),
     ("clamp", clamp),
+    ("cast", cast),
     ("glu", glu),
     ("leaky_relu", leaky_relu),
     ("xielu", xielu),

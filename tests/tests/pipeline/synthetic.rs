@@ -15,6 +15,7 @@ use tpc_gguf::GgufFile;
 use tpc_ir::{DType, Graph, Group, Op, Sharding, Value, Verified};
 use tpc_models::description::{Presence, Window};
 use tpc_models::{ARCHS, Arch};
+use tpc_passes::canonicalise::canonicalise;
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology};
 use tpc_passes::plan::{Choice, SplitOption, options_for};
@@ -211,7 +212,7 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
     let sharded =
         shard(graph, factors, analysis, &choice).unwrap_or_else(|e| panic!("{e}\n{graph}"));
     let sharded = verified(sharded);
-    let programs = lower(&sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}"));
+    let programs = canonicalise(&lower(&sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}")));
     let programs = verified(programs);
     round_trip(&sharded);
     round_trip(&programs);

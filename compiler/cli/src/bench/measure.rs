@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tpc_runtime::{Batch, ExecError, KernelTime};
+use tpc_runtime::{Batch, ExecError, KernelTime, Logits, TokenPos};
 
 use crate::engine::Model;
 use crate::progress::Progress;
@@ -17,21 +17,21 @@ pub(super) enum Test {
 }
 
 impl Test {
-    /// Tokens that are timed.
+    /// Tokens of each sequence that are timed.
     pub(super) fn tokens(&self) -> usize {
         match *self {
             Test::Prompt { n, .. } | Test::Generation { n, .. } => n,
         }
     }
 
-    /// Tokens that are in the cache before.
+    /// Tokens of each sequence that are in the cache before.
     pub(super) fn depth(&self) -> usize {
         match *self {
             Test::Prompt { depth, .. } | Test::Generation { depth, .. } => depth,
         }
     }
 
-    /// Cells of the cache that it fills.
+    /// Cells of the cache that each sequence fills.
     pub(super) fn cells(&self) -> usize {
         self.tokens() + self.depth()
     }
@@ -52,6 +52,8 @@ impl Test {
 /// The result of a test.
 pub(super) struct Measured {
     pub(super) test: Test,
+    /// The number of sequences, which are read side by side.
+    pub(super) sequences: usize,
     /// The time of each repetition.
     pub(super) times: Vec<Duration>,
     /// The time of each kernel in all repetitions; empty where none is asked for.
@@ -59,9 +61,17 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Tokens per second of each repetition.
+    /// `tg128`, or `tg128 ×4` of four sequences.
+    pub(super) fn name(&self) -> String {
+        match self.sequences {
+            1 => self.test.name(),
+            n => format!("{} ×{n}", self.test.name()),
+        }
+    }
+
+    /// Tokens per second of each repetition, of all sequences together.
     pub(super) fn speeds(&self) -> Vec<f64> {
-        let n = self.test.tokens() as f64;
+        let n = (self.test.tokens() * self.sequences) as f64;
         self.times
             .iter()
             .map(|t| n / t.as_secs_f64().max(1e-9))
@@ -87,6 +97,8 @@ pub(super) struct Bench<'m> {
     pub(super) n_vocab: u32,
     /// The most tokens of a batch.
     pub(super) batch: usize,
+    /// The number of sequences.
+    pub(super) sequences: usize,
 }
 
 impl Bench<'_> {
@@ -102,6 +114,7 @@ impl Bench<'_> {
     ) -> Result<Measured, ExecError> {
         let mut out = Measured {
             test,
+            sequences: self.sequences,
             times: Vec::new(),
             profile: Vec::new(),
         };
@@ -125,26 +138,54 @@ impl Bench<'_> {
             state: 1,
             n_vocab: self.n_vocab,
         };
-        let depth = test.depth();
-        self.read(&tokens.take(depth), 0, self.batch)?;
-        self.model.take_profile();
-        let timed = tokens.take(test.tokens());
-        let batch = match test {
-            Test::Prompt { .. } => self.batch,
-            Test::Generation { .. } => 1,
+        let (n, depth, sequences) = (test.tokens(), test.depth(), self.sequences);
+        // A sequence after the other.
+        let in_turn = |n: usize, first: usize| {
+            move |i: usize| TokenPos {
+                pos: (first + i % n) as u32,
+                seq: (i / n) as u32,
+            }
         };
+        // A token of each sequence, then the next of each.
+        let together = |i: usize| TokenPos {
+            pos: (depth + i / sequences) as u32,
+            seq: (i % sequences) as u32,
+        };
+        self.read(
+            &tokens.take(depth * sequences),
+            self.batch,
+            in_turn(depth, 0),
+        )?;
+        self.model.take_profile();
+        let timed = tokens.take(n * sequences);
         let begun = Instant::now();
-        self.read(&timed, depth, batch)?;
+        match test {
+            Test::Prompt { .. } => self.read(&timed, self.batch, in_turn(n, depth))?,
+            Test::Generation { .. } => self.read(&timed, sequences, together)?,
+        }
         Ok((begun.elapsed(), self.model.take_profile()))
     }
 
-    /// Reads tokens from a position on, with the logits of each batch's last.
-    fn read(&mut self, tokens: &[u32], from: usize, batch: usize) -> Result<(), ExecError> {
-        let mut first = from;
-        for part in tokens.chunks(batch.max(1)) {
-            let batch = Batch::sequence(part, first as u32, 0).last_only();
-            self.model.decode(&batch)?;
-            first += part.len();
+    /// Reads tokens that stand where `at` says, with the logits of the last of each sequence in a batch.
+    fn read(
+        &mut self,
+        tokens: &[u32],
+        n: usize,
+        at: impl Fn(usize) -> TokenPos,
+    ) -> Result<(), ExecError> {
+        let mut batch = Batch::with_capacity(n);
+        for first in (0..tokens.len()).step_by(n.max(1)) {
+            batch.clear();
+            let end = tokens.len().min(first + n);
+            for (i, &token) in (first..end).zip(&tokens[first..end]) {
+                let last = i + 1 == end || at(i + 1).seq != at(i).seq;
+                let logits = match last {
+                    true => Logits::Requested,
+                    false => Logits::NotRequested,
+                };
+                batch.push(token, at(i), logits);
+            }
+            self.model.step(&batch)?;
         }
         Ok(())
     }
@@ -178,12 +219,14 @@ mod tests {
     #[test]
     fn speeds_have_a_mean_and_a_deviation() {
         let m = Measured {
-            test: Test::Prompt { n: 12, depth: 0 },
+            test: Test::Prompt { n: 6, depth: 0 },
+            sequences: 2,
             times: [2, 3, 6].map(Duration::from_secs).to_vec(),
             profile: Vec::new(),
         };
         assert_eq!(m.speeds(), [6.0, 4.0, 2.0]);
         assert_eq!(m.speed(), (4.0, 2.0));
+        assert_eq!(m.name(), "pp6 ×2");
     }
 
     #[test]

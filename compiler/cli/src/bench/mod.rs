@@ -8,16 +8,14 @@ mod measure;
 mod profile;
 mod table;
 
-use std::path::PathBuf;
-
 use clap::ValueEnum;
-use tpc_core::pipeline::{Compiled, ModelSize};
-use tpc_core::placement::{Placement, SplitMode, spell_devices};
+use tpc_core::pipeline::ModelSize;
+use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ir::DType;
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::engine::{self, EngineArgs, ExecutorKind, Loading};
+use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Ready, SubjectArgs};
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 use measure::{Bench, Measured, Test};
@@ -36,8 +34,8 @@ enum Format {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file with its data, or any shard of one.
-    model: PathBuf,
+    #[command(flatten)]
+    subject: SubjectArgs,
     /// Tokens of a prompt; a list makes a test of each, 0 leaves it out.
     #[arg(
         long,
@@ -102,7 +100,7 @@ struct Subject {
     backend: &'static str,
     devices: String,
     threads: usize,
-    split_mode: SplitMode,
+    split_mode: String,
 }
 
 /// The tests, in llama-bench's order.
@@ -126,29 +124,31 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         );
         return Err(Failure::usage(d.help("-p 512, -n 128, or both")));
     };
-    let mut placement = engine::placement(
-        &args.placement,
-        Defaults {
-            cache: DType::F16,
-            split_mode: SplitMode::Auto,
-        },
-    )?;
+    let defaults = Defaults {
+        cache: DType::F16,
+        split_mode: SplitMode::Auto,
+    };
+    let mut opened = (args.subject).open(&args.placement, || {
+        engine::placement(&args.placement, defaults)
+    })?;
+    let sequences = opened.sequences();
+    let cells = cells.saturating_mul(sequences);
     // The context is as large as the largest test, unless it is said.
-    placement.ctx_size = placement.ctx_size.or(Some(cells as u64));
-    let file = engine::open(&args.model)?;
-    let compiled = engine::plan(&args.model, &file, &placement)?;
+    opened.default_context(cells as u64);
+    let ready = opened.plan()?;
     let executor = args.engine.executor(ExecutorKind::Cpu);
     let longest = tests.iter().map(|t| t.cells().max(1)).max().unwrap_or(1);
     let loading = Loading {
-        name: &args.model,
-        file: &file,
-        compiled: &compiled,
+        name: args.subject.path(),
+        file: &opened.file,
+        subject: &ready,
         cells: usize::MAX,
-        batch: usize::try_from(placement.ubatch_size)
-            .unwrap_or(usize::MAX)
-            .min(longest),
-        outputs: 1,
-        sequences: 1,
+        batch: (ready.ubatch)
+            .min(longest.saturating_mul(sequences))
+            .max(sequences),
+        // Of a batch that ends one prompt and begins others, each has logits.
+        outputs: sequences,
+        sequences,
         executor,
         threads: args.engine.threads(),
         profile: args.profile,
@@ -162,11 +162,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::usage(d.help("leave -c out, or make it larger")));
     }
     let mut model = loading.load()?;
-    let subject = subject(args, &compiled, &placement);
+    let subject = subject(args, &ready);
     let mut bench = Bench {
         model: model.as_mut(),
-        n_vocab: u32::try_from(compiled.model.summary.n_vocab).unwrap_or(u32::MAX),
+        n_vocab: u32::try_from(ready.n_vocab).unwrap_or(u32::MAX),
         batch: loading.batch,
+        sequences,
     };
     let measured = measure(&mut bench, &tests, args)?;
     match args.format {
@@ -184,7 +185,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 /// Runs the tests, each after a run that is not counted.
 fn measure(bench: &mut Bench<'_>, tests: &[Test], args: &Args) -> Result<Vec<Measured>, Failure> {
     let runs = tests.len() * (args.repetitions as usize + 1);
-    let progress = Progress::with_steps(format!("measuring {}", args.model.display()), runs);
+    let progress =
+        Progress::with_steps(format!("measuring {}", args.subject.path().display()), runs);
     let each = tests.iter().map(|&test| {
         let measured = bench.measure(test, args.repetitions, &progress);
         measured.map_err(|e| engine::execution_failure(&e))
@@ -192,17 +194,17 @@ fn measure(bench: &mut Bench<'_>, tests: &[Test], args: &Args) -> Result<Vec<Mea
     each.collect()
 }
 
-fn subject(args: &Args, compiled: &Compiled, placement: &Placement) -> Subject {
+fn subject(args: &Args, ready: &Ready) -> Subject {
     Subject {
-        model: compiled.model.summary.name.clone(),
-        file: args.model.display().to_string(),
-        size: compiled.size,
+        model: ready.name.clone(),
+        file: args.subject.path().display().to_string(),
+        size: ready.size,
         backend: match args.engine.executor(ExecutorKind::Cpu) {
             ExecutorKind::Cpu => "CPU",
             ExecutorKind::Reference => "reference",
         },
-        devices: spell_devices(&placement.devices),
+        devices: ready.devices.clone(),
         threads: args.engine.threads(),
-        split_mode: compiled.mode,
+        split_mode: ready.split_mode.clone(),
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn report(m: &Measured) -> String {
     let width = width.max("between launches".len());
     let mut out = format!(
         "\n{}: {:.2} ms each time\n{:width$}  {:>8}  {:>10}  {:>7}\n",
-        m.test.name(),
+        m.name(),
         whole.as_secs_f64() * 1e3 / n,
         "kernel",
         "calls",

@@ -45,11 +45,7 @@ fn row(subject: &Subject, m: &Measured) -> [String; 7] {
     let (mean, deviation) = m.speed();
     let backend = match subject.devices.as_str() {
         "cpu" => subject.backend.to_owned(),
-        devices => format!(
-            "{} {devices} {}",
-            subject.backend,
-            subject.split_mode.name()
-        ),
+        devices => format!("{} {devices} {}", subject.backend, subject.split_mode),
     };
     [
         subject.model.clone(),
@@ -57,7 +53,7 @@ fn row(subject: &Subject, m: &Measured) -> [String; 7] {
         count(subject.size.params),
         backend,
         subject.threads.to_string(),
-        m.test.name(),
+        m.name(),
         format!("{mean:.2} ± {deviation:.2}"),
     ]
 }

@@ -2,68 +2,163 @@
 //!
 //! - `options` has the executor and the threads of the command line;
 //! - `cores` counts the processor's cores that this process may use;
+//! - `subject` is what a command runs: a model that is planned now, or an artefact;
+//! - `shapes` are those of the batches of a session;
 //! - `weights` gives a file's tensors to executors.
 //!
-//! The steps are those of every command that runs a model: [`open`], [`placement`], [`plan`], [`Loading::load`].
+//! The steps are those of every command that runs a model: [`SubjectArgs::open`], a plan, [`Loading::load`].
 
 mod cores;
 mod options;
+mod shapes;
+mod subject;
 mod weights;
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
 use tpc_core::pipeline::{Compiled, compile};
-use tpc_core::placement::{DeviceKind, DeviceList, Placement};
+use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
-use tpc_ir::program::{BatchShape, verify};
-use tpc_ir::{Bindings, Symbol};
+use tpc_ir::DType;
+use tpc_ir::program::{Program, verify};
 use tpc_passes::assemble;
 use tpc_runtime::{
-    Batch, ExecError, Executor, KernelTime, Options, Session, SessionConfig, Tensor,
+    Batch, ExecError, Executor, KernelTime, Options, SaveError, SequenceText, Session,
+    SessionConfig, Tensor,
 };
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::input;
 use crate::output::Failure;
 use crate::progress::Progress;
 pub(super) use options::{EngineArgs, ExecutorKind};
+use subject::Code;
+pub(super) use subject::{Ready, SubjectArgs};
 use weights::FileWeights;
 
 /// A session, whatever executes it.
 pub(super) trait Model {
-    /// Decodes a batch: the logits of its output rows, `[n_vocab, n_outputs]`.
+    /// Decodes a batch: the logits of its output rows, `[n_vocab, n_outputs]`, which stay until the next step.
     ///
     /// # Errors
-    /// Those of [`Session::decode`].
-    fn decode(&mut self, batch: &Batch) -> Result<Tensor, ExecError>;
+    /// Those of [`Session::step`].
+    fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError>;
 
     /// Drafts further tokens for the last batch.
     ///
     /// # Errors
-    /// Those of [`Session::draft`].
-    fn draft(&mut self, next: &[u32]) -> Result<Tensor, ExecError>;
+    /// Those of [`Session::draft_step`].
+    fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError>;
+
+    /// The number of blocks that draft.
+    fn n_drafts(&self) -> usize;
 
     /// Removes all sequences and clears all states.
     fn clear(&mut self);
+
+    /// Removes a sequence.
+    fn remove_sequence(&mut self, seq: u32);
+
+    /// The number of tokens of a sequence.
+    fn next_position(&self, seq: u32) -> u64;
+
+    /// Whether a sequence can go back to its first `pos` tokens.
+    fn can_truncate(&self, seq: u32, pos: u64) -> bool;
+
+    /// Takes the tokens of a sequence from position `pos` on.
+    ///
+    /// # Errors
+    /// Those of [`Session::truncate`].
+    fn truncate(&mut self, seq: u32, pos: u64) -> Result<(), ExecError>;
+
+    /// Keeps what a sequence needs to go back to where it is.
+    ///
+    /// # Errors
+    /// Those of [`Session::checkpoint`].
+    fn checkpoint(&mut self, seq: u32) -> Result<(), ExecError>;
+
+    /// Takes `n` tokens of a sequence from position `from` on, and moves those behind them up.
+    ///
+    /// # Errors
+    /// Those of [`Session::shift`].
+    fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError>;
+
+    /// Writes the session and the texts of its sequences.
+    ///
+    /// # Errors
+    /// Those of [`Session::save`].
+    fn save(
+        &self,
+        model: u64,
+        texts: &[SequenceText],
+        out: &mut dyn Write,
+    ) -> Result<(), SaveError>;
+
+    /// Makes the session what was saved, and returns the texts of its sequences.
+    ///
+    /// # Errors
+    /// Those of [`Session::load`].
+    fn load(&mut self, model: u64, bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError>;
 
     /// The times of kernels since the last call; none where they are not measured.
     fn take_profile(&mut self) -> Vec<KernelTime>;
 }
 
 impl<E: Executor> Model for Session<E> {
-    fn decode(&mut self, batch: &Batch) -> Result<Tensor, ExecError> {
-        Session::decode(self, batch)
+    fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
+        Session::step(self, batch)
     }
 
-    fn draft(&mut self, next: &[u32]) -> Result<Tensor, ExecError> {
-        Session::draft(self, next)
+    fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError> {
+        Session::draft_step(self, next)
+    }
+
+    fn n_drafts(&self) -> usize {
+        Session::n_drafts(self)
     }
 
     fn clear(&mut self) {
         Session::clear(self);
+    }
+
+    fn remove_sequence(&mut self, seq: u32) {
+        Session::remove_sequence(self, seq);
+    }
+
+    fn next_position(&self, seq: u32) -> u64 {
+        Session::next_position(self, seq)
+    }
+
+    fn can_truncate(&self, seq: u32, pos: u64) -> bool {
+        Session::can_truncate(self, seq, pos)
+    }
+
+    fn truncate(&mut self, seq: u32, pos: u64) -> Result<(), ExecError> {
+        Session::truncate(self, seq, pos)
+    }
+
+    fn checkpoint(&mut self, seq: u32) -> Result<(), ExecError> {
+        Session::checkpoint(self, seq)
+    }
+
+    fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError> {
+        Session::shift(self, seq, from, n)
+    }
+
+    fn save(
+        &self,
+        model: u64,
+        texts: &[SequenceText],
+        out: &mut dyn Write,
+    ) -> Result<(), SaveError> {
+        Session::save(self, model, texts, out)
+    }
+
+    fn load(&mut self, model: u64, bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
+        Session::load(self, model, bytes)
     }
 
     fn take_profile(&mut self) -> Vec<KernelTime> {
@@ -81,21 +176,16 @@ pub(super) fn execution_failure(e: &ExecError) -> Failure {
     Failure::findings(vec![execution_error(e)])
 }
 
-/// Opens a model that has its tensor data.
-pub(super) fn open(path: &Path) -> Result<GgufFile, Failure> {
-    let file = input::open_whole(path)?;
-    if file.has_data() {
-        return Ok(file);
+/// The number of devices that the options name; none where they name none.
+pub(super) fn devices(args: &PlacementArgs) -> Result<Option<usize>, Failure> {
+    if !args.names_a_machine() {
+        return Ok(None);
     }
-    let name = path.display().to_string();
-    let d = Diagnostic::new(
-        &codes::NO_TENSOR_DATA,
-        name,
-        "a header without data cannot be executed",
-    );
-    Err(Failure::usage(d.help(
-        "give the whole model; `tpc synth` makes a small one",
-    )))
+    let defaults = Defaults {
+        cache: DType::F16,
+        split_mode: SplitMode::Auto,
+    };
+    Ok(Some(placement(args, defaults)?.devices.len()))
 }
 
 /// The placement that the options ask for: one CPU device unless they name others.
@@ -110,7 +200,10 @@ pub(super) fn placement(args: &PlacementArgs, defaults: Defaults) -> Result<Plac
     let card = (placement.devices.iter())
         .find(|d| matches!(d.kind, DeviceKind::Cuda(_)) || d.card.is_some());
     match card {
-        None => Ok(placement),
+        None => Ok(Placement {
+            storage: &CpuTarget,
+            ..placement
+        }),
         Some(card) => {
             let message = format!("programs run on the CPU only yet, not on {}", card.name);
             let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--devices", message);
@@ -141,7 +234,7 @@ pub(super) struct Loading<'a> {
     /// The model's name in messages.
     pub(super) name: &'a Path,
     pub(super) file: &'a GgufFile,
-    pub(super) compiled: &'a Compiled,
+    pub(super) subject: &'a Ready,
     /// The most cells of a cache that are used; the plan may have more.
     pub(super) cells: usize,
     /// The most tokens of a batch.
@@ -160,22 +253,26 @@ pub(super) struct Loading<'a> {
 impl<'a> Loading<'a> {
     /// Cells of caches without a window: as many as the plan has, if they are used.
     pub(super) fn n_ctx(&self) -> usize {
-        self.used(self.compiled.caches.n_ctx)
+        self.used(self.subject.n_ctx)
     }
 
+    /// A program has as many cells as it has; those of a plan are made for what is used.
     fn used(&self, planned: u64) -> usize {
-        usize::try_from(planned)
-            .unwrap_or(usize::MAX)
-            .min(self.cells)
+        let planned = usize::try_from(planned).unwrap_or(usize::MAX);
+        match self.subject.code {
+            Code::Planned(_) => planned.min(self.cells),
+            Code::Program(_) => planned,
+        }
     }
 
     /// The configuration of the session.
     fn config(&self) -> SessionConfig {
-        let config = SessionConfig::new(self.n_ctx()).with_sequences(self.sequences);
-        match self.compiled.model.summary.window {
-            Some(window) => config.with_window(window, self.used(self.compiled.caches.n_ctx_swa)),
-            None => config,
-        }
+        let cells = [self.subject.n_ctx, self.subject.n_ctx_swa].map(|n| self.used(n));
+        let sequences = match &self.subject.code {
+            Code::Planned(_) => self.sequences,
+            Code::Program(program) => subject::sequences(program),
+        };
+        shapes::config(cells, self.subject.window, sequences)
     }
 
     /// The model in the executor that the options ask for, with its weights loaded.
@@ -192,7 +289,11 @@ impl<'a> Loading<'a> {
         let config = self.config();
         match self.executor {
             ExecutorKind::Reference => {
-                let session = Session::new(&self.compiled.programs, &weights, config);
+                let graph = match &self.subject.code {
+                    Code::Planned(compiled) => &compiled.programs,
+                    Code::Program(program) => &program.graph,
+                };
+                let session = Session::new(graph, &weights, config);
                 Ok(Box::new(session.map_err(|e| execution_failure(&e))?))
             }
             ExecutorKind::Cpu => {
@@ -208,41 +309,23 @@ impl<'a> Loading<'a> {
         weights: &FileWeights<'_>,
         config: SessionConfig,
     ) -> Result<Session<CpuExecutor>, Failure> {
-        let mut shapes = vec![self.shape(&config, 1)];
-        if self.batch > 1 {
-            shapes.push(self.shape(&config, self.batch));
-        }
-        let program = assemble(&self.compiled.programs, &shapes, &CpuTarget).map_err(|e| {
-            execution_failure(&ExecError::Size {
-                what: e.to_string(),
-            })
-        })?;
-        verify(&program).map_err(|errors| self.refused(&errors))?;
+        let program = match &self.subject.code {
+            Code::Planned(compiled) => {
+                let program = program_for(compiled, &config, [self.batch, self.outputs])?;
+                verify(&program).map_err(|errors| self.refused(&errors))?;
+                Arc::new(program)
+            }
+            // It was verified when it was read.
+            Code::Program(program) => Arc::clone(program),
+        };
         let options = CpuOptions {
             threads: self.threads,
             options: Options::default(),
             profile: self.profile,
         };
-        let executor = CpuExecutor::new(Arc::new(program), weights, options);
+        let executor = CpuExecutor::new(program, weights, options);
         let session = executor.and_then(|e| Session::with_executor(e, config));
         session.map_err(|e| execution_failure(&e))
-    }
-
-    /// The shape of batches of up to `tokens` tokens.
-    fn shape(&self, config: &SessionConfig, tokens: usize) -> BatchShape {
-        let n = |n: usize| n as u64;
-        BatchShape {
-            most: Bindings::default()
-                .with(Symbol::NTokens, n(tokens))
-                .with(Symbol::NKv, n(config.n_ctx))
-                .with(Symbol::NKvSwa, n(config.n_ctx_swa))
-                .with(Symbol::NCtx, n(config.n_ctx))
-                .with(Symbol::NCtxSwa, n(config.n_ctx_swa))
-                .with(Symbol::NSeqs, n(config.n_seq_max.min(tokens)))
-                .with(Symbol::NSeqTokens, n(tokens))
-                .with(Symbol::NSeqMax, n(config.n_seq_max))
-                .with(Symbol::NOutputs, n(self.outputs.min(tokens))),
-        }
     }
 
     /// A program that the verifier rejects: a fault of tpc's own.
@@ -255,4 +338,37 @@ impl<'a> Loading<'a> {
         };
         Failure::findings(errors.iter().take(8).map(diagnostic).collect())
     }
+}
+
+/// The program of a plan on the CPU, for batches of one token and of up to `tokens`, of at most `outputs` of which logits are
+/// asked for. It is not verified.
+fn program_for(
+    compiled: &Compiled,
+    config: &SessionConfig,
+    [tokens, outputs]: [usize; 2],
+) -> Result<Program, Failure> {
+    // A batch has no more tokens than the context has cells, and memory for more would be in vain.
+    let shapes = shapes::shapes(config, tokens.min(config.n_ctx), outputs);
+    assemble(&compiled.programs, &shapes, &CpuTarget).map_err(|e| {
+        execution_failure(&ExecError::Size {
+            what: e.to_string(),
+        })
+    })
+}
+
+/// The tokens of a batch of an artefact whose logits can be asked for, at least; one per sequence, if these are more.
+const OUTPUTS: usize = 16;
+
+/// The program of a plan on the CPU for whatever batches come: of as many tokens and sequences as the placement says.
+///
+/// # Errors
+/// Where sizes overflow.
+pub(super) fn program(compiled: &Compiled, placement: &Placement) -> Result<Program, Failure> {
+    let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let (tokens, sequences) = (count(placement.ubatch_size), count(placement.parallel));
+    let caches = compiled.caches;
+    let cells = [caches.n_ctx, caches.n_ctx_swa].map(count);
+    let config = shapes::config(cells, compiled.model.summary.window, sequences);
+    let outputs = OUTPUTS.max(sequences).min(tokens);
+    program_for(compiled, &config, [tokens, outputs])
 }

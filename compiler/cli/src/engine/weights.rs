@@ -25,4 +25,10 @@ impl WeightSource for FileWeights<'_> {
             bytes,
         })
     }
+
+    fn release(&self, tensor: &str) {
+        if let Some(info) = self.file.header().tensor(tensor) {
+            self.file.release(info);
+        }
+    }
 }

@@ -46,14 +46,14 @@ pub(super) fn execute(
     };
     let mut first = 0;
     for part in tokens.chunks(ubatch.max(1)) {
-        let logits = model.decode(&Batch::sequence(part, first, 0))?;
+        let logits = model.step(&Batch::sequence(part, first, 0))?;
         out.n_vocab = logits.dims()[0];
         out.logits.extend_from_slice(&logits.reals()?);
         for (ahead, draft) in (1..).zip(&mut out.drafts) {
             // The tokens after the last are unknown: zeros stand for them, and their drafts are not looked at.
             let later = tokens.iter().copied().skip(first as usize + ahead);
             let next: Vec<u32> = later.chain(std::iter::repeat(0)).take(part.len()).collect();
-            draft.extend_from_slice(&model.draft(&next)?.reals()?);
+            draft.extend_from_slice(&model.draft_step(&next)?.reals()?);
         }
         first += part.len() as u32;
         progress.advance(part.len());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tpc_ir::DType;
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::engine::{self, EngineArgs, ExecutorKind, Loading};
+use crate::engine::{self, EngineArgs, ExecutorKind, Loading, SubjectArgs};
 use crate::input;
 use crate::output::{self, Failure};
 use execute::{Evaluation, execute};
@@ -17,8 +17,8 @@ use tpc_diag::{Diagnostic, codes};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file with its data, or any shard of one.
-    model: PathBuf,
+    #[command(flatten)]
+    subject: SubjectArgs,
     /// Compare with these logits.
     #[arg(long, value_name = "FILE", required_unless_present = "tokens")]
     golden: Option<PathBuf>,
@@ -54,35 +54,39 @@ fn tolerance(text: &str) -> Result<f64, Diagnostic> {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     // The reference is exact, so its caches are too unless asked otherwise.
-    let placement = args.placement.placement(Defaults {
+    let defaults = Defaults {
         cache: DType::F32,
         split_mode: SplitMode::Auto,
-    })?;
+    };
     let golden = args.golden.as_deref().map(read_golden).transpose()?;
     let tokens = tokens(args, golden.as_ref())?;
-    let file = engine::open(&args.model)?;
-    let compiled = engine::plan(&args.model, &file, &placement)?;
+    let opened = (args.subject).open(&args.placement, || args.placement.placement(defaults))?;
+    let ready = opened.plan()?;
     if let Some(golden) = &golden {
-        same_vocabulary(golden, compiled.model.summary.n_vocab)?;
+        same_vocabulary(golden, ready.n_vocab)?;
     }
-    let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let batch = count(placement.ubatch_size).clamp(1, tokens.len());
+    let executor = args.engine.executor(ExecutorKind::Reference);
+    // Programs have memory for the logits of so many tokens; the reference executor has no addresses.
+    let most = match executor {
+        ExecutorKind::Cpu => ready.outputs.unwrap_or(usize::MAX),
+        ExecutorKind::Reference => usize::MAX,
+    };
+    let batch = ready.ubatch.min(most).clamp(1, tokens.len());
     let loading = Loading {
-        name: &args.model,
-        file: &file,
-        compiled: &compiled,
+        name: args.subject.path(),
+        file: &opened.file,
+        subject: &ready,
         // The context that was asked for decides the graph; cells are made for the tokens that come.
         cells: tokens.len(),
         batch,
         outputs: batch,
         sequences: 1,
-        executor: args.engine.executor(ExecutorKind::Reference),
+        executor,
         threads: args.engine.threads(),
         profile: false,
     };
     let mut model = loading.load()?;
-    let n_draft = count(compiled.model.summary.n_draft);
-    let evaluation = execute(model.as_mut(), &tokens, (batch, n_draft))
+    let evaluation = execute(model.as_mut(), &tokens, (batch, ready.n_draft))
         .map_err(|e| engine::execution_failure(&e))?;
     for (ahead, draft) in (1..).zip(&evaluation.drafts) {
         let (alike, all) = evaluation.agreement(ahead, draft);
@@ -132,8 +136,8 @@ fn tokens(args: &Args, golden: Option<&Golden>) -> Result<Vec<u32>, Failure> {
     Ok(tokens)
 }
 
-fn same_vocabulary(golden: &Golden, n_vocab: u64) -> Result<(), Failure> {
-    if golden.n_vocab as u64 == n_vocab {
+fn same_vocabulary(golden: &Golden, n_vocab: usize) -> Result<(), Failure> {
+    if golden.n_vocab == n_vocab {
         return Ok(());
     }
     let message = format!(

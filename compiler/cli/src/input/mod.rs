@@ -93,6 +93,21 @@ pub(super) fn open_whole(word: &Path) -> Result<GgufFile, Failure> {
     }
 }
 
+/// A model that must have its tensor data.
+///
+/// # Errors
+/// TPC0405 for a bare header.
+pub(super) fn with_data(file: GgufFile, word: &Path) -> Result<GgufFile, Failure> {
+    if file.has_data() {
+        return Ok(file);
+    }
+    let message = "a header without data cannot be executed";
+    let d = Diagnostic::new(&tpc_diag::codes::NO_TENSOR_DATA, shown(word), message);
+    Err(Failure::usage(d.help(
+        "give the whole model; `tpc synth` makes a small one",
+    )))
+}
+
 /// The note on a file that lacks data.
 fn unfinished(missing: &tpc_gguf::Missing) -> Diagnostic {
     let name = missing.path.display().to_string();

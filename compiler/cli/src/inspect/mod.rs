@@ -1,10 +1,12 @@
-//! `tpc inspect`: the content of a GGUF file.
+//! `tpc inspect`: the content of a GGUF file, or of an artefact.
 
+mod artefact;
 mod json;
 mod text;
 
 use std::path::PathBuf;
 
+use crate::artefact::is_artefact;
 use crate::input::{self, Model};
 use crate::output::{self, Failure, Format};
 use crate::values::{self, Parsed, Pattern};
@@ -12,7 +14,7 @@ use tpc_gguf::{Endianness, Entry, Header, TensorInfo};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file, any shard of one, its folder, or its address.
+    /// A GGUF file, any shard of one, its folder, or its address; or an artefact (.tpc).
     model: PathBuf,
     /// List every tensor with its offset.
     #[arg(long, short)]
@@ -63,6 +65,9 @@ fn matching<'a, T>(
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if is_artefact(&args.model) {
+        return artefact::run(args);
+    }
     let Model { file, notes } = input::open(&args.model)?;
     let header = file.header();
     let selection = Selection {

@@ -1,19 +1,25 @@
 //! `tpc run`: a model's answer to a prompt, or a chat with it.
 //!
 //! - `prompt` makes token ids of a text, a conversation, or a list of ids;
-//! - `sequence` is what the model has read, `generate` a token after the other;
-//! - `stream` writes them as they come, `interrupt` ends them, `speed` says how fast it was.
+//! - a `lane` is a sequence with its answer, `generate` decodes all lanes together;
+//! - `stream` writes answers as they come, `interrupt` ends them, `speed` says how fast it was;
+//! - `kept` has sessions in files.
 
 mod generate;
 mod interrupt;
+mod kept;
+mod lane;
 mod prompt;
 mod sampling;
-mod sequence;
 mod speed;
 mod stream;
 
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+mod tests;
+
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tpc_core::placement::SplitMode;
@@ -23,34 +29,40 @@ use tpc_ir::DType;
 use tpc_text::{ChatTemplate, Sampler, Tokenizer};
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::engine::{self, EngineArgs, ExecutorKind, Loading};
+use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Model, SubjectArgs};
 use crate::input;
 use crate::output::{self, Failure};
-use generate::{Answer, Generator};
+use generate::{Buffers, Generation, WhenFull, fits, full};
 use interrupt::Interrupt;
+use kept::KeptArgs;
+use lane::{End, Lane, Share};
 use prompt::Prompter;
 use sampling::SamplingArgs;
-use sequence::Sequence;
 use speed::Speed;
+use stream::{Stream, To};
 
 /// The tokens of an answer to a prompt that is no message, where `-n` says nothing: a text that is continued need not end.
 const CONTINUED: usize = 128;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file with its data, or any shard of one.
-    model: PathBuf,
-    /// The prompt [default: a chat; standard input, where that is no terminal].
+    #[command(flatten)]
+    subject: SubjectArgs,
+    /// The prompt [default: a chat; standard input, where that is no terminal]; repeatable, each with its own answer.
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
-    prompt: Option<String>,
-    /// Token ids to continue, instead of a text; the answer is printed as ids.
+    prompt: Vec<String>,
+    /// A file with a prompt per line, each with its own answer; `-np` of them are continued side by side.
+    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
+    prompts: Option<PathBuf>,
+    /// Token ids to continue, instead of a text; the answer is printed as ids. Repeatable, each with its own answer.
     #[arg(
         long,
         value_name = "1,2,3",
-        value_delimiter = ',',
-        conflicts_with_all = ["prompt", "raw", "system_prompt"]
+        value_parser = token_ids,
+        allow_hyphen_values = true,
+        conflicts_with_all = ["prompt", "prompts", "raw", "system_prompt"]
     )]
-    tokens: Option<Vec<u32>>,
+    tokens: Vec<TokenIds>,
     /// The most tokens of an answer; -1 is as many as fit [default: 128; as many as fit of an answer to a message].
     #[arg(
         long,
@@ -75,12 +87,40 @@ pub(super) struct Args {
     /// Go on after tokens that end an answer.
     #[arg(long)]
     ignore_eos: bool,
+    /// Where the context is full, forget the older half of the text, and go on.
+    #[arg(long)]
+    context_shift: bool,
+    /// The first tokens that a context shift keeps; -1 is the prompt.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        value_parser = keep,
+        allow_hyphen_values = true
+    )]
+    keep: Keep,
+    #[command(flatten)]
+    kept: KeptArgs,
     #[command(flatten)]
     sampling: SamplingArgs,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
     placement: PlacementArgs,
+}
+
+/// A list of token ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TokenIds(Vec<u32>);
+
+/// Reads a list of token ids.
+fn token_ids(text: &str) -> Result<TokenIds, Diagnostic> {
+    let ids: Result<Vec<u32>, _> = text.split(',').map(|id| id.trim().parse()).collect();
+    ids.map(TokenIds).map_err(|_| {
+        let message = format!("--tokens must be token ids, not `{text}`");
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--tokens", message);
+        d.help("such as 1,2,3")
+    })
 }
 
 /// The most tokens of an answer; `None` for as many as fit.
@@ -100,75 +140,120 @@ fn n_predict(text: &str) -> Result<Most, Diagnostic> {
     }
 }
 
+/// The first tokens that stay; `None` for those of the prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Keep(Option<usize>);
+
+/// Reads the number of tokens that a context shift keeps.
+fn keep(text: &str) -> Result<Keep, Diagnostic> {
+    match text.parse::<i64>() {
+        Ok(-1) => Ok(Keep(None)),
+        Ok(n) if n >= 0 => Ok(Keep(usize::try_from(n).ok())),
+        _ => {
+            let message = format!("--keep must be a number of tokens, not `{text}`");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--keep", message);
+            Err(d.help("such as 4; -1 is the prompt"))
+        }
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let begun = Instant::now();
-    let placement = engine::placement(
-        &args.placement,
-        Defaults {
-            cache: DType::F16,
-            split_mode: SplitMode::Auto,
-        },
-    )?;
-    let file = engine::open(&args.model)?;
-    let tokenizer = tokenizer(args, &file)?;
-    let mut prompter = prompter(args, &file, tokenizer.as_ref())?;
-    // A prompt that cannot be read is told before the model is loaded.
-    let prompt = match chats(args) {
-        true => None,
-        false => Some(prompt(args, &mut prompter)?),
+    let defaults = Defaults {
+        cache: DType::F16,
+        split_mode: SplitMode::Auto,
     };
-    let compiled = engine::plan(&args.model, &file, &placement)?;
-    let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let n_vocab = count(compiled.model.summary.n_vocab);
-    let sampler = Sampler::new(args.sampling.settings(), n_vocab).map_err(Failure::usage)?;
+    let opened = (args.subject).open(&args.placement, || {
+        engine::placement(&args.placement, defaults)
+    })?;
+    let file = &opened.file;
+    let tokenizer = tokenizer(args, file)?;
+    let asker = Asker {
+        args,
+        file,
+        tokenizer: tokenizer.as_ref(),
+    };
+    // A prompt that cannot be read is told before the model is loaded.
+    let mut prompter = asker.prompter()?;
+    let prompts = asker.prompts()?;
+    let ready = opened.plan()?;
+    let batch = ready.ubatch.max(1);
+    // Of each sequence the next token and what was drafted have logits.
+    let rows = ready.n_draft + 1;
+    let most = ready.outputs.map_or(batch, |n| n / rows).min(batch);
+    let lanes = opened.sequences().min(prompts.len()).min(most).max(1);
     let interrupt = Interrupt::listen();
     let loading = Loading {
-        name: &args.model,
-        file: &file,
-        compiled: &compiled,
+        name: args.subject.path(),
+        file,
+        subject: &ready,
         cells: usize::MAX,
-        batch: count(placement.ubatch_size),
-        outputs: 1,
-        sequences: 1,
+        batch,
+        outputs: lanes.saturating_mul(rows),
+        sequences: lanes,
         executor: args.engine.executor(ExecutorKind::Cpu),
         threads: args.engine.threads(),
         profile: false,
     };
+    let begin = Begin {
+        args,
+        n_vocab: ready.n_vocab,
+        tokenizer: tokenizer.as_ref(),
+        most: match (args.n_predict, prompter.is_conversation()) {
+            (Some(Most(most)), _) => most,
+            (None, true) => None,
+            (None, false) => Some(CONTINUED),
+        },
+    };
+    // Settings that make no sense are told before, too.
+    let mut first = begin.lane(0, prompter.stream(To::Output))?;
     let mut model = loading.load()?;
     let loaded = begun.elapsed();
-    let mut running = Running {
-        sequence: Sequence::new(model.as_mut(), loading.n_ctx(), loading.batch),
-        generator: Generator {
-            sampler,
-            ends: tokenizer.as_ref().filter(|_| !args.ignore_eos),
-            most: match (args.n_predict, prompter.is_conversation()) {
-                (Some(Most(most)), _) => most,
-                (None, true) => None,
-                (None, false) => Some(CONTINUED),
-            },
-            interrupt: &interrupt,
-        },
+    let when_full = when_full(args, model.as_mut())?;
+    args.kept.check(model.as_ref())?;
+    args.kept.load(model.as_mut(), &mut first, file)?;
+    let mut generation = Generation {
+        model: model.as_mut(),
+        n_ctx: loading.n_ctx() / lanes,
+        batch,
+        when_full,
+        interrupt: &interrupt,
         speed: Speed::default(),
+        buffers: Buffers::default(),
     };
-    match prompt {
-        Some(ids) => {
-            running.answer(&prompter, &ids)?;
-        }
-        None => running.talk(&mut prompter)?,
+    match prompts.as_slice() {
+        [] => talk(&mut generation, &mut first, &mut prompter)?,
+        [one] => answer(&mut generation, &mut first, one)?,
+        several => answers(&mut generation, &begin, &prompter, several, lanes)?,
     }
-    let _ = writeln!(io::stderr().lock(), "{}", running.speed.line(loaded));
+    args.kept.save(&*generation.model, &first, file)?;
+    let line = generation.speed.line(loaded);
+    let _ = writeln!(io::stderr().lock(), "{line}");
     Ok(())
+}
+
+/// What is done when the context is full. A model that cannot shift it says so at once, and not when it is full.
+fn when_full(args: &Args, model: &mut dyn Model) -> Result<WhenFull, Failure> {
+    if !args.context_shift {
+        return Ok(WhenFull::End);
+    }
+    let shifted = model.shift(0, 0, 0);
+    shifted.map_err(|e| engine::execution_failure(&e))?;
+    Ok(WhenFull::Shift { keep: args.keep.0 })
 }
 
 /// Whether the prompts come from a person at a terminal.
 fn chats(args: &Args) -> bool {
-    args.tokens.is_none() && args.prompt.is_none() && io::stdin().is_terminal()
+    args.tokens.is_empty()
+        && args.prompt.is_empty()
+        && args.prompts.is_none()
+        && io::stdin().is_terminal()
 }
 
 /// The file's tokenizer; for a list of ids none is needed.
 fn tokenizer(args: &Args, file: &GgufFile) -> Result<Option<Tokenizer>, Failure> {
     let found = Tokenizer::from_gguf(file);
-    if args.tokens.is_some() {
+    if !args.tokens.is_empty() {
         return Ok(found.ok());
     }
     let found = found.map_err(Failure::usage)?;
@@ -176,79 +261,214 @@ fn tokenizer(args: &Args, file: &GgufFile) -> Result<Option<Tokenizer>, Failure>
     Ok(Some(found))
 }
 
-/// How texts become prompts: by the chat template, where the file has one or a chat is asked for.
-fn prompter<'t>(
-    args: &Args,
-    file: &GgufFile,
+/// Where prompts come from.
+struct Asker<'a, 't> {
+    args: &'a Args,
+    file: &'a GgufFile,
     tokenizer: Option<&'t Tokenizer>,
-) -> Result<Prompter<'t>, Failure> {
-    let Some(tokenizer) = tokenizer.filter(|_| args.tokens.is_none()) else {
-        return Ok(Prompter::Ids(args.tokens.clone().unwrap_or_default()));
-    };
-    let asked = args.system_prompt.is_some() || chats(args);
-    match !args.raw && (asked || ChatTemplate::is_in(file)) {
-        true => Prompter::of_messages(tokenizer, file, args.system_prompt.as_deref()),
-        false => Ok(Prompter::of_texts(tokenizer)),
-    }
 }
 
-/// The tokens of the only prompt.
-fn prompt(args: &Args, prompter: &mut Prompter<'_>) -> Result<Vec<u32>, Failure> {
-    let text = match args.tokens {
-        Some(_) => String::new(),
-        None => input::text(args.prompt.as_deref())?,
-    };
-    let ids = prompter.prompt(&text)?;
-    if ids.is_empty() {
-        let d = Diagnostic::new(&codes::COMMAND_LINE, "--prompt", "the prompt has no tokens");
-        return Err(Failure::usage(
-            d.help("a text, or ids such as `--tokens 1,2,3`"),
-        ));
-    }
-    Ok(ids)
-}
-
-/// A model that answers.
-struct Running<'a> {
-    sequence: Sequence<'a>,
-    generator: Generator<'a>,
-    speed: Speed,
-}
-
-impl Running<'_> {
-    /// Generates the answer to a prompt.
-    fn answer(&mut self, prompter: &Prompter<'_>, ids: &[u32]) -> Result<Answer, Failure> {
-        let stream = prompter.stream();
-        let answer = self.generator.answer(&mut self.sequence, ids, stream)?;
-        self.speed.count(&answer);
-        Ok(answer)
-    }
-
-    /// Answers each line of a terminal, to its end.
-    fn talk(&mut self, prompter: &mut Prompter<'_>) -> Result<(), Failure> {
-        let mut line = String::new();
-        loop {
-            let _ = io::stderr().lock().write_all(b"> ");
-            line.clear();
-            let read = io::stdin().lock().read_line(&mut line);
-            let refused = |e: io::Error| {
-                let d = Diagnostic::new(&codes::FILE_ACCESS, "standard input", e.to_string());
-                Failure::usage(d.help("give text in UTF-8, here or by -p TEXT"))
-            };
-            if read.map_err(refused)? == 0 {
-                let _ = io::stderr().lock().write_all(b"\n");
-                return Ok(());
-            }
-            let text = line.trim();
-            if text.is_empty() {
-                continue;
-            }
-            let ids = prompter.prompt(text)?;
-            let answer = self.answer(prompter, &ids)?;
-            if answer.reader_gone {
-                return Ok(());
-            }
-            prompter.answered(&answer.tokens)?;
+impl<'t> Asker<'_, 't> {
+    /// How texts become prompts: by the chat template, where the file has one or a chat is asked for.
+    fn prompter(&self) -> Result<Prompter<'t>, Failure> {
+        let args = self.args;
+        let Some(tokenizer) = self.tokenizer.filter(|_| args.tokens.is_empty()) else {
+            return Ok(Prompter::Ids(Vec::new()));
+        };
+        let asked = args.system_prompt.is_some() || chats(args);
+        match !args.raw && (asked || ChatTemplate::is_in(self.file)) {
+            true => Prompter::of_messages(tokenizer, self.file, args.system_prompt.as_deref()),
+            false => Ok(Prompter::of_texts(tokenizer)),
         }
+    }
+
+    /// The tokens of all prompts; none where there is a chat.
+    fn prompts(&self) -> Result<Vec<Vec<u32>>, Failure> {
+        let args = self.args;
+        if chats(args) {
+            return Ok(Vec::new());
+        }
+        let texts = match (&args.prompts, args.prompt.as_slice()) {
+            _ if !args.tokens.is_empty() => Vec::new(),
+            (Some(path), _) => lines(path)?,
+            (None, []) => vec![input::text(None)?],
+            (None, given) => given.to_vec(),
+        };
+        // Each is a conversation of its own.
+        let of_text = |text: &String| self.prompter()?.prompt(text);
+        let of_texts: Result<Vec<Vec<u32>>, Failure> = texts.iter().map(of_text).collect();
+        let mut out = of_texts?;
+        out.extend(args.tokens.iter().map(|TokenIds(ids)| ids.clone()));
+        let wrong = |option, what, help: &str| {
+            let d = Diagnostic::new(&codes::COMMAND_LINE, option, what);
+            Err(Failure::usage(d.help(help)))
+        };
+        if out.iter().any(Vec::is_empty) {
+            let help = "a text, or ids such as `--tokens 1,2,3`";
+            return wrong("--prompt", "the prompt has no tokens", help);
+        }
+        if out.len() > 1 && args.kept.is_asked() {
+            let what = "several prompts are neither saved nor loaded";
+            return wrong("--save", what, "one prompt per file");
+        }
+        Ok(out)
+    }
+}
+
+/// The longest file of prompts, in bytes.
+const MAX_PROMPTS: u64 = 256 << 20;
+
+/// The lines of a file that say something.
+fn lines(path: &Path) -> Result<Vec<String>, Failure> {
+    let name = path.display().to_string();
+    let refused = |message: String| {
+        let d = Diagnostic::new(&codes::FILE_ACCESS, &name, message);
+        Failure::usage(d.help("a text in UTF-8 with a prompt per line"))
+    };
+    let bytes = input::read_file(path, MAX_PROMPTS)?;
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|e| refused(format!("it is no UTF-8: {}", e.utf8_error())))?;
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
+    let lines: Vec<String> = lines.map(str::to_owned).collect();
+    match lines.is_empty() {
+        true => Err(refused("it has no prompt".into())),
+        false => Ok(lines),
+    }
+}
+
+/// How lanes begin.
+struct Begin<'a, 't> {
+    args: &'a Args,
+    n_vocab: usize,
+    tokenizer: Option<&'t Tokenizer>,
+    /// The most tokens of an answer; `None` for as many as fit.
+    most: Option<usize>,
+}
+
+impl<'t> Begin<'_, 't> {
+    /// A lane without tokens.
+    fn lane(&self, seq: u32, stream: Stream<'t>) -> Result<Lane<'t>, Failure> {
+        let sampler = Sampler::new(self.args.sampling.settings(), self.n_vocab);
+        Ok(Lane {
+            seq,
+            read: Vec::new(),
+            prompt: 0,
+            pending: Vec::new(),
+            drafts: Vec::new(),
+            answer: Vec::new(),
+            share: Share::default(),
+            end: None,
+            closed: false,
+            sampler: sampler.map_err(Failure::usage)?,
+            stream,
+            most: self.most.unwrap_or(usize::MAX),
+            ends: self.tokenizer.filter(|_| !self.args.ignore_eos),
+        })
+    }
+}
+
+/// Generates the answer to a prompt.
+fn answer<'t>(
+    generation: &mut Generation<'_>,
+    lane: &mut Lane<'t>,
+    prompt: &[u32],
+) -> Result<(), Failure> {
+    fits(prompt.len(), generation.n_ctx)?;
+    generation.rewind(lane, prompt)?;
+    let Lane {
+        sampler, pending, ..
+    } = lane;
+    pending.iter().for_each(|&id| sampler.accept(id));
+    lane.answer.clear();
+    (lane.end, lane.closed) = (None, false);
+    generation.run(std::slice::from_mut(lane), |_, _| Ok(()))?;
+    finish(lane, generation.n_ctx)
+}
+
+/// Ends the answer of a lane.
+fn finish(lane: &mut Lane<'_>, n_ctx: usize) -> Result<(), Failure> {
+    lane.stream.finish()?;
+    if lane.end == Some(End::Full) {
+        output::diagnostic(&full(n_ctx));
+    }
+    Ok(())
+}
+
+/// Generates the answers to several prompts, `n` of them side by side, and prints each when those before it are printed.
+fn answers<'t>(
+    generation: &mut Generation<'_>,
+    begin: &Begin<'_, 't>,
+    prompter: &Prompter<'t>,
+    prompts: &[Vec<u32>],
+    n: usize,
+) -> Result<(), Failure> {
+    let n_ctx = generation.n_ctx;
+    for prompt in prompts {
+        fits(prompt.len(), n_ctx)?;
+    }
+    let start = |seq: usize, prompt: &[u32]| {
+        let mut lane = begin.lane(seq as u32, prompter.stream(To::Memory))?;
+        prompt.iter().for_each(|&id| lane.sampler.accept(id));
+        lane.prompt = prompt.len();
+        lane.pending.extend_from_slice(prompt);
+        Ok(lane)
+    };
+    let begun = prompts.iter().take(n).enumerate();
+    let lanes: Result<Vec<Lane<'t>>, Failure> = begun.map(|(i, p)| start(i, p)).collect();
+    let mut lanes = lanes?;
+    // The prompt that each lane answers.
+    let mut of: Vec<usize> = (0..n).collect();
+    let mut waiting = n..prompts.len();
+    let mut done: Vec<Option<Stream<'t>>> = prompts.iter().map(|_| None).collect();
+    let mut printed = 0;
+    generation.run(&mut lanes, |model, lane| {
+        finish(lane, n_ctx)?;
+        let at = lane.seq as usize;
+        let stream = std::mem::replace(&mut lane.stream, prompter.stream(To::Memory));
+        done[of[at]] = Some(stream);
+        while let Some(stream) = done.get_mut(printed).and_then(Option::as_mut) {
+            output::result(&format!("[{}]\n", printed + 1))?;
+            stream.print()?;
+            printed += 1;
+        }
+        if let Some(next) = waiting.next() {
+            model.remove_sequence(lane.seq);
+            *lane = start(at, &prompts[next])?;
+            of[at] = next;
+        }
+        Ok(())
+    })
+}
+
+/// Answers each line of a terminal, to its end.
+fn talk<'t>(
+    generation: &mut Generation<'_>,
+    lane: &mut Lane<'t>,
+    prompter: &mut Prompter<'t>,
+) -> Result<(), Failure> {
+    let mut line = String::new();
+    loop {
+        let _ = io::stderr().lock().write_all(b"> ");
+        line.clear();
+        let read = io::stdin().lock().read_line(&mut line);
+        let refused = |e: io::Error| {
+            let d = Diagnostic::new(&codes::FILE_ACCESS, "standard input", e.to_string());
+            Failure::usage(d.help("give text in UTF-8, here or by -p TEXT"))
+        };
+        if read.map_err(refused)? == 0 {
+            let _ = io::stderr().lock().write_all(b"\n");
+            return Ok(());
+        }
+        let text = line.trim();
+        if text.is_empty() {
+            continue;
+        }
+        let ids = prompter.prompt(text)?;
+        lane.stream = prompter.stream(To::Output);
+        answer(generation, lane, &ids)?;
+        if lane.end == Some(End::ReaderGone) {
+            return Ok(());
+        }
+        prompter.answered(&lane.answer)?;
     }
 }

@@ -7,12 +7,12 @@ use tpc_text::{
     ChatTemplate, Conversation, Ending, Markers, Message, Show, SpecialText, Start, Tokenizer,
 };
 
-use super::stream::Stream;
+use super::stream::{Stream, To};
 use crate::output::{self, Failure};
 
 /// How texts become prompts.
 pub(super) enum Prompter<'t> {
-    /// They do not: these ids are the prompt, and answers are ids.
+    /// They do not: ids are the prompt, and answers are ids.
     Ids(Vec<u32>),
     /// A text is continued as it is.
     Text {
@@ -120,11 +120,11 @@ impl<'t> Prompter<'t> {
     }
 
     /// What answers are written to.
-    pub(super) fn stream(&self) -> Stream<'t> {
+    pub(super) fn stream(&self, to: To) -> Stream<'t> {
         match self {
-            Prompter::Ids(_) => Stream::ids(),
+            Prompter::Ids(_) => Stream::ids(to),
             Prompter::Text { tokenizer, .. } | Prompter::Messages { tokenizer, .. } => {
-                Stream::text(tokenizer)
+                Stream::text(tokenizer, to)
             }
         }
     }

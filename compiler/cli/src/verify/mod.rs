@@ -1,9 +1,13 @@
 //! `tpc verify`: the proof that the devices' programs compute the model, and a small model run as a check.
 
+mod artefact;
 mod json;
 mod text;
 
+use std::path::PathBuf;
+
 use crate::args::PlacementArgs;
+use crate::artefact::{named, no_second};
 use crate::output::{self, Failure, Format};
 use crate::progress::Progress;
 use crate::source::{Source, SourceArgs};
@@ -16,6 +20,9 @@ use tpc_numeric::{self as numeric, Agreement, Feed};
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
+    /// The model of an artefact; also as `--model FILE` [default: beside the artefact].
+    #[arg(value_name = "WEIGHTS.gguf", conflicts_with = "graph")]
+    weights: Option<PathBuf>,
     /// Also run a small model that is divided alike, whole and as programs, and compare the answers.
     #[arg(long)]
     numeric: bool,
@@ -62,6 +69,11 @@ fn check(source: &Source, found: &mut Vec<Diagnostic>) -> Option<NumericCheck> {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let weights = args.weights.as_deref();
+    if let Some(named) = (args.source.given()).and_then(|first| named(first, weights)) {
+        return artefact::run(args, &named);
+    }
+    no_second(weights)?;
     let planned = args
         .placement
         .placement(args.source.defaults())

@@ -31,6 +31,11 @@ fn the_table_is_llama_benchs() {
         let (mean, deviation) = row[7].split_once(" ± ").unwrap();
         assert!(mean.parse::<f64>().unwrap() > 0.0 && deviation.parse::<f64>().is_ok());
     }
+    let ran = bench(model, &[&QUICK[..], &["-d", "3", "-np", "3"]].concat());
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    for test in ["pp4 @ d3 ×3", "pp8 @ d3 ×3", "tg2 @ d3 ×3"] {
+        assert!(ran.stdout.contains(test), "{}", ran.stdout);
+    }
 }
 
 #[test]

@@ -71,6 +71,7 @@ fn place(json: &Json) {
         json,
         &[
             &["name", "kind", "capacity_bytes", "reserve_bytes", "card"][..],
+            &["layout_bytes"],
             &bytes,
         ]
         .concat(),
@@ -79,8 +80,9 @@ fn place(json: &Json) {
     assert!(json["card"].is_null() || json["card"].is_string());
     strings(json, &["name", "kind"]);
     numbers(json, &bytes);
-    let parts: u64 = bytes[..4].iter().map(|n| json[n].as_u64().unwrap()).sum();
-    assert_eq!(json["total_bytes"].as_u64().unwrap(), parts);
+    let parts: i64 = bytes[..4].iter().map(|n| json[n].as_i64().unwrap()).sum();
+    let parts = parts + json["layout_bytes"].as_i64().unwrap();
+    assert_eq!(json["total_bytes"].as_i64().unwrap(), parts);
     assert!(json["capacity_bytes"].is_null() || json["capacity_bytes"].is_u64());
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod addresses;
+mod artefact;
 mod bench;
 mod captures;
 mod contract;
@@ -18,10 +19,13 @@ mod lint;
 mod lint_lines;
 mod lint_meta;
 mod lint_mistakes;
+#[cfg(target_os = "linux")]
+mod memory;
 mod mistakes;
 mod options;
 mod output;
 mod run;
+mod sessions;
 mod several;
 mod support;
 mod tokenize;

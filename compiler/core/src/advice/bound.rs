@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tpc_ir::program::BatchShape;
 use tpc_ir::{Bindings, Device, Place, TensorType};
-use tpc_passes::footprint::{Footprint, footprints};
+use tpc_passes::footprint::Footprint;
 use tpc_passes::layers::{Prologue, Section};
 use tpc_passes::machine::Workload;
 use tpc_passes::place::PlaceOverride;
@@ -247,7 +248,7 @@ impl Compute {
                 placement.ubatch_size,
                 placement.parallel,
             );
-            let prints = footprints(&compiled.programs, &batch);
+            let prints = compiled.footprints_of(BatchShape { most: batch });
             let devices = prints
                 .iter()
                 .filter(|(place, _)| matches!(place, Place::Device(_)));

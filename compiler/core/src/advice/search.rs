@@ -21,9 +21,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// About two seconds of one processor's time. What is found does not depend on the machine.
+    /// About one second of one processor's time. What is found does not depend on the machine.
     fn default() -> Limits {
-        Limits { steps: 6_000_000 }
+        Limits { steps: 2_500_000 }
     }
 }
 
@@ -464,7 +464,7 @@ impl<'a> Search<'a> {
             *left -= 1;
             let found = self.draft(&at, Effort::Once)?;
             let fits = found.draft.fits();
-            known.learn(self.bound.compute, &at, &found.draft.footprints());
+            known.learn(self.bound.compute, &at, found.draft.footprints());
             if fits && best.as_ref().is_none_or(|b| milder(&at, &b.point)) {
                 best = Some(found);
             }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::{Bindings, Budget, Place};
-use tpc_passes::footprint::{Footprint, footprints};
+use tpc_ir::{Budget, Place};
+use tpc_passes::footprint::Footprint;
 use tpc_passes::plan::{Estimate, estimate};
 use tpc_passes::prove::prove_within;
 
 use super::divide::{Division, divide};
 use super::fitting::{Fitting, fits};
+use super::memory::Memory;
 use super::ranking::{Candidate, Compared, Ranking};
 use super::strategies::{Strategy, strategy};
 use super::{Compiled, Prepared, Way, tensor_limit};
@@ -21,7 +22,7 @@ pub struct Draft {
     division: Division,
     candidates: Vec<Candidate>,
     estimate: Estimate,
-    batch: Bindings,
+    memory: Memory,
     budget: Budget,
 }
 
@@ -57,16 +58,17 @@ impl Prepared {
             model: &self.model.graph,
             placement,
             batch,
+            memory: self.memory(placement),
             budget: &budget,
         };
-        let (strategy, division) = fitting.first(strategies, &mut candidates)?;
+        let (strategy, division, memory) = fitting.first(strategies, &mut candidates)?;
         let estimate = estimate(&division.planned, &division.sharded, &strategy.request);
         let draft = Draft {
             strategy,
             division,
             candidates,
             estimate,
-            batch,
+            memory,
             budget,
         };
         Ok((draft, complete))
@@ -92,7 +94,7 @@ impl Prepared {
             division,
             candidates: Vec::new(),
             estimate,
-            batch,
+            memory: self.memory(placement),
             budget,
         })
     }
@@ -111,7 +113,11 @@ impl Draft {
 
     /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
     pub fn fits(&self) -> bool {
-        fits(&self.division.programs, &self.strategy.request, &self.batch)
+        fits(
+            &self.division.programs,
+            &self.strategy.request,
+            &self.memory,
+        )
     }
 
     /// Whether the engine that it is for refuses to split tensors so.
@@ -121,9 +127,9 @@ impl Draft {
             && tensor_limit(placement.engine, &prepared.model, placement, resolved).is_some()
     }
 
-    /// Bytes at every place.
-    pub fn footprints(&self) -> BTreeMap<Place, Footprint> {
-        footprints(&self.division.programs, &self.batch)
+    /// The bytes of the arenas of every place.
+    pub fn footprints(&self) -> &BTreeMap<Place, Footprint> {
+        self.memory.footprints(&self.division.programs)
     }
 
     /// The plan of `prepared`, with the proof of its programs or why there is none.
@@ -163,6 +169,7 @@ impl Draft {
             estimate: self.estimate,
             proof,
             budget: self.budget,
+            memory: self.memory,
         }
     }
 }

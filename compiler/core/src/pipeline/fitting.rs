@@ -5,11 +5,12 @@
 //! devices with room, then by the next strategy.
 
 use tpc_ir::{Bindings, Budget, Device, Place, Verified, stage};
-use tpc_passes::footprint::{Footprint, footprints};
+use tpc_passes::footprint::Footprint;
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::PlanRequest;
 
 use super::divide::{Division, Sharding, divide};
+use super::memory::Memory;
 use super::ranking::{Candidate, Ranked};
 use super::strategies::Strategy;
 use crate::placement::Placement;
@@ -22,8 +23,9 @@ const SHIFTS: usize = 5;
 pub(super) struct Fitting<'a> {
     pub(super) model: &'a Verified<stage::Model>,
     pub(super) placement: &'a Placement,
-    /// The batch that memory is sized for.
+    /// The batch that caches and states are sized for.
     pub(super) batch: Bindings,
+    pub(super) memory: Memory,
     pub(super) budget: &'a Budget,
 }
 
@@ -31,6 +33,7 @@ pub(super) struct Fitting<'a> {
 struct Attempt {
     request: PlanRequest,
     division: Division,
+    memory: Memory,
     fits: bool,
 }
 
@@ -45,8 +48,8 @@ impl Fitting<'_> {
         &self,
         strategies: Vec<Ranked>,
         candidates: &mut [Candidate],
-    ) -> Result<(Strategy, Division), Vec<Diagnostic>> {
-        let mut best: Option<(Strategy, Division)> = None;
+    ) -> Result<(Strategy, Division, Memory), Vec<Diagnostic>> {
+        let mut best: Option<(Strategy, Division, Memory)> = None;
         for Ranked {
             mut strategy,
             sharding,
@@ -62,17 +65,17 @@ impl Fitting<'_> {
             }
             if attempt.fits || best.is_none() {
                 strategy.request = attempt.request;
-                best = Some((strategy, attempt.division));
+                best = Some((strategy, attempt.division, attempt.memory));
             }
             if attempt.fits {
                 break;
             }
         }
-        let (strategy, division) = best.expect("invariant: every mode has a strategy");
+        let (strategy, division, memory) = best.expect("invariant: every mode has a strategy");
         if let Some(c) = candidates.get_mut(strategy.number) {
             c.chosen = true;
         }
-        Ok((strategy, division))
+        Ok((strategy, division, memory))
     }
 
     /// The plan of a strategy, as its request says if that fits, else with scarce memory, else with shifted device weights.
@@ -139,7 +142,7 @@ impl Fitting<'_> {
 
     /// Bytes of an attempt on each device.
     fn bytes(&self, attempt: &Attempt, count: impl Fn(&Footprint) -> u64) -> Vec<u64> {
-        let prints = footprints(&attempt.division.programs, &self.batch);
+        let prints = attempt.memory.footprints(&attempt.division.programs);
         let of = |d: usize| prints.get(&Place::Device(Device::new(d))).map_or(0, &count);
         (0..attempt.request.devices.len()).map(of).collect()
     }
@@ -157,10 +160,12 @@ impl Fitting<'_> {
     }
 
     fn tried(&self, request: PlanRequest, division: Division) -> Attempt {
+        let memory = self.memory.of_others();
         Attempt {
-            fits: fits(&division.programs, &request, &self.batch),
+            fits: fits(&division.programs, &request, &memory),
             request,
             division,
+            memory,
         }
     }
 }
@@ -169,7 +174,7 @@ impl Fitting<'_> {
 pub(super) fn fits(
     programs: &Verified<stage::Programs>,
     request: &PlanRequest,
-    batch: &Bindings,
+    memory: &Memory,
 ) -> bool {
     let capacity = |i: usize| request.topology.device(i).usable_memory();
     let devices = (0..request.devices.len()).map(capacity);
@@ -179,7 +184,7 @@ pub(super) fn fits(
     {
         return true;
     }
-    let prints = footprints(programs, batch);
+    let prints = memory.footprints(programs);
     prints.iter().all(|(place, print)| match place {
         Place::Device(d) => capacity(d.index()).is_none_or(|c| print.total() as f64 <= c),
         Place::Host => {

@@ -4,6 +4,7 @@ mod divide;
 mod draft;
 mod engine;
 mod fitting;
+mod memory;
 mod origin;
 mod outline;
 mod parallel;
@@ -23,8 +24,12 @@ pub use size::{CacheSizes, ModelSize};
 pub use sketch::{Sketch, Stored};
 pub use strategies::{Way, ways};
 
+use std::collections::BTreeMap;
+
+use memory::Memory;
 use tpc_ir::program::BatchShape;
-use tpc_ir::{Bindings, Budget, Op, Symbol, Verified, stage};
+use tpc_ir::{Bindings, Budget, Op, Place, Symbol, Verified, stage};
+use tpc_passes::footprint::Footprint;
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Choice, PlanRequest, Planned};
 use tpc_passes::prove::{Proof, Refutation, Unproven};
@@ -80,6 +85,7 @@ pub struct Compiled {
     pub proof: Result<Proof, Box<Refutation>>,
     /// The budget of the command, with what the plan and its proof have taken of it.
     pub budget: Budget,
+    memory: Memory,
 }
 
 impl Compiled {
@@ -153,19 +159,22 @@ impl Compiled {
 
     /// The shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
     pub fn batch_shapes(&self) -> Vec<BatchShape> {
-        let most = self.memory_batch();
-        let decode = self.decode_batch();
-        let decode = [Symbol::NKv, Symbol::NKvSwa]
-            .into_iter()
-            .fold(decode, |b, s| b.with(s, most.get(s)));
-        let mut shapes: Vec<BatchShape> = [decode, most].map(|most| BatchShape { most }).into();
-        shapes.dedup();
-        shapes
+        memory::shapes(&self.request.workload, self.caches)
+    }
+
+    /// The bytes of the arenas of each place, for [these shapes](Self::batch_shapes).
+    pub fn footprints(&self) -> &BTreeMap<Place, Footprint> {
+        self.memory.footprints(&self.programs)
+    }
+
+    /// The same for batches of one shape alone.
+    pub(crate) fn footprints_of(&self, shape: BatchShape) -> BTreeMap<Place, Footprint> {
+        self.memory.with(shape).footprints(&self.programs).clone()
     }
 
     /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
     pub fn fits(&self) -> bool {
-        fitting::fits(&self.programs, &self.request, &self.memory_batch())
+        fitting::fits(&self.programs, &self.request, &self.memory)
     }
 
     /// The choice of splits.

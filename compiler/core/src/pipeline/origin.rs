@@ -4,6 +4,7 @@ use tpc_ir::{Bindings, Verified, Window};
 use tpc_passes::machine::Workload;
 
 use super::divide::invalid;
+use super::memory::{Memory, shapes};
 use super::{CacheSizes, Compiled, Model, ModelSize, memory_batch};
 use crate::placement::Placement;
 use tpc_diag::{Diagnostic, codes};
@@ -84,6 +85,12 @@ impl Prepared {
     /// The batch that memory is sized for: the largest of a prompt, with a full cache.
     pub fn memory_batch(&self, placement: &Placement) -> Bindings {
         memory_batch(&self.workload(placement), self.caches)
+    }
+
+    /// The memory of its programs.
+    pub(super) fn memory(&self, placement: &Placement) -> Memory {
+        let shapes = shapes(&self.workload(placement), self.caches);
+        Memory::new(shapes, placement.storage)
     }
 }
 

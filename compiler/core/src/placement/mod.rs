@@ -23,6 +23,7 @@ pub use stages::{Unit, by_layers};
 pub use words::shares;
 
 use tpc_ir::DType;
+use tpc_ir::program::{FileTarget, Target as Storage};
 use tpc_passes::machine::{Engine, LinkKind, Topology};
 
 use tpc_diag::{Diagnostic, codes};
@@ -97,6 +98,8 @@ pub struct Placement {
     pub engine: Engine,
     /// Tokens in the cache when the speed of decoding is estimated.
     pub depth: u64,
+    /// How the devices store weights.
+    pub storage: &'static dyn Storage,
     /// What was assumed about the machine.
     pub notes: Vec<Diagnostic>,
 }
@@ -124,6 +127,7 @@ impl Placement {
             drafting: Drafting::None,
             engine: Engine::Tpc,
             depth: 0,
+            storage: &FileTarget,
             notes: Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::{Bindings, Device, Op, Place, Value};
-use tpc_passes::footprint::{Footprint, footprints, traffic};
+use tpc_passes::footprint::{Footprint, traffic};
 use tpc_passes::machine::DeviceProfile;
 
 use super::commands::Commands;
@@ -86,7 +86,7 @@ fn used_bytes(compiled: &Compiled) -> u64 {
 
 /// The bytes of every device, and of the host.
 fn places(placement: &Placement, compiled: &Compiled) -> (Vec<DeviceReport>, DeviceReport) {
-    let prints = footprints(&compiled.programs, &compiled.memory_batch());
+    let prints = compiled.footprints();
     let print = |place: Place| prints.get(&place).copied().unwrap_or_default();
     let topology = &placement.topology;
     let devices = placement.devices.iter().enumerate().map(|(i, d)| {
@@ -115,6 +115,7 @@ fn place_report(
         weights,
         kv,
         state,
+        layout,
         compute,
         staging,
     } = print;
@@ -124,6 +125,7 @@ fn place_report(
         weights_bytes: weights,
         kv_bytes: kv,
         state_bytes: state,
+        layout_bytes: layout,
         compute_bytes: compute,
         staging_bytes: staging,
         total_bytes: print.total(),

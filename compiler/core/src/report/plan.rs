@@ -121,17 +121,20 @@ pub struct DeviceReport {
     pub name: String,
     /// `cpu`, `cuda`, `generic` or `host`.
     pub kind: &'static str,
-    /// Weights.
+    /// Weights, packed as in the file.
     pub weights_bytes: u64,
     /// KV caches.
     pub kv_bytes: u64,
     /// Other states.
     pub state_bytes: u64,
-    /// Intermediate values of the largest batch at their peak.
+    /// What storing weights, caches and states adds to them: the device's own formats, and gaps between buffers. Less than
+    /// 0 where it saves more.
+    pub layout_bytes: i64,
+    /// The memory for inputs, intermediate values and outputs of the largest batch.
     pub compute_bytes: u64,
     /// Of these, results of copies and collectives, at their own peak.
     pub staging_bytes: u64,
-    /// The sum of weights, caches, states and compute.
+    /// The sum of weights, caches, states, layout and compute: the arenas of the program.
     pub total_bytes: u64,
     /// The device's memory, where the topology says it.
     pub capacity_bytes: Option<u64>,

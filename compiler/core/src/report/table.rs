@@ -96,6 +96,7 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
         ("weights", Right),
         ("kv cache", Right),
         ("state", Right),
+        ("layout", Right),
         ("compute", Right),
         ("total", Right),
         ("usable", Right),
@@ -127,11 +128,11 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
     let host = place_cells(&report.host, report.usable_host_bytes());
     t.row([vec!["host".to_owned()], host].concat());
     t.without_columns(&["kv cache", "state"], |cell| cell == "0 B");
-    t.without_columns(&["usable", "used"], |cell| cell == UNKNOWN);
+    t.without_columns(&["layout", "usable", "used"], |cell| cell == UNKNOWN);
     t
 }
 
-/// The cell of a number that nobody knows.
+/// The cell of a number that nobody knows, or that is next to nothing.
 const UNKNOWN: &str = "–";
 
 /// The name of a device's kind.
@@ -143,12 +144,23 @@ fn kind_of(report: &PlanReport, device: usize) -> String {
     name.unwrap_or_else(|| "device".to_owned())
 }
 
+/// What storing weights and states adds, where that is more than gaps between buffers: a thousandth of the total.
+fn layout(d: &DeviceReport) -> String {
+    let size = d.layout_bytes.unsigned_abs();
+    if size <= d.total_bytes / 1000 {
+        return UNKNOWN.to_owned();
+    }
+    let sign = if d.layout_bytes < 0 { "−" } else { "" };
+    format!("{sign}{}", bytes(size))
+}
+
 fn place_cells(d: &DeviceReport, usable: Option<u64>) -> Vec<String> {
     let share = usable.map(|u| d.total_bytes as f64 / (u as f64).max(1.0));
     vec![
         bytes(d.weights_bytes),
         bytes(d.kv_bytes),
         bytes(d.state_bytes),
+        layout(d),
         bytes(d.compute_bytes),
         bytes(d.total_bytes),
         usable.map_or_else(|| UNKNOWN.to_owned(), bytes),

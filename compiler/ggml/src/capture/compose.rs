@@ -1,7 +1,7 @@
 //! Ops of ggml that are several ops of the IR, or one on fewer operands.
 
 use tpc_ir::op::{
-    Binary, BinaryKind, Concat, LightningIndexer, Mean, MulMat, Norm, NormKind, Pad, Permute,
+    Binary, BinaryKind, Cast, Concat, LightningIndexer, Mean, MulMat, Norm, NormKind, Pad, Permute,
     Pool2d, PoolKind, Repeat, Slice, Sum, TopK,
 };
 use tpc_ir::{Dim, RANK, Value};
@@ -33,9 +33,14 @@ pub(super) fn copy(
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
     let [x] = exactly(values)?;
-    if !t.writes() && m.graph.value(x).ty.dtype != t.dtype {
-        return Err(form("a conversion of elements"));
+    let from = m.graph.value(x).ty.dtype;
+    if t.writes() || from == t.dtype {
+        return Ok(vec![m.reshape(x, t.ne(), &t.name)?]);
     }
+    if from.is_integer() || !Cast::TYPES.contains(&t.dtype) {
+        return Err(form("a conversion of integers or to blocks"));
+    }
+    let x = m.push(Cast { to: t.dtype }, vec![x], &t.name)?;
     Ok(vec![m.reshape(x, t.ne(), &t.name)?])
 }
 

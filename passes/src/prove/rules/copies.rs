@@ -144,7 +144,9 @@ pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
 const fn copied_operand(op: &Op) -> Option<usize> {
     match op {
         Op::MulMat(_) => Some(1),
-        Op::Unary(_) | Op::Scale(_) | Op::Clamp(_) | Op::Norm(_) | Op::Rope(_) => Some(0),
+        Op::Unary(_) | Op::Scale(_) | Op::Clamp(_) | Op::Cast(_) | Op::Norm(_) | Op::Rope(_) => {
+            Some(0)
+        }
         Op::Binary(Binary {
             kind: BinaryKind::Mul | BinaryKind::Div,
         }) => Some(0),
@@ -158,7 +160,7 @@ fn is_alike(op: &Op, operands: &[&TensorType], axis: usize) -> bool {
     match op {
         // Columns, and batches that all meet one matrix.
         Op::MulMat(_) => axis == 1 || axis > 1 && operands[0].dims[axis].is_one(),
-        Op::Unary(_) | Op::Scale(_) | Op::Clamp(_) => true,
+        Op::Unary(_) | Op::Scale(_) | Op::Clamp(_) | Op::Cast(_) => true,
         // Rows.
         Op::Norm(_) => axis > 0,
         // Heads; tokens have positions.

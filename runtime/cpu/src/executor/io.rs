@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::program::Program;
+use tpc_ir::program::{Program, StoredFormat};
 use tpc_ir::{Bindings, DType, Output, Symbol, Value};
-use tpc_runtime::{Data, ExecError, Tensor};
+use tpc_runtime::{Data, ExecError, Shape, Slot, SlotMemory, Tensor, quant};
 
 use crate::error::KernelError;
 use crate::view::View;
@@ -26,77 +26,112 @@ pub(super) fn inputs(program: &Program) -> Vec<(usize, Value, InputKind)> {
     graph.values().filter_map(|(v, _)| of(v)).collect()
 }
 
-/// The named outputs, each with the phase that computes it.
-pub(super) fn outputs(program: &Program) -> Vec<(usize, Value, String)> {
+/// The named outputs in their order, each with the phase that computes it.
+pub(super) fn outputs(program: &Program) -> Vec<(usize, Value)> {
     let named = program.graph.outputs.iter().filter_map(|o| match o {
-        Output::Named(name, value) => Some((program.phase_of(*value), *value, name.clone())),
+        Output::Named(_, value) => Some((program.phase_of(*value), *value)),
         Output::State { .. } => None,
     });
     named.collect()
 }
 
-/// Writes a tensor to a dense view.
-pub(super) fn write(to: &View, tensor: &Tensor) -> Result<(), ExecError> {
-    if tensor.dims() != to.ne {
-        return Err(ExecError::Shape {
-            what: "the input".into(),
-            expected: to.ne,
-            found: tensor.dims(),
+/// The memory of an input, which nobody reads before it is written.
+pub(super) fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
+    let n = to.len();
+    let ptr = match n {
+        0 => std::ptr::without_provenance_mut(16),
+        _ => to.ptr,
+    };
+    if to.flat().is_none() && n > 0 || !ptr.addr().is_multiple_of(8) {
+        return Err(ExecError::Malformed {
+            what: "an input has gaps, or does not begin at a multiple of 8 bytes".into(),
         });
     }
-    let n = to.len();
-    let wrong = || ExecError::Parameter {
-        what: format!("an input of type {} is not supplied so", to.dtype),
+    // SAFETY: a dense and aligned view of `n` elements of these types, for which every pattern of bits is a value. No
+    // worker runs while the host writes inputs.
+    let memory = unsafe {
+        match to.dtype {
+            DType::I32 => SlotMemory::I32(std::slice::from_raw_parts_mut(ptr.cast(), n)),
+            DType::I64 => SlotMemory::I64(std::slice::from_raw_parts_mut(ptr.cast(), n)),
+            DType::F32 => SlotMemory::F32(std::slice::from_raw_parts_mut(ptr.cast(), n)),
+            dtype => {
+                return Err(ExecError::Parameter {
+                    what: format!("an input of type {dtype} is not supplied so"),
+                });
+            }
+        }
     };
-    match (to.dtype, tensor.data()) {
-        (DType::I32, Data::Int(values)) => {
-            for (i, &v) in values.iter().enumerate().take(n) {
-                let v = i32::try_from(v).map_err(|_| ExecError::Parameter {
-                    what: format!("{v} does not fit i32"),
-                })?;
-                // SAFETY: a dense view of `n` elements.
-                unsafe { to.ptr.cast::<i32>().add(i).write_unaligned(v) };
-            }
-        }
-        (DType::I64, Data::Int(values)) => {
-            for (i, &v) in values.iter().enumerate().take(n) {
-                // SAFETY: as above.
-                unsafe { to.ptr.cast::<i64>().add(i).write_unaligned(v) };
-            }
-        }
-        (DType::F32, Data::F64(values)) => {
-            for (i, &v) in values.iter().enumerate().take(n) {
-                // SAFETY: as above.
-                unsafe { to.ptr.cast::<f32>().add(i).write_unaligned(v as f32) };
-            }
-        }
-        (DType::F32, Data::F32(values)) => {
-            for (i, &v) in values.iter().enumerate().take(n) {
-                // SAFETY: as above.
-                unsafe { to.ptr.cast::<f32>().add(i).write_unaligned(v) };
-            }
-        }
-        _ => return Err(wrong()),
-    }
-    Ok(())
+    Slot::new(to.ne, memory)
 }
 
-/// A tensor of the f32 that a view holds.
-pub(super) fn read(from: &View) -> Result<Tensor, ExecError> {
+/// Makes `out` a tensor of the f32 that a view holds, in the memory that it has.
+pub(super) fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     if from.dtype != DType::F32 {
         return Err(ExecError::Parameter {
             what: format!("an output of type {}", from.dtype),
         });
     }
-    let mut out = Vec::with_capacity(from.len());
+    let mut data = match out.take().map(Tensor::into_data) {
+        Some(Data::F32(data)) => data,
+        _ => Vec::new(),
+    };
+    data.clear();
+    data.reserve_exact(from.len());
     for row in 0..from.rows() {
         let at = from.row(from.indices(row));
-        for i in 0..from.ne[0] {
+        let element = |i: usize| {
             // SAFETY: an element of the view.
-            out.push(unsafe { at.add(i * from.nb[0]).cast::<f32>().read_unaligned() });
-        }
+            unsafe { at.add(i * from.nb[0]).cast::<f32>().read_unaligned() }
+        };
+        data.extend((0..from.ne[0]).map(element));
     }
-    Tensor::new(from.ne, Data::F32(out))
+    *out = Some(Tensor::new(from.ne, Data::F32(data))?);
+    Ok(())
+}
+
+/// Where a weight or a state lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub(super) arena: usize,
+    /// Its first byte in the arena.
+    pub(super) offset: u64,
+    /// The number of its bytes.
+    pub(super) bytes: usize,
+}
+
+/// Where each weight and each state lies that has no gaps and is stored as the file's types are.
+pub(super) fn extents(program: &Program) -> Vec<Option<Placed>> {
+    let values = program.graph.values();
+    let placed = |value: Value| match program.graph.def_op(value) {
+        Op::Weight(_) | Op::State(_) => extent(program, value),
+        _ => None,
+    };
+    values.map(|(value, _)| placed(value)).collect()
+}
+
+fn extent(program: &Program, value: Value) -> Option<Placed> {
+    let home = program.home(value)?;
+    let buffer = program.buffer(home.buffer);
+    let ty = &program.graph.value(value).ty;
+    if buffer.format != StoredFormat::File || !home.layout.is_dense(ty) {
+        return None;
+    }
+    let most = program.shapes.last()?.most;
+    let offset = home.layout.offset.eval(&most)?;
+    Some(Placed {
+        arena: buffer.arena.index(),
+        offset: buffer.extent(0).offset.checked_add(offset)?,
+        bytes: usize::try_from(Shape::of(ty, &most).ok()?.bytes()).ok()?,
+    })
+}
+
+/// A weight of these bytes.
+pub(super) fn tensor(program: &Program, weight: Value, bytes: &[u8]) -> Option<Tensor> {
+    let ty = &program.graph.value(weight).ty;
+    let shape = Shape::of(ty, &Bindings::default()).ok()?;
+    let mut out = vec![0.0; shape.dims.iter().product()];
+    quant::dequantise(ty.dtype, bytes, &mut out).ok()?;
+    Tensor::new(shape.dims, Data::F32(out)).ok()
 }
 
 /// The error of a kernel.

@@ -1,13 +1,15 @@
 //! The launches of a program, each with its kernel.
 
-use tpc_ir::program::{Program, Step, StoredFormat, Work};
-use tpc_ir::{Bindings, DType, Interval, Launch, Op, Output, Value};
+use tpc_ir::program::{Phase, Program, Step, StoredFormat, Work};
+use tpc_ir::{Bindings, DType, Dim, Interval, Launch, Op, Output, Value};
 use tpc_runtime::{ExecError, Options};
 
 use super::collective::Exchange;
 use super::memory::Region;
 use super::product::{Needs, Packed};
+use super::scripts::Script;
 use crate::kernel::Kernel;
+use crate::ops::size_of;
 use crate::target::{sizes, stack};
 
 /// What a launch runs.
@@ -21,6 +23,8 @@ pub(super) enum Action {
     Product(Packed),
     /// A product with packed experts, of which this device has a window.
     Experts(Packed, Option<Interval>),
+    /// Rows of a packed table, of which this device has a window.
+    Rows(Packed, Option<Interval>),
     /// A collective, and where each participant meets it: its queue, and the number of its steps before.
     Exchange(Exchange, Box<[(usize, usize)]>),
 }
@@ -33,8 +37,33 @@ pub(super) struct Prepared {
     pub(super) slots: usize,
     pub(super) operands: usize,
     pub(super) results: usize,
-    /// The op, where it has sizes that differ from batch to batch.
-    pub(super) symbolic: Option<Op>,
+    /// The size that the kernel works with, where it differs from batch to batch.
+    pub(super) size: Option<Dim>,
+    /// Whether a product's activations are still prepared, for the product before it.
+    pub(super) kept: bool,
+}
+
+impl Prepared {
+    /// The kernel works with a batch of these sizes from now on.
+    ///
+    /// # Errors
+    /// When its size has no value, or it cannot work with it.
+    pub(super) fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
+        let Some(size) = &self.size else {
+            return Ok(());
+        };
+        let kernel = match &mut self.action {
+            Action::Kernel(kernel) | Action::Update(_, kernel) => kernel,
+            Action::Product(_) | Action::Experts(..) | Action::Rows(..) | Action::Exchange(..) => {
+                return Ok(());
+            }
+        };
+        let value = size.eval(sizes).and_then(|n| usize::try_from(n).ok());
+        let value = value.ok_or_else(|| ExecError::Size {
+            what: size.to_string(),
+        })?;
+        kernel.resize(value).map_err(super::io::error)
+    }
 }
 
 /// The launches of a program, and the values in the slots that they are given.
@@ -67,6 +96,26 @@ impl Launches {
         Ok(out)
     }
 
+    /// Marks the products whose activations are those of the product before them in a group's script, so that they are
+    /// prepared once: q, k and v, or gate and up.
+    pub(super) fn keep_activations(&mut self, phase: &Phase, script: &Script) {
+        let mut last = None;
+        for &(queue, i) in script {
+            let Step::Launch(launch) = phase.queues[queue].steps[i] else {
+                continue;
+            };
+            let launch = &mut self.prepared[launch.index()];
+            if let Action::Product(weight) | Action::Experts(weight, _) = &launch.action {
+                let read = Some((
+                    self.slots[launch.slots + 1],
+                    weight.format.takes_quantised(),
+                ));
+                launch.kept = read == last;
+                last = read;
+            }
+        }
+    }
+
     fn prepare(
         &mut self,
         program: &Program,
@@ -95,9 +144,7 @@ impl Launches {
                 (inst.op.clone(), inst.operands.clone(), inst.results.clone())
             }
         };
-        let symbolic = op
-            .map_dims(&mut |d| d.as_const().map(|_| d.clone()))
-            .is_none();
+        let size = size_of(&op).filter(|size| size.as_const().is_none());
         let action = self.action(program, arenas, options, launch, (&op, &operands, &results))?;
         let slots = self.slots.len();
         self.slots.extend(operands.iter().chain(&results));
@@ -106,7 +153,8 @@ impl Launches {
             slots,
             operands: operands.len(),
             results: results.len(),
-            symbolic: symbolic.then_some(op),
+            size: size.cloned(),
+            kept: false,
         })
     }
 
@@ -127,7 +175,14 @@ impl Launches {
                 meetings(program, launch),
             ));
         }
-        if let Some(weight) = packed(program, arenas, operands[0])? {
+        let weight = match operands.first() {
+            Some(&first) => packed(program, arenas, first)?,
+            None => None,
+        };
+        if let Some(weight) = weight {
+            if let Op::GetRows(op) = op {
+                return Ok(Action::Rows(weight, op.window));
+            }
             for shape in &program.shapes {
                 let x = most(program, operands[1], &shape.most)?;
                 let rows = x[1] * x[2] * x[3];
@@ -170,7 +225,7 @@ impl Launches {
 }
 
 /// The kernel of an op whose sizes are bound to those of a batch.
-pub(super) fn select_bound(
+fn select_bound(
     program: &Program,
     op: &Op,
     (operands, results): (&[Value], &[Value]),

@@ -69,6 +69,7 @@ pub(super) fn weights(
                 packed(&job, team)?;
             }
         }
+        source.release(&op.tensor);
     }
     Ok(())
 }

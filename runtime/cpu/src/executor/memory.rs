@@ -1,74 +1,66 @@
 //! The memory of a program.
-#![allow(unsafe_code)]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ops::Range;
 
 use tpc_runtime::ExecError;
 
-/// Bytes that begin at a page. They are zero, and no memory is taken for pages that nobody writes.
+use crate::pages::Pages;
+
+/// The bytes of an arena. They are zero, and no memory is taken for pages that nobody writes.
 #[derive(Debug)]
-pub(super) struct Region {
-    ptr: *mut u8,
-    layout: Layout,
+pub(super) struct Region(Pages);
+
+/// The bytes from `at` on, where their numbers fit memory.
+fn span(at: u64, len: usize) -> Option<Range<usize>> {
+    let at = usize::try_from(at).ok()?;
+    Some(at..at.checked_add(len)?)
 }
 
-const PAGE: usize = 4096;
-
-// SAFETY: a region is memory; whoever reads and writes it through its pointer synchronises.
-unsafe impl Send for Region {}
-// SAFETY: as above.
-unsafe impl Sync for Region {}
+fn outside(at: u64, len: usize, size: usize) -> ExecError {
+    ExecError::Malformed {
+        what: format!("{len} bytes at {at} of an arena of {size}"),
+    }
+}
 
 impl Region {
     /// # Errors
     /// [`ExecError::Size`] when there is not so much memory.
     pub(super) fn new(bytes: u64) -> Result<Region, ExecError> {
-        let large = || ExecError::Size {
-            what: format!("{bytes} bytes of an arena"),
-        };
-        let size = usize::try_from(bytes).map_err(|_| large())?.max(1);
-        let layout = Layout::from_size_align(size, PAGE).map_err(|_| large())?;
-        // SAFETY: the size is not 0.
-        let ptr = unsafe { alloc_zeroed(layout) };
-        if ptr.is_null() {
-            return Err(large());
-        }
-        Ok(Region { ptr, layout })
+        let size = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let pages = Pages::zeroed(size).map_err(|e| ExecError::Size {
+            what: format!("{bytes} bytes of an arena ({e})"),
+        })?;
+        Ok(Region(pages))
     }
 
     /// The first byte.
     pub(super) const fn ptr(&self) -> *mut u8 {
-        self.ptr
+        self.0.ptr()
     }
 
-    /// Some bytes, to fill them before anything runs.
+    /// Some bytes, to fill them while nothing runs.
     ///
     /// # Errors
     /// [`ExecError::Malformed`] when it has no such bytes.
     pub(super) fn range(&mut self, at: u64, len: usize) -> Result<&mut [u8], ExecError> {
-        let at = usize::try_from(at).unwrap_or(usize::MAX);
-        if at
-            .checked_add(len)
-            .is_none_or(|end| end > self.layout.size())
-        {
-            return Err(ExecError::Malformed {
-                what: format!("{len} bytes at {at} of an arena of {}", self.layout.size()),
-            });
-        }
-        // SAFETY: the bytes are inside, initialised, and borrowed with the region.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr.add(at), len) })
+        let size = self.0.bytes().len();
+        let bytes = self.0.bytes_mut();
+        let bytes = span(at, len).and_then(|span| bytes.get_mut(span));
+        bytes.ok_or_else(|| outside(at, len, size))
+    }
+
+    /// Some bytes, to read them while nothing runs.
+    ///
+    /// # Errors
+    /// [`ExecError::Malformed`] when it has no such bytes.
+    pub(super) fn bytes(&self, at: u64, len: usize) -> Result<&[u8], ExecError> {
+        let bytes = self.0.bytes();
+        let found = span(at, len).and_then(|span| bytes.get(span));
+        found.ok_or_else(|| outside(at, len, bytes.len()))
     }
 
     /// All bytes zero.
     pub(super) fn clear(&mut self) {
-        // SAFETY: the whole region.
-        unsafe { self.ptr.write_bytes(0, self.layout.size()) };
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.ptr, self.layout) };
+        self.0.bytes_mut().fill(0);
     }
 }

@@ -6,6 +6,7 @@
 
 mod collective;
 mod frame;
+mod gather;
 mod io;
 mod launches;
 mod load;
@@ -22,14 +23,14 @@ use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, Program, Step};
 use tpc_ir::{Bindings, Launch, Value};
 use tpc_runtime::{
-    ExecError, Executor, Host, Interface, KernelTime, Options, Outputs, WeightSource,
+    ExecError, Executor, Host, Interface, KernelTime, Options, Outputs, Tensor, WeightSource,
 };
 
 use crate::error::KernelError;
 use crate::product::{Isa, Scratch};
 use crate::team::{Team, Worker};
 use frame::Frame;
-use launches::{Action, Launches, Prepared, named, select_bound};
+use launches::{Action, Launches, Prepared, named};
 use memory::Region;
 use product::{DeviceScratch, WorkerScratch};
 use profile::Profile;
@@ -51,7 +52,6 @@ pub struct CpuOptions {
 pub struct CpuExecutor {
     program: Arc<Program>,
     interface: Interface,
-    options: Options,
     team: Team,
     /// Per phase, the steps of each group of threads.
     scripts: Vec<Vec<Script>>,
@@ -66,9 +66,11 @@ pub struct CpuExecutor {
     progress: Vec<Progress>,
     /// The inputs and the named outputs of each phase.
     inputs: Vec<(usize, Value, InputKind)>,
-    outputs: Vec<(usize, Value, String)>,
+    outputs: Vec<(usize, Value)>,
     isa: Isa,
     batches: u64,
+    /// Per value, where a weight or a state lies.
+    extents: Vec<Option<io::Placed>>,
     /// The times of launches, where they are wanted.
     profile: Option<Profile>,
 }
@@ -123,7 +125,14 @@ impl CpuExecutor {
             .map(|a| Region::new(a.bytes))
             .collect();
         let mut arenas = arenas?;
-        let launches = Launches::new(&program, &arenas, options.options)?;
+        let mut launches = Launches::new(&program, &arenas, options.options)?;
+        let phases = program.phases.iter();
+        let scripts: Vec<Vec<Script>> = phases.map(|p| scripts(&program, p, &places)).collect();
+        for (phase, scripts) in program.phases.iter().zip(&scripts) {
+            for script in scripts {
+                launches.keep_activations(phase, script);
+            }
+        }
         let frame = Frame::new(&program, &launches.slots);
         let own = || WorkerScratch {
             tiles: Scratch::new(),
@@ -144,7 +153,6 @@ impl CpuExecutor {
         load::weights(&program, &mut arenas, weights, &mut team)?;
         Ok(CpuExecutor {
             interface: Interface::from_graph(&program.graph),
-            options: options.options,
             shared: places
                 .iter()
                 .map(|_| DeviceScratch::new(&launches.needs))
@@ -153,11 +161,7 @@ impl CpuExecutor {
                 .map(|_| Own(own().into()))
                 .collect(),
             progress: (0..queues).map(|_| Progress::default()).collect(),
-            scripts: program
-                .phases
-                .iter()
-                .map(|p| scripts(&program, p, &places))
-                .collect(),
+            scripts,
             team,
             arenas,
             launches,
@@ -167,6 +171,7 @@ impl CpuExecutor {
             outputs,
             isa: Isa::best(),
             batches: 0,
+            extents: io::extents(&program),
             profile,
             program,
         })
@@ -177,18 +182,11 @@ impl CpuExecutor {
         &self.program
     }
 
-    /// The ops whose sizes differ from batch to batch get kernels for these.
-    fn bind(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
-        for launch in &mut self.launches.prepared {
-            let Some(op) = &launch.symbolic else { continue };
-            let values = &self.launches.slots[launch.slots..];
-            let (operands, results) = values.split_at(launch.operands);
-            let results = &results[..launch.results];
-            let bound = select_bound(&self.program, op, (operands, results), sizes, self.options)?;
-            match &mut launch.action {
-                Action::Kernel(kernel) | Action::Update(_, kernel) => *kernel = bound,
-                Action::Product(_) | Action::Experts(..) | Action::Exchange(..) => {}
-            }
+    /// The kernels that work with sizes of the batch get these.
+    fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
+        for (i, launch) in self.launches.prepared.iter_mut().enumerate() {
+            let named = |e: ExecError| e.at(|| named(&self.program, Launch::new(i)));
+            launch.resize(sizes).map_err(named)?;
         }
         Ok(())
     }
@@ -334,7 +332,7 @@ impl Running<'_> {
                 Action::Product(weight) => product::mul_mat(
                     worker,
                     self.isa,
-                    weight,
+                    (weight, launch.kept),
                     [&operands[1], &results[0]],
                     shared,
                     own,
@@ -342,10 +340,16 @@ impl Running<'_> {
                 Action::Experts(weight, window) => product::mul_mat_id(
                     worker,
                     self.isa,
-                    (weight, *window),
+                    (weight, *window, launch.kept),
                     [&operands[1], &operands[2], &results[0]],
                     shared,
                     own,
+                ),
+                Action::Rows(weight, window) => gather::get_rows(
+                    worker,
+                    self.isa,
+                    (weight, *window),
+                    [&operands[1], &results[0]],
                 ),
                 Action::Exchange(exchange, _) => {
                     exchange.run(worker, rank, operands, &results[rank], &mut own.bytes)
@@ -374,9 +378,14 @@ impl Executor for CpuExecutor {
         self.program.phases.get(run.phase).map(|p| p.ahead)
     }
 
-    fn run_phase(&mut self, run: &mut CpuRun, host: &mut dyn Host) -> Result<Outputs, ExecError> {
+    fn run_phase(
+        &mut self,
+        run: &mut CpuRun,
+        host: &mut dyn Host,
+        outputs: &mut Outputs,
+    ) -> Result<(), ExecError> {
         if run.phase >= self.program.phases.len() {
-            return Ok(Outputs::new());
+            return Ok(());
         }
         let shape = self.program.shape_for(&run.sizes);
         let shape = shape.ok_or_else(|| io::too_large(&self.program, &run.sizes))?;
@@ -392,29 +401,41 @@ impl Executor for CpuExecutor {
             .frame
             .set(&self.program, &self.arenas, shape, &run.sizes)?;
         if changed {
-            self.bind(&run.sizes)?;
+            self.resize(&run.sizes)?;
         }
         for (phase, value, kind) in &self.inputs {
             if *phase == run.phase {
                 let ty = &self.program.graph.value(*value).ty;
-                let tensor = host.input(kind, ty)?;
-                io::write(&self.frame.view(*value), &tensor)?;
+                host.input(kind, ty, io::slot(&self.frame.view(*value))?)?;
             }
         }
         self.run_queues(run.phase)?;
-        let mut out = Outputs::new();
-        for (phase, value, name) in &self.outputs {
+        for (i, (phase, value)) in self.outputs.iter().enumerate() {
             if *phase == run.phase {
-                out.insert(name.clone(), io::read(&self.frame.view(*value))?);
+                io::read(&self.frame.view(*value), outputs.place(i)?)?;
             }
         }
         run.phase += 1;
-        Ok(out)
+        Ok(())
     }
 
     fn commit(&mut self) {}
 
     fn discard(&mut self) {}
+
+    fn state(&self, state: Value) -> Option<&[u8]> {
+        let at = self.extents.get(state.index())?.as_ref()?;
+        self.arenas[at.arena].bytes(at.offset, at.bytes).ok()
+    }
+
+    fn state_mut(&mut self, state: Value) -> Option<&mut [u8]> {
+        let at = self.extents.get(state.index())?.as_ref()?;
+        self.arenas[at.arena].range(at.offset, at.bytes).ok()
+    }
+
+    fn weight(&self, weight: Value) -> Option<Tensor> {
+        io::tensor(&self.program, weight, self.state(weight)?)
+    }
 
     fn take_profile(&mut self) -> Vec<KernelTime> {
         let profile = self.profile.as_ref();

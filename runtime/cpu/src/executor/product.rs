@@ -31,7 +31,7 @@ unsafe impl Send for Packed {}
 unsafe impl Sync for Packed {}
 
 impl Packed {
-    fn matrix(&self, i: usize) -> Result<Matrix<'_>, KernelError> {
+    pub(super) fn matrix(&self, i: usize) -> Result<Matrix<'_>, KernelError> {
         ensure(i < self.n, "a matrix of the weight")?;
         let bytes = self.format.bytes();
         // SAFETY: the buffer of the weight holds the whole stack.
@@ -91,8 +91,11 @@ impl Needs {
 
 impl DeviceScratch {
     pub(super) fn new(needs: &Needs) -> DeviceScratch {
+        // SAFETY: a block of zero bytes is `Block::ZERO`.
+        let blocks = unsafe { Box::<[Block]>::new_zeroed_slice(needs.blocks).assume_init() };
         DeviceScratch {
-            blocks: vec![Block::ZERO; needs.blocks].into(),
+            // Not `vec![Block::ZERO; _]`, which would take memory for the largest batch before there is one.
+            blocks: blocks.into_vec().into(),
             floats: vec![0.0; needs.floats].into(),
             starts: vec![0; needs.experts + 1].into(),
             from: vec![0; needs.routes].into(),
@@ -214,14 +217,14 @@ const MISFIT: KernelError = KernelError::Shape {
     what: "operands of a product",
 };
 
-/// `out = weight · x`.
+/// `out = weight · x`. `kept` is whether the launch before has prepared `x`.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`]; the scratch memory is used by the workers of this launch alone.
 pub(super) unsafe fn mul_mat(
     worker: &Worker<'_>,
     isa: Isa,
-    weight: &Packed,
+    (weight, kept): (&Packed, bool),
     [x, out]: [&View; 2],
     shared: &DeviceScratch,
     own: &mut WorkerScratch,
@@ -235,8 +238,10 @@ pub(super) unsafe fn mul_mat(
         out.ne == [m, x.ne[1], x.ne[2], x.ne[3]] && out.dtype == DType::F32,
         "the result of a product",
     )?;
-    // SAFETY: the caller's.
-    unsafe { prepare(worker, isa, format, x, shared, &mut own.row)? };
+    if !kept {
+        // SAFETY: the caller's.
+        unsafe { prepare(worker, isa, format, x, shared, &mut own.row)? };
+    }
     let panels = worker.share(format.panels());
     // The batches that meet one matrix, as far as the rows of the result follow one another.
     let (n, batches) = match weight.n {
@@ -290,7 +295,7 @@ pub(super) unsafe fn mul_mat(
 pub(super) unsafe fn mul_mat_id(
     worker: &Worker<'_>,
     isa: Isa,
-    (weight, window): (&Packed, Option<Interval>),
+    (weight, window, kept): (&Packed, Option<Interval>, bool),
     [x, ids, out]: [&View; 3],
     shared: &DeviceScratch,
     own: &mut WorkerScratch,
@@ -318,8 +323,12 @@ pub(super) unsafe fn mul_mat_id(
         // SAFETY: the lists are this worker's until the barrier.
         unsafe { route(weight, window, x, ids, shared)? };
     }
-    // SAFETY: the caller's.
-    unsafe { prepare(worker, isa, format, x, shared, &mut own.row)? };
+    if kept {
+        worker.barrier()?;
+    } else {
+        // SAFETY: the caller's.
+        unsafe { prepare(worker, isa, format, x, shared, &mut own.row)? };
+    }
     let panels = worker.share(format.panels());
     // SAFETY: all are written, and none changes until the next launch.
     let (starts, from, to) = unsafe {

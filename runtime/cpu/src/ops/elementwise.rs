@@ -159,6 +159,11 @@ pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selected {
     map(request, move |x| clamped(x, min, max))
 }
 
+/// Elements are rounded as they are written.
+pub(super) fn cast(request: &Request<'_>) -> Selected {
+    map(request, |_| {})
+}
+
 pub(super) fn leaky_relu(op: &LeakyRelu, request: &Request<'_>) -> Selected {
     let slope = op.slope;
     map(request, move |x| leaky(x, slope))

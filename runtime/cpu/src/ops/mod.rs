@@ -22,7 +22,10 @@ mod rows;
 mod soft_max;
 mod update;
 
-use tpc_ir::{Op, RANK};
+pub(crate) use pointwise::each_chunk;
+pub(crate) use rows::windowed;
+
+use tpc_ir::{Dim, Op, RANK};
 
 use crate::launch::{Request, Selected};
 
@@ -40,6 +43,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
         Op::Binary(op) => binary::binary(op, request),
         Op::Scale(op) => elementwise::scale(op, request),
         Op::Clamp(op) => elementwise::clamp(op, request),
+        Op::Cast(_) => elementwise::cast(request),
         Op::Glu(op) => glu::glu(op, request),
         Op::Norm(op) => norm::norm(op, request),
         Op::NormStats(op) => norm::norm_stats(op, request),
@@ -75,6 +79,16 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
         Op::AllReduce(_) | Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_) => {
             Err("a collective runs on all its devices together")
         }
+    }
+}
+
+/// The size among an op's attributes that its kernel works with. All others are those of views.
+pub(crate) fn size_of(op: &Op) -> Option<&Dim> {
+    match op {
+        Op::Slice(op) => Some(&op.start),
+        Op::SetSlice(op) => Some(&op.start),
+        Op::Mean(op) => Some(&op.n),
+        _ => None,
     }
 }
 

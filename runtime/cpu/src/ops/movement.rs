@@ -150,18 +150,21 @@ impl Launch for Transposed {
 struct Part {
     axis: usize,
     start: usize,
+    /// The elements that cannot be parted along the axis.
+    unit: usize,
 }
+
+const CUT: &str = "the slice cuts a block";
 
 pub(super) fn slice(axis: u64, start: Option<u64>, request: &Request<'_>) -> Selected {
     let axis = super::axis(axis)?;
     let start = start.ok_or("its sizes are not bound")? as usize;
     match (request.operands, request.results) {
         (&[from], &[to]) if converts(from, to) => {
-            let aligned = axis > 0 || start.is_multiple_of(from.block_len() as usize);
-            if aligned {
-                Ok(Box::new(Part { axis, start }))
-            } else {
-                Err("the slice cuts a block")
+            let unit = if axis == 0 { from.block_len() } else { 1 } as usize;
+            match start.is_multiple_of(unit) {
+                true => Ok(Box::new(Part { axis, start, unit })),
+                false => Err(CUT),
             }
         }
         (&[_], &[_]) => Err("the types do not convert"),
@@ -170,6 +173,11 @@ pub(super) fn slice(axis: u64, start: Option<u64>, request: &Request<'_>) -> Sel
 }
 
 impl Launch for Part {
+    fn resize(&mut self, size: usize) -> Result<(), KernelError> {
+        self.start = size;
+        ensure(size.is_multiple_of(self.unit), CUT)
+    }
+
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
         let len = y.ne[self.axis];

@@ -9,11 +9,11 @@ use crate::view::View;
 
 /// A piece of a row of a result.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// The row's indices along axes 1 to 3.
-    pub(super) row: [usize; 3],
+    pub(crate) row: [usize; 3],
     /// The first element, a multiple of [`CHUNK`].
-    pub(super) at: usize,
+    pub(crate) at: usize,
 }
 
 /// Gives `fill` every chunk of the worker's share of `y` to fill, and writes it. A chunk is read before it is written, so
@@ -24,7 +24,7 @@ pub(super) struct Piece {
 ///
 /// # Safety
 /// The elements of `y` exist and are written by no one else; its type is writable.
-pub(super) unsafe fn each_chunk(
+pub(crate) unsafe fn each_chunk(
     worker: &Worker<'_>,
     y: &View,
     mut fill: impl FnMut(Piece, &mut [f32]) -> Result<(), KernelError>,

@@ -49,6 +49,11 @@ impl Launch for RowSums {
         bytes_for(&[operands.first().map_or(0, |s| s[0])])
     }
 
+    fn resize(&mut self, size: usize) -> Result<(), KernelError> {
+        self.divisor = size as f64;
+        Ok(())
+    }
+
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
         let fits = y.ne[0] == 1 && y.ne[1..] == x.ne[1..] && !y.dtype.is_quantised();

@@ -20,7 +20,7 @@ pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usiz
 
 /// An index read from data, counted from the start of `window`; `None` outside of it. Without a window it must be below
 /// `bound`, as an index within the window is too.
-pub(super) fn windowed(
+pub(crate) fn windowed(
     what: &'static str,
     value: i64,
     window: Option<Interval>,

@@ -177,6 +177,11 @@ pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selected {
 }
 
 impl Launch for Replace {
+    fn resize(&mut self, size: usize) -> Result<(), KernelError> {
+        self.start = size;
+        Ok(())
+    }
+
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([dst, src], [y]) = call.views()?;
         ensure(dst.ne == y.ne, "sizes of the destination and the result")?;

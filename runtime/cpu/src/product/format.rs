@@ -4,9 +4,9 @@ use super::error::ProductError;
 use super::kernel::table::{Quantised, quantised};
 use super::layout::ROWS;
 use super::layout::geometry::Geometry;
-use super::lines::Lines;
 use super::pack::{PackPanel, pack_plain};
 use super::part::{BLOCK, Part};
+use crate::pages::Pages;
 use std::ops::Range;
 use tpc_ir::DType;
 use tpc_runtime::quant::dequantise;
@@ -261,16 +261,18 @@ impl<'a> Matrix<'a> {
         &self.format
     }
 
-    pub(super) const fn bytes(&self) -> &'a [u8] {
-        self.bytes
+    /// The bytes of a panel.
+    pub(super) fn panel(&self, panel: usize) -> &'a [u8] {
+        let bytes = self.format.panel_bytes;
+        &self.bytes[panel * bytes..(panel + 1) * bytes]
     }
 }
 
 /// A packed matrix in memory of its own.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Packed {
     format: Format,
-    lines: Lines,
+    pages: Pages,
 }
 
 impl Packed {
@@ -293,16 +295,35 @@ impl Packed {
         part: Part,
     ) -> Result<Packed, ProductError> {
         let format = Format::new(dtype, rows, part)?;
-        let mut lines = Lines::zeroed(format.bytes());
-        format.pack(source, 0..format.panels(), lines.bytes_mut())?;
-        Ok(Packed { format, lines })
+        let mut out = Packed::zeroed(format)?;
+        format.pack(source, 0..format.panels(), out.pages.bytes_mut())?;
+        Ok(out)
+    }
+
+    fn zeroed(format: Format) -> Result<Packed, ProductError> {
+        let pages = Pages::zeroed(format.bytes()).map_err(|_| ProductError::Size {
+            dtype: format.dtype,
+            rows: format.rows,
+            k: format.part.global(),
+        })?;
+        Ok(Packed { format, pages })
+    }
+
+    /// The same matrix in other memory.
+    ///
+    /// # Errors
+    /// [`ProductError::Size`] when there is not so much.
+    pub fn copy(&self) -> Result<Packed, ProductError> {
+        let mut out = Packed::zeroed(self.format)?;
+        out.pages.bytes_mut().copy_from_slice(self.pages.bytes());
+        Ok(out)
     }
 
     /// The matrix.
     pub fn matrix(&self) -> Matrix<'_> {
         Matrix {
             format: self.format,
-            bytes: self.lines.bytes(),
+            bytes: self.pages.bytes(),
         }
     }
 }

@@ -64,6 +64,7 @@
 //! | `simd/`       | sixteen lanes on each instruction set                              |
 //! | `kernel/`     | the products of a panel or two with a few tokens                   |
 //! | `multiply`    | products of a matrix; `grouped` of experts                         |
+//! | `row`         | rows of a packed matrix as f32                                      |
 //! | `output`      | results and what is done to them on their way                      |
 
 mod activations;
@@ -73,11 +74,11 @@ mod grouped;
 mod isa;
 mod kernel;
 mod layout;
-mod lines;
 mod multiply;
 mod output;
 mod pack;
 mod part;
+mod row;
 pub(crate) mod simd;
 #[cfg(test)]
 mod tests;

@@ -204,8 +204,9 @@ impl<'a> Product<'a> {
         self.check(&panels, out)?;
         match &self.rows {
             Rows::Quantised(rows) => {
+                let mut sums: Sums = [[[[0.0; ROWS]; PANELS]; TOKENS]; SUMS];
                 for panel in panels {
-                    self.decode(rows, panel, out);
+                    self.decode(rows, panel, &mut sums, out);
                 }
             }
             Rows::Float { x, kernels } => self.floats(x, kernels, panels, out),
@@ -258,8 +259,7 @@ impl<'a> Product<'a> {
     }
 
     fn panel(&self, panel: usize) -> *const u8 {
-        let bytes = self.matrix.format().panel_bytes();
-        self.matrix.bytes()[panel * bytes..(panel + 1) * bytes].as_ptr()
+        self.matrix.panel(panel).as_ptr()
     }
 
     fn write(&self, out: &mut Output, sums: &Sums, panels: &Range<usize>, t0: usize, w: usize) {
@@ -281,8 +281,7 @@ impl<'a> Product<'a> {
     }
 
     /// A panel times all tokens, decoded again for every few of them.
-    fn decode(&self, rows: &QuantisedRows, panel: usize, out: &mut Output) {
-        let mut sums: Sums = [[[[0.0; ROWS]; PANELS]; TOKENS]; SUMS];
+    fn decode(&self, rows: &QuantisedRows, panel: usize, sums: &mut Sums, out: &mut Output) {
         let mut t0 = 0;
         while t0 < self.tokens.len() {
             let (w, run) = widest(&rows.kernels.decode, self.tokens.len() - t0);
@@ -291,12 +290,12 @@ impl<'a> Product<'a> {
                 plan: &self.plan,
                 panel: self.panel(panel),
                 x: self.blocks(rows, t0, w, 0),
-                sums: &mut sums,
+                sums,
             };
             // SAFETY: the kernels are those of an instruction set that the machine has and of the matrix's type, whose
             // geometry the panel has; every token's row has the blocks of the part.
             unsafe { run(work) };
-            self.write(out, &sums, &(panel..panel + 1), t0, w);
+            self.write(out, sums, &(panel..panel + 1), t0, w);
             t0 += w;
         }
     }

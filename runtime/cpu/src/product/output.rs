@@ -129,12 +129,24 @@ impl<'a> Output<'a> {
         // SAFETY: the rows and the token are the output's, which are inside the borrow or, of an alias, promised.
         let out = unsafe { std::slice::from_raw_parts_mut(self.ptr.add(column + start), n) };
         let bias = epilogue.bias.and_then(|bias| bias.get(start..start + n));
-        for (i, (out, &value)) in out.iter_mut().zip(values).enumerate() {
-            let value = bias.map_or(value, |bias| value + bias[i]);
-            *out = match epilogue.write {
-                Write::Set => value,
-                Write::Add => *out + value,
-            };
+        match (epilogue.write, bias) {
+            (Write::Set, None) if n == ROWS => out.copy_from_slice(values),
+            (Write::Set, None) => out.copy_from_slice(&values[..n]),
+            (Write::Set, Some(bias)) => {
+                for ((out, value), bias) in out.iter_mut().zip(values).zip(bias) {
+                    *out = value + bias;
+                }
+            }
+            (Write::Add, None) => {
+                for (out, value) in out.iter_mut().zip(values) {
+                    *out += value;
+                }
+            }
+            (Write::Add, Some(bias)) => {
+                for ((out, value), bias) in out.iter_mut().zip(values).zip(bias) {
+                    *out += value + bias;
+                }
+            }
         }
     }
 }

@@ -496,6 +496,37 @@ fn any_bytes_are_weights() {
 }
 
 #[test]
+fn rows_are_those_of_the_file() {
+    for dtype in types() {
+        let (rows, k) = (37, 1024 + 256);
+        let case = Case::new(dtype, rows, k, 1);
+        let packed = case.packed();
+        let mut expect = vec![0.0; k];
+        let file = case.bytes.chunks_exact(case.bytes.len() / rows);
+        for (row, bytes) in file.enumerate() {
+            dequantise(dtype, bytes, &mut expect).expect("a row");
+            for (from, len) in [(0, k), (512, 512), (32, 31)] {
+                for &isa in Isa::available() {
+                    let mut found = vec![0.0; len];
+                    let read = packed.matrix().read_row(isa, row, from, &mut found);
+                    assert_eq!(read, Ok(()), "{dtype}");
+                    assert!(
+                        same_bits(&found, &expect[from..from + len]),
+                        "{dtype} row {row} {isa}"
+                    );
+                }
+            }
+        }
+        for (row, from, len) in [(rows, 0, 1), (0, k, 1), (0, 16, 1), (0, 0, k + 1)] {
+            let read = packed
+                .matrix()
+                .read_row(Isa::best(), row, from, &mut vec![0.0; len]);
+            assert!(matches!(read, Err(ProductError::Shape { .. })), "{dtype}");
+        }
+    }
+}
+
+#[test]
 fn results_may_be_added_and_have_gaps() {
     let case = Case::new(DType::Q8_0, 20, 64, 2);
     let packed = case.packed();

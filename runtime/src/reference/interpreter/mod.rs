@@ -24,6 +24,7 @@ use super::schedule::{Schedule, Step};
 use super::transfers::Transfers;
 use crate::error::ExecError;
 use crate::executor::{Executor, Host, Interface, Outputs};
+use crate::slot::{Slot, input_tensor};
 use crate::tensor::{Data, Shape, Tensor};
 use crate::weights::WeightSource;
 
@@ -51,6 +52,9 @@ type States = BTreeMap<Value, Arc<Tensor>>;
 /// Sees every tensor as it is produced.
 pub type Observer<'a> = dyn FnMut(Value, &Tensor) + 'a;
 
+/// The outputs of a batch by name.
+pub type NamedOutputs = BTreeMap<String, Tensor>;
+
 /// Supplies the inputs of a batch: the tensor for an input of this kind and declared type.
 pub type Inputs<'a> = dyn FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError> + 'a;
 
@@ -63,8 +67,8 @@ struct ObservedHost<'a, 'b, 'c> {
 }
 
 impl Host for ObservedHost<'_, '_, '_> {
-    fn input(&mut self, kind: &InputKind, ty: &TensorType) -> Result<Tensor, ExecError> {
-        (self.inputs)(kind, ty)
+    fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError> {
+        to.tensor((self.inputs)(kind, ty)?)
     }
 
     fn produced(&mut self, value: Value, tensor: &Tensor) {
@@ -176,7 +180,7 @@ impl<'g> Interpreter<'g> {
         &mut self,
         bindings: &Bindings,
         inputs: &mut Inputs<'_>,
-    ) -> Result<Outputs, ExecError> {
+    ) -> Result<NamedOutputs, ExecError> {
         self.run_observed(bindings, inputs, &mut |_, _| {})
     }
 
@@ -189,20 +193,21 @@ impl<'g> Interpreter<'g> {
         bindings: &Bindings,
         inputs: &mut Inputs<'_>,
         observer: &mut Observer<'_>,
-    ) -> Result<Outputs, ExecError> {
+    ) -> Result<NamedOutputs, ExecError> {
         let mut host = ObservedHost { inputs, observer };
         let mut run = self.begin(bindings);
-        let mut named = Outputs::new();
+        let mut outputs = Outputs::new(&self.interface);
         while self.lookahead(&run).is_some() {
-            match self.run_phase(&mut run, &mut host) {
-                Ok(outputs) => named.extend(outputs),
-                Err(e) => {
-                    self.discard();
-                    return Err(e);
-                }
+            if let Err(e) = self.run_phase(&mut run, &mut host, &mut outputs) {
+                self.discard();
+                return Err(e);
             }
         }
         self.commit();
+        let mut named = NamedOutputs::new();
+        for (i, name) in self.interface.outputs.iter().enumerate() {
+            named.extend(outputs.place(i)?.take().map(|t| (name.clone(), t)));
+        }
         Ok(named)
     }
 
@@ -252,8 +257,8 @@ impl<'g> Interpreter<'g> {
             }
             Op::Input(op) => {
                 let value = only_result(data)?;
-                let tensor = host.input(&op.kind, &graph.value(value).ty)?;
-                tensor.expect("the input", &shapes[0])?;
+                let write = |ty: &TensorType, to: Slot<'_>| host.input(&op.kind, ty, to);
+                let tensor = input_tensor(&shapes[0], &graph.value(value).ty, write)?;
                 Ok(vec![Arc::new(tensor)])
             }
             Op::State(op) => Ok(vec![self.read_state(op, only_result(data)?, shapes[0])?]),
@@ -347,24 +352,31 @@ impl Executor for Interpreter<'_> {
         self.schedule.lookahead(run.phase)
     }
 
-    fn run_phase(&mut self, run: &mut BatchRun, host: &mut dyn Host) -> Result<Outputs, ExecError> {
-        let mut named = Outputs::new();
+    fn run_phase(
+        &mut self,
+        run: &mut BatchRun,
+        host: &mut dyn Host,
+        outputs: &mut Outputs,
+    ) -> Result<(), ExecError> {
         if self.lookahead(run).is_none() {
-            return Ok(named);
+            return Ok(());
         }
         let graph = self.graph;
         self.run_steps(run, host)?;
         let mut updates = Vec::new();
+        let mut number = 0;
         for output in &graph.outputs {
+            let at = number;
+            number += usize::from(matches!(output, Output::Named(..)));
             if !self.schedule.computes(run.phase, graph, output.value()) {
                 continue;
             }
             match output {
-                Output::Named(name, value) => {
+                Output::Named(_, value) => {
                     let t = run
                         .memories
                         .read(graph, graph.value(*value).place, *value)?;
-                    named.insert(name.clone(), Tensor::clone(&t));
+                    *outputs.place(at)? = Some(Tensor::clone(&t));
                 }
                 Output::State { state, value } => {
                     let updated = self.updated_state(*state, *value, &run.bindings, &run.memories);
@@ -377,7 +389,7 @@ impl Executor for Interpreter<'_> {
         self.count_states(&run.bindings)?;
         self.transfers = run.transfers;
         run.phase += 1;
-        Ok(named)
+        Ok(())
     }
 
     fn commit(&mut self) {

@@ -3,10 +3,11 @@
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 use half::f16;
-use tpc_ir::op::{Binary, BinaryKind, Clamp, Glu, GluKind, Scale, Unary, UnaryKind};
+use tpc_ir::op::{Binary, BinaryKind, Cast, Clamp, Glu, GluKind, Scale, Unary, UnaryKind};
 
 use super::{Gelu, Options};
 use crate::error::ExecError;
+use crate::reference::rounding::round_rows;
 use crate::tensor::{Tensor, buffer};
 
 /// The error function, by the series `2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!`, whose terms have one sign.
@@ -163,6 +164,14 @@ pub(super) fn scale(op: &Scale, operands: &[&Tensor]) -> Result<Tensor, ExecErro
 pub(super) fn clamp(op: &Clamp, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let (min, max) = (f64::from(op.min), f64::from(op.max));
     map(operands[0], |x| within(x, min, max))
+}
+
+/// f32 keeps what it is given.
+pub(super) fn cast(op: &Cast, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
+    let dims = operands[0].dims();
+    let mut out = operands[0].reals()?.into_owned();
+    round_rows(op.to, dims[0], &mut out)?;
+    Tensor::reals_of(dims, out)
 }
 
 /// `min(max(x, min), max)`; NaN stays.

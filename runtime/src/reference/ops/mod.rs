@@ -108,6 +108,7 @@ pub fn eval(
         Op::Binary(op) => one(elementwise::binary(op, operands)),
         Op::Scale(op) => one(elementwise::scale(op, operands)),
         Op::Clamp(op) => one(elementwise::clamp(op, operands)),
+        Op::Cast(op) => one(elementwise::cast(op, operands)),
         Op::Glu(op) => one(elementwise::glu(op, operands, ctx.options)),
         Op::Norm(op) => one(norm::norm(op, operands)),
         Op::NormStats(op) => one(norm::norm_stats(op, operands)),

@@ -80,6 +80,7 @@ fn ops() -> Vec<Op> {
         }
         .into(),
         Clamp { min, max }.into(),
+        Cast { to: DType::F16 }.into(),
         Hadamard { n: 2 }.into(),
         Arange {
             start: 1.0,

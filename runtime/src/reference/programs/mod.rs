@@ -6,7 +6,7 @@
 
 mod memory;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tpc_ir::op::{InputKind, Op};
@@ -14,8 +14,10 @@ use tpc_ir::program::{ArenaKind, Located, Phase, Program, Step, Work};
 use tpc_ir::{Bindings, Inst, Launch, Output, Symbol, Value};
 
 use super::ops::{OpContext, Options, eval, load_weight};
+use super::rounding::round_activations;
 use crate::error::ExecError;
 use crate::executor::{Executor, Host, Interface, Outputs};
+use crate::slot::input_tensor;
 use crate::tensor::{Shape, Tensor};
 use crate::weights::{WeightSource, pack};
 use memory::ArenaBytes;
@@ -29,6 +31,8 @@ pub struct ProgramInterpreter<'p> {
     /// Weights, decoded from their arena when they were loaded.
     weights: BTreeMap<Value, Arc<Tensor>>,
     interface: Interface,
+    /// Products whose second operand is rounded as the CPU executor rounds it.
+    rounded: BTreeSet<Inst>,
     /// The state of the generator that orders the queues.
     seed: u64,
     /// The number of batches begun.
@@ -68,12 +72,20 @@ impl<'p> ProgramInterpreter<'p> {
             arenas: arenas?,
             weights: BTreeMap::new(),
             interface: Interface::from_graph(&program.graph),
+            rounded: BTreeSet::new(),
             seed: seed | 1,
             batches: 0,
         };
         out.load(weights)?;
         out.reset_states();
         Ok(out)
+    }
+
+    /// The same, where these products take their activations as the CPU executor's do: int8 in blocks of 32 of a row.
+    /// Everything else stays exact, so that what another executor differs by is not its rounding.
+    pub fn with_rounded_products(mut self, products: BTreeSet<Inst>) -> ProgramInterpreter<'p> {
+        self.rounded = products;
+        self
     }
 
     /// Puts the weights into their arenas, and decodes them when all are there.
@@ -151,8 +163,9 @@ impl<'p> ProgramInterpreter<'p> {
                 _ => 0,
             };
             if needs == ahead {
-                let tensor = host.input(&input.kind, &data.ty)?;
-                tensor.expect("the input", &Shape::of(&data.ty, at.sizes)?)?;
+                let shape = Shape::of(&data.ty, at.sizes)?;
+                let tensor =
+                    input_tensor(&shape, &data.ty, |ty, to| host.input(&input.kind, ty, to))?;
                 self.write(value, &tensor, at)?;
             }
         }
@@ -255,7 +268,14 @@ impl<'p> ProgramInterpreter<'p> {
                 None => self.read(*v, at),
             })
             .collect();
-        let operands = operands?;
+        let mut operands = operands?;
+        if self.rounded.contains(&inst)
+            && let Some(activations) = operands.get_mut(1)
+        {
+            let (dims, mut data) = (activations.dims(), activations.reals()?.into_owned());
+            round_activations(dims[0], &mut data);
+            *activations = Tensor::reals_of(dims, data)?;
+        }
         let operands: Vec<&Tensor> = operands.iter().collect();
         let shapes: Result<Vec<Shape>, ExecError> = data
             .results
@@ -269,17 +289,18 @@ impl<'p> ProgramInterpreter<'p> {
         eval(&data.op, &operands, &shapes?, &ctx)
     }
 
-    fn outputs(&self, phase: usize, at: &At<'_>) -> Result<Outputs, ExecError> {
+    fn outputs(&self, phase: usize, at: &At<'_>, out: &mut Outputs) -> Result<(), ExecError> {
         let graph = &self.program.graph;
-        let mut out = Outputs::new();
-        for output in &graph.outputs {
-            if let Output::Named(name, value) = output
-                && self.program.phase_of(*value) == phase
-            {
-                out.insert(name.clone(), self.read(*value, at)?);
+        let named = graph.outputs.iter().filter_map(|o| match o {
+            Output::Named(_, value) => Some(*value),
+            Output::State { .. } => None,
+        });
+        for (i, value) in named.enumerate() {
+            if self.program.phase_of(value) == phase {
+                *out.place(i)? = Some(self.read(value, at)?);
             }
         }
-        Ok(out)
+        Ok(())
     }
 }
 
@@ -318,10 +339,11 @@ impl Executor for ProgramInterpreter<'_> {
         &mut self,
         run: &mut ProgramRun,
         host: &mut dyn Host,
-    ) -> Result<Outputs, ExecError> {
+        outputs: &mut Outputs,
+    ) -> Result<(), ExecError> {
         let program = self.program;
         let Some(phase) = program.phases.get(run.phase) else {
-            return Ok(Outputs::new());
+            return Ok(());
         };
         let shape = program
             .shape_for(&run.sizes)
@@ -348,9 +370,9 @@ impl Executor for ProgramInterpreter<'_> {
         }
         self.inputs(phase.ahead, &at, host)?;
         self.queues(phase, &at)?;
-        let outputs = self.outputs(run.phase, &at)?;
+        self.outputs(run.phase, &at, outputs)?;
         run.phase += 1;
-        Ok(outputs)
+        Ok(())
     }
 
     fn commit(&mut self) {}

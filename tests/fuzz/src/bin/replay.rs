@@ -1,6 +1,6 @@
 //! Runs a fuzz target over files, over all files below folders, or over the standard input.
 //!
-//! `replay tpir|gguf [PATH…]`; a failing input panics, after its path has been printed.
+//! `replay tpir|gguf|artefact [PATH…]`; a failing input panics, after its path has been printed.
 #![deny(unsafe_code)]
 
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     let mut args = env::args_os().skip(1);
     let name = args.next().unwrap_or_default();
     let Some((_, target)) = TARGETS.iter().find(|(n, _)| name == *n) else {
-        eprintln!("usage: replay tpir|gguf [PATH…]");
+        eprintln!("usage: replay tpir|gguf|artefact [PATH…]");
         return ExitCode::from(2);
     };
     let paths: Vec<PathBuf> = args.map(PathBuf::from).collect();

@@ -21,6 +21,7 @@ use tpc_ggml::capture::{self, CapturedGraph};
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::stage::Executable;
 use tpc_ir::{Bindings, DType, Dim, Graph, Symbol, TensorType, Verified, stage};
+use tpc_passes::canonicalise::canonicalise;
 use tpc_passes::factors::Factors;
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Topology, Workload};
@@ -124,7 +125,7 @@ fn carry_out_on(planned: Planned, request: &PlanRequest) -> Result<Divided, Stri
     let eager = Verified::new(eager).map_err(|e| format!("for {devices}: {e}"))?;
     let sharded = super::support::rewritten(&eager, request).graph;
     let sharded = Verified::new(sharded).map_err(|e| format!("rewritten for {devices}: {e}"))?;
-    let programs = lower(&sharded).map_err(|e| format!("lower for {devices}: {e}"))?;
+    let programs = canonicalise(&lower(&sharded).map_err(|e| format!("lower for {devices}: {e}"))?);
     let programs = Verified::new(programs).map_err(|e| format!("for {devices}: {e}"))?;
     Ok(Divided {
         planned,

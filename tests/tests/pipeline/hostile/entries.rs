@@ -35,8 +35,12 @@ enum Input {
     Golden,
     /// A plan as JSON.
     Plan,
+    /// An artefact.
+    Artefact,
     /// A file that is written: nothing of it is read.
     Written,
+    /// The state of a session, which the tests of sessions damage (`execution`), or lines of prompts, which need a vocabulary.
+    Elsewhere,
 }
 
 /// Every argument that names a file.
@@ -55,18 +59,35 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("verify", "model", Input::Gguf),
     ("verify", "graph", Input::Capture),
     ("verify", "topology", Input::Topology),
+    ("verify", "model", Input::Artefact),
+    ("verify", "weights", Input::Gguf),
     ("dump", "model", Input::Gguf),
     ("dump", "graph", Input::Capture),
     ("dump", "topology", Input::Topology),
     ("inspect", "model", Input::Gguf),
+    ("inspect", "model", Input::Artefact),
+    ("compile", "model", Input::Gguf),
+    ("compile", "topology", Input::Topology),
+    ("compile", "output", Input::Written),
+    ("compile", "depfile", Input::Written),
+    ("check", "model", Input::Artefact),
+    ("check", "weights", Input::Gguf),
     ("tokenize", "model", Input::Gguf),
     ("eval", "model", Input::Gguf),
+    ("eval", "weights", Input::Gguf),
     ("eval", "golden", Input::Golden),
     ("eval", "topology", Input::Topology),
     ("eval", "logits", Input::Written),
     ("run", "model", Input::Gguf),
+    ("run", "model", Input::Artefact),
+    ("run", "weights", Input::Gguf),
     ("run", "topology", Input::Topology),
+    ("run", "load", Input::Elsewhere),
+    ("run", "save", Input::Written),
+    ("run", "prompt_cache", Input::Elsewhere),
+    ("run", "prompts", Input::Elsewhere),
     ("bench", "model", Input::Gguf),
+    ("bench", "weights", Input::Gguf),
     ("bench", "topology", Input::Topology),
     ("synth", "output", Input::Written),
     ("man", "output", Input::Written),
@@ -124,6 +145,9 @@ struct Seeds {
     plan: String,
     /// A model with data.
     model: PathBuf,
+    /// An artefact of that model, and its bytes.
+    artefact: PathBuf,
+    compiled: Vec<u8>,
 }
 
 impl Seeds {
@@ -137,6 +161,10 @@ impl Seeds {
         let small = Model::small("llama");
         small.writer().write(&mut bytes, zeros).expect("writes");
         fs::write(&model, bytes).expect("a temporary file");
+        let artefact = scratch.0.join("healthy.tpc");
+        let words = ["tpc", "compile", "-c", "64", "-ub", "8"].map(OsString::from);
+        let files = [model.clone().into(), "-o".into(), artefact.clone().into()];
+        let _ = tpc::run(words.into_iter().chain(files));
         let mut topologies = vec![TOPOLOGY.to_owned()];
         let attacks = tpc_tests::shared().map(|s| s.join("attacks"));
         for path in tpc_tests::files(&Vec::from_iter(attacks), ".ron") {
@@ -153,6 +181,8 @@ impl Seeds {
                 .unwrap_or_default(),
             plan: plan_of(&model),
             model,
+            compiled: fs::read(&artefact).expect("it was compiled"),
+            artefact,
         }
     }
 
@@ -197,7 +227,12 @@ impl Seeds {
                 }
                 bytes
             }
-            Input::Written => Vec::new(),
+            Input::Artefact => {
+                let mut bytes = self.compiled.clone();
+                flip(&mut bytes, rng);
+                bytes
+            }
+            Input::Written | Input::Elsewhere => Vec::new(),
         }
     }
 }
@@ -245,7 +280,10 @@ fn numbers(text: &str, rng: &mut Rng) -> String {
 fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
     let mut out = Vec::new();
     let mut add = |words: &[&str]| out.extend(words.iter().map(|w| (*w).to_owned()));
-    if !["inspect", "tokenize"].contains(&command) {
+    if command == "check" && rng.one_in(2) {
+        add(&["--devices", rng.pick::<&str>(&["cpu", "2", "3x3090"])]);
+    }
+    if !["inspect", "tokenize", "check"].contains(&command) && argument != "weights" {
         if argument != "topology" || rng.one_in(2) {
             add(&["--devices", rng.pick::<&str>(&["1", "2", "3", "4", "8"])]);
         }
@@ -282,6 +320,7 @@ fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
         "inspect" if rng.one_in(2) => add(&["-v"]),
         "tokenize" if rng.one_in(2) => add(&["-p", "Hello <s> world", "--chat"]),
         "tokenize" => add(&["-p", "Hello <s> world", "--special"]),
+        "compile" => add(&["-o", "/dev/null"]),
         "run" => add(&["--tokens", "1,2,3", "-n", "2", "-t", "1"]),
         "bench" => add(&["-p", "2", "-n", "1", "-r", "1", "-t", "1"]),
         "eval" if argument != "golden" => add(&["--tokens", "1,2,3"]),
@@ -304,6 +343,7 @@ fn command_line(
         "model" | "models" => line.push(text(file)),
         // The files that are linted are those of the settings.
         "config" if rng.one_in(2) => line.extend(["--config".to_owned(), text(file)]),
+        "weights" => line.extend([text(&seeds.artefact), text(file)]),
         "more" => line.extend([text(&seeds.model), text(file)]),
         "graph" => line.extend(["--graph".to_owned(), text(file)]),
         option => line.extend([text(&seeds.model), format!("--{option}"), text(file)]),
@@ -353,7 +393,10 @@ pub(super) fn damaged() -> (u64, Vec<String>) {
     let only = std::env::var("TPC_ENTRY").unwrap_or_default();
     let entries: Vec<_> = ENTRIES
         .iter()
-        .filter(|e| e.2 != Input::Written && format!("{} {}", e.0, e.1).starts_with(&only))
+        .filter(|e| {
+            !matches!(e.2, Input::Written | Input::Elsewhere)
+                && format!("{} {}", e.0, e.1).starts_with(&only)
+        })
         .collect();
     let scratch = Scratch::new();
     let seeds = Seeds::new(&scratch);
@@ -366,7 +409,8 @@ pub(super) fn damaged() -> (u64, Vec<String>) {
             Input::Topology => "ron",
             Input::Plan => "json",
             Input::Settings => "toml",
-            Input::Gguf | Input::Golden | Input::Written => "gguf",
+            Input::Artefact => "tpc",
+            Input::Gguf | Input::Golden | Input::Written | Input::Elsewhere => "gguf",
         };
         let file = scratch.0.join(format!("damaged.{endings}"));
         fs::write(&file, seeds.damaged(entry.2, &mut rng)).expect("a temporary file");

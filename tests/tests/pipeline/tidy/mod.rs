@@ -27,7 +27,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, those that need less before those that need more.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "ir",
     "passes",
     "runtime",
@@ -42,6 +42,7 @@ const CRATES: [&str; 16] = [
     "compiler/core",
     "compiler/lint",
     "compiler/numeric",
+    "compiler/artefact",
     "compiler/cli",
     "tests",
 ];

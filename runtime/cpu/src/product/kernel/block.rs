@@ -104,10 +104,10 @@ pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W
         return;
     }
     if K::SUB == 32 {
-        minima::<S, B, V, W>(f, panels, 0, x.map(|x| x.sum));
+        minima::<S, B, V, W>(f, panels, 0, x, |x| x.sum);
     } else {
-        minima::<S, B, V, W>(f, panels, 0, x.map(|x| x.sum16[0]));
-        minima::<S, B, V, W>(f, panels, 1, x.map(|x| x.sum16[1]));
+        minima::<S, B, V, W>(f, panels, 0, x, |x| x.sum16[0]);
+        minima::<S, B, V, W>(f, panels, 1, x, |x| x.sum16[1]);
     }
 }
 
@@ -173,18 +173,20 @@ unsafe fn unit<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     }
 }
 
-/// Adds the minima of part `j` times the sums of the activations.
+/// Adds the minima of part `j` times the sums of the activations. They are taken in the loop: mapping an array of them may
+/// be a call, around which all registers are saved.
 #[inline(always)]
 unsafe fn minima<S: Simd, B: Source<S>, const V: usize, const W: usize>(
     f: &mut F<S, V, W>,
     panels: &[B; V],
     j: usize,
-    x: [f32; W],
+    x: [&Block; W],
+    sum: impl Fn(&Block) -> f32,
 ) {
     for v in 0..V {
         let min = panels[v].min(j);
         for t in 0..W {
-            f[t][v] = S::fma(min, S::fsplat(x[t]), f[t][v]);
+            f[t][v] = S::fma(min, S::fsplat(sum(x[t])), f[t][v]);
         }
     }
 }

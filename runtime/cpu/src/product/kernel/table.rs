@@ -42,6 +42,12 @@ pub(in crate::product) struct QuantisedKernels {
     pub tile: [PerTokens<unsafe fn(Multiply)>; PANELS],
     /// Panels multiplied together.
     pub panels: usize,
+    /// Elements under one scale: 16 or 32.
+    pub sub: usize,
+    /// Whether there are minima.
+    pub min: bool,
+    /// What is subtracted from a code.
+    pub offset: u8,
 }
 
 /// The same of floats.
@@ -157,6 +163,9 @@ fn kernels<S: Simd, L: Layout>() -> QuantisedKernels {
         unpack: unpack::run::<S, L>,
         tile,
         panels: S::PANELS,
+        sub: L::Scales::SUB,
+        min: L::Scales::MIN,
+        offset: <L as Kind>::OFFSET.map_or(0, |log2| 1 << log2),
     }
 }
 

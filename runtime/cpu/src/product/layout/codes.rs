@@ -21,8 +21,9 @@ use super::{Codes, ROWS};
 use crate::product::simd::{Simd, Width};
 
 /// How far ahead of the codes memory is asked for, a line per line used. The instructions between loads fill the
-/// window in which a core looks for loads on its own.
-const AHEAD: usize = 4096;
+/// window in which a core looks for loads on its own. Not a multiple of 4 KiB, where all ways of a first-level cache's set
+/// would be those of the lines in use.
+const AHEAD: usize = 3072;
 
 /// A line of a body, and a request for one further on.
 #[inline(always)]
@@ -258,8 +259,7 @@ impl Codes for Six {
     }
 }
 
-/// Signed bytes, stored with an offset of 128. There is so little to decode that memory is read ahead far enough
-/// without asking.
+/// Signed bytes, stored with an offset of 128.
 pub(in crate::product) struct Byte;
 
 impl Codes for Byte {
@@ -274,14 +274,14 @@ impl Codes for Byte {
     #[inline(always)]
     unsafe fn get<S: Simd>(body: *const u8) -> [S::I; 8] {
         [
-            S::load(body),
-            S::load(body.add(64)),
-            S::load(body.add(128)),
-            S::load(body.add(192)),
-            S::load(body.add(256)),
-            S::load(body.add(320)),
-            S::load(body.add(384)),
-            S::load(body.add(448)),
+            line::<S>(body, 0),
+            line::<S>(body, 1),
+            line::<S>(body, 2),
+            line::<S>(body, 3),
+            line::<S>(body, 4),
+            line::<S>(body, 5),
+            line::<S>(body, 6),
+            line::<S>(body, 7),
         ]
     }
 }

@@ -1,0 +1,179 @@
+//! An artefact as a whole.
+
+use tpc_ir::Symbol;
+use tpc_ir::program::{Program, text, verify};
+
+use crate::archive::{self, Entry};
+use crate::error::ArtefactError;
+use crate::manifest::Manifest;
+
+/// The entry of the manifest, the first one.
+const MANIFEST: &str = "manifest.ron";
+/// The entry of the program.
+pub const MAIN: &str = "programs/main.program";
+
+/// What an artefact holds: a manifest, and a program that the verifier accepts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Artefact {
+    manifest: Manifest,
+    program: Program,
+}
+
+/// An entry of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Its name.
+    pub name: String,
+    /// Where its data begin, in bytes from the start of the file.
+    pub offset: usize,
+    /// Their bytes.
+    pub bytes: usize,
+}
+
+/// The entries of a file, in their order.
+///
+/// # Errors
+/// Those of the container.
+pub fn sections(bytes: &[u8]) -> Result<Vec<Section>, ArtefactError> {
+    let start = bytes.as_ptr().addr();
+    let section = |e: Entry<'_>| Section {
+        name: e.name.to_owned(),
+        offset: e.data.as_ptr().addr() - start,
+        bytes: e.data.len(),
+    };
+    Ok(archive::read(bytes)?.into_iter().map(section).collect())
+}
+
+impl Artefact {
+    /// An artefact of a program.
+    ///
+    /// # Errors
+    /// When the verifier does not accept the program, or the manifest contradicts it.
+    pub fn new(manifest: Manifest, program: Program) -> Result<Artefact, ArtefactError> {
+        let refused = |what: String| ArtefactError::Program {
+            entry: MAIN.to_owned(),
+            what,
+        };
+        verify(&program).map_err(|errors| {
+            let first = errors.first();
+            let first = first.map_or_else(String::new, |e| format!("{}: {}: {e}", e.code, e.part));
+            refused(first)
+        })?;
+        agree(&manifest, &program)?;
+        Ok(Artefact { manifest, program })
+    }
+
+    /// What it says of itself.
+    pub const fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The program, which the verifier has accepted.
+    pub const fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Both.
+    pub fn into_parts(self) -> (Manifest, Program) {
+        (self.manifest, self.program)
+    }
+
+    /// The bytes of its file, the same for equal artefacts.
+    ///
+    /// # Errors
+    /// When the manifest is one that could not be read again, or the file would be larger than [`archive::MAX_BYTES`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>, ArtefactError> {
+        let manifest = self.manifest.to_text()?;
+        let program = self.program.to_string();
+        let entries = [(MANIFEST, &manifest), (MAIN, &program)];
+        let entries = entries.map(|(name, text)| Entry {
+            name,
+            data: text.as_bytes(),
+        });
+        let all: u64 = entries.iter().map(|e| e.data.len() as u64).sum();
+        if all > archive::MAX_BYTES / 2 {
+            let what = format!("its programs have {all} bytes");
+            return Err(ArtefactError::Archive(what));
+        }
+        let mut out = Vec::new();
+        archive::write(&mut out, &entries).map_err(|e| ArtefactError::Archive(e.to_string()))?;
+        Ok(out)
+    }
+
+    /// The manifest of a file; of the rest only the container is read.
+    ///
+    /// # Errors
+    /// Those of the container and of the manifest.
+    pub fn read_manifest(bytes: &[u8]) -> Result<Manifest, ArtefactError> {
+        Ok(opened(bytes)?.0)
+    }
+
+    /// Reads a file, and verifies its program.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it: an [`ArtefactError`] of each kind.
+    pub fn read(bytes: &[u8]) -> Result<Artefact, ArtefactError> {
+        let (manifest, program) = opened(bytes)?;
+        let refused = |what: String| ArtefactError::Program {
+            entry: MAIN.to_owned(),
+            what,
+        };
+        let source = std::str::from_utf8(program)
+            .map_err(|e| refused(format!("byte {} is not UTF-8 text", e.valid_up_to())))?;
+        let parsed = text::parse(source).map_err(|errors| {
+            refused(errors.first().map_or_else(String::new, |e| {
+                let before = source.get(..e.span.range().start).unwrap_or(source);
+                let line = before.matches('\n').count() + 1;
+                format!("line {line}: {}: {e}", e.code())
+            }))
+        })?;
+        let program = parsed.program().map_err(|e| refused(e.to_string()))?;
+        Artefact::new(manifest, program)
+    }
+}
+
+/// The manifest and the text of the program.
+fn opened(bytes: &[u8]) -> Result<(Manifest, &[u8]), ArtefactError> {
+    let entries = archive::read(bytes)?;
+    let Some((first, rest)) = entries.split_first().filter(|(e, _)| e.name == MANIFEST) else {
+        let what = format!("its first entry is not {MANIFEST}");
+        return Err(ArtefactError::Archive(what));
+    };
+    let manifest = Manifest::parse(first.data)?;
+    let names: Vec<&str> = rest.iter().map(|e| e.name).collect();
+    match rest {
+        [program] if names == [MAIN] && manifest.programs == [MAIN] => Ok((manifest, program.data)),
+        _ => Err(ArtefactError::Manifest(format!(
+            "programs: an artefact of format 1 has one program, `{MAIN}`, and no other entry; here are {}",
+            names.join(", ")
+        ))),
+    }
+}
+
+/// Whether a manifest and a program are of one artefact.
+fn agree(manifest: &Manifest, program: &Program) -> Result<(), ArtefactError> {
+    let differs = |field: &str| {
+        let what = format!("{field}: the program says otherwise");
+        Err(ArtefactError::Manifest(what))
+    };
+    let devices = program.graph.devices.iter().map(|d| &d.name);
+    if !devices.eq(&manifest.devices) {
+        return differs("devices");
+    }
+    let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
+    let options = &manifest.options;
+    for (field, said, symbol) in [
+        (
+            "options.caches.context",
+            options.caches.context,
+            Symbol::NCtx,
+        ),
+        ("options.ubatch", options.ubatch, Symbol::NTokens),
+        ("options.parallel", options.parallel, Symbol::NSeqMax),
+    ] {
+        if most.get(symbol) != said {
+            return differs(field);
+        }
+    }
+    Ok(())
+}

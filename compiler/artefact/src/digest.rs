@@ -1,0 +1,80 @@
+//! Hashes of what an artefact depends on.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+use tpc_gguf::GgufFile;
+
+/// A SHA-256 hash (FIPS 180-4). Its text is `sha256:` and 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Digest([u8; 32]);
+
+const PREFIX: &str = "sha256:";
+
+impl Digest {
+    /// The hash of bytes.
+    pub fn of(bytes: &[u8]) -> Digest {
+        Digest(Sha256::digest(bytes).into())
+    }
+
+    /// The hash of that text; `None` for other texts.
+    pub fn parse(text: &str) -> Option<Digest> {
+        let digits = text.strip_prefix(PREFIX)?.as_bytes();
+        let digit = |b: u8| match b {
+            b'0'..=b'9' => Some(b - b'0'),
+            b'a'..=b'f' => Some(b - b'a' + 10),
+            _ => None,
+        };
+        let (pairs, []) = digits.as_chunks::<2>() else {
+            return None;
+        };
+        let bytes: Option<Vec<u8>> = pairs
+            .iter()
+            .map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?))
+            .collect();
+        Some(Digest(bytes?.try_into().ok()?))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(PREFIX)?;
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let wrong = || serde::de::Error::custom("a hash is `sha256:` and 64 hexadecimal digits");
+        Digest::parse(&text).ok_or_else(wrong)
+    }
+}
+
+/// The hash of a model: of the headers of its files in their order. A header is what comes before the tensor data: metadata
+/// and tensor table. The zeros at its end are left out, since a bare header may lack the padding before the data; the offset
+/// of the data, in eight bytes, little-endian, stands before each. `None` for a model elsewhere, whose bytes are not here.
+pub fn of_model(file: &GgufFile) -> Option<Digest> {
+    let mut hash = Sha256::new();
+    for shard in file.shards() {
+        let bytes = shard.header_bytes()?;
+        let end = bytes.iter().rposition(|&b| b != 0).map_or(0, |i| i + 1);
+        hash.update(shard.data_offset().to_le_bytes());
+        hash.update((end as u64).to_le_bytes());
+        hash.update(&bytes[..end]);
+    }
+    Some(Digest(hash.finalize().into()))
+}

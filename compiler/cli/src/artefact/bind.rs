@@ -1,0 +1,156 @@
+//! Whether an artefact fits what is here: this tpc, the model, the devices.
+
+use std::path::Path;
+
+use tpc_artefact::{self as artefacts, Artefact, Manifest, StoredVersion, codes};
+use tpc_cpu::CpuTarget;
+use tpc_ggml::llama_cpp::quoted;
+use tpc_gguf::GgufFile;
+use tpc_ir::program::StoredFormat;
+use tpc_ir::{Code, Op};
+use tpc_passes::layout::Layouts;
+
+/// The executor that programs are compiled for.
+pub(crate) const EXECUTOR: &str = "cpu";
+/// The version of the forms in which the executor stores weights.
+const STORED_VERSION: u32 = 1;
+
+/// The forms in which this tpc stores weights.
+pub(crate) fn stored_versions() -> Vec<StoredVersion> {
+    let each = StoredFormat::ALL.into_iter().map(|f| StoredVersion {
+        name: f.name().to_owned(),
+        version: STORED_VERSION,
+    });
+    each.collect()
+}
+
+/// Something that an artefact was compiled for and that is not here.
+#[derive(Clone, Debug)]
+pub(crate) struct Mismatch {
+    /// The field of the manifest, or the part of the program.
+    pub(crate) field: &'static str,
+    /// What the artefact says.
+    pub(crate) found: String,
+    /// What is here.
+    pub(crate) wanted: String,
+    pub(crate) code: &'static Code,
+}
+
+impl Mismatch {
+    fn rebuild(field: &'static str, found: String, wanted: String) -> Mismatch {
+        Mismatch {
+            field,
+            found,
+            wanted,
+            code: &codes::REBUILD,
+        }
+    }
+}
+
+/// What of this tpc an artefact does not fit.
+pub(crate) fn mismatches(artefact: &Artefact) -> Vec<Mismatch> {
+    let target = &artefact.manifest().target;
+    let mut out = Vec::new();
+    if target.executor != EXECUTOR {
+        let found = target.executor.clone();
+        out.push(Mismatch::rebuild(
+            "target.executor",
+            found,
+            EXECUTOR.to_owned(),
+        ));
+    }
+    let here = stored_versions();
+    let differs = |s: &&StoredVersion| !here.contains(s);
+    for s in target.stored.iter().filter(differs) {
+        let versions = |s: &StoredVersion| format!("{} {}", s.name, s.version);
+        let known: Vec<String> = here.iter().map(versions).collect();
+        let found = versions(s);
+        out.push(Mismatch::rebuild("target.stored", found, known.join(", ")));
+    }
+    if !target.host.is_empty() {
+        let found = target.host.join(", ");
+        out.push(Mismatch::rebuild(
+            "target.host",
+            found,
+            "no such feature".to_owned(),
+        ));
+    }
+    out.extend(stored_otherwise(artefact));
+    out
+}
+
+/// The first weight that this tpc stores otherwise than the program does.
+fn stored_otherwise(artefact: &Artefact) -> Option<Mismatch> {
+    let program = artefact.program();
+    let graph = &program.graph;
+    let layouts = Layouts::of(graph, &CpuTarget);
+    let Some(layouts) = layouts else {
+        let wanted = "sizes that do not overflow".to_owned();
+        return Some(Mismatch::rebuild(
+            "programs",
+            "weights too large".to_owned(),
+            wanted,
+        ));
+    };
+    for (value, _) in graph.values() {
+        let (Op::Weight(weight), Some(home)) = (graph.def_op(value), program.home(value)) else {
+            continue;
+        };
+        let Some(wanted) = layouts.stored.get(value.index()).copied().flatten() else {
+            continue;
+        };
+        let buffer = program.buffer(home.buffer);
+        let bytes = buffer.extent(0).bytes;
+        if buffer.format != wanted.format || bytes < wanted.bytes {
+            let shown = |format: StoredFormat, bytes: u64| {
+                format!("{} in {} and {bytes} bytes", weight.tensor, format.name())
+            };
+            return Some(Mismatch::rebuild(
+                "programs",
+                shown(buffer.format, bytes),
+                shown(wanted.format, wanted.bytes),
+            ));
+        }
+    }
+    None
+}
+
+/// Whether devices are as many as the artefact has; those that `--devices` names, if it is given.
+pub(crate) fn on_devices(artefact: &Artefact, asked: Option<usize>) -> Option<Mismatch> {
+    let compiled = artefact.manifest().devices.len();
+    let asked = asked.filter(|n| *n != compiled)?;
+    Some(Mismatch {
+        field: "devices",
+        found: compiled.to_string(),
+        wanted: asked.to_string(),
+        code: &codes::DEVICES,
+    })
+}
+
+/// Whether a model is not the one of which an artefact is.
+pub(crate) fn of_model(artefact: &Artefact, file: &GgufFile) -> Option<Mismatch> {
+    let found = artefact.manifest().model.hash;
+    let here = artefacts::of_model(file);
+    (here != Some(found)).then(|| Mismatch {
+        field: "model.hash",
+        found: found.to_string(),
+        wanted: here.map_or_else(|| "none".to_owned(), |d| d.to_string()),
+        code: &codes::OTHER_MODEL,
+    })
+}
+
+/// The command that compiles an artefact again. The options are quoted: they come from a file.
+pub(crate) fn command(path: &Path, manifest: &Manifest, model: Option<&Path>) -> String {
+    let word = |p: &Path| quoted(&p.display().to_string());
+    let beside = manifest.model.files.first().map(|f| path.with_file_name(f));
+    let model = model.map(Path::to_owned).or(beside).unwrap_or_default();
+    let mut out = format!("tpc compile {} -o {}", word(&model), word(path));
+    for option in &manifest.options.words {
+        out.push(' ');
+        out.push_str(&quoted(option));
+    }
+    if manifest.topology.is_some() {
+        out.push_str(" --topology FILE.ron");
+    }
+    out
+}

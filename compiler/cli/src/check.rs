@@ -1,0 +1,124 @@
+//! `tpc check`: whether an artefact can run here, before anything is loaded.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tpc_diag::{Diagnostic, codes as common};
+
+use crate::args::PlacementArgs;
+use crate::artefact::{self, Mismatch};
+use crate::engine;
+use crate::output::{self, Failure, Format};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// An artefact (.tpc).
+    model: PathBuf,
+    /// Its model; also as `--model FILE` [default: beside the artefact].
+    #[arg(value_name = "WEIGHTS.gguf")]
+    weights: Option<PathBuf>,
+    /// The devices that it would run on, such as `cpu,cpu`.
+    #[arg(long, value_name = "SPEC")]
+    devices: Option<String>,
+    /// Output format.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+/// The answer as an object.
+#[derive(Serialize)]
+struct Report<'a> {
+    tpc: u32,
+    artefact: &'a str,
+    /// `valid` or `rebuild`; what is refused is a diagnostic.
+    verdict: &'static str,
+    mismatches: Vec<Row<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    code: &'static str,
+    field: &'a str,
+    found: &'a str,
+    wanted: &'a str,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let Some(named) = artefact::named(&args.model, args.weights.as_deref()) else {
+        let name = args.model.display().to_string();
+        let message = format!("{name} is no artefact");
+        let d = Diagnostic::new(&common::COMMAND_LINE, name, message);
+        return Err(Failure::usage(d.help(
+            "give a file that `tpc compile` wrote; `tpc lint` checks models",
+        )));
+    };
+    let read = artefact::read(named.artefact)?;
+    let words: Vec<String> = (args.devices.iter())
+        .flat_map(|d| ["--devices".to_owned(), d.clone()])
+        .collect();
+    let mut found = artefact::mismatches(&read);
+    let devices = engine::devices(&PlacementArgs::read(&words)?)?;
+    found.extend(artefact::on_devices(&read, devices));
+    let model = named.model(&read)?;
+    found.extend(
+        model
+            .as_ref()
+            .and_then(|file| artefact::of_model(&read, file)),
+    );
+    let name = named.artefact.display().to_string();
+    let path = named.model_path(&read);
+    let command = artefact::command(named.artefact, read.manifest(), Some(&path));
+    match args.format {
+        Format::Text => output::result(&text(&name, &found, &command))?,
+        Format::Json => output::json(&Report {
+            tpc: 1,
+            artefact: &name,
+            verdict: if found.is_empty() { "valid" } else { "rebuild" },
+            mismatches: found.iter().map(row).collect(),
+            command: Some(command.as_str()).filter(|_| !found.is_empty()),
+        })?,
+    }
+    if model.is_none() {
+        output::diagnostic(&artefact::without_model(&named, &read));
+    }
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::findings(
+            found
+                .iter()
+                .map(|m| diagnostic(&name, m, &command))
+                .collect(),
+        )),
+    }
+}
+
+fn row(m: &Mismatch) -> Row<'_> {
+    Row {
+        code: m.code.id,
+        field: m.field,
+        found: &m.found,
+        wanted: &m.wanted,
+    }
+}
+
+/// The finding of a field.
+fn diagnostic(name: &str, m: &Mismatch, command: &str) -> Diagnostic {
+    let message = format!("{}: found {}, wanted {}", m.field, m.found, m.wanted);
+    Diagnostic::new(m.code, name, message).help(command.to_owned())
+}
+
+/// The answer in words.
+fn text(name: &str, found: &[Mismatch], command: &str) -> String {
+    if found.is_empty() {
+        return format!("{name}: valid\n");
+    }
+    let mut out = format!("{name}: rebuild needed\n");
+    for m in found {
+        let _ = writeln!(out, "  {}: found {}, wanted {}", m.field, m.found, m.wanted);
+    }
+    let _ = writeln!(out, "  {command}");
+    out
+}

@@ -1,0 +1,187 @@
+//! `tpc compile`: a model, planned for devices, as an artefact that runs without planning.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use tpc_artefact::{
+    Artefact, CacheOptions, Digest, FORMAT, MAIN, Manifest, ModelRecord, OptionRecord,
+    TargetRecord, WindowRecord, of_model, rule,
+};
+use tpc_core::format::bytes;
+use tpc_core::pipeline::Compiled;
+use tpc_core::placement::{Placement, SplitMode};
+use tpc_diag::{Diagnostic, codes};
+use tpc_gguf::GgufFile;
+use tpc_ir::{DType, Program, Symbol};
+use tpc_models::Drafting;
+
+use crate::args::{Defaults, PlacementArgs};
+use crate::artefact::{EXECUTOR, stored_versions};
+use crate::engine;
+use crate::input;
+use crate::output::{self, Failure};
+
+/// What an artefact is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Target {
+    /// Threads of the processor.
+    Cpu,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A GGUF file, or any shard of one; the header suffices.
+    model: PathBuf,
+    /// The artefact to write.
+    #[arg(short, long, value_name = "OUT.tpc")]
+    output: PathBuf,
+    /// Write a rule for make that names every file that was read.
+    #[arg(long, value_name = "FILE")]
+    depfile: Option<PathBuf>,
+    /// What runs it.
+    #[arg(long, value_enum, default_value = "cpu")]
+    target: Target,
+    #[command(flatten)]
+    placement: PlacementArgs,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let Target::Cpu = args.target;
+    let placement = engine::placement(
+        &args.placement,
+        Defaults {
+            cache: DType::F16,
+            split_mode: SplitMode::Auto,
+        },
+    )?;
+    let file = input::open_whole(&args.model)?;
+    is_no_input(args, &file)?;
+    let topology = args.placement.topology_bytes()?;
+    let compiled = engine::plan(&args.model, &file, &placement)?;
+    let program = engine::program(&compiled, &placement)?;
+    let manifest = manifest(&file, &compiled, &placement, &program, topology.as_deref())?;
+    let name = args.output.display().to_string();
+    let refused = |e: tpc_artefact::ArtefactError| Failure::findings(vec![e.diagnostic(&name)]);
+    let artefact = Artefact::new(manifest, program).map_err(refused)?;
+    let written = artefact.to_bytes().map_err(refused)?;
+    output::replace(&args.output, &written)?;
+    if let Some(depfile) = &args.depfile {
+        output::replace(depfile, rule(&name, &dependencies(args, &file)).as_bytes())?;
+    }
+    let devices = match placement.devices.len() {
+        1 => "1 device".to_owned(),
+        n => format!("{n} devices"),
+    };
+    output::result(&format!(
+        "{name}: {} for {devices}, {}\n",
+        compiled.model.summary.name,
+        bytes(written.len() as u64)
+    ))
+}
+
+/// The output must not be one of the files that are read.
+fn is_no_input(args: &Args, file: &GgufFile) -> Result<(), Failure> {
+    let real = |p: &Path| fs::canonicalize(p).ok();
+    for output in [Some(&args.output), args.depfile.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        let Some(output) = real(output) else { continue };
+        let read = dependencies(args, file);
+        if read
+            .iter()
+            .any(|p| real(Path::new(p)).as_ref() == Some(&output))
+        {
+            let name = output.display().to_string();
+            let message = format!("{name} is read, and would be overwritten");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, name, message);
+            return Err(Failure::usage(d.help("give another name to -o: OUT.tpc")));
+        }
+    }
+    if args.depfile.as_ref() == Some(&args.output) {
+        let message = "the artefact and its rule have one name";
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--depfile", message);
+        return Err(Failure::usage(d.help("such as -o m.tpc --depfile m.d")));
+    }
+    Ok(())
+}
+
+/// Every file that was read, as its user names it.
+fn dependencies(args: &Args, file: &GgufFile) -> Vec<String> {
+    let shards = file.shards().iter().map(|s| s.path().display().to_string());
+    let topology = args.placement.topology_path();
+    shards
+        .chain(topology.map(|p| p.display().to_string()))
+        .collect()
+}
+
+/// What the artefact says of itself. Nothing in it depends on where or when it was compiled.
+fn manifest(
+    file: &GgufFile,
+    compiled: &Compiled,
+    placement: &Placement,
+    program: &Program,
+    topology: Option<&[u8]>,
+) -> Result<Manifest, Failure> {
+    let summary = &compiled.model.summary;
+    let missing = || {
+        let d = Diagnostic::new(
+            &codes::NO_TENSOR_DATA,
+            "model",
+            "its header is not on this machine",
+        );
+        Failure::usage(d.help("download the file, and give its path"))
+    };
+    let names = file.shards().iter().filter_map(|s| s.path().file_name());
+    let mut words = placement.machine_words();
+    words.extend(placement.option_words(compiled.mode));
+    if placement.ctx_size.is_none() {
+        words.extend(["-c".to_owned(), compiled.caches.n_ctx.to_string()]);
+    }
+    Ok(Manifest {
+        format: FORMAT,
+        producer: concat!("tpc ", env!("CARGO_PKG_VERSION")).to_owned(),
+        sections: Manifest::section_versions(),
+        target: TargetRecord {
+            executor: EXECUTOR.to_owned(),
+            stored: stored_versions(),
+            host: Vec::new(),
+        },
+        devices: program
+            .graph
+            .devices
+            .iter()
+            .map(|d| d.name.clone())
+            .collect(),
+        model: ModelRecord {
+            name: summary.name.clone(),
+            architecture: summary.arch.to_owned(),
+            params: compiled.size.params,
+            bytes: compiled.size.bytes,
+            hash: of_model(file).ok_or_else(missing)?,
+            files: names.map(|n| n.to_string_lossy().into_owned()).collect(),
+            window: summary.window.map(WindowRecord::from),
+        },
+        options: OptionRecord {
+            split_mode: compiled.mode.name().to_owned(),
+            caches: CacheOptions {
+                context: compiled.caches.n_ctx,
+                type_k: placement.cache_type_k.name().to_owned(),
+                type_v: placement.cache_type_v.name().to_owned(),
+            },
+            // A batch has no more tokens than the context has cells, whatever the option says.
+            ubatch: (program.shapes.last())
+                .map_or(placement.ubatch_size, |s| s.most.get(Symbol::NTokens)),
+            parallel: placement.parallel,
+            drafting: match placement.drafting {
+                Drafting::None => "none",
+                Drafting::Mtp => "draft-mtp",
+            }
+            .to_owned(),
+            words,
+        },
+        topology: topology.map(Digest::of),
+        programs: vec![MAIN.to_owned()],
+    })
+}

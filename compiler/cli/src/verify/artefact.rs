@@ -1,0 +1,155 @@
+//! `tpc verify` of an artefact: the model is read again, and the artefact's graph is proved against it.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use tpc_artefact::{Artefact, WindowRecord, codes};
+use tpc_core::pipeline::{Origin, Prepared};
+use tpc_core::placement::{Placement, parse_spec_type};
+use tpc_diag::{Diagnostic, codes as common};
+use tpc_gguf::GgufFile;
+use tpc_passes::prove::{Proof, prove};
+
+use super::Args;
+use crate::artefact::{self, Named};
+use crate::output::{self, Failure, Format};
+use crate::progress::Progress;
+
+/// The object that is printed.
+#[derive(Serialize)]
+struct Report<'a> {
+    tpc: u32,
+    artefact: &'a str,
+    /// `proved`, or `verified` without the model.
+    verdict: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<Size>,
+}
+
+#[derive(Serialize)]
+struct Size {
+    regions: usize,
+    distinct: usize,
+    terms: usize,
+}
+
+pub(super) fn run(args: &Args, named: &Named<'_>) -> Result<(), Failure> {
+    let read = artefact::read(named.artefact)?;
+    artefact::options_are_free(named.artefact, &read, &args.placement)?;
+    if args.numeric {
+        let message = "an artefact is proved as it is; --numeric makes a small plan of a model";
+        let d = Diagnostic::new(&common::COMMAND_LINE, "--numeric", message);
+        return Err(Failure::usage(d.help("leave it out, or give the model")));
+    }
+    let name = named.artefact.display().to_string();
+    let proof = match named.model(&read)? {
+        Some(file) => {
+            let _progress = Progress::start(format!("proving {name}"));
+            Some(proved(&read, &file).map_err(|d| failure(&name, d))?)
+        }
+        None => None,
+    };
+    match args.format {
+        Format::Text => output::result(&text(&name, &read, proof.as_ref()))?,
+        Format::Json => output::json(&Report {
+            tpc: 1,
+            artefact: &name,
+            verdict: if proof.is_some() {
+                "proved"
+            } else {
+                "verified"
+            },
+            proof: proof.as_ref().map(|p| Size {
+                regions: p.sections,
+                distinct: p.distinct,
+                terms: p.terms,
+            }),
+        })?,
+    }
+    if proof.is_none() {
+        output::diagnostic(&artefact::without_model(named, &read));
+    }
+    Ok(())
+}
+
+/// Findings about an artefact, with its name.
+fn failure(name: &str, all: Vec<Diagnostic>) -> Failure {
+    let named = |d: Diagnostic| match d.code == &codes::NOT_THE_MODEL {
+        true => Diagnostic {
+            entity: name.into(),
+            ..d
+        },
+        false => d,
+    };
+    Failure::from_diagnostics(all.into_iter().map(named).collect())
+}
+
+/// The proof that an artefact computes what its model says. The model's graph comes from its header and the options that the
+/// graph depends on; how the artefact was planned has no part in it.
+fn proved(read: &Artefact, file: &GgufFile) -> Result<Proof, Vec<Diagnostic>> {
+    let manifest = read.manifest();
+    let other = |what: &str, found: &str, model: &str| {
+        let message = format!("{what}: the artefact says {found}, the model {model}");
+        let d = Diagnostic::new(&codes::NOT_THE_MODEL, "artefact", message);
+        vec![d.help("compile the model again: tpc compile MODEL -o FILE.tpc")]
+    };
+    if let Some(m) = artefact::of_model(read, file) {
+        let message = format!("{}: found {}, wanted {}", m.field, m.found, m.wanted);
+        let d = Diagnostic::new(m.code, "artefact", message);
+        return Err(vec![
+            d.help("give the model that was compiled: --model PATH"),
+        ]);
+    }
+    let options = &manifest.options;
+    let types = options.caches.types();
+    let [cache_type_k, cache_type_v] =
+        types.ok_or_else(|| other("caches", "an unknown type", "none"))?;
+    let placement = Placement {
+        cache_type_k,
+        cache_type_v,
+        ctx_size: Some(options.caches.context),
+        ubatch_size: options.ubatch,
+        parallel: options.parallel,
+        drafting: parse_spec_type(&options.drafting).map_err(|d| vec![d])?,
+        ..Placement::on(Vec::new())
+    };
+    let Prepared { model, .. } = Origin::File(file).prepare(&placement)?;
+    let window = model.summary.window.map(WindowRecord::from);
+    if window != manifest.model.window {
+        let shown =
+            |w: Option<WindowRecord>| w.map_or_else(|| "none".to_owned(), |w| format!("{w:?}"));
+        return Err(other(
+            "window",
+            &shown(manifest.model.window),
+            &shown(window),
+        ));
+    }
+    prove(&model.graph, &read.program().graph).map_err(|r| {
+        let mut message = r.to_string();
+        for (who, what) in [("artefact has", &r.found), ("model says  ", &r.expected)] {
+            if let Some(what) = what {
+                let _ = write!(message, "\n  the {who}  {what}");
+            }
+        }
+        let d = Diagnostic::new(&codes::NOT_THE_MODEL, "artefact", message);
+        vec![d.help("compile the model again: tpc compile MODEL -o FILE.tpc")]
+    })
+}
+
+/// The result in words.
+fn text(name: &str, read: &Artefact, proof: Option<&Proof>) -> String {
+    let model = &read.manifest().model.name;
+    let program = read.program();
+    let work = format!(
+        "{} launches on {} devices, memory and order verified",
+        program.launches.len(),
+        read.manifest().devices.len()
+    );
+    match proof {
+        Some(p) => format!(
+            "proved: {name} computes what {model} says\n\n  {work}\n  {} sections, {} of them different; the largest took {} terms\n",
+            p.sections, p.distinct, p.terms
+        ),
+        None => format!("verified: {name}, a program of {model}\n\n  {work}\n"),
+    }
+}

@@ -1,0 +1,60 @@
+//! The memory of the programs of a plan.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use tpc_ir::program::{BatchShape, Target};
+use tpc_ir::{Place, Symbol, Verified, stage};
+use tpc_passes::footprint::{Footprint, footprints};
+use tpc_passes::machine::Workload;
+
+use super::{CacheSizes, memory_batch};
+
+/// The shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
+pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape> {
+    let most = memory_batch(workload, caches);
+    let decode = [Symbol::NKv, Symbol::NKvSwa]
+        .into_iter()
+        .fold(workload.decode, |b, s| b.with(s, most.get(s)));
+    let mut shapes: Vec<BatchShape> = [decode, most].map(|most| BatchShape { most }).into();
+    shapes.dedup();
+    shapes
+}
+
+/// The memory of programs, counted when it is first asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    shapes: Vec<BatchShape>,
+    storage: &'static dyn Target,
+    found: OnceLock<BTreeMap<Place, Footprint>>,
+}
+
+impl Memory {
+    /// The memory for batches of these shapes on devices that store weights so.
+    pub(super) const fn new(shapes: Vec<BatchShape>, storage: &'static dyn Target) -> Memory {
+        Memory {
+            shapes,
+            storage,
+            found: OnceLock::new(),
+        }
+    }
+
+    /// The same for other programs.
+    pub(super) fn of_others(&self) -> Memory {
+        Memory::new(self.shapes.clone(), self.storage)
+    }
+
+    /// The same for batches of one shape.
+    pub(super) fn with(&self, shape: BatchShape) -> Memory {
+        Memory::new(vec![shape], self.storage)
+    }
+
+    /// The bytes of the arenas of each place of the programs.
+    pub(super) fn footprints(
+        &self,
+        programs: &Verified<stage::Programs>,
+    ) -> &BTreeMap<Place, Footprint> {
+        self.found
+            .get_or_init(|| footprints(programs, &self.shapes, self.storage))
+    }
+}

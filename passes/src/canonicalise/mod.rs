@@ -1,0 +1,124 @@
+//! Programs without dead, double or undone work.
+//!
+//! Not in the pipeline yet (the table of stages in the book says why). Lowering cuts what the instruction before has joined, and computes twice on a device
+//! what two of its parts need. This pass runs between lowering and the proof, so that what is proved is what runs:
+//!
+//! - slices of slices are one slice, and neighbours that were cut from one value and are joined again are a slice of it;
+//! - a slice of a concatenation or of a padded value reads the operand that it lies in;
+//! - equal instructions of a layer at one place become one;
+//! - what no output needs is dropped.
+//!
+//! Other views stay as they are, and so do pads by nothing: they cost little, and the proof follows the model step by step.
+//!
+//! Leaves stay, read or not: inputs are the signature of the programs, weights and states what a plan says that devices hold.
+
+mod dead;
+mod simplify;
+
+use std::collections::HashMap;
+
+use tpc_ir::{Graph, Op, Output, Place, Value};
+
+use simplify::Simplified;
+
+/// The programs without dead, double or undone work. They deliver the same values.
+///
+/// The programs need not be verified, but must be well formed: definitions before uses.
+pub fn canonicalise(programs: &Graph) -> Graph {
+    let out = simple(programs, &dead::alive(programs));
+    // What was cut from a part may have been the last reader of the whole.
+    let alive = dead::alive(&out);
+    if alive.iter().all(|&alive| alive) {
+        return out;
+    }
+    dead::without(&out, &alive)
+}
+
+/// What makes two instructions compute the same.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    op: Op,
+    operands: Vec<Value>,
+    places: Vec<Place>,
+    layer: Option<u32>,
+}
+
+/// The graph of the instructions that are alive, each simplified, and equal ones merged.
+fn simple(from: &Graph, alive: &[bool]) -> Graph {
+    let mut out = empty_like(from);
+    // What is dead has no reader among the others: its place in the map is never asked for.
+    let mut map: Vec<Value> = Vec::with_capacity(from.values().len());
+    let mut seen: HashMap<Key, Vec<Value>> = HashMap::new();
+    for (inst, data) in from.insts() {
+        if !alive[inst.index()] {
+            map.extend(&data.results);
+            continue;
+        }
+        let operands: Vec<Value> = data.operands.iter().map(|v| map[v.index()]).collect();
+        let (op, operands) = match simplify::simplify(&out, &data.op, operands) {
+            Simplified::Value(v) => {
+                map.push(v);
+                continue;
+            }
+            Simplified::Op(op, operands) => (op, operands),
+        };
+        let places: Vec<Place> = data.results.iter().map(|&v| from.value(v).place).collect();
+        let key = Key {
+            op,
+            operands,
+            places,
+            layer: data.layer,
+        };
+        if let Some(results) = seen.get(&key).filter(|_| is_merged(&key.op)) {
+            map.extend(results);
+            continue;
+        }
+        let results = append(&mut out, from, &data.results, &key);
+        map.extend(&results);
+        seen.insert(key, results);
+    }
+    out.outputs = mapped(&from.outputs, |v| map[v.index()]);
+    out
+}
+
+/// Whether equal instructions of this op are one: those without a meaning of their own beside their results.
+const fn is_merged(op: &Op) -> bool {
+    !matches!(
+        op,
+        Op::Input(_) | Op::State(_) | Op::Weight(_) | Op::Opaque(_)
+    )
+}
+
+/// A graph without instructions on the same devices.
+fn empty_like(from: &Graph) -> Graph {
+    let mut out = Graph::new(from.name.clone());
+    out.devices.clone_from(&from.devices);
+    out.groups.clone_from(&from.groups);
+    out.classes.clone_from(&from.classes);
+    out
+}
+
+/// Appends an instruction whose results are like `results` of `from`.
+fn append(out: &mut Graph, from: &Graph, results: &[Value], key: &Key) -> Vec<Value> {
+    let types = results.iter().map(|&v| from.value(v).ty.clone()).collect();
+    let (op, operands) = (key.op.clone(), key.operands.clone());
+    let inst = out.push_at(op, operands, types, &key.places, key.layer);
+    let made = out.inst(inst).results.clone();
+    for (&new, &old) in made.iter().zip(results) {
+        out.value_mut(new).name.clone_from(&from.value(old).name);
+        let sharding = from.value(old).sharding.clone();
+        out.value_mut(new).sharding = sharding;
+    }
+    made
+}
+
+fn mapped(outputs: &[Output], map: impl Fn(Value) -> Value) -> Vec<Output> {
+    let one = |output: &Output| match output {
+        Output::Named(name, v) => Output::Named(name.clone(), map(*v)),
+        Output::State { state, value } => Output::State {
+            state: map(*state),
+            value: map(*value),
+        },
+    };
+    outputs.iter().map(one).collect()
+}

@@ -1,0 +1,118 @@
+//! One instruction, by what defines its operands.
+
+use tpc_ir::op::{Concat, Slice};
+use tpc_ir::{Dim, Graph, Op, Value};
+
+/// What an instruction comes to.
+pub(super) enum Simplified {
+    /// A value that there is already.
+    Value(Value),
+    /// An op, maybe another one than before.
+    Op(Op, Vec<Value>),
+}
+
+/// The simplest form of an op on operands of `graph`. Values of the same type and the same elements come out.
+pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplified {
+    let mut now = (op.clone(), operands);
+    // Each step takes a definition off the operand, so that it ends.
+    loop {
+        match step(graph, &now.0, &now.1) {
+            Some(Simplified::Op(op, operands)) => now = (op, operands),
+            Some(value) => return value,
+            None => return Simplified::Op(now.0, now.1),
+        }
+    }
+}
+
+/// One step towards the simplest form; `None` where it is reached.
+fn step(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Simplified> {
+    let &x = operands.first()?;
+    match op {
+        Op::Slice(s) => slice(graph, s, x),
+        Op::Concat(c) => concat(graph, c, operands),
+        _ => None,
+    }
+}
+
+/// The op that defines a value, with its operands.
+fn definition(graph: &Graph, v: Value) -> (&Op, &[Value]) {
+    let data = graph.inst(graph.value(v).def.0);
+    (&data.op, &data.operands)
+}
+
+fn slice(graph: &Graph, s: &Slice, x: Value) -> Option<Simplified> {
+    let axis = usize::try_from(s.axis).ok()?;
+    let len_of = |v: Value| graph.value(v).ty.dims.get(axis);
+    if s.start.is_zero() && Some(&s.len) == len_of(x) {
+        return Some(Simplified::Value(x));
+    }
+    let within = |v: Value, start: Dim| {
+        let s = Slice {
+            axis: s.axis,
+            start,
+            len: s.len.clone(),
+        };
+        Simplified::Op(s.into(), vec![v])
+    };
+    match definition(graph, x) {
+        // The proof does not follow a part of a cut whose start is known only at run time.
+        (Op::Slice(inner), [below]) if inner.axis == s.axis && inner.start.as_const().is_some() => {
+            Some(within(*below, inner.start.checked_add(&s.start)?))
+        }
+        (Op::Concat(c), parts) if c.axis == s.axis => {
+            let mut first = Dim::constant(0);
+            for &part in parts {
+                let next = first.checked_add(len_of(part)?)?;
+                if first.at_most(&s.start) && s.start.checked_add(&s.len)?.at_most(&next) {
+                    let start = s.start.checked_sub(&first)?;
+                    let whole = start.is_zero() && Some(&s.len) == len_of(part);
+                    // The proof does not follow a cut at the end of a part whose length is known only at run time.
+                    let fixed = start.as_const().is_some() && first.as_const().is_some();
+                    return (whole || fixed).then(|| within(part, start));
+                }
+                first = next;
+            }
+            None
+        }
+        (Op::Pad(p), [below]) if p.axis == s.axis => {
+            let first = Dim::constant(p.before);
+            let end = first.checked_add(len_of(*below)?)?;
+            let inside = first.at_most(&s.start) && s.start.checked_add(&s.len)?.at_most(&end);
+            inside
+                .then(|| s.start.checked_sub(&first))
+                .flatten()
+                .map(|start| within(*below, start))
+        }
+        _ => None,
+    }
+}
+
+fn concat(graph: &Graph, c: &Concat, operands: &[Value]) -> Option<Simplified> {
+    if let [only] = operands {
+        return Some(Simplified::Value(*only));
+    }
+    // Neighbours that were cut from one value are one slice of it.
+    let cut = |v: Value| match definition(graph, v) {
+        (Op::Slice(s), [below]) if s.axis == c.axis => Some((s, *below)),
+        _ => None,
+    };
+    let joined = |a: Value, b: Value| {
+        let ((s, x), (t, y)) = (cut(a)?, cut(b)?);
+        let end = s.start.checked_add(&s.len)?;
+        (x == y && end == t.start).then_some(())
+    };
+    if !operands
+        .windows(2)
+        .all(|pair| joined(pair[0], pair[1]).is_some())
+    {
+        return None;
+    }
+    let (first, below) = cut(*operands.first()?)?;
+    let lens: Option<Vec<&Dim>> = operands.iter().map(|&v| Some(&cut(v)?.0.len)).collect();
+    let whole = Slice {
+        axis: c.axis,
+        start: first.start.clone(),
+        len: Dim::sum(lens?)?,
+    };
+    Some(Simplified::Op(whole.into(), vec![below]))
+}

@@ -1,0 +1,207 @@
+//! States as the model has them, gathered from the parts that places hold.
+
+use tpc_ir::{DType, Interval, RANK, Value};
+
+use crate::error::ExecError;
+use crate::executor::Executor;
+use crate::states::{CellKind, Rotation, StateInfo};
+
+/// A state of the model: cells of equally many bytes.
+#[derive(Clone, Debug)]
+pub(super) struct LogicalState {
+    pub(super) name: String,
+    pub(super) dtype: DType,
+    pub(super) kind: CellKind,
+    /// The elements of a cell along axis 0, and the number of its rows.
+    pub(super) row: [usize; 2],
+    pub(super) rotations: Result<Vec<Rotation>, String>,
+    parts: Vec<Part>,
+}
+
+/// The states, where they are known.
+pub(super) fn known_states(
+    states: &Result<Vec<LogicalState>, ExecError>,
+) -> Result<&[LogicalState], ExecError> {
+    states.as_deref().map_err(Clone::clone)
+}
+
+/// The part of a state that a place holds.
+#[derive(Clone, Debug)]
+struct Part {
+    state: Value,
+    /// The bytes of its cells.
+    cell_bytes: usize,
+    runs: Vec<Run>,
+}
+
+/// Bytes that lie together in the cell of a part and in the whole cell.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    whole: usize,
+    part: usize,
+    len: usize,
+}
+
+impl LogicalState {
+    /// The states of a model, by name.
+    ///
+    /// # Errors
+    /// [`ExecError::NoStates`] for a state that is no list of cells.
+    pub(super) fn of(states: &[StateInfo]) -> Result<Vec<LogicalState>, ExecError> {
+        let mut names: Vec<&str> = states.iter().map(|s| s.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let parts = |name: &str| states.iter().filter(|s| s.name == name).collect::<Vec<_>>();
+        names
+            .iter()
+            .map(|name| {
+                LogicalState::from_parts(&parts(name)).ok_or_else(|| ExecError::NoStates {
+                    state: (*name).to_owned(),
+                })
+            })
+            .collect()
+    }
+
+    fn from_parts(parts: &[&StateInfo]) -> Option<LogicalState> {
+        let first = parts.first()?;
+        let (kind, axis) = first.cells?;
+        let dtype = first.ty.dtype;
+        let alike = |p: &&&StateInfo| p.cells == first.cells && p.ty.dtype == dtype;
+        if !parts.iter().all(|p| alike(&p)) {
+            return None;
+        }
+        let cuts: Option<Vec<_>> = parts.iter().map(|p| intervals(p, axis)).collect();
+        let cuts = cuts?;
+        let mut size = [1; RANK];
+        for (i, size) in size.iter_mut().enumerate().take(axis) {
+            let ends = cuts.iter().flat_map(|c| &c[i]).map(|i| i.end());
+            *size = ends.max()?;
+        }
+        let held = |(part, cut): (&&StateInfo, &[Vec<Interval>; RANK])| {
+            let (runs, cell_bytes) = runs(dtype, cut, size)?;
+            Some(Part {
+                state: part.value,
+                cell_bytes,
+                runs,
+            })
+        };
+        let held: Option<Vec<Part>> = parts.iter().zip(&cuts).map(held).collect();
+        let rows: u64 = size[1..].iter().product();
+        Some(LogicalState {
+            name: first.name.clone(),
+            dtype,
+            kind,
+            row: [usize::try_from(size[0]).ok()?, usize::try_from(rows).ok()?],
+            rotations: first.rotations.clone(),
+            parts: held?,
+        })
+    }
+
+    /// The bytes of a whole cell.
+    pub(super) fn cell_bytes(&self) -> usize {
+        let row = self.dtype.bytes(self.row[0] as u64).unwrap_or(0);
+        row as usize * self.row[1]
+    }
+
+    fn missing(&self) -> ExecError {
+        ExecError::NoStates {
+            state: self.name.clone(),
+        }
+    }
+
+    /// Whether the executor gives the state.
+    pub(super) fn check<E: Executor>(&self, executor: &E) -> Result<(), ExecError> {
+        let given = |p: &Part| executor.state(p.state).is_some();
+        match self.parts.iter().all(given) {
+            true => Ok(()),
+            false => Err(self.missing()),
+        }
+    }
+
+    /// Reads a cell; `out` has [`Self::cell_bytes`].
+    ///
+    /// # Errors
+    /// [`ExecError::NoStates`] when the executor does not give it.
+    pub(super) fn read<E: Executor>(
+        &self,
+        executor: &E,
+        cell: usize,
+        out: &mut [u8],
+    ) -> Result<(), ExecError> {
+        for part in &self.parts {
+            let bytes = executor.state(part.state);
+            let bytes = bytes.and_then(|b| b.get(cell * part.cell_bytes..)?.get(..part.cell_bytes));
+            let bytes = bytes.ok_or_else(|| self.missing())?;
+            for r in &part.runs {
+                out[r.whole..][..r.len].copy_from_slice(&bytes[r.part..][..r.len]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a cell; `bytes` has [`Self::cell_bytes`].
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn write<E: Executor>(
+        &self,
+        executor: &mut E,
+        cell: usize,
+        bytes: &[u8],
+    ) -> Result<(), ExecError> {
+        for part in &self.parts {
+            let to = executor.state_mut(part.state);
+            let to = to.and_then(|b| {
+                b.get_mut(cell * part.cell_bytes..)?
+                    .get_mut(..part.cell_bytes)
+            });
+            let to = to.ok_or_else(|| self.missing())?;
+            for r in &part.runs {
+                to[r.part..][..r.len].copy_from_slice(&bytes[r.whole..][..r.len]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The intervals of a cell that a part has, along the axes before that of the cells.
+fn intervals(part: &StateInfo, axis: usize) -> Option<[Vec<Interval>; RANK]> {
+    let mut out: [Vec<Interval>; RANK] = std::array::from_fn(|_| vec![Interval::from_bounds(0, 1)]);
+    for (i, out) in out.iter_mut().enumerate().take(axis) {
+        let given = part.parts.as_ref().and_then(|p| p.get(i));
+        *out = match given.filter(|g| !g.is_empty()) {
+            Some(given) => given.clone(),
+            None => vec![Interval::from_bounds(0, part.ty.dims[i].as_const()?)],
+        };
+    }
+    Some(out)
+}
+
+/// The runs of the cell of a part, and its bytes.
+fn runs(dtype: DType, cut: &[Vec<Interval>; RANK], size: [u64; RANK]) -> Option<(Vec<Run>, usize)> {
+    let row = usize::try_from(dtype.bytes(size[0])?).ok()?;
+    let indices = |axis: usize| cut[axis].iter().flat_map(|i| i.start..i.end());
+    let mut out: Vec<Run> = Vec::new();
+    let mut at = 0;
+    for i3 in indices(3) {
+        for i2 in indices(2) {
+            for i1 in indices(1) {
+                let index = usize::try_from((i3 * size[2] + i2) * size[1] + i1).ok()?;
+                for i in &cut[0] {
+                    let len = usize::try_from(dtype.bytes(i.len)?).ok()?;
+                    let whole = index * row + usize::try_from(dtype.bytes(i.start)?).ok()?;
+                    match out.last_mut() {
+                        Some(last) if last.whole + last.len == whole => last.len += len,
+                        _ => out.push(Run {
+                            whole,
+                            part: at,
+                            len,
+                        }),
+                    }
+                    at += len;
+                }
+            }
+        }
+    }
+    Some((out, at))
+}

@@ -1,0 +1,281 @@
+//! Tokens are taken from a sequence: from its end, or from its middle.
+
+use tpc_ir::{Bindings, Op, Window};
+
+use super::Session;
+use super::batch::TokenPos;
+use super::logical::{LogicalState, known_states};
+use crate::error::ExecError;
+use crate::executor::Executor;
+use crate::quant::{can_dequantise, can_quantise, dequantise, quantise};
+use crate::reference::{OpContext, Options, eval};
+use crate::states::{CellKind, Rotation};
+use crate::tensor::{Data, Shape, Tensor};
+
+/// The recurrent states of a sequence after some tokens.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Checkpoint {
+    seq: u32,
+    pos: u64,
+    /// The bytes of its cell of each recurrent state.
+    bytes: Vec<u8>,
+}
+
+impl Checkpoint {
+    /// The sequence that it is of.
+    pub(super) const fn seq(&self) -> u32 {
+        self.seq
+    }
+}
+
+/// Cells whose keys are turned together.
+const TURNED: usize = 64;
+
+impl<E: Executor> Session<E> {
+    /// The number of tokens of a sequence: the position of its next one.
+    pub fn next_position(&self, seq: u32) -> u64 {
+        self.cells.full.next(seq)
+    }
+
+    /// Whether the states of a sequence can be kept by [`Self::checkpoint`] and are needed to go back.
+    pub const fn is_recurrent(&self) -> bool {
+        self.cells.states.is_some()
+    }
+
+    /// Keeps the recurrent states of a sequence, which can then go back to its last token. There is one such place for each
+    /// sequence. A model without such states needs none.
+    ///
+    /// # Errors
+    /// [`ExecError::NoStates`] when the executor does not give its states.
+    pub fn checkpoint(&mut self, seq: u32) -> Result<(), ExecError> {
+        let Some(cell) = self.cells.states.as_ref().and_then(|s| s.cell(seq)) else {
+            return Ok(());
+        };
+        let known = self.checkpoints.iter().position(|c| c.seq == seq);
+        let mut kept = known.map_or_else(Checkpoint::default, |i| self.checkpoints.swap_remove(i));
+        (kept.seq, kept.pos) = (seq, self.next_position(seq));
+        kept.bytes.clear();
+        for state in recurrent(known_states(&self.states)?) {
+            let at = kept.bytes.len();
+            kept.bytes.resize(at + state.cell_bytes(), 0);
+            state.read(&self.executor, cell, &mut kept.bytes[at..])?;
+        }
+        self.checkpoints.push(kept);
+        Ok(())
+    }
+
+    /// Whether a sequence can go back to its first `pos` tokens.
+    pub fn can_truncate(&self, seq: u32, pos: u64) -> bool {
+        self.refuses_truncation(seq, pos).is_none()
+    }
+
+    /// Why a sequence cannot go back.
+    fn refuses_truncation(&self, seq: u32, pos: u64) -> Option<&'static str> {
+        let windowed = self.cells.windowed.as_ref();
+        let at = |c: &Checkpoint| c.seq == seq && c.pos == pos;
+        if pos == 0 || pos >= self.next_position(seq) {
+            None
+        } else if windowed.is_some_and(|cells| !cells.can_truncate(seq, pos)) {
+            Some("a cache with a window has forgotten what the token there sees")
+        } else if self.is_recurrent() && !self.checkpoints.iter().any(at) {
+            Some("recurrent states know no earlier token")
+        } else {
+            None
+        }
+    }
+
+    /// Takes the tokens of a sequence from position `pos` on; the next token stands there. A sequence goes back
+    ///
+    /// - to its begin, always;
+    /// - with recurrent states, to its [checkpoint](Self::checkpoint);
+    /// - with a window, as far as its caches hold what the token at `pos` sees.
+    ///
+    /// # Errors
+    /// [`ExecError::CannotRewind`] where it cannot; the session is then as it was.
+    pub fn truncate(&mut self, seq: u32, pos: u64) -> Result<(), ExecError> {
+        if pos >= self.next_position(seq) {
+            return Ok(());
+        }
+        if let Some(why) = self.refuses_truncation(seq, pos) {
+            let why = why.to_owned();
+            return Err(ExecError::CannotRewind { seq, pos, why });
+        }
+        if pos == 0 {
+            self.remove_sequence(seq);
+            return Ok(());
+        }
+        let at = |c: &&Checkpoint| c.seq == seq && c.pos == pos;
+        let cell = self.cells.states.as_ref().and_then(|s| s.cell(seq));
+        if let (Some(cell), Some(kept)) = (cell, self.checkpoints.iter().find(at)) {
+            let mut bytes = kept.bytes.as_slice();
+            for state in recurrent(known_states(&self.states)?) {
+                let (own, rest) = bytes.split_at(state.cell_bytes());
+                state.write(&mut self.executor, cell, own)?;
+                bytes = rest;
+            }
+        }
+        self.checkpoints.retain(|c| c.seq != seq || c.pos <= pos);
+        self.cells.full.truncate(seq, pos);
+        if let Some(cells) = &mut self.cells.windowed {
+            cells.truncate(seq, pos);
+        }
+        Ok(())
+    }
+
+    /// Whether [`Self::shift`] can take `n` tokens from position `from` on; in words why not.
+    fn refuses_shift(&self, seq: u32, from: u64, n: u64) -> Result<(), String> {
+        if self.is_recurrent() {
+            return Err("recurrent states do not forget single tokens".into());
+        }
+        match (self.config.window, &self.cells.windowed) {
+            (Some(Window::Chunks(_)), _) => {
+                return Err("its window sees chunks, which tokens cannot leave".into());
+            }
+            (Some(w), Some(cells)) => {
+                let next = self.next_position(seq).saturating_sub(n);
+                if from > 0 && cells.has_lost(seq) && w.reaches(next, from - 1) {
+                    return Err("a cache with a window has forgotten the tokens to keep".into());
+                }
+            }
+            _ => {}
+        }
+        for state in known_states(&self.states).map_err(|e| e.to_string())? {
+            let turned = state.rotations.as_ref().map_err(Clone::clone)?;
+            let coded = can_dequantise(state.dtype) && can_quantise(state.dtype);
+            if !turned.is_empty() && !coded {
+                return Err(format!("keys of type {} cannot be turned", state.dtype));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes `n` tokens of a sequence from position `from` on, and moves those behind them up: a context shift. Keys that a
+    /// rotary embedding has turned are turned back by `n` positions, as llama.cpp does.
+    ///
+    /// The text is then another: what was computed of later tokens stays, although it came of the tokens that are gone.
+    ///
+    /// # Errors
+    /// [`ExecError::CannotRewind`] for a model that cannot do so, and [`ExecError::NoStates`] when the executor does not give
+    /// its states; the session is then as it was.
+    pub fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError> {
+        let cannot = |why| ExecError::CannotRewind {
+            seq,
+            pos: from,
+            why,
+        };
+        let next = self.next_position(seq);
+        if from.checked_add(n).is_none_or(|end| end > next) {
+            return Err(cannot(format!("it has {next} tokens")));
+        }
+        self.refuses_shift(seq, from, n).map_err(cannot)?;
+        let states = known_states(&self.states)?;
+        for state in states.iter().filter(|s| is_turned(s)) {
+            state.check(&self.executor)?;
+        }
+        for state in states.iter().filter(|s| is_turned(s)) {
+            let cells = match (state.kind, &self.cells.windowed) {
+                (CellKind::Windowed, Some(cells)) => cells.held(),
+                _ => self.cells.full.held(),
+            };
+            let moved = |c: &Option<TokenPos>| {
+                c.is_some_and(|c| c.seq == seq && u64::from(c.pos) >= from + n)
+            };
+            let cells = cells.iter().enumerate().filter(|(_, c)| moved(c));
+            let cells: Vec<usize> = cells.map(|(i, _)| i).collect();
+            for cells in cells.chunks(TURNED) {
+                turn(&mut self.executor, state, cells, n)?;
+            }
+        }
+        self.cells.full.shift(seq, from, n);
+        if let Some(cells) = &mut self.cells.windowed {
+            cells.shift(seq, from, n);
+        }
+        Ok(())
+    }
+}
+
+fn recurrent(states: &[LogicalState]) -> impl Iterator<Item = &LogicalState> {
+    states.iter().filter(|s| s.kind == CellKind::Sequence)
+}
+
+fn is_turned(state: &LogicalState) -> bool {
+    state.rotations.as_ref().is_ok_and(|r| !r.is_empty())
+}
+
+/// Turns the keys of some cells back by `n` positions.
+fn turn<E: Executor>(
+    executor: &mut E,
+    state: &LogicalState,
+    cells: &[usize],
+    n: u64,
+) -> Result<(), ExecError> {
+    let ([d, rows], each) = (state.row, state.cell_bytes());
+    let mut bytes = vec![0; each * cells.len()];
+    for (cell, bytes) in cells.iter().zip(bytes.chunks_exact_mut(each)) {
+        state.read(executor, *cell, bytes)?;
+    }
+    let mut values = vec![0.0; d * rows * cells.len()];
+    dequantise(state.dtype, &bytes, &mut values)?;
+    for rotation in state.rotations.iter().flatten() {
+        let from = rotation.start as usize;
+        let part: Vec<f32> = values
+            .chunks_exact(d)
+            .flat_map(|r| &r[from..])
+            .copied()
+            .collect();
+        let dims = [d - from, rows, cells.len(), 1];
+        let part = Tensor::new(dims, Data::F32(part))?;
+        let turned = turned(executor, rotation, &part, n)?;
+        let turned = turned.reals()?;
+        for (row, turned) in values
+            .chunks_exact_mut(d)
+            .zip(turned.chunks_exact(d - from))
+        {
+            let row = row[from..].iter_mut().zip(turned);
+            row.for_each(|(to, &v)| *to = v as f32);
+        }
+    }
+    bytes.clear();
+    quantise(state.dtype, &values, &mut bytes)?;
+    for (cell, bytes) in cells.iter().zip(bytes.chunks_exact(each)) {
+        state.write(executor, *cell, bytes)?;
+    }
+    Ok(())
+}
+
+/// Keys, `[d, heads, cells]`, turned back by `n` positions. Their magnitude stays: the embedding has changed it already.
+fn turned<E: Executor>(
+    executor: &E,
+    rotation: &Rotation,
+    keys: &Tensor,
+    n: u64,
+) -> Result<Tensor, ExecError> {
+    let mut rope = rotation.rope.clone();
+    rope.attn_factor = match rope.ext_factor == 0.0 {
+        true => 1.0,
+        // YaRN has a magnitude of its own.
+        false => (1.0 / (1.0 + 0.1 * (1.0 / f64::from(rope.freq_scale)).ln())) as f32,
+    };
+    let dims = keys.dims();
+    let back = i64::try_from(n).map_or(i64::MIN, |n| -n);
+    let positions = Tensor::ints_of([dims[2], 1, 1, 1], vec![back; dims[2]])?;
+    let factors = match rotation.factors {
+        None => None,
+        Some(weight) => Some(executor.weight(weight).ok_or_else(|| ExecError::NoStates {
+            state: "the factors of frequencies".into(),
+        })?),
+    };
+    let operands: Vec<&Tensor> = [keys, &positions].into_iter().chain(&factors).collect();
+    let shape = Shape {
+        dtype: tpc_ir::DType::F32,
+        dims,
+    };
+    let context = OpContext {
+        bindings: &Bindings::default(),
+        options: Options::default(),
+    };
+    let mut out = eval(&Op::Rope(rope), &operands, &[shape], &context)?;
+    out.pop().ok_or_else(|| ExecError::Malformed {
+        what: "a rotation without a result".into(),
+    })
+}

@@ -1,0 +1,211 @@
+//! Where the input of a batch is written.
+
+use tpc_ir::{RANK, TensorType};
+
+use crate::error::ExecError;
+use crate::tensor::{Data, Shape, Tensor};
+
+/// The place of an input, of which each element is written once, axis 0 fastest.
+///
+/// It is memory of an executor, or for one that keeps tensors a tensor to be made. The host says of what sizes its values
+/// are: where these are not those of the place, nothing is written.
+#[derive(Debug)]
+pub struct Slot<'a> {
+    dims: [usize; RANK],
+    memory: SlotMemory<'a>,
+}
+
+/// The memory of a [`Slot`].
+#[derive(Debug)]
+pub enum SlotMemory<'a> {
+    /// Elements of an input of type i32.
+    I32(&'a mut [i32]),
+    /// Elements of an input of type i64.
+    I64(&'a mut [i64]),
+    /// Elements of an input of type f32.
+    F32(&'a mut [f32]),
+    /// A tensor, whatever its type.
+    Tensor(&'a mut Option<Tensor>),
+}
+
+impl<'a> Slot<'a> {
+    /// A place of these sizes; memory of elements has as many as these say.
+    ///
+    /// # Errors
+    /// [`ExecError::Shape`] when it has not.
+    pub fn new(dims: [usize; RANK], memory: SlotMemory<'a>) -> Result<Slot<'a>, ExecError> {
+        let found = match &memory {
+            SlotMemory::I32(to) => to.len(),
+            SlotMemory::I64(to) => to.len(),
+            SlotMemory::F32(to) => to.len(),
+            SlotMemory::Tensor(_) => return Ok(Slot { dims, memory }),
+        };
+        match dims.iter().product::<usize>() == found {
+            true => Ok(Slot { dims, memory }),
+            false => Err(mismatch(dims, [found, 1, 1, 1])),
+        }
+    }
+
+    /// Writes integers, as many as `dims` says.
+    ///
+    /// # Errors
+    /// [`ExecError::Shape`] for other sizes than those of the place, [`ExecError::Elements`] where real numbers belong, and
+    /// [`ExecError::Parameter`] for an integer that its type does not hold.
+    pub fn ints(
+        self,
+        dims: [usize; RANK],
+        mut values: impl Iterator<Item = i64>,
+    ) -> Result<(), ExecError> {
+        match self.memory {
+            SlotMemory::Tensor(out) => {
+                *out = Some(Tensor::ints_of(dims, values.collect())?);
+                return Ok(());
+            }
+            _ if dims != self.dims => return Err(mismatch(self.dims, dims)),
+            SlotMemory::I32(to) => {
+                for (to, v) in to.iter_mut().zip(&mut values) {
+                    *to = i32::try_from(v).map_err(|_| ExecError::Parameter {
+                        what: format!("{v} does not fit i32"),
+                    })?;
+                }
+            }
+            SlotMemory::I64(to) => to.iter_mut().zip(&mut values).for_each(|(to, v)| *to = v),
+            SlotMemory::F32(_) => return Err(elements("real", "integer")),
+        }
+        Ok(())
+    }
+
+    /// Writes real numbers, as many as `dims` says.
+    ///
+    /// # Errors
+    /// [`ExecError::Shape`] for other sizes than those of the place, and [`ExecError::Elements`] where integers belong.
+    pub fn reals(
+        self,
+        dims: [usize; RANK],
+        values: impl Iterator<Item = f64>,
+    ) -> Result<(), ExecError> {
+        match self.memory {
+            SlotMemory::Tensor(out) => {
+                *out = Some(Tensor::reals_of(dims, values.collect())?);
+                Ok(())
+            }
+            _ if dims != self.dims => Err(mismatch(self.dims, dims)),
+            SlotMemory::F32(to) => {
+                to.iter_mut().zip(values).for_each(|(to, v)| *to = v as f32);
+                Ok(())
+            }
+            SlotMemory::I32(_) | SlotMemory::I64(_) => Err(elements("integer", "real")),
+        }
+    }
+
+    /// Writes a matrix of real numbers row by row: `row` fills the row of that number.
+    ///
+    /// # Errors
+    /// [`ExecError::Shape`] for other sizes than those of the place, [`ExecError::Elements`] where integers belong, and
+    /// [`ExecError::Size`] when it does not fit memory.
+    pub fn rows(
+        self,
+        [n, rows]: [usize; 2],
+        mut row: impl FnMut(usize, &mut [f32]),
+    ) -> Result<(), ExecError> {
+        let dims = [n, rows, 1, 1];
+        let mut fill = |to: &mut [f32]| {
+            let each = to.chunks_exact_mut(n.max(1));
+            each.enumerate().for_each(|(i, to)| row(i, to));
+        };
+        match self.memory {
+            SlotMemory::Tensor(out) => {
+                let mut data = crate::tensor::buffer(dims)?;
+                data.resize(n * rows, 0.0);
+                fill(&mut data);
+                *out = Some(Tensor::new(dims, Data::F32(data))?);
+                Ok(())
+            }
+            _ if dims != self.dims => Err(mismatch(self.dims, dims)),
+            SlotMemory::F32(to) => {
+                fill(to);
+                Ok(())
+            }
+            SlotMemory::I32(_) | SlotMemory::I64(_) => Err(elements("integer", "real")),
+        }
+    }
+
+    /// Writes the elements of a tensor.
+    ///
+    /// # Errors
+    /// Those of [`Self::ints`] and [`Self::reals`].
+    pub fn tensor(self, tensor: Tensor) -> Result<(), ExecError> {
+        if let SlotMemory::Tensor(out) = self.memory {
+            *out = Some(tensor);
+            return Ok(());
+        }
+        let dims = tensor.dims();
+        match tensor.data() {
+            Data::Int(values) => self.ints(dims, values.iter().copied()),
+            Data::F64(values) => self.reals(dims, values.iter().copied()),
+            Data::F32(values) => self.reals(dims, values.iter().map(|&v| v.into())),
+        }
+    }
+}
+
+/// The tensor that `write` makes for a value of type `ty` and this shape.
+///
+/// # Errors
+/// Those of `write`, and when the tensor is not of the type.
+pub(crate) fn input_tensor(
+    shape: &Shape,
+    ty: &TensorType,
+    write: impl FnOnce(&TensorType, Slot<'_>) -> Result<(), ExecError>,
+) -> Result<Tensor, ExecError> {
+    let mut out = None;
+    let slot = Slot::new(shape.dims, SlotMemory::Tensor(&mut out))?;
+    write(ty, slot)?;
+    let tensor = out.ok_or_else(|| ExecError::MissingInput {
+        input: format!("of type {ty}"),
+    })?;
+    tensor.expect("the input", shape)?;
+    Ok(tensor)
+}
+
+fn mismatch(expected: [usize; RANK], found: [usize; RANK]) -> ExecError {
+    ExecError::Shape {
+        what: "the input".into(),
+        expected,
+        found,
+    }
+}
+
+fn elements(expected: &'static str, found: &'static str) -> ExecError {
+    ExecError::Elements {
+        what: "the input",
+        expected,
+        found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(to: &mut [i32]) -> Slot<'_> {
+        Slot::new([3, 1, 1, 1], SlotMemory::I32(to)).expect("three")
+    }
+
+    #[test]
+    fn values_are_written_where_sizes_and_kinds_agree() {
+        let mut ints = [0_i32; 3];
+        slot(&mut ints).ints([3, 1, 1, 1], 4..7).expect("fits");
+        let e = slot(&mut ints).ints([2, 1, 1, 1], 0..2);
+        assert_eq!(e.expect_err("too few").code(), "TPC0503");
+        let e = slot(&mut ints).reals([3, 1, 1, 1], [0.0; 3].into_iter());
+        assert_eq!(e.expect_err("reals").code(), "TPC0504");
+        let e = slot(&mut ints).ints([3, 1, 1, 1], [1 << 40; 3].into_iter());
+        assert_eq!(e.expect_err("large").code(), "TPC0518");
+        assert_eq!(ints, [4, 5, 6]);
+        let mut reals = [0.0; 4];
+        let two = Slot::new([2, 2, 1, 1], SlotMemory::F32(&mut reals)).expect("four");
+        two.rows([2, 2], |i, to| to.fill(i as f32)).expect("fits");
+        assert_eq!(reals, [0.0, 0.0, 1.0, 1.0]);
+        assert!(Slot::new([5, 1, 1, 1], SlotMemory::F32(&mut reals)).is_err());
+    }
+}

@@ -1,0 +1,191 @@
+//! The states of a graph, and how the positions of tokens are in them.
+
+use tpc_ir::op::{InputKind, Op, Rope, RopeMode};
+use tpc_ir::{Bindings, Dim, Graph, Interval, Output, RANK, Symbol, TensorType, Value};
+
+use crate::tensor::Shape;
+
+/// What the cells of a state hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CellKind {
+    /// Tokens of caches without a window.
+    Full,
+    /// Tokens of caches with a window.
+    Windowed,
+    /// Sequences.
+    Sequence,
+}
+
+impl CellKind {
+    const ALL: [CellKind; 3] = [CellKind::Full, CellKind::Windowed, CellKind::Sequence];
+
+    /// The size that is the number of cells.
+    const fn symbol(self) -> Symbol {
+        match self {
+            CellKind::Full => Symbol::NCtx,
+            CellKind::Windowed => Symbol::NCtxSwa,
+            CellKind::Sequence => Symbol::NSeqMax,
+        }
+    }
+}
+
+/// Elements of a cell that a rotary embedding has turned by the token's position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rotation {
+    /// The first of them along axis 0.
+    pub start: u64,
+    /// The embedding.
+    pub rope: Rope,
+    /// The weight that divides its frequencies.
+    pub factors: Option<Value>,
+}
+
+/// A state, or the part of it that a place has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateInfo {
+    /// The value that it is.
+    pub value: Value,
+    /// The state's name, which its parts share.
+    pub name: String,
+    /// Its type.
+    pub ty: TensorType,
+    /// Per axis the intervals that are stored of the whole; `None` for all.
+    pub parts: Option<Vec<Vec<Interval>>>,
+    /// What its cells hold, and the axis that counts them, behind which all sizes are 1.
+    pub cells: Option<(CellKind, usize)>,
+    /// How positions are in it; in words why that is not known.
+    pub rotations: Result<Vec<Rotation>, String>,
+}
+
+impl StateInfo {
+    /// The states of a graph, in its order.
+    pub fn of(graph: &Graph) -> Vec<StateInfo> {
+        let states = graph
+            .values()
+            .filter_map(|(value, data)| match graph.def_op(value) {
+                Op::State(op) => Some((value, data, op)),
+                _ => None,
+            });
+        let absolute = absolute_positions(graph);
+        states
+            .map(|(value, data, op)| StateInfo {
+                value,
+                name: op.name.clone(),
+                ty: data.ty.clone(),
+                parts: op.parts.clone(),
+                cells: cells(&data.ty),
+                rotations: match absolute {
+                    true => Err("the model adds positions to what it stores".into()),
+                    false => rotations(graph, value),
+                },
+            })
+            .collect()
+    }
+
+    /// The sizes of the state where the context and the sequences are those of `sizes`; `None` where they do not fit memory.
+    pub fn shape(&self, sizes: &Bindings) -> Option<Shape> {
+        Shape::of(&self.ty, sizes).ok()
+    }
+}
+
+/// What the cells of a state of this type hold, and their axis.
+fn cells(ty: &TensorType) -> Option<(CellKind, usize)> {
+    let kind = |axis: usize| {
+        let mut kinds = CellKind::ALL.into_iter();
+        kinds.find(|k| ty.dims[axis] == Dim::from(k.symbol()))
+    };
+    let axis = (1..RANK).rev().find(|&axis| !ty.dims[axis].is_one())?;
+    let inner = ty.dims[..axis].iter().all(|d| d.as_const().is_some());
+    kind(axis).filter(|_| inner).map(|kind| (kind, axis))
+}
+
+/// The value that this is a copy of.
+fn source(graph: &Graph, mut value: Value) -> Value {
+    while let Op::Copy(_) = graph.def_op(value) {
+        value = graph.inst(graph.value(value).def.0).operands[0];
+    }
+    value
+}
+
+/// Whether positions are used other than by rotary embeddings and by the temperatures of queries.
+fn absolute_positions(graph: &Graph) -> bool {
+    let position = |v: &Value| match graph.def_op(source(graph, *v)) {
+        Op::Input(input) => matches!(input.kind, InputKind::Positions | InputKind::PositionsMrope),
+        _ => false,
+    };
+    graph.insts().any(|(_, inst)| {
+        let uses = !matches!(inst.op, Op::Copy(_) | Op::Rope(_));
+        uses && inst.operands.iter().any(position)
+    })
+}
+
+/// The rotary embeddings of what is written to a state.
+fn rotations(graph: &Graph, state: Value) -> Result<Vec<Rotation>, String> {
+    let updated = graph.outputs.iter().find_map(|o| match o {
+        Output::State { state: s, value } if *s == state => Some(*value),
+        _ => None,
+    });
+    let Some(updated) = updated else {
+        return Ok(Vec::new());
+    };
+    match graph.def_op(updated) {
+        Op::SetRows(_) => {
+            let written = graph.inst(graph.value(updated).def.0).operands[1];
+            let mut out = Vec::new();
+            find(graph, written, (0, true), &mut out)?;
+            Ok(out)
+        }
+        op => Err(format!("`{}` writes it", op.name())),
+    }
+}
+
+/// Finds the rotary embeddings of a value whose axis 0 begins at `start` of the cell. `plain` says that nothing but moves
+/// of elements is between.
+fn find(
+    graph: &Graph,
+    value: Value,
+    (start, plain): (u64, bool),
+    out: &mut Vec<Rotation>,
+) -> Result<(), String> {
+    let inst = graph.inst(graph.value(value).def.0);
+    let operand = |i: usize| inst.operands[i];
+    let width = |v: Value| graph.value(v).ty.dims[0].as_const();
+    match &inst.op {
+        Op::Rope(rope) => match rope.mode {
+            RopeMode::Norm | RopeMode::Neox if plain => {
+                let factors = inst.operands.get(2).map(|f| source(graph, *f));
+                out.push(Rotation {
+                    start,
+                    rope: rope.clone(),
+                    factors,
+                });
+                Ok(())
+            }
+            RopeMode::Norm | RopeMode::Neox => Err("keys are changed after their rotation".into()),
+            RopeMode::Mrope { .. } | RopeMode::Imrope { .. } => {
+                Err("its positions have several parts (M-RoPE)".into())
+            }
+        },
+        Op::Copy(_) | Op::Scale(_) | Op::AllReduce(_) => {
+            find(graph, operand(0), (start, plain), out)
+        }
+        Op::AllGather(_) | Op::AllToAll(_) | Op::Reshape(_) | Op::Permute(_) | Op::Slice(_) => {
+            let kept = width(value) == width(operand(0));
+            find(graph, operand(0), (start, plain && kept), out)
+        }
+        Op::Concat(op) if op.axis == 0 => {
+            let mut start = start;
+            for &part in &inst.operands {
+                find(graph, part, (start, plain), out)?;
+                let width = width(part).ok_or("a part of it has no fixed size")?;
+                start += width;
+            }
+            Ok(())
+        }
+        Op::Norm(_) | Op::NormApply(_) | Op::Binary(_) | Op::Unary(_) | Op::Hadamard(_) => {
+            find(graph, operand(0), (start, false), out)
+        }
+        Op::MulMat(_) | Op::MulMatId(_) => Ok(()),
+        op => Err(format!("`{}` makes what it holds", op.name())),
+    }
+}
