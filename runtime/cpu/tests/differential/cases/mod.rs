@@ -95,6 +95,7 @@ pub(crate) fn generator(name: &str) -> Option<Generator> {
         "arange" => layout::arange,
         "leaky_relu" | "xielu" | "fill" | "scale" | "clamp" => pointwise::curve,
         "rms_norm" | "norm" | "l2_norm" => pointwise::norm,
+        "cast" => pointwise::cast,
         "norm_stats" => pointwise::norm_stats,
         "norm_apply" => pointwise::norm_apply,
         "mul_mat" => rows::mul_mat,

@@ -41,6 +41,16 @@ pub(super) fn unary(name: &str, random: &Random) -> Case {
     gelu_tolerance(case, form, rounds)
 }
 
+/// Floats round to exactly the reference's; numbers of blocks may differ in their last bit before they are rounded.
+pub(super) fn cast(_: &str, random: &Random) -> Case {
+    let dims = sizes(random);
+    let x = real(random, readable(random, dims[0]), dims, 3.0);
+    let to = random.pick(&Cast::TYPES);
+    let whole = x.dtype.block_len() == 1;
+    let case = Case::new(Cast { to }, vec![x], (to, dims)).in_place(0, 0);
+    if whole { case } else { case.within(2e-7, 1e-3) }
+}
+
 pub(super) fn curve(name: &str, random: &Random) -> Case {
     let dims = sizes(random);
     let x = real(random, readable(random, dims[0]), dims, 4.0);
