@@ -59,4 +59,12 @@ tpc_ir::codes! {
         "The prompt has more tokens than the caches have cells, one of which the answer needs at least.",
     )
     .cure("a larger context: `-c`; or a shorter prompt.");
+
+    OTHER_PROGRAM = error(
+        "TPC0427",
+        "the program to compare with has failed",
+        "The command of `tpc bench --compare` cannot be run, ends with an error, or prints no speeds that can be read.",
+    )
+    .example("`--compare \"llama-bench -m missing.gguf\"`.")
+    .cure("try the command alone; llama-bench's table, `-o json` and `-o jsonl` are read.");
 }

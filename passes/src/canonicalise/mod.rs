@@ -1,7 +1,7 @@
 //! Programs without dead, double or undone work.
 //!
-//! Not in the pipeline yet (the table of stages in the book says why). Lowering cuts what the instruction before has joined, and computes twice on a device
-//! what two of its parts need. This pass runs between lowering and the proof, so that what is proved is what runs:
+//! Lowering cuts what the instruction before has joined, and computes twice on a device what two of its parts need. This
+//! pass runs between lowering and the proof, so that what is proved is what runs:
 //!
 //! - slices of slices are one slice, and neighbours that were cut from one value and are joined again are a slice of it;
 //! - a slice of a concatenation or of a padded value reads the operand that it lies in;
@@ -16,22 +16,56 @@ mod dead;
 mod simplify;
 
 use std::collections::HashMap;
+use std::mem::discriminant;
 
-use tpc_ir::{Graph, Op, Output, Place, Value};
+use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
 
 use simplify::Simplified;
 
 /// The programs without dead, double or undone work. They deliver the same values.
 ///
 /// The programs need not be verified, but must be well formed: definitions before uses.
-pub fn canonicalise(programs: &Graph) -> Graph {
-    let out = simple(programs, &dead::alive(programs));
+pub fn canonicalise(programs: Graph) -> Graph {
+    let alive = dead::alive(&programs);
+    if is_canonical(&programs, &alive) {
+        return programs;
+    }
+    let out = simple(&programs, &alive);
     // What was cut from a part may have been the last reader of the whole.
     let alive = dead::alive(&out);
     if alive.iter().all(|&alive| alive) {
         return out;
     }
     dead::without(&out, &alive)
+}
+
+/// As many instructions are compared with each other; hashing finds equal ones among more.
+const MOST_ALIKE: usize = 64;
+
+/// Whether there is nothing to drop, to simplify or to merge. Most programs are so; asking is cheaper than writing them again.
+fn is_canonical(programs: &Graph, alive: &[bool]) -> bool {
+    // By few and cheap properties that equal instructions share; only among those that share them are whole ones compared.
+    let mut alike: HashMap<_, Vec<&InstData>> = HashMap::new();
+    alive.iter().all(|&alive| alive)
+        && programs.insts().all(|(_, data)| {
+            let kind = (discriminant(&data.op), data.operands.first(), data.layer);
+            let place = |d: &InstData, n: usize| d.results.get(n).map(|&v| programs.value(v).place);
+            let others = alike.entry((kind, place(data, 0))).or_default();
+            if others.len() == MOST_ALIKE {
+                return false;
+            }
+            let double = is_merged(&data.op)
+                && others.iter().any(|other| {
+                    let results = other.results.len().max(data.results.len());
+                    other.operands == data.operands
+                        && other.op == data.op
+                        && (0..results).all(|n| place(other, n) == place(data, n))
+                });
+            if is_merged(&data.op) {
+                others.push(data);
+            }
+            !double && !simplify::has_simpler_form(programs, &data.op, &data.operands)
+        })
 }
 
 /// What makes two instructions compute the same.

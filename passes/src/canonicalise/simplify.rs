@@ -24,6 +24,11 @@ pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplifi
     }
 }
 
+/// Whether an op on operands of `graph` has a simpler form.
+pub(super) fn has_simpler_form(graph: &Graph, op: &Op, operands: &[Value]) -> bool {
+    step(graph, op, operands).is_some()
+}
+
 /// One step towards the simplest form; `None` where it is reached.
 fn step(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Simplified> {
     let &x = operands.first()?;

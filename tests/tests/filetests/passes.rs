@@ -76,9 +76,9 @@ pub(crate) fn lower(parsed: &Parsed) -> Result<String, String> {
 /// Programs without dead, double or undone work, which are proved to compute what they did.
 pub(crate) fn canonicalise(parsed: &Parsed) -> Result<String, String> {
     let before: Verified<stage::Programs> = verified(&parsed.graph)?;
-    let after = tpc_passes::canonicalise::canonicalise(&before);
+    let after = tpc_passes::canonicalise::canonicalise(Graph::clone(&before));
     let after = verified::<stage::Programs>(&after)?;
-    let again = tpc_passes::canonicalise::canonicalise(&after);
+    let again = tpc_passes::canonicalise::canonicalise(Graph::clone(&after));
     if again != *after {
         return Err(format!("a second time it changes more:\n{again}"));
     }

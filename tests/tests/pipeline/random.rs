@@ -525,7 +525,7 @@ pub(super) fn unproved_at_most(in_thousand: u64) {
 
 /// Lowers, proves, runs and compares a sharded graph.
 fn execute(b: &Builder, trial: &Trial, sharded: &Verified<stage::Sharded>) {
-    let programs = canonicalise(&lower(sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}")));
+    let programs = canonicalise(lower(sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}")));
     let programs = verified(programs);
     let proof = super::support::proved(&trial.model, &programs);
     PROOFS.with_borrow_mut(|p| p.count(proof.is_ok()));
@@ -644,7 +644,7 @@ pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
     // What the verifier refuses keeps none of the promises that lowering relies on.
     let sharded = Verified::unchecked(sharded);
     let made = catch_unwind(AssertUnwindSafe(|| {
-        let programs = canonicalise(&lower(&sharded).map_err(|e| e.to_string())?);
+        let programs = canonicalise(lower(&sharded).map_err(|e| e.to_string())?);
         let programs = Verified::new(programs).map_err(|e| e.to_string())?;
         let proved = super::support::proved(&trial.model, &programs).is_ok();
         let nmse = trial.nmse(&b, &programs).map_err(|e| e.to_string())?;

@@ -212,7 +212,7 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
     let sharded =
         shard(graph, factors, analysis, &choice).unwrap_or_else(|e| panic!("{e}\n{graph}"));
     let sharded = verified(sharded);
-    let programs = canonicalise(&lower(&sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}")));
+    let programs = canonicalise(lower(&sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}")));
     let programs = verified(programs);
     round_trip(&sharded);
     round_trip(&programs);

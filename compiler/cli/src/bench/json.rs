@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Subject;
+use super::compare::median;
 use super::measure::{Measured, Test};
 
 #[derive(Serialize)]
@@ -27,6 +28,35 @@ pub(super) struct Row {
     samples_ts: Vec<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     profile: Vec<Kernel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compare: Option<Compare>,
+}
+
+/// Another program, timed in turn with ours: the sample of a round follows or precedes ours of the same number.
+#[derive(Serialize)]
+struct Compare {
+    command: String,
+    samples_ts: Vec<f64>,
+    median_ts: f64,
+    other_median_ts: f64,
+    /// Of the rounds: the median, the least and the most.
+    ratio: f64,
+    ratio_min: f64,
+    ratio_max: f64,
+}
+
+fn compare(m: &Measured) -> Option<Compare> {
+    let other = m.other.as_ref()?;
+    let ratios = other.ratios(&m.speeds());
+    Some(Compare {
+        command: other.command.clone(),
+        samples_ts: other.speeds.clone(),
+        median_ts: median(&m.speeds()),
+        other_median_ts: median(&other.speeds),
+        ratio: median(&ratios),
+        ratio_min: *ratios.first()?,
+        ratio_max: *ratios.last()?,
+    })
 }
 
 #[derive(Serialize)]
@@ -72,5 +102,6 @@ fn row(subject: &Subject, m: &Measured) -> Row {
         samples_ns,
         samples_ts: m.speeds(),
         profile: profile.collect(),
+        compare: compare(m),
     }
 }

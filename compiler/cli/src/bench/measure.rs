@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tpc_runtime::{Batch, ExecError, KernelTime, Logits, TokenPos};
 
+use super::compare::Compared;
 use crate::engine::Model;
 use crate::progress::Progress;
 
@@ -58,9 +59,21 @@ pub(super) struct Measured {
     pub(super) times: Vec<Duration>,
     /// The time of each kernel in all repetitions; empty where none is asked for.
     pub(super) profile: Vec<KernelTime>,
+    /// The same of another program, in rounds with ours.
+    pub(super) other: Option<Compared>,
 }
 
 impl Measured {
+    pub(super) const fn new(test: Test, sequences: usize) -> Measured {
+        Measured {
+            test,
+            sequences,
+            times: Vec::new(),
+            profile: Vec::new(),
+            other: None,
+        }
+    }
+
     /// `tg128`, or `tg128 ×4` of four sequences.
     pub(super) fn name(&self) -> String {
         match self.sequences {
@@ -112,12 +125,7 @@ impl Bench<'_> {
         repetitions: u64,
         progress: &Progress,
     ) -> Result<Measured, ExecError> {
-        let mut out = Measured {
-            test,
-            sequences: self.sequences,
-            times: Vec::new(),
-            profile: Vec::new(),
-        };
+        let mut out = Measured::new(test, self.sequences);
         self.once(test)?;
         progress.advance(1);
         let mut sum = Vec::new();
@@ -132,7 +140,10 @@ impl Bench<'_> {
     }
 
     /// Runs a test once: the tokens of its depth first, which are not timed.
-    fn once(&mut self, test: Test) -> Result<(Duration, Vec<KernelTime>), ExecError> {
+    ///
+    /// # Errors
+    /// Those of the model.
+    pub(super) fn once(&mut self, test: Test) -> Result<(Duration, Vec<KernelTime>), ExecError> {
         self.model.clear();
         let mut tokens = Tokens {
             state: 1,
@@ -223,6 +234,7 @@ mod tests {
             sequences: 2,
             times: [2, 3, 6].map(Duration::from_secs).to_vec(),
             profile: Vec::new(),
+            other: None,
         };
         assert_eq!(m.speeds(), [6.0, 4.0, 2.0]);
         assert_eq!(m.speed(), (4.0, 2.0));

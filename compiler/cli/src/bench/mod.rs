@@ -1,8 +1,10 @@
 //! `tpc bench`: how fast prompts and generation are, in the form of llama-bench.
 //!
 //! - `measure` runs a test and times it;
+//! - `compare` times another program in turn with ours;
 //! - `table` and `json` print the results, `profile` where the time goes.
 
+mod compare;
 mod json;
 mod measure;
 mod profile;
@@ -18,6 +20,7 @@ use crate::args::{Defaults, PlacementArgs};
 use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Ready, SubjectArgs};
 use crate::output::{self, Failure};
 use crate::progress::Progress;
+use compare::Other;
 use measure::{Bench, Measured, Test};
 
 /// The most repetitions of a test.
@@ -75,6 +78,10 @@ pub(super) struct Args {
     /// Print the time of each kernel.
     #[arg(long)]
     profile: bool,
+    /// Time another program in turn with this one, which prints its speeds as llama-bench does: each repetition is a round
+    /// of both.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "profile")]
+    compare: Option<String>,
     /// The form of the result.
     #[arg(
         long,
@@ -169,7 +176,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         batch: loading.batch,
         sequences,
     };
-    let measured = measure(&mut bench, &tests, args)?;
+    let other = args.compare.as_deref().map(Other::new);
+    let measured = measure(&mut bench, &tests, other.as_ref(), args)?;
     match args.format {
         Format::Json => output::json(&json::report(&subject, &measured)),
         Format::Table => {
@@ -177,16 +185,26 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             measured
                 .iter()
                 .filter(|m| !m.profile.is_empty())
-                .try_for_each(|m| output::result(&profile::report(m)))
+                .try_for_each(|m| output::result(&profile::report(m)))?;
+            let Some(other) = other else { return Ok(()) };
+            output::result(&format!("\n{}", other.report(&measured)))
         }
     }
 }
 
-/// Runs the tests, each after a run that is not counted.
-fn measure(bench: &mut Bench<'_>, tests: &[Test], args: &Args) -> Result<Vec<Measured>, Failure> {
+/// Runs the tests, each after a run that is not counted; beside another program those that both have.
+fn measure(
+    bench: &mut Bench<'_>,
+    tests: &[Test],
+    other: Option<&Other<'_>>,
+    args: &Args,
+) -> Result<Vec<Measured>, Failure> {
     let runs = tests.len() * (args.repetitions as usize + 1);
     let progress =
         Progress::with_steps(format!("measuring {}", args.subject.path().display()), runs);
+    if let Some(other) = other {
+        return other.measure(bench, tests, args.repetitions, &progress);
+    }
     let each = tests.iter().map(|&test| {
         let measured = bench.measure(test, args.repetitions, &progress);
         measured.map_err(|e| engine::execution_failure(&e))

@@ -1,6 +1,6 @@
 //! `tpc bench`.
 
-use super::support::{SMALL, Scratch, json, path, refuses, tpc};
+use super::support::{SMALL, Scratch, TPC, json, path, refuses, tpc};
 
 const QUICK: [&str; 6] = ["-p", "4,8", "-n", "2", "-r", "2"];
 
@@ -105,6 +105,77 @@ fn the_profile_accounts_for_the_time() {
     }
     let ran = bench(model, &[&QUICK[..], &["--profile"]].concat());
     assert!(ran.stdout.contains("between launches"), "{}", ran.stdout);
+}
+
+#[test]
+fn another_program_is_timed_in_turn() {
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let model = model.to_str().unwrap();
+    // The other program is this one: its table, and its objects.
+    for form in ["table", "json"] {
+        let other = format!("'{TPC}' bench '{model}' -t 1 -p 4,6 -n 2 -r 1 -o {form}");
+        let words = [&QUICK[..], &["--compare", &other]].concat();
+        let ran = bench(model, &words);
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+        let rows: Vec<Vec<&str>> = ran
+            .stdout
+            .lines()
+            .map(|l| l.split('|').map(str::trim).collect())
+            .collect();
+        let at = rows.iter().position(|r| r.get(1) == Some(&"test")).unwrap();
+        // `pp8` is none of the other's tests, and `pp6` is none of ours.
+        let tests: Vec<&str> = rows[at + 2..].iter().map(|r| r[1]).collect();
+        assert_eq!(tests, ["pp4", "tg2"]);
+        for row in &rows[at + 2..] {
+            let (least, most) = row[5].split_once('–').unwrap();
+            let [least, ratio, most] = [least, row[4], most].map(|n| n.parse::<f64>().unwrap());
+            assert!(0.0 < least && least <= ratio && ratio <= most, "{row:?}");
+        }
+    }
+    let other = format!("'{TPC}' bench '{model}' -t 1 -p 4 -n 2 -r 1 -o json");
+    let words = [
+        &["bench", model, "-t", "1", "-o", "json"][..],
+        &QUICK,
+        &["--compare", &other],
+    ];
+    let rows = json(&words.concat());
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let compare = &row["compare"];
+        assert_eq!(compare["samples_ts"].as_array().unwrap().len(), 2);
+        assert!(compare["ratio"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn a_program_without_speeds_is_told() {
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let model = model.to_str().unwrap();
+    let compared = |command: &str| bench(model, &[&QUICK[..], &["--compare", command]].concat());
+    for (command, says) in [
+        ("echo no model >&2; exit 3", "no model"),
+        ("no-such-program-at-all", "no-such-program-at-all"),
+        ("echo hello", "prints no speeds"),
+    ] {
+        let ran = compared(command);
+        refuses(&ran, 1, "TPC0427");
+        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    }
+    let ran = compared("echo '{\"n_prompt\": 512, \"avg_ts\": 3.5}'");
+    refuses(&ran, 2, "TPC0400");
+    assert!(
+        ran.stderr.contains("pp512") && ran.stderr.contains("pp4"),
+        "{}",
+        ran.stderr
+    );
+    refuses(
+        &bench(model, &["--profile", "--compare", "true"]),
+        2,
+        "TPC0400",
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use tpc_ir::verify::{VerifyError, Violations};
 use tpc_ir::{Budget, Exceeded, Graph, Resource, Verified, stage};
+use tpc_passes::canonicalise::canonicalise;
 use tpc_passes::lower::{LowerError, lower_within};
 use tpc_passes::plan::{PlanError, PlanRequest, Planned, plan_within};
 use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewritten, rewrite};
@@ -58,7 +59,7 @@ impl Sharding {
         })
     }
 
-    /// Lowers the sharded graph.
+    /// Lowers the sharded graph, and takes needless work out of its programs.
     pub(super) fn lowered(self, budget: &Budget) -> Result<Division, Vec<Diagnostic>> {
         let Sharding {
             planned,
@@ -70,7 +71,7 @@ impl Sharding {
             LowerError::Budget(e) => vec![over_budget(&sharded.name, &e)],
             fault => internal(&sharded, &fault),
         })?;
-        let programs = Verified::new(programs).map_err(invalid)?;
+        let programs = Verified::new(canonicalise(programs)).map_err(invalid)?;
         Ok(Division {
             planned,
             eager,
@@ -81,7 +82,7 @@ impl Sharding {
     }
 }
 
-/// Plans, shards, rewrites and lowers a model's graph. Every graph on the way is verified.
+/// Plans, shards, rewrites, lowers and canonicalises a model's graph. Every graph on the way is verified.
 pub(super) fn divide(
     graph: &Verified<stage::Model>,
     request: &PlanRequest,

@@ -9,7 +9,8 @@
 //! 4. `build` writes both graphs again with these sizes, and lowers the sharded one to programs as any other.
 //!
 //! `form` then compares the small programs with the large ones, instruction by instruction: where ops, places or operands
-//! differ, results of the small ones say nothing about the large ones.
+//! differ, results of the small ones say nothing about the large ones. It compares them as they were lowered, for which
+//! instructions canonicalisation merges depends on sizes, and the large ones with those that were proved.
 
 mod build;
 mod constraints;
@@ -26,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::verify::Violations;
 use tpc_ir::{DType, Graph, Op, RANK, Verified, Window, stage};
+use tpc_passes::canonicalise::canonicalise;
 use tpc_passes::lower::lower;
 
 use crate::pipeline::Compiled;
@@ -126,20 +128,23 @@ pub fn shrink(compiled: &Compiled, writable: &dyn Fn(DType) -> bool) -> Result<S
     let invalid = |v: Violations| refused(&v.graph.name, &v);
     let model = Verified::new(model).map_err(invalid)?;
     let sharded = Verified::new(sharded).map_err(invalid)?;
-    let programs = lower(&sharded).map_err(|e| refused(&sharded.name, e))?;
-    let programs = Verified::new(programs).map_err(invalid)?;
+    let lowered = |sharded| lower(sharded).map_err(|e| refused(&compiled.model.graph.name, e));
+    let (small, large) = (lowered(&sharded)?, lowered(&compiled.sharded)?);
+    let kept: Vec<u32> = layers.kept.iter().map(|(l, _)| *l).collect();
+    let departure = form::departure(&large, &small, &kept)
+        .or_else(|| form::departure(&compiled.programs, &canonicalise(large), &kept));
+    let programs = Verified::new(canonicalise(small)).map_err(invalid)?;
     let elements = elements(&programs);
     if elements > MOST_ELEMENTS {
         let why = format!("what keeps its form has {elements} elements on all devices");
         return Err(refused(&model.name, why));
     }
-    let kept: Vec<u32> = layers.kept.iter().map(|(l, _)| *l).collect();
     let window = compiled.model.summary.window.map(|w| match w {
         Window::Sliding(n) => Window::Sliding(n.min(WINDOW)),
         Window::Chunks(n) => Window::Chunks(n.min(WINDOW)),
     });
     Ok(Shrunk {
-        departure: form::departure(&compiled.programs, &programs, &kept),
+        departure,
         sizes: changes(&large_sharded, &sharded),
         model,
         sharded,

@@ -125,7 +125,7 @@ fn carry_out_on(planned: Planned, request: &PlanRequest) -> Result<Divided, Stri
     let eager = Verified::new(eager).map_err(|e| format!("for {devices}: {e}"))?;
     let sharded = super::support::rewritten(&eager, request).graph;
     let sharded = Verified::new(sharded).map_err(|e| format!("rewritten for {devices}: {e}"))?;
-    let programs = canonicalise(&lower(&sharded).map_err(|e| format!("lower for {devices}: {e}"))?);
+    let programs = canonicalise(lower(&sharded).map_err(|e| format!("lower for {devices}: {e}"))?);
     let programs = Verified::new(programs).map_err(|e| format!("for {devices}: {e}"))?;
     Ok(Divided {
         planned,

@@ -1,0 +1,232 @@
+//! Another program, timed in turn with ours.
+//!
+//! A machine's speed changes from minute to minute, so that two figures of different minutes say little. Each round runs
+//! our tests and the other program one after the other, and the round after the other way round. What is printed is the
+//! median of the rounds' ratios, and their range.
+//!
+//! - `speeds` reads what the other program has measured.
+
+mod speeds;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tpc_diag::{Diagnostic, codes::COMMAND_LINE};
+
+use super::measure::{Bench, Measured, Test};
+use super::table::{Column, markdown};
+use crate::codes::OTHER_PROGRAM;
+use crate::engine;
+use crate::output::Failure;
+use crate::progress::Progress;
+use speeds::Speeds;
+
+/// Lines of the other program's errors that are shown.
+const ERROR_LINES: usize = 5;
+
+/// The program that ours is compared with.
+pub(super) struct Other<'a> {
+    /// Its command line, for the shell.
+    command: &'a str,
+}
+
+/// The speeds of the other program for a test, one per round.
+#[derive(Debug)]
+pub(super) struct Compared {
+    /// The command line.
+    pub(super) command: String,
+    /// Tokens per second.
+    pub(super) speeds: Vec<f64>,
+}
+
+impl Compared {
+    /// The rounds' ratios of our speeds to the other's, ascending.
+    pub(super) fn ratios(&self, ours: &[f64]) -> Vec<f64> {
+        let mut out: Vec<f64> = ours.iter().zip(&self.speeds).map(|(a, b)| a / b).collect();
+        out.sort_by(f64::total_cmp);
+        out
+    }
+}
+
+/// The median of numbers; NaN of none.
+pub(super) fn median(numbers: &[f64]) -> f64 {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => sorted[middle],
+        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+impl<'a> Other<'a> {
+    pub(super) const fn new(command: &'a str) -> Other<'a> {
+        Other { command }
+    }
+
+    /// The file name of the program: the first word that sets no variable.
+    fn name(&self) -> &'a str {
+        let mut words = self.command.split_whitespace();
+        let program = words.find(|w| !w.contains('=')).unwrap_or(self.command);
+        let name = Path::new(program).file_name().and_then(OsStr::to_str);
+        name.unwrap_or(program)
+    }
+
+    /// Runs it once.
+    fn speeds(&self) -> Result<Speeds, Failure> {
+        let fault = |what: String| {
+            let help =
+                "it must print its speeds as llama-bench does: its table, `-o json` or `-o jsonl`";
+            let d = Diagnostic::new(&OTHER_PROGRAM, self.command, what).help(help);
+            Failure::findings(vec![d])
+        };
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = shell(self.command)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| fault(format!("cannot be run: {e}")))?;
+        if !status.success() {
+            let text = String::from_utf8_lossy(&stderr);
+            let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+            let last = &lines[lines.len().saturating_sub(ERROR_LINES)..];
+            let what = format!("ends with {status}\n  {}", last.join("\n  "));
+            return Err(fault(what.trim_end().to_owned()));
+        }
+        let speeds = speeds::read(&String::from_utf8_lossy(&stdout));
+        if speeds.is_empty() {
+            return Err(fault("prints no speeds that can be read".to_owned()));
+        }
+        Ok(speeds)
+    }
+
+    /// The tests that both measure, and a run of the other program that is not counted.
+    fn common(&self, tests: &[Test]) -> Result<Vec<Test>, Failure> {
+        let found = self.speeds()?;
+        let is_common = |t: &&Test| found.contains_key(&t.name());
+        let common: Vec<Test> = tests.iter().filter(is_common).copied().collect();
+        if common.is_empty() {
+            let ours: Vec<String> = tests.iter().map(Test::name).collect();
+            let theirs: Vec<&str> = found.keys().map(String::as_str).collect();
+            let message = format!(
+                "it measures {}, and this command {}",
+                theirs.join(", "),
+                ours.join(", ")
+            );
+            let d = Diagnostic::new(&COMMAND_LINE, "--compare", message);
+            return Err(Failure::usage(d.help("give both the same -p, -n and -d")));
+        }
+        Ok(common)
+    }
+
+    /// The tests that both measure, in rounds.
+    ///
+    /// # Errors
+    /// Those of the model; TPC0427 where the other program fails; TPC0400 where no test is common.
+    pub(super) fn measure(
+        &self,
+        bench: &mut Bench<'_>,
+        tests: &[Test],
+        rounds: u64,
+        progress: &Progress,
+    ) -> Result<Vec<Measured>, Failure> {
+        let failed = |e| engine::execution_failure(&e);
+        let tests = self.common(tests)?;
+        let mut out = Vec::new();
+        for &test in &tests {
+            bench.once(test).map_err(failed)?;
+            let mut measured = Measured::new(test, bench.sequences);
+            measured.other = Some(Compared {
+                command: self.command.to_owned(),
+                speeds: Vec::new(),
+            });
+            out.push(measured);
+            progress.advance(1);
+        }
+        for round in 0..rounds {
+            let mut theirs = None;
+            if round % 2 == 1 {
+                theirs = Some(self.speeds()?);
+            }
+            for measured in &mut out {
+                let (time, _) = bench.once(measured.test).map_err(failed)?;
+                measured.times.push(time);
+                progress.advance(1);
+            }
+            let theirs = theirs.map_or_else(|| self.speeds(), Ok)?;
+            for measured in &mut out {
+                let speed = theirs.get(&measured.test.name()).copied();
+                let speeds = measured.other.as_mut().map(|o| &mut o.speeds);
+                if let Some(speeds) = speeds {
+                    speeds.push(speed.unwrap_or(f64::NAN));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The medians, and the ratio with its range, as a table.
+    pub(super) fn report(&self, measured: &[Measured]) -> String {
+        let columns = [
+            Column::left("test"),
+            Column::right("tpc t/s"),
+            Column::right(format!("{} t/s", self.name())),
+            Column::right("ratio"),
+            Column::right("range of the rounds"),
+        ];
+        let rows = measured.iter().filter_map(|m| {
+            let other = m.other.as_ref()?;
+            let ratios = other.ratios(&m.speeds());
+            let (least, most) = (ratios.first()?, ratios.last()?);
+            Some(vec![
+                m.name(),
+                format!("{:.2}", median(&m.speeds())),
+                format!("{:.2}", median(&other.speeds)),
+                format!("{:.2}", median(&ratios)),
+                format!("{least:.2}–{most:.2}"),
+            ])
+        });
+        markdown(&columns, &rows.collect::<Vec<_>>())
+    }
+}
+
+fn shell(command: &str) -> Command {
+    let (program, option) = match cfg!(windows) {
+        true => ("cmd", "/C"),
+        false => ("sh", "-c"),
+    };
+    let mut out = Command::new(program);
+    out.arg(option).arg(command);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_of_rounds() {
+        let other = Compared {
+            command: String::new(),
+            speeds: vec![10.0, 20.0, 5.0],
+        };
+        let ratios = other.ratios(&[20.0, 20.0, 15.0]);
+        assert_eq!(ratios, [1.0, 2.0, 3.0]);
+        assert_eq!((median(&ratios), median(&[4.0, 1.0])), (2.0, 2.5));
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn programs_have_their_files_names() {
+        let name = |command| Other::new(command).name();
+        assert_eq!(
+            name("CUDA_VISIBLE_DEVICES=0 ./build/bin/llama-bench -r 1"),
+            "llama-bench"
+        );
+        assert_eq!(name("tpc bench m.gguf"), "tpc");
+    }
+}
