@@ -32,22 +32,32 @@ pub(super) fn round_rows(dtype: DType, row: usize, data: &mut [f64]) -> Result<(
 const BLOCK: usize = 32;
 
 /// Rounds rows of `row` elements each as the CPU executor does before products with quantised weights: blocks of 32 from the
-/// start of each row, in each the largest magnitude over 127 as an f32 scale, and signed codes to nearest, ties to even.
-pub(super) fn round_activations(row: usize, data: &mut [f64]) {
+/// start of each row, in each the largest magnitude over 127 as an f32 scale, and signed codes to nearest, ties to even. Each
+/// further one of the `terms` is the same of what those before leave in f32.
+pub(super) fn round_activations(row: usize, terms: usize, data: &mut [f64]) {
     for row in data.chunks_mut(row.max(1)) {
         for block in row.chunks_mut(BLOCK) {
-            let largest = block.iter().fold(0.0_f32, |a, &x| a.max((x as f32).abs()));
-            let scale = largest / 127.0;
-            // The least scales would have an infinite inverse.
-            let inverse = match scale >= f32::MIN_POSITIVE {
-                true => 1.0 / scale,
-                false => 0.0,
-            };
-            for x in block {
-                let code = (*x as f32 * inverse).round_ties_even();
-                *x = f64::from(code) * f64::from(scale);
+            let mut left: Vec<f32> = block.iter().map(|&x| x as f32).collect();
+            block.fill(0.0);
+            for _ in 0..terms {
+                round_term(&mut left, block);
             }
         }
+    }
+}
+
+/// Adds the codes of a block to `sum`, and takes them from `left`.
+fn round_term(left: &mut [f32], sum: &mut [f64]) {
+    let scale = left.iter().fold(0.0_f32, |a, &x| a.max(x.abs())) / 127.0;
+    // The least scales would have an infinite inverse.
+    let inverse = match scale >= f32::MIN_POSITIVE {
+        true => 1.0 / scale,
+        false => 0.0,
+    };
+    for (x, sum) in left.iter_mut().zip(sum) {
+        let code = (*x * inverse).round_ties_even();
+        *sum += f64::from(code) * f64::from(scale);
+        *x -= code * scale;
     }
 }
 
@@ -68,9 +78,12 @@ mod tests {
         assert!((row[31] - 31.0).abs() < 0.02 && (row[7] - 7.0).abs() < 0.13);
         let mut row = vec![0.0; 34];
         (row[0], row[1], row[2], row[32]) = (127.0, 0.5, -1.6, 0.3);
-        round_activations(34, &mut row);
+        let mut twice = row.clone();
+        round_activations(34, 1, &mut row);
         assert_eq!(row[..3], [127.0, 0.0, -2.0]);
         assert!((row[32] - 0.3).abs() < 1e-7);
+        round_activations(34, 2, &mut twice);
+        assert!((twice[1] - 0.5).abs() < 1e-7 && (twice[2] + 1.6).abs() < 1.0 / 500.0);
         let mut row: Vec<f64> = (0..32).map(f64::from).collect();
         let e = round_rows(DType::Q8_0, 16, &mut row).expect_err("half a block");
         assert_eq!(e.code(), "TPC0511");

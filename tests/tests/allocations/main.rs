@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_ir::DType;
 use tpc_passes::assemble;
-use tpc_runtime::{Batch, Data, Logits, Options, Session, TokenPos};
+use tpc_runtime::{Batch, Data, Logits, Session, TokenPos};
 use tpc_tests::{Sweep, goldens};
 use tpc_text::{Detokenizer, Sampler, Settings, Show, Start, Tokenizer};
 
@@ -123,11 +123,7 @@ fn main() {
             let most = SEQUENCES * tokens.len();
             let shapes = [shape(&config, SEQUENCES), shape(&config, most)];
             let program = assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small");
-            let options = CpuOptions {
-                threads: 2,
-                options: Options::default(),
-                profile: false,
-            };
+            let options = CpuOptions::with_threads(2);
             let executor = CpuExecutor::new(Arc::new(program), &FileWeights(&file), options);
             let session = executor.and_then(|e| Session::with_executor(e, config));
             let mut session = session.unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -7,7 +7,7 @@ use tpc_core::golden::distance;
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_ir::DType;
 use tpc_passes::assemble;
-use tpc_runtime::{Batch, Checksum, ExecError, Logits, Options, Session, SessionConfig, TokenPos};
+use tpc_runtime::{Batch, Checksum, ExecError, Logits, Session, SessionConfig, TokenPos};
 use tpc_tests::{Sweep, goldens};
 
 use crate::support::{FileWeights, config, golden, name, placement, plan, shape};
@@ -44,11 +44,7 @@ fn session(
     let config: SessionConfig = config(&compiled, n).with_sequences(sequences);
     let shapes = [shape(&config, 1), shape(&config, n)];
     let program = assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small");
-    let options = CpuOptions {
-        threads: 2,
-        options: Options::default(),
-        profile: false,
-    };
+    let options = CpuOptions::with_threads(2);
     let executor = CpuExecutor::new(Arc::new(program), &FileWeights(&file), options);
     let session = executor.and_then(|e| Session::with_executor(e, config));
     session.unwrap_or_else(|e| panic!("{}: {e}", name(path)))

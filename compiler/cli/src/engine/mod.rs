@@ -27,8 +27,7 @@ use tpc_ir::DType;
 use tpc_ir::program::{Program, verify};
 use tpc_passes::assemble;
 use tpc_runtime::{
-    Batch, ExecError, Executor, KernelTime, Options, SaveError, SequenceText, Session,
-    SessionConfig, Tensor,
+    Batch, ExecError, Executor, KernelTime, SaveError, SequenceText, Session, SessionConfig, Tensor,
 };
 
 use crate::args::{Defaults, PlacementArgs};
@@ -319,9 +318,8 @@ impl<'a> Loading<'a> {
             Code::Program(program) => Arc::clone(program),
         };
         let options = CpuOptions {
-            threads: self.threads,
-            options: Options::default(),
             profile: self.profile,
+            ..CpuOptions::with_threads(self.threads)
         };
         let executor = CpuExecutor::new(program, weights, options);
         let session = executor.and_then(|e| Session::with_executor(e, config));

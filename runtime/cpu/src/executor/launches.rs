@@ -8,6 +8,8 @@ use super::collective::Exchange;
 use super::memory::Region;
 use super::product::{Needs, Packed};
 use super::scripts::Script;
+use super::terms::{Tensors, Terms};
+use crate::executor::CpuOptions;
 use crate::kernel::Kernel;
 use crate::ops::size_of;
 use crate::target::{sizes, stack};
@@ -66,6 +68,14 @@ impl Prepared {
     }
 }
 
+/// What launches are made from.
+struct Source<'a> {
+    program: &'a Program,
+    arenas: &'a [Region],
+    options: CpuOptions,
+    tensors: Tensors,
+}
+
 /// The launches of a program, and the values in the slots that they are given.
 #[derive(Debug, Default)]
 pub(super) struct Launches {
@@ -84,12 +94,18 @@ impl Launches {
     pub(super) fn new(
         program: &Program,
         arenas: &[Region],
-        options: Options,
+        options: CpuOptions,
     ) -> Result<Launches, ExecError> {
         let mut out = Launches::default();
+        let source = Source {
+            program,
+            arenas,
+            options,
+            tensors: Tensors::new(program),
+        };
         for i in 0..program.launches.len() {
             let prepared = out
-                .prepare(program, arenas, options, Launch::new(i))
+                .prepare(&source, Launch::new(i))
                 .map_err(|e| e.at(|| named(program, Launch::new(i))))?;
             out.prepared.push(prepared);
         }
@@ -99,30 +115,28 @@ impl Launches {
     /// Marks the products whose activations are those of the product before them in a group's script, so that they are
     /// prepared once: q, k and v, or gate and up.
     pub(super) fn keep_activations(&mut self, phase: &Phase, script: &Script) {
-        let mut last = None;
+        let mut last: Option<(Value, bool, Terms)> = None;
         for &(queue, i) in script {
             let Step::Launch(launch) = phase.queues[queue].steps[i] else {
                 continue;
             };
             let launch = &mut self.prepared[launch.index()];
             if let Action::Product(weight) | Action::Experts(weight, _) = &launch.action {
-                let read = Some((
-                    self.slots[launch.slots + 1],
-                    weight.format.takes_quantised(),
-                ));
-                launch.kept = read == last;
-                last = read;
+                let read = self.slots[launch.slots + 1];
+                let form = weight.format.takes_quantised();
+                // A product with one term may read the first of two.
+                launch.kept = last.is_some_and(|(value, of, terms)| {
+                    (value, of) == (read, form) && weight.terms <= terms
+                });
+                if !launch.kept {
+                    last = Some((read, form, weight.terms));
+                }
             }
         }
     }
 
-    fn prepare(
-        &mut self,
-        program: &Program,
-        arenas: &[Region],
-        options: Options,
-        launch: Launch,
-    ) -> Result<Prepared, ExecError> {
+    fn prepare(&mut self, source: &Source<'_>, launch: Launch) -> Result<Prepared, ExecError> {
+        let program = source.program;
         let graph = &program.graph;
         let data = program.launch(launch);
         let (op, operands, results) = match &data.work {
@@ -145,7 +159,7 @@ impl Launches {
             }
         };
         let size = size_of(&op).filter(|size| size.as_const().is_none());
-        let action = self.action(program, arenas, options, launch, (&op, &operands, &results))?;
+        let action = self.action(source, launch, (&op, &operands, &results))?;
         let slots = self.slots.len();
         self.slots.extend(operands.iter().chain(&results));
         Ok(Prepared {
@@ -160,12 +174,11 @@ impl Launches {
 
     fn action(
         &mut self,
-        program: &Program,
-        arenas: &[Region],
-        options: Options,
+        source: &Source<'_>,
         launch: Launch,
         (op, operands, results): (&Op, &[Value], &[Value]),
     ) -> Result<Action, ExecError> {
+        let (program, options) = (source.program, source.options.options);
         if op.is_collective() {
             let dtype = [program.graph.value(operands[0]).ty.dtype];
             let copy = Op::Copy(tpc_ir::op::Copy);
@@ -176,30 +189,21 @@ impl Launches {
             ));
         }
         let weight = match operands.first() {
-            Some(&first) => packed(program, arenas, first)?,
+            Some(&first) => packed(program, source.arenas, first)?,
             None => None,
         };
         if let Some(weight) = weight {
-            if let Op::GetRows(op) = op {
-                return Ok(Action::Rows(weight, op.window));
-            }
-            for shape in &program.shapes {
-                let x = most(program, operands[1], &shape.most)?;
-                let rows = x[1] * x[2] * x[3];
-                self.needs.join(Needs::of_rows(&weight.format, rows));
-                self.row = self.row.max(x[0]);
-                if let Op::MulMatId(_) = op {
-                    let ids = most(program, operands[2], &shape.most)?;
-                    self.needs.join(Needs {
-                        experts: weight.n,
-                        routes: ids[0] * ids[1],
-                        ..Needs::default()
-                    });
-                }
-            }
             return match op {
-                Op::MulMat(_) => Ok(Action::Product(weight)),
-                Op::MulMatId(op) => Ok(Action::Experts(weight, op.window)),
+                Op::GetRows(op) => Ok(Action::Rows(weight, op.window)),
+                Op::MulMat(_) => Ok(Action::Product(self.product(
+                    source,
+                    (op, operands),
+                    weight,
+                )?)),
+                Op::MulMatId(id) => Ok(Action::Experts(
+                    self.product(source, (op, operands), weight)?,
+                    id.window,
+                )),
                 _ => Err(malformed("it reads a packed weight")),
             };
         }
@@ -221,6 +225,38 @@ impl Launches {
             return Ok(Action::Update(copy, kernel));
         }
         Ok(Action::Kernel(kernel))
+    }
+
+    /// The weight of a product with its terms; memory for its largest batch is asked for.
+    fn product(
+        &mut self,
+        source: &Source<'_>,
+        (op, operands): (&Op, &[Value]),
+        weight: Packed,
+    ) -> Result<Packed, ExecError> {
+        let program = source.program;
+        let mut experts = 1;
+        for shape in &program.shapes {
+            if let Op::MulMatId(_) = op {
+                let ids = most(program, operands[2], &shape.most)?;
+                experts = ids[0];
+                self.needs.join(Needs {
+                    experts: weight.n,
+                    routes: ids[0] * ids[1],
+                    ..Needs::default()
+                });
+            }
+        }
+        let read = (op, operands[0], experts);
+        let terms = (source.tensors).terms(program, read, source.options.two_terms);
+        let weight = Packed { terms, ..weight };
+        for shape in &program.shapes {
+            let x = most(program, operands[1], &shape.most)?;
+            let rows = x[1] * x[2] * x[3];
+            self.needs.join(Needs::of_rows(&weight, rows));
+            self.row = self.row.max(x[0]);
+        }
+        Ok(weight)
     }
 }
 
@@ -278,6 +314,7 @@ fn packed(program: &Program, arenas: &[Region], value: Value) -> Result<Option<P
         ptr: arenas[buffer.arena.index()]
             .ptr()
             .wrapping_add(extent.offset as usize),
+        terms: Terms::One,
     }))
 }
 

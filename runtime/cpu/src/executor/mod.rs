@@ -14,14 +14,16 @@ mod memory;
 mod product;
 mod profile;
 mod scripts;
+mod terms;
 
 use std::cell::UnsafeCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, Program, Step};
-use tpc_ir::{Bindings, Launch, Value};
+use tpc_ir::{Bindings, Inst, Launch, Value};
 use tpc_runtime::{
     ExecError, Executor, Host, Interface, KernelTime, Options, Outputs, Tensor, WeightSource,
 };
@@ -45,6 +47,25 @@ pub struct CpuOptions {
     pub options: Options,
     /// Whether launches are timed.
     pub profile: bool,
+    /// Products that read at most so many weights for a token take their activations in two terms of int8, others in one.
+    /// The time of the former doubles, and next to nothing is lost to rounding.
+    pub two_terms: u64,
+}
+
+impl CpuOptions {
+    /// What [`CpuOptions::two_terms`] is where nobody says it: weights that stay in the cache of a core between the passes,
+    /// of which the second takes as long as a launch does that computes nothing.
+    pub const TWO_TERMS: u64 = 1 << 18;
+
+    /// So many threads, and defaults.
+    pub fn with_threads(threads: usize) -> CpuOptions {
+        CpuOptions {
+            threads,
+            options: Options::default(),
+            profile: false,
+            two_terms: CpuOptions::TWO_TERMS,
+        }
+    }
 }
 
 /// Runs a [`Program`] on threads.
@@ -125,7 +146,7 @@ impl CpuExecutor {
             .map(|a| Region::new(a.bytes))
             .collect();
         let mut arenas = arenas?;
-        let mut launches = Launches::new(&program, &arenas, options.options)?;
+        let mut launches = Launches::new(&program, &arenas, options)?;
         let phases = program.phases.iter();
         let scripts: Vec<Vec<Script>> = phases.map(|p| scripts(&program, p, &places)).collect();
         for (phase, scripts) in program.phases.iter().zip(&scripts) {
@@ -180,6 +201,20 @@ impl CpuExecutor {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// The products whose activations are rounded to int8, with the number of terms of each.
+    pub fn rounded_products(&self) -> BTreeMap<Inst, usize> {
+        let mut out = BTreeMap::new();
+        for (i, launch) in self.launches.prepared.iter().enumerate() {
+            if let Action::Product(weight) | Action::Experts(weight, _) = &launch.action
+                && weight.format.takes_quantised()
+            {
+                let covered = self.program.launch(Launch::new(i)).covers().iter();
+                out.extend(covered.map(|inst| (*inst, weight.terms.each().len())));
+            }
+        }
+        out
     }
 
     /// The kernels that work with sizes of the batch get these.

@@ -5,11 +5,12 @@ use std::cell::UnsafeCell;
 
 use tpc_ir::{DType, Interval};
 
+use super::terms::Terms;
 use crate::error::KernelError;
 use crate::launch::ensure;
 use crate::product::{
-    Activations, BLOCK, Block, Epilogue, Format, Isa, Matrix, Output, Product, Scratch, Tokens,
-    quantise,
+    Activations, BLOCK, Block, Format, Isa, Matrix, Output, Product, Scratch, Tokens, quantise,
+    residual,
 };
 use crate::team::Worker;
 use crate::view::View;
@@ -23,6 +24,7 @@ pub(super) struct Packed {
     /// Sizes of axes 2 and 3.
     pub(super) stack: [usize; 2],
     pub(super) ptr: *const u8,
+    pub(super) terms: Terms,
 }
 
 // SAFETY: weights are written before anything runs, and only read then.
@@ -74,11 +76,11 @@ impl Needs {
     }
 
     /// Those of `rows` rows of activations.
-    pub(super) fn of_rows(format: &Format, rows: usize) -> Needs {
-        let k = format.part().k();
-        match format.takes_quantised() {
+    pub(super) fn of_rows(weight: &Packed, rows: usize) -> Needs {
+        let k = weight.format.part().k();
+        match weight.format.takes_quantised() {
             true => Needs {
-                blocks: rows * k.div_ceil(BLOCK),
+                blocks: weight.terms.each().len() * rows * k.div_ceil(BLOCK),
                 ..Needs::default()
             },
             false => Needs {
@@ -136,18 +138,20 @@ unsafe fn element(row: *const u8, nb: usize, i: usize) -> f32 {
     unsafe { row.add(i * nb).cast::<f32>().read_unaligned() }
 }
 
-/// Brings the rows of activations into the form that the product reads, each worker its share, and waits for all.
+/// Brings the rows of activations into the form that the product reads, each worker its share, and waits for all. Second
+/// terms lie behind the first of all rows.
 ///
 /// # Safety
 /// The view's elements are readable, and the scratch memory is used by the workers of this launch alone.
 unsafe fn prepare(
     worker: &Worker<'_>,
     isa: Isa,
-    format: &Format,
+    weight: &Packed,
     x: &View,
     scratch: &DeviceScratch,
     row: &mut [f32],
 ) -> Result<(), KernelError> {
+    let format = &weight.format;
     let k = format.part().k();
     ensure(
         x.ne[0] == k && x.dtype == DType::F32,
@@ -158,28 +162,40 @@ unsafe fn prepare(
         found: 0,
     })?;
     let per = k.div_ceil(BLOCK);
+    let both = format.takes_quantised() && weight.terms == Terms::Two;
+    let misfit = |_| KernelError::Shape {
+        what: "a row of activations",
+    };
     for r in worker.share(x.rows()) {
         let from = x.row(x.indices(r));
         let dense = x.nb[0] == 4 && from.cast::<f32>().is_aligned();
         // SAFETY: a dense, aligned row of k elements that the view has.
-        let values: &[f32] = if dense {
-            unsafe { std::slice::from_raw_parts(from.cast::<f32>(), k) }
+        let values = dense.then(|| unsafe { std::slice::from_raw_parts(from.cast::<f32>(), k) });
+        let values = if let Some(values) = values.filter(|_| !both) {
+            values
+        } else if let Some(values) = values {
+            row.copy_from_slice(values);
+            &*row
         } else {
             for (i, out) in row.iter_mut().enumerate() {
                 // SAFETY: below the size of axis 0.
                 *out = unsafe { element(from, x.nb[0], i) };
             }
-            row
+            &*row
         };
-        if format.takes_quantised() {
+        if !format.takes_quantised() {
             // SAFETY: row `r` is this worker's.
-            let out = unsafe { part(&scratch.blocks, r * per, per)? };
-            quantise(isa, values, out).map_err(|_| KernelError::Shape {
-                what: "a row of activations",
-            })?;
-        } else {
-            // SAFETY: as above.
             unsafe { part(&scratch.floats, r * k, k)? }.copy_from_slice(values);
+            continue;
+        }
+        // SAFETY: as above.
+        let first = unsafe { part(&scratch.blocks, r * per, per)? };
+        quantise(isa, values, first).map_err(misfit)?;
+        if both {
+            residual(isa, row, first).map_err(misfit)?;
+            // SAFETY: so is its second term.
+            let second = unsafe { part(&scratch.blocks, (x.rows() + r) * per, per)? };
+            quantise(isa, row, second).map_err(misfit)?;
         }
     }
     worker.barrier()
@@ -240,7 +256,7 @@ pub(super) unsafe fn mul_mat(
     )?;
     if !kept {
         // SAFETY: the caller's.
-        unsafe { prepare(worker, isa, format, x, shared, &mut own.row)? };
+        unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
     let panels = worker.share(format.panels());
     // The batches that meet one matrix, as far as the rows of the result follow one another.
@@ -269,20 +285,17 @@ pub(super) unsafe fn mul_mat(
             1 => out.ptr,
             _ => out.row([0, i2, i3]),
         };
-        // SAFETY: all rows are prepared; the result has `n` columns of `m` rows at `stride`, of which this worker writes
-        // its panels.
-        unsafe {
-            let x = prepared(format, shared, batch * n, n)?;
-            let mut to = Output::from_raw(to.cast(), m, stride, n, 1);
-            Product::new(
-                isa,
-                weight.matrix(matrix)?,
-                x,
-                Tokens::First(n),
-                Epilogue::default(),
-            )
-            .and_then(|p| p.run(panels.clone(), &mut to, &mut own.tiles))
-            .map_err(|_| MISFIT)?;
+        for &(term, epilogue) in weight.terms.each() {
+            // SAFETY: all rows are prepared; the result has `n` columns of `m` rows at `stride`, of which this worker
+            // writes its panels.
+            unsafe {
+                let x = prepared(format, shared, term * x.rows() + batch * n, n)?;
+                let mut to = Output::from_raw(to.cast(), m, stride, n, 1);
+                let matrix = weight.matrix(matrix)?;
+                Product::new(isa, matrix, x, Tokens::First(n), epilogue)
+                    .and_then(|p| p.run(panels.clone(), &mut to, &mut own.tiles))
+                    .map_err(|_| MISFIT)?;
+            }
         }
     }
     Ok(())
@@ -327,7 +340,7 @@ pub(super) unsafe fn mul_mat_id(
         worker.barrier()?;
     } else {
         // SAFETY: the caller's.
-        unsafe { prepare(worker, isa, format, x, shared, &mut own.row)? };
+        unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
     let panels = worker.share(format.panels());
     // SAFETY: all are written, and none changes until the next launch.
@@ -358,14 +371,16 @@ pub(super) unsafe fn mul_mat_id(
             from: &from[start..end],
             to: &to[start..end],
         };
-        // SAFETY: as in `mul_mat`.
-        unsafe {
-            let x = prepared(format, shared, 0, x.rows())?;
-            let columns = slots * ids.ne[1];
-            let mut out = Output::from_raw(out.ptr.cast(), m, stride, columns, 1);
-            Product::new(isa, weight.matrix(expert)?, x, tokens, Epilogue::default())
-                .and_then(|p| p.run(panels.clone(), &mut out, &mut own.tiles))
-                .map_err(|_| MISFIT)?;
+        for &(term, epilogue) in weight.terms.each() {
+            // SAFETY: as in `mul_mat`.
+            unsafe {
+                let x = prepared(format, shared, term * x.rows(), x.rows())?;
+                let columns = slots * ids.ne[1];
+                let mut out = Output::from_raw(out.ptr.cast(), m, stride, columns, 1);
+                Product::new(isa, weight.matrix(expert)?, x, tokens, epilogue)
+                    .and_then(|p| p.run(panels.clone(), &mut out, &mut own.tiles))
+                    .map_err(|_| MISFIT)?;
+            }
         }
     }
     Ok(())

@@ -126,6 +126,44 @@ pub fn quantise(isa: Isa, x: &[f32], out: &mut [Block]) -> Result<(), ProductErr
     Ok(())
 }
 
+struct Residual<'a> {
+    x: &'a mut [f32],
+    blocks: &'a [Block],
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the trait's function is unsafe; nothing in it is"
+)]
+impl Kernel for Residual<'_> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        for (x, block) in self.x.chunks_mut(BLOCK).zip(self.blocks) {
+            for (x, code) in x.iter_mut().zip(&block.codes) {
+                *x -= f32::from(*code) * block.scale;
+            }
+        }
+    }
+}
+
+/// Takes from consecutive activations what their blocks hold. Blocks of the rest are the second term of the activations:
+/// both together are as exact as codes of 16 bits.
+///
+/// # Errors
+/// [`ProductError::Length`] when there are more or fewer blocks than `x` has.
+pub fn residual(isa: Isa, x: &mut [f32], blocks: &[Block]) -> Result<(), ProductError> {
+    let expected = x.len().div_ceil(BLOCK);
+    if blocks.len() != expected {
+        return Err(ProductError::Length {
+            what: "blocks of activations",
+            expected,
+            found: blocks.len(),
+        });
+    }
+    isa.run(Residual { x, blocks });
+    Ok(())
+}
+
 /// The rows that a product multiplies: one a token, dense.
 #[derive(Clone, Copy, Debug)]
 pub enum Activations<'a> {
@@ -168,16 +206,43 @@ mod tests {
         assert_eq!(one(&[f32::MAX, -f32::MAX]).codes[..2], [127, -127]);
     }
 
+    fn numbers() -> Vec<f32> {
+        let x = |i| ((i * 7919 % 1009) as f32 - 500.0) * 0.37;
+        (0..1000).map(x).collect()
+    }
+
+    /// Both terms.
+    fn terms(isa: Isa, x: &[f32]) -> [Vec<Block>; 2] {
+        let mut out = [(); 2].map(|()| vec![Block::ZERO; x.len().div_ceil(BLOCK)]);
+        quantise(isa, x, &mut out[0]).expect("blocks");
+        let mut rest = x.to_vec();
+        residual(isa, &mut rest, &out[0]).expect("as many blocks");
+        quantise(isa, &rest, &mut out[1]).expect("blocks");
+        out
+    }
+
+    #[test]
+    fn two_terms_have_sixteen_bits() {
+        let x = numbers();
+        let [first, second] = terms(Isa::best(), &x);
+        for (i, x) in x.iter().enumerate() {
+            let (b, e) = (i / BLOCK, i % BLOCK);
+            let one = (x - first[b].value(e)).abs();
+            let two = (x - first[b].value(e) - second[b].value(e)).abs();
+            let step = first[b].scale;
+            assert!(one <= 0.501 * step, "{one:e} of {step:e}");
+            assert!(two <= step / 500.0, "{two:e} of {step:e}");
+        }
+        let bad = terms(Isa::best(), &[1.0, f32::INFINITY]);
+        assert!(bad.iter().all(|b| b[0].scale.is_nan()));
+        let error = residual(Isa::best(), &mut [0.0; 33], &first[..1]);
+        assert!(matches!(error, Err(ProductError::Length { .. })));
+    }
+
     #[test]
     fn every_instruction_set_gives_the_same_blocks() {
-        let x: Vec<f32> = (0..1000)
-            .map(|i| ((i * 7919 % 1009) as f32 - 500.0) * 0.37)
-            .collect();
-        let of = |isa| {
-            let mut out = vec![Block::ZERO; 32];
-            quantise(isa, &x, &mut out).expect("blocks");
-            out
-        };
+        let x = numbers();
+        let of = |isa| terms(isa, &x);
         let expect = of(Isa::PORTABLE);
         for &isa in Isa::available() {
             assert!(of(isa) == expect, "{isa}");

@@ -2,8 +2,9 @@
 //!
 //! A weight is packed once ([`Format`], [`Packed`]): 16 rows beside each other, so that a row is a lane of a vector and no
 //! sum crosses lanes; most types keep their size. Activations are quantised to signed bytes in blocks of 32
-//! ([`quantise`]), one form for all quantised weights; weights of floats take f32. A [`Product`] then computes the rows of
-//! some panels of 16 for a few tokens or many ([`Product::run`]), and [`Grouped`] those of many experts.
+//! ([`quantise`]), one form for all quantised weights; weights of floats take f32. What that leaves of them may be a second
+//! term ([`residual`]), whose product is added. A [`Product`] then computes the rows of some panels of 16 for a few tokens
+//! or many ([`Product::run`]), and [`Grouped`] those of many experts.
 //!
 //! # Threads
 //!
@@ -83,7 +84,7 @@ pub(crate) mod simd;
 #[cfg(test)]
 mod tests;
 
-pub use activations::{Activations, Block, quantise};
+pub use activations::{Activations, Block, quantise, residual};
 pub use error::ProductError;
 pub use format::{Format, Matrix, PANEL_ROWS, Packed, Source};
 pub use grouped::{Grouped, Input, Routes, Share};

@@ -6,7 +6,7 @@
 
 mod memory;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tpc_ir::op::{InputKind, Op};
@@ -31,8 +31,8 @@ pub struct ProgramInterpreter<'p> {
     /// Weights, decoded from their arena when they were loaded.
     weights: BTreeMap<Value, Arc<Tensor>>,
     interface: Interface,
-    /// Products whose second operand is rounded as the CPU executor rounds it.
-    rounded: BTreeSet<Inst>,
+    /// Products whose second operand is rounded as the CPU executor rounds it, to so many terms.
+    rounded: BTreeMap<Inst, usize>,
     /// The state of the generator that orders the queues.
     seed: u64,
     /// The number of batches begun.
@@ -72,7 +72,7 @@ impl<'p> ProgramInterpreter<'p> {
             arenas: arenas?,
             weights: BTreeMap::new(),
             interface: Interface::from_graph(&program.graph),
-            rounded: BTreeSet::new(),
+            rounded: BTreeMap::new(),
             seed: seed | 1,
             batches: 0,
         };
@@ -81,9 +81,12 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(out)
     }
 
-    /// The same, where these products take their activations as the CPU executor's do: int8 in blocks of 32 of a row.
-    /// Everything else stays exact, so that what another executor differs by is not its rounding.
-    pub fn with_rounded_products(mut self, products: BTreeSet<Inst>) -> ProgramInterpreter<'p> {
+    /// The same, where these products take their activations as the CPU executor's do: in so many terms of int8 in blocks of
+    /// 32 of a row. Everything else stays exact, so that what another executor differs by is not its rounding.
+    pub fn with_rounded_products(
+        mut self,
+        products: BTreeMap<Inst, usize>,
+    ) -> ProgramInterpreter<'p> {
         self.rounded = products;
         self
     }
@@ -269,11 +272,11 @@ impl<'p> ProgramInterpreter<'p> {
             })
             .collect();
         let mut operands = operands?;
-        if self.rounded.contains(&inst)
+        if let Some(&terms) = self.rounded.get(&inst)
             && let Some(activations) = operands.get_mut(1)
         {
             let (dims, mut data) = (activations.dims(), activations.reals()?.into_owned());
-            round_activations(dims[0], &mut data);
+            round_activations(dims[0], terms, &mut data);
             *activations = Tensor::reals_of(dims, data)?;
         }
         let operands: Vec<&Tensor> = operands.iter().collect();

@@ -1,0 +1,133 @@
+//! Models on the CPU executor: as near to the exact logits as the engine is that made them.
+//!
+//! The models are small, so the executor takes the activations of almost all of their products in two terms of int8, as it
+//! does of the small products of any model. What a large product loses with its one term is seen where all have one.
+
+mod caches;
+mod logits;
+mod places;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use tpc_core::golden::{Golden, distance};
+use tpc_core::pipeline::{Compiled, compile};
+use tpc_core::placement::Placement;
+use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
+use tpc_gguf::GgufFile;
+use tpc_ir::program::{FileTarget, verify};
+use tpc_ir::{Inst, Program};
+use tpc_passes::assemble;
+use tpc_runtime::{ExecError, Options, ProgramInterpreter, Session, SessionConfig};
+
+use crate::support::{FileWeights, config, one_by_one, shape, whole};
+
+/// How far a token alone may be from the same token in a batch.
+const ALONE: f64 = 1e-5;
+
+/// The terms of products as they are chosen by size.
+const BY_SIZE: u64 = CpuOptions::TWO_TERMS;
+
+/// A model with its program for the CPU.
+struct Subject {
+    file: GgufFile,
+    compiled: Compiled,
+    config: SessionConfig,
+    program: Arc<Program>,
+    tokens: Vec<u32>,
+}
+
+impl Subject {
+    /// `None` where there is no such plan.
+    fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
+        let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
+        let compiled = compile(&file, placement).ok()?;
+        let config = config(&compiled, tokens.len());
+        let shapes = [shape(&config, 1), shape(&config, tokens.len())];
+        let program = assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small");
+        let name = path.display();
+        verify(&program).unwrap_or_else(|e| panic!("{name}: {}: {}", e[0].code, e[0]));
+        Some(Subject {
+            file,
+            config,
+            program: Arc::new(program),
+            tokens: tokens.to_vec(),
+            compiled,
+        })
+    }
+
+    /// An executor on so many threads, with two terms for products of up to so many weights.
+    fn executor(&self, threads: usize, two_terms: u64) -> Result<CpuExecutor, ExecError> {
+        let options = CpuOptions {
+            two_terms,
+            ..CpuOptions::with_threads(threads)
+        };
+        CpuExecutor::new(Arc::clone(&self.program), &FileWeights(&self.file), options)
+    }
+
+    /// The logits on two threads.
+    fn logits(&self, two_terms: u64) -> Result<Vec<f64>, ExecError> {
+        let executor = self.executor(2, two_terms)?;
+        let mut session = Session::with_executor(executor, self.config)?;
+        Ok(whole(&mut session, &self.tokens))
+    }
+
+    /// How far the logits of the tokens one by one, on one thread, are from `found`.
+    fn alone(&self, found: &[f64]) -> f64 {
+        let executor = self.executor(1, BY_SIZE).expect("it has loaded before");
+        let session = Session::with_executor(executor, self.config);
+        let each = one_by_one(&mut session.expect("it has logits"), &self.tokens);
+        let d = distance(found.iter().copied(), each);
+        if d.nmse.is_nan() { f64::NAN } else { d.max_abs }
+    }
+
+    /// The logits of the reference executor, which rounds the activations of these products to so many terms.
+    fn reference(&self, rounded: BTreeMap<Inst, usize>) -> Vec<f64> {
+        let shapes = &self.program.shapes;
+        let program = assemble(&self.compiled.programs, shapes, &FileTarget).expect("it is small");
+        let weights = FileWeights(&self.file);
+        let executor = ProgramInterpreter::new(&program, &weights, Options::default(), 1);
+        let executor = executor.expect("loads").with_rounded_products(rounded);
+        let session = Session::with_executor(executor, self.config);
+        whole(&mut session.expect("it has logits"), &self.tokens)
+    }
+
+    /// The distance from the reference that rounds as the CPU does.
+    fn left_from_rounded(&self, found: &[f64], two_terms: u64) -> f64 {
+        let executor = self.executor(1, two_terms).expect("it has loaded before");
+        let wanted = self.reference(executor.rounded_products());
+        distance(wanted, found.iter().copied()).nmse
+    }
+}
+
+fn exact(golden: &Golden) -> Vec<f64> {
+    golden.logits.iter().map(|&x| f64::from(x)).collect()
+}
+
+/// The distance of the engine's own logits from the exact ones.
+fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
+    // The repository carries the exact logits only.
+    let beside = path.with_extension("logits");
+    let shared = tpc_tests::shared().map(|s| s.join("golden").join(format!("{name}.logits")));
+    let own = [Some(beside), shared]
+        .into_iter()
+        .flatten()
+        .find(|p| p.exists())?;
+    let bytes = std::fs::read(&own).unwrap_or_else(|e| panic!("{}: {e}", own.display()));
+    let own = Golden::parse(name, &bytes).unwrap_or_else(|e| panic!("{e}"));
+    let wide = |g: &Golden| g.logits.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+    Some(distance(wide(exact), wide(&own)).nmse)
+}
+
+/// The distance that is allowed: that of the engine and a little more, but no more than [`MOST`]; next to nothing where weights
+/// are not quantised.
+fn allowed(name: &str, engine: Option<f64>) -> f64 {
+    if ["-f32", "-f16", "-bf16"].iter().any(|t| name.ends_with(t)) {
+        return 5e-6;
+    }
+    engine.map_or(MOST, |engine| MOST.min(engine + 1e-4))
+}
+
+/// The most that is allowed of any model.
+const MOST: f64 = 5e-4;
