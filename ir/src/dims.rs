@@ -101,10 +101,40 @@ struct Term {
     powers: [u8; N],
 }
 
+impl Term {
+    /// The product; `None` on overflow.
+    fn checked_mul(&self, by: &Term) -> Option<Term> {
+        let mut powers = self.powers;
+        for (p, q) in powers.iter_mut().zip(by.powers) {
+            *p = p.checked_add(q)?;
+        }
+        let coeff = self.coeff.checked_mul(by.coeff)?;
+        Some(Term { coeff, powers })
+    }
+
+    /// The quotient by a term that is not zero; `None` where there is none.
+    fn checked_div(&self, by: &Term) -> Option<Term> {
+        if self.coeff % by.coeff != 0 {
+            return None;
+        }
+        let mut powers = self.powers;
+        for (p, q) in powers.iter_mut().zip(by.powers) {
+            *p = p.checked_sub(q)?;
+        }
+        let coeff = self.coeff / by.coeff;
+        Some(Term { coeff, powers })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Repr {
     Const(u64),
-    /// At least one term with a symbol; powers descending, no two alike, no zero coefficient.
+    /// One term with a symbol, which most sizes that are not constant are; the coefficient is not zero.
+    Mono {
+        coeff: i64,
+        powers: [u8; N],
+    },
+    /// Two terms or more; powers descending, no two alike, no zero coefficient.
     Poly(Box<[Term]>),
 }
 
@@ -127,14 +157,14 @@ impl Dim {
     pub fn symbol(symbol: Symbol) -> Dim {
         let mut powers = [0; N];
         powers[symbol as usize] = 1;
-        Dim(Repr::Poly(Box::new([Term { coeff: 1, powers }])))
+        Dim(Repr::Mono { coeff: 1, powers })
     }
 
     /// The constant, when no symbol occurs.
     pub const fn as_const(&self) -> Option<u64> {
         match self.0 {
             Repr::Const(n) => Some(n),
-            Repr::Poly(_) => None,
+            Repr::Mono { .. } | Repr::Poly(_) => None,
         }
     }
 
@@ -142,6 +172,7 @@ impl Dim {
     pub fn mentions(&self, symbol: Symbol) -> bool {
         match &self.0 {
             Repr::Const(_) => false,
+            Repr::Mono { powers, .. } => powers[symbol as usize] > 0,
             Repr::Poly(terms) => terms.iter().any(|t| t.powers[symbol as usize] > 0),
         }
     }
@@ -164,8 +195,49 @@ impl Dim {
                 coeff: i64::try_from(*n).ok()?,
                 powers: [0; N],
             }],
+            Repr::Mono { coeff, powers } => vec![Term {
+                coeff: *coeff,
+                powers: *powers,
+            }],
             Repr::Poly(t) => t.to_vec(),
         })
+    }
+
+    /// The terms of a size that is no constant; none of one that is.
+    fn symbolic(&self) -> impl Iterator<Item = Term> + '_ {
+        let (one, several): (Option<Term>, &[Term]) = match &self.0 {
+            Repr::Const(_) => (None, &[]),
+            Repr::Mono { coeff, powers } => {
+                let (coeff, powers) = (*coeff, *powers);
+                (Some(Term { coeff, powers }), &[])
+            }
+            Repr::Poly(terms) => (None, terms),
+        };
+        one.into_iter().chain(several.iter().copied())
+    }
+
+    /// A term as a size; `None` for a negative constant, and for a coefficient that has no negative.
+    fn from_term(t: Term) -> Option<Dim> {
+        match t {
+            Term { coeff: 0, .. } => Some(Dim::ZERO),
+            Term { coeff, .. } if coeff == i64::MIN => None,
+            Term { coeff, powers } if powers == [0; N] => {
+                u64::try_from(coeff).ok().map(Dim::constant)
+            }
+            Term { coeff, powers } => Some(Dim(Repr::Mono { coeff, powers })),
+        }
+    }
+
+    /// The term, where there is one alone and it does not have so large a constant that no coefficient holds it.
+    fn term(&self) -> Option<Term> {
+        match self.0 {
+            Repr::Const(n) => i64::try_from(n).ok().map(|coeff| Term {
+                coeff,
+                powers: [0; N],
+            }),
+            Repr::Mono { coeff, powers } => Some(Term { coeff, powers }),
+            Repr::Poly(_) => None,
+        }
     }
 
     /// The canonical polynomial of these terms; `None` when it is a negative constant, has more than [`MAX_TERMS`]
@@ -187,7 +259,7 @@ impl Dim {
         }
         match out.as_slice() {
             [] => Some(Dim::ZERO),
-            [t] if t.powers == [0; N] => Some(Dim::constant(u64::try_from(t.coeff).ok()?)),
+            [t] => Dim::from_term(*t),
             _ => Some(Dim(Repr::Poly(out.into_boxed_slice()))),
         }
     }
@@ -196,6 +268,11 @@ impl Dim {
     pub fn checked_add(&self, other: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_add(b).map(Dim::constant);
+        }
+        match (self.is_zero(), other.is_zero()) {
+            (true, _) => return Some(other.clone()),
+            (_, true) => return Some(self.clone()),
+            _ => {}
         }
         let mut t = self.terms()?;
         t.extend(other.terms()?);
@@ -206,6 +283,9 @@ impl Dim {
     pub fn checked_sub(&self, other: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_sub(b).map(Dim::constant);
+        }
+        if other.is_zero() {
+            return Some(self.clone());
         }
         let mut t = self.terms()?;
         t.extend(other.terms()?.into_iter().map(|t| Term {
@@ -220,18 +300,19 @@ impl Dim {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_mul(b).map(Dim::constant);
         }
+        match (self.is_one(), other.is_one()) {
+            (true, _) => return Some(other.clone()),
+            (_, true) => return Some(self.clone()),
+            _ => {}
+        }
+        if let (Some(a), Some(b)) = (self.term(), other.term()) {
+            return Dim::from_term(a.checked_mul(&b)?);
+        }
         let (left, right) = (self.terms()?, other.terms()?);
         let mut t = Vec::with_capacity(left.len() * right.len());
         for a in &left {
             for b in &right {
-                let mut powers = a.powers;
-                for (p, q) in powers.iter_mut().zip(b.powers) {
-                    *p = p.checked_add(q)?;
-                }
-                t.push(Term {
-                    coeff: a.coeff.checked_mul(b.coeff)?,
-                    powers,
-                });
+                t.push(a.checked_mul(b)?);
             }
         }
         Dim::from_terms(t)
@@ -245,11 +326,20 @@ impl Dim {
         if self == divisor {
             return Some(Dim::ONE);
         }
+        if divisor.is_zero() {
+            return None;
+        }
+        if let (Some(a), Some(b)) = (self.term(), divisor.term()) {
+            return match a.coeff {
+                0 => Some(Dim::ZERO),
+                _ => Dim::from_term(a.checked_div(&b)?),
+            };
+        }
         let d = divisor.terms()?;
         let [d] = d.as_slice() else {
             // A polynomial of several terms divides only its multiples.
             let (a, b) = (self.terms()?, d);
-            if b.is_empty() || a.len() != b.len() {
+            if a.len() != b.len() {
                 return None;
             }
             let first = Dim::from_terms(vec![a[0]])?.checked_div(&Dim::from_terms(vec![b[0]])?)?;
@@ -257,17 +347,7 @@ impl Dim {
         };
         let mut out = Vec::new();
         for t in self.terms()? {
-            if t.coeff % d.coeff != 0 {
-                return None;
-            }
-            let mut powers = t.powers;
-            for (p, q) in powers.iter_mut().zip(d.powers) {
-                *p = p.checked_sub(q)?;
-            }
-            out.push(Term {
-                coeff: t.coeff / d.coeff,
-                powers,
-            });
+            out.push(t.checked_div(d)?);
         }
         Dim::from_terms(out)
     }
@@ -276,6 +356,7 @@ impl Dim {
     pub fn content(&self) -> u64 {
         match &self.0 {
             Repr::Const(n) => *n,
+            Repr::Mono { coeff, .. } => coeff.unsigned_abs(),
             Repr::Poly(terms) => {
                 terms
                     .iter()
@@ -308,12 +389,11 @@ impl Dim {
 
     /// The value of this size for one batch; `None` when it is negative or overflows.
     pub fn eval(&self, bindings: &Bindings) -> Option<u64> {
-        let terms = match &self.0 {
-            Repr::Const(n) => return Some(*n),
-            Repr::Poly(t) => t,
-        };
+        if let Some(n) = self.as_const() {
+            return Some(n);
+        }
         let mut sum: i128 = 0;
-        for t in terms {
+        for t in self.symbolic() {
             let mut p = i128::from(t.coeff);
             for (power, value) in t.powers.iter().zip(bindings.0) {
                 for _ in 0..*power {
@@ -330,12 +410,11 @@ impl Dim {
     /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are the same in all batches. Of the others it is known that `n_outputs` is 0 or
     /// more, the rest 1 or more, and that `n_seqs · n_seq_tokens` is at most `n_tokens`.
     pub fn upper_bound(&self, most: &Bindings) -> Option<u64> {
-        let terms = match &self.0 {
-            Repr::Const(n) => return Some(*n),
-            Repr::Poly(t) => t,
-        };
+        if let Some(n) = self.as_const() {
+            return Some(n);
+        }
         let mut sum: i128 = 0;
-        for t in terms {
+        for t in self.symbolic() {
             let extreme = if t.coeff > 0 {
                 largest(&t.powers, most)?
             } else {
@@ -498,12 +577,12 @@ impl Ord for Dim {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
             (Repr::Const(a), Repr::Const(b)) => a.cmp(b),
-            (Repr::Const(_), Repr::Poly(_)) => Ordering::Less,
-            (Repr::Poly(_), Repr::Const(_)) => Ordering::Greater,
-            (Repr::Poly(a), Repr::Poly(b)) => a
-                .iter()
-                .map(|t| (t.powers, t.coeff))
-                .cmp(b.iter().map(|t| (t.powers, t.coeff))),
+            (Repr::Const(_), _) => Ordering::Less,
+            (_, Repr::Const(_)) => Ordering::Greater,
+            _ => {
+                let key = |t: Term| (t.powers, t.coeff);
+                self.symbolic().map(key).cmp(other.symbolic().map(key))
+            }
         }
     }
 }
@@ -511,11 +590,10 @@ impl Ord for Dim {
 /// `32*n_tokens + 3`: products with `*`, highest powers first.
 impl fmt::Display for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let terms = match &self.0 {
-            Repr::Const(n) => return write!(f, "{n}"),
-            Repr::Poly(t) => t,
-        };
-        for (i, t) in terms.iter().enumerate() {
+        if let Some(n) = self.as_const() {
+            return write!(f, "{n}");
+        }
+        for (i, t) in self.symbolic().enumerate() {
             match (i, t.coeff < 0) {
                 (0, false) => {}
                 (0, true) => f.write_str("-")?,
