@@ -86,6 +86,12 @@ impl Graph {
         }
     }
 
+    /// Makes room for so many more values and instructions.
+    pub fn reserve(&mut self, values: usize, insts: usize) {
+        self.values.reserve(values);
+        self.insts.reserve(insts);
+    }
+
     /// Every instruction, in program order.
     pub fn insts(&self) -> impl DoubleEndedIterator<Item = (Inst, &InstData)> + ExactSizeIterator {
         self.insts
@@ -137,6 +143,15 @@ impl Graph {
     /// The op that defines a value.
     pub fn def_op(&self, value: Value) -> &Op {
         &self.inst(self.value(value).def.0).op
+    }
+
+    /// Whether two instructions are the same op on operands and results of the same types.
+    pub fn is_alike(&self, a: &InstData, b: &InstData) -> bool {
+        let same = |a: &[Value], b: &[Value]| {
+            let ty = |v: &Value| &self.value(*v).ty;
+            a.len() == b.len() && a.iter().map(ty).eq(b.iter().map(ty))
+        };
+        a.op == b.op && same(&a.operands, &b.operands) && same(&a.results, &b.results)
     }
 
     /// Number of devices that hold parts of values at `place`.

@@ -125,12 +125,14 @@ pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     }
     // The same op stands in every layer and in the program of every device.
     let mut expressible = HashSet::new();
+    let mut last = None;
     for (inst, data) in graph.insts() {
-        if expressible.contains(&data.op) {
+        if last == Some(&data.op) || expressible.contains(&data.op) {
             continue;
         }
         if survives_text(&data.op) {
             expressible.insert(&data.op);
+            last = Some(&data.op);
         } else {
             let op = data.op.name();
             errors.push(VerifyError::new(Kind::OpText { op }, Entity::Inst(inst)));

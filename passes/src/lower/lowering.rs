@@ -36,6 +36,16 @@ pub fn lower_within(
         out,
         map: vec![Vec::new(); sharded.values().len()],
     };
+    let ranks = |&v: &Value| sharded.ranks(sharded.value(v).place);
+    let (mut values, mut insts) = (0, 0);
+    for (_, data) in sharded.insts() {
+        values += data.results.iter().map(ranks).sum::<usize>();
+        insts += data.results.first().map_or(0, ranks);
+    }
+    // Devices have a few that the sharded graph has not.
+    lowering
+        .out
+        .reserve(values + values / 16, insts + insts / 16);
     for (inst, data) in sharded.insts() {
         lowering.spend(inst, budget)?;
         lowering.inst(data)?;
