@@ -4,13 +4,10 @@
 //! however many users it has; an op costs its time on its side. All costs are times per decoded token, prompts weighed
 //! in.
 
-use petgraph::Direction;
-use petgraph::algo::dinics;
-use petgraph::graph::{DiGraph, NodeIndex};
-use petgraph::visit::EdgeRef;
 use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Symbol, Value};
 
 use super::LayerPlacement;
+use super::flow::Net;
 use crate::machine::{Link, Topology, Workload};
 
 /// The side of an instruction.
@@ -123,16 +120,16 @@ pub(super) fn cheapest_cut(
     side: &dyn Fn(Inst) -> Side,
     costs: &CutCosts,
 ) -> Vec<Inst> {
-    let mut net: DiGraph<(), u64> = DiGraph::new();
-    let (layer, other) = (net.add_node(()), net.add_node(()));
-    let mut free: Vec<(Inst, NodeIndex)> = Vec::new();
-    let nodes: Vec<NodeIndex> = graph
+    let mut net = Net::new();
+    let (layer, other) = (Net::SOURCE, Net::SINK);
+    let mut free: Vec<(Inst, u32)> = Vec::new();
+    let nodes: Vec<u32> = graph
         .insts()
         .map(|(i, _)| match side(i) {
             Side::Layer => layer,
             Side::Other => other,
             Side::Free => {
-                let node = net.add_node(());
+                let node = net.add_node();
                 let [there, here] = costs.op_ns(graph, i);
                 net.add_edge(layer, node, there);
                 net.add_edge(node, other, here);
@@ -144,7 +141,7 @@ pub(super) fn cheapest_cut(
     if free.is_empty() {
         return Vec::new();
     }
-    let mut users: Vec<Vec<NodeIndex>> = vec![Vec::new(); graph.values().len()];
+    let mut users: Vec<Vec<u32>> = vec![Vec::new(); graph.values().len()];
     for (inst, data) in graph.insts() {
         for v in &data.operands {
             users[v.index()].push(nodes[inst.index()]);
@@ -164,7 +161,7 @@ pub(super) fn cheapest_cut(
         used.sort_unstable();
         used.dedup();
         used.retain(|&u| u != maker);
-        let fixed = |n: NodeIndex| n == layer || n == other;
+        let fixed = |n: u32| n == layer || n == other;
         // Weights are stored where they are used.
         if used.is_empty()
             || fixed(maker) && used.iter().all(|&u| fixed(u))
@@ -174,41 +171,19 @@ pub(super) fn cheapest_cut(
         }
         let cost = costs.copy_ns(graph, v);
         // From the layer's place to the other: one copy, whichever users are there.
-        let there = net.add_node(());
+        let there = net.add_node();
         net.add_edge(maker, there, cost);
         // From the other place to the layer's.
-        let here = net.add_node(());
+        let here = net.add_node();
         net.add_edge(here, maker, cost);
         for &u in &used {
             net.add_edge(there, u, FORBIDDEN);
             net.add_edge(u, here, FORBIDDEN);
         }
     }
-    let (_, flow) = dinics(&net, layer, other);
-    let beyond = reaches(&net, &flow, other);
+    let beyond = net.beyond_cut();
     free.iter()
-        .filter(|(_, node)| beyond[node.index()])
+        .filter(|(_, node)| beyond[*node as usize])
         .map(|(inst, _)| *inst)
         .collect()
-}
-
-/// The nodes from which `target` can still be reached when the edges carry `flow`.
-fn reaches(net: &DiGraph<(), u64>, flow: &[u64], target: NodeIndex) -> Vec<bool> {
-    let mut out = vec![false; net.node_count()];
-    out[target.index()] = true;
-    let mut open = vec![target];
-    while let Some(node) = open.pop() {
-        let spare = net.edges_directed(node, Direction::Incoming);
-        let spare = spare.filter(|e| flow[e.id().index()] < *e.weight());
-        let undone = net.edges_directed(node, Direction::Outgoing);
-        let undone = undone.filter(|e| flow[e.id().index()] > 0);
-        let next = spare.map(|e| e.source()).chain(undone.map(|e| e.target()));
-        for n in next {
-            if !out[n.index()] {
-                out[n.index()] = true;
-                open.push(n);
-            }
-        }
-    }
-    out
 }

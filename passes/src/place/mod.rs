@@ -14,6 +14,7 @@
 mod assign;
 mod copies;
 mod cut;
+mod flow;
 
 use std::collections::BTreeMap;
 
