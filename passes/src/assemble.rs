@@ -17,13 +17,16 @@ pub fn assemble(
     shapes: &[BatchShape],
     target: &dyn Target,
 ) -> Result<Program, TooLarge> {
-    let (launches, memory, order) = addressed(graph, shapes, target).ok_or(TooLarge)?;
+    let layouts = Layouts::of(graph, target).ok_or(TooLarge)?;
+    let addressed = addressed(graph, &layouts, shapes, target);
+    let (launches, memory, order) = addressed.ok_or(TooLarge)?;
+    let homes = memory.homes(graph, &layouts).ok_or(TooLarge)?;
     let mut program = Program {
         graph: graph.clone(),
         shapes: shapes.to_vec(),
         arenas: memory.arenas,
         buffers: memory.buffers,
-        homes: memory.homes,
+        homes,
         launches,
         phases: Vec::new(),
     };
@@ -40,20 +43,22 @@ pub fn memory(
     shapes: &[BatchShape],
     target: &dyn Target,
 ) -> Result<Memory, TooLarge> {
-    let (_, memory, _) = addressed(graph, shapes, target).ok_or(TooLarge)?;
+    let layouts = Layouts::of(graph, target).ok_or(TooLarge)?;
+    let addressed = addressed(graph, &layouts, shapes, target);
+    let (_, memory, _) = addressed.ok_or(TooLarge)?;
     Ok(memory)
 }
 
-/// Layout, cover and buffers.
+/// Cover and buffers.
 fn addressed(
     graph: &Verified<stage::Programs>,
+    layouts: &Layouts,
     shapes: &[BatchShape],
     target: &dyn Target,
 ) -> Option<(Vec<LaunchData>, Memory, Order)> {
-    let layouts = Layouts::of(graph, target)?;
-    let mut launches = cover(graph, &layouts);
+    let mut launches = cover(graph, layouts);
     let ordered = |launches: &[_]| order(graph, launches);
-    let (memory, order) = buffers(graph, &layouts, &mut launches, ordered, shapes, target)?;
+    let (memory, order) = buffers(graph, layouts, &mut launches, ordered, shapes, target)?;
     Some((launches, memory, order))
 }
 

@@ -1,10 +1,10 @@
 //! Bytes of the programs: those of the arenas of each place, and those moved between places.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tpc_ir::op::{Collective, OpCategory};
 use tpc_ir::program::{ArenaKind, BatchShape, Target};
-use tpc_ir::{Bindings, Buffer, Inst, InstData, Op, Place, Verified, stage};
+use tpc_ir::{Bindings, Inst, InstData, Op, Place, Verified, stage};
 
 use crate::assemble::memory;
 use crate::buffers::Memory;
@@ -76,16 +76,13 @@ fn arenas(
     }
     let batch = shapes.first()?.most;
     // Weights that are read under several names lie in one buffer.
-    let mut seen: BTreeSet<Buffer> = BTreeSet::new();
+    let mut seen = vec![false; memory.buffers.len()];
     for (value, data) in programs.values() {
         let op = programs.def_op(value);
-        let Some(home) = memory.homes[value.index()]
-            .as_ref()
-            .filter(|_| op.is_stored())
-        else {
+        let Some(buffer) = memory.of[value.index()].filter(|_| op.is_stored()) else {
             continue;
         };
-        if !seen.insert(home.buffer) {
+        if std::mem::replace(&mut seen[buffer.index()], true) {
             continue;
         }
         let place = out.entry(data.place).or_default();

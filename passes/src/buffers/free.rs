@@ -1,14 +1,12 @@
 //! Free ranges of an arena.
 
-use std::collections::BTreeMap;
-
 use tpc_ir::program::Extent;
 
 /// The free ranges of an arena without end: the smallest that fits is taken.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Free {
-    /// Ranges by their first byte, below `end`.
-    ranges: BTreeMap<u64, u64>,
+    /// Ranges as (first byte, byte behind the last), ascending, below `end`.
+    ranges: Vec<(u64, u64)>,
     /// The byte behind the last that was ever taken.
     end: u64,
 }
@@ -17,22 +15,20 @@ impl Free {
     /// Takes a range of at least one unit of `alignment`; `None` on overflow.
     pub(super) fn take(&mut self, bytes: u64, alignment: u64) -> Option<u64> {
         let bytes = bytes.max(1).checked_next_multiple_of(alignment)?;
-        let fits = self
-            .ranges
-            .iter()
-            .filter(|(start, end)| **end - **start >= bytes);
-        if let Some((&start, &end)) = fits.min_by_key(|(start, end)| (**end - **start, **start)) {
-            self.ranges.remove(&start);
+        let fits = |&(_, (start, end)): &(usize, &(u64, u64))| end - start >= bytes;
+        let ranges = self.ranges.iter().enumerate().filter(fits);
+        if let Some((i, &(start, end))) = ranges.min_by_key(|(_, (start, end))| end - start) {
             if start + bytes < end {
-                self.ranges.insert(start + bytes, end);
+                self.ranges[i].0 = start + bytes;
+            } else {
+                self.ranges.remove(i);
             }
             return Some(start);
         }
         // The last range, if it is free, grows.
-        let last = self.ranges.iter().next_back().map(|(s, e)| (*s, *e));
-        let start = match last {
-            Some((start, end)) if end == self.end => {
-                self.ranges.remove(&start);
+        let start = match self.ranges.last() {
+            Some(&(start, end)) if end == self.end => {
+                self.ranges.pop();
                 start
             }
             _ => self.end,
@@ -44,17 +40,19 @@ impl Free {
     /// Gives back what was taken.
     pub(super) fn give(&mut self, extent: Extent, alignment: u64) {
         let bytes = extent.bytes.max(1).next_multiple_of(alignment);
-        let (mut start, mut end) = (extent.offset, extent.offset + bytes);
-        if let Some((&before, &until)) = self.ranges.range(..start).next_back()
-            && until == start
-        {
-            self.ranges.remove(&before);
-            start = before;
+        let (start, end) = (extent.offset, extent.offset + bytes);
+        let at = self.ranges.partition_point(|r| r.0 < start);
+        let before = at > 0 && self.ranges[at - 1].1 == start;
+        let behind = self.ranges.get(at).is_some_and(|r| r.0 == end);
+        match (before, behind) {
+            (true, true) => {
+                self.ranges[at - 1].1 = self.ranges[at].1;
+                self.ranges.remove(at);
+            }
+            (true, false) => self.ranges[at - 1].1 = end,
+            (false, true) => self.ranges[at].0 = start,
+            (false, false) => self.ranges.insert(at, (start, end)),
         }
-        if let Some(until) = self.ranges.remove(&end) {
-            end = until;
-        }
-        self.ranges.insert(start, end);
     }
 
     /// The bytes that the arena needs.

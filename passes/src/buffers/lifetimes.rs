@@ -3,7 +3,7 @@
 use tpc_ir::program::{LaunchData, Work};
 use tpc_ir::{Graph, Op, Output, Value};
 
-use super::Shared;
+use super::share::Shared;
 use crate::layout::Layouts;
 use crate::schedule::Order;
 
@@ -20,7 +20,7 @@ impl Lifetimes {
         launches: &[LaunchData],
         order: &Order,
     ) -> Lifetimes {
-        let owner = |v: Value| shared.of[v.index()].0.index();
+        let owner = |v: Value| shared.owners[v.index()].index();
         let n = graph.values().len();
         let mut first: Vec<Option<usize>> = vec![None; n];
         let mut last = vec![0; n];
@@ -29,8 +29,8 @@ impl Lifetimes {
         let end: usize = order.phases.iter().map(|(_, l)| l.len()).sum();
         for (phase, (_, of)) in order.phases.iter().enumerate() {
             for &launch in of {
-                let (reads, writes) = touched(graph, &launches[launch.index()]);
-                for v in reads.into_iter().chain(writes) {
+                let launch = &launches[launch.index()];
+                for v in reads(graph, launch).chain(writes(graph, launch)) {
                     let at = owner(v);
                     if first[at].is_none() {
                         first[at] = Some(position);
@@ -62,21 +62,31 @@ impl Lifetimes {
     }
 }
 
-/// The values that a launch reads and writes.
-fn touched(graph: &Graph, launch: &LaunchData) -> (Vec<Value>, Vec<Value>) {
-    match &launch.work {
-        Work::Store(n) => match &graph.outputs[*n] {
-            Output::State { state, value } => (vec![*value], vec![*state]),
-            Output::Named(_, value) => (vec![*value], Vec::new()),
+/// The values that a launch reads.
+fn reads<'a>(graph: &'a Graph, launch: &'a LaunchData) -> impl Iterator<Item = Value> + 'a {
+    let stored = match launch.work {
+        Work::Store(n) => Some(graph.outputs[n].value()),
+        Work::Compute(_) | Work::Transfer(_) => None,
+    };
+    let operands = |&i| graph.inst(i).operands.iter().copied();
+    stored
+        .into_iter()
+        .chain(launch.covers().iter().flat_map(operands))
+}
+
+/// The values that a launch writes.
+fn writes<'a>(graph: &'a Graph, launch: &'a LaunchData) -> impl Iterator<Item = Value> + 'a {
+    let stored = match launch.work {
+        Work::Store(n) => match graph.outputs[n] {
+            Output::State { state, .. } => Some(state),
+            Output::Named(..) => None,
         },
-        Work::Compute(_) | Work::Transfer(_) => {
-            let insts = || launch.covers().iter().map(|&i| graph.inst(i));
-            (
-                insts().flat_map(|d| d.operands.iter().copied()).collect(),
-                insts().flat_map(|d| d.results.iter().copied()).collect(),
-            )
-        }
-    }
+        Work::Compute(_) | Work::Transfer(_) => None,
+    };
+    let results = |&i| graph.inst(i).results.iter().copied();
+    stored
+        .into_iter()
+        .chain(launch.covers().iter().flat_map(results))
 }
 
 /// Per value that is no view, the position of the last launch that reads it or a view of it; `None` where nothing does, or
@@ -95,11 +105,11 @@ pub(super) fn last_reads(
     let mut position = 0;
     for (phase, (_, of)) in order.phases.iter().enumerate() {
         for &launch in of {
-            let (reads, writes) = touched(graph, &launches[launch.index()]);
-            for v in writes {
+            let launch = &launches[launch.index()];
+            for v in writes(graph, launch) {
                 phase_of[v.index()] = phase;
             }
-            for v in reads.into_iter().map(content) {
+            for v in reads(graph, launch).map(content) {
                 out[v.index()] = Some(position);
                 let lasts = graph.def_op(v).is_stored();
                 kept[v.index()] |= !lasts && phase_of[v.index()] != phase;

@@ -12,7 +12,7 @@ pub enum Lie {
     /// In memory of its own, without gaps.
     Own,
     /// In the memory of another value, which is no view.
-    View(Value, Layout),
+    View(Value, Box<Layout>),
 }
 
 /// The layouts of a graph.
@@ -45,7 +45,7 @@ impl Layouts {
             }
             let (from, to) = (&graph.value(operand).ty, &graph.value(result).ty);
             if let Some(layout) = layout.view(&data.op, from, to) {
-                out.lies[result.index()] = Lie::View(base, layout);
+                out.lies[result.index()] = Lie::View(base, Box::new(layout));
             }
         }
         Some(out)
@@ -63,7 +63,7 @@ impl Layouts {
     pub fn layout(&self, graph: &Graph, value: Value) -> Option<(Value, Layout)> {
         match &self.lies[value.index()] {
             Lie::Own => Some((value, Layout::dense(&graph.value(value).ty)?)),
-            Lie::View(base, layout) => Some((*base, layout.clone())),
+            Lie::View(base, layout) => Some((*base, (**layout).clone())),
         }
     }
 

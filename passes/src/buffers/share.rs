@@ -1,0 +1,148 @@
+//! Sharing: results that lie in the memory of an operand, and states whose new content does not.
+
+use rustc_hash::FxHashMap;
+use tpc_ir::program::{LaunchData, Layout, Work};
+use tpc_ir::{Graph, Output, Value};
+
+use super::lifetimes::last_reads;
+use crate::layout::{Layouts, Lie};
+use crate::schedule::Order;
+
+/// Per value, the value in whose buffer it lies: through views and updates in place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shared {
+    pub(super) owners: Vec<Value>,
+    /// The layouts there of those that lie otherwise than their ops tell: what is written over a part of another value, and
+    /// views of that.
+    moved: FxHashMap<Value, Layout>,
+}
+
+impl Shared {
+    /// The layout of a value in the buffer of its owner; `None` when a size overflows.
+    pub(super) fn layout(&self, graph: &Graph, layouts: &Layouts, value: Value) -> Option<Layout> {
+        match self.moved.get(&value) {
+            Some(layout) => Some(layout.clone()),
+            None => layouts.layout(graph, value).map(|(_, layout)| layout),
+        }
+    }
+
+    /// Lays a result over an operand.
+    fn lay_over(&mut self, graph: &Graph, layouts: &Layouts, over: Value) -> Option<()> {
+        let result = Value::new(self.owners.len());
+        let alike = layouts.lies[over.index()] == Lie::Own && !self.moved.contains_key(&over);
+        if !alike || graph.value(over).ty != graph.value(result).ty {
+            let layout = self.layout(graph, layouts, over)?;
+            self.moved.insert(result, layout);
+        }
+        self.owners.push(self.owners[over.index()]);
+        Some(())
+    }
+
+    /// A view lies where what it views lies.
+    fn view(&mut self, graph: &Graph, value: Value) -> Option<()> {
+        let inst = graph.inst(graph.value(value).def.0);
+        let operand = inst.operands[0];
+        if let Some(layout) = self.moved.get(&operand) {
+            let (from, to) = (&graph.value(operand).ty, &graph.value(value).ty);
+            let layout = layout.view(&inst.op, from, to)?;
+            self.moved.insert(value, layout);
+        }
+        self.owners.push(self.owners[operand.index()]);
+        Some(())
+    }
+}
+
+/// Decides which results take the memory of an operand.
+pub(super) fn share(
+    graph: &Graph,
+    layouts: &Layouts,
+    launches: &[LaunchData],
+    order: &Order,
+) -> Option<Shared> {
+    let readers = last_reads(graph, layouts, launches, order);
+    // Per instruction that a launch covers alone, the position of the launch.
+    let mut alone = vec![None; graph.insts().len()];
+    let all = order.phases.iter().flat_map(|(_, launches)| launches);
+    for (position, launch) in all.enumerate() {
+        if let Work::Compute(insts) = &launches[launch.index()].work
+            && let [inst] = insts.as_slice()
+        {
+            alone[inst.index()] = Some(position);
+        }
+    }
+    let mut out = Shared::default();
+    out.owners.reserve(graph.values().len());
+    for (value, data) in graph.values() {
+        match &layouts.lies[value.index()] {
+            Lie::View(..) => out.view(graph, value)?,
+            Lie::Own => {
+                let over = alone[data.def.0.index()]
+                    .and_then(|at| overwritten(graph, layouts, &out, &readers, value, at));
+                match over {
+                    Some(operand) => out.lay_over(graph, layouts, operand)?,
+                    None => out.owners.push(value),
+                }
+            }
+        }
+    }
+    Some(out)
+}
+
+/// The operand over which a result is written: one that ends with the instruction, at that position.
+fn overwritten(
+    graph: &Graph,
+    layouts: &Layouts,
+    shared: &Shared,
+    readers: &[Option<usize>],
+    result: Value,
+    position: usize,
+) -> Option<Value> {
+    let data = graph.inst(graph.value(result).def.0);
+    let types: Vec<_> = data.operands.iter().map(|v| &graph.value(*v).ty).collect();
+    let to = &graph.value(result).ty;
+    let may = |(i, &operand): (usize, &Value)| -> Option<Value> {
+        let of = layouts.base(operand);
+        if readers[of.index()] != Some(position) || !data.op.in_place(i, &types, to) {
+            return None;
+        }
+        let owner = shared.owners[operand.index()];
+        let lasting = |v: Value| graph.def_op(v).is_stored();
+        let own = layouts.lies[operand.index()] == Lie::Own;
+        let update = data.op.is_update() && i == 0;
+        if !update && (!own || lasting(of) || lasting(owner)) {
+            return None;
+        }
+        // Nothing else that it reads may lie there.
+        let others = data.operands.iter().enumerate().filter(|(j, _)| *j != i);
+        let meets = |(j, v): (usize, &Value)| {
+            let there = shared.owners[v.index()] == owner;
+            there && !(*v == operand && data.op.in_place(j, &types, to))
+        };
+        (!others.into_iter().any(meets)).then_some(operand)
+    };
+    data.operands.iter().enumerate().find_map(may)
+}
+
+/// Adds a launch for each state whose new content lies elsewhere.
+pub(super) fn stores(
+    graph: &Graph,
+    layouts: &Layouts,
+    shared: &Shared,
+    launches: &mut Vec<LaunchData>,
+) -> Option<()> {
+    for (n, output) in graph.outputs.iter().enumerate() {
+        let Output::State { state, value } = output else {
+            continue;
+        };
+        let layout = |v: &Value| shared.layout(graph, layouts, *v);
+        let together = shared.owners[value.index()] == shared.owners[state.index()];
+        if !together || layout(value)? != layout(state)? {
+            launches.push(LaunchData {
+                kernel: "store".to_owned(),
+                places: vec![graph.value(*state).place],
+                work: Work::Store(n),
+            });
+        }
+    }
+    Some(())
+}

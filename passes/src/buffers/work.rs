@@ -1,0 +1,131 @@
+//! Addresses for the work of a batch.
+
+use tpc_ir::program::{ArenaKind, BatchShape, BufferData, Extent, Layout, StoredFormat, Target};
+use tpc_ir::{Arena, Buffer, Graph, TensorType};
+
+use super::Memory;
+use super::free::Free;
+use super::lifetimes::Lifetimes;
+use super::share::Shared;
+
+/// A buffer of the work.
+#[derive(Clone, Copy)]
+struct Lived {
+    buffer: Buffer,
+    arena: Arena,
+    /// The first and the last position at which it is there.
+    life: (usize, usize),
+    /// Whether a copy or a collective brings its content.
+    is_staged: bool,
+}
+
+/// What is taken of an arena at a position.
+#[derive(Clone, Default)]
+struct Taken {
+    free: Free,
+    /// Bytes that copies and collectives have brought, and the most so far.
+    staged: u64,
+    most_staged: u64,
+}
+
+impl Taken {
+    fn begin(&mut self, of: Lived, bytes: u64, alignment: u64) -> Option<Extent> {
+        let offset = self.free.take(bytes, alignment)?;
+        if of.is_staged {
+            self.staged = self.staged.saturating_add(bytes);
+            self.most_staged = self.most_staged.max(self.staged);
+        }
+        Some(Extent { offset, bytes })
+    }
+
+    fn end(&mut self, of: Lived, extent: Extent, alignment: u64) {
+        self.free.give(extent, alignment);
+        if of.is_staged {
+            self.staged = self.staged.saturating_sub(extent.bytes);
+        }
+    }
+}
+
+/// Gives the work of a batch its addresses, for each shape. `None` when a size overflows.
+pub(super) fn work(
+    graph: &Graph,
+    shared: &Shared,
+    lifetimes: &Lifetimes,
+    shapes: &[BatchShape],
+    target: &dyn Target,
+    memory: &mut Memory,
+) -> Option<()> {
+    let (lived, bytes) = buffers(graph, shared, lifetimes, shapes, memory)?;
+    let sorted = |at: fn(&Lived) -> usize| {
+        let mut order: Vec<usize> = (0..lived.len()).collect();
+        order.sort_by_key(|&i| at(&lived[i]));
+        order
+    };
+    let begins = sorted(|l| l.life.0);
+    let ends = sorted(|l| l.life.1);
+    let alignment = target.alignment();
+    for shape in 0..shapes.len() {
+        let mut taken = vec![Taken::default(); memory.arenas.len()];
+        let mut ending = ends.iter().map(|&i| lived[i]).peekable();
+        for &i in &begins {
+            let of = lived[i];
+            while let Some(gone) = ending.next_if(|gone| gone.life.1 < of.life.0) {
+                let extent = memory.buffers[gone.buffer.index()].extents[shape];
+                taken[gone.arena.index()].end(gone, extent, alignment);
+            }
+            let bytes = bytes[i * shapes.len() + shape];
+            let extent = taken[of.arena.index()].begin(of, bytes, alignment)?;
+            memory.buffers[of.buffer.index()].extents.push(extent);
+        }
+        for (data, taken) in memory.arenas.iter_mut().zip(taken) {
+            data.bytes = data.bytes.max(taken.free.peak());
+            if taken.most_staged > 0 {
+                let most = memory.staging.entry(data.place).or_default();
+                *most = taken.most_staged.max(*most);
+            }
+        }
+    }
+    Some(())
+}
+
+/// The buffers of the work without addresses, and for each its bytes for each shape.
+fn buffers(
+    graph: &Graph,
+    shared: &Shared,
+    lifetimes: &Lifetimes,
+    shapes: &[BatchShape],
+    memory: &mut Memory,
+) -> Option<(Vec<Lived>, Vec<u64>)> {
+    let (mut lived, mut bytes) = (Vec::new(), Vec::new());
+    // Devices have the same types one after another.
+    let mut last: Option<&TensorType> = None;
+    for (value, data) in graph.values() {
+        let op = graph.def_op(value);
+        if shared.owners[value.index()] != value || op.is_stored() {
+            continue;
+        }
+        let arena = memory.arena(data.place, ArenaKind::Work);
+        let buffer = memory.push(BufferData {
+            arena,
+            format: StoredFormat::File,
+            extents: Vec::with_capacity(shapes.len()),
+        });
+        memory.of[value.index()] = Some(buffer);
+        if last == Some(&data.ty) {
+            bytes.extend_from_within(bytes.len() - shapes.len()..);
+        } else {
+            let dense = Layout::dense(&data.ty)?;
+            for shape in shapes {
+                bytes.push(dense.reach(&data.ty, &shape.most)?);
+            }
+            last = Some(&data.ty);
+        }
+        lived.push(Lived {
+            buffer,
+            arena,
+            life: lifetimes.of[value.index()],
+            is_staged: op.is_transfer(),
+        });
+    }
+    Some((lived, bytes))
+}
