@@ -4,9 +4,10 @@
 //! them together: these are *global* and decided before the problems. Problems that differ only in names are solved
 //! once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use petgraph::unionfind::UnionFind;
+use rustc_hash::FxHashMap;
 use tpc_ir::Group;
 use tpc_ir::factor::Var;
 
@@ -85,7 +86,7 @@ impl<'a> OptionTable<'a> {
             by_leaf: BTreeMap::new(),
             global: Vec::new(),
         };
-        let mut first_alike: HashMap<&Signature, usize> = HashMap::new();
+        let mut first_alike: FxHashMap<&Signature, usize> = FxHashMap::default();
         for (i, g) in layer_groups.iter().enumerate() {
             let first = *first_alike.entry(&g.signature).or_insert(i);
             for (k, &leaf) in g.leaves.iter().enumerate() {

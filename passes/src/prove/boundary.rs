@@ -1,7 +1,6 @@
 //! Boundaries: the model's values that an obligation takes from earlier sections.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use tpc_ir::op::OpCategory;
 use tpc_ir::{Op, Value};
 
@@ -9,7 +8,7 @@ use tpc_ir::{Op, Value};
 #[derive(Debug, Default)]
 pub(super) struct Boundary {
     pub(super) values: Vec<Value>,
-    numbers: HashMap<Value, u32>,
+    numbers: FxHashMap<Value, u32>,
 }
 
 impl Boundary {

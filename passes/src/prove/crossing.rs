@@ -65,7 +65,7 @@ fn is_summand(encoding: &Encoding<'_>, head: Head, args: &[Id]) -> bool {
         // The biases of own experts alone.
         Op::AddId(_) if args.first().is_some_and(|&x| encoding.terms.is_zero(x)) => true,
         _ => readings(&encoding.terms, args).iter().any(|reading| {
-            let relation = related(op, reading);
+            let relation = related(&encoding.terms, op, reading);
             relation.is_some_and(|r| r.summed.is_some() || r.mask.is_some())
         }),
     }

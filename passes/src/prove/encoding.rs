@@ -1,8 +1,7 @@
 //! Encodings: the values of an obligation as terms of an e-graph.
 
-use std::collections::HashMap;
-
 use egg::Id;
+use rustc_hash::FxHashMap;
 use tpc_ir::op::{AllToAll, Concat, Copy, Inferred, ReduceScatter};
 use tpc_ir::{Budget, Dim, Inst, InstData, Interval, Op, RANK, TensorType, Value};
 
@@ -22,11 +21,11 @@ pub(super) struct Encoding<'a> {
     pub(super) task: &'a Obligation<'a>,
     pub(super) terms: TermGraph,
     /// Per value of the model, its e-class.
-    pub(super) model: HashMap<Value, Id>,
+    pub(super) model: FxHashMap<Value, Id>,
     /// Per number of a value of the model, the value.
     pub(super) numbers: Vec<ModelRef>,
     /// Per value of the programs, its e-class.
-    pub(super) programs: HashMap<Value, Id>,
+    pub(super) programs: FxHashMap<Value, Id>,
     pub(super) boundary: &'a Boundary,
 }
 
@@ -44,9 +43,9 @@ impl<'a> Encoding<'a> {
         let mut encoding = Encoding {
             task,
             terms: TermGraph::new(RULES, without, budget),
-            model: HashMap::new(),
+            model: FxHashMap::default(),
             numbers: Vec::new(),
-            programs: HashMap::new(),
+            programs: FxHashMap::default(),
             boundary,
         };
         let mut added = encoding.add_model();

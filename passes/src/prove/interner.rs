@@ -1,9 +1,9 @@
 //! Interners: dense numbers for the ops, views and types that terms and signatures speak of.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
 use tpc_ir::{Op, TensorType};
 
 use super::language::View;
@@ -12,14 +12,14 @@ use super::language::View;
 #[derive(Debug)]
 pub(super) struct Interner<T> {
     items: Vec<Rc<T>>,
-    numbers: HashMap<Rc<T>, u32>,
+    numbers: FxHashMap<Rc<T>, u32>,
 }
 
 impl<T> Default for Interner<T> {
     fn default() -> Self {
         Interner {
             items: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: FxHashMap::default(),
         }
     }
 }
@@ -35,6 +35,13 @@ impl<T: Eq + Hash + Clone> Interner<T> {
         self.items.push(Rc::clone(&item));
         self.numbers.insert(item, n);
         n
+    }
+}
+
+impl<T: Eq + Hash> Interner<T> {
+    /// The number of an item that is known.
+    pub(super) fn number(&self, item: &T) -> Option<u32> {
+        self.numbers.get(item).copied()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The language of the proof's e-graph.
 
 use egg::{Id, Language};
+use smallvec::SmallVec;
 use tpc_ir::{Dim, Interval, RANK, TensorType};
 
 use super::index_set::IndexSet;
@@ -52,11 +53,14 @@ pub(super) struct View {
     pub(super) dims: [Dim; RANK],
 }
 
+/// The arguments of a term: few, but for sums and concatenations.
+pub(super) type Args = SmallVec<[Id; 4]>;
+
 /// A head and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Term {
     pub(super) head: Head,
-    pub(super) args: Vec<Id>,
+    pub(super) args: Args,
 }
 
 impl Language for Term {

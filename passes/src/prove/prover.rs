@@ -1,8 +1,9 @@
 //! The prover: obligations in program order, each distinct one proved once.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 
+use rustc_hash::FxHashMap;
 use tpc_ir::{Budget, Graph, Resource, Spot, Verified, stage};
 
 use super::interner::Tables;
@@ -105,7 +106,7 @@ fn run(
     let mut lemmas = Lemmas {
         without,
         tables: Tables::default(),
-        by_signature: HashMap::new(),
+        by_signature: FxHashMap::default(),
         proof: Proof {
             sections: count,
             ..Proof::default()
@@ -151,7 +152,7 @@ struct Lemmas<'a> {
     without: Option<&'a str>,
     tables: Tables,
     /// Per signature, its lemma; `None` for obligations that have no proof without the next section.
-    by_signature: HashMap<Vec<u32>, Option<Lemma>>,
+    by_signature: FxHashMap<Vec<u32>, Option<Lemma>>,
     proof: Proof,
 }
 

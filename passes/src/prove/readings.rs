@@ -1,6 +1,10 @@
 //! Readings: the arguments of a term as parts of wholes.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use egg::Id;
+use rustc_hash::FxHashMap;
 use tpc_ir::{Dim, Interval, Op};
 
 use super::index_set::{NotExpressible, Pattern, from_axes, locate, per_axis, selected_dims};
@@ -78,7 +82,7 @@ fn repetition(
         let factor = Pattern {
             unit: inner.checked_mul(&below.into()).ok_or(NotExpressible)?,
             size: times,
-            intervals: vec![Interval { start: 0, len: 1 }],
+            intervals: [Interval { start: 0, len: 1 }].into(),
         };
         let (a, Pattern { unit, .. }) = locate(&factor, &whole.dims)?;
         once[a] = once[a].checked_div(&times.into()).ok_or(NotExpressible)?;
@@ -165,12 +169,40 @@ pub(super) fn is_whole(reading: &[ArgPart]) -> bool {
     reading.iter().all(|s| s.part.is_whole())
 }
 
-/// The relation of an op on parts to the op on the wholes.
-pub(super) fn related(op: &Op, reading: &[ArgPart]) -> Option<Relation> {
-    related_as(op, reading, None)
+/// The relations that were found, and those that there are not, by op and parts: layers, devices and summands have the
+/// same again and again.
+#[derive(Debug, Default)]
+pub(super) struct Relations(RefCell<FxHashMap<(u32, Vec<Part>), Option<Rc<Relation>>>>);
+
+impl Relations {
+    /// Relations that are kept; beyond, all are forgotten.
+    const MOST: usize = 1 << 11;
+    /// Operands of the largest op whose relations are kept.
+    const MAX_OPERANDS: usize = 4;
 }
 
-/// The same, where an op of the model says what the parts do not.
+/// The relation of an op on parts to the op on the wholes.
+pub(super) fn related(terms: &TermGraph, op: &Op, reading: &[ArgPart]) -> Option<Rc<Relation>> {
+    let number = terms.tables().ops.number(op);
+    let kept = |_: &u32| reading.len() <= Relations::MAX_OPERANDS;
+    let Some(number) = number.filter(kept) else {
+        return related_as(op, reading, None).map(Rc::new);
+    };
+    let parts: Vec<Part> = reading.iter().map(|s| s.part.clone()).collect();
+    let key = (number, parts);
+    let mut known = terms.relations.0.borrow_mut();
+    if let Some(relation) = known.get(&key) {
+        return relation.clone();
+    }
+    let relation = relate(op, &key.1, None).ok().map(Rc::new);
+    if known.len() >= Relations::MOST {
+        known.clear();
+    }
+    known.insert(key, relation.clone());
+    relation
+}
+
+/// The same, found anew, where an op of the model says what the parts do not.
 pub(super) fn related_as(op: &Op, reading: &[ArgPart], model: Option<&Op>) -> Option<Relation> {
     let parts: Vec<Part> = reading.iter().map(|s| s.part.clone()).collect();
     relate(op, &parts, model).ok()

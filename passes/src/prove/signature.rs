@@ -4,8 +4,7 @@
 //! numbered in order of definition; those from outside stand for their counterparts. Names of tensors, layers and values do
 //! not occur.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use tpc_ir::{Place, Value};
 
 use super::boundary::{Boundary, is_inlined};
@@ -45,7 +44,7 @@ pub(super) fn sign(
         tables,
         out: Vec::new(),
         boundary: Boundary::default(),
-        inside: HashMap::new(),
+        inside: FxHashMap::default(),
     };
     writer.model();
     writer.programs()?;
@@ -58,7 +57,7 @@ struct Writer<'a> {
     out: Vec<u32>,
     boundary: Boundary,
     /// The model's values of the obligation.
-    inside: HashMap<Value, u32>,
+    inside: FxHashMap<Value, u32>,
 }
 
 impl Writer<'_> {
@@ -117,7 +116,7 @@ impl Writer<'_> {
 
     fn programs(&mut self) -> Result<(), Box<Refutation>> {
         let task = self.task;
-        let mut own: HashMap<Value, u32> = HashMap::new();
+        let mut own: FxHashMap<Value, u32> = FxHashMap::default();
         for &inst in task.of_programs {
             let data = task.programs.inst(inst);
             self.out.push(self.tables.ops.intern(&data.op.nameless()));

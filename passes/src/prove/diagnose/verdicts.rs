@@ -111,7 +111,7 @@ impl Verdicts {
         let mut out = Vec::new();
         for (op, result, args) in encoding.terms.ops_of(id) {
             for reading in readings(&encoding.terms, &args) {
-                if let Some(r) = related(&op, &reading)
+                if let Some(r) = related(&encoding.terms, &op, &reading)
                     && (r.summed.is_some() || r.mask.is_some())
                 {
                     let bases = reading.iter().map(|f| f.base).collect();
@@ -193,7 +193,7 @@ fn is_step(encoding: &Encoding<'_>, id: Id) -> bool {
         .terms
         .ops_of(id)
         .into_iter()
-        .any(|(op, _, args)| match op {
+        .any(|(op, _, args)| match &*op {
             Op::NormStats(_) => args.into_iter().all(of_model),
             Op::Concat(_) => args.into_iter().all(|a| a != id && is_step(encoding, a)),
             _ => false,

@@ -45,7 +45,7 @@ fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpre
         return Ok(None);
     }
     let mut intervals = Vec::new();
-    for r in &major.intervals {
+    for r in major.intervals.iter() {
         for unit in r.start..r.end() {
             intervals.extend(each.iter().map(|e| Interval {
                 start: unit * times + e.start,
@@ -195,6 +195,20 @@ pub(in crate::prove) fn compose(
     Ok(all)
 }
 
+/// Whether a pattern selects the first element that another selects; both are made of `unit`. What does not cannot hold the
+/// other, and this is known before either is refined.
+fn holds_first(outer: &Pattern, inner: &Pattern, unit: &Dim) -> Result<bool, NotExpressible> {
+    let Some(first) = inner.intervals.first() else {
+        return Ok(true);
+    };
+    let index = units(&inner.unit, unit)?.checked_mul(first.start);
+    let at = index.ok_or(NotExpressible)? / units(&outer.unit, unit)? % outer.size;
+    Ok(outer
+        .intervals
+        .iter()
+        .any(|r| (r.start..r.end()).contains(&at)))
+}
+
 /// The index set that selects `indices` of what `of` selects: `compose(of, result) == indices`.
 pub(in crate::prove) fn relative(
     of: &[Pattern],
@@ -214,6 +228,9 @@ pub(in crate::prove) fn relative(
         let p = left.remove(same.ok_or(NotExpressible)?);
         let unit = common_unit(&p.unit, &o.unit)?;
         let period = common_period(&p.period()?, &o.period()?)?;
+        if !holds_first(o, &p, &unit)? {
+            return Err(NotExpressible);
+        }
         let outer = o.refined(&unit, &period)?;
         let at = positions(&outer, &p.refined(&unit, &period)?)?;
         let size = outer.iter().map(|r| r.len).sum();

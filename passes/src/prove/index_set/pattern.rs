@@ -1,5 +1,7 @@
 //! Patterns: periodic selections of elements, and the sizes in which two of them can be compared.
 
+use std::rc::Rc;
+
 use tpc_ir::{Dim, Interval};
 
 use super::NotExpressible;
@@ -20,7 +22,7 @@ pub(in crate::prove) struct Pattern {
     /// The period, in units.
     pub(in crate::prove) size: u64,
     /// The selected units of each period.
-    pub(in crate::prove) intervals: Vec<Interval>,
+    pub(in crate::prove) intervals: Rc<[Interval]>,
 }
 
 impl Pattern {
@@ -64,7 +66,7 @@ impl Pattern {
         Ok(Some(Pattern {
             unit,
             size,
-            intervals,
+            intervals: intervals.into(),
         }))
     }
 
@@ -105,6 +107,9 @@ impl Pattern {
             return Err(NotExpressible);
         }
         let size = self.size.checked_mul(fine).ok_or(NotExpressible)?;
+        if (fine, times) == (1, 1) {
+            return Ok(self.intervals.to_vec());
+        }
         let mut out = Vec::with_capacity(self.intervals.len() * times as usize);
         for t in 0..times {
             let base = t.checked_mul(size).ok_or(NotExpressible)?;

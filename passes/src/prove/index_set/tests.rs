@@ -25,7 +25,7 @@ fn list(indices: &[Pattern], n: u64) -> Vec<u64> {
         let period = (unit * p.size) as usize;
         assert!(all.len().is_multiple_of(period), "{all:?} {p:?}");
         for chunk in all.chunks(period) {
-            for r in &p.intervals {
+            for r in p.intervals.iter() {
                 out.extend_from_slice(&chunk[(r.start * unit) as usize..(r.end() * unit) as usize]);
             }
         }
@@ -43,14 +43,14 @@ fn patterns_are_in_lowest_terms() {
     let p = pattern(1, 512, &[interval(0, 256)]);
     assert_eq!(
         (p.unit, p.size, p.intervals),
-        (256.into(), 2, vec![interval(0, 1)])
+        (256.into(), 2, [interval(0, 1)].into())
     );
     let p = pattern(1, 8, &[interval(1, 1), interval(5, 1)]);
-    assert_eq!((p.size, p.intervals), (4, vec![interval(1, 1)]));
+    assert_eq!((p.size, p.intervals), (4, [interval(1, 1)].into()));
     let p = pattern(1, 8, &[interval(0, 1), interval(3, 2), interval(7, 1)]);
     assert_eq!(
         (p.size, p.intervals),
-        (4, vec![interval(0, 1), interval(3, 1)])
+        (4, [interval(0, 1), interval(3, 1)].into())
     );
     assert_eq!(
         Pattern::new(&Dim::ONE, 8, [interval(7, 2)]),

@@ -10,7 +10,7 @@ const MAX_INDICES: u64 = 1 << 14;
 /// The copies of one value along an axis, in a whole and in a part of it.
 ///
 /// Index `lo + unit · (copy + times · hi)` of the whole's axis is index `lo + unit · hi` of the repeated value's.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::prove) struct Copies {
     /// Consecutive indices that are repeated together.
     pub(in crate::prove) unit: Dim,

@@ -13,8 +13,7 @@ mod groups;
 mod parameters;
 mod solver;
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use tpc_ir::op::{Expr, Inferred, Role, Rule, Slot};
 use tpc_ir::{Dim, Op, RANK, TensorType};
 
@@ -25,7 +24,7 @@ use solver::{Solver, Var};
 pub(super) use copies::Copies;
 
 /// An operand that is a part of a whole.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Part {
     /// The type of the whole.
     pub(super) ty: TensorType,
@@ -112,8 +111,8 @@ pub(super) fn relate(
 }
 
 /// The patterns along the operands' axes. Those of axes with copies follow from the others.
-fn known(parts: &[Part], axes: &[Axes]) -> HashMap<Var, Option<Pattern>> {
-    let mut known = HashMap::new();
+fn known(parts: &[Part], axes: &[Axes]) -> FxHashMap<Var, Option<Pattern>> {
+    let mut known = FxHashMap::default();
     for (o, (part, axes)) in parts.iter().zip(axes).enumerate() {
         for (a, pattern) in axes.iter().enumerate() {
             if part.copies[a].is_none() {

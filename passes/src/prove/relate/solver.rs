@@ -1,7 +1,6 @@
 //! The equations of a rule, solved: from the patterns along operands' axes follow those along results' axes.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use tpc_ir::op::{Expr, Slot};
 use tpc_ir::{Dim, Interval, TensorType};
 
@@ -18,7 +17,7 @@ pub(super) enum Var {
 pub(super) struct Solver<'a> {
     pub(super) operands: &'a [&'a TensorType],
     pub(super) results: &'a [&'a TensorType],
-    pub(super) known: HashMap<Var, Option<Pattern>>,
+    pub(super) known: FxHashMap<Var, Option<Pattern>>,
 }
 
 impl Solver<'_> {

@@ -15,7 +15,7 @@ pub(super) const VIEW_OF_COPIES: ProofRule = ProofRule {
             return Vec::new();
         };
         let of = terms.ops_of(term.args[0]).into_iter();
-        let of = of.filter_map(|(op, _, args)| match (op, args.as_slice()) {
+        let of = of.filter_map(|(op, _, args)| match (&*op, args.as_slice()) {
             (Op::Repeat(_), &[x]) => Some(x),
             _ => None,
         });
@@ -55,7 +55,7 @@ pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
             return Vec::new();
         };
         let same = |terms: &TermGraph, x: Id| terms.ty(x).is_some_and(|t| t.dims == dims);
-        let axis = match (op, term.args.as_slice()) {
+        let axis = match (&*op, term.args.as_slice()) {
             (Op::Repeat(_), &[x]) if same(terms, x) => return vec![x],
             (Op::Concat(c), _) => usize::try_from(c.axis).ok().filter(|&a| a < RANK),
             _ => None,
@@ -64,7 +64,7 @@ pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
         // The values that an argument may repeat.
         let repeated = |terms: &TermGraph, a: Id| {
             let of = terms.ops_of(a).into_iter();
-            let of = of.filter(|(op, _, _)| matches!(op, Op::Repeat(_)));
+            let of = of.filter(|(op, _, _)| matches!(**op, Op::Repeat(_)));
             let mut of: Vec<Id> = of.map(|(_, _, args)| terms.graph.find(args[0])).collect();
             of.push(terms.graph.find(a));
             of
@@ -112,7 +112,7 @@ pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
         };
         let mut out = Vec::new();
         for (repeat, _, of) in terms.ops_of(all) {
-            let (Op::Repeat(_), &[x]) = (repeat, of.as_slice()) else {
+            let (Op::Repeat(_), &[x]) = (&*repeat, of.as_slice()) else {
                 continue;
             };
             let alike = match (terms.ty(x), terms.ty(all)) {
@@ -129,7 +129,7 @@ pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
                 _ => false,
             };
             if alike {
-                let mut args = term.args.clone();
+                let mut args = term.args.to_vec();
                 args[k] = x;
                 let once = terms.add_op(&op, result, args);
                 let dims = own.dims.clone();

@@ -29,7 +29,7 @@ fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
         types: term.args.iter().map(ty).collect(),
     };
     match term.head {
-        Head::View(_) => vec![(whole(term.head), term.args.clone())],
+        Head::View(_) => vec![(whole(term.head), term.args.to_vec())],
         Head::Op { op, .. } if !term.args.is_empty() => {
             let op = terms.op(op);
             let types: Option<Vec<&TensorType>> = term.args.iter().map(|&a| terms.ty(a)).collect();
@@ -41,12 +41,12 @@ fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
             };
             let results: Vec<&TensorType> = results.iter().collect();
             match op.rule(&types, &results).linearity {
-                Linearity::Joint => vec![(whole(term.head), term.args.clone())],
+                Linearity::Joint => vec![(whole(term.head), term.args.to_vec())],
                 Linearity::Each(operands) => operands
                     .into_iter()
                     .filter(|&k| k < term.args.len())
                     .map(|k| {
-                        let mut others = term.args.clone();
+                        let mut others = term.args.to_vec();
                         let own = others.remove(k);
                         let function = Function {
                             head: term.head,

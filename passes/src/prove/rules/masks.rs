@@ -44,7 +44,7 @@ pub(super) const MASKED_ELEMENTS: ProofRule = ProofRule {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        if matches!(op, Op::MulMat(_) | Op::MulMatId(_) | Op::AddId(_)) {
+        if matches!(*op, Op::MulMat(_) | Op::MulMatId(_) | Op::AddId(_)) {
             return Vec::new();
         }
         let types: Option<Vec<&TensorType>> = term.args.iter().map(|&a| terms.ty(a)).collect();
@@ -52,7 +52,7 @@ pub(super) const MASKED_ELEMENTS: ProofRule = ProofRule {
             return Vec::new();
         };
         let product = matches!(
-            op,
+            *op,
             Op::Binary(Binary {
                 kind: BinaryKind::Mul
             })
@@ -90,7 +90,7 @@ pub(super) const WINDOW_OF_MASKED: ProofRule = ProofRule {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::MulMatId(op), [e, x, ids]) = (op, term.args.as_slice()) else {
+        let (Op::MulMatId(op), [e, x, ids]) = (&*op, term.args.as_slice()) else {
             return Vec::new();
         };
         let ids = terms.graph.find(*ids);
@@ -111,7 +111,7 @@ pub(super) const MASKED_BIAS: ProofRule = ProofRule {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::AddId(add), [x, bias, ids]) = (op, term.args.as_slice()) else {
+        let (Op::AddId(add), [x, bias, ids]) = (&*op, term.args.as_slice()) else {
             return Vec::new();
         };
         let ids = terms.graph.find(*ids);
@@ -127,7 +127,7 @@ pub(super) const MASKED_BIAS: ProofRule = ProofRule {
                     continue;
                 };
                 let reading = [x, seen, ids];
-                let whole = related(&add.clone().into(), &reading);
+                let whole = related(terms, &op, &reading);
                 if let Some(relation) = whole
                     && relation.mask == Some(mask)
                     && relation.results.iter().all(Vec::is_empty)

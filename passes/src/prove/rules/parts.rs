@@ -1,5 +1,7 @@
 //! Ops on parts of their operands.
 
+use std::rc::Rc;
+
 use egg::Id;
 use tpc_ir::Op;
 use tpc_ir::op::{Norm, NormKind};
@@ -19,25 +21,25 @@ pub(super) const PARTS: ProofRule = ProofRule {
         };
         // A value of the model needs no other name, and views have theirs.
         let is_model = terms.of_model || terms.is_model(id);
-        if is_model || term.args.is_empty() || matches!(op, Op::Reshape(_)) {
+        if is_model || term.args.is_empty() || matches!(*op, Op::Reshape(_)) {
             return Vec::new();
         }
         let mut made = Vec::new();
         let mut open = None;
         for reading in readings(terms, &term.args) {
-            let found = match &op {
+            let found = match &*op {
                 Op::SetSlice(_) => terms.set_slices().iter().find_map(|m| {
                     let whole = related_as(&op, &reading, Some(m))?;
                     let bases = reading.iter().map(|s| s.base).collect();
                     terms.lookup_op(&whole.op, result, bases)?;
-                    Some(whole)
+                    Some(Rc::new(whole))
                 }),
-                _ => related(&op, &reading),
+                _ => related(terms, &op, &reading),
             };
             let Some(relation) = found else {
                 continue;
             };
-            if relation.summed.is_some() || is_whole(&reading) && relation.op == op {
+            if relation.summed.is_some() || is_whole(&reading) && relation.op == *op {
                 continue;
             }
             let bases: Vec<Id> = reading.iter().map(|f| f.base).collect();
@@ -101,13 +103,13 @@ pub(super) const NORM_IN_TWO_STEPS: ProofRule = ProofRule {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::NormApply(apply), [x, stats]) = (op, term.args.as_slice()) else {
+        let (Op::NormApply(apply), [x, stats]) = (&*op, term.args.as_slice()) else {
             return Vec::new();
         };
         let of_whole = terms.ty(*x).is_some_and(|t| t.dims[0] == apply.n);
         let x_id = terms.graph.find(*x);
         let own = terms.ops_of(*stats).into_iter().any(|(op, _, args)| {
-            matches!(op, Op::NormStats(s) if s.kind == apply.kind)
+            matches!(&*op, Op::NormStats(s) if s.kind == apply.kind)
                 && args.iter().all(|&a| terms.graph.find(a) == x_id)
         });
         if !of_whole || !own {

@@ -28,7 +28,7 @@ pub(super) const SUM_OF_TWO: ProofRule = ProofRule {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::Binary(Binary { kind }), &[x, y]) = (op, term.args.as_slice()) else {
+        let (Op::Binary(Binary { kind }), &[x, y]) = (&*op, term.args.as_slice()) else {
             return Vec::new();
         };
         let minus = match kind {
@@ -81,7 +81,7 @@ pub(super) const BIAS_OF_EXPERTS: ProofRule = ProofRule {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::AddId(AddId { window }), &[x, bias, ids]) = (op, term.args.as_slice()) else {
+        let (&Op::AddId(AddId { window }), &[x, bias, ids]) = (&*op, term.args.as_slice()) else {
             return Vec::new();
         };
         let same = terms.ty(x).is_some() && terms.ty(x) == terms.ty(id);
@@ -118,7 +118,7 @@ pub(super) const FLATTEN: ProofRule = ProofRule {
         let flat = collected(terms, flat);
         match term.args.first() {
             Some(&zero) if flat.is_empty() => vec![zero],
-            Some(_) if flat != term.args => vec![terms.sum(flat)],
+            Some(_) if flat[..] != term.args[..] => vec![terms.sum(flat)],
             _ => Vec::new(),
         }
     },
@@ -132,7 +132,7 @@ fn collected(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
     for a in flat {
         let a = terms.graph.find(a);
         let scale = terms.ops_of(a).into_iter().find_map(|(op, _, args)| {
-            let Op::Scale(s) = op else { return None };
+            let Op::Scale(s) = &*op else { return None };
             let of = terms.graph.find(args[0]);
             let same = terms.ty(of).is_some_and(|t| t.dtype == DType::F32);
             (s.bias == 0.0 && s.scale.is_finite() && same && of != a).then_some((s.scale, of))
@@ -183,15 +183,15 @@ pub(super) const CONTRACTION: ProofRule = ProofRule {
                     if is_whole(&reading) {
                         continue;
                     }
-                    let Some(relation) = related(&op, &reading) else {
+                    let Some(relation) = related(terms, &op, &reading) else {
                         continue;
                     };
-                    let (Some(pattern), None) = (relation.summed, relation.mask) else {
+                    let (Some(pattern), None) = (relation.summed.clone(), relation.mask) else {
                         continue;
                     };
                     let bases = reading.iter().map(|f| f.base).collect();
                     let op = terms.graph.analysis.tables.ops.intern(&relation.op);
-                    let key = (op, result, bases, relation.results);
+                    let key = (op, result, bases, relation.results.clone());
                     match found.iter_mut().find(|(k, _)| *k == key) {
                         Some((_, members)) if members.iter().any(|&(j, _)| j == i) => {}
                         Some((_, members)) => members.push((i, pattern)),

@@ -16,10 +16,10 @@ pub(super) const RESHAPE: ProofRule = ProofRule {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::Reshape(op), [x]) = (op, term.args.as_slice()) else {
+        let (Op::Reshape(op), [x]) = (&*op, term.args.as_slice()) else {
             return Vec::new();
         };
-        vec![terms.view(*x, IndexSet::new(), op.dims)]
+        vec![terms.view(*x, IndexSet::new(), op.dims.clone())]
     },
 };
 
@@ -30,7 +30,7 @@ pub(super) const SLICE: ProofRule = ProofRule {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let (Op::Slice(op), [x]) = (op, term.args.as_slice()) else {
+        let (Op::Slice(op), [x]) = (&*op, term.args.as_slice()) else {
             return Vec::new();
         };
         let Ok(axis) = axis_index(op.axis) else {
@@ -106,7 +106,7 @@ pub(super) const SEGMENTS: ProofRule = ProofRule {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let Op::Concat(concat) = op else {
+        let Op::Concat(concat) = &*op else {
             return Vec::new();
         };
         let Some(axis) = axis_index(concat.axis).ok().filter(|_| terms.of_model) else {
@@ -132,7 +132,7 @@ pub(super) const VIEW_OF_CONCAT: ProofRule = ProofRule {
         };
         let mut out = Vec::new();
         for (op, _, args) in terms.ops_of(term.args[0]) {
-            let Op::Concat(concat) = op else { continue };
+            let Op::Concat(concat) = &*op else { continue };
             let Ok(axis) = axis_index(concat.axis) else {
                 continue;
             };
@@ -199,7 +199,7 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let Op::Concat(op) = op else {
+        let Op::Concat(op) = &*op else {
             return Vec::new();
         };
         let Some(axis) = axis_index(op.axis).ok().filter(|_| !term.args.is_empty()) else {

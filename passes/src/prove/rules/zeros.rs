@@ -22,7 +22,7 @@ pub(super) const ZERO_RESULT: ProofRule = ProofRule {
             return Vec::new();
         };
         let all_zero = !term.args.is_empty() && term.args.iter().all(|&a| terms.is_zero(a));
-        let zero = match op {
+        let zero = match &*op {
             Op::Pad(_) => types.iter().any(|t| is_empty(t)),
             Op::GetRows(o) => o.window.is_some_and(|w| w.len == 0),
             Op::MulMatId(o) if o.window.is_some_and(|w| w.len == 0) => true,
@@ -57,7 +57,7 @@ pub(super) const PADDED_CONTRACTION: ProofRule = ProofRule {
         }
         let mut out = Vec::new();
         for (pad, _, of) in terms.ops_of(term.args[1]) {
-            let (Op::Pad(pad), [x]) = (pad, of.as_slice()) else {
+            let (Op::Pad(pad), [x]) = (&*pad, of.as_slice()) else {
                 continue;
             };
             let w = term.args[0];
@@ -72,7 +72,7 @@ pub(super) const PADDED_CONTRACTION: ProofRule = ProofRule {
             let trimmed =
                 Pattern::new(&Dim::ONE, held, [interval]).and_then(|p| terms.on_axis(w, 0, p));
             if let Ok(trimmed) = trimmed {
-                let mut args = term.args.clone();
+                let mut args = term.args.to_vec();
                 args[0] = trimmed;
                 args[1] = *x;
                 out.push(terms.add_op(&op, result, args));
@@ -89,7 +89,7 @@ pub(super) const CONCAT_OF_ONE: ProofRule = ProofRule {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        let Op::Concat(concat) = op else {
+        let Op::Concat(concat) = &*op else {
             return Vec::new();
         };
         let axis = usize::try_from(concat.axis).unwrap_or(usize::MAX);
@@ -105,7 +105,7 @@ pub(super) const CONCAT_OF_ONE: ProofRule = ProofRule {
         match some.as_slice() {
             [] => Vec::new(),
             [one] => vec![*one],
-            _ if some.len() < term.args.len() => vec![terms.add_op(&concat.into(), 0, some)],
+            _ if some.len() < term.args.len() => vec![terms.add_op(&op, 0, some)],
             _ => Vec::new(),
         }
     },
@@ -118,7 +118,7 @@ pub(super) const EMPTY_SLICE_SET: ProofRule = ProofRule {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
         };
-        match (&op, term.args.as_slice()) {
+        match (&*op, term.args.as_slice()) {
             (Op::SetSlice(_), &[x, y]) if terms.ty(y).is_some_and(is_empty) => vec![x],
             _ => Vec::new(),
         }

@@ -12,7 +12,7 @@ use crate::prove::index_set::{
     IndexSet, NotExpressible, Pattern, compose, from_axes, selected_dims,
 };
 use crate::prove::interner::Tables;
-use crate::prove::language::{Head, Mask, Term, View};
+use crate::prove::language::{Args, Head, Mask, Term, View};
 
 /// The elements of a base that an index set selects.
 #[derive(Clone, Debug)]
@@ -76,9 +76,9 @@ impl TermGraph {
     }
 
     /// The op at the head of a term, and the index of its result; `None` for other heads.
-    pub(in crate::prove) fn op_of(&self, term: &Term) -> Option<(Op, u8)> {
+    pub(in crate::prove) fn op_of(&self, term: &Term) -> Option<(Rc<Op>, u8)> {
         match term.head {
-            Head::Op { op, result } => Some((self.op(op).clone(), result)),
+            Head::Op { op, result } => Some((self.tables().ops.share(op), result)),
             _ => None,
         }
     }
@@ -101,10 +101,10 @@ impl TermGraph {
     }
 
     /// The ops that an e-class is a result of, each with the index of the result and the arguments.
-    pub(in crate::prove) fn ops_of(&self, id: Id) -> Vec<(Op, u8, Vec<Id>)> {
+    pub(in crate::prove) fn ops_of(&self, id: Id) -> Vec<(Rc<Op>, u8, Args)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::Op { .. }));
         let ops = nodes.into_iter().filter_map(|t| match t.head {
-            Head::Op { op, result } => Some((self.op(op).clone(), result, t.args)),
+            Head::Op { op, result } => Some((self.tables().ops.share(op), result, t.args)),
             _ => None,
         });
         ops.collect()

@@ -8,14 +8,16 @@ mod access;
 mod of_model;
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use egg::{EGraph, Id};
+use rustc_hash::FxHashSet;
 use tpc_ir::{Budget, Resource};
 
 use super::analysis::TermAnalysis;
 use super::interner::Tables;
-use super::language::{Head, Term, is_empty};
+use super::language::{Args, Head, Term, is_empty};
+use super::readings::Relations;
 use of_model::ModelTerms;
 
 pub(super) use access::Selection;
@@ -52,7 +54,7 @@ pub(super) struct ProofRule {
 pub(super) struct TermGraph {
     pub(super) graph: EGraph<Term, TermAnalysis>,
     rules: &'static [ProofRule],
-    done: HashSet<Term>,
+    done: FxHashSet<Term>,
     /// Classes to look at again.
     revisit: BTreeSet<Id>,
     /// The number of terms that are being made for one another.
@@ -60,6 +62,8 @@ pub(super) struct TermGraph {
     /// The number of terms beyond which no more follows.
     pub(super) max_terms: usize,
     model: ModelTerms,
+    /// Relations of ops on parts to ops on wholes.
+    pub(super) relations: Relations,
     /// Whether the model's own terms are being added.
     pub(super) of_model: bool,
     /// The rule that is left out.
@@ -113,12 +117,13 @@ impl TermGraph {
         TermGraph {
             graph: EGraph::new(analysis),
             rules,
-            done: HashSet::new(),
+            done: FxHashSet::default(),
             revisit: BTreeSet::new(),
             depth: 0,
             max_terms: usize::try_from(budget.left(Resource::Terms))
                 .map_or(MAX_TERMS, |n| n.min(MAX_TERMS)),
             model: ModelTerms::default(),
+            relations: Relations::default(),
             of_model: true,
             without: without.map(str::to_owned),
             found: BTreeMap::new(),
@@ -130,7 +135,10 @@ impl TermGraph {
 
     /// Adds a term with all that the rules say of it. Returns its e-class.
     pub(super) fn add(&mut self, head: Head, args: Vec<Id>) -> Id {
-        let mut term = Term { head, args };
+        let mut term = Term {
+            head,
+            args: args.into(),
+        };
         self.settle(&mut term);
         if let Some(id) = self.graph.lookup(term.clone()) {
             return id;
@@ -144,14 +152,14 @@ impl TermGraph {
         {
             self.cut_short = true;
         }
-        let sum = (self.of_model && head == Head::Sum).then(|| term.args.clone());
+        let sum = (self.of_model && head == Head::Sum).then(|| term.args.to_vec());
         let id = self.graph.add(term);
         if let Some(ty) = self.ty(id).filter(|t| is_empty(t)).cloned() {
             // All values without elements are equal, and no rule has more to say of them.
             let ty = self.graph.analysis.tables.types.intern(&ty);
             let empty = self.graph.add(Term {
                 head: Head::Zero(ty),
-                args: Vec::new(),
+                args: Args::new(),
             });
             self.unite(id, empty);
             return self.graph.find(id);
@@ -172,7 +180,10 @@ impl TermGraph {
 
     /// The e-class of a term, where the graph has it.
     pub(super) fn lookup(&self, head: Head, args: Vec<Id>) -> Option<Id> {
-        let mut term = Term { head, args };
+        let mut term = Term {
+            head,
+            args: args.into(),
+        };
         self.settle(&mut term);
         self.graph.lookup(term)
     }

@@ -1,9 +1,8 @@
 //! The terms that the model itself has: its views, sums, repetitions and set slices. A device's part of a value is related to
 //! these where the devices alone could mean several things.
 
-use std::collections::HashSet;
-
 use egg::Id;
+use rustc_hash::FxHashSet;
 use tpc_ir::{Dim, Interval, Op, RANK};
 
 use super::{MAX_VIEWS, Selection, TermGraph};
@@ -16,7 +15,7 @@ pub(super) struct ModelTerms {
     /// Views, as (viewed, view): a device's part of a value may be a part of its slice.
     slices: Vec<(Id, Id)>,
     /// The same, to tell whether one is known.
-    known_slices: HashSet<(Id, Id)>,
+    known_slices: FxHashSet<(Id, Id)>,
     /// Sums, as (sum, terms).
     pub(super) sums: Vec<(Id, Vec<Id>)>,
     /// Repetitions, as (repeated, repetition).
@@ -83,7 +82,7 @@ impl TermGraph {
         let mut out = Vec::new();
         for &(_, set) in sets {
             for (op, _, args) in self.ops_of(set) {
-                let (Op::SetSlice(op), &[x, y]) = (&op, args.as_slice()) else {
+                let (Op::SetSlice(op), &[x, y]) = (&*op, args.as_slice()) else {
                     continue;
                 };
                 let axis = usize::try_from(op.axis).ok().filter(|&a| a < RANK);
@@ -118,7 +117,7 @@ impl TermGraph {
         // x + 0 = x is a sum, too, but it does not define x.
         let defines = |t: &&Term| t.args.iter().all(|&a| self.graph.find(a) != id);
         let mut sums = nodes.iter().filter(|t| t.head == Head::Sum);
-        sums.find(defines).map(|t| t.args.clone())
+        sums.find(defines).map(|t| t.args.to_vec())
     }
 
     /// The repetitions that an e-class is, each with a repetition of the same base that the model has, reshaped or not.
@@ -156,7 +155,7 @@ impl TermGraph {
         let mut out = Vec::new();
         for all in reshaped.map(|s| s.base) {
             for (op, _, args) in self.ops_of(all) {
-                let (Op::Repeat(_), &[of]) = (&op, args.as_slice()) else {
+                let (Op::Repeat(_), &[of]) = (&*op, args.as_slice()) else {
                     continue;
                 };
                 let Some((axes, ty)) = self.copies(of, all).zip(self.ty(of)) else {
