@@ -172,7 +172,10 @@ pub(super) fn is_whole(reading: &[ArgPart]) -> bool {
 /// The relations that were found, and those that there are not, by op and parts: layers, devices and summands have the
 /// same again and again.
 #[derive(Debug, Default)]
-pub(super) struct Relations(RefCell<FxHashMap<(u32, Vec<Part>), Option<Rc<Relation>>>>);
+pub(super) struct Relations(RefCell<FxHashMap<OpOnParts, Option<Rc<Relation>>>>);
+
+/// The number of an op, and its operands.
+type OpOnParts = (u32, Vec<Part>);
 
 impl Relations {
     /// Relations that are kept; beyond, all are forgotten.
