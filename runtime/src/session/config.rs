@@ -1,6 +1,7 @@
 //! The configuration of a session.
 
-use tpc_ir::Window;
+use tpc_ir::program::BatchShape;
+use tpc_ir::{Bindings, Symbol, Window};
 
 /// The configuration of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,5 +39,23 @@ impl SessionConfig {
     pub const fn with_sequences(mut self, n_seq_max: usize) -> SessionConfig {
         self.n_seq_max = n_seq_max;
         self
+    }
+
+    /// The shape of batches of up to `tokens` tokens, of at most `outputs` of which logits are asked for: the sizes that
+    /// memory is laid out for.
+    pub fn batch_shape(&self, tokens: usize, outputs: usize) -> BatchShape {
+        let n = |n: usize| n as u64;
+        BatchShape {
+            most: Bindings::default()
+                .with(Symbol::NTokens, n(tokens))
+                .with(Symbol::NKv, n(self.n_ctx))
+                .with(Symbol::NKvSwa, n(self.n_ctx_swa))
+                .with(Symbol::NCtx, n(self.n_ctx))
+                .with(Symbol::NCtxSwa, n(self.n_ctx_swa))
+                .with(Symbol::NSeqs, n(self.n_seq_max.min(tokens)))
+                .with(Symbol::NSeqTokens, n(tokens))
+                .with(Symbol::NSeqMax, n(self.n_seq_max))
+                .with(Symbol::NOutputs, n(outputs.min(tokens))),
+        }
     }
 }

@@ -6,8 +6,8 @@ use tpc_core::golden::Golden;
 use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::{Placement, SplitMode, parse_devices};
 use tpc_gguf::GgufFile;
+use tpc_ir::DType;
 use tpc_ir::program::BatchShape;
-use tpc_ir::{Bindings, DType, Symbol};
 use tpc_runtime::{Batch, ExecError, Executor, Session, SessionConfig, WeightData, WeightSource};
 
 /// The weights of a model file.
@@ -90,21 +90,9 @@ pub(crate) fn config(compiled: &Compiled, n: usize) -> SessionConfig {
     }
 }
 
-/// The shape of batches of up to `tokens` tokens in such a session.
+/// The shape of batches of up to `tokens` tokens in such a session, with the logits of each.
 pub(crate) fn shape(config: &SessionConfig, tokens: usize) -> BatchShape {
-    let n = |n: usize| n as u64;
-    BatchShape {
-        most: Bindings::default()
-            .with(Symbol::NTokens, n(tokens))
-            .with(Symbol::NKv, n(config.n_ctx))
-            .with(Symbol::NKvSwa, n(config.n_ctx_swa))
-            .with(Symbol::NCtx, n(config.n_ctx))
-            .with(Symbol::NCtxSwa, n(config.n_ctx_swa))
-            .with(Symbol::NSeqs, n(config.n_seq_max.min(tokens)))
-            .with(Symbol::NSeqTokens, n(tokens))
-            .with(Symbol::NSeqMax, n(config.n_seq_max))
-            .with(Symbol::NOutputs, n(tokens)),
-    }
+    config.batch_shape(tokens, tokens)
 }
 
 /// The logits of `tokens`, fed as one batch from position 0.

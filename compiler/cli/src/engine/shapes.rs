@@ -1,7 +1,7 @@
 //! The shapes of batches that a session has.
 
+use tpc_ir::Window;
 use tpc_ir::program::BatchShape;
-use tpc_ir::{Bindings, Symbol, Window};
 use tpc_runtime::SessionConfig;
 
 /// The configuration of a session with so many cells of each kind.
@@ -22,22 +22,8 @@ pub(super) fn config(
 pub(super) fn shapes(config: &SessionConfig, tokens: usize, outputs: usize) -> Vec<BatchShape> {
     let mut sizes = [1, outputs.min(tokens).max(1), tokens.max(1)].to_vec();
     sizes.dedup();
-    sizes.iter().map(|&n| shape(config, n, outputs)).collect()
-}
-
-/// The shape of batches of up to `tokens` tokens.
-fn shape(config: &SessionConfig, tokens: usize, outputs: usize) -> BatchShape {
-    let n = |n: usize| n as u64;
-    BatchShape {
-        most: Bindings::default()
-            .with(Symbol::NTokens, n(tokens))
-            .with(Symbol::NKv, n(config.n_ctx))
-            .with(Symbol::NKvSwa, n(config.n_ctx_swa))
-            .with(Symbol::NCtx, n(config.n_ctx))
-            .with(Symbol::NCtxSwa, n(config.n_ctx_swa))
-            .with(Symbol::NSeqs, n(config.n_seq_max.min(tokens)))
-            .with(Symbol::NSeqTokens, n(tokens))
-            .with(Symbol::NSeqMax, n(config.n_seq_max))
-            .with(Symbol::NOutputs, n(outputs.min(tokens))),
-    }
+    sizes
+        .iter()
+        .map(|&n| config.batch_shape(n, outputs))
+        .collect()
 }
