@@ -106,14 +106,60 @@ fn piece(
 /// Devices that may take part.
 const MOST: usize = 64;
 
-/// The sum of the operands, in their order.
+/// Elements that are summed at once.
+const LANES: usize = 16;
+
+type Lanes = [f32; LANES];
+
+fn add(a: Lanes, b: Lanes) -> Lanes {
+    std::array::from_fn(|i| a[i] + b[i])
+}
+
+/// Sums of numbers as a binary tree: those of devices 0 and 1, of 2 and 3, then of these sums. Devices that hold equal
+/// shares of K, each a subtree of the [sum over all of it](crate::product::Part), get the bits that one device has.
+struct Tree {
+    /// Sums whose sibling is not there yet.
+    waiting: [Lanes; Tree::DEPTH],
+    depth: usize,
+    count: usize,
+}
+
+impl Tree {
+    /// The most sums that wait: one per bit of a number of devices.
+    const DEPTH: usize = (usize::BITS - MOST.leading_zeros()) as usize;
+
+    const EMPTY: Tree = Tree {
+        waiting: [[0.0; LANES]; Tree::DEPTH],
+        depth: 0,
+        count: 0,
+    };
+
+    fn push(&mut self, mut x: Lanes) {
+        self.count += 1;
+        // As in counting: each bit that is carried over is a pair that is complete.
+        for _ in 0..self.count.trailing_zeros() {
+            self.depth -= 1;
+            x = add(x, self.waiting[self.depth]);
+        }
+        self.waiting[self.depth] = x;
+        self.depth += 1;
+    }
+
+    fn sum(&self) -> Lanes {
+        let mut waiting = self.waiting[..self.depth].iter().rev();
+        let last = waiting.next().copied().unwrap_or([0.0; LANES]);
+        waiting.fold(last, |sum, x| add(sum, *x))
+    }
+}
+
+/// The sum of the operands, as a [tree](Tree).
 ///
 /// # Safety
 /// As [`Kernel::run`].
 unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), KernelError> {
     let fits = |v: &View| v.ne == out.ne && v.dtype == DType::F32;
     ensure(
-        operands.iter().all(fits) && out.dtype == DType::F32,
+        operands.len() <= MOST && operands.iter().all(fits) && out.dtype == DType::F32,
         "operands of a sum",
     )?;
     // Rows may be few and long: shares are of pieces of rows.
@@ -122,17 +168,55 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
     for unit in worker.share(pieces * out.rows()) {
         let (row, from) = (out.indices(unit / pieces), unit % pieces * PIECE);
         let n = PIECE.min(out.ne[0] - from);
-        let at = |v: &View, i: usize| v.row(row).wrapping_add((from + i) * v.nb[0]).cast::<f32>();
-        for i in 0..n {
-            // SAFETY: element `from + i` of a row that every view has.
-            unsafe {
-                let mut sum = at(&operands[0], i).read_unaligned();
-                for v in &operands[1..] {
-                    sum += at(v, i).read_unaligned();
+        for i in (0..n).step_by(LANES) {
+            let lanes = LANES.min(n - i);
+            let at = |v: &View, lane: usize| {
+                let i = from + i + lane;
+                v.row(row).wrapping_add(i * v.nb[0]).cast::<f32>()
+            };
+            let mut tree = Tree::EMPTY;
+            for v in operands {
+                let mut x = [0.0; LANES];
+                if lanes == LANES && v.nb[0] == size_of::<f32>() {
+                    // SAFETY: sixteen elements beside each other, from the row's element `from + i`, that the view has.
+                    x = unsafe { at(v, 0).cast::<Lanes>().read_unaligned() };
+                } else {
+                    for (lane, x) in x[..lanes].iter_mut().enumerate() {
+                        // SAFETY: element `from + i + lane` of a row that the view has.
+                        *x = unsafe { at(v, lane).read_unaligned() };
+                    }
                 }
-                at(out, i).write_unaligned(sum);
+                tree.push(x);
+            }
+            for (lane, sum) in tree.sum()[..lanes].iter().enumerate() {
+                // SAFETY: as above, of the result, and this worker's.
+                unsafe { at(out, lane).write_unaligned(*sum) };
             }
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_trees() {
+        let sum = |numbers: &[f32]| {
+            let mut tree = Tree::EMPTY;
+            numbers.iter().for_each(|&x| tree.push([x; LANES]));
+            let sums = tree.sum();
+            assert!(sums.iter().all(|s| *s == sums[0]));
+            sums[0]
+        };
+        let x = [1e8, 1.0, -1e8, 3.0, 0.5, 1e7, 7.0, -1e7];
+        assert_eq!(sum(&x[..1]), x[0]);
+        assert_eq!(sum(&x[..3]), (x[0] + x[1]) + x[2]);
+        assert_eq!(sum(&x[..4]), (x[0] + x[1]) + (x[2] + x[3]));
+        let half = |x: &[f32]| (x[0] + x[1]) + (x[2] + x[3]);
+        assert_eq!(sum(&x), half(&x[..4]) + half(&x[4..]));
+        assert_eq!(sum(&x[..7]), half(&x[..4]) + ((x[4] + x[5]) + x[6]));
+        assert_eq!(sum(&[1.0; MOST]), MOST as f32);
+    }
 }
