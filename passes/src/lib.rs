@@ -22,6 +22,7 @@
 //! planner.
 
 mod assemble;
+pub mod bits;
 pub mod buffers;
 pub mod canonicalise;
 pub mod cover;

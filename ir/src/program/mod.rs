@@ -18,6 +18,7 @@ mod batch_shape;
 mod launch;
 mod layout;
 mod schedule;
+mod sums;
 mod target;
 pub mod text;
 pub mod verify;
@@ -27,6 +28,7 @@ pub use batch_shape::BatchShape;
 pub use launch::{LaunchData, Work};
 pub use layout::{Home, Layout, Located};
 pub use schedule::{Phase, Queue, Step};
+pub use sums::{SUM_BLOCK, SUM_CHUNKS, chunk_start, subtree};
 pub use target::{FileTarget, Stored, Target};
 pub use verify::verify;
 

@@ -1,5 +1,6 @@
 //! Tests of what runs: programs, executors, sessions.
 
+mod bits;
 mod cpu;
 mod memory;
 mod mutants;

@@ -191,6 +191,7 @@ pub(crate) fn documented(json: &Json) {
             "host",
             "tensors",
             "collectives",
+            "bits",
             "estimate",
             "mirrored_bytes",
             "rewriting",

@@ -6,6 +6,7 @@ use tpc_ir::{Bindings, Device, Op, Place, Value};
 use tpc_passes::footprint::{Footprint, traffic};
 use tpc_passes::machine::DeviceProfile;
 
+use super::bits::BitsReport;
 use super::commands::Commands;
 use super::machine::MachineReport;
 use super::plan::{
@@ -36,6 +37,7 @@ impl PlanReport {
                 decode: traffic(&compiled.programs, &compiled.decode_batch()).into(),
                 prefill: traffic(&compiled.programs, &compiled.request.workload.prefill).into(),
             },
+            bits: BitsReport::new(compiled),
             drafts: drafts::drafts(placement, compiled),
             estimate: (&compiled.estimate).into(),
             mirrored_bytes: mirrored.total(),

@@ -5,6 +5,7 @@
 
 mod answer;
 mod assemble;
+mod bits;
 mod cards;
 mod columns;
 mod commands;
@@ -24,6 +25,7 @@ mod sharding;
 mod table;
 mod why;
 
+pub use bits::{BitsReport, OtherBitsReport};
 pub use cards::{CardReport, FabricReport, render_card, render_cards};
 pub use commands::{Commands, ShellCommand};
 pub use comparison::{Compared, render_comparison};

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tpc_ir::RANK;
 use tpc_passes::footprint::Traffic;
 
+use super::bits::BitsReport;
 use super::commands::Commands;
 use super::machine::MachineReport;
 use super::why::report::WhyReport;
@@ -36,6 +37,8 @@ pub struct PlanReport {
     pub tensors: Vec<TensorReport>,
     /// Transfers per batch.
     pub collectives: Collectives,
+    /// Whether the logits have the bits of one device.
+    pub bits: BitsReport,
     /// The part of the drafts in all this; none where drafts are not planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drafts: Option<DraftsReport>,

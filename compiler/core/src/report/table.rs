@@ -43,6 +43,7 @@ pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
             times(report),
             mirrored(report),
             search(report),
+            report.bits.line(),
             rewriting::summary(&report.rewriting),
         ];
         out.push_str(&wrapped(&format!("\n{}", figures.concat()), columns, 2));

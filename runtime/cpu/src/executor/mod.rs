@@ -11,6 +11,7 @@ mod io;
 mod launches;
 mod load;
 mod memory;
+mod parts;
 mod product;
 mod profile;
 mod scripts;
@@ -147,6 +148,7 @@ impl CpuExecutor {
             .collect();
         let mut arenas = arenas?;
         let mut launches = Launches::new(&program, &arenas, options)?;
+        launches.share_sums(&program);
         let phases = program.phases.iter();
         let scripts: Vec<Vec<Script>> = phases.map(|p| scripts(&program, p, &places)).collect();
         for (phase, scripts) in program.phases.iter().zip(&scripts) {

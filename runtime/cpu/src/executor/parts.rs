@@ -1,4 +1,5 @@
-//! Which part of K each weight of a program holds.
+//! Which part of K each weight of a program holds: devices that hold [subtrees](tpc_ir::program::subtree) of a sum give the
+//! bits of the whole.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,8 @@ use tpc_ir::op::{Op, Weight};
 use tpc_ir::program::Program;
 use tpc_ir::{DType, Interval};
 
-use crate::product::{BLOCK, Part};
+use super::launches::{Action, Launches};
+use crate::product::{BLOCK, Format, Part};
 
 /// The K of every tensor that devices hold parts of: the end of the last part.
 pub(super) struct Parts<'p> {
@@ -23,21 +25,14 @@ impl<'p> Parts<'p> {
         let mut whole = BTreeMap::new();
         for (_, data) in program.graph.insts() {
             let Op::Weight(op) = &data.op else { continue };
-            let end = intervals(op).and_then(|i| Some(i.last()?.end));
+            let end = intervals(op).and_then(|i| Some(i.last()?.end()));
             let most = whole.entry(op.tensor.as_str()).or_insert(0);
             *most = end.unwrap_or(0).max(*most);
         }
         Parts { whole }
     }
 
-    /// The part of K that a weight of `k` elements per row holds, as a product sums it: as its share of the sum over all of
-    /// K where the share is one subtree, else as a sum of its own.
-    pub(super) fn part(&self, op: &Weight, dtype: DType, k: usize) -> Part {
-        self.share(op, dtype, k)
-            .unwrap_or_else(|| Part::whole(k))
-            .plain()
-    }
-
+    /// The part of K that a weight of `k` elements per row holds, where its sum is one subtree of that over all of K.
     fn share(&self, op: &Weight, dtype: DType, k: usize) -> Option<Part> {
         let [interval] = intervals(op)? else {
             return None;
@@ -47,6 +42,29 @@ impl<'p> Parts<'p> {
         let part = Part::new(whole, start..start.checked_add(k)?).ok()?;
         // Blocks are stored whole, from the first of the part.
         let is_whole = start.is_multiple_of(dtype.block_len().max(BLOCK as u64) as usize);
-        (is_whole && part.ends_at_chunks() && part.roots() == 1).then_some(part)
+        (is_whole && part.ends_at_chunks() && part.roots() == 1).then(|| part.plain())
+    }
+}
+
+impl Launches {
+    /// Lets products with a subtree of K sum as the whole of it is summed.
+    pub(super) fn share_sums(&mut self, program: &Program) {
+        let parts = Parts::of(program);
+        for launch in &mut self.prepared {
+            let (Action::Product(weight) | Action::Experts(weight, _)) = &mut launch.action else {
+                continue;
+            };
+            let Op::Weight(op) = program.graph.def_op(self.slots[launch.slots]) else {
+                continue;
+            };
+            let (dtype, rows) = (weight.format.dtype(), weight.format.rows());
+            let part = parts.share(op, dtype, weight.format.part().k());
+            let format = part.and_then(|part| Format::new(dtype, rows, part).ok());
+            // The panels are those that were packed.
+            if let Some(format) = format.filter(|f| f.panel_bytes() == weight.format.panel_bytes())
+            {
+                weight.format = format;
+            }
+        }
     }
 }

@@ -2,11 +2,12 @@
 
 use super::ProductError;
 use std::ops::Range;
+use tpc_ir::program::{SUM_BLOCK, SUM_CHUNKS};
 
 /// Elements that share a scale of the activations: the unit in which K is cut.
-pub const BLOCK: usize = 32;
+pub const BLOCK: usize = SUM_BLOCK as usize;
 /// Chunks of K.
-pub(super) const CHUNKS: usize = 8;
+pub(super) const CHUNKS: usize = SUM_CHUNKS as usize;
 
 /// A part of the K of a product, and how it is summed.
 ///
@@ -227,7 +228,7 @@ impl Part {
 
 /// The block with which chunk `c` of `k` elements starts.
 const fn chunk_start(k: usize, c: usize) -> usize {
-    k.div_ceil(BLOCK) * c / CHUNKS
+    tpc_ir::program::chunk_start(k as u64, c as u64) as usize
 }
 
 /// How the roots of parts are added to the whole.

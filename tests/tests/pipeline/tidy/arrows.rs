@@ -149,6 +149,7 @@ const MODULES: [(&str, &[&str]); 16] = [
             "buffers",
             "assemble",
             "footprint",
+            "bits",
         ],
     ),
     (
@@ -336,7 +337,7 @@ const MODULES: [(&str, &[&str]); 16] = [
 ];
 
 /// The modules of `passes`, each with those that it may import.
-const PASSES: [(&str, &[&str]); 18] = [
+const PASSES: [(&str, &[&str]); 19] = [
     ("gcd", &[]),
     ("users", &[]),
     ("layers", &[]),
@@ -358,6 +359,7 @@ const PASSES: [(&str, &[&str]); 18] = [
     ("buffers", &["layout", "schedule"]),
     ("assemble", &["buffers", "cover", "layout", "schedule"]),
     ("footprint", &["assemble", "buffers"]),
+    ("bits", &[]),
 ];
 
 /// The code of a file: no comments, and nothing from its tests on.

@@ -1,0 +1,72 @@
+//! Whether a plan gives the bits of one device.
+
+use serde::Serialize;
+use tpc_passes::bits::{OtherOrder, other_bits};
+
+use crate::pipeline::Compiled;
+
+/// Whether logits have the bits that one device gives, and which sums may not.
+#[derive(Clone, Debug, Serialize)]
+pub struct BitsReport {
+    /// Whether no sum over devices differs.
+    pub same: bool,
+    /// The sums that may have other bits, by reason.
+    pub others: Vec<OtherBitsReport>,
+}
+
+/// Sums that may have other bits for one reason.
+#[derive(Clone, Debug, Serialize)]
+pub struct OtherBitsReport {
+    /// `devices`, `shares` or `late`.
+    pub reason: &'static str,
+    /// How many.
+    pub sums: usize,
+    /// The value of the first.
+    pub first: String,
+    /// The reason in words.
+    #[serde(skip)]
+    words: &'static str,
+}
+
+impl BitsReport {
+    pub(super) fn new(compiled: &Compiled) -> BitsReport {
+        let others = other_bits(&compiled.programs);
+        let others = others.into_iter().map(|(order, of)| {
+            let (reason, words) = match order {
+                OtherOrder::Devices => ("devices", "the devices are not 2, 4 or 8"),
+                OtherOrder::Shares => (
+                    "shares",
+                    "the shares are no equal parts that end at eighths of the axis",
+                ),
+                OtherOrder::Late => (
+                    "late",
+                    "more than products is computed before they are added",
+                ),
+            };
+            OtherBitsReport {
+                reason,
+                sums: of.sums,
+                first: compiled.programs.value(of.first).name.clone(),
+                words,
+            }
+        });
+        let others: Vec<OtherBitsReport> = others.collect();
+        BitsReport {
+            same: others.is_empty(),
+            others,
+        }
+    }
+
+    /// A line of text.
+    pub(super) fn line(&self) -> String {
+        if self.same {
+            return "bits: those of one device\n".to_owned();
+        }
+        let sums = |o: &OtherBitsReport| {
+            let plural = if o.sums == 1 { "" } else { "s" };
+            format!("{} sum{plural} from `{}` on: {}", o.sums, o.first, o.words)
+        };
+        let each: Vec<String> = self.others.iter().map(sums).collect();
+        format!("bits: may differ from one device; {}\n", each.join("; "))
+    }
+}

@@ -1,0 +1,94 @@
+//! Whether sums over devices have the bits that one device gives.
+//!
+//! A split changes no bits where every device computes its share of what one computes: an output row, a head, an expert.
+//! Sums over a split axis are otherwise: their order is that of [`chunk_start`](tpc_ir::program::chunk_start), and devices
+//! keep it where each holds a [`subtree`] and the collective adds what their products give. A sum of rows of which one
+//! device has the row and all others zeros keeps its bits, too.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::op::{Collective, OpCategory};
+use tpc_ir::program::subtree;
+use tpc_ir::{Graph, Interval, Op, Value};
+
+/// Why a sum may have other bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OtherOrder {
+    /// Their number is not 2, 4 or 8.
+    Devices,
+    /// The shares are no equal subtrees of the sum over the whole axis.
+    Shares,
+    /// What is added was computed of the shares' products: their sum comes later than on one device.
+    Late,
+}
+
+/// Sums that may have other bits for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherBits {
+    /// How many.
+    pub sums: usize,
+    /// The result of the first.
+    pub first: Value,
+}
+
+/// The sums over devices of the programs that may have other bits than on one device; none where all have the same.
+pub fn other_bits(programs: &Graph) -> BTreeMap<OtherOrder, OtherBits> {
+    let mut out: BTreeMap<OtherOrder, OtherBits> = BTreeMap::new();
+    for (_, data) in programs.insts() {
+        let sum = matches!(
+            data.op.category(),
+            OpCategory::Collective(Collective::AllReduce | Collective::ReduceScatter)
+        );
+        let (true, Some(&first)) = (sum, data.results.first()) else {
+            continue;
+        };
+        if let Some(why) = other_order(programs, &data.operands) {
+            let of = out.entry(why).or_insert(OtherBits { sums: 0, first });
+            of.sums += 1;
+        }
+    }
+    out
+}
+
+/// Why the sum of these values, one per device, may have other bits.
+fn other_order(programs: &Graph, parts: &[Value]) -> Option<OtherOrder> {
+    let op = |&v: &Value| &programs.inst(programs.value(v).def.0).op;
+    // Rows that one device has, and zeros of the others.
+    let windowed = |op: &Op| match op {
+        Op::GetRows(op) => op.window.is_some(),
+        Op::MulMatId(op) => op.window.is_some(),
+        _ => false,
+    };
+    if parts.iter().map(op).all(windowed) {
+        return None;
+    }
+    let shares: Option<Vec<Interval>> = parts.iter().map(|&v| share(programs, v)).collect();
+    let Some(shares) = shares else {
+        return Some(OtherOrder::Late);
+    };
+    let k = shares.iter().map(|i| i.end()).max().unwrap_or(0);
+    let devices = shares.len() as u64;
+    if subtree(k, 0, devices).is_none() {
+        return Some(OtherOrder::Devices);
+    }
+    let is_subtree =
+        |(rank, i): (u64, &Interval)| subtree(k, rank, devices) == Some((i.start, i.end()));
+    let same = (0..).zip(&shares).all(is_subtree);
+    (!same).then_some(OtherOrder::Shares)
+}
+
+/// The interval of K that a product sums over; the empty one where it is no single one. `None` for what is no product with
+/// a weight.
+fn share(programs: &Graph, v: Value) -> Option<Interval> {
+    let product = programs.inst(programs.value(v).def.0);
+    let (Op::MulMat(_) | Op::MulMatId(_)) = &product.op else {
+        return None;
+    };
+    let Op::Weight(weight) = programs.def_op(*product.operands.first()?) else {
+        return None;
+    };
+    match weight.parts.as_ref()?.first()?.as_slice() {
+        [interval] => Some(*interval),
+        _ => Some(Interval { start: 0, len: 0 }),
+    }
+}

@@ -1,0 +1,68 @@
+//! The same bits for any number of devices and threads.
+//!
+//! Where a plan says that it has the bits of one device, it has.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
+use tpc_ir::{DType, Graph};
+use tpc_passes::assemble;
+use tpc_passes::bits::other_bits;
+use tpc_runtime::Session;
+use tpc_tests::{Sweep, goldens};
+
+use crate::support::{
+    FileWeights, config, golden, name, one_by_one, placement, plan, shape, whole,
+};
+
+/// Models of which a run that is not full takes these.
+const SAMPLE: [&str; 4] = ["gemma3", "glm4-dense", "llama-dense", "mamba2"];
+
+/// The bits of the logits of a model's tokens, as one batch and one by one.
+fn logits(path: &Path, devices: usize, threads: usize) -> (Graph, [Vec<u64>; 2]) {
+    let tokens = golden(path).tokens;
+    let (file, compiled) = plan(path, &placement(devices, DType::F16));
+    let config = config(&compiled, tokens.len());
+    let shapes = [shape(&config, 1), shape(&config, tokens.len())];
+    let program = Arc::new(assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small"));
+    let session = || {
+        let options = CpuOptions::with_threads(threads);
+        let executor = CpuExecutor::new(Arc::clone(&program), &FileWeights(&file), options);
+        let session = executor.and_then(|e| Session::with_executor(e, config));
+        session.unwrap_or_else(|e| panic!("{}: {e}", name(path)))
+    };
+    let bits = |logits: Vec<f64>| logits.into_iter().map(f64::to_bits).collect();
+    let found = [
+        bits(whole(&mut session(), &tokens)),
+        bits(one_by_one(&mut session(), &tokens)),
+    ];
+    (Graph::clone(&compiled.programs), found)
+}
+
+#[test]
+fn even_shares_have_the_bits_of_one_device() {
+    let only = std::env::var("TPC_MODEL").unwrap_or_default();
+    let (mut same, mut promised) = (0, 0);
+    for path in goldens() {
+        let name = name(&path);
+        let sampled = SAMPLE.iter().any(|s| name.starts_with(s));
+        if !name.contains(&only) || !(sampled || Sweep::asked() == Sweep::Full) {
+            continue;
+        }
+        let (_, one) = logits(&path, 1, 2);
+        assert_eq!(one, logits(&path, 1, 1).1, "{name}: threads");
+        for devices in [2, 3, 4, 8] {
+            let (graph, found) = logits(&path, devices, 2);
+            let reasons = other_bits(&graph);
+            let equal = found == one;
+            let why: Vec<_> = reasons.iter().map(|(why, of)| (why, of.sums)).collect();
+            println!("{name} on {devices}: same {equal} {why:?}");
+            assert!(equal || !reasons.is_empty(), "{name} on {devices}");
+            same += usize::from(equal);
+            promised += usize::from(reasons.is_empty());
+        }
+    }
+    assert!(promised > 0 || !only.is_empty(), "no model has such shares");
+    println!("{same} have the bits of one device, {promised} of them by their shares");
+}
