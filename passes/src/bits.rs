@@ -18,6 +18,8 @@ pub enum OtherOrder {
     Devices,
     /// The shares are no equal subtrees of the sum over the whole axis.
     Shares,
+    /// Each device adds two sums, of either term of the activations.
+    Terms,
     /// What is added was computed of the shares' products: their sum comes later than on one device.
     Late,
 }
@@ -32,7 +34,8 @@ pub struct OtherBits {
 }
 
 /// The sums over devices of the programs that may have other bits than on one device; none where all have the same.
-pub fn other_bits(programs: &Graph) -> BTreeMap<OtherOrder, OtherBits> {
+/// Products that read at most `two_terms` quantised weights for a token take their activations in two terms.
+pub fn other_bits(programs: &Graph, two_terms: u64) -> BTreeMap<OtherOrder, OtherBits> {
     let mut out: BTreeMap<OtherOrder, OtherBits> = BTreeMap::new();
     for (_, data) in programs.insts() {
         let sum = matches!(
@@ -42,7 +45,7 @@ pub fn other_bits(programs: &Graph) -> BTreeMap<OtherOrder, OtherBits> {
         let (true, Some(&first)) = (sum, data.results.first()) else {
             continue;
         };
-        if let Some(why) = other_order(programs, &data.operands) {
+        if let Some(why) = other_order(programs, &data.operands, two_terms) {
             let of = out.entry(why).or_insert(OtherBits { sums: 0, first });
             of.sums += 1;
         }
@@ -51,7 +54,7 @@ pub fn other_bits(programs: &Graph) -> BTreeMap<OtherOrder, OtherBits> {
 }
 
 /// Why the sum of these values, one per device, may have other bits.
-fn other_order(programs: &Graph, parts: &[Value]) -> Option<OtherOrder> {
+fn other_order(programs: &Graph, parts: &[Value], two_terms: u64) -> Option<OtherOrder> {
     let op = |&v: &Value| &programs.inst(programs.value(v).def.0).op;
     // Rows that one device has, and zeros of the others.
     let windowed = |op: &Op| match op {
@@ -73,8 +76,32 @@ fn other_order(programs: &Graph, parts: &[Value]) -> Option<OtherOrder> {
     }
     let is_subtree =
         |(rank, i): (u64, &Interval)| subtree(k, rank, devices) == Some((i.start, i.end()));
-    let same = (0..).zip(&shares).all(is_subtree);
-    (!same).then_some(OtherOrder::Shares)
+    // Without elements, they are parts of several ranges.
+    if k == 0 || !(0..).zip(&shares).all(is_subtree) {
+        return Some(OtherOrder::Shares);
+    }
+    let small = parts
+        .first()
+        .is_some_and(|&v| reads_at_most(programs, v, k, two_terms));
+    small.then_some(OtherOrder::Terms)
+}
+
+/// Whether a product over `k` reads at most so many quantised weights for a token.
+fn reads_at_most(programs: &Graph, v: Value, k: u64, most: u64) -> bool {
+    let product = programs.inst(programs.value(v).def.0);
+    let dims = |i: usize| product.operands.get(i).map(|&v| &programs.value(v).ty.dims);
+    let quantised = |&w: &Value| programs.value(w).ty.dtype.is_quantised();
+    let (Some(weight), true) = (dims(0), product.operands.first().is_some_and(quantised)) else {
+        return false;
+    };
+    // Of experts, those that a token uses.
+    let stack = match &product.op {
+        Op::MulMatId(_) => vec![dims(2).map(|ids| &ids[0])],
+        _ => vec![Some(&weight[2]), Some(&weight[3])],
+    };
+    let mut sizes = [Some(&weight[1])].into_iter().chain(stack);
+    let read = sizes.try_fold(k, |read, size| read.checked_mul(size?.as_const()?));
+    read.is_some_and(|read| read <= most)
 }
 
 /// The interval of K that a product sums over; the empty one where it is no single one. `None` for what is no product with

@@ -10,6 +10,10 @@ pub const SUM_BLOCK: u64 = 32;
 /// Chunks of K.
 pub const SUM_CHUNKS: u64 = 8;
 
+/// A product that reads at most so many weights for a token takes its activations as the sum of two terms of int8, where
+/// an executor rounds them. Such weights stay in the cache of a core between the passes.
+pub const TWO_TERMS: u64 = 1 << 18;
+
 /// The block with which chunk `c` of `k` elements starts; that of chunk 8 is the end.
 pub const fn chunk_start(k: u64, c: u64) -> u64 {
     let blocks = k.div_ceil(SUM_BLOCK);

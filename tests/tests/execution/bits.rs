@@ -20,14 +20,17 @@ use crate::support::{
 const SAMPLE: [&str; 4] = ["gemma3", "glm4-dense", "llama-dense", "mamba2"];
 
 /// The bits of the logits of a model's tokens, as one batch and one by one.
-fn logits(path: &Path, devices: usize, threads: usize) -> (Graph, [Vec<u64>; 2]) {
+fn logits(path: &Path, devices: usize, threads: usize, two_terms: u64) -> (Graph, [Vec<u64>; 2]) {
     let tokens = golden(path).tokens;
     let (file, compiled) = plan(path, &placement(devices, DType::F16));
     let config = config(&compiled, tokens.len());
     let shapes = [shape(&config, 1), shape(&config, tokens.len())];
     let program = Arc::new(assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small"));
     let session = || {
-        let options = CpuOptions::with_threads(threads);
+        let options = CpuOptions {
+            two_terms,
+            ..CpuOptions::with_threads(threads)
+        };
         let executor = CpuExecutor::new(Arc::clone(&program), &FileWeights(&file), options);
         let session = executor.and_then(|e| Session::with_executor(e, config));
         session.unwrap_or_else(|e| panic!("{}: {e}", name(path)))
@@ -50,17 +53,20 @@ fn even_shares_have_the_bits_of_one_device() {
         if !name.contains(&only) || !(sampled || Sweep::asked() == Sweep::Full) {
             continue;
         }
-        let (_, one) = logits(&path, 1, 2);
-        assert_eq!(one, logits(&path, 1, 1).1, "{name}: threads");
-        for devices in [2, 3, 4, 8] {
-            let (graph, found) = logits(&path, devices, 2);
-            let reasons = other_bits(&graph);
-            let equal = found == one;
-            let why: Vec<_> = reasons.iter().map(|(why, of)| (why, of.sums)).collect();
-            println!("{name} on {devices}: same {equal} {why:?}");
-            assert!(equal || !reasons.is_empty(), "{name} on {devices}");
-            same += usize::from(equal);
-            promised += usize::from(reasons.is_empty());
+        // The models are small: nearly all of their products have two terms. Those of large ones have one.
+        for two_terms in [0, CpuOptions::TWO_TERMS] {
+            let (_, one) = logits(&path, 1, 2, two_terms);
+            assert_eq!(one, logits(&path, 1, 1, two_terms).1, "{name}: threads");
+            for devices in [2, 3, 4, 8] {
+                let (graph, found) = logits(&path, devices, 2, two_terms);
+                let reasons = other_bits(&graph, two_terms);
+                let equal = found == one;
+                let why: Vec<_> = reasons.iter().map(|(why, of)| (why, of.sums)).collect();
+                println!("{name} on {devices}, two terms to {two_terms}: same {equal} {why:?}");
+                assert!(equal || !reasons.is_empty(), "{name} on {devices}");
+                same += usize::from(equal);
+                promised += usize::from(reasons.is_empty());
+            }
         }
     }
     assert!(promised > 0 || !only.is_empty(), "no model has such shares");

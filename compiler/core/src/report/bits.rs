@@ -1,6 +1,7 @@
 //! Whether a plan gives the bits of one device.
 
 use serde::Serialize;
+use tpc_ir::program::TWO_TERMS;
 use tpc_passes::bits::{OtherOrder, other_bits};
 
 use crate::pipeline::Compiled;
@@ -17,7 +18,7 @@ pub struct BitsReport {
 /// Sums that may have other bits for one reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct OtherBitsReport {
-    /// `devices`, `shares` or `late`.
+    /// `devices`, `shares`, `terms` or `late`.
     pub reason: &'static str,
     /// How many.
     pub sums: usize,
@@ -30,7 +31,7 @@ pub struct OtherBitsReport {
 
 impl BitsReport {
     pub(super) fn new(compiled: &Compiled) -> BitsReport {
-        let others = other_bits(&compiled.programs);
+        let others = other_bits(&compiled.programs, TWO_TERMS);
         let others = others.into_iter().map(|(order, of)| {
             let (reason, words) = match order {
                 OtherOrder::Devices => ("devices", "the devices are not 2, 4 or 8"),
@@ -38,6 +39,7 @@ impl BitsReport {
                     "shares",
                     "the shares are no equal parts that end at eighths of the axis",
                 ),
+                OtherOrder::Terms => ("terms", "small products add two sums on each device"),
                 OtherOrder::Late => (
                     "late",
                     "more than products is computed before they are added",
