@@ -90,7 +90,7 @@ pub enum ArchError {
         model: String,
         op: &'static str,
         operands: Vec<TensorType>,
-        source: TypeError,
+        source: Box<TypeError>,
     },
 }
 

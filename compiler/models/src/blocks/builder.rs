@@ -336,7 +336,7 @@ impl<'a> Builder<'a> {
             model: self.graph.name.clone(),
             op: op.name(),
             operands: types.iter().map(|&t| t.clone()).collect(),
-            source,
+            source: Box::new(source),
         })?;
         let types = match inferred {
             Inferred::Types(types) => types,

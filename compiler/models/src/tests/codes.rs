@@ -75,7 +75,7 @@ fn every_error() -> Vec<ArchError> {
             model: "m".into(),
             op: "rope",
             operands: Vec::new(),
-            source: TypeError::Overflow,
+            source: Box::new(TypeError::Overflow),
         },
         ArchError::NoDrafts {
             arch: "a",
