@@ -35,7 +35,3 @@ mod states;
 mod support;
 mod synthetic;
 mod tidy;
-
-/// The allocator of the program, so that times and bytes are those that its users have.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
