@@ -21,7 +21,7 @@ const MAX_READINGS: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct ArgPart {
     pub(super) base: Id,
-    pub(super) part: Part,
+    pub(super) part: Rc<Part>,
 }
 
 impl ArgPart {
@@ -40,12 +40,13 @@ fn selected(terms: &TermGraph, id: Id, selection: &Selection) -> Option<ArgPart>
     }
     Some(ArgPart {
         base: selection.base,
-        part: Part {
+        part: Rc::new(Part {
             ty: of.clone(),
             indices: selection.indices.clone(),
+            axes,
             copies: [None, None, None, None],
             dims: own.dims.clone(),
-        },
+        }),
     })
 }
 
@@ -107,14 +108,16 @@ fn repetition(
     if left != own.dims {
         return Err(NotExpressible);
     }
+    let indices = from_axes(&axes, &whole.dims)?;
     Ok(ArgPart {
         base: of.result,
-        part: Part {
+        part: Rc::new(Part {
             ty: whole.clone(),
-            indices: from_axes(&axes, &whole.dims)?,
+            axes: per_axis(&indices, &whole.dims)?,
+            indices,
             copies,
             dims: own.dims.clone(),
-        },
+        }),
     })
 }
 
@@ -175,7 +178,7 @@ pub(super) fn is_whole(reading: &[ArgPart]) -> bool {
 pub(super) struct Relations(RefCell<FxHashMap<OpOnParts, Option<Rc<Relation>>>>);
 
 /// The number of an op, and its operands.
-type OpOnParts = (u32, Vec<Part>);
+type OpOnParts = (u32, Vec<Rc<Part>>);
 
 impl Relations {
     /// Relations that are kept; beyond, all are forgotten.
@@ -191,7 +194,7 @@ pub(super) fn related(terms: &TermGraph, op: &Op, reading: &[ArgPart]) -> Option
     let Some(number) = number.filter(kept) else {
         return related_as(op, reading, None).map(Rc::new);
     };
-    let parts: Vec<Part> = reading.iter().map(|s| s.part.clone()).collect();
+    let parts: Vec<Rc<Part>> = reading.iter().map(|s| Rc::clone(&s.part)).collect();
     let key = (number, parts);
     let mut known = terms.relations.0.borrow_mut();
     if let Some(relation) = known.get(&key) {
@@ -207,6 +210,6 @@ pub(super) fn related(terms: &TermGraph, op: &Op, reading: &[ArgPart]) -> Option
 
 /// The same, found anew, where an op of the model says what the parts do not.
 pub(super) fn related_as(op: &Op, reading: &[ArgPart], model: Option<&Op>) -> Option<Relation> {
-    let parts: Vec<Part> = reading.iter().map(|s| s.part.clone()).collect();
+    let parts: Vec<Rc<Part>> = reading.iter().map(|s| Rc::clone(&s.part)).collect();
     relate(op, &parts, model).ok()
 }

@@ -1,5 +1,7 @@
 //! Indices that meet in groups: query heads and their KV heads, channels and the groups of a scan.
 
+use std::rc::Rc;
+
 use tpc_ir::op::{Expr, head_groups};
 use tpc_ir::{Dim, Interval, Op};
 
@@ -12,7 +14,7 @@ pub(super) type Meeting = ((usize, usize), (usize, usize));
 /// The axes that meet in groups and are parts. Checks that their indices meet on the device as they do in the whole.
 pub(super) fn meeting(
     op: &Op,
-    parts: &[Part],
+    parts: &[Rc<Part>],
     axes: &[Axes],
 ) -> Result<Vec<Meeting>, NotExpressible> {
     let mut out = Vec::new();
@@ -42,7 +44,7 @@ pub(super) fn replace_equation(grouped: &[Meeting], a: &Expr, b: &Expr) -> bool 
 /// Checks that the indices of two axes meet on the device as they do in the whole.
 fn check_meeting(
     axes: &[Axes],
-    parts: &[Part],
+    parts: &[Rc<Part>],
     (query, kv): Meeting,
 ) -> Result<(), NotExpressible> {
     let size = |(o, a): (usize, usize)| parts[o].ty.dims[a].as_const().ok_or(NotExpressible);

@@ -13,28 +13,40 @@ mod groups;
 mod parameters;
 mod solver;
 
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 use tpc_ir::op::{Expr, Inferred, Role, Rule, Slot};
 use tpc_ir::{Dim, Op, RANK, TensorType};
 
-use super::index_set::{IndexSet, NotExpressible, Pattern, from_axes, per_axis, selected_dims};
+use super::index_set::{IndexSet, NotExpressible, Pattern, from_axes, selected_dims};
 use super::language::Mask;
 use solver::{Solver, Var};
 
 pub(super) use copies::Copies;
 
 /// An operand that is a part of a whole.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// The type of the whole.
     pub(super) ty: TensorType,
     /// The elements of the whole that the part has.
     pub(super) indices: IndexSet,
+    /// The same along each axis of the whole.
+    pub(super) axes: Axes,
     /// Per axis along which the whole repeats a value, the copies that the part has of it. One copy is as good as another,
     /// so the other operands say which they are.
     pub(super) copies: [Option<Copies>; RANK],
     /// The sizes of the part.
     pub(super) dims: [Dim; RANK],
+}
+
+impl Hash for Part {
+    /// The patterns along the axes follow from the elements.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.ty, &self.indices, &self.copies, &self.dims).hash(state);
+    }
 }
 
 impl Part {
@@ -58,7 +70,7 @@ pub(super) struct Relation {
 }
 
 /// The pattern along each axis; `None` for whole axes.
-type Axes = [Option<Pattern>; RANK];
+pub(super) type Axes = [Option<Pattern>; RANK];
 
 /// Relates `op`, which runs on `parts`, to the same op on the wholes.
 ///
@@ -68,13 +80,10 @@ type Axes = [Option<Pattern>; RANK];
 /// The parts do not belong together, or the op's rule does not say what becomes of them.
 pub(super) fn relate(
     op: &Op,
-    parts: &[Part],
+    parts: &[Rc<Part>],
     model: Option<&Op>,
 ) -> Result<Relation, NotExpressible> {
-    let axes: Vec<Axes> = parts
-        .iter()
-        .map(|p| per_axis(&p.indices, &p.ty.dims))
-        .collect::<Result<_, _>>()?;
+    let axes: Vec<Axes> = parts.iter().map(|p| p.axes.clone()).collect();
     let (whole, mask) = parameters::on_wholes(op, parts, &axes, model)?;
     let types: Vec<&TensorType> = parts.iter().map(|p| &p.ty).collect();
     let Ok(Inferred::Types(results)) = whole.infer(&types) else {
@@ -111,7 +120,7 @@ pub(super) fn relate(
 }
 
 /// The patterns along the operands' axes. Those of axes with copies follow from the others.
-fn known(parts: &[Part], axes: &[Axes]) -> FxHashMap<Var, Option<Pattern>> {
+fn known(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pattern>> {
     let mut known = FxHashMap::default();
     for (o, (part, axes)) in parts.iter().zip(axes).enumerate() {
         for (a, pattern) in axes.iter().enumerate() {
@@ -124,7 +133,7 @@ fn known(parts: &[Part], axes: &[Axes]) -> FxHashMap<Var, Option<Pattern>> {
 }
 
 /// Checks that operands with copies have those that the other operands meet.
-fn check_copies(solver: &Solver<'_>, parts: &[Part]) -> Result<(), NotExpressible> {
+fn check_copies(solver: &Solver<'_>, parts: &[Rc<Part>]) -> Result<(), NotExpressible> {
     for (o, part) in parts.iter().enumerate() {
         for (a, copies) in part.copies.iter().enumerate() {
             let Some(copies) = copies else { continue };

@@ -1,5 +1,7 @@
 //! Parameters of ops: those that lowering re-bases to a device's part, as they are on the whole.
 
+use std::rc::Rc;
+
 use tpc_ir::op::{FlashAttn, HeadWindow, Repeat, SetSlice};
 use tpc_ir::{Dim, Interval, Op};
 
@@ -13,7 +15,7 @@ use crate::prove::language::Mask;
 /// another op, so nothing is proved of an op that is missing here and whose parameters change.
 pub(super) fn on_wholes(
     op: &Op,
-    parts: &[Part],
+    parts: &[Rc<Part>],
     axes: &[Axes],
     model: Option<&Op>,
 ) -> Result<(Op, Option<Mask>), NotExpressible> {
@@ -47,7 +49,7 @@ pub(super) fn on_wholes(
 /// The rows or experts that an op answers for, where not for all: those that it holds of the operand's axis `at`.
 fn mask(
     window: Option<Interval>,
-    parts: &[Part],
+    parts: &[Rc<Part>],
     axes: &[Axes],
     at: (usize, usize),
 ) -> Result<Option<Mask>, NotExpressible> {
@@ -74,7 +76,7 @@ fn mask(
 }
 
 /// Takes the window of heads off an attention; it must say which heads the part has.
-fn all_heads(op: &mut FlashAttn, parts: &[Part], axes: &[Axes]) -> Result<(), NotExpressible> {
+fn all_heads(op: &mut FlashAttn, parts: &[Rc<Part>], axes: &[Axes]) -> Result<(), NotExpressible> {
     let pattern = &axes[0][2];
     let Some(HeadWindow { heads, total }) = op.heads.take() else {
         // Without ALiBi all heads are alike.
@@ -97,7 +99,7 @@ fn all_heads(op: &mut FlashAttn, parts: &[Part], axes: &[Axes]) -> Result<(), No
 /// the slice in the part.
 fn start_on_whole(
     op: &mut SetSlice,
-    parts: &[Part],
+    parts: &[Rc<Part>],
     axes: &[Axes],
     model: Option<&Op>,
 ) -> Result<(), NotExpressible> {
