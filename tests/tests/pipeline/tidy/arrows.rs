@@ -22,11 +22,12 @@ fn depends(krate: &str) -> Vec<String> {
 
 #[test]
 fn dependencies_run_one_way() {
-    let arrows: [(&str, &[&str]); 16] = [
+    let arrows: [(&str, &[&str]); 17] = [
         ("ir", &[]),
         ("passes", &["tpc-ir"]),
         ("runtime", &["tpc-ir"]),
         ("runtime/cpu", &["tpc-ir", "tpc-runtime"]),
+        ("runtime/cuda", &["tpc-cpu", "tpc-ir", "tpc-runtime"]),
         ("compiler/diag", &["tpc-ir"]),
         ("compiler/gguf", &["tpc-diag", "tpc-ir"]),
         ("runtime/text", &["tpc-diag", "tpc-gguf", "tpc-ir"]),
@@ -108,7 +109,13 @@ fn dependencies_run_one_way() {
 
 #[test]
 fn only_numeric_and_the_command_line_know_the_runtime() {
-    let joins = ["runtime/cpu", "compiler/numeric", "compiler/cli", "tests"];
+    let joins = [
+        "runtime/cpu",
+        "runtime/cuda",
+        "compiler/numeric",
+        "compiler/cli",
+        "tests",
+    ];
     for krate in CRATES {
         let knows = depends(krate).iter().any(|n| n == "tpc-runtime");
         assert!(
@@ -120,7 +127,7 @@ fn only_numeric_and_the_command_line_know_the_runtime() {
 
 /// The top-level modules of every crate: each imports from those before it only. The root of a crate (`lib.rs`) declares
 /// them, and what it defines itself is below them all.
-const MODULES: [(&str, &[&str]); 16] = [
+const MODULES: [(&str, &[&str]); 17] = [
     (
         "ir",
         &[
@@ -175,6 +182,10 @@ const MODULES: [(&str, &[&str]); 16] = [
             "error", "pages", "view", "team", "simd", "math", "product", "lanes", "blocks",
             "elements", "launch", "ops", "kernel", "target", "executor",
         ],
+    ),
+    (
+        "runtime/cuda",
+        &["codes", "kernels", "nvrtc", "driver", "executor"],
     ),
     (
         "compiler/diag",

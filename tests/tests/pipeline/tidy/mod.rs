@@ -27,11 +27,12 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, those that need less before those that need more.
-const CRATES: [&str; 17] = [
+const CRATES: [&str; 18] = [
     "ir",
     "passes",
     "runtime",
     "runtime/cpu",
+    "runtime/cuda",
     "compiler/diag",
     "compiler/gguf",
     "runtime/text",

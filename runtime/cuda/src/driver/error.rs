@@ -1,0 +1,56 @@
+//! Errors of drivers.
+
+use super::Device;
+
+/// An error of [host work](super::HostWork).
+pub type HostError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a driver does not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+#[expect(
+    missing_docs,
+    reason = "the message of each variant says what its fields hold"
+)]
+pub enum DriverError {
+    #[error("there is no CUDA driver here: {what}")]
+    Missing { what: String },
+    #[error("the CUDA driver is too old: {what}")]
+    TooOld { what: String },
+    #[error("there is no device {device}: {found} are here")]
+    NoDevice { device: Device, found: usize },
+    #[error("module {module} has no code for {device} (compute capability {}.{}): {why}", capability.0, capability.1)]
+    Architecture {
+        module: String,
+        device: Device,
+        capability: (u32, u32),
+        why: String,
+    },
+    #[error("the kernels of module {module} do not compile:\n{log}")]
+    Compile { module: String, log: String },
+    #[error("there is no compiler for the kernels: {what}")]
+    NoCompiler { what: String },
+    #[error("module {module} has no kernel {name}")]
+    NoFunction { module: String, name: String },
+    #[error("{device} cannot reach the memory of {owner}")]
+    NoPeerAccess { device: Device, owner: Device },
+    #[error("{place} has not enough memory: {needed} bytes needed, {free} free")]
+    OutOfMemory {
+        place: String,
+        needed: u64,
+        free: u64,
+    },
+    #[error("the address {address:#x} with {bytes} bytes is not within memory of {side}")]
+    Address {
+        side: String,
+        address: u64,
+        bytes: u64,
+    },
+    #[error("the graph is malformed: {what}")]
+    Malformed { what: String },
+    #[error("{label}: {cause}")]
+    Host { label: String, cause: HostError },
+    #[error("{what}: the CUDA driver says {error}")]
+    Driver { what: String, error: String },
+    #[error("{what}: {cause}")]
+    Io { what: String, cause: std::io::Error },
+}

@@ -1,0 +1,35 @@
+//! Modules of kernels.
+
+use std::sync::Arc;
+
+/// Kernels that are compiled together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// What diagnostics call it.
+    pub name: String,
+    /// CUDA C++ that includes nothing: the [prelude](crate::kernels::PRELUDE) is put before it. Kernels are declared by
+    /// `KERNEL(name, parameters)`.
+    pub source: Arc<str>,
+    /// What was compiled of it ahead of time.
+    pub cubins: Vec<Cubin>,
+}
+
+impl Module {
+    /// A module that is compiled when it is loaded.
+    pub fn new(name: impl Into<String>, source: impl Into<Arc<str>>) -> Module {
+        Module {
+            name: name.into(),
+            source: source.into(),
+            cubins: Vec::new(),
+        }
+    }
+}
+
+/// Machine code for one kind of device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cubin {
+    /// The target as NVRTC names it: `sm_90a`.
+    pub target: String,
+    /// The code.
+    pub code: Arc<[u8]>,
+}

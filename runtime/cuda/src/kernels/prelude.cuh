@@ -1,0 +1,139 @@
+// What stands before every module: names that kernels use instead of PTX. On the host, the twins of the emulation come first
+// and define the same names.
+//
+// Kernels are declared by KERNEL(name, parameters) or, with a bound on the threads of a block, by
+// KERNEL_BOUNDED(threads, name, parameters). Shared memory is SHARED(type, name, count) or, of the size that the launch says,
+// DYN_SHARED(type, name).
+
+typedef unsigned char u8;
+typedef signed char i8;
+typedef unsigned short u16;
+typedef short i16;
+typedef unsigned int u32;
+typedef int i32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#ifdef __CUDACC__
+
+#define DEVICE static __device__ __forceinline__
+#define CONSTANT static __device__ const
+#define KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__)
+#define KERNEL_BOUNDED(threads, name, ...) extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
+#define SHARED(T, name, n) __shared__ __align__(16) T name[n]
+#define DYN_SHARED(T, name)                                   \
+    extern __shared__ __align__(16) unsigned char dyn_shared_[]; \
+    T *name = reinterpret_cast<T *>(dyn_shared_)
+
+// Reals of 16 bits, by their bits. Rounding is to the nearest, ties to even.
+DEVICE float h2f(u16 h) {
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+    return f;
+}
+DEVICE u16 f2h(float f) {
+    u16 h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+}
+
+// Flags between blocks and devices. A release comes after all that its thread has written or seen; an acquire before all that
+// its thread does next. The thread alone: put a block barrier before a release that speaks for the block.
+DEVICE u32 load_acquire(const u32 *p) {
+    u32 v;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+DEVICE u64 load_acquire(const u64 *p) {
+    u64 v;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+DEVICE void store_release(u32 *p, u32 v) {
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+DEVICE void store_release(u64 *p, u64 v) {
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+DEVICE u32 add_release(u32 *p, u32 v) {
+    u32 old;
+    asm volatile("atom.release.sys.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
+    return old;
+}
+// Adds, with both the release and the acquire: what the last of several blocks does next comes after all of them.
+DEVICE u32 add_acq_rel(u32 *p, u32 v) {
+    u32 old;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
+    return old;
+}
+
+// Copies of 16 bytes to shared memory that end later: at cp_async_wait<n>, when all groups but the last n are there.
+DEVICE void cp_async16(void *to, const void *from) {
+    u32 a = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(a), "l"(from) : "memory");
+}
+DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> DEVICE void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+// Loads of what is read once: they do not push other data out of the caches.
+DEVICE uint4 load_once(const uint4 *p) {
+    uint4 v;
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+    return v;
+}
+DEVICE void prefetch_l2(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
+// Programmatic edges. Nothing on devices before compute capability 9.0, where such edges are full ones.
+DEVICE void launch_dependents() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+DEVICE void wait_dependencies() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Products of a warp. c += a b, with the fragments of the PTX instruction of the name; all lanes take part.
+DEVICE void mma_m16n8k16_f16(float *c, const u32 *a, const u32 *b) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+DEVICE void mma_m16n8k16_bf16(float *c, const u32 *a, const u32 *b) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+DEVICE void mma_m16n8k32_s8(i32 *c, const u32 *a, const u32 *b) {
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Sums and maxima over the 32 lanes, the same bits in each.
+DEVICE float warp_sum(float v) {
+    for (int o = 16; o > 0; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
+    return v;
+}
+DEVICE i32 warp_sum(i32 v) {
+    for (int o = 16; o > 0; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
+    return v;
+}
+DEVICE float warp_max(float v) {
+    for (int o = 16; o > 0; o >>= 1) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
+    return v;
+}
+
+#endif
+
+DEVICE u32 f2u(float f) { return __float_as_uint(f); }
+DEVICE float u2f(u32 u) { return __uint_as_float(u); }
+DEVICE float bf2f(u16 b) { return u2f((u32)b << 16); }
+DEVICE u16 f2bf(float f) {
+    u32 u = f2u(f);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return (u16)(u >> 16 | 0x40);
+    return (u16)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}

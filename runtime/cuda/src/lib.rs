@@ -1,0 +1,19 @@
+//! # Running programs on CUDA devices
+//!
+//! A [`Driver`] loads modules of kernels, allocates memory and runs graphs of launches. What is above it knows no CUDA call:
+//! the same graphs run on graphics cards and on an emulation of them by the CPU.
+//!
+//! | type          | what it is                                                                             |
+//! |---------------|----------------------------------------------------------------------------------------|
+//! | [`Driver`]    | devices, memory, modules and graphs                                                     |
+//! | [`Module`]    | CUDA C++ without headers, and what was compiled of it ahead of time                      |
+//! | [`GraphSpec`] | launches, copies and host work, and the edges that order them: there is no other order  |
+
+pub mod driver;
+pub mod kernels;
+
+pub use driver::{
+    Args, CopyNode, Cubin, Device, DeviceInfo, Driver, DriverError, Edge, EdgeKind, Endpoint,
+    Function, Graph, GraphSpec, HostError, HostWork, KernelNode, Memory, Module, ModuleHandle,
+    Node, SetNode, Side, Work,
+};
