@@ -12,6 +12,7 @@
 pub mod driver;
 pub mod kernels;
 
+pub use driver::emulated::{Build, EmulatedDriver, EmulatedOptions, Fault, FaultKind, Links};
 pub use driver::{
     Args, CopyNode, Cubin, Device, DeviceInfo, Driver, DriverError, Edge, EdgeKind, Endpoint,
     Function, Graph, GraphSpec, HostError, HostWork, KernelNode, Memory, Module, ModuleHandle,

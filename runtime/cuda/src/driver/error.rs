@@ -1,6 +1,7 @@
 //! Errors of drivers.
 
 use super::Device;
+use super::emulated::Fault;
 
 /// An error of [host work](super::HostWork).
 pub type HostError = Box<dyn std::error::Error + Send + Sync>;
@@ -49,6 +50,8 @@ pub enum DriverError {
     Malformed { what: String },
     #[error("{label}: {cause}")]
     Host { label: String, cause: HostError },
+    #[error(transparent)]
+    Fault(#[from] Box<Fault>),
     #[error("{what}: the CUDA driver says {error}")]
     Driver { what: String, error: String },
     #[error("{what}: {cause}")]

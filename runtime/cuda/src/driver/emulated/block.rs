@@ -1,0 +1,278 @@
+//! A block that runs: its threads, what they wait for, and its shared memory.
+
+use super::abi::{BlockHead, RawShared, RawSite, Slot};
+
+/// The most bytes between two declarations of shared memory, so that one does not run into the next unseen.
+const GAP: usize = 64;
+
+/// A thread.
+#[derive(Clone, Copy)]
+pub(super) struct Fiber {
+    /// Its stack, while it has one.
+    pub(super) stack: *mut u8,
+    /// Where it was left.
+    pub(super) sp: *mut u8,
+    /// What it waits in.
+    pub(super) site: Option<RawSite>,
+    /// The flag that it loaded last, and what it was.
+    pub(super) flag: (usize, u64),
+    /// Whether it has ended.
+    pub(super) ended: bool,
+}
+
+impl Fiber {
+    const NEW: Fiber = Fiber {
+        stack: std::ptr::null_mut(),
+        sp: std::ptr::null_mut(),
+        site: None,
+        flag: (0, 0),
+        ended: false,
+    };
+}
+
+/// What lanes of a warp do together.
+pub(super) struct Collective {
+    pub(super) mask: u32,
+    pub(super) arrived: u32,
+    pub(super) generation: usize,
+    pub(super) site: Option<RawSite>,
+    /// What was published, in this generation and in the one before.
+    pub(super) slots: Box<[[Slot; 32]; 2]>,
+}
+
+/// Threads that run side by side, each a bit.
+#[derive(Default)]
+pub(super) struct Warp {
+    pub(super) new: u32,
+    pub(super) ready: u32,
+    pub(super) spinning: u32,
+    pub(super) at_barrier: u32,
+    pub(super) alive: u32,
+    pub(super) collectives: Vec<Collective>,
+}
+
+impl Warp {
+    /// Lanes that can run.
+    pub(super) fn runnable(&self) -> u32 {
+        self.new | self.ready
+    }
+
+    /// The position of what the lanes of a mask do together.
+    pub(super) fn collective(&mut self, mask: u32) -> usize {
+        if let Some(i) = self.collectives.iter().position(|c| c.mask == mask) {
+            return i;
+        }
+        self.collectives.push(Collective {
+            mask,
+            arrived: 0,
+            generation: 0,
+            site: None,
+            slots: Box::new([[Slot([0; super::abi::SLOT]); 32]; 2]),
+        });
+        self.collectives.len() - 1
+    }
+}
+
+/// A copy that was begun: to, from, and where it stands in the code.
+pub(super) type Begun = (usize, usize, usize);
+
+/// Copies of a thread that were begun: groups that are closed, the oldest first, and the one that is open.
+#[derive(Default)]
+pub(super) struct Copies {
+    pub(super) closed: std::collections::VecDeque<Vec<Begun>>,
+    pub(super) open: Vec<Begun>,
+}
+
+/// A block that runs. It is used again for other blocks.
+#[repr(C)]
+pub(super) struct Block {
+    pub(super) head: BlockHead,
+    /// The node that it is of.
+    pub(super) node: usize,
+    /// Its number among the blocks of the launch, as the checks count them.
+    pub(super) instance: u32,
+    pub(super) alive: u32,
+    pub(super) arrived: u32,
+    /// What threads bring to the barrier, in this generation and in the one before.
+    pub(super) brought: [u32; 2],
+    pub(super) generation: usize,
+    pub(super) barrier: Option<RawSite>,
+    pub(super) triggered: bool,
+    pub(super) warps: Vec<Warp>,
+    pub(super) fibers: Vec<Fiber>,
+    pub(super) copies: Vec<Copies>,
+    shared: Vec<u128>,
+    used: usize,
+    declared: Vec<(*const RawShared, usize)>,
+}
+
+impl Block {
+    /// A block that can hold so many bytes of shared memory.
+    pub(super) fn new() -> Box<Block> {
+        Box::new(Block {
+            head: BlockHead {
+                index: [0; 3],
+                threads: [0; 3],
+                blocks: [0; 3],
+                dynamic_bytes: 0,
+                dynamic: std::ptr::null_mut(),
+            },
+            node: 0,
+            instance: 0,
+            alive: 0,
+            arrived: 0,
+            brought: [0; 2],
+            generation: 0,
+            barrier: None,
+            triggered: false,
+            warps: Vec::new(),
+            fibers: Vec::new(),
+            copies: Vec::new(),
+            shared: Vec::new(),
+            used: 0,
+            declared: Vec::new(),
+        })
+    }
+
+    /// Makes it the block of that index, with no thread started. `most` is the most shared memory that it may have.
+    pub(super) fn begin(&mut self, node: usize, head: BlockHead, most: usize) {
+        let threads = head.threads.iter().product::<u32>();
+        self.head = head;
+        self.node = node;
+        (self.alive, self.arrived, self.generation) = (threads, 0, 0);
+        self.brought = [0; 2];
+        (self.barrier, self.triggered) = (None, false);
+        self.fibers.clear();
+        self.fibers.resize(threads as usize, Fiber::NEW);
+        for copies in &mut self.copies {
+            copies.closed.clear();
+            copies.open.clear();
+        }
+        let warps = threads.div_ceil(32) as usize;
+        if self.warps.len() < warps {
+            self.warps.resize_with(warps, Warp::default);
+        }
+        self.warps.truncate(warps);
+        for (w, warp) in self.warps.iter_mut().enumerate() {
+            let lanes = (threads - 32 * w as u32).min(32);
+            let all = u32::MAX >> (32 - lanes);
+            (warp.new, warp.alive) = (all, all);
+            (warp.ready, warp.spinning, warp.at_barrier) = (0, 0, 0);
+            for c in &mut warp.collectives {
+                c.arrived = 0;
+            }
+        }
+        // Room for what is declared, with a gap after each.
+        let room = (2 * most + 64 * GAP).div_ceil(16);
+        if self.shared.len() < room {
+            self.shared.resize(room, 0);
+        }
+        self.declared.clear();
+        self.used = 0;
+        let dynamic = self.head.dynamic_bytes as usize;
+        self.head.dynamic = self.take(dynamic);
+    }
+
+    /// The next bytes of shared memory, poisoned.
+    fn take(&mut self, bytes: usize) -> *mut u8 {
+        let from = self.used;
+        self.used = (from + bytes).next_multiple_of(16) + GAP;
+        let base = self.shared.as_mut_ptr().cast::<u8>();
+        let at = base.wrapping_add(from);
+        // SAFETY: the caller has seen that it fits.
+        unsafe { at.write_bytes(0xff, bytes) };
+        at
+    }
+
+    /// The memory of a declaration; `None` where shared memory does not suffice.
+    pub(super) fn shared(&mut self, site: *const RawShared) -> Option<*mut u8> {
+        let base = self.shared.as_mut_ptr().cast::<u8>();
+        if let Some((_, at)) = self.declared.iter().find(|(s, _)| *s == site) {
+            return Some(base.wrapping_add(*at));
+        }
+        // SAFETY: a declaration of the shim, which lives as long as the module.
+        let bytes = unsafe { (*site).bytes } as usize;
+        if self.used + bytes + 2 * GAP > self.shared.len() * 16 {
+            return None;
+        }
+        let at = self.take(bytes);
+        self.declared.push((site, at as usize - base as usize));
+        Some(at)
+    }
+
+    /// The bytes that declarations take, the dynamic ones included.
+    pub(super) fn shared_bytes(&self) -> usize {
+        // SAFETY: as above.
+        let of = |site: *const RawShared| unsafe { (*site).bytes } as usize;
+        let declared: usize = self.declared.iter().map(|(s, _)| of(*s)).sum();
+        self.head.dynamic_bytes as usize + declared
+    }
+
+    /// The range of addresses of its shared memory.
+    pub(super) fn shared_range(&self) -> std::ops::Range<usize> {
+        let base = self.shared.as_ptr() as usize;
+        base..base + self.shared.len() * 16
+    }
+
+    /// What holds an address of shared memory: its name, first address and bytes.
+    pub(super) fn declaration(&self, address: usize) -> Option<(String, usize, usize)> {
+        let base = self.shared.as_ptr() as usize;
+        let dynamic = (
+            "dynamic shared memory".to_owned(),
+            self.head.dynamic as usize,
+            self.head.dynamic_bytes as usize,
+        );
+        let declared = self.declared.iter().map(|&(site, at)| {
+            // SAFETY: as above.
+            let site = unsafe { &*site };
+            (site.name(), base + at, site.bytes as usize)
+        });
+        let mut all = std::iter::once(dynamic).chain(declared);
+        all.find(|(_, at, bytes)| (*at..at + bytes).contains(&address))
+    }
+
+    /// Ends the barrier when all threads that live have arrived.
+    pub(super) fn release(&mut self) -> bool {
+        if self.arrived == 0 || self.arrived < self.alive {
+            return false;
+        }
+        self.arrived = 0;
+        self.barrier = None;
+        self.generation += 1;
+        self.brought[self.generation & 1] = 0;
+        for warp in &mut self.warps {
+            warp.ready |= warp.at_barrier;
+            warp.at_barrier = 0;
+        }
+        true
+    }
+
+    /// Where threads wait, for a diagnostic.
+    pub(super) fn waits(&self) -> String {
+        let mut places: Vec<(String, u32, u32)> = Vec::new();
+        for (i, fiber) in self.fibers.iter().enumerate() {
+            let Some(site) = fiber.site.filter(|_| !fiber.ended) else {
+                continue;
+            };
+            let i = i as u32;
+            let at = format!("in {} at {}", site.what(), site.at());
+            match places.last_mut() {
+                Some((last, _, to)) if *last == at && *to + 1 == i => *to = i,
+                _ => places.push((at, i, i)),
+            }
+        }
+        let more = places.len().saturating_sub(4);
+        let mut told: Vec<String> = places
+            .iter()
+            .take(4)
+            .map(|(at, from, to)| match from == to {
+                true => format!("thread {from} waits {at}"),
+                false => format!("threads {from} to {to} wait {at}"),
+            })
+            .collect();
+        if more > 0 {
+            told.push(format!("and {more} more"));
+        }
+        told.join("; ")
+    }
+}

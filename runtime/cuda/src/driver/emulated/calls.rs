@@ -1,0 +1,398 @@
+//! What kernels call while they run. Each runs on the stack of a thread, and may leave it.
+
+use std::ffi::c_void;
+
+use super::abi::{Calls, RawShared, RawSite, Reduce, SLOT, Slot, ThreadHead, kind};
+use super::block::Block;
+use super::engine::Engine;
+use super::fault::{FaultKind, RawFault, Where};
+use super::fiber::switch;
+
+/// The table that every module is given.
+pub(super) static CALLS: Calls = Calls {
+    barrier,
+    collective,
+    shared,
+    pause,
+    atomic,
+    fence,
+    copy,
+    copies_commit,
+    copies_wait,
+    dependents,
+    dependencies,
+    trap,
+    access,
+    misaligned,
+};
+
+type Thread = *mut ThreadHead;
+
+/// The thread, its block and the engine.
+///
+/// # Safety
+/// The thread runs now: nothing else uses the block or the engine until it leaves itself.
+unsafe fn of<'a>(thread: Thread) -> (ThreadHead, &'a mut Block, &'a mut Engine) {
+    // SAFETY: `run_lane` wrote the head, with pointers that live while the thread does.
+    unsafe {
+        let head = *thread;
+        (head, &mut *head.block.cast(), &mut *head.engine.cast())
+    }
+}
+
+/// Leaves the thread, which goes on when the engine comes back to it.
+///
+/// # Safety
+/// As for [`of`]; no reference to the block or the engine is used after it.
+unsafe fn leave(thread: Thread) {
+    // SAFETY: the caller says so.
+    let (head, block, engine) = unsafe { of(thread) };
+    let save = &raw mut block.fibers[head.linear as usize].sp;
+    let load = engine.sp;
+    // SAFETY: the engine has left itself to run this thread.
+    unsafe { switch(save, load) };
+}
+
+/// Where a thread begins.
+pub(super) extern "C" fn thread_main() -> ! {
+    let mark = 0_u8;
+    let stack = (&raw const mark) as usize & !(super::abi::STACK - 1);
+    let thread = super::fiber::head(stack as *mut u8);
+    // SAFETY: `run_lane` wrote the head of this stack.
+    unsafe {
+        let head = *thread;
+        (head.run)(head.arguments);
+        let (head, block, engine) = of(thread);
+        let warp = head.warp as usize;
+        block.fibers[head.linear as usize].ended = true;
+        block.alive -= 1;
+        block.warps[warp].alive &= !(1 << head.lane);
+        engine.events += 1;
+        block.release();
+        for i in 0..block.warps[warp].collectives.len() {
+            complete(block, warp, i, None);
+        }
+        leave(thread);
+    }
+    // Nobody comes back to a thread that has ended.
+    std::process::abort()
+}
+
+/// Stops the graph at a fault. The thread does not go on.
+///
+/// # Safety
+/// As for [`of`].
+unsafe fn fail(
+    thread: Thread,
+    kind: FaultKind,
+    at: Where,
+    other: Option<Where>,
+    what: String,
+) -> ! {
+    // SAFETY: the caller says so.
+    unsafe {
+        let (head, block, engine) = of(thread);
+        engine.fault = Some(RawFault {
+            kind,
+            node: block.node,
+            block: block.head.index,
+            thread: head.index,
+            at,
+            other,
+            what,
+        });
+        leave(thread);
+    }
+    // Nobody comes back to it.
+    std::process::abort()
+}
+
+unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -> u32 {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe {
+        let (head, block, engine) = of(thread);
+        let site = *site;
+        if let Some(first) = block.barrier.filter(|first| !first.same(&site)) {
+            let what = format!(
+                "this thread comes to {}, others of its block wait in {} at {{}}: all must come to the same place",
+                site.what(),
+                first.what()
+            );
+            let other = Some(Where::Named(first.at()));
+            fail(
+                thread,
+                FaultKind::Divergence,
+                Where::Named(site.at()),
+                other,
+                what,
+            );
+        }
+        let generation = block.generation & 1;
+        block.brought[generation] += value;
+        block.arrived += 1;
+        if block.release() {
+            engine.events += 1;
+        } else {
+            block.barrier = Some(site);
+            block.warps[head.warp as usize].at_barrier |= 1 << head.lane;
+            block.fibers[head.linear as usize].site = Some(site);
+            leave(thread);
+        }
+        let (head, block, _) = of(thread);
+        block.fibers[head.linear as usize].site = None;
+        block.brought[generation]
+    }
+}
+
+/// Ends what lanes do together when all have arrived that live; `last` is the lane that goes on by itself.
+fn complete(
+    block: &mut Block,
+    warp: usize,
+    at: usize,
+    last: Option<(u32, Option<Reduce>)>,
+) -> bool {
+    let w = &mut block.warps[warp];
+    let c = &mut w.collectives[at];
+    let needed = c.mask & w.alive;
+    if c.arrived == 0 || c.arrived & needed != needed {
+        return false;
+    }
+    if let Some((_, Some(reduce))) = last {
+        // SAFETY: the slots of this generation, of which `arrived` are written.
+        unsafe { reduce(c.slots[c.generation & 1].as_mut_ptr(), c.arrived) };
+    }
+    let own = last.map_or(0, |(lane, _)| 1 << lane);
+    w.ready |= c.arrived & needed & !own;
+    c.arrived = 0;
+    c.generation += 1;
+    c.site = None;
+    true
+}
+
+unsafe extern "C" fn collective(
+    thread: Thread,
+    mask: u32,
+    value: *const c_void,
+    bytes: u32,
+    reduce: Option<Reduce>,
+    site: *const RawSite,
+) -> *const Slot {
+    // SAFETY: the thread runs; the value and the site are on its stack.
+    unsafe {
+        let (head, block, engine) = of(thread);
+        let (site, warp, lane) = (*site, head.warp as usize, head.lane);
+        if mask >> lane & 1 == 0 {
+            let what = format!(
+                "lane {lane} calls {} with the mask {mask:#x}, which lacks it",
+                site.what()
+            );
+            fail(
+                thread,
+                FaultKind::Divergence,
+                Where::Named(site.at()),
+                None,
+                what,
+            );
+        }
+        let at = block.warps[warp].collective(mask);
+        let c = &mut block.warps[warp].collectives[at];
+        if let Some(first) = c.site.filter(|first| !first.same(&site)) {
+            let what = format!(
+                "this lane comes to {}, others of its warp wait in {} at {{}}: all must come to the same place",
+                site.what(),
+                first.what()
+            );
+            let other = Some(Where::Named(first.at()));
+            fail(
+                thread,
+                FaultKind::Divergence,
+                Where::Named(site.at()),
+                other,
+                what,
+            );
+        }
+        c.site = Some(site);
+        let generation = c.generation & 1;
+        let slot = &mut c.slots[generation][lane as usize];
+        let n = (bytes as usize).min(SLOT);
+        std::ptr::copy_nonoverlapping(value.cast::<u8>(), slot.0.as_mut_ptr(), n);
+        c.arrived |= 1 << lane;
+        if complete(block, warp, at, Some((lane, reduce))) {
+            engine.events += 1;
+        } else {
+            block.fibers[head.linear as usize].site = Some(site);
+            leave(thread);
+        }
+        let (head, block, _) = of(thread);
+        block.fibers[head.linear as usize].site = None;
+        block.warps[warp].collectives[at].slots[generation].as_ptr()
+    }
+}
+
+unsafe extern "C" fn shared(thread: Thread, site: *const RawShared) -> *mut u8 {
+    // SAFETY: the thread runs; declarations live as long as the module.
+    unsafe {
+        let (_, block, _) = of(thread);
+        if let Some(at) = block.shared(site) {
+            return at;
+        }
+        let what = format!(
+            "{} needs {} bytes beyond {}: a block has {}",
+            (*site).name(),
+            (*site).bytes,
+            block.shared_bytes(),
+            super::engine::DECLARED
+        );
+        fail(
+            thread,
+            FaultKind::Resources,
+            Where::Named((*site).name()),
+            None,
+            what,
+        )
+    }
+}
+
+/// Lets others run.
+///
+/// # Safety
+/// As for [`of`].
+unsafe fn spin(thread: Thread, site: RawSite) {
+    // SAFETY: the caller says so.
+    unsafe {
+        let (head, block, _) = of(thread);
+        block.fibers[head.linear as usize].site = Some(site);
+        block.warps[head.warp as usize].spinning |= 1 << head.lane;
+        leave(thread);
+        let (head, block, _) = of(thread);
+        block.fibers[head.linear as usize].site = None;
+    }
+}
+
+unsafe extern "C" fn pause(thread: Thread, site: *const RawSite) {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe { spin(thread, *site) };
+}
+
+unsafe extern "C" fn atomic(
+    thread: Thread,
+    address: *const c_void,
+    bytes: u32,
+    of_kind: u32,
+    _pc: *const c_void,
+    site: *const RawSite,
+) {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe {
+        if of_kind & kind::STORE != 0 {
+            of(thread).2.events += 1;
+            return;
+        }
+        // A flag that is as it was when this thread looked last: others must run to change it.
+        let now = match bytes {
+            8 => address.cast::<u64>().read_volatile(),
+            _ => u64::from(address.cast::<u32>().read_volatile()),
+        };
+        let (head, block, _) = of(thread);
+        let fiber = &mut block.fibers[head.linear as usize];
+        if std::mem::replace(&mut fiber.flag, (address as usize, now)) == (address as usize, now) {
+            spin(thread, *site);
+        }
+    }
+}
+
+unsafe extern "C" fn fence(_thread: Thread, _scope: u32) {}
+
+unsafe extern "C" fn copy(thread: Thread, to: *mut c_void, from: *const c_void, pc: *const c_void) {
+    // SAFETY: the thread runs.
+    unsafe {
+        let (head, block, _) = of(thread);
+        let n = block.fibers.len().max(block.copies.len());
+        block.copies.resize_with(n, Default::default);
+        let copies = &mut block.copies[head.linear as usize];
+        copies.open.push((to as usize, from as usize, pc as usize));
+    }
+}
+
+unsafe extern "C" fn copies_commit(thread: Thread) {
+    // SAFETY: the thread runs.
+    unsafe {
+        let (head, block, _) = of(thread);
+        if let Some(copies) = block.copies.get_mut(head.linear as usize) {
+            let group = std::mem::take(&mut copies.open);
+            copies.closed.push_back(group);
+        }
+    }
+}
+
+unsafe extern "C" fn copies_wait(thread: Thread, left: u32) {
+    // SAFETY: the thread runs. The kernel says that 16 bytes are at each address; the checked build has looked.
+    unsafe {
+        let (head, block, _) = of(thread);
+        let Some(copies) = block.copies.get_mut(head.linear as usize) else {
+            return;
+        };
+        while copies.closed.len() > left as usize {
+            for (to, from, _) in copies.closed.pop_front().unwrap_or_default() {
+                std::ptr::copy(from as *const u8, to as *mut u8, 16);
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn dependents(thread: Thread) {
+    // SAFETY: the thread runs.
+    unsafe {
+        let (_, block, engine) = of(thread);
+        engine.trigger(block);
+    }
+}
+
+unsafe extern "C" fn dependencies(thread: Thread, site: *const RawSite) {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe {
+        loop {
+            let (_, block, engine) = of(thread);
+            let before = &engine.node(block.node).programmatic;
+            if before.iter().all(|&n| engine.nodes[n].over) {
+                return;
+            }
+            spin(thread, *site);
+        }
+    }
+}
+
+unsafe extern "C" fn trap(thread: Thread, site: *const RawSite) {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe {
+        let at = Where::Named((*site).at());
+        fail(
+            thread,
+            FaultKind::Trap,
+            at,
+            None,
+            "the kernel stopped itself".into(),
+        )
+    }
+}
+
+unsafe extern "C" fn access(_t: Thread, _a: *const c_void, _n: u32, _k: u32, _pc: *const c_void) {}
+
+unsafe extern "C" fn misaligned(
+    thread: Thread,
+    site: *const RawSite,
+    address: *const c_void,
+    to: u32,
+) {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe {
+        let what = format!("the address {address:?} is no multiple of {to}");
+        fail(
+            thread,
+            FaultKind::Misaligned,
+            Where::Named((*site).at()),
+            None,
+            what,
+        )
+    }
+}

@@ -1,0 +1,496 @@
+//! Runs a graph: nodes in any order that its edges allow, blocks in any order, threads until they wait.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::abi::BlockHead;
+use super::block::Block;
+use super::calls::thread_main;
+use super::fault::{FaultKind, RawFault, Where};
+use super::fiber::{Stacks, head, overrun, prepare, switch};
+use super::image::{Image, Kernel};
+use super::random::Random;
+use crate::driver::graph::{Args, CopyNode, EdgeKind, HostWork, SetNode};
+use crate::driver::{Device, HostError};
+
+/// How often all that wait look in vain before they are said to wait for ever.
+const PATIENCE: u32 = 256;
+/// The most bytes of shared memory that kernels may declare, as on devices.
+pub(super) const DECLARED: usize = 48 << 10;
+
+/// A launch of a kernel, ready to run.
+pub(super) struct Launch {
+    pub(super) device: Device,
+    pub(super) image: Arc<Image>,
+    pub(super) kernel: Kernel,
+    pub(super) name: String,
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    pub(super) shared_bytes: u32,
+    pub(super) args: Args,
+}
+
+/// What a node does.
+pub(super) enum Task {
+    Kernel(Launch),
+    Copy(CopyNode),
+    Set(SetNode),
+    Host(HostWork),
+    Join,
+}
+
+/// A node with the edges that leave it.
+pub(super) struct Prepared {
+    pub(super) label: String,
+    pub(super) task: Task,
+    pub(super) next: Vec<(usize, EdgeKind)>,
+    pub(super) before: usize,
+    /// The kernels that `wait_dependencies` waits for.
+    pub(super) programmatic: Vec<usize>,
+}
+
+/// What became of a node so far.
+#[derive(Clone, Default)]
+pub(super) struct Progress {
+    pub(super) missing: usize,
+    pub(super) begun: usize,
+    pub(super) triggered: usize,
+    pub(super) ended: usize,
+    pub(super) blocks: usize,
+    pub(super) over: bool,
+    start: usize,
+    stride: usize,
+}
+
+/// Why a graph did not run to its end.
+pub(super) enum Stop {
+    Fault(RawFault),
+    Host { label: String, cause: HostError },
+}
+
+/// What became of a block.
+enum Outcome {
+    Ended,
+    Parked,
+    Stopped,
+}
+
+/// Runs graphs.
+pub(super) struct Engine {
+    /// Where the engine was left while a thread runs.
+    pub(super) sp: *mut u8,
+    pub(super) stacks: Stacks,
+    pub(super) random: Random,
+    pub(super) fault: Option<RawFault>,
+    /// Grows whenever something happens that others may wait for.
+    pub(super) events: u64,
+    pub(super) nodes: Vec<Progress>,
+    pub(super) graph: *mut [Prepared],
+    most_blocks: usize,
+    #[expect(clippy::vec_box, reason = "threads keep pointers to their block")]
+    pool: Vec<Box<Block>>,
+    #[expect(clippy::vec_box, reason = "threads keep pointers to their block")]
+    parked: Vec<Box<Block>>,
+    ready: Vec<usize>,
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    match b {
+        0 => a,
+        _ => gcd(b, a % b),
+    }
+}
+
+impl Engine {
+    /// An engine whose devices run at most so many blocks at once.
+    pub(super) fn new(most_blocks: usize) -> Engine {
+        Engine {
+            sp: std::ptr::null_mut(),
+            stacks: Stacks::default(),
+            random: Random::new(0),
+            fault: None,
+            events: 0,
+            nodes: Vec::new(),
+            graph: &mut [],
+            most_blocks,
+            pool: Vec::new(),
+            parked: Vec::new(),
+            ready: Vec::new(),
+        }
+    }
+
+    /// A node of the graph that runs.
+    pub(super) fn node(&self, node: usize) -> &Prepared {
+        // SAFETY: `run` keeps the graph borrowed while it runs; nothing changes it but a host task, which is not a kernel.
+        unsafe { &(&*self.graph)[node] }
+    }
+
+    /// Runs a graph to its end.
+    pub(super) fn run(&mut self, graph: &mut [Prepared], seed: u64) -> Result<(), Stop> {
+        self.random = Random::new(seed);
+        self.graph = graph;
+        self.fault = None;
+        self.nodes.clear();
+        self.ready.clear();
+        let random = &mut self.random;
+        self.nodes.extend(graph.iter().map(|p| {
+            let blocks = match &p.task {
+                Task::Kernel(k) => k.grid.iter().map(|&n| n as usize).product(),
+                _ => 1,
+            };
+            let mut stride = 1 + random.below(blocks);
+            while gcd(stride, blocks) != 1 {
+                stride += 1;
+            }
+            Progress {
+                missing: p.before,
+                blocks,
+                start: random.below(blocks),
+                stride,
+                ..Progress::default()
+            }
+        }));
+        let first = (0..graph.len()).filter(|&n| self.nodes[n].missing == 0);
+        self.ready.extend(first);
+        let result = self.go();
+        let parked = std::mem::take(&mut self.parked);
+        self.pool.extend(parked);
+        if result.is_err() {
+            self.stacks.reset();
+        }
+        result
+    }
+
+    fn go(&mut self) -> Result<(), Stop> {
+        let (mut vain, mut seen) = (0, self.events);
+        loop {
+            let startable = self.startable();
+            match (startable, self.parked.len()) {
+                (None, 0) => return Ok(()),
+                (Some(at), n) if n == 0 || self.random.below(4) > 0 => {
+                    self.start(at)?;
+                    vain = 0;
+                }
+                (_, n) => {
+                    let block = self.parked.swap_remove(self.random.below(n));
+                    self.resume(block)?;
+                    vain = match self.events == seen {
+                        true => vain + 1,
+                        false => 0,
+                    };
+                    seen = self.events;
+                    if vain > PATIENCE * n as u32 && self.startable().is_none() {
+                        return Err(self.deadlock());
+                    }
+                }
+            }
+        }
+    }
+
+    /// A ready node, by its position, whose device has room for a block.
+    fn startable(&mut self) -> Option<usize> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        let first = self.random.below(self.ready.len());
+        let n = self.ready.len();
+        (0..n)
+            .map(|i| (first + i) % n)
+            .find(|&at| self.has_room(at))
+    }
+
+    fn has_room(&self, at: usize) -> bool {
+        let on = |node: usize| match &self.node(node).task {
+            Task::Kernel(k) => Some(k.device),
+            _ => None,
+        };
+        let device = on(self.ready[at]);
+        let busy = self.parked.iter().filter(|b| on(b.node) == device);
+        device.is_none() || busy.count() < self.most_blocks
+    }
+
+    /// Starts the next block of a ready node, or does its work.
+    fn start(&mut self, at: usize) -> Result<(), Stop> {
+        let node = self.ready[at];
+        let progress = &mut self.nodes[node];
+        let number = (progress.start + progress.begun * progress.stride) % progress.blocks;
+        progress.begun += 1;
+        if progress.begun == progress.blocks {
+            self.ready.swap_remove(at);
+        }
+        // SAFETY: as in `node`. No kernel runs now, so nothing else looks at the graph.
+        let prepared = unsafe { &mut (&mut *self.graph)[node] };
+        match &mut prepared.task {
+            Task::Kernel(launch) => {
+                let mut block = self.pool.pop().unwrap_or_else(Block::new);
+                let number = number as u32;
+                let [x, y, _] = launch.grid;
+                let head = BlockHead {
+                    index: [number % x, number / x % y, number / x / y],
+                    threads: launch.block,
+                    blocks: launch.grid,
+                    dynamic_bytes: launch.shared_bytes,
+                    dynamic: std::ptr::null_mut(),
+                };
+                block.begin(node, head, DECLARED + launch.shared_bytes as usize);
+                return self.resume(block);
+            }
+            // SAFETY: the ranges were checked to be within memory, and do not overlap.
+            Task::Copy(c) => unsafe {
+                let (from, to) = (c.from.address as *const u8, c.to.address as *mut u8);
+                std::ptr::copy_nonoverlapping(from, to, c.bytes as usize);
+            },
+            // SAFETY: as above.
+            Task::Set(s) => unsafe {
+                (s.to.address as *mut u8).write_bytes(s.value, s.bytes as usize);
+            },
+            Task::Host(work) => work().map_err(|cause| Stop::Host {
+                label: prepared.label.clone(),
+                cause,
+            })?,
+            Task::Join => {}
+        }
+        self.nodes[node].ended = 1;
+        self.end(node);
+        Ok(())
+    }
+
+    /// Runs a block until it has ended, or all its threads wait for others.
+    fn resume(&mut self, mut block: Box<Block>) -> Result<(), Stop> {
+        // SAFETY: the block and the engine outlive the call, and neither is used but through these pointers in it.
+        let outcome = unsafe { run_block(self, &raw mut *block) };
+        match outcome {
+            Outcome::Ended => {
+                let node = block.node;
+                self.trigger(&mut block);
+                self.pool.push(block);
+                self.nodes[node].ended += 1;
+                self.events += 1;
+                if self.nodes[node].ended == self.nodes[node].blocks {
+                    self.end(node);
+                }
+                Ok(())
+            }
+            Outcome::Parked => {
+                self.parked.push(block);
+                Ok(())
+            }
+            Outcome::Stopped => {
+                self.pool.push(block);
+                let fault = self.fault.take();
+                Err(Stop::Fault(
+                    fault.expect("invariant: it stopped at a fault"),
+                ))
+            }
+        }
+    }
+
+    /// A block lets dependent kernels start.
+    pub(super) fn trigger(&mut self, block: &mut Block) {
+        if std::mem::replace(&mut block.triggered, true) {
+            return;
+        }
+        self.nodes[block.node].triggered += 1;
+        self.events += 1;
+        if self.nodes[block.node].triggered == self.nodes[block.node].blocks {
+            self.follow(block.node, EdgeKind::Programmatic);
+        }
+    }
+
+    fn end(&mut self, node: usize) {
+        self.nodes[node].over = true;
+        self.events += 1;
+        self.follow(node, EdgeKind::Full);
+    }
+
+    /// What waits for the edges of a kind that leave the node.
+    fn follow(&mut self, node: usize, of: EdgeKind) {
+        // SAFETY: as in `node`.
+        let prepared = unsafe { &(&*self.graph)[node] };
+        for &(to, kind) in &prepared.next {
+            if kind == of {
+                self.nodes[to].missing -= 1;
+                if self.nodes[to].missing == 0 {
+                    self.ready.push(to);
+                }
+            }
+        }
+    }
+
+    /// Everything that was begun waits for ever.
+    fn deadlock(&self) -> Stop {
+        let block = &self.parked[0];
+        let fiber = block
+            .fibers
+            .iter()
+            .position(|f| f.site.is_some() && !f.ended);
+        let thread = fiber.unwrap_or(0) as u32;
+        let waiting = self.ready.iter().filter(|&&n| self.nodes[n].begun > 0);
+        let mut what = format!(
+            "{} blocks wait for what does not come: {}",
+            self.parked.len(),
+            block.waits()
+        );
+        if !self.ready.is_empty() {
+            what += &format!(
+                "; a device runs {} blocks at once, and {} nodes have blocks that could not start",
+                self.most_blocks,
+                waiting.count().max(1)
+            );
+        }
+        Stop::Fault(RawFault {
+            kind: FaultKind::Deadlock,
+            node: block.node,
+            block: block.head.index,
+            thread: index(block.head.threads, thread),
+            at: Where::Named(
+                fiber
+                    .and_then(|i| block.fibers[i].site)
+                    .map_or_else(String::new, |s| s.at()),
+            ),
+            other: None,
+            what,
+        })
+    }
+}
+
+/// The index of a thread in its block.
+pub(super) fn index(threads: [u32; 3], linear: u32) -> [u32; 3] {
+    let [x, y, _] = threads;
+    [linear % x, linear / x % y, linear / x / y]
+}
+
+/// Runs threads of a block until it has ended, or none can run.
+///
+/// # Safety
+/// Both pointers are valid, and nothing else uses what they point to but the calls of the kernel.
+unsafe fn run_block(engine: *mut Engine, block: *mut Block) -> Outcome {
+    let mut warp = 0;
+    loop {
+        // SAFETY: the caller says so; no thread runs here, so the references are the only ones.
+        let (e, b) = unsafe { (&mut *engine, &mut *block) };
+        let n = b.warps.len();
+        if b.warps[warp].runnable() == 0 {
+            let first = e.random.below(n);
+            let next = (0..n)
+                .map(|i| (first + i) % n)
+                .find(|&w| b.warps[w].runnable() != 0);
+            match next {
+                Some(next) => warp = next,
+                None if b.alive == 0 => return Outcome::Ended,
+                None if wake(b) => return Outcome::Parked,
+                None => {
+                    stuck(e, b);
+                    return Outcome::Stopped;
+                }
+            }
+        }
+        let turn = e.random.below(32) as u32;
+        let mut mask = b.warps[warp].runnable();
+        // All lanes that can run do, in a row that begins anywhere, before a warp is chosen again.
+        while mask != 0 {
+            let lane = (mask.rotate_right(turn).trailing_zeros() + turn) % 32;
+            mask &= !(1 << lane);
+            // SAFETY: as above.
+            if unsafe { run_lane(engine, block, warp, lane) } {
+                return Outcome::Stopped;
+            }
+        }
+    }
+}
+
+/// Makes what spins ready for the next time; whether anything does.
+fn wake(block: &mut Block) -> bool {
+    let mut any = 0;
+    for warp in &mut block.warps {
+        any |= warp.spinning;
+        warp.ready |= std::mem::take(&mut warp.spinning);
+    }
+    any != 0
+}
+
+/// Runs a lane until it waits or ends; whether it found a fault.
+///
+/// # Safety
+/// As for [`run_block`]; the lane can run.
+unsafe fn run_lane(engine: *mut Engine, block: *mut Block, warp: usize, lane: u32) -> bool {
+    // SAFETY: no thread runs here.
+    let (e, b) = unsafe { (&mut *engine, &mut *block) };
+    let linear = warp * 32 + lane as usize;
+    let bit = 1 << lane;
+    if b.warps[warp].new & bit != 0 {
+        b.warps[warp].new &= !bit;
+        let stack = e.stacks.take();
+        let Task::Kernel(launch) = &e.node(b.node).task else {
+            unreachable!("invariant: blocks are of kernels")
+        };
+        // SAFETY: the stack is free.
+        unsafe {
+            head(stack).write(super::abi::ThreadHead {
+                index: index(b.head.threads, linear as u32),
+                linear: linear as u32,
+                lane,
+                warp: warp as u32,
+                block: block.cast(),
+                engine: engine.cast(),
+                run: launch.kernel.run,
+                arguments: launch.kernel.arguments.as_ptr().cast(),
+            });
+            b.fibers[linear].sp = prepare(stack, thread_main);
+        }
+        b.fibers[linear].stack = stack;
+    } else {
+        b.warps[warp].ready &= !bit;
+    }
+    let (save, load) = (&raw mut e.sp, b.fibers[linear].sp);
+    // SAFETY: the thread was prepared, or has left itself to wait.
+    unsafe { switch(save, load) };
+    // SAFETY: the thread has left itself again.
+    let (e, b) = unsafe { (&mut *engine, &mut *block) };
+    let stack = b.fibers[linear].stack;
+    if b.fibers[linear].ended {
+        e.stacks.give(stack);
+    }
+    // SAFETY: a stack of the pool.
+    if e.fault.is_none() && unsafe { overrun(stack) } {
+        let what = format!(
+            "the thread needs more than {} bytes of stack",
+            super::abi::STACK
+        );
+        e.fault = Some(RawFault {
+            kind: FaultKind::Resources,
+            node: b.node,
+            block: b.head.index,
+            thread: index(b.head.threads, linear as u32),
+            at: Where::Named("its begin".into()),
+            other: None,
+            what,
+        });
+    }
+    e.fault.is_some()
+}
+
+/// No thread of the block can run, and none waits for others.
+fn stuck(engine: &mut Engine, block: &Block) {
+    let waits = |f: &super::block::Fiber| f.site.is_some() && !f.ended;
+    let first = block.fibers.iter().position(waits);
+    let first = first.expect("invariant: what lives and does not run waits");
+    engine.fault = Some(RawFault {
+        kind: FaultKind::Divergence,
+        node: block.node,
+        block: block.head.index,
+        thread: index(block.head.threads, first as u32),
+        at: Where::Named(
+            block.fibers[first]
+                .site
+                .map_or_else(String::new, |s| s.at()),
+        ),
+        other: None,
+        what: format!("{}; all must come to the same place", block.waits()),
+    });
+}
+
+/// The arguments of a kernel by their addresses, as its entry takes them.
+pub(super) fn addresses(args: &Args) -> Vec<*const c_void> {
+    args.iter().map(|a| a.as_ptr().cast()).collect()
+}

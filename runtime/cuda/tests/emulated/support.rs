@@ -1,0 +1,105 @@
+//! A driver with kernels in it, and arrays on its devices.
+
+use tpc_cuda::{
+    Args, Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, GraphSpec,
+    KernelNode, Memory, Module, ModuleHandle, Side, Work,
+};
+
+/// A driver with one module on each of its devices.
+pub(crate) struct Rig {
+    pub(crate) driver: EmulatedDriver,
+    modules: Vec<ModuleHandle>,
+}
+
+/// `None`, in words on the terminal, where there is no C++ compiler.
+pub(crate) fn rig(source: &str, options: EmulatedOptions) -> Option<Rig> {
+    let cache = Some(env!("CARGO_TARGET_TMPDIR").into());
+    let mut driver = match EmulatedDriver::new(EmulatedOptions { cache, ..options }) {
+        Err(e @ DriverError::NoCompiler { .. }) => {
+            eprintln!("skipped: {e}");
+            return None;
+        }
+        other => other.expect("emulated devices"),
+    };
+    let module = Module::new("test", source);
+    let devices = driver.devices().len() as u32;
+    let load = |d| {
+        driver
+            .load(Device(d), &module)
+            .expect("kernels that compile")
+    };
+    let modules = (0..devices).map(load).collect();
+    Some(Rig { driver, modules })
+}
+
+/// One device.
+pub(crate) fn seeded(seed: u64, build: Build) -> EmulatedOptions {
+    EmulatedOptions {
+        seed,
+        build,
+        ..EmulatedOptions::default()
+    }
+}
+
+impl Rig {
+    pub(crate) fn floats(&mut self, device: u32, values: &[f32]) -> Memory {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        self.bytes(device, &bytes)
+    }
+
+    pub(crate) fn bytes(&mut self, device: u32, bytes: &[u8]) -> Memory {
+        let memory = self.driver.allocate(Device(device), bytes.len() as u64);
+        let memory = memory.expect("memory");
+        self.driver.write(at(memory), bytes).expect("room");
+        memory
+    }
+
+    pub(crate) fn read(&mut self, memory: Memory) -> Vec<f32> {
+        let mut bytes = vec![0; memory.bytes as usize];
+        self.driver.read(at(memory), &mut bytes).expect("room");
+        let words = bytes.chunks_exact(4);
+        let words = words.map(|w| f32::from_le_bytes(w.try_into().expect("four bytes")));
+        words.collect()
+    }
+
+    /// A launch of a kernel of the module.
+    pub(crate) fn kernel(
+        &mut self,
+        device: u32,
+        name: &str,
+        grid: u32,
+        block: u32,
+        args: Args,
+    ) -> Work {
+        let module = self.modules[device as usize];
+        Work::Kernel(KernelNode {
+            function: self.driver.function(module, name).expect("a kernel"),
+            grid: [grid, 1, 1],
+            block: [block, 1, 1],
+            shared_bytes: 0,
+            args,
+        })
+    }
+
+    pub(crate) fn run(&mut self, spec: GraphSpec) -> Result<(), DriverError> {
+        let graph = self.driver.instantiate(spec)?;
+        self.driver.launch(graph)?;
+        self.driver.synchronize()
+    }
+}
+
+/// Where memory begins.
+pub(crate) fn at(memory: Memory) -> Endpoint {
+    Endpoint {
+        side: memory.side,
+        address: memory.address,
+    }
+}
+
+/// The host's side of an address.
+pub(crate) fn on(device: u32, address: u64) -> Endpoint {
+    Endpoint {
+        side: Side::Device(Device(device)),
+        address,
+    }
+}
