@@ -207,6 +207,45 @@ impl Graph {
         inst
     }
 
+    /// Drops the instructions for which `keep` is false, with their results. The others keep their order and get new numbers.
+    ///
+    /// # Panics
+    /// When something that stays reads a value that is dropped.
+    pub fn retain(&mut self, keep: impl Fn(Inst) -> bool) {
+        let mut map: Vec<Option<Value>> = vec![None; self.values.len()];
+        let mut stay = 0;
+        let kept = |(_, v): &(usize, &ValueData)| keep(v.def.0);
+        for (from, _) in self.values.iter().enumerate().filter(kept) {
+            map[from] = Some(Value::new(stay));
+            stay += 1;
+        }
+        self.values.retain(|v| keep(v.def.0));
+        let at = |v: &mut Value| {
+            *v = map[v.index()].expect("what stays reads nothing that is dropped");
+        };
+        let (mut before, mut after) = (0, 0);
+        let values = &mut self.values;
+        self.insts.retain_mut(|data| {
+            before += 1;
+            if !keep(Inst::new(before - 1)) {
+                return false;
+            }
+            data.operands.iter_mut().for_each(at);
+            for v in &mut data.results {
+                at(v);
+                values[v.index()].def.0 = Inst::new(after);
+            }
+            after += 1;
+            true
+        });
+        for output in &mut self.outputs {
+            match output {
+                Output::Named(_, value) => at(value),
+                Output::State { state, value } => [state, value].into_iter().for_each(at),
+            }
+        }
+    }
+
     /// Appends an instruction with one result whose type follows from its operands, on `place`.
     ///
     /// # Errors

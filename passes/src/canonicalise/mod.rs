@@ -18,6 +18,8 @@ mod simplify;
 use std::collections::HashMap;
 use std::mem::discriminant;
 
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
 
 use simplify::Simplified;
@@ -25,47 +27,40 @@ use simplify::Simplified;
 /// The programs without dead, double or undone work. They deliver the same values.
 ///
 /// The programs need not be verified, but must be well formed: definitions before uses.
-pub fn canonicalise(programs: Graph) -> Graph {
-    let alive = dead::alive(&programs);
-    if is_canonical(&programs, &alive) {
+pub fn canonicalise(mut programs: Graph) -> Graph {
+    dead::drop_dead(&mut programs);
+    if is_canonical(&programs) {
         return programs;
     }
-    let out = simple(&programs, &alive);
+    let mut out = simple(&programs);
     // What was cut from a part may have been the last reader of the whole.
-    let alive = dead::alive(&out);
-    if alive.iter().all(|&alive| alive) {
-        return out;
-    }
-    dead::without(&out, &alive)
+    dead::drop_dead(&mut out);
+    out
 }
 
 /// As many instructions are compared with each other; hashing finds equal ones among more.
 const MOST_ALIKE: usize = 64;
 
-/// Whether there is nothing to drop, to simplify or to merge. Most programs are so; asking is cheaper than writing them again.
-fn is_canonical(programs: &Graph, alive: &[bool]) -> bool {
+/// Whether there is nothing to simplify or to merge. Most programs are so; asking is cheaper than writing them again.
+fn is_canonical(programs: &Graph) -> bool {
     // By few and cheap properties that equal instructions share; only among those that share them are whole ones compared.
-    let mut alike: HashMap<_, Vec<&InstData>> = HashMap::new();
-    alive.iter().all(|&alive| alive)
-        && programs.insts().all(|(_, data)| {
-            let kind = (discriminant(&data.op), data.operands.first(), data.layer);
-            let place = |d: &InstData, n: usize| d.results.get(n).map(|&v| programs.value(v).place);
-            let others = alike.entry((kind, place(data, 0))).or_default();
-            if others.len() == MOST_ALIKE {
-                return false;
-            }
-            let double = is_merged(&data.op)
-                && others.iter().any(|other| {
-                    let results = other.results.len().max(data.results.len());
-                    other.operands == data.operands
-                        && other.op == data.op
-                        && (0..results).all(|n| place(other, n) == place(data, n))
-                });
-            if is_merged(&data.op) {
-                others.push(data);
-            }
-            !double && !simplify::has_simpler_form(programs, &data.op, &data.operands)
-        })
+    let mut alike: FxHashMap<_, SmallVec<[&InstData; 1]>> = FxHashMap::default();
+    let merged = || programs.insts().filter(|(_, data)| is_merged(&data.op));
+    alike.reserve(merged().count());
+    let place = |d: &InstData, n: usize| d.results.get(n).map(|&v| programs.value(v).place);
+    merged().all(|(_, data)| {
+        let kind = (discriminant(&data.op), data.operands.first(), data.layer);
+        let others = alike.entry((kind, place(data, 0))).or_default();
+        let double = others.iter().any(|other| {
+            let results = other.results.len().max(data.results.len());
+            other.operands == data.operands
+                && other.op == data.op
+                && (0..results).all(|n| place(other, n) == place(data, n))
+        });
+        let few = others.len() < MOST_ALIKE;
+        others.push(data);
+        few && !double && !simplify::has_simpler_form(programs, &data.op, &data.operands)
+    })
 }
 
 /// What makes two instructions compute the same.
@@ -77,17 +72,13 @@ struct Key {
     layer: Option<u32>,
 }
 
-/// The graph of the instructions that are alive, each simplified, and equal ones merged.
-fn simple(from: &Graph, alive: &[bool]) -> Graph {
+/// The graph of the same instructions, each simplified, and equal ones merged.
+fn simple(from: &Graph) -> Graph {
     let mut out = empty_like(from);
-    // What is dead has no reader among the others: its place in the map is never asked for.
+    out.reserve(from.values().len(), from.insts().len());
     let mut map: Vec<Value> = Vec::with_capacity(from.values().len());
     let mut seen: HashMap<Key, Vec<Value>> = HashMap::new();
-    for (inst, data) in from.insts() {
-        if !alive[inst.index()] {
-            map.extend(&data.results);
-            continue;
-        }
+    for (_, data) in from.insts() {
         let operands: Vec<Value> = data.operands.iter().map(|v| map[v.index()]).collect();
         let (op, operands) = match simplify::simplify(&out, &data.op, operands) {
             Simplified::Value(v) => {

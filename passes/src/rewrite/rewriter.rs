@@ -37,6 +37,7 @@ pub fn rewrite(
     out.devices.clone_from(&sharded.devices);
     out.groups.clone_from(&sharded.groups);
     out.classes.clone_from(&sharded.classes);
+    out.reserve(sharded.values().len(), sharded.insts().len());
     let mut map: Vec<Option<Value>> = vec![None; sharded.values().len()];
     for section in &sections {
         let at = *known.entry(&section.skeleton).or_insert_with(|| {

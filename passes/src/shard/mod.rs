@@ -38,6 +38,7 @@ pub fn shard(
     out.devices.clone_from(&graph.devices);
     out.groups.clone_from(&graph.groups);
     out.classes = classes(graph, factors, analysis, choice);
+    out.reserve(graph.values().len(), graph.insts().len());
     let mut lowering = Lowering {
         from: graph,
         factors,

@@ -29,6 +29,8 @@ impl Default for Limits {
 
 /// The steps of a draft beside those of a sketch.
 const DRAFT: u64 = 3;
+/// The drafts that a full effort takes: memory is priced higher, then shares are shifted.
+const FULL: usize = 5;
 /// Points of each class that are sketched.
 const SKETCHED: usize = 3;
 /// Drafts that correct the bound for one class.
@@ -70,6 +72,14 @@ enum Effort {
     Full,
 }
 
+/// The drafts that a class may still have.
+struct Allowed {
+    /// Drafts of one plan.
+    once: usize,
+    /// Whether it may have one that tries all.
+    full: bool,
+}
+
 /// A draft that fits, with its point.
 struct Found {
     point: Point,
@@ -96,17 +106,17 @@ impl<'a> Search<'a> {
             caches: Space::cache_types(base),
         };
         // A model whose rows are no multiples of a type's blocks has no such caches.
-        let leaves = |types: &[tpc_ir::DType; 2]| {
+        let leaves = |types: [tpc_ir::DType; 2]| {
             let placement = Placement {
                 cache_type_k: types[0],
                 cache_type_v: types[1],
                 ..base.clone()
             };
             let prepared = advisor.origin.prepare(&placement).ok()?;
-            Some((*types, Leaves::new(&prepared, base).ok()?))
+            Some((types, Leaves::new(&prepared, base).ok()?))
         };
-        let all = space.caches.iter().filter_map(leaves);
-        let (types, leaves): (Vec<_>, Vec<Leaves>) = all.unzip();
+        let all = in_parallel(space.caches.clone(), leaves);
+        let (types, leaves): (Vec<_>, Vec<Leaves>) = all.into_iter().flatten().unzip();
         space.caches = types;
         let first = leaves
             .first()
@@ -274,18 +284,23 @@ impl<'a> Search<'a> {
         let each = usize::try_from(most)
             .unwrap_or(usize::MAX)
             .clamp(LEAST_DRAFTED, DRAFTED);
+        let full = usize::try_from(most).is_ok_and(|most| most >= each + FULL);
         let found = in_parallel(points, |(class, of)| {
-            let mut left = each;
-            let found = self.first_that_fits(class, &of, &mut left);
-            (found, each - left)
+            let mut allowed = Allowed { once: each, full };
+            let found = self.first_that_fits(class, &of, &mut allowed);
+            (found, allowed)
         });
-        let drafts: usize = found.iter().map(|(_, drafts)| drafts).sum();
+        let drafts = |allowed: &Allowed| {
+            let full = usize::from(full && !allowed.full) * FULL;
+            each - allowed.once + full
+        };
+        let drafts: usize = found.iter().map(|(_, allowed)| drafts(allowed)).sum();
         self.tried += drafts;
         self.left = self.left.saturating_sub(drafts as u64 * self.step * DRAFT);
         // Whoever has had all and found nothing might have found something with more.
         self.complete &= found
             .iter()
-            .all(|(found, drafts)| found.is_some() || *drafts < each);
+            .all(|(found, allowed)| found.is_some() || allowed.once > 0 && full);
         self.name(found.into_iter().filter_map(|(found, _)| found).collect())
     }
 
@@ -434,14 +449,19 @@ impl<'a> Search<'a> {
     }
 
     /// The draft of the first of these points that fits, corrected so that it is as mild as can be.
-    fn first_that_fits(&self, class: Class, points: &[Timed], left: &mut usize) -> Option<Found> {
+    fn first_that_fits(
+        &self,
+        class: Class,
+        points: &[Timed],
+        allowed: &mut Allowed,
+    ) -> Option<Found> {
         let mut best: Option<Found> = None;
         for (start, time) in points {
             // By the bound, the rest is slower than what is found.
-            if *left == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
+            if allowed.once == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
                 break;
             }
-            let found = self.corrected(class, start, left);
+            let found = self.corrected(class, start, allowed);
             let faster = |f: &Found| {
                 best.as_ref()
                     .is_none_or(|b| f.us_per_token < b.us_per_token)
@@ -454,14 +474,14 @@ impl<'a> Search<'a> {
     }
 
     /// The mildest draft like a point that fits: what one draft needs corrects the bound for the next.
-    fn corrected(&self, class: Class, start: &Point, left: &mut usize) -> Option<Found> {
+    fn corrected(&self, class: Class, start: &Point, allowed: &mut Allowed) -> Option<Found> {
         let mut known = self.bound.known[start.way].clone();
         let mut best: Option<Found> = None;
         let mut tried: BTreeSet<Point> = BTreeSet::new();
         let mut at = self.mildest(class, &known, start)?;
         let last = self.space.last_level(start.chain);
-        while *left > 0 && tried.insert(at) {
-            *left -= 1;
+        while allowed.once > 0 && tried.insert(at) {
+            allowed.once -= 1;
             let found = self.draft(&at, Effort::Once)?;
             let fits = found.draft.fits();
             known.learn(self.bound.compute, &at, found.draft.footprints());
@@ -495,7 +515,7 @@ impl<'a> Search<'a> {
         best.or_else(|| {
             let way = &self.space.ways[start.way].way;
             let split = way.mode == SplitMode::Tensor && self.space.base.tensor_split.is_none();
-            if !split {
+            if !split || !std::mem::take(&mut allowed.full) {
                 return None;
             }
             let found = self.draft(

@@ -10,6 +10,7 @@ use tpc_passes::prove::prove_within;
 use super::divide::{Division, divide};
 use super::fitting::{Fitting, fits};
 use super::memory::Memory;
+use super::parallel::beside;
 use super::ranking::{Candidate, Compared, Ranking};
 use super::strategies::{Strategy, strategy};
 use super::{Compiled, Prepared, Way, tensor_limit};
@@ -152,7 +153,15 @@ impl Draft {
             caches,
             size,
         } = prepared;
-        let proof = prove_within(&model.graph, &programs, &self.budget);
+        let memory = self.memory;
+        // Every report tells the memory.
+        let count = || {
+            memory.footprints(&programs);
+        };
+        let proof = beside(
+            || prove_within(&model.graph, &programs, &self.budget),
+            count,
+        );
         Compiled {
             model,
             mode,
@@ -169,7 +178,7 @@ impl Draft {
             estimate: self.estimate,
             proof,
             budget: self.budget,
-            memory: self.memory,
+            memory,
         }
     }
 }

@@ -45,6 +45,21 @@ pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
     results.into_iter().map(|(_, r)| r).collect()
 }
 
+/// `work`, with `aside` on another processor where there is one; where there is none, `aside` is left out.
+pub(crate) fn beside<R>(work: impl FnOnce() -> R, aside: impl FnOnce() + Send) -> R {
+    if available_parallelism().map_or(1, usize::from) < 2 {
+        return work();
+    }
+    scope(|s| {
+        let aside = Builder::new().stack_size(STACK).spawn_scoped(s, aside);
+        let result = work();
+        if let Some(Err(panic)) = aside.ok().map(std::thread::ScopedJoinHandle::join) {
+            std::panic::resume_unwind(panic);
+        }
+        result
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,5 +70,13 @@ mod tests {
         let squares = in_parallel(items.clone(), |i| i * i);
         assert_eq!(squares, items.iter().map(|i| i * i).collect::<Vec<_>>());
         assert_eq!(in_parallel(Vec::<u64>::new(), |i| i), [0_u64; 0]);
+    }
+
+    #[test]
+    fn what_is_done_aside_is_done_before_the_end() {
+        let aside = std::sync::OnceLock::new();
+        let result = beside(|| 1, || aside.set(2).unwrap_or_default());
+        let alone = available_parallelism().map_or(1, usize::from) < 2;
+        assert_eq!((result, aside.get().is_some()), (1, !alone));
     }
 }
