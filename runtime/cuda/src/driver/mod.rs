@@ -3,7 +3,6 @@
 //! A graph is made once per shape of batches, of explicit nodes and edges, and launched again and again. Its edges are the
 //! only order: two nodes that no path joins may run at the same time, or in any order.
 
-#[allow(dead_code, reason = "the checks will use it")]
 #[expect(
     unsafe_code,
     reason = "it runs compiled code on stacks and in memory of its own"

@@ -1,6 +1,7 @@
 //! A block that runs: its threads, what they wait for, and its shared memory.
 
 use super::abi::{BlockHead, RawShared, RawSite, Slot};
+use super::checks::{BlockClocks, Cell};
 
 /// The most bytes between two declarations of shared memory, so that one does not run into the next unseen.
 const GAP: usize = 64;
@@ -84,13 +85,12 @@ pub(super) struct Copies {
 }
 
 /// A block that runs. It is used again for other blocks.
-#[repr(C)]
 pub(super) struct Block {
     pub(super) head: BlockHead,
     /// The node that it is of.
     pub(super) node: usize,
-    /// Its number among the blocks of the launch, as the checks count them.
-    pub(super) instance: u32,
+    /// What the checks know of its threads.
+    pub(super) clocks: Option<Box<BlockClocks>>,
     pub(super) alive: u32,
     pub(super) arrived: u32,
     /// What threads bring to the barrier, in this generation and in the one before.
@@ -102,6 +102,8 @@ pub(super) struct Block {
     pub(super) fibers: Vec<Fiber>,
     pub(super) copies: Vec<Copies>,
     shared: Vec<u128>,
+    /// What the checks know of its shared memory, a cell per byte.
+    cells: Vec<Cell>,
     used: usize,
     declared: Vec<(*const RawShared, usize)>,
 }
@@ -118,7 +120,7 @@ impl Block {
                 dynamic: std::ptr::null_mut(),
             },
             node: 0,
-            instance: 0,
+            clocks: None,
             alive: 0,
             arrived: 0,
             brought: [0; 2],
@@ -129,6 +131,7 @@ impl Block {
             fibers: Vec::new(),
             copies: Vec::new(),
             shared: Vec::new(),
+            cells: Vec::new(),
             used: 0,
             declared: Vec::new(),
         })
@@ -181,6 +184,12 @@ impl Block {
         let at = base.wrapping_add(from);
         // SAFETY: the caller has seen that it fits.
         unsafe { at.write_bytes(0xff, bytes) };
+        if self.clocks.is_some() {
+            if self.cells.len() < self.used {
+                self.cells.resize(self.used, Cell::default());
+            }
+            self.cells[from..from + bytes].fill(Cell::default());
+        }
         at
     }
 
@@ -208,27 +217,42 @@ impl Block {
         self.head.dynamic_bytes as usize + declared
     }
 
-    /// The range of addresses of its shared memory.
-    pub(super) fn shared_range(&self) -> std::ops::Range<usize> {
+    /// Whether an address is one of its shared memory.
+    pub(super) fn is_shared(&self, address: usize) -> bool {
         let base = self.shared.as_ptr() as usize;
-        base..base + self.shared.len() * 16
+        (base..base + self.shared.len() * 16).contains(&address)
     }
 
-    /// What holds an address of shared memory: its name, first address and bytes.
-    pub(super) fn declaration(&self, address: usize) -> Option<(String, usize, usize)> {
-        let base = self.shared.as_ptr() as usize;
-        let dynamic = (
-            "dynamic shared memory".to_owned(),
-            self.head.dynamic as usize,
-            self.head.dynamic_bytes as usize,
-        );
-        let declared = self.declared.iter().map(|&(site, at)| {
-            // SAFETY: as above.
-            let site = unsafe { &*site };
-            (site.name(), base + at, site.bytes as usize)
-        });
-        let mut all = std::iter::once(dynamic).chain(declared);
-        all.find(|(_, at, bytes)| (*at..at + bytes).contains(&address))
+    /// What the checks know of bytes of shared memory, or why they are not such.
+    pub(super) fn shared_cells(
+        &mut self,
+        address: usize,
+        bytes: usize,
+    ) -> Result<&mut [Cell], String> {
+        let from = address - self.shared.as_ptr() as usize;
+        let dynamic = self.head.dynamic_bytes as usize;
+        if from + bytes <= dynamic {
+            return Ok(&mut self.cells[from..from + bytes]);
+        }
+        // SAFETY: declarations of the shim, which live as long as the module.
+        let ranges = self
+            .declared
+            .iter()
+            .map(|&(site, at)| unsafe { (&*site, at) });
+        let near = ranges
+            .filter(|(_, at)| *at <= from)
+            .max_by_key(|(_, at)| *at);
+        let (name, at, size) = match near {
+            Some((site, at)) if from + bytes <= at + site.bytes as usize => {
+                return Ok(&mut self.cells[from..from + bytes]);
+            }
+            Some((site, at)) => (site.name(), at, site.bytes as usize),
+            None => ("dynamic shared memory".to_owned(), 0, dynamic),
+        };
+        Err(format!(
+            "{bytes} bytes at byte {} of {name}, which has {size}",
+            from - at
+        ))
     }
 
     /// Ends the barrier when all threads that live have arrived.

@@ -4,12 +4,14 @@ use std::ffi::c_void;
 
 use super::abi::{Calls, RawShared, RawSite, Reduce, SLOT, Slot, ThreadHead, kind};
 use super::block::Block;
+use super::checked::Access;
+use super::checks::{Actor, Checks};
 use super::engine::Engine;
 use super::fault::{FaultKind, RawFault, Where};
 use super::fiber::switch;
 
 /// The table that every module is given.
-pub(super) static CALLS: Calls = Calls {
+pub(super) const CALLS: Calls = Calls {
     barrier,
     collective,
     shared,
@@ -68,7 +70,11 @@ pub(super) extern "C" fn thread_main() -> ! {
         block.alive -= 1;
         block.warps[warp].alive &= !(1 << head.lane);
         engine.events += 1;
-        block.release();
+        if block.release()
+            && let Some(clocks) = &mut block.clocks
+        {
+            clocks.barrier();
+        }
         for i in 0..block.warps[warp].collectives.len() {
             complete(block, warp, i, None);
         }
@@ -132,6 +138,9 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
         block.arrived += 1;
         if block.release() {
             engine.events += 1;
+            if let Some(clocks) = &mut block.clocks {
+                clocks.barrier();
+            }
         } else {
             block.barrier = Some(site);
             block.warps[head.warp as usize].at_barrier |= 1 << head.lane;
@@ -160,6 +169,11 @@ fn complete(
     if let Some((_, Some(reduce))) = last {
         // SAFETY: the slots of this generation, of which `arrived` are written.
         unsafe { reduce(c.slots[c.generation & 1].as_mut_ptr(), c.arrived) };
+    }
+    // Only this orders memory: lanes that read each other's registers may still be elsewhere with theirs.
+    let orders = c.site.is_some_and(|s| s.what() == "__syncwarp");
+    if let Some(clocks) = block.clocks.as_mut().filter(|_| orders) {
+        clocks.warp(warp, c.arrived & needed);
     }
     let own = last.map_or(0, |(lane, _)| 1 << lane);
     w.ready |= c.arrived & needed & !own;
@@ -274,43 +288,110 @@ unsafe extern "C" fn pause(thread: Thread, site: *const RawSite) {
     unsafe { spin(thread, *site) };
 }
 
+/// The checks look at an access; the thread stops where something is wrong.
+///
+/// # Safety
+/// As for [`of`].
+unsafe fn look(thread: Thread, access: &Access, at: Option<Where>) {
+    // SAFETY: the caller says so.
+    unsafe {
+        let (head, block, engine) = of(thread);
+        if let Err((kind, what, other)) = engine.look(block, &head, access) {
+            let code = Where::Code {
+                node: block.node,
+                pc: access.pc,
+            };
+            fail(thread, kind, at.unwrap_or(code), other, what);
+        }
+    }
+}
+
 unsafe extern "C" fn atomic(
     thread: Thread,
     address: *const c_void,
     bytes: u32,
     of_kind: u32,
-    _pc: *const c_void,
+    pc: *const c_void,
     site: *const RawSite,
 ) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
-        if of_kind & kind::STORE != 0 {
-            of(thread).2.events += 1;
-            return;
+        let watched = of(thread).2.watch.is_some();
+        if watched {
+            let access = Access {
+                address: address as usize,
+                bytes: bytes as usize,
+                kind: of_kind,
+                pc: pc as usize,
+                atomic: 1 + u8::from(of_kind & kind::SYSTEM != 0),
+            };
+            look(thread, &access, Some(Where::Named((*site).at())));
         }
-        // A flag that is as it was when this thread looked last: others must run to change it.
-        let now = match bytes {
-            8 => address.cast::<u64>().read_volatile(),
-            _ => u64::from(address.cast::<u32>().read_volatile()),
-        };
-        let (head, block, _) = of(thread);
-        let fiber = &mut block.fibers[head.linear as usize];
-        if std::mem::replace(&mut fiber.flag, (address as usize, now)) == (address as usize, now) {
-            spin(thread, *site);
+        if of_kind & kind::STORE != 0 {
+            let engine = of(thread).2;
+            engine.events += 1;
+            // Before what others may see, they may be further or not.
+            if engine.random.below(4) == 0 {
+                spin(thread, *site);
+            }
+            of(thread).2.events += 1;
+        } else {
+            // A flag that is as it was when this thread looked last: others must run to change it.
+            let now = match bytes {
+                8 => address.cast::<u64>().read_volatile(),
+                _ => u64::from(address.cast::<u32>().read_volatile()),
+            };
+            let (head, block, _) = of(thread);
+            let fiber = &mut block.fibers[head.linear as usize];
+            let seen = (address as usize, now);
+            if std::mem::replace(&mut fiber.flag, seen) == seen {
+                spin(thread, *site);
+            }
+        }
+        let (head, block, engine) = of(thread);
+        if let (Some(watch), Some(clocks)) = (&mut engine.watch, &mut block.clocks) {
+            let device = watch.device_of(block.node, &*engine.graph);
+            let mut actor = Actor {
+                node: block.node,
+                device,
+                thread: Some((clocks, head.linear as usize)),
+            };
+            watch.checks.atomic(&mut actor, address as usize, of_kind);
         }
     }
 }
 
-unsafe extern "C" fn fence(_thread: Thread, _scope: u32) {}
-
-unsafe extern "C" fn copy(thread: Thread, to: *mut c_void, from: *const c_void, pc: *const c_void) {
+unsafe extern "C" fn fence(thread: Thread, scope: u32) {
     // SAFETY: the thread runs.
     unsafe {
         let (head, block, _) = of(thread);
+        if let Some(clocks) = &mut block.clocks {
+            Checks::fence(clocks, head.linear as usize, scope);
+        }
+    }
+}
+
+/// The access of one end of an asynchronous copy.
+fn sixteen(address: usize, kind: u32, pc: usize) -> Access {
+    Access {
+        address,
+        bytes: 16,
+        kind,
+        pc,
+        atomic: 0,
+    }
+}
+
+unsafe extern "C" fn copy(thread: Thread, to: *mut c_void, from: *const c_void, pc: *const c_void) {
+    let (to, from, pc) = (to as usize, from as usize, pc as usize);
+    // SAFETY: the thread runs.
+    unsafe {
+        look(thread, &sixteen(from, kind::LOAD, pc), None);
+        look(thread, &sixteen(to, kind::STORE, pc), None);
+        let (head, block, _) = of(thread);
         let n = block.fibers.len().max(block.copies.len());
         block.copies.resize_with(n, Default::default);
-        let copies = &mut block.copies[head.linear as usize];
-        copies.open.push((to as usize, from as usize, pc as usize));
+        block.copies[head.linear as usize].open.push((to, from, pc));
     }
 }
 
@@ -328,12 +409,16 @@ unsafe extern "C" fn copies_commit(thread: Thread) {
 unsafe extern "C" fn copies_wait(thread: Thread, left: u32) {
     // SAFETY: the thread runs. The kernel says that 16 bytes are at each address; the checked build has looked.
     unsafe {
-        let (head, block, _) = of(thread);
-        let Some(copies) = block.copies.get_mut(head.linear as usize) else {
-            return;
-        };
-        while copies.closed.len() > left as usize {
-            for (to, from, _) in copies.closed.pop_front().unwrap_or_default() {
+        loop {
+            let (head, block, _) = of(thread);
+            let Some(copies) = block.copies.get_mut(head.linear as usize) else {
+                return;
+            };
+            if copies.closed.len() <= left as usize {
+                return;
+            }
+            for (to, from, pc) in copies.closed.pop_front().unwrap_or_default() {
+                look(thread, &sixteen(to, kind::STORE, pc), None);
                 std::ptr::copy(from as *const u8, to as *mut u8, 16);
             }
         }
@@ -352,9 +437,13 @@ unsafe extern "C" fn dependencies(thread: Thread, site: *const RawSite) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
         loop {
-            let (_, block, engine) = of(thread);
+            let (head, block, engine) = of(thread);
             let before = &engine.node(block.node).programmatic;
             if before.iter().all(|&n| engine.nodes[n].over) {
+                if let Some(clocks) = &mut block.clocks {
+                    Checks::ended(clocks, head.linear as usize, before);
+                }
+                engine.nodes[block.node].waited = true;
                 return;
             }
             spin(thread, *site);
@@ -376,7 +465,23 @@ unsafe extern "C" fn trap(thread: Thread, site: *const RawSite) {
     }
 }
 
-unsafe extern "C" fn access(_t: Thread, _a: *const c_void, _n: u32, _k: u32, _pc: *const c_void) {}
+unsafe extern "C" fn access(
+    thread: Thread,
+    address: *const c_void,
+    bytes: u32,
+    of: u32,
+    pc: *const c_void,
+) {
+    let access = Access {
+        address: address as usize,
+        bytes: bytes as usize,
+        kind: of,
+        pc: pc as usize,
+        atomic: 0,
+    };
+    // SAFETY: the thread runs.
+    unsafe { look(thread, &access, None) };
+}
 
 unsafe extern "C" fn misaligned(
     thread: Thread,

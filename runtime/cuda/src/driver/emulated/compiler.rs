@@ -69,6 +69,7 @@ impl Compiler {
             "-ffp-contract=off",
             "-fno-math-errno",
             "-fno-stack-protector",
+            "-gdwarf-4",
             "-g1",
             "-w",
         ];

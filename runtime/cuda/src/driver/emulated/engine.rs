@@ -1,11 +1,14 @@
 //! Runs a graph: nodes in any order that its edges allow, blocks in any order, threads until they wait.
 
 use std::ffi::c_void;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use super::abi::BlockHead;
+use super::abi::{BlockHead, kind};
 use super::block::Block;
 use super::calls::thread_main;
+use super::checked::Watch;
+use super::checks::Reach;
 use super::fault::{FaultKind, RawFault, Where};
 use super::fiber::{Stacks, head, overrun, prepare, switch};
 use super::image::{Image, Kernel};
@@ -27,7 +30,8 @@ pub(super) struct Launch {
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
     pub(super) shared_bytes: u32,
-    pub(super) args: Args,
+    /// Where the kernel's arguments point to.
+    pub(super) _args: Args,
 }
 
 /// What a node does.
@@ -58,6 +62,8 @@ pub(super) struct Progress {
     pub(super) ended: usize,
     pub(super) blocks: usize,
     pub(super) over: bool,
+    /// Whether a thread has waited for the programmatic predecessors.
+    pub(super) waited: bool,
     start: usize,
     stride: usize,
 }
@@ -86,6 +92,8 @@ pub(super) struct Engine {
     pub(super) events: u64,
     pub(super) nodes: Vec<Progress>,
     pub(super) graph: *mut [Prepared],
+    /// The checks, in the checked build.
+    pub(super) watch: Option<Watch>,
     most_blocks: usize,
     #[expect(clippy::vec_box, reason = "threads keep pointers to their block")]
     pool: Vec<Box<Block>>,
@@ -112,6 +120,7 @@ impl Engine {
             events: 0,
             nodes: Vec::new(),
             graph: &mut [],
+            watch: None,
             most_blocks,
             pool: Vec::new(),
             parked: Vec::new(),
@@ -126,7 +135,15 @@ impl Engine {
     }
 
     /// Runs a graph to its end.
-    pub(super) fn run(&mut self, graph: &mut [Prepared], seed: u64) -> Result<(), Stop> {
+    pub(super) fn run(
+        &mut self,
+        graph: &mut [Prepared],
+        reach: &Rc<Reach>,
+        seed: u64,
+    ) -> Result<(), Stop> {
+        if let Some(watch) = &mut self.watch {
+            watch.begin(reach);
+        }
         self.random = Random::new(seed);
         self.graph = graph;
         self.fault = None;
@@ -218,6 +235,7 @@ impl Engine {
         if progress.begun == progress.blocks {
             self.ready.swap_remove(at);
         }
+        self.look_at_node(node)?;
         // SAFETY: as in `node`. No kernel runs now, so nothing else looks at the graph.
         let prepared = unsafe { &mut (&mut *self.graph)[node] };
         match &mut prepared.task {
@@ -232,6 +250,10 @@ impl Engine {
                     dynamic_bytes: launch.shared_bytes,
                     dynamic: std::ptr::null_mut(),
                 };
+                if let Some(watch) = &mut self.watch {
+                    let clocks = block.clocks.get_or_insert_default();
+                    watch.checks.block(clocks, node, head.index, head.threads);
+                }
                 block.begin(node, head, DECLARED + launch.shared_bytes as usize);
                 return self.resume(block);
             }
@@ -251,8 +273,24 @@ impl Engine {
             Task::Join => {}
         }
         self.nodes[node].ended = 1;
-        self.end(node);
-        Ok(())
+        self.end(node)
+    }
+
+    /// The checks look at what a copy or a fill is about to do.
+    fn look_at_node(&mut self, node: usize) -> Result<(), Stop> {
+        // SAFETY: as in `node`.
+        let nodes = unsafe { &*self.graph };
+        let Some(watch) = &mut self.watch else {
+            return Ok(());
+        };
+        let result = match &nodes[node].task {
+            Task::Copy(c) => watch
+                .node(node, nodes, (c.from, c.bytes), kind::LOAD)
+                .and_then(|()| watch.node(node, nodes, (c.to, c.bytes), kind::STORE)),
+            Task::Set(s) => watch.node(node, nodes, (s.to, s.bytes), kind::STORE),
+            Task::Kernel(_) | Task::Host(_) | Task::Join => Ok(()),
+        };
+        result.map_err(Stop::Fault)
     }
 
     /// Runs a block until it has ended, or all its threads wait for others.
@@ -263,13 +301,16 @@ impl Engine {
             Outcome::Ended => {
                 let node = block.node;
                 self.trigger(&mut block);
+                if let (Some(watch), Some(clocks)) = (&mut self.watch, &block.clocks) {
+                    watch.checks.block_ends(clocks, node);
+                }
                 self.pool.push(block);
                 self.nodes[node].ended += 1;
                 self.events += 1;
-                if self.nodes[node].ended == self.nodes[node].blocks {
-                    self.end(node);
+                match self.nodes[node].ended == self.nodes[node].blocks {
+                    true => self.end(node),
+                    false => Ok(()),
                 }
-                Ok(())
             }
             Outcome::Parked => {
                 self.parked.push(block);
@@ -297,10 +338,25 @@ impl Engine {
         }
     }
 
-    fn end(&mut self, node: usize) {
+    fn end(&mut self, node: usize) -> Result<(), Stop> {
+        let early = !self.node(node).programmatic.is_empty() && !self.nodes[node].waited;
+        if early {
+            return Err(Stop::Fault(RawFault {
+                kind: FaultKind::Race,
+                node,
+                block: [0; 3],
+                thread: [0; 3],
+                at: Where::Named("its end".into()),
+                other: None,
+                what: "no thread calls wait_dependencies, so what follows may start before the programmatic \
+                       predecessors have ended"
+                    .into(),
+            }));
+        }
         self.nodes[node].over = true;
         self.events += 1;
         self.follow(node, EdgeKind::Full);
+        Ok(())
     }
 
     /// What waits for the edges of a kind that leave the node.
@@ -431,6 +487,7 @@ unsafe fn run_lane(engine: *mut Engine, block: *mut Block, warp: usize, lane: u3
                 linear: linear as u32,
                 lane,
                 warp: warp as u32,
+                head: b.head,
                 block: block.cast(),
                 engine: engine.cast(),
                 run: launch.kernel.run,

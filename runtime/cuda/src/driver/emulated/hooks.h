@@ -1,11 +1,12 @@
-// The checked build: the compiler calls these before every load and store of kernel code. They tell the engine, but for the
-// thread's own stack.
+// The checked build: the compiler calls these before every load and store of kernel code. They tell the engine, but for those
+// of the thread's own stack, and for loads of constants.
 
 #define SHIM_HOOK extern "C" __attribute__((no_sanitize("thread"), noinline, used)) void
 #define SHIM_ACCESS(p, n, kind)                                                                            \
     uintptr_t shim_frame_ = (uintptr_t)__builtin_frame_address(0);                                         \
-    if (((uintptr_t)(p) ^ shim_frame_) >= SHIM_STACK)                                                      \
-        tpc_calls->access((ShimThread *)((shim_frame_ | (SHIM_STACK - 1)) + 1 - SHIM_HEAD), p, n, kind, __builtin_return_address(0));
+    bool shim_constant_ = (uintptr_t)(p) >= (uintptr_t)tpc_image[0] && (uintptr_t)(p) < (uintptr_t)tpc_image[1]; \
+    if (((uintptr_t)(p) ^ shim_frame_) >= SHIM_STACK && !(shim_constant_ && !((kind) & SHIM_STORE)))         \
+        tpc_calls.access((ShimThread *)((shim_frame_ | (SHIM_STACK - 1)) + 1 - SHIM_HEAD), p, n, kind, __builtin_return_address(0));
 #define SHIM_SIZE(n)                                                                    \
     SHIM_HOOK __tsan_read##n(void *p) { SHIM_ACCESS(p, n, SHIM_LOAD) }                  \
     SHIM_HOOK __tsan_write##n(void *p) { SHIM_ACCESS(p, n, SHIM_STORE) }                \
@@ -37,5 +38,5 @@ struct ShimMismatch {
 };
 SHIM_HOOK __ubsan_handle_type_mismatch_v1(ShimMismatch *of, void *p) {
     ShimSite site{"access", of->file, of->line};
-    tpc_calls->misaligned(shim_thread(), &site, p, 1u << of->log2_alignment);
+    tpc_calls.misaligned(shim_thread(), &site, p, 1u << of->log2_alignment);
 }

@@ -36,12 +36,10 @@ impl Image {
         };
         // SAFETY: the file was made by the compiler from the shim and the module. It has no initialisers but those of tables.
         let library = unsafe { Library::new(path) }.map_err(failed)?;
-        // SAFETY: the shim declares both with these types. All loads write the same pointer.
+        // SAFETY: the shim declares both with these types. All loads write the same.
         let range = unsafe {
-            let calls = library
-                .get::<*mut *const Calls>(b"tpc_calls\0")
-                .map_err(failed)?;
-            (*calls).write(&raw const CALLS);
+            let calls = library.get::<*mut Calls>(b"tpc_calls\0").map_err(failed)?;
+            (*calls).write(CALLS);
             let image = library
                 .get::<*const [usize; 2]>(b"tpc_image\0")
                 .map_err(failed)?;

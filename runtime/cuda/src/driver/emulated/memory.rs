@@ -2,6 +2,7 @@
 
 use memmap2::{MmapMut, MmapOptions};
 
+use super::checks::Cell;
 use crate::driver::{Device, DriverError, Endpoint, Memory, Side};
 
 /// A range that was allocated.
@@ -9,13 +10,18 @@ pub(super) struct Allocation {
     pub(super) side: Side,
     pub(super) start: usize,
     pub(super) bytes: usize,
-    map: MmapMut,
+    /// Keeps the memory.
+    _map: MmapMut,
+    /// What the checks know, a cell per byte.
+    cells: Option<MmapMut>,
 }
 
 /// All that is allocated, by addresses.
 #[derive(Default)]
 pub(super) struct Memories {
     all: Vec<Allocation>,
+    /// What was found last.
+    last: std::cell::Cell<usize>,
 }
 
 impl Memories {
@@ -50,7 +56,8 @@ impl Memories {
                 side,
                 start,
                 bytes,
-                map,
+                _map: map,
+                cells: None,
             },
         );
         Ok(Memory {
@@ -74,8 +81,45 @@ impl Memories {
 
     /// What holds an address, or the last allocation before it.
     pub(super) fn find(&self, address: usize) -> Option<&Allocation> {
+        self.all.get(self.position(address)?)
+    }
+
+    fn position(&self, address: usize) -> Option<usize> {
+        let holds = |a: &Allocation| (a.start..a.start + a.bytes).contains(&address);
+        if self.all.get(self.last.get()).is_some_and(holds) {
+            return Some(self.last.get());
+        }
         let after = self.all.partition_point(|a| a.start <= address);
-        self.all.get(after.checked_sub(1)?)
+        let found = after.checked_sub(1)?;
+        self.last.set(found);
+        Some(found)
+    }
+
+    /// The allocation of bytes, with what the checks know of them.
+    pub(super) fn cells(&mut self, address: usize, bytes: usize) -> Option<(Side, &mut [Cell])> {
+        let at = self.position(address)?;
+        let a = &mut self.all[at];
+        let from = address - a.start;
+        if from + bytes > a.bytes {
+            return None;
+        }
+        if a.cells.is_none() {
+            let len = a.bytes.max(1) * size_of::<Cell>();
+            let map = MmapOptions::new().len(len).no_reserve_swap().map_anon();
+            a.cells = Some(map.expect("invariant: addresses do not run out"));
+        }
+        let map = a.cells.as_mut().expect("invariant: it was made above");
+        let cells = map.as_mut_ptr().cast::<Cell>();
+        // SAFETY: pages are aligned, zero is a cell, and there is one for each byte.
+        let cells = unsafe { std::slice::from_raw_parts_mut(cells.add(from), bytes) };
+        Some((a.side, cells))
+    }
+
+    /// Forgets what the checks know.
+    pub(super) fn forget(&mut self) {
+        for a in &mut self.all {
+            a.cells = None;
+        }
     }
 
     /// The pointer to a range that is within one allocation of its side.
@@ -102,13 +146,5 @@ fn outside(side: Side, address: u64, bytes: u64) -> DriverError {
         side: side.to_string(),
         address,
         bytes,
-    }
-}
-
-impl Allocation {
-    /// Whether it holds the address.
-    pub(super) fn holds(&self, address: usize) -> bool {
-        debug_assert_eq!(self.map.as_ptr() as usize, self.start);
-        (self.start..self.start + self.bytes).contains(&address)
     }
 }

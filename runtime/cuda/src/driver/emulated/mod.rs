@@ -12,6 +12,8 @@
 mod abi;
 mod block;
 mod calls;
+mod checked;
+mod checks;
 mod compiler;
 mod engine;
 mod fault;
@@ -20,7 +22,9 @@ mod image;
 mod memory;
 mod random;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
 pub use compiler::Build;
@@ -31,6 +35,8 @@ use super::{
     Device, DeviceInfo, Driver, DriverError, EdgeKind, Endpoint, Function, Graph, Memory, Module,
     ModuleHandle,
 };
+use checked::Watch;
+use checks::{Checks, Reach};
 use compiler::Compiler;
 use engine::{Engine, Launch, Prepared, Stop, Task};
 use fault::{RawFault, Where};
@@ -79,6 +85,12 @@ impl Default for EmulatedOptions {
     }
 }
 
+/// A graph that can be launched.
+struct Ready {
+    nodes: Vec<Prepared>,
+    reach: Rc<Reach>,
+}
+
 struct Loaded {
     device: Device,
     name: String,
@@ -90,10 +102,11 @@ pub struct EmulatedDriver {
     options: EmulatedOptions,
     devices: Vec<DeviceInfo>,
     compiler: Compiler,
-    memories: Memories,
+    memories: Box<Memories>,
+    granted: BTreeSet<(u32, u32)>,
     modules: Vec<Loaded>,
     functions: Vec<(ModuleHandle, String)>,
-    graphs: Vec<Option<Vec<Prepared>>>,
+    graphs: Vec<Option<Ready>>,
     engine: Engine,
     launches: u64,
     failed: Option<DriverError>,
@@ -120,7 +133,8 @@ impl EmulatedDriver {
         Ok(EmulatedDriver {
             devices: (0..options.devices).map(info).collect(),
             compiler: Compiler::find(cache)?,
-            memories: Memories::default(),
+            memories: Box::default(),
+            granted: BTreeSet::new(),
             modules: Vec::new(),
             functions: Vec::new(),
             graphs: Vec::new(),
@@ -191,7 +205,7 @@ impl EmulatedDriver {
             grid: node.grid,
             block: node.block,
             shared_bytes: node.shared_bytes,
-            args: node.args,
+            _args: node.args,
         })
     }
 }
@@ -286,7 +300,10 @@ impl Driver for EmulatedDriver {
                 device: reader,
                 owner,
             }),
-            _ => Ok(()),
+            _ => {
+                self.granted.insert((reader.0, owner.0));
+                Ok(())
+            }
         }
     }
 
@@ -305,7 +322,7 @@ impl Driver for EmulatedDriver {
     }
 
     fn instantiate(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
-        spec.order()?;
+        let order = spec.order()?;
         let mut prepared = Vec::with_capacity(spec.nodes.len());
         for node in spec.nodes {
             prepared.push(Prepared {
@@ -323,7 +340,19 @@ impl Driver for EmulatedDriver {
                 prepared[edge.to].programmatic.push(edge.from);
             }
         }
-        self.graphs.push(Some(prepared));
+        let full = |&(to, kind): &(usize, EdgeKind)| (to, kind == EdgeKind::Full);
+        let next: Vec<Vec<_>> = prepared
+            .iter()
+            .map(|p| p.next.iter().map(full).collect())
+            .collect();
+        let reach = match self.options.build {
+            Build::Checked => Reach::new(&order, &next),
+            Build::Plain => Reach::default(),
+        };
+        self.graphs.push(Some(Ready {
+            nodes: prepared,
+            reach: Rc::new(reach),
+        }));
         Ok(Graph(self.graphs.len() as u32 - 1))
     }
 
@@ -337,7 +366,7 @@ impl Driver for EmulatedDriver {
 
     fn launch(&mut self, graph: Graph) -> Result<(), DriverError> {
         let slot = self.graphs.get_mut(graph.0 as usize);
-        let nodes = slot
+        let ready = slot
             .and_then(Option::as_mut)
             .ok_or_else(|| no_graph(graph))?;
         if self.failed.is_some() {
@@ -349,9 +378,18 @@ impl Driver for EmulatedDriver {
             .seed
             .wrapping_mul(0x1_0001)
             .wrapping_add(self.launches);
-        let result = self.engine.run(nodes, seed);
+        if let Build::Checked = self.options.build {
+            let watch = self.engine.watch.get_or_insert_with(|| Watch {
+                checks: Checks::default(),
+                memories: &raw mut *self.memories,
+                granted: BTreeSet::new(),
+            });
+            watch.memories = &raw mut *self.memories;
+            watch.granted.clone_from(&self.granted);
+        }
+        let result = self.engine.run(&mut ready.nodes, &ready.reach, seed);
         self.failed = result.err().map(|stop| match stop {
-            Stop::Fault(raw) => DriverError::Fault(Box::new(told(nodes, &raw))),
+            Stop::Fault(raw) => DriverError::Fault(Box::new(told(&ready.nodes, &raw))),
             Stop::Host { label, cause } => DriverError::Host { label, cause },
         });
         Ok(())

@@ -16,7 +16,13 @@
 #define __align__(n) alignas(n)
 #define SHIM_INLINE static inline __attribute__((always_inline, unused))
 #define SHIM_EXPORT extern "C" __attribute__((visibility("default")))
+// What the checked build does not look at.
 #define SHIM_QUIET __attribute__((no_sanitize("thread"), noinline, unused))
+#ifdef SHIM_CHECKED
+#define SHIM_QUIET_INLINE static SHIM_QUIET
+#else
+#define SHIM_QUIET_INLINE SHIM_INLINE
+#endif
 
 struct uint3 { unsigned x, y, z; };
 struct dim3 { unsigned x, y, z; };
@@ -51,7 +57,7 @@ struct ShimBlock {
 struct ShimThread {
     uint3 index;
     uint32_t linear, lane, warp;
-    ShimBlock *block;
+    ShimBlock block;
 };
 struct ShimSlot { alignas(16) unsigned char bytes[64]; };
 typedef void (*ShimReduce)(ShimSlot *slots, uint32_t lanes);
@@ -71,8 +77,8 @@ struct ShimCalls {
     void (*access)(ShimThread *, const void *address, uint32_t bytes, uint32_t kind, const void *pc);
     void (*misaligned)(ShimThread *, const ShimSite *, const void *address, uint32_t alignment);
 };
-SHIM_EXPORT const ShimCalls *tpc_calls;
-const ShimCalls *tpc_calls;
+SHIM_EXPORT ShimCalls tpc_calls;
+ShimCalls tpc_calls;
 extern const char shim_image[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 extern const char shim_image_end[] __asm__("_end") __attribute__((visibility("hidden")));
 SHIM_EXPORT const void *tpc_image[2];
@@ -83,18 +89,20 @@ SHIM_INLINE ShimThread *shim_thread() {
     return (ShimThread *)(((uintptr_t)__builtin_frame_address(0) | (SHIM_STACK - 1)) + 1 - SHIM_HEAD);
 }
 #define threadIdx (shim_thread()->index)
-#define blockIdx (shim_thread()->block->index)
-#define blockDim (shim_thread()->block->threads)
-#define gridDim (shim_thread()->block->blocks)
+#define blockIdx (shim_thread()->block.index)
+#define blockDim (shim_thread()->block.threads)
+#define gridDim (shim_thread()->block.blocks)
 constexpr int warpSize = 32;
 #define SHIM_AT const char *file = __builtin_FILE(), uint32_t line = __builtin_LINE()
 
 // Kernels: an entry that takes the addresses of the arguments, and the sizes that these must have.
 template <class... A> struct ShimParameters { static constexpr uint32_t sizes[] = {(uint32_t)sizeof(A)..., 0}; };
 struct ShimKernel { uint32_t count, bound; const uint32_t *sizes; void (*run)(void **); };
+template <class T> SHIM_QUIET_INLINE T shim_argument(void *at) { return *(T *)at; }
+SHIM_QUIET_INLINE void *shim_at(void **a, size_t i) { return a[i]; }
 template <auto F> struct ShimEntry;
 template <class... A, void (*F)(A...)> struct ShimEntry<F> {
-    template <size_t... I> static void spread(void **a, std::index_sequence<I...>) { (void)a; F(*(A *)a[I]...); }
+    template <size_t... I> static void spread(void **a, std::index_sequence<I...>) { (void)a; F(shim_argument<A>(shim_at(a, I))...); }
     static void run(void **a) { spread(a, std::index_sequence_for<A...>()); }
     static constexpr ShimKernel kernel(uint32_t bound) { return {sizeof...(A), bound, ShimParameters<A...>::sizes, run}; }
 };
@@ -108,13 +116,13 @@ template <class... A, void (*F)(A...)> struct ShimEntry<F> {
 #define CONSTANT static const
 #define SHARED(T, name, n)                                                                  \
     static const ShimShared shim_shared_##name{sizeof(T) * (n), __LINE__, #name, __FILE__}; \
-    T *const name = (T *)tpc_calls->shared(shim_thread(), &shim_shared_##name)
-#define DYN_SHARED(T, name) T *const name = (T *)shim_thread()->block->dynamic
+    T *const name = (T *)tpc_calls.shared(shim_thread(), &shim_shared_##name)
+#define DYN_SHARED(T, name) T *const name = (T *)shim_thread()->block.dynamic
 
 // Barriers. The engine adds up what threads bring: the threads that say yes in the lower half, all of them in the upper.
 SHIM_INLINE uint32_t shim_barrier(uint32_t yes, const char *what, const char *file, uint32_t line) {
     ShimSite site{what, file, line};
-    return tpc_calls->barrier(shim_thread(), yes | 1u << 16, &site);
+    return tpc_calls.barrier(shim_thread(), yes | 1u << 16, &site);
 }
 SHIM_INLINE void __syncthreads(SHIM_AT) { shim_barrier(0, "__syncthreads", file, line); }
 SHIM_INLINE int __syncthreads_or(int p, SHIM_AT) { return (shim_barrier(p != 0, "__syncthreads_or", file, line) & 0xffff) != 0; }
@@ -128,9 +136,9 @@ SHIM_INLINE int __syncthreads_and(int p, SHIM_AT) {
 template <class T> SHIM_INLINE const ShimSlot *shim_exchange(uint32_t mask, const T &v, ShimReduce reduce, const char *what, const char *file, uint32_t line) {
     static_assert(sizeof(T) <= sizeof(ShimSlot));
     ShimSite site{what, file, line};
-    return tpc_calls->collective(shim_thread(), mask, &v, sizeof(T), reduce, &site);
+    return tpc_calls.collective(shim_thread(), mask, &v, sizeof(T), reduce, &site);
 }
-template <class T> SHIM_INLINE T shim_lane(const ShimSlot *slots, uint32_t lane) {
+template <class T> SHIM_QUIET_INLINE T shim_lane(const ShimSlot *slots, uint32_t lane) {
     T t;
     memcpy(&t, slots[lane & 31].bytes, sizeof(T));
     return t;
@@ -171,11 +179,11 @@ template <class T, class F> SHIM_INLINE T shim_butterfly(const ShimSlot *slots, 
         for (int i = 0; i < o; i++) v[i] = f(v[i], v[i + o]);
     return v[0];
 }
-template <class T> void shim_sum(ShimSlot *slots, uint32_t) {
+template <class T> SHIM_QUIET void shim_sum(ShimSlot *slots, uint32_t) {
     T sum = shim_butterfly<T>(slots, [](T a, T b) { return a + b; });
     memcpy(slots, &sum, sizeof sum);
 }
-static void shim_max(ShimSlot *slots, uint32_t) {
+SHIM_QUIET static void shim_max(ShimSlot *slots, uint32_t) {
     float most = shim_butterfly<float>(slots, [](float a, float b) { return fmaxf(a, b); });
     memcpy(slots, &most, sizeof most);
 }

@@ -66,7 +66,7 @@ template <class T> SHIM_INLINE T __ldg(const T *p) { return *p; }
 enum { SHIM_LOAD = 1, SHIM_STORE = 2, SHIM_ACQUIRE = 4, SHIM_RELEASE = 8, SHIM_SYSTEM = 16 };
 SHIM_QUIET static void shim_atomic(const void *p, uint32_t bytes, uint32_t kind, const char *what, const char *file, uint32_t line) {
     ShimSite site{what, file, line};
-    tpc_calls->atomic(shim_thread(), p, bytes, kind, __builtin_return_address(0), &site);
+    tpc_calls.atomic(shim_thread(), p, bytes, kind, __builtin_return_address(0), &site);
 }
 template <class T> SHIM_QUIET T shim_load(const T *p) { return *(const volatile T *)p; }
 template <class T> SHIM_QUIET void shim_store(T *p, T v) { *(volatile T *)p = v; }
@@ -89,16 +89,16 @@ SHIM_ATOMIC(atomicExch, v)
 template <class T> SHIM_INLINE T atomicCAS(T *p, std::type_identity_t<T> expected, std::type_identity_t<T> v, SHIM_AT) {
     return shim_update(p, 0, "atomicCAS", file, line, [=](T old) -> T { return old == expected ? v : old; });
 }
-SHIM_INLINE void __threadfence_block() { tpc_calls->fence(shim_thread(), 0); }
-SHIM_INLINE void __threadfence() { tpc_calls->fence(shim_thread(), 1); }
-SHIM_INLINE void __threadfence_system() { tpc_calls->fence(shim_thread(), 2); }
+SHIM_INLINE void __threadfence_block() { tpc_calls.fence(shim_thread(), 0); }
+SHIM_INLINE void __threadfence() { tpc_calls.fence(shim_thread(), 1); }
+SHIM_INLINE void __threadfence_system() { tpc_calls.fence(shim_thread(), 2); }
 SHIM_INLINE void __nanosleep(unsigned, SHIM_AT) {
     ShimSite site{"__nanosleep", file, line};
-    tpc_calls->pause(shim_thread(), &site);
+    tpc_calls.pause(shim_thread(), &site);
 }
 SHIM_INLINE void __trap(SHIM_AT) {
     ShimSite site{"__trap", file, line};
-    tpc_calls->trap(shim_thread(), &site);
+    tpc_calls.trap(shim_thread(), &site);
 }
 // A loop that waits for a flag must let others run: the engine sees that the same thread loads the same flag again.
 template <class T> SHIM_INLINE T shim_acquire(const T *p, const char *file, uint32_t line) {
@@ -121,15 +121,15 @@ SHIM_INLINE unsigned add_acq_rel(unsigned *p, unsigned v, SHIM_AT) {
 }
 
 // Copies that end when they are waited for, so that a missing wait reads what was there before.
-SHIM_QUIET static void cp_async16(void *to, const void *from) { tpc_calls->copy(shim_thread(), to, from, __builtin_return_address(0)); }
-SHIM_INLINE void cp_async_commit() { tpc_calls->copies_commit(shim_thread()); }
-template <int N> SHIM_INLINE void cp_async_wait() { tpc_calls->copies_wait(shim_thread(), N); }
+SHIM_QUIET static void cp_async16(void *to, const void *from) { tpc_calls.copy(shim_thread(), to, from, __builtin_return_address(0)); }
+SHIM_INLINE void cp_async_commit() { tpc_calls.copies_commit(shim_thread()); }
+template <int N> SHIM_INLINE void cp_async_wait() { tpc_calls.copies_wait(shim_thread(), N); }
 SHIM_INLINE uint4 load_once(const uint4 *p) { return *p; }
 SHIM_INLINE void prefetch_l2(const void *) {}
-SHIM_INLINE void launch_dependents() { tpc_calls->dependents(shim_thread()); }
+SHIM_INLINE void launch_dependents() { tpc_calls.dependents(shim_thread()); }
 SHIM_INLINE void wait_dependencies(SHIM_AT) {
     ShimSite site{"wait_dependencies", file, line};
-    tpc_calls->dependencies(shim_thread(), &site);
+    tpc_calls.dependencies(shim_thread(), &site);
 }
 
 // Products of a warp, from the fragments of all lanes: row and column of each element as the PTX instruction has them.

@@ -1,8 +1,8 @@
 //! A driver with kernels in it, and arrays on its devices.
 
 use tpc_cuda::{
-    Args, Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, GraphSpec,
-    KernelNode, Memory, Module, ModuleHandle, Side, Work,
+    Args, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, GraphSpec,
+    KernelNode, Memory, Module, ModuleHandle, Work,
 };
 
 /// A driver with one module on each of its devices.
@@ -12,9 +12,9 @@ pub(crate) struct Rig {
 }
 
 /// `None`, in words on the terminal, where there is no C++ compiler.
-pub(crate) fn rig(source: &str, options: EmulatedOptions) -> Option<Rig> {
-    let cache = Some(env!("CARGO_TARGET_TMPDIR").into());
-    let mut driver = match EmulatedDriver::new(EmulatedOptions { cache, ..options }) {
+pub(crate) fn rig(source: &str, mut options: EmulatedOptions) -> Option<Rig> {
+    options.cache = Some(env!("CARGO_TARGET_TMPDIR").into());
+    let mut driver = match EmulatedDriver::new(options) {
         Err(e @ DriverError::NoCompiler { .. }) => {
             eprintln!("skipped: {e}");
             return None;
@@ -32,15 +32,6 @@ pub(crate) fn rig(source: &str, options: EmulatedOptions) -> Option<Rig> {
     Some(Rig { driver, modules })
 }
 
-/// One device.
-pub(crate) fn seeded(seed: u64, build: Build) -> EmulatedOptions {
-    EmulatedOptions {
-        seed,
-        build,
-        ..EmulatedOptions::default()
-    }
-}
-
 impl Rig {
     pub(crate) fn floats(&mut self, device: u32, values: &[f32]) -> Memory {
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -52,14 +43,6 @@ impl Rig {
         let memory = memory.expect("memory");
         self.driver.write(at(memory), bytes).expect("room");
         memory
-    }
-
-    pub(crate) fn read(&mut self, memory: Memory) -> Vec<f32> {
-        let mut bytes = vec![0; memory.bytes as usize];
-        self.driver.read(at(memory), &mut bytes).expect("room");
-        let words = bytes.chunks_exact(4);
-        let words = words.map(|w| f32::from_le_bytes(w.try_into().expect("four bytes")));
-        words.collect()
     }
 
     /// A launch of a kernel of the module.
@@ -93,13 +76,5 @@ pub(crate) fn at(memory: Memory) -> Endpoint {
     Endpoint {
         side: memory.side,
         address: memory.address,
-    }
-}
-
-/// The host's side of an address.
-pub(crate) fn on(device: u32, address: u64) -> Endpoint {
-    Endpoint {
-        side: Side::Device(Device(device)),
-        address,
     }
 }
