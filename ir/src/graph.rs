@@ -213,11 +213,9 @@ impl Graph {
     /// When something that stays reads a value that is dropped.
     pub fn retain(&mut self, keep: impl Fn(Inst) -> bool) {
         let mut map: Vec<Option<Value>> = vec![None; self.values.len()];
-        let mut stay = 0;
-        let kept = |(_, v): &(usize, &ValueData)| keep(v.def.0);
-        for (from, _) in self.values.iter().enumerate().filter(kept) {
-            map[from] = Some(Value::new(stay));
-            stay += 1;
+        let kept = self.values().filter(|(_, v)| keep(v.def.0));
+        for (to, (from, _)) in kept.enumerate() {
+            map[from.index()] = Some(Value::new(to));
         }
         self.values.retain(|v| keep(v.def.0));
         let at = |v: &mut Value| {

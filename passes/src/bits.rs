@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::op::{Collective, OpCategory};
-use tpc_ir::program::subtree;
+use tpc_ir::program::{Tensors, subtree};
 use tpc_ir::{Graph, Interval, Op, Value};
 
 /// Why a sum may have other bits.
@@ -37,6 +37,11 @@ pub struct OtherBits {
 /// Products that read at most `two_terms` quantised weights for a token take their activations in two terms.
 pub fn other_bits(programs: &Graph, two_terms: u64) -> BTreeMap<OtherOrder, OtherBits> {
     let mut out: BTreeMap<OtherOrder, OtherBits> = BTreeMap::new();
+    let tensors = Tensors::of(programs);
+    let small = |v: Value| {
+        let product = programs.inst(programs.value(v).def.0);
+        tensors.reads_at_most(programs, (&product.op, &product.operands), two_terms)
+    };
     for (_, data) in programs.insts() {
         let sum = matches!(
             data.op.category(),
@@ -45,7 +50,7 @@ pub fn other_bits(programs: &Graph, two_terms: u64) -> BTreeMap<OtherOrder, Othe
         let (true, Some(&first)) = (sum, data.results.first()) else {
             continue;
         };
-        if let Some(why) = other_order(programs, &data.operands, two_terms) {
+        if let Some(why) = other_order(programs, &data.operands, &small) {
             let of = out.entry(why).or_insert(OtherBits { sums: 0, first });
             of.sums += 1;
         }
@@ -54,7 +59,11 @@ pub fn other_bits(programs: &Graph, two_terms: u64) -> BTreeMap<OtherOrder, Othe
 }
 
 /// Why the sum of these values, one per device, may have other bits.
-fn other_order(programs: &Graph, parts: &[Value], two_terms: u64) -> Option<OtherOrder> {
+fn other_order(
+    programs: &Graph,
+    parts: &[Value],
+    small: &dyn Fn(Value) -> bool,
+) -> Option<OtherOrder> {
     let op = |&v: &Value| &programs.inst(programs.value(v).def.0).op;
     // Rows that one device has, and zeros of the others.
     let windowed = |op: &Op| match op {
@@ -80,28 +89,8 @@ fn other_order(programs: &Graph, parts: &[Value], two_terms: u64) -> Option<Othe
     if k == 0 || !(0..).zip(&shares).all(is_subtree) {
         return Some(OtherOrder::Shares);
     }
-    let small = parts
-        .first()
-        .is_some_and(|&v| reads_at_most(programs, v, k, two_terms));
+    let small = parts.first().is_some_and(|&v| small(v));
     small.then_some(OtherOrder::Terms)
-}
-
-/// Whether a product over `k` reads at most so many quantised weights for a token.
-fn reads_at_most(programs: &Graph, v: Value, k: u64, most: u64) -> bool {
-    let product = programs.inst(programs.value(v).def.0);
-    let dims = |i: usize| product.operands.get(i).map(|&v| &programs.value(v).ty.dims);
-    let quantised = |&w: &Value| programs.value(w).ty.dtype.is_quantised();
-    let (Some(weight), true) = (dims(0), product.operands.first().is_some_and(quantised)) else {
-        return false;
-    };
-    // Of experts, those that a token uses.
-    let stack = match &product.op {
-        Op::MulMatId(_) => vec![dims(2).map(|ids| &ids[0])],
-        _ => vec![Some(&weight[2]), Some(&weight[3])],
-    };
-    let mut sizes = [Some(&weight[1])].into_iter().chain(stack);
-    let read = sizes.try_fold(k, |read, size| read.checked_mul(size?.as_const()?));
-    read.is_some_and(|read| read <= most)
 }
 
 /// The interval of K that a product sums over; the empty one where it is no single one. `None` for what is no product with

@@ -34,6 +34,30 @@ impl Sweep {
     }
 }
 
+/// What patterns that name tensors are made of.
+pub const TENSOR_NAMES: [&str; 20] = [
+    "attn_q",
+    "attn_k",
+    "attn_v",
+    "attn_output",
+    "attn",
+    "norm",
+    "ffn",
+    "ffn_up",
+    "ffn_gate",
+    "ffn_down",
+    "ffn_(up|gate)",
+    "exps",
+    "gate_inp",
+    "bias",
+    "token_embd",
+    "output",
+    "ssm",
+    "shexp",
+    "_[qk]",
+    "weight",
+];
+
 /// The folder `tests/data` of the repository.
 pub fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data")

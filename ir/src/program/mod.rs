@@ -20,6 +20,7 @@ mod layout;
 mod schedule;
 mod sums;
 mod target;
+mod tensors;
 pub mod text;
 pub mod verify;
 
@@ -30,6 +31,7 @@ pub use layout::{Home, Layout, Located};
 pub use schedule::{Phase, Queue, Step};
 pub use sums::{SUM_BLOCK, SUM_CHUNKS, TWO_TERMS, chunk_start, subtree};
 pub use target::{FileTarget, Stored, Target};
+pub use tensors::Tensors;
 pub use verify::verify;
 
 use crate::entity::{Arena, Buffer, Launch, Value};

@@ -8,17 +8,15 @@
 mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
+use tpc_cpu::{CpuExecutor, CpuOptions};
 use tpc_ir::DType;
-use tpc_passes::assemble;
 use tpc_runtime::{Batch, Data, Logits, Session, TokenPos};
 use tpc_tests::{Sweep, goldens};
 use tpc_text::{Detokenizer, Sampler, Settings, Show, Start, Tokenizer};
 
-use support::{FileWeights, config, golden, name, placement, plan, shape};
+use support::{config, cpu_session, golden, name, placement, plan};
 
 /// The system's allocator, counting.
 struct Counting;
@@ -116,17 +114,14 @@ fn main() {
         }
         let tokens = golden(&path).tokens;
         for devices in [1, 2] {
-            let (file, compiled) = plan(&path, &placement(devices, DType::F16));
-            let tokenizer = Tokenizer::from_gguf(&file).ok();
+            let plan = plan(&path, &placement(devices, DType::F16));
+            let (file, compiled) = &plan;
+            let tokenizer = Tokenizer::from_gguf(file).ok();
             let n = tokens.len() + WARM_UP + COUNTED;
-            let config = config(&compiled, SEQUENCES * n).with_sequences(SEQUENCES);
+            let config = config(compiled, SEQUENCES * n).with_sequences(SEQUENCES);
             let most = SEQUENCES * tokens.len();
-            let shapes = [shape(&config, SEQUENCES), shape(&config, most)];
-            let program = assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small");
             let options = CpuOptions::with_threads(2);
-            let executor = CpuExecutor::new(Arc::new(program), &FileWeights(&file), options);
-            let session = executor.and_then(|e| Session::with_executor(e, config));
-            let mut session = session.unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut session = cpu_session(&plan, config, [SEQUENCES, most], options);
             let n_vocab = compiled.model.summary.n_vocab as usize;
             let mut batch = Batch::default();
             for seq in 0..SEQUENCES as u32 {

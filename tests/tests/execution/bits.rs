@@ -3,18 +3,13 @@
 //! Where a plan says that it has the bits of one device, it has.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
+use tpc_cpu::CpuOptions;
 use tpc_ir::{DType, Graph};
-use tpc_passes::assemble;
 use tpc_passes::bits::other_bits;
-use tpc_runtime::Session;
 use tpc_tests::{Sweep, goldens};
 
-use crate::support::{
-    FileWeights, config, golden, name, one_by_one, placement, plan, shape, whole,
-};
+use crate::support::{config, cpu_session, golden, name, one_by_one, placement, plan, whole};
 
 /// Models of which a run that is not full takes these.
 const SAMPLE: [&str; 4] = ["gemma3", "glm4-dense", "llama-dense", "mamba2"];
@@ -22,25 +17,19 @@ const SAMPLE: [&str; 4] = ["gemma3", "glm4-dense", "llama-dense", "mamba2"];
 /// The bits of the logits of a model's tokens, as one batch and one by one.
 fn logits(path: &Path, devices: usize, threads: usize, two_terms: u64) -> (Graph, [Vec<u64>; 2]) {
     let tokens = golden(path).tokens;
-    let (file, compiled) = plan(path, &placement(devices, DType::F16));
-    let config = config(&compiled, tokens.len());
-    let shapes = [shape(&config, 1), shape(&config, tokens.len())];
-    let program = Arc::new(assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small"));
-    let session = || {
-        let options = CpuOptions {
-            two_terms,
-            ..CpuOptions::with_threads(threads)
-        };
-        let executor = CpuExecutor::new(Arc::clone(&program), &FileWeights(&file), options);
-        let session = executor.and_then(|e| Session::with_executor(e, config));
-        session.unwrap_or_else(|e| panic!("{}: {e}", name(path)))
+    let plan = plan(path, &placement(devices, DType::F16));
+    let options = CpuOptions {
+        two_terms,
+        ..CpuOptions::with_threads(threads)
     };
+    let config = config(&plan.1, tokens.len());
+    let session = || cpu_session(&plan, config, [1, tokens.len()], options);
     let bits = |logits: Vec<f64>| logits.into_iter().map(f64::to_bits).collect();
     let found = [
         bits(whole(&mut session(), &tokens)),
         bits(one_by_one(&mut session(), &tokens)),
     ];
-    (Graph::clone(&compiled.programs), found)
+    (Graph::clone(&plan.1.programs), found)
 }
 
 #[test]

@@ -1,16 +1,14 @@
 //! Sessions on the CPU executor: several sequences, going back, context shifts, and files.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use tpc_core::golden::distance;
-use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
+use tpc_cpu::{CpuExecutor, CpuOptions};
 use tpc_ir::DType;
-use tpc_passes::assemble;
-use tpc_runtime::{Batch, Checksum, ExecError, Logits, Session, SessionConfig, TokenPos};
+use tpc_runtime::{Batch, Checksum, ExecError, Logits, Session, TokenPos};
 use tpc_tests::{Sweep, goldens};
 
-use crate::support::{FileWeights, config, golden, name, placement, plan, shape};
+use crate::support::{config, cpu_session, golden, name, placement, plan};
 
 /// Models of a sample: plain, with a window, with sinks, recurrent, recurrent and attention, ALiBi, absolute positions, YaRN.
 const SAMPLE: [&str; 8] = [
@@ -40,14 +38,9 @@ fn session(
     (devices, cache): (usize, DType),
     (n, sequences): (usize, usize),
 ) -> Session<CpuExecutor> {
-    let (file, compiled) = plan(path, &placement(devices, cache));
-    let config: SessionConfig = config(&compiled, n).with_sequences(sequences);
-    let shapes = [shape(&config, 1), shape(&config, n)];
-    let program = assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small");
-    let options = CpuOptions::with_threads(2);
-    let executor = CpuExecutor::new(Arc::new(program), &FileWeights(&file), options);
-    let session = executor.and_then(|e| Session::with_executor(e, config));
-    session.unwrap_or_else(|e| panic!("{}: {e}", name(path)))
+    let plan = plan(path, &placement(devices, cache));
+    let config = config(&plan.1, n).with_sequences(sequences);
+    cpu_session(&plan, config, [1, n], CpuOptions::with_threads(2))
 }
 
 /// The logits of a batch.

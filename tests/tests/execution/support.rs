@@ -1,13 +1,16 @@
 //! What the tests do with models that run.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tpc_core::golden::Golden;
 use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::{Placement, SplitMode, parse_devices};
+use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_ir::program::BatchShape;
+use tpc_passes::assemble;
 use tpc_runtime::{Batch, ExecError, Executor, Session, SessionConfig, WeightData, WeightSource};
 
 /// The weights of a model file.
@@ -93,6 +96,20 @@ pub(crate) fn config(compiled: &Compiled, n: usize) -> SessionConfig {
 /// The shape of batches of up to `tokens` tokens in such a session, with the logits of each.
 pub(crate) fn shape(config: &SessionConfig, tokens: usize) -> BatchShape {
     config.batch_shape(tokens, tokens)
+}
+
+/// A session of a planned model on the CPU, for batches of up to `least` and of up to `most` tokens.
+pub(crate) fn cpu_session(
+    (file, compiled): &(GgufFile, Compiled),
+    config: SessionConfig,
+    [least, most]: [usize; 2],
+    options: CpuOptions,
+) -> Session<CpuExecutor> {
+    let shapes = [shape(&config, least), shape(&config, most)];
+    let program = assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small");
+    let executor = CpuExecutor::new(Arc::new(program), &FileWeights(file), options);
+    let session = executor.and_then(|e| Session::with_executor(e, config));
+    session.unwrap_or_else(|e| panic!("{}: {e}", compiled.model.graph.name))
 }
 
 /// The logits of `tokens`, fed as one batch from position 0.

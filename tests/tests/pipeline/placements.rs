@@ -10,7 +10,7 @@ use tpc_ir::verify::verify;
 use tpc_ir::{DType, Graph, Op, Place};
 use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
 use tpc_passes::plan::PlanRequest;
-use tpc_tests::{Sweep, goldens};
+use tpc_tests::{Sweep, TENSOR_NAMES, goldens};
 
 use super::graphs::random_graph;
 use super::random::{Builder, Rng, plan_and_run_with};
@@ -51,31 +51,9 @@ fn random_pattern(rng: &mut Rng, n_layer: u64) -> String {
         2 => r"blk\.(?!0\.)".to_owned(),
         _ => String::new(),
     };
-    let names = [
-        "attn_q",
-        "attn_k",
-        "attn_v",
-        "attn_output",
-        "attn",
-        "norm",
-        "ffn",
-        "ffn_up",
-        "ffn_gate",
-        "ffn_down",
-        "ffn_(up|gate)",
-        "exps",
-        "gate_inp",
-        "bias",
-        "token_embd",
-        "output",
-        "ssm",
-        "shexp",
-        "_[qk]",
-        "weight",
-    ];
     format!(
         "{layer}.*{}",
-        names[rng.range(0, names.len() as u64 - 1) as usize]
+        TENSOR_NAMES[rng.range(0, TENSOR_NAMES.len() as u64 - 1) as usize]
     )
 }
 

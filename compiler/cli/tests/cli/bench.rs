@@ -8,6 +8,14 @@ fn bench(model: &str, options: &[&str]) -> super::support::Ran {
     tpc([&["bench", model, "-t", "1"], options].concat())
 }
 
+/// The cells of a table's rows.
+fn rows(table: &str) -> Vec<Vec<&str>> {
+    table
+        .lines()
+        .map(|row| row.split('|').map(str::trim).collect())
+        .collect()
+}
+
 #[test]
 fn the_table_is_llama_benchs() {
     let scratch = Scratch::new();
@@ -15,11 +23,7 @@ fn the_table_is_llama_benchs() {
     let model = model.to_str().unwrap();
     let ran = bench(model, &[&QUICK[..], &["-d", "0,3"]].concat());
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-    let rows: Vec<Vec<&str>> = ran
-        .stdout
-        .lines()
-        .map(|l| l.split('|').map(str::trim).collect())
-        .collect();
+    let rows = rows(&ran.stdout);
     let heads = [
         "", "model", "size", "params", "backend", "threads", "test", "t/s", "",
     ];
@@ -118,11 +122,7 @@ fn another_program_is_timed_in_turn() {
         let words = [&QUICK[..], &["--compare", &other]].concat();
         let ran = bench(model, &words);
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-        let rows: Vec<Vec<&str>> = ran
-            .stdout
-            .lines()
-            .map(|l| l.split('|').map(str::trim).collect())
-            .collect();
+        let rows = rows(&ran.stdout);
         let at = rows.iter().position(|r| r.get(1) == Some(&"test")).unwrap();
         // `pp8` is none of the other's tests, and `pp6` is none of ours.
         let tests: Vec<&str> = rows[at + 2..].iter().map(|r| r[1]).collect();

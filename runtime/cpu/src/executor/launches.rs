@@ -1,6 +1,6 @@
 //! The launches of a program, each with its kernel.
 
-use tpc_ir::program::{Phase, Program, Step, StoredFormat, Work};
+use tpc_ir::program::{Phase, Program, Step, StoredFormat, Tensors, Work};
 use tpc_ir::{Bindings, DType, Dim, Interval, Launch, Op, Output, Value};
 use tpc_runtime::{ExecError, Options};
 
@@ -8,7 +8,7 @@ use super::collective::Exchange;
 use super::memory::Region;
 use super::product::{Needs, Packed};
 use super::scripts::Script;
-use super::terms::{Tensors, Terms};
+use super::terms::Terms;
 use crate::executor::CpuOptions;
 use crate::kernel::Kernel;
 use crate::ops::size_of;
@@ -73,7 +73,7 @@ struct Source<'a> {
     program: &'a Program,
     arenas: &'a [Region],
     options: CpuOptions,
-    tensors: Tensors,
+    tensors: &'a Tensors,
 }
 
 /// The launches of a program, and the values in the slots that they are given.
@@ -97,11 +97,12 @@ impl Launches {
         options: CpuOptions,
     ) -> Result<Launches, ExecError> {
         let mut out = Launches::default();
+        let tensors = Tensors::of(&program.graph);
         let source = Source {
             program,
             arenas,
             options,
-            tensors: Tensors::new(program),
+            tensors: &tensors,
         };
         for i in 0..program.launches.len() {
             let prepared = out
@@ -109,6 +110,7 @@ impl Launches {
                 .map_err(|e| e.at(|| named(program, Launch::new(i))))?;
             out.prepared.push(prepared);
         }
+        out.share_sums(program, &tensors);
         Ok(out)
     }
 
@@ -235,11 +237,9 @@ impl Launches {
         weight: Packed,
     ) -> Result<Packed, ExecError> {
         let program = source.program;
-        let mut experts = 1;
         for shape in &program.shapes {
             if let Op::MulMatId(_) = op {
                 let ids = most(program, operands[2], &shape.most)?;
-                experts = ids[0];
                 self.needs.join(Needs {
                     experts: weight.n,
                     routes: ids[0] * ids[1],
@@ -247,8 +247,9 @@ impl Launches {
                 });
             }
         }
-        let read = (op, operands[0], experts);
-        let terms = (source.tensors).terms(program, read, source.options.two_terms);
+        let two = source.options.two_terms;
+        let small = (source.tensors).reads_at_most(&program.graph, (op, operands), two);
+        let terms = if small { Terms::Two } else { Terms::One };
         let weight = Packed { terms, ..weight };
         for shape in &program.shapes {
             let x = most(program, operands[1], &shape.most)?;

@@ -148,7 +148,6 @@ impl CpuExecutor {
             .collect();
         let mut arenas = arenas?;
         let mut launches = Launches::new(&program, &arenas, options)?;
-        launches.share_sums(&program);
         let phases = program.phases.iter();
         let scripts: Vec<Vec<Script>> = phases.map(|p| scripts(&program, p, &places)).collect();
         for (phase, scripts) in program.phases.iter().zip(&scripts) {

@@ -1,55 +1,29 @@
 //! Which part of K each weight of a program holds: devices that hold [subtrees](tpc_ir::program::subtree) of a sum give the
 //! bits of the whole.
 
-use std::collections::BTreeMap;
-
 use tpc_ir::op::{Op, Weight};
-use tpc_ir::program::Program;
+use tpc_ir::program::{Program, Tensors};
 use tpc_ir::{DType, Interval};
 
 use super::launches::{Action, Launches};
 use crate::product::{BLOCK, Format, Part};
 
-/// The K of every tensor that devices hold parts of: the end of the last part.
-pub(super) struct Parts<'p> {
-    whole: BTreeMap<&'p str, u64>,
-}
-
-/// The intervals of K that are stored; `None` where all of it is.
-fn intervals(op: &Weight) -> Option<&[Interval]> {
-    Some(op.parts.as_ref()?.first()?)
-}
-
-impl<'p> Parts<'p> {
-    pub(super) fn of(program: &'p Program) -> Parts<'p> {
-        let mut whole = BTreeMap::new();
-        for (_, data) in program.graph.insts() {
-            let Op::Weight(op) = &data.op else { continue };
-            let end = intervals(op).and_then(|i| Some(i.last()?.end()));
-            let most = whole.entry(op.tensor.as_str()).or_insert(0);
-            *most = end.unwrap_or(0).max(*most);
-        }
-        Parts { whole }
-    }
-
-    /// The part of K that a weight of `k` elements per row holds, where its sum is one subtree of that over all of K.
-    fn share(&self, op: &Weight, dtype: DType, k: usize) -> Option<Part> {
-        let [interval] = intervals(op)? else {
-            return None;
-        };
-        let whole = usize::try_from(*self.whole.get(op.tensor.as_str())?).ok()?;
-        let start = usize::try_from(interval.start).ok()?;
-        let part = Part::new(whole, start..start.checked_add(k)?).ok()?;
-        // Blocks are stored whole, from the first of the part.
-        let is_whole = start.is_multiple_of(dtype.block_len().max(BLOCK as u64) as usize);
-        (is_whole && part.ends_at_chunks() && part.roots() == 1).then(|| part.plain())
-    }
+/// The part of K that a weight of `k` elements per row holds, where its sum is one subtree of that over all of K.
+fn share(tensors: &Tensors, op: &Weight, dtype: DType, k: usize) -> Option<Part> {
+    let [Interval { start, .. }] = op.parts.as_ref()?.first()?.as_slice() else {
+        return None;
+    };
+    let whole = usize::try_from(tensors.dims(&op.tensor)?[0]).ok()?;
+    let start = usize::try_from(*start).ok()?;
+    let part = Part::new(whole, start..start.checked_add(k)?).ok()?;
+    // Blocks are stored whole, from the first of the part.
+    let is_whole = start.is_multiple_of(dtype.block_len().max(BLOCK as u64) as usize);
+    (is_whole && part.ends_at_chunks() && part.roots() == 1).then(|| part.plain())
 }
 
 impl Launches {
     /// Lets products with a subtree of K sum as the whole of it is summed.
-    pub(super) fn share_sums(&mut self, program: &Program) {
-        let parts = Parts::of(program);
+    pub(super) fn share_sums(&mut self, program: &Program, tensors: &Tensors) {
         for launch in &mut self.prepared {
             let (Action::Product(weight) | Action::Experts(weight, _)) = &mut launch.action else {
                 continue;
@@ -58,7 +32,7 @@ impl Launches {
                 continue;
             };
             let (dtype, rows) = (weight.format.dtype(), weight.format.rows());
-            let part = parts.share(op, dtype, weight.format.part().k());
+            let part = share(tensors, op, dtype, weight.format.part().k());
             let format = part.and_then(|part| Format::new(dtype, rows, part).ok());
             // The panels are those that were packed.
             if let Some(format) = format.filter(|f| f.panel_bytes() == weight.format.panel_bytes())

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use tpc_core::golden::distance;
-use tpc_tests::{Sweep, goldens};
+use tpc_tests::{Sweep, TENSOR_NAMES, goldens};
 
 use super::{ALONE, BY_SIZE, Subject, allowed, engine, exact};
 use crate::random::Random;
@@ -25,25 +25,6 @@ const MORE: [&str; 12] = [
     "-ot .*norm.*=CPU -nkvo",
     "-ngl 1 -sm auto",
 ];
-/// Names of tensors, of which some lie elsewhere.
-const NAMES: [&str; 16] = [
-    "attn_q",
-    "attn_k",
-    "attn_v",
-    "attn_output",
-    "attn",
-    "norm",
-    "ffn",
-    "ffn_(up|gate)",
-    "ffn_down",
-    "exps",
-    "gate_inp",
-    "bias",
-    "ssm",
-    "shexp",
-    "_[qk]",
-    "output",
-];
 /// Overrides by chance, per model and number of devices.
 const OVERRIDES: usize = 8;
 
@@ -56,7 +37,7 @@ fn overridden(random: &mut Random, devices: usize) -> String {
     };
     let of = |random: &mut Random, all: &[&'static str]| random.of(all).unwrap_or_default();
     let layer = of(random, &layers);
-    let name = of(random, &NAMES);
+    let name = of(random, &TENSOR_NAMES);
     let place = random.of(places).unwrap_or_default();
     format!("-ot {layer}.*{name}.*={place}")
 }
