@@ -11,6 +11,8 @@
 
 pub mod driver;
 pub mod kernels;
+#[expect(unsafe_code, reason = "it calls a C library")]
+pub mod nvrtc;
 
 pub use driver::emulated::{Build, EmulatedDriver, EmulatedOptions, Fault, FaultKind, Links};
 pub use driver::{

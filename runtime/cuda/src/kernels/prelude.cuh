@@ -67,13 +67,20 @@ DEVICE u32 add_acq_rel(u32 *p, u32 v) {
     return old;
 }
 
-// Copies of 16 bytes to shared memory that end later: at cp_async_wait<n>, when all groups but the last n are there.
+// Copies of 16 bytes to shared memory that end later: at cp_async_wait<n>, when all groups but the last n are there. Before
+// compute capability 8.0 they end at once.
+#if __CUDA_ARCH__ >= 800
 DEVICE void cp_async16(void *to, const void *from) {
     u32 a = (u32)__cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(a), "l"(from) : "memory");
 }
 DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> DEVICE void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+#else
+DEVICE void cp_async16(void *to, const void *from) { *(uint4 *)to = *(const uint4 *)from; }
+DEVICE void cp_async_commit() {}
+template <int N> DEVICE void cp_async_wait() {}
+#endif
 
 // Loads of what is read once: they do not push other data out of the caches.
 DEVICE uint4 load_once(const uint4 *p) {
@@ -96,7 +103,9 @@ DEVICE void wait_dependencies() {
 #endif
 }
 
-// Products of a warp. c += a b, with the fragments of the PTX instruction of the name; all lanes take part.
+// Products of a warp. c += a b, with the fragments of the PTX instruction of the name; all lanes take part. Before compute
+// capability 8.0 there are smaller instructions, and none for bf16.
+#if __CUDA_ARCH__ >= 800
 DEVICE void mma_m16n8k16_f16(float *c, const u32 *a, const u32 *b) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -112,6 +121,32 @@ DEVICE void mma_m16n8k32_s8(i32 *c, const u32 *a, const u32 *b) {
                  : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+#else
+DEVICE void mma_m16n8k16_f16(float *c, const u32 *a, const u32 *b) {
+    for (int k = 0; k < 2; k++)
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[2 * k]), "r"(a[2 * k + 1]), "r"(b[k]));
+}
+DEVICE void mma_m16n8k16_bf16(float *c, const u32 *a, const u32 *b) {
+    u32 lane = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), group = lane % 32 / 4, pair = lane % 4 * 2;
+    for (u32 i = 0; i < 4; i++)
+        for (u32 k = 0; k < 16; k++) {
+            u32 left = __shfl_sync(0xffffffffu, a[i / 2 + k / 8 * 2], group * 4 + k % 8 / 2);
+            u32 right = __shfl_sync(0xffffffffu, b[k / 8], (pair + i % 2) * 4 + k % 8 / 2);
+            left = k % 2 ? left & 0xffff0000u : left << 16;
+            right = k % 2 ? right & 0xffff0000u : right << 16;
+            c[i] = fmaf(__uint_as_float(left), __uint_as_float(right), c[i]);
+        }
+}
+DEVICE void mma_m16n8k32_s8(i32 *c, const u32 *a, const u32 *b) {
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 2; i++)
+            asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1},{%2},{%3},{%0,%1};"
+                         : "+r"(c[2 * i]), "+r"(c[2 * i + 1])
+                         : "r"(a[2 * k + i]), "r"(b[k]));
+}
+#endif
 
 // Sums and maxima over the 32 lanes, the same bits in each.
 DEVICE float warp_sum(float v) {

@@ -1,0 +1,185 @@
+//! The compiler of kernels for cards: NVRTC, which needs neither a card nor a driver.
+//!
+//! The same source and target give the same bytes on every machine: the options are fixed, the name of the program is, and line
+//! tables, which hold the folder, are left out. A kernel whose registers spill is refused.
+
+mod cache;
+mod library;
+mod report;
+
+use std::path::PathBuf;
+
+use crate::kernels::PRELUDE;
+
+pub use cache::Cache;
+pub use library::Nvrtc;
+pub use report::Resources;
+
+/// The targets that an artefact holds code for: from Turing to Blackwell.
+pub const TARGETS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90a", "sm_100f", "sm_120f"];
+
+/// The target among [`TARGETS`] whose code runs on a device of this compute capability.
+///
+/// Code runs on devices of the same major number and a minor one that is not smaller; that of a target with an `a` on one
+/// capability only, with an `f` on those of its family.
+pub fn target_for((major, minor): (u32, u32)) -> Option<&'static str> {
+    match (major, minor) {
+        (7, 5..) => Some("sm_75"),
+        (8, 9..) => Some("sm_89"),
+        (8, _) => Some("sm_80"),
+        (9, 0) => Some("sm_90a"),
+        (10, 0 | 3) => Some("sm_100f"),
+        (12, 0 | 1) => Some("sm_120f"),
+        _ => None,
+    }
+}
+
+/// Why kernels were not compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum NvrtcError {
+    /// There is no library.
+    #[error(
+        "NVRTC, the compiler of CUDA kernels, is not here: looked for {}",
+        tried.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    Missing {
+        /// Where it was looked for.
+        tried: Vec<PathBuf>,
+    },
+    /// The library does not load, or is not what its name says.
+    #[error("{} is no usable NVRTC: {why}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// This version does not know the target.
+    #[error("NVRTC {}.{} knows no target {target}", version.0, version.1)]
+    Target {
+        /// The target.
+        target: String,
+        /// The version.
+        version: (i32, i32),
+    },
+    /// The source is wrong.
+    #[error("the kernels of module {module} do not compile for {target}:\n{log}")]
+    Compile {
+        /// The module.
+        module: String,
+        /// The target.
+        target: String,
+        /// What the compiler says.
+        log: String,
+    },
+    /// A kernel needs more registers than there are.
+    #[error("kernel {kernel} of module {module} spills {bytes} bytes of registers on {target}")]
+    Spills {
+        /// The module.
+        module: String,
+        /// The kernel.
+        kernel: String,
+        /// The target.
+        target: String,
+        /// The bytes that are stored and loaded.
+        bytes: u64,
+    },
+}
+
+/// A module that was compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiled {
+    /// The machine code.
+    pub cubin: Vec<u8>,
+    /// What each kernel needs.
+    pub kernels: Vec<Resources>,
+}
+
+/// The whole text of a module: the prelude, then its source.
+pub fn whole(source: &str) -> String {
+    format!("#line 1 \"prelude.cuh\"\n{PRELUDE}\n#line 1 \"module.cu\"\n{source}")
+}
+
+/// The options, which are part of what code is kept by.
+///
+/// Products and sums are rounded apart, as they are in the emulation; kernels call `fmaf` where they want one rounding.
+fn options(target: &str, version: (i32, i32)) -> Vec<String> {
+    let mut options = vec![
+        format!("--gpu-architecture={target}"),
+        "--std=c++17".into(),
+        "--fmad=false".into(),
+        "--ptxas-options=-v".into(),
+    ];
+    // Code from a cache of NVRTC's own comes without the report.
+    if version >= (12, 9) {
+        options.push("--no-cache".into());
+    }
+    options
+}
+
+/// Refuses kernels that spill.
+fn spills(module: &str, target: &str, kernels: &[Resources]) -> Result<(), NvrtcError> {
+    match kernels.iter().find(|k| k.spilled > 0) {
+        Some(kernel) => Err(NvrtcError::Spills {
+            module: module.to_owned(),
+            kernel: kernel.kernel.clone(),
+            target: target.to_owned(),
+            bytes: kernel.spilled,
+        }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_capability_has_the_code_that_runs_on_it() {
+        let found = |c| target_for(c).unwrap_or("none");
+        assert_eq!(found((7, 0)), "none");
+        assert_eq!(found((7, 5)), "sm_75");
+        assert_eq!([(8, 0), (8, 6), (8, 7)].map(found), ["sm_80"; 3]);
+        assert_eq!(found((8, 9)), "sm_89");
+        assert_eq!(found((9, 0)), "sm_90a");
+        assert_eq!([(10, 0), (10, 3)].map(found), ["sm_100f"; 2]);
+        assert_eq!([(12, 0), (12, 1)].map(found), ["sm_120f"; 2]);
+        assert_eq!(found((13, 0)), "none");
+        assert!(TARGETS.iter().all(|t| {
+            let digits: String = t.chars().filter(char::is_ascii_digit).collect();
+            let number: u32 = digits.parse().expect("a number");
+            target_for((number / 10, number % 10)) == Some(t)
+        }));
+    }
+
+    #[test]
+    fn spills_are_refused() {
+        let log = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'a' for 'sm_80'
+ptxas info    : Function properties for a
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 18 registers, used 1 barriers, 128 bytes smem, 380 bytes cmem[0]
+ptxas info    : Compiling entry function 'b' for 'sm_80'
+ptxas info    : Function properties for b
+    96 bytes stack frame, 40 bytes spill stores, 44 bytes spill loads
+ptxas info    : Used 255 registers, 380 bytes cmem[0]
+";
+        let kernels = report::kernels(log);
+        assert_eq!(kernels.len(), 2);
+        assert_eq!(
+            (kernels[0].registers, kernels[0].shared, kernels[0].stack),
+            (18, 128, 0)
+        );
+        assert_eq!(
+            (kernels[1].registers, kernels[1].spilled, kernels[1].stack),
+            (255, 84, 96)
+        );
+        assert!(spills("m", "sm_80", &kernels[..1]).is_ok());
+        let error = spills("m", "sm_80", &kernels).expect_err("b spills");
+        assert_eq!(
+            error.to_string(),
+            "kernel b of module m spills 84 bytes of registers on sm_80"
+        );
+    }
+}

@@ -1,0 +1,49 @@
+//! What the assembler tells of kernels.
+
+/// What a kernel needs of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// The kernel.
+    pub kernel: String,
+    /// The registers of a thread.
+    pub registers: u64,
+    /// The bytes of registers that are stored to memory and loaded from it.
+    pub spilled: u64,
+    /// The bytes of a thread's stack: of arrays that are not in registers.
+    pub stack: u64,
+    /// The bytes of shared memory that the kernel declares.
+    pub shared: u64,
+}
+
+/// The number before a word.
+fn before(line: &str, word: &str) -> u64 {
+    let head = line.split(word).next().filter(|h| h.len() < line.len());
+    let last = head.and_then(|h| h.split_whitespace().next_back());
+    last.and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// The kernels of a log, in its order.
+pub(super) fn kernels(log: &str) -> Vec<Resources> {
+    let mut all: Vec<Resources> = Vec::new();
+    for line in log.lines() {
+        if let Some((_, rest)) = line.split_once("Compiling entry function '") {
+            all.push(Resources {
+                kernel: rest.split('\'').next().unwrap_or_default().to_owned(),
+                ..Resources::default()
+            });
+        }
+        let Some(kernel) = all.last_mut() else {
+            continue;
+        };
+        if line.contains("bytes spill stores") {
+            kernel.stack = before(line, " bytes stack frame");
+            kernel.spilled =
+                before(line, " bytes spill stores") + before(line, " bytes spill loads");
+        }
+        if line.contains(" registers") {
+            kernel.registers = before(line, " registers");
+            kernel.shared = before(line, " bytes smem");
+        }
+    }
+    all
+}
