@@ -13,6 +13,7 @@
 //! |-------------------|--------------------------------------------------------------------------------------|
 //! | [`Executor`]      | runs the phases of a batch; keeps the states                                         |
 //! | [`Host`]          | supplies the inputs of a phase                                                       |
+//! | [`Frame`]         | where the values of a batch lie, for executors that use a program's addresses        |
 //! | [`Session`]       | cells of the caches, sequences, masks: from a [`Batch`] of tokens to logits          |
 //! | [`WeightSource`]  | supplies packed weights; [`pack`] cuts a device's shard out of their bytes           |
 //! | [`quant`]         | every block format, to f32 and back                                                  |
@@ -26,6 +27,7 @@ mod checksum;
 mod codes;
 mod error;
 mod executor;
+mod frame;
 mod profile;
 pub mod quant;
 pub mod reference;
@@ -39,6 +41,7 @@ pub use checksum::Checksum;
 pub use codes::CODES;
 pub use error::ExecError;
 pub use executor::{Executor, Host, Interface, MaskValues, Outputs};
+pub use frame::{Change, Frame};
 pub use profile::KernelTime;
 pub use reference::{
     BatchRun, Gelu, Inputs, Interpreter, NamedOutputs, Observer, OpContext, Options, PlaceStats,

@@ -31,6 +31,12 @@ mod target;
 mod team;
 mod view;
 
+/// What executors of other devices share with this one: the ops that the host runs, inputs and outputs in memory of the host.
+pub mod host {
+    pub use crate::executor::shared::*;
+    pub use crate::ops::size_of;
+}
+
 pub use error::{KernelError, TeamError, Unsupported};
 pub use executor::{CpuExecutor, CpuOptions, CpuRun};
 pub use kernel::Kernel;

@@ -1,5 +1,6 @@
 //! Tensors in memory.
 
+use tpc_ir::program::Located;
 use tpc_ir::{DType, RANK};
 
 /// A tensor in memory, in ggml's axis order: axis 0 first.
@@ -42,6 +43,18 @@ impl View {
             row * ne[1] * ne[2],
         ];
         View { ptr, dtype, ne, nb }
+    }
+
+    /// The view of elements that lie so in the arena that begins at `arena`.
+    pub const fn located(arena: *mut u8, dtype: DType, at: &Located) -> View {
+        let [n0, n1, n2, n3] = at.dims;
+        let [b0, b1, b2, b3] = at.strides;
+        View {
+            ptr: arena.wrapping_add(at.offset as usize),
+            dtype,
+            ne: [n0 as usize, n1 as usize, n2 as usize, n3 as usize],
+            nb: [b0 as usize, b1 as usize, b2 as usize, b3 as usize],
+        }
     }
 
     /// A dense view of f32; `None` unless the slice has the elements.

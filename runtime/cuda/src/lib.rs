@@ -10,6 +10,7 @@
 //! | [`GraphSpec`] | launches, copies and host work, and the edges that order them: there is no other order  |
 
 pub mod driver;
+pub mod executor;
 pub mod kernels;
 #[expect(unsafe_code, reason = "it calls a C library")]
 pub mod nvrtc;
@@ -20,3 +21,4 @@ pub use driver::{
     Function, Graph, GraphSpec, HostError, HostWork, KernelNode, Memory, Module, ModuleHandle,
     Node, SetNode, Side, Work,
 };
+pub use executor::{CudaExecutor, CudaOptions, CudaRun, CudaTarget};

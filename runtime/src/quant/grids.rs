@@ -3,6 +3,22 @@
 //! A row is 16 bits: the steps of eight elements, 2 bits each (iq1, iq2), or of four, 4 bits each (iq3), the first in the
 //! lowest bits. What a step stands for is stated in `iq`.
 
+use tpc_ir::dtype::DType;
+
+/// The grid that a format's blocks index, with a name: a row is 16 bits, the steps of eight elements of 2 bits each (iq1,
+/// iq2) or of four of 4 bits (iq3), the first in the lowest. `None` for formats without a grid.
+pub fn grid(dtype: DType) -> Option<(&'static str, &'static [u16])> {
+    match dtype {
+        DType::Iq1S | DType::Iq1M => Some(("IQ1_S", &IQ1_S)),
+        DType::Iq2Xxs => Some(("IQ2_XXS", &IQ2_XXS)),
+        DType::Iq2Xs => Some(("IQ2_XS", &IQ2_XS)),
+        DType::Iq2S => Some(("IQ2_S", &IQ2_S)),
+        DType::Iq3Xxs => Some(("IQ3_XXS", &IQ3_XXS)),
+        DType::Iq3S => Some(("IQ3_S", &IQ3_S)),
+        _ => None,
+    }
+}
+
 /// iq2_xxs: steps of [8, 25, 43].
 #[rustfmt::skip]
 pub(super) const IQ2_XXS: [u16; 256] = [

@@ -32,6 +32,7 @@ mod ternary;
 #[cfg(test)]
 mod tests;
 
+pub use grids::grid;
 pub use iq::{GridBlock, grid_block};
 
 use bits::{decode_blocks, encode_blocks};

@@ -10,7 +10,7 @@ use crate::error::KernelError;
 use crate::view::View;
 
 /// The inputs, each with the phase at whose start it is known.
-pub(super) fn inputs(program: &Program) -> Vec<(usize, Value, InputKind)> {
+pub fn inputs(program: &Program) -> Vec<(usize, Value, InputKind)> {
     let graph = &program.graph;
     let of = |value: Value| match graph.def_op(value) {
         Op::Input(input) => {
@@ -27,7 +27,7 @@ pub(super) fn inputs(program: &Program) -> Vec<(usize, Value, InputKind)> {
 }
 
 /// The named outputs in their order, each with the phase that computes it.
-pub(super) fn outputs(program: &Program) -> Vec<(usize, Value)> {
+pub fn outputs(program: &Program) -> Vec<(usize, Value)> {
     let named = program.graph.outputs.iter().filter_map(|o| match o {
         Output::Named(_, value) => Some((program.phase_of(*value), *value)),
         Output::State { .. } => None,
@@ -36,7 +36,10 @@ pub(super) fn outputs(program: &Program) -> Vec<(usize, Value)> {
 }
 
 /// The memory of an input, which nobody reads before it is written.
-pub(super) fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
+///
+/// # Errors
+/// When it has gaps, or a type that hosts do not write.
+pub fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
     let n = to.len();
     let ptr = match n {
         0 => std::ptr::without_provenance_mut(16),
@@ -65,7 +68,10 @@ pub(super) fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
 }
 
 /// Makes `out` a tensor of the f32 that a view holds, in the memory that it has.
-pub(super) fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
+///
+/// # Errors
+/// When its elements are no f32.
+pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     if from.dtype != DType::F32 {
         return Err(ExecError::Parameter {
             what: format!("an output of type {}", from.dtype),
@@ -91,16 +97,17 @@ pub(super) fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecErro
 
 /// Where a weight or a state lies.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
-    pub(super) arena: usize,
+pub struct Placed {
+    /// The arena, by its position.
+    pub arena: usize,
     /// Its first byte in the arena.
-    pub(super) offset: u64,
+    pub offset: u64,
     /// The number of its bytes.
-    pub(super) bytes: usize,
+    pub bytes: usize,
 }
 
 /// Where each weight and each state lies that has no gaps and is stored as the file's types are.
-pub(super) fn extents(program: &Program) -> Vec<Option<Placed>> {
+pub fn extents(program: &Program) -> Vec<Option<Placed>> {
     let values = program.graph.values();
     let placed = |value: Value| match program.graph.def_op(value) {
         Op::Weight(_) | Op::State(_) => extent(program, value),
@@ -126,7 +133,7 @@ fn extent(program: &Program, value: Value) -> Option<Placed> {
 }
 
 /// A weight of these bytes.
-pub(super) fn tensor(program: &Program, weight: Value, bytes: &[u8]) -> Option<Tensor> {
+pub fn tensor(program: &Program, weight: Value, bytes: &[u8]) -> Option<Tensor> {
     let ty = &program.graph.value(weight).ty;
     let shape = Shape::of(ty, &Bindings::default()).ok()?;
     let mut out = vec![0.0; shape.dims.iter().product()];
@@ -135,7 +142,7 @@ pub(super) fn tensor(program: &Program, weight: Value, bytes: &[u8]) -> Option<T
 }
 
 /// The error of a kernel.
-pub(super) fn error(e: KernelError) -> ExecError {
+pub fn error(e: KernelError) -> ExecError {
     match e {
         KernelError::Index { what, index, bound } => ExecError::Index { what, index, bound },
         e => ExecError::Parameter {
@@ -145,7 +152,7 @@ pub(super) fn error(e: KernelError) -> ExecError {
 }
 
 /// The error for a batch that no shape holds.
-pub(super) fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
+pub fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
     let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
     let over = Symbol::ALL
         .into_iter()

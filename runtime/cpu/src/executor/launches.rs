@@ -139,27 +139,7 @@ impl Launches {
 
     fn prepare(&mut self, source: &Source<'_>, launch: Launch) -> Result<Prepared, ExecError> {
         let program = source.program;
-        let graph = &program.graph;
-        let data = program.launch(launch);
-        let (op, operands, results) = match &data.work {
-            Work::Store(n) => match &graph.outputs[*n] {
-                Output::State { state, value } => {
-                    (Op::Copy(tpc_ir::op::Copy), vec![*value], vec![*state])
-                }
-                Output::Named(..) => return Err(malformed("it stores no state")),
-            },
-            Work::Compute(insts) => {
-                let [inst] = insts.as_slice() else {
-                    return Err(malformed("it covers several instructions"));
-                };
-                let inst = graph.inst(*inst);
-                (inst.op.clone(), inst.operands.clone(), inst.results.clone())
-            }
-            Work::Transfer(inst) => {
-                let inst = graph.inst(*inst);
-                (inst.op.clone(), inst.operands.clone(), inst.results.clone())
-            }
-        };
+        let (op, operands, results) = work(program, launch)?;
         let size = size_of(&op).filter(|size| size.as_const().is_none());
         let action = self.action(source, launch, (&op, &operands, &results))?;
         let slots = self.slots.len();
@@ -261,8 +241,36 @@ impl Launches {
     }
 }
 
+/// What a launch of one instruction does: the op, its operands and its results.
+///
+/// # Errors
+/// When it covers several instructions, or stores no state.
+pub fn work(
+    program: &Program,
+    launch: Launch,
+) -> Result<(Op, Vec<Value>, Vec<Value>), ExecError> {
+    let graph = &program.graph;
+    let inst = match &program.launch(launch).work {
+        Work::Store(n) => {
+            return match &graph.outputs[*n] {
+                Output::State { state, value } => {
+                    Ok((Op::Copy(tpc_ir::op::Copy), vec![*value], vec![*state]))
+                }
+                Output::Named(..) => Err(malformed("it stores no state")),
+            };
+        }
+        Work::Compute(insts) => match insts.as_slice() {
+            [inst] => inst,
+            _ => return Err(malformed("it covers several instructions")),
+        },
+        Work::Transfer(inst) => inst,
+    };
+    let inst = graph.inst(*inst);
+    Ok((inst.op.clone(), inst.operands.clone(), inst.results.clone()))
+}
+
 /// The kernel of an op whose sizes are bound to those of a batch.
-fn select_bound(
+pub(super) fn select_bound(
     program: &Program,
     op: &Op,
     (operands, results): (&[Value], &[Value]),
@@ -280,7 +288,7 @@ fn select_bound(
     select(&bound, &dtypes(operands), &dtypes(results), options)
 }
 
-fn select(
+pub(super) fn select(
     op: &Op,
     operands: &[DType],
     results: &[DType],
@@ -319,8 +327,11 @@ fn packed(program: &Program, arenas: &[Region], value: Value) -> Result<Option<P
     }))
 }
 
-/// The largest sizes of a value.
-fn most(program: &Program, value: Value, most: &Bindings) -> Result<[usize; 4], ExecError> {
+/// The largest sizes of a value in batches of up to these sizes.
+///
+/// # Errors
+/// [`ExecError::Size`] where one has no bound.
+pub fn most(program: &Program, value: Value, most: &Bindings) -> Result<[usize; 4], ExecError> {
     let mut out = [0; 4];
     for (out, dim) in out.iter_mut().zip(&program.graph.value(value).ty.dims) {
         let bound = dim.upper_bound(most).and_then(|n| usize::try_from(n).ok());
@@ -354,8 +365,8 @@ fn malformed(what: &str) -> ExecError {
     ExecError::Malformed { what: what.into() }
 }
 
-/// `l7 mul_mat (v12)`.
-pub(super) fn named(program: &Program, launch: Launch) -> String {
+/// What diagnostics call a launch: `l7 mul_mat (v12)`.
+pub fn named(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data
         .covers()

@@ -2,9 +2,12 @@
 
 use std::ops::Range;
 
+use tpc_ir::DType;
+use tpc_ir::program::Located;
 use tpc_runtime::ExecError;
 
 use crate::pages::Pages;
+use crate::view::View;
 
 /// The bytes of an arena. They are zero, and no memory is taken for pages that nobody writes.
 #[derive(Debug)]
@@ -36,6 +39,11 @@ impl Region {
     /// The first byte.
     pub(super) const fn ptr(&self) -> *mut u8 {
         self.0.ptr()
+    }
+
+    /// The view of elements that lie in it.
+    pub(super) const fn view(&self, dtype: DType, at: &Located) -> View {
+        View::located(self.ptr(), dtype, at)
     }
 
     /// Some bytes, to fill them while nothing runs.

@@ -5,8 +5,8 @@
 //! while a batch runs; the addresses of a batch are those of the last one but where a size has changed.
 
 mod collective;
-mod frame;
 mod gather;
+mod hosted;
 mod io;
 mod launches;
 mod load;
@@ -17,22 +17,28 @@ mod profile;
 mod scripts;
 mod terms;
 
+pub(crate) mod shared {
+    pub use super::hosted::HostedOp;
+    pub use super::io::{Placed, error, extents, inputs, outputs, read, slot, tensor, too_large};
+    pub use super::launches::{most, named, work};
+}
+
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tpc_ir::op::InputKind;
-use tpc_ir::program::{ArenaKind, Program, Step};
-use tpc_ir::{Bindings, Inst, Launch, Value};
+use tpc_ir::program::{ArenaKind, Located, Program, Step};
+use tpc_ir::{Arena, Bindings, Inst, Launch, Value};
 use tpc_runtime::{
-    ExecError, Executor, Host, Interface, KernelTime, Options, Outputs, Tensor, WeightSource,
+    ExecError, Executor, Frame, Host, Interface, KernelTime, Options, Outputs, Tensor, WeightSource,
 };
 
 use crate::error::KernelError;
 use crate::product::{Isa, Scratch};
 use crate::team::{Team, Worker};
-use frame::Frame;
+use crate::view::View;
 use launches::{Action, Launches, Prepared, named};
 use memory::Region;
 use product::{DeviceScratch, WorkerScratch};
@@ -79,7 +85,7 @@ pub struct CpuExecutor {
     scripts: Vec<Vec<Script>>,
     arenas: Vec<Region>,
     launches: Launches,
-    frame: Frame,
+    frame: Frame<View>,
     shared: Vec<DeviceScratch>,
     own: Vec<Own>,
     /// Per group of threads, the number of the first.
@@ -155,7 +161,9 @@ impl CpuExecutor {
                 launches.keep_activations(phase, script);
             }
         }
-        let frame = Frame::new(&program, &launches.slots);
+        let frame = Frame::new(&program, &launches.slots, |dtype| {
+            View::dense(std::ptr::null_mut(), dtype, [0; 4])
+        });
         let own = || WorkerScratch {
             tiles: Scratch::new(),
             row: vec![0.0; launches.row],
@@ -271,7 +279,7 @@ impl CpuExecutor {
 /// What the workers of a phase share.
 struct Running<'a> {
     launches: &'a [Prepared],
-    frame: &'a Frame,
+    frame: &'a Frame<View>,
     shared: &'a [DeviceScratch],
     own: &'a [Own],
     first: &'a [usize],
@@ -433,10 +441,10 @@ impl Executor for CpuExecutor {
             Some(batch) if batch == self.batches => {}
             Some(_) => return Err(ExecError::NothingToDraft),
         }
-        let changed = self
-            .frame
-            .set(&self.program, &self.arenas, shape, &run.sizes)?;
-        if changed {
+        let arenas = &self.arenas;
+        let view = |arena: Arena, dtype, at: &Located| arenas[arena.index()].view(dtype, at);
+        let changed = self.frame.set(&self.program, shape, &run.sizes, view)?;
+        if changed.sizes {
             self.resize(&run.sizes)?;
         }
         for (phase, value, kind) in &self.inputs {

@@ -83,7 +83,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
 }
 
 /// The size among an op's attributes that its kernel works with. All others are those of views.
-pub(crate) fn size_of(op: &Op) -> Option<&Dim> {
+pub fn size_of(op: &Op) -> Option<&Dim> {
     match op {
         Op::Slice(op) => Some(&op.start),
         Op::SetSlice(op) => Some(&op.start),

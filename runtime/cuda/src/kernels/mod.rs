@@ -1,5 +1,123 @@
-//! Sources of kernels: CUDA C++ that includes nothing, so that it compiles wherever NVRTC or a C++ compiler is.
+//! Kernels: CUDA C++ that includes nothing, so that it compiles wherever NVRTC or a C++ compiler is, and beside each family the
+//! code that chooses and launches it.
+
+mod attention;
+mod collective;
+mod kernel;
+mod matmul;
+mod movement;
+mod norm;
+mod params;
+mod pointwise;
+mod recurrent;
+mod reduce;
+mod rope;
+mod rows;
+mod source;
+mod special;
+
+pub use collective::select_collective;
+pub use kernel::{Geometry, Kernel, Request, Tensor, Unsupported};
+pub use source::ENTRY;
+
+use tpc_ir::{DType, Op, RANK};
+
+use kernel::Selected;
 
 /// What stands before the source of every module: names of types, macros and intrinsics. Code of the machine (PTX) is behind
 /// these names only, each with a twin in C++ for the emulation.
 pub const PRELUDE: &str = include_str!("prelude.cuh");
+
+/// The kernel of `op` on these operands and results.
+///
+/// # Errors
+/// [`Unsupported`] when there is none: leaves, collectives, types that cannot be read or written.
+pub fn select(op: &Op, request: &Request<'_>) -> Result<Kernel, Unsupported> {
+    chosen(op, request).map_err(|reason| unsupported(op, request, reason))
+}
+
+fn unsupported(op: &Op, request: &Request<'_>, reason: &'static str) -> Unsupported {
+    let types = |tensors: &[Tensor]| tensors.iter().map(|t| t.dtype).collect();
+    Unsupported {
+        op: op.name(),
+        operands: types(request.operands),
+        results: types(request.results),
+        reason,
+    }
+}
+
+fn chosen(op: &Op, request: &Request<'_>) -> Selected {
+    match op {
+        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf lies in memory already"),
+        Op::Opaque(_) => Err("its meaning is not known"),
+        Op::Hadamard(op) => movement::hadamard(op, request),
+        Op::Arange(op) => movement::arange(op, request),
+        Op::Unary(op) => pointwise::unary(op, request),
+        Op::LeakyRelu(op) => pointwise::leaky_relu(op, request),
+        Op::Xielu(op) => pointwise::xielu(op, request),
+        Op::Fill(op) => pointwise::fill(op, request),
+        Op::Binary(op) => pointwise::binary(op, request),
+        Op::Scale(op) => pointwise::scale(op, request),
+        Op::Clamp(op) => pointwise::clamp(op, request),
+        Op::Cast(_) => pointwise::cast(request),
+        Op::Glu(op) => pointwise::glu(op, request),
+        Op::Norm(op) => norm::norm(op, request),
+        Op::NormStats(op) => norm::norm_stats(op, request),
+        Op::NormApply(op) => norm::norm_apply(op, request),
+        Op::MulMat(_) => matmul::mul_mat(request),
+        Op::MulMatId(op) => matmul::mul_mat_id(op, request),
+        Op::AddId(op) => rows::add_id(op, request),
+        Op::GetRows(op) => rows::get_rows(op, request),
+        Op::SetRows(op) => rows::set_rows(op, request),
+        Op::SetSlice(op) => rows::set_slice(op, request),
+        Op::Rope(op) => rope::rope(op, request),
+        Op::SoftMax(op) => attention::soft_max(op, request),
+        Op::FlashAttn(op) => attention::flash_attn(op, request),
+        Op::SsmConv(_) => recurrent::ssm_conv(request),
+        Op::SsmScan(_) => recurrent::ssm_scan(request),
+        Op::GatedDeltaNet(_) => recurrent::gated_delta_net(request),
+        Op::LightningIndexer(_) => special::lightning_indexer(request),
+        Op::HcComb(op) => special::hc_comb(op, request),
+        Op::Sum(op) => reduce::sum(op, request),
+        Op::Mean(_) => reduce::mean(request),
+        Op::Cumsum(_) => reduce::cumsum(request),
+        Op::TopK(_) => reduce::top_k(request),
+        Op::ArgSort(op) => reduce::arg_sort(op, request),
+        Op::Reshape(_) | Op::Copy(_) => movement::flatten(request),
+        Op::Permute(op) => movement::permute(op, request),
+        Op::Slice(op) => movement::slice(op, request),
+        Op::Concat(op) => movement::concat(op, request),
+        Op::Repeat(_) => movement::repeat(request),
+        Op::Pad(op) => movement::pad(op, request),
+        Op::Tri(op) => movement::tri(op, request),
+        Op::Diag(_) => movement::diag(request),
+        Op::Pool2d(op) => special::pool_2d(op, request),
+        Op::AllReduce(_) | Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_) => {
+            Err("a collective runs on all its devices together")
+        }
+    }
+}
+
+/// The axis of that number.
+fn axis(n: u64) -> Result<usize, &'static str> {
+    usize::try_from(n)
+        .ok()
+        .filter(|&a| a < RANK)
+        .ok_or("it names an axis that tensors do not have")
+}
+
+/// Fails unless blocks of the type are written: that of a cache.
+fn writable(dtype: DType) -> Result<(), &'static str> {
+    match dtype {
+        DType::F32
+        | DType::F16
+        | DType::Bf16
+        | DType::Q8_0
+        | DType::Q4_0
+        | DType::Q4_1
+        | DType::Q5_0
+        | DType::Q5_1
+        | DType::Iq4Nl => Ok(()),
+        _ => Err("blocks of the type are not written by kernels"),
+    }
+}

@@ -1,20 +1,18 @@
 //! The addresses of a batch.
 
-use tpc_ir::program::Program;
-use tpc_ir::{Bindings, Symbol, Value};
-use tpc_runtime::ExecError;
+use tpc_ir::program::{Located, Program};
+use tpc_ir::{Arena, Bindings, DType, Symbol, Value};
 
-use super::memory::Region;
-use crate::view::View;
+use crate::error::ExecError;
 
 /// Per value, the view that launches are given. It is kept from batch to batch, and only what depends on a size that has
 /// changed is worked out again.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub struct Frame<V> {
     /// Views by value; of values without a home, an empty one.
-    views: Vec<View>,
+    views: Vec<V>,
     /// The views of launches, one after another.
-    slots: Vec<View>,
+    slots: Vec<V>,
     /// Per value, its slots.
     slots_of: Vec<Vec<u32>>,
     /// Per value with a home, the symbols on which its view depends, a bit each, and whether its buffer moves with the shape.
@@ -23,17 +21,25 @@ pub(super) struct Frame {
     of: Option<(usize, Bindings)>,
 }
 
-impl Frame {
-    /// The frame of a program whose launches have the values `slots`, one after another.
-    pub(super) fn new(program: &Program, slots: &[Value]) -> Frame {
+/// What a batch has otherwise than the one before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Some size.
+    pub sizes: bool,
+    /// Some view.
+    pub views: bool,
+}
+
+impl<V: Copy> Frame<V> {
+    /// The frame of a program whose launches have the values `slots`, one after another. Values without a home have the
+    /// view `empty` of their type.
+    pub fn new(program: &Program, slots: &[Value], empty: impl Fn(DType) -> V) -> Frame<V> {
         let values = || program.graph.values();
         let mut slots_of = vec![Vec::new(); values().len()];
         for (i, value) in slots.iter().enumerate() {
             slots_of[value.index()].push(i as u32);
         }
-        let views: Vec<View> = values()
-            .map(|(_, v)| View::dense(std::ptr::null_mut(), v.ty.dtype, [0; 4]))
-            .collect();
+        let views: Vec<V> = values().map(|(_, v)| empty(v.ty.dtype)).collect();
         let depends = values().filter_map(|(value, data)| {
             let home = program.home(value)?;
             let layout = &home.layout;
@@ -58,26 +64,27 @@ impl Frame {
     }
 
     /// The view of a value for the current batch.
-    pub(super) fn view(&self, value: Value) -> View {
+    pub fn view(&self, value: Value) -> V {
         self.views[value.index()]
     }
 
     /// The views of launches, one after another.
-    pub(super) fn slots(&self) -> &[View] {
+    pub fn slots(&self) -> &[V] {
         &self.slots
     }
 
-    /// Works out the views for a batch, and tells whether any size has changed.
+    /// Works out the views for a batch of a shape, and tells what has changed. `view` makes the view of elements of a type
+    /// that lie in an arena; the offset that it is given counts from the start of the arena.
     ///
     /// # Errors
     /// [`ExecError::Size`] where a size has no value.
-    pub(super) fn set(
+    pub fn set(
         &mut self,
         program: &Program,
-        arenas: &[Region],
         shape: usize,
         sizes: &Bindings,
-    ) -> Result<bool, ExecError> {
+        view: impl Fn(Arena, DType, &Located) -> V,
+    ) -> Result<Change, ExecError> {
         let (changed, moved) = match &self.of {
             Some((s, of)) => {
                 let differs = |s: &Symbol| of.get(*s) != sizes.get(*s);
@@ -88,6 +95,7 @@ impl Frame {
         };
         let first = self.of.is_none();
         self.of = None;
+        let mut views = false;
         for &(value, mask, moves) in &self.depends {
             if !first && mask & changed == 0 && !(moves && moved) {
                 continue;
@@ -97,24 +105,22 @@ impl Frame {
             };
             let ty = &program.graph.value(value).ty;
             let located = home.layout.locate(ty, sizes);
-            let located = located.ok_or_else(|| ExecError::Size {
+            let mut located = located.ok_or_else(|| ExecError::Size {
                 what: format!("of {value}"),
             })?;
             let buffer = program.buffer(home.buffer);
-            let offset = buffer.extent(shape).offset + located.offset;
-            let arena = &arenas[buffer.arena.index()];
-            let view = View::new(
-                arena.ptr().wrapping_add(offset as usize),
-                ty.dtype,
-                located.dims.map(|d| d as usize),
-                located.strides.map(|s| s as usize),
-            );
+            located.offset += buffer.extent(shape).offset;
+            let view = view(buffer.arena, ty.dtype, &located);
+            views = true;
             self.views[value.index()] = view;
             for &slot in &self.slots_of[value.index()] {
                 self.slots[slot as usize] = view;
             }
         }
         self.of = Some((shape, *sizes));
-        Ok(changed != 0)
+        Ok(Change {
+            sizes: changed != 0,
+            views,
+        })
     }
 }

@@ -1,0 +1,242 @@
+//! Graphs from the queues of a program.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use tpc_cpu::host::named;
+use tpc_ir::Launch;
+use tpc_ir::program::{Phase, Program, Step};
+use tpc_runtime::ExecError;
+
+use super::constants::Constants;
+use super::hosted::Hosted;
+use super::launches::{Launches, Run, Task};
+use super::memory::{Faults, Frames, error};
+use crate::driver::{
+    Args, Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Work,
+};
+use crate::kernels::ENTRY;
+
+/// What nodes are made from.
+struct Source<'a> {
+    program: &'a Program,
+    launches: &'a Launches,
+    frames: &'a Frames,
+    faults: &'a Faults,
+    hosted: &'a Arc<Mutex<Hosted>>,
+    /// Per device, the functions by the source of their module.
+    functions: Vec<BTreeMap<Arc<str>, Function>>,
+    /// Per device, the parameters and their address.
+    constants: Vec<(Constants, u64)>,
+}
+
+/// The graphs of each shape and phase.
+///
+/// # Errors
+/// When a module does not load, a device cannot reach another, or queues wait for ever.
+pub(super) fn graphs(
+    program: &Program,
+    launches: &Launches,
+    (frames, faults): (&Frames, &Faults),
+    hosted: &Arc<Mutex<Hosted>>,
+    driver: &mut impl Driver,
+) -> Result<Vec<Vec<Graph>>, ExecError> {
+    for &(reader, owner) in &launches.peers {
+        let (reader, owner) = (Device(reader as u32), Device(owner as u32));
+        driver.grant(reader, owner).map_err(error)?;
+    }
+    let mut source = Source {
+        program,
+        launches,
+        frames,
+        faults,
+        hosted,
+        functions: vec![BTreeMap::new(); launches.of_device.len()],
+        constants: Vec::new(),
+    };
+    source.load(driver)?;
+    let mut out = Vec::new();
+    for shape in 0..program.shapes.len() {
+        let mut of_shape = Vec::new();
+        for phase in &program.phases {
+            let spec = source.spec(phase, shape)?;
+            of_shape.push(driver.instantiate(spec).map_err(error)?);
+        }
+        out.push(of_shape);
+    }
+    Ok(out)
+}
+
+/// The work that a queue must wait for, by nodes.
+#[derive(Clone, Debug, Default)]
+struct Queued {
+    /// The nodes after which the next one comes.
+    last: Vec<usize>,
+    /// The same after each step that is done.
+    after: Vec<Vec<usize>>,
+}
+
+impl Source<'_> {
+    /// Loads modules and parameters.
+    fn load(&mut self, driver: &mut impl Driver) -> Result<(), ExecError> {
+        let mut constants: Vec<Constants> = Vec::new();
+        constants.resize_with(self.launches.of_device.len(), Constants::default);
+        for task in self.launches.tasks.iter().flatten() {
+            let Task::Device { device, kernels } = task else {
+                continue;
+            };
+            for kernel in kernels.iter().flat_map(|run| &run.kernels) {
+                constants[*device].add(&kernel.params);
+                let known = &mut self.functions[*device];
+                if known.contains_key(&kernel.module.source) {
+                    continue;
+                }
+                let module = driver.load(Device(*device as u32), &kernel.module);
+                let module = module.map_err(error)?;
+                let function = driver.function(module, ENTRY).map_err(error)?;
+                known.insert(Arc::clone(&kernel.module.source), function);
+            }
+        }
+        for (d, constants) in constants.into_iter().enumerate() {
+            let address = constants.write(Device(d as u32), driver)?;
+            self.constants.push((constants, address));
+        }
+        Ok(())
+    }
+
+    /// The graph of a phase for batches of a shape.
+    fn spec(&mut self, phase: &Phase, shape: usize) -> Result<GraphSpec, ExecError> {
+        let mut spec = GraphSpec::default();
+        let mut queues = vec![Queued::default(); phase.queues.len()];
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for q in 0..queues.len() {
+                while self.step(phase, q, (&mut queues, shape), &mut spec)? {
+                    moved = true;
+                }
+            }
+        }
+        let ended = |(queue, done): (&tpc_ir::program::Queue, &Queued)| {
+            queue.steps.len() == done.after.len()
+        };
+        match phase.queues.iter().zip(&queues).all(ended) {
+            true => Ok(spec),
+            false => Err(ExecError::Malformed {
+                what: "its queues wait for ever".into(),
+            }),
+        }
+    }
+
+    /// Adds the nodes of the next step of a queue, if it can run.
+    fn step(
+        &mut self,
+        phase: &Phase,
+        q: usize,
+        (queues, shape): (&mut [Queued], usize),
+        spec: &mut GraphSpec,
+    ) -> Result<bool, ExecError> {
+        let Some(step) = phase.queues[q].steps.get(queues[q].after.len()) else {
+            return Ok(false);
+        };
+        let launch = match *step {
+            Step::Wait { queue, steps } => {
+                if queues[queue].after.len() < steps {
+                    return Ok(false);
+                }
+                if let Some(before) = steps.checked_sub(1) {
+                    let nodes = queues[queue].after[before].clone();
+                    join(&mut queues[q].last, &nodes);
+                }
+                let last = queues[q].last.clone();
+                queues[q].after.push(last);
+                return Ok(true);
+            }
+            Step::Launch(launch) => launch,
+        };
+        let mut meeting = Vec::new();
+        for place in &self.program.launch(launch).places {
+            let at = phase.queues.iter().position(|q| q.place == *place);
+            let Some(at) = at else { return Ok(false) };
+            if phase.queues[at].steps.get(queues[at].after.len()) != Some(step) {
+                return Ok(false);
+            }
+            meeting.push(at);
+        }
+        let mut before = Vec::new();
+        for m in &meeting {
+            join(&mut before, &queues[*m].last);
+        }
+        let ends = self.nodes(launch, shape, &before, spec);
+        for m in meeting {
+            queues[m].last.clone_from(&ends);
+            queues[m].after.push(ends.clone());
+        }
+        Ok(true)
+    }
+
+    /// Adds the nodes of a launch, and gives the last of each task.
+    fn nodes(
+        &mut self,
+        launch: Launch,
+        shape: usize,
+        before: &[usize],
+        spec: &mut GraphSpec,
+    ) -> Vec<usize> {
+        let launches = self.launches;
+        let label = named(self.program, launch);
+        let mut ends = Vec::new();
+        for task in &launches.tasks[launch.index()] {
+            match task {
+                Task::Device { device, kernels } => {
+                    let mut before = before.to_vec();
+                    for run in kernels {
+                        let node = self.kernel(*device, launch, (run, shape));
+                        before = vec![spec.push(label.clone(), Work::Kernel(node), &before)];
+                    }
+                    join(&mut ends, &before);
+                }
+                Task::Host { op, .. } => {
+                    let (hosted, op) = (Arc::clone(self.hosted), *op);
+                    let work = move || -> Result<(), HostError> {
+                        let mut hosted = hosted.lock().map_err(|_| "an op of the host panicked")?;
+                        hosted.run(op).map_err(Into::into)
+                    };
+                    ends.push(spec.push(label.clone(), Work::Host(Box::new(work)), before));
+                }
+            }
+        }
+        ends
+    }
+
+    fn kernel(
+        &mut self,
+        device: usize,
+        launch: Launch,
+        (run, shape): (&Run, usize),
+    ) -> KernelNode {
+        let kernel = &run.kernels[shape];
+        let (constants, address) = &mut self.constants[device];
+        let views = self.frames.slot(self.launches, device, run.slots.start);
+        KernelNode {
+            function: self.functions[device][&kernel.module.source],
+            grid: kernel.geometry.grid,
+            block: [kernel.geometry.threads, 1, 1],
+            shared_bytes: kernel.geometry.shared_bytes,
+            args: Args::new()
+                .u64(views)
+                .u64(*address + constants.add(&kernel.params))
+                .u64(self.faults.address(device))
+                .u32(launch.index() as u32),
+        }
+    }
+}
+
+/// Adds the nodes that are not among them yet.
+fn join(nodes: &mut Vec<usize>, more: &[usize]) {
+    for node in more {
+        if !nodes.contains(node) {
+            nodes.push(*node);
+        }
+    }
+}

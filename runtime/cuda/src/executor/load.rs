@@ -1,0 +1,53 @@
+//! Weights into their arenas.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::op::Op;
+use tpc_ir::program::{Program, StoredFormat};
+use tpc_runtime::{ExecError, WeightSource, pack};
+
+use super::memory::{Arenas, error};
+use crate::driver::Driver;
+
+/// Writes every weight where the program says.
+pub(super) fn weights(
+    program: &Program,
+    arenas: &Arenas,
+    source: &dyn WeightSource,
+    driver: &mut impl Driver,
+) -> Result<(), ExecError> {
+    let graph = &program.graph;
+    let mut done = BTreeSet::new();
+    for (value, data) in graph.values() {
+        let (Op::Weight(op), Some(home)) = (graph.def_op(value), program.home(value)) else {
+            continue;
+        };
+        if !done.insert(home.buffer) {
+            continue;
+        }
+        let part = pack(&op.tensor, source.weight(&op.tensor)?, op.parts.as_deref())?;
+        let sizes = data.ty.dims.iter().map(tpc_ir::Dim::as_const);
+        let declared = sizes.eq(part.ne.iter().map(|n| Some(*n as u64)));
+        if !declared || part.dtype != data.ty.dtype {
+            return Err(ExecError::WeightMismatch {
+                tensor: op.tensor.clone(),
+                expected: data.ty.to_string(),
+                found: format!("{}{:?}", part.dtype, part.ne),
+            });
+        }
+        let buffer = program.buffer(home.buffer);
+        match buffer.format {
+            StoredFormat::File => {
+                let to = arenas.endpoint(buffer.arena.index(), buffer.extent(0).offset);
+                driver.write(to, &part.bytes).map_err(error)?;
+            }
+            StoredFormat::Rows16 => {
+                return Err(ExecError::Malformed {
+                    what: format!("{value} is stored as CPUs store weights"),
+                });
+            }
+        }
+        source.release(&op.tensor);
+    }
+    Ok(())
+}

@@ -1,0 +1,314 @@
+//! The memory of a program on its devices, and the frames and faults of launches.
+
+use tpc_cpu::View as HostView;
+use tpc_ir::program::{ArenaKind, Located, Program};
+use tpc_ir::{Arena, Bindings, DType, Launch, Place, RANK, Value};
+use tpc_runtime::ExecError;
+
+use super::launches::Launches;
+use crate::driver::{Device, Driver, DriverError, Endpoint, Memory, Side};
+
+/// A view as kernels have it in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DeviceView {
+    pub(super) address: u64,
+    pub(super) dtype: DType,
+    at: Located,
+}
+
+impl DeviceView {
+    /// Its bytes in a frame: the address, four sizes of 32 bits, four strides of 64.
+    pub(super) const BYTES: usize = 8 + RANK * 4 + RANK * 8;
+
+    /// The view of nothing.
+    pub(super) fn none(dtype: DType) -> DeviceView {
+        DeviceView {
+            address: 0,
+            dtype,
+            at: Located::default(),
+        }
+    }
+
+    /// The view of elements that lie so in an arena.
+    pub(super) fn new(arena: u64, dtype: DType, at: &Located) -> DeviceView {
+        DeviceView {
+            address: arena + at.offset,
+            dtype,
+            at: *at,
+        }
+    }
+
+    /// The same where its memory is the host's.
+    pub(super) fn on_host(&self) -> HostView {
+        let at = Located {
+            offset: 0,
+            ..self.at
+        };
+        HostView::located(self.address as *mut u8, self.dtype, &at)
+    }
+
+    /// Its sizes in elements.
+    pub(super) fn sizes(&self) -> [usize; RANK] {
+        self.at.dims.map(|n| n as usize)
+    }
+
+    /// The bytes that its elements take without gaps.
+    pub(super) fn dense_bytes(&self) -> usize {
+        let [n, rest @ ..] = self.sizes();
+        let row = self.dtype.bytes(n as u64).unwrap_or(0) as usize;
+        row * rest.iter().product::<usize>()
+    }
+
+    /// The bytes from its first element to the end of the last.
+    pub(super) fn reach(&self) -> usize {
+        let sizes = self.sizes();
+        if sizes.contains(&0) {
+            return 0;
+        }
+        let blocks = sizes[0].div_ceil(self.dtype.block_len() as usize);
+        let counts = [blocks, sizes[1], sizes[2], sizes[3]];
+        let ends = counts.iter().zip(self.at.strides);
+        let last: usize = ends.map(|(n, stride)| (n - 1) * stride as usize).sum();
+        last + self.dtype.block_bytes() as usize
+    }
+
+    /// Appends it as kernels read it.
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), ExecError> {
+        out.extend(self.address.to_ne_bytes());
+        for n in self.at.dims {
+            let n = u32::try_from(n).map_err(|_| ExecError::Size {
+                what: format!("{n} of a view, which is beyond 32 bits"),
+            })?;
+            out.extend(n.to_ne_bytes());
+        }
+        self.at.strides.iter().for_each(|b| out.extend(b.to_ne_bytes()));
+        Ok(())
+    }
+}
+
+/// The error of an executor for one of a driver.
+pub fn error(e: DriverError) -> ExecError {
+    if let DriverError::Host { cause, .. } = &e
+        && let Some(tpc_cpu::KernelError::Index { what, index, bound }) = cause.downcast_ref()
+    {
+        return ExecError::Index {
+            what,
+            index: *index,
+            bound: *bound,
+        };
+    }
+    ExecError::Parameter {
+        what: e.to_string(),
+    }
+}
+
+/// The driver's device for a place; `None` for the host.
+pub(super) fn device(place: Place) -> Result<Option<Device>, ExecError> {
+    match place {
+        Place::Host => Ok(None),
+        Place::Device(d) => Ok(Some(Device(d.index() as u32))),
+        Place::Group(_) => Err(ExecError::Malformed {
+            what: "a place of it is a group of devices".into(),
+        }),
+    }
+}
+
+/// An allocation per arena.
+#[derive(Debug)]
+pub(super) struct Arenas(Vec<Memory>);
+
+impl Arenas {
+    /// Memory for every arena.
+    ///
+    /// # Errors
+    /// When it does not suffice. What was allocated is given back then.
+    pub(super) fn new(program: &Program, driver: &mut impl Driver) -> Result<Arenas, ExecError> {
+        let mut out = Arenas(Vec::new());
+        for arena in &program.arenas {
+            // An arena of nothing has an address, too.
+            let bytes = arena.bytes.max(1);
+            let memory = match device(arena.place)? {
+                Some(device) => driver.allocate(device, bytes),
+                None => driver.allocate_host(bytes),
+            };
+            match memory {
+                Ok(memory) => out.0.push(memory),
+                Err(e) => {
+                    for memory in out.0 {
+                        driver.free(memory).map_err(error)?;
+                    }
+                    return Err(error(e));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    pub(super) fn address(&self, arena: Arena) -> u64 {
+        self.0[arena.index()].address
+    }
+
+    /// The byte at an offset of an arena.
+    pub(super) fn endpoint(&self, arena: usize, offset: u64) -> Endpoint {
+        let memory = &self.0[arena];
+        Endpoint {
+            side: memory.side,
+            address: memory.address + offset,
+        }
+    }
+
+    /// Whose memory a value is in.
+    pub(super) fn side_of(&self, program: &Program, value: Value) -> Side {
+        let arena = program.home(value).map(|h| program.buffer(h.buffer).arena);
+        arena.map_or(Side::Host, |arena| self.0[arena.index()].side)
+    }
+
+    /// All states are zero.
+    pub(super) fn clear_states(
+        &mut self,
+        program: &Program,
+        driver: &mut impl Driver,
+    ) -> Result<(), ExecError> {
+        const PIECE: u64 = 1 << 24;
+        for (memory, arena) in self.0.iter().zip(&program.arenas) {
+            if arena.kind != ArenaKind::States {
+                continue;
+            }
+            let zeros = vec![0; arena.bytes.min(PIECE) as usize];
+            let mut at = 0;
+            while at < arena.bytes {
+                let n = (arena.bytes - at).min(PIECE);
+                let to = Endpoint {
+                    side: memory.side,
+                    address: memory.address + at,
+                };
+                driver.write(to, &zeros[..n as usize]).map_err(error)?;
+                at += n;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Per device, the memory of the views of its launches.
+#[derive(Debug)]
+pub(super) struct Frames(Vec<Memory>);
+
+impl Frames {
+    pub(super) fn new(launches: &Launches, driver: &mut impl Driver) -> Result<Frames, ExecError> {
+        let memory = |(d, slots): (usize, &std::ops::Range<usize>)| {
+            let bytes = (slots.len().max(1) * DeviceView::BYTES) as u64;
+            driver.allocate(Device(d as u32), bytes).map_err(error)
+        };
+        let memory: Result<Vec<Memory>, ExecError> =
+            launches.of_device.iter().enumerate().map(memory).collect();
+        Ok(Frames(memory?))
+    }
+
+    /// The address of a slot of a device's launches.
+    pub(super) fn slot(&self, launches: &Launches, device: usize, slot: usize) -> u64 {
+        let at = slot - launches.of_device[device].start;
+        self.0[device].address + (at * DeviceView::BYTES) as u64
+    }
+
+    /// Writes the views of a batch.
+    pub(super) fn write(
+        &self,
+        launches: &Launches,
+        slots: &[DeviceView],
+        sizes: &Bindings,
+        driver: &mut impl Driver,
+    ) -> Result<(), ExecError> {
+        for (memory, range) in self.0.iter().zip(&launches.of_device) {
+            let mut bytes = Vec::with_capacity(range.len() * DeviceView::BYTES);
+            for slot in range.clone() {
+                let mut view = slots[slot];
+                if let Some(size) = launches.sizes.get(&slot) {
+                    let size = size.eval(sizes).ok_or_else(|| ExecError::Size {
+                        what: size.to_string(),
+                    })?;
+                    view = DeviceView::none(view.dtype);
+                    view.at.dims[0] = size;
+                }
+                view.encode(&mut bytes)?;
+            }
+            let to = Endpoint {
+                side: memory.side,
+                address: memory.address,
+            };
+            driver.write(to, &bytes).map_err(error)?;
+        }
+        Ok(())
+    }
+}
+
+/// Per device, the first index out of range that a launch met.
+#[derive(Debug)]
+pub(super) struct Faults(Vec<Memory>);
+
+impl Faults {
+    /// Bytes: whether there is one, the launch, the index and what it must be below.
+    const BYTES: usize = 24;
+
+    pub(super) fn new(program: &Program, driver: &mut impl Driver) -> Result<Faults, ExecError> {
+        let mut out = Faults(Vec::new());
+        for d in 0..program.graph.devices.len() {
+            let memory = driver.allocate(Device(d as u32), Self::BYTES as u64);
+            out.0.push(memory.map_err(error)?);
+            out.clear(d, driver)?;
+        }
+        Ok(out)
+    }
+
+    pub(super) fn address(&self, device: usize) -> u64 {
+        self.0[device].address
+    }
+
+    fn endpoint(&self, device: usize) -> Endpoint {
+        Endpoint {
+            side: self.0[device].side,
+            address: self.0[device].address,
+        }
+    }
+
+    fn clear(&self, device: usize, driver: &mut impl Driver) -> Result<(), ExecError> {
+        let to = self.endpoint(device);
+        driver.write(to, &[0; Self::BYTES]).map_err(error)
+    }
+
+    /// Fails where a launch met an index out of range, which is forgotten then.
+    pub(super) fn check(
+        &self,
+        program: &Program,
+        driver: &mut impl Driver,
+    ) -> Result<(), ExecError> {
+        for d in 0..self.0.len() {
+            let mut bytes = [0; Self::BYTES];
+            driver.read(self.endpoint(d), &mut bytes).map_err(error)?;
+            let (words, _) = bytes.as_chunks::<8>();
+            let [head, index, bound] = [0, 1, 2].map(|i| u64::from_ne_bytes(words[i]));
+            if head as u32 == 0 {
+                continue;
+            }
+            self.clear(d, driver)?;
+            let launch = Launch::new((head >> 32) as usize);
+            let e = ExecError::Index {
+                what: indexed(&program.launch(launch).kernel),
+                index: index.cast_signed(),
+                bound: bound as usize,
+            };
+            return Err(e.at(|| tpc_cpu::host::named(program, launch)));
+        }
+        Ok(())
+    }
+}
+
+/// What the indices of a kernel name.
+fn indexed(kernel: &str) -> &'static str {
+    match kernel {
+        "get_rows" => "row",
+        "set_rows" => "slice to set",
+        "ssm_scan" => "cell of a state",
+        _ => "expert",
+    }
+}

@@ -1,0 +1,304 @@
+//! The CUDA executor: programs as graphs of launches.
+//!
+//! Each arena of the program is an allocation, on its device or in memory of the host that all devices reach. For each shape of
+//! batches and each phase there is one graph, made when the program is loaded: its nodes are the launches, its edges the order
+//! within each queue, the waits, and the meetings in collectives. A graph is launched once per batch. Sizes of a batch are in a
+//! *frame* in each device's memory: the views of all launches, of which only those are written again that have changed.
+
+mod constants;
+mod graph;
+mod hosted;
+mod launches;
+mod load;
+mod memory;
+mod options;
+
+use std::cell::{OnceCell, RefCell};
+use std::sync::{Arc, Mutex};
+
+use tpc_cpu::View as HostView;
+use tpc_cpu::host::{self, Placed};
+use tpc_ir::op::InputKind;
+use tpc_ir::program::{Located, Program};
+use tpc_ir::{Arena, Bindings, DType, Place, Value};
+use tpc_runtime::{ExecError, Executor, Frame, Host, Interface, Outputs, Tensor, WeightSource};
+
+use crate::driver::{Driver, Endpoint, Graph, Side};
+use hosted::Hosted;
+use launches::Launches;
+use memory::{Arenas, DeviceView, Faults, Frames};
+
+pub use memory::error;
+pub use options::{CudaOptions, CudaTarget};
+
+/// Runs a [`Program`] on the devices of a driver: device 0 of the program on the driver's device 0, and so on.
+pub struct CudaExecutor<D: Driver> {
+    program: Arc<Program>,
+    interface: Interface,
+    /// Reading memory needs the driver to itself, also where the executor is only asked.
+    driver: RefCell<D>,
+    arenas: Arenas,
+    frame: Frame<DeviceView>,
+    frames: Frames,
+    launches: Launches,
+    /// The ops of the host, which the graphs run.
+    hosted: Arc<Mutex<Hosted>>,
+    /// Per shape and phase.
+    graphs: Vec<Vec<Graph>>,
+    faults: Faults,
+    inputs: Vec<(usize, Value, InputKind)>,
+    outputs: Vec<(usize, Value)>,
+    /// Per value, where a weight or a state lies.
+    extents: Vec<Option<Placed>>,
+    /// Per value, the bytes of a state that were asked for since the last batch, and whether they may have been changed.
+    shown: Vec<OnceCell<Vec<u8>>>,
+    changed: Vec<Value>,
+    batches: u64,
+}
+
+impl<D: Driver> std::fmt::Debug for CudaExecutor<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CudaExecutor")
+            .field("graphs", &self.graphs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A batch of which some phases have run.
+#[derive(Clone, Debug)]
+pub struct CudaRun {
+    sizes: Bindings,
+    phase: usize,
+    /// The batch; `None` before its first phase.
+    batch: Option<u64>,
+}
+
+impl<D: Driver> CudaExecutor<D> {
+    /// An executor of a program that the verifier accepts, with its weights loaded.
+    ///
+    /// # Errors
+    /// When a weight is missing or is not what the program declares, an op has no kernel, there are fewer devices than the
+    /// program has, memory does not suffice, or the driver fails.
+    pub fn new(
+        program: Arc<Program>,
+        weights: &dyn WeightSource,
+        mut driver: D,
+        options: CudaOptions,
+    ) -> Result<CudaExecutor<D>, ExecError> {
+        let mut arenas = Arenas::new(&program, &mut driver)?;
+        let launches = Launches::new(&program, driver.devices(), options)?;
+        let frames = Frames::new(&launches, &mut driver)?;
+        let frame = Frame::new(&program, &launches.slots, DeviceView::none);
+        let hosted = Hosted::new(&program, &launches, options)?;
+        let hosted = Arc::new(Mutex::new(hosted));
+        let faults = Faults::new(&program, &mut driver)?;
+        let graphs = graph::graphs(&program, &launches, (&frames, &faults), &hosted, &mut driver)?;
+        load::weights(&program, &arenas, weights, &mut driver)?;
+        arenas.clear_states(&program, &mut driver)?;
+        let values = program.graph.values().len();
+        Ok(CudaExecutor {
+            interface: Interface::from_graph(&program.graph),
+            inputs: host::inputs(&program),
+            outputs: host::outputs(&program),
+            extents: host::extents(&program),
+            shown: (0..values).map(|_| OnceCell::new()).collect(),
+            changed: Vec::new(),
+            driver: RefCell::new(driver),
+            arenas,
+            frame,
+            frames,
+            launches,
+            hosted,
+            graphs,
+            faults,
+            batches: 0,
+            program,
+        })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The views of a batch of these sizes, written where they have changed.
+    fn set_frame(&mut self, shape: usize, sizes: &Bindings) -> Result<(), ExecError> {
+        let arenas = &self.arenas;
+        let view = |arena: Arena, dtype: DType, at: &Located| {
+            DeviceView::new(arenas.address(arena), dtype, at)
+        };
+        let change = self.frame.set(&self.program, shape, sizes, view)?;
+        let driver = self.driver.get_mut();
+        if change.views || change.sizes {
+            self.frames
+                .write(&self.launches, self.frame.slots(), sizes, driver)?;
+        }
+        if change.views || change.sizes {
+            let mut hosted = lock(&self.hosted)?;
+            hosted.set(&self.launches, self.frame.slots(), sizes)?;
+        }
+        Ok(())
+    }
+
+    /// What was changed of states goes to their memory.
+    fn write_states(&mut self) -> Result<(), ExecError> {
+        for state in std::mem::take(&mut self.changed) {
+            let bytes = self.shown[state.index()].get();
+            let at = self.extents[state.index()];
+            if let (Some(bytes), Some(at)) = (bytes, at) {
+                let to = self.arenas.endpoint(at.arena, at.offset);
+                self.driver.get_mut().write(to, bytes).map_err(error)?;
+            }
+        }
+        self.shown.iter_mut().for_each(|s| *s = OnceCell::new());
+        Ok(())
+    }
+
+    fn write_inputs(&mut self, phase: usize, host: &mut dyn Host) -> Result<(), ExecError> {
+        for (at, value, kind) in &self.inputs {
+            if *at != phase {
+                continue;
+            }
+            let ty = &self.program.graph.value(*value).ty;
+            let view = self.frame.view(*value);
+            match self.program.graph.value(*value).place {
+                Place::Host => host.input(kind, ty, host::slot(&view.on_host())?)?,
+                _ => {
+                    // Bytes aligned for every type of input.
+                    let mut bytes = vec![0_u64; view.dense_bytes().div_ceil(8)];
+                    let staged = HostView::dense(bytes.as_mut_ptr().cast(), view.dtype, view.sizes());
+                    host.input(kind, ty, host::slot(&staged)?)?;
+                    let bytes: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();
+                    let to = Endpoint {
+                        side: self.arenas.side_of(&self.program, *value),
+                        address: view.address,
+                    };
+                    let bytes = &bytes[..view.dense_bytes()];
+                    self.driver.get_mut().write(to, bytes).map_err(error)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_outputs(&mut self, phase: usize, outputs: &mut Outputs) -> Result<(), ExecError> {
+        for (i, (at, value)) in self.outputs.iter().enumerate() {
+            if *at != phase {
+                continue;
+            }
+            let view = self.frame.view(*value);
+            match self.arenas.side_of(&self.program, *value) {
+                Side::Host => host::read(&view.on_host(), outputs.place(i)?)?,
+                side => {
+                    let mut bytes = vec![0_u8; view.reach()];
+                    let from = Endpoint {
+                        side,
+                        address: view.address,
+                    };
+                    self.driver.get_mut().read(from, &mut bytes).map_err(error)?;
+                    let staged = HostView {
+                        ptr: bytes.as_mut_ptr(),
+                        ..view.on_host()
+                    };
+                    host::read(&staged, outputs.place(i)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The ops of the host, unless they panicked.
+fn lock(hosted: &Mutex<Hosted>) -> Result<std::sync::MutexGuard<'_, Hosted>, ExecError> {
+    hosted.lock().map_err(|_| ExecError::Parameter {
+        what: "an op of the host panicked".into(),
+    })
+}
+
+impl<D: Driver> Executor for CudaExecutor<D> {
+    type Run = CudaRun;
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn begin(&self, sizes: &Bindings) -> CudaRun {
+        CudaRun {
+            sizes: *sizes,
+            phase: 0,
+            batch: None,
+        }
+    }
+
+    fn lookahead(&self, run: &CudaRun) -> Option<u32> {
+        self.program.phases.get(run.phase).map(|p| p.ahead)
+    }
+
+    fn run_phase(
+        &mut self,
+        run: &mut CudaRun,
+        host: &mut dyn Host,
+        outputs: &mut Outputs,
+    ) -> Result<(), ExecError> {
+        if run.phase >= self.program.phases.len() {
+            return Ok(());
+        }
+        let shape = self.program.shape_for(&run.sizes);
+        let shape = shape.ok_or_else(|| host::too_large(&self.program, &run.sizes))?;
+        match run.batch {
+            None => {
+                self.batches += 1;
+                run.batch = Some(self.batches);
+            }
+            Some(batch) if batch == self.batches => {}
+            Some(_) => return Err(ExecError::NothingToDraft),
+        }
+        self.write_states()?;
+        self.set_frame(shape, &run.sizes)?;
+        self.write_inputs(run.phase, host)?;
+        let driver = self.driver.get_mut();
+        let graph = self.graphs[shape][run.phase];
+        driver.launch(graph).map_err(error)?;
+        driver.synchronize().map_err(error)?;
+        self.faults.check(&self.program, driver)?;
+        self.read_outputs(run.phase, outputs)?;
+        run.phase += 1;
+        Ok(())
+    }
+
+    fn commit(&mut self) {}
+
+    fn discard(&mut self) {}
+
+    fn state(&self, state: Value) -> Option<&[u8]> {
+        let at = self.extents.get(state.index())?.as_ref()?;
+        let shown = self.shown.get(state.index())?;
+        if shown.get().is_none() {
+            let mut bytes = vec![0; at.bytes];
+            let from = self.arenas.endpoint(at.arena, at.offset);
+            self.driver.borrow_mut().read(from, &mut bytes).ok()?;
+            // It was empty just before.
+            let _ = shown.set(bytes);
+        }
+        shown.get().map(Vec::as_slice)
+    }
+
+    fn state_mut(&mut self, state: Value) -> Option<&mut [u8]> {
+        self.state(state)?;
+        self.changed.push(state);
+        let shown = self.shown.get_mut(state.index())?;
+        shown.get_mut().map(Vec::as_mut_slice)
+    }
+
+    fn weight(&self, weight: Value) -> Option<Tensor> {
+        host::tensor(&self.program, weight, self.state(weight)?)
+    }
+
+    fn reset_states(&mut self) {
+        self.changed.clear();
+        self.shown.iter_mut().for_each(|s| *s = OnceCell::new());
+        let cleared = self.arenas.clear_states(&self.program, self.driver.get_mut());
+        // What failed here fails again when the next batch is launched, and is told then.
+        debug_assert!(cleared.is_ok(), "{cleared:?}");
+    }
+}

@@ -1,0 +1,129 @@
+// Attention, and the soft maximum of rows.
+
+DEVICE float minus_infinity() { return u2f(0xff800000u); }
+
+struct AttentionParams {
+    float scale;
+    float softcap;
+    u32 sinks;
+    u32 unused;
+    // Then the slope of each head.
+};
+
+// A block of warps attends for a token with a head. Each warp takes every so many 32 cells: a lane scores a cell, then the
+// lanes add the cells' values, each for its elements. What the warps have is joined at the end.
+//
+// Shared memory: the query, 32 scores a warp, then per warp its maximum, its sum and its values.
+template <class Q, class K, class V, class M, class S, class Y> DEVICE void flash_attn(const View* v, const u8* params) {
+    DYN_SHARED(float, shared);
+    const View q = v[0], k = v[1], val = v[2], mask = v[3];
+    const AttentionParams p = *(const AttentionParams*)params;
+    const View y = v[p.sinks ? 5 : 4];
+    const float* slopes = (const float*)(params + sizeof(AttentionParams));
+    u32 dk = q.ne[0], tokens = q.ne[1], heads = q.ne[2], streams = q.ne[3], cells = k.ne[1], dv = val.ne[0];
+    u32 warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    float* query = shared;
+    float* scores = query + dk + warp * 32;
+    float* ends = query + dk + warps * 32;
+    float* values = ends + 2 * warps;
+    float* own = values + warp * dv;
+    u64 units = (u64)tokens * heads * streams;
+    for (u64 unit = blockIdx.x; unit < units; unit += gridDim.x) {
+        u32 head = (u32)(unit % heads), token = (u32)(unit / heads % tokens), stream = (u32)(unit / heads / tokens);
+        u32 kv = head / (heads / k.ne[2]);
+        __syncthreads();
+        const u8* from = row_of(q, token, head, stream);
+        for (u32 i = threadIdx.x; i < dk; i += blockDim.x) query[i] = element<Q>(q, from, i);
+        for (u32 i = lane; i < dv; i += 32) own[i] = 0.0f;
+        __syncthreads();
+        const u8* seen = row_of(mask, token, head % mask.ne[2], stream % mask.ne[3]);
+        float most = minus_infinity(), sum = 0.0f, slope = slopes[head];
+        for (u32 first = warp * 32; first < cells; first += warps * 32) {
+            u32 cell = first + lane;
+            float score = minus_infinity();
+            if (cell < cells) {
+                float m = M::at(seen + cell * mask.nb[0], 0);
+                if (m != minus_infinity()) {
+                    const u8* row = row_of(k, cell, kv, stream);
+                    float dot = 0.0f, part[16];
+                    for (u32 at = 0; at < dk; at += 16) {
+                        sixteen<K>(k, row, at, dk, part);
+                        for (u32 j = 0; j < 16; j++)
+                            if (at + j < dk) dot += part[j] * query[at + j];
+                    }
+                    dot = p.softcap == 0.0f ? dot * p.scale : p.softcap * tanhf(dot * (p.scale / p.softcap));
+                    score = dot + slope * m;
+                }
+            }
+            float top = fmaxf(most, warp_max(score));
+            if (top == minus_infinity()) continue;
+            float weight = score == minus_infinity() ? 0.0f : expf(score - top);
+            float kept = most == minus_infinity() ? 0.0f : expf(most - top);
+            most = top;
+            sum = sum * kept + weight;
+            scores[lane] = weight;
+            __syncwarp();
+            for (u32 i = lane; i < dv; i += 32) {
+                float out = own[i] * kept;
+                for (u32 c = 0; c < 32; c++) {
+                    float w = scores[c];
+                    if (w != 0.0f) out += w * element<V>(val, row_of(val, first + c, kv, stream), i);
+                }
+                own[i] = out;
+            }
+            __syncwarp();
+        }
+        sum = warp_sum(sum);
+        if (lane == 0) {
+            ends[2 * warp] = most;
+            ends[2 * warp + 1] = sum;
+        }
+        __syncthreads();
+        float sink = p.sinks ? S::at(v[4].at + head * v[4].nb[0], 0) : minus_infinity();
+        float top = sink, total = 0.0f;
+        for (u32 w = 0; w < warps; w++) top = fmaxf(top, ends[2 * w]);
+        for (u32 w = 0; w < warps; w++)
+            if (ends[2 * w] != minus_infinity()) total += ends[2 * w + 1] * expf(ends[2 * w] - top);
+        if (sink != minus_infinity()) total += expf(sink - top);
+        u8* to = row_of(y, head, token, stream);
+        for (u32 i = threadIdx.x; i < dv; i += blockDim.x) {
+            float out = 0.0f;
+            for (u32 w = 0; w < warps; w++)
+                if (ends[2 * w] != minus_infinity()) out += values[w * dv + i] * expf(ends[2 * w] - top);
+            out = total > 0.0f ? out / total : 0.0f;
+            Y::put(to + i * y.nb[0], &out);
+        }
+    }
+}
+
+struct SoftMaxParams {
+    float scale;
+    u32 masked;
+};
+
+template <class X, class M> DEVICE float logit(const View& x, const u8* row, const View& mask, const u8* seen, u32 i, const SoftMaxParams& p) {
+    float out = element<X>(x, row, i) * p.scale;
+    return p.masked ? out + M::at(seen + i * mask.nb[0], 0) : out;
+}
+
+// A block of threads for a row at a time.
+template <class X, class M, class Y> DEVICE void soft_max(const View* v, const u8* params) {
+    const SoftMaxParams p = *(const SoftMaxParams*)params;
+    const View x = v[0], mask = v[p.masked ? 1 : 0], y = v[p.masked ? 2 : 1];
+    for (u64 row = blockIdx.x; row < rows_of(x); row += gridDim.x) {
+        Place at = place_of(row, 1, x);
+        const u8* from = address(x, at);
+        const u8* seen = p.masked ? row_of(mask, at.i[1], at.i[2] % mask.ne[2], at.i[3] % mask.ne[3]) : from;
+        u8* to = address(y, at);
+        float most = minus_infinity(), sum = 0.0f;
+        for (u32 i = threadIdx.x; i < x.ne[0]; i += blockDim.x) most = fmaxf(most, logit<X, M>(x, from, mask, seen, i, p));
+        most = block_max(most);
+        if (most != minus_infinity())
+            for (u32 i = threadIdx.x; i < x.ne[0]; i += blockDim.x) sum += expf(logit<X, M>(x, from, mask, seen, i, p) - most);
+        sum = block_sum(sum);
+        for (u32 i = threadIdx.x; i < x.ne[0]; i += blockDim.x) {
+            float out = sum > 0.0f ? expf(logit<X, M>(x, from, mask, seen, i, p) - most) / sum : 0.0f;
+            Y::put(to + i * y.nb[0], &out);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Collectives, from the side of one participant.
+
+use tpc_ir::{DType, Op};
+
+use super::axis;
+use super::kernel::{Kernel, Request, Selected, Unsupported, flat, instance, kernel};
+use super::params::Params;
+use super::source::Needs;
+
+const FAMILY: &str = include_str!("collective.cu");
+
+/// The most devices that take part, by the room for sums that wait.
+const MOST: usize = 64;
+
+/// The kernel by which device `rank` gets its result of a collective: of the operands of all devices and of that result.
+///
+/// # Errors
+/// [`Unsupported`] when there is none.
+pub fn select_collective(op: &Op, rank: usize, request: &Request<'_>) -> Result<Kernel, Unsupported> {
+    chosen(op, rank, request).map_err(|reason| super::unsupported(op, request, reason))
+}
+
+fn chosen(op: &Op, rank: usize, request: &Request<'_>) -> Selected {
+    let y = request.result()?;
+    let operands = request.operands;
+    if operands.len() > MOST {
+        return Err("it has more participants than there is room for");
+    }
+    let same = operands.iter().all(|t| t.dtype == y.dtype);
+    if !same {
+        return Err("its operands and result have several types");
+    }
+    let count = operands.len() as u32;
+    let params = |axis: usize, start: u64, join: usize| {
+        let params = Params::new().u32(count).u32(axis as u32).size(start)?;
+        Ok::<Params, &'static str>(params.u32(join as u32))
+    };
+    let start = |counts: &[u64]| counts[..rank.min(counts.len())].iter().sum();
+    let sums = |axis: usize, start: u64| {
+        if y.dtype != DType::F32 {
+            return Err("sums over devices are of f32");
+        }
+        let template = instance(FAMILY, "sum_parts", &[], Needs::Params);
+        let units = flat(y.elements(), request);
+        kernel(&template, params(axis, start, 0)?, units)
+    };
+    let joins = |axis: usize, start: u64, join: usize| {
+        let block = y.dtype.block_len();
+        let start = if axis == 0 { start / block } else { start };
+        let template = instance(FAMILY, "join_parts", &[y.dtype], Needs::Params);
+        let units = y.elements() / block as usize;
+        kernel(&template, params(axis, start, join)?, flat(units, request))
+    };
+    match op {
+        Op::AllReduce(_) => sums(0, 0),
+        Op::ReduceScatter(op) => sums(axis(op.axis)?, start(&op.counts)),
+        Op::AllGather(op) => joins(0, 0, axis(op.axis)?),
+        Op::AllToAll(op) => joins(axis(op.cut)?, start(&op.counts), axis(op.join)?),
+        _ => Err("it is no collective"),
+    }
+}

@@ -1,0 +1,185 @@
+// Views of tensors and their elements. Axis 0 first; `nb` counts bytes, along axis 0 between blocks.
+
+// A tensor in memory, as the frame of a batch holds it.
+struct View {
+    u8* at;
+    u32 ne[4];
+    u64 nb[4];
+};
+
+// The first index out of range that a launch of a device met.
+struct Fault {
+    u32 set;
+    u32 launch;
+    i64 index;
+    i64 bound;
+};
+
+DEVICE u8* row_of(const View& v, u32 i1, u32 i2, u32 i3) {
+    return v.at + i1 * v.nb[1] + i2 * v.nb[2] + i3 * v.nb[3];
+}
+
+DEVICE u64 rows_of(const View& v) { return (u64)v.ne[1] * v.ne[2] * v.ne[3]; }
+
+// The number of the thread in its grid, and how many there are: loops over elements go in these steps.
+DEVICE u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
+DEVICE u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
+
+// Indices of an element or a block.
+struct Place {
+    u32 i[4];
+};
+
+// The place with number `n` among `n0` per row.
+DEVICE Place place_of(u64 n, u32 n0, const View& v) {
+    Place p;
+    if (n >> 32) {
+        p.i[0] = (u32)(n % n0);
+        n /= n0;
+        p.i[1] = (u32)(n % v.ne[1]);
+        n /= v.ne[1];
+        p.i[2] = (u32)(n % v.ne[2]);
+        p.i[3] = (u32)(n / v.ne[2]);
+        return p;
+    }
+    u32 m = (u32)n;
+    p.i[0] = m % n0;
+    m /= n0;
+    p.i[1] = m % v.ne[1];
+    m /= v.ne[1];
+    p.i[2] = m % v.ne[2];
+    p.i[3] = m / v.ne[2];
+    return p;
+}
+
+DEVICE u8* address(const View& v, const Place& p) {
+    return row_of(v, p.i[1], p.i[2], p.i[3]) + p.i[0] * v.nb[0];
+}
+
+// Tells of an index out of range; the first one counts.
+DEVICE void report(Fault* fault, u32 launch, i64 index, i64 bound) {
+    if (atomicCAS(&fault->set, 0u, 1u) == 0u) {
+        fault->launch = launch;
+        fault->index = index;
+        fault->bound = bound;
+    }
+}
+
+// Element types. `LEN` elements are a block of `BYTES` bytes, which lie at multiples of `UNIT` bytes; `at` reads one
+// element of a block, `put` writes a block.
+struct F32 {
+    enum { LEN = 1, BYTES = 4, UNIT = 4 };
+    DEVICE float at(const u8* b, u32) { return *(const float*)b; }
+    DEVICE void put(u8* b, const float* x) { *(float*)b = x[0]; }
+};
+struct F16 {
+    enum { LEN = 1, BYTES = 2, UNIT = 2 };
+    DEVICE float at(const u8* b, u32) { return h2f(*(const u16*)b); }
+    DEVICE void put(u8* b, const float* x) { *(u16*)b = f2h(x[0]); }
+};
+struct Bf16 {
+    enum { LEN = 1, BYTES = 2, UNIT = 2 };
+    DEVICE float at(const u8* b, u32) { return bf2f(*(const u16*)b); }
+    DEVICE void put(u8* b, const float* x) { *(u16*)b = f2bf(x[0]); }
+};
+struct F64 {
+    enum { LEN = 1, BYTES = 8, UNIT = 8 };
+    DEVICE float at(const u8* b, u32) { return (float)*(const double*)b; }
+};
+struct I8 {
+    enum { LEN = 1, BYTES = 1, UNIT = 1 };
+    DEVICE i64 integer(const u8* b) { return *(const i8*)b; }
+};
+struct I16 {
+    enum { LEN = 1, BYTES = 2, UNIT = 2 };
+    DEVICE i64 integer(const u8* b) { return *(const i16*)b; }
+};
+struct I32 {
+    enum { LEN = 1, BYTES = 4, UNIT = 4 };
+    DEVICE i64 integer(const u8* b) { return *(const i32*)b; }
+    DEVICE void put_integer(u8* b, i64 x) { *(i32*)b = (i32)x; }
+};
+struct I64 {
+    enum { LEN = 1, BYTES = 8, UNIT = 8 };
+    DEVICE i64 integer(const u8* b) { return *(const i64*)b; }
+    DEVICE void put_integer(u8* b, i64 x) { *(i64*)b = x; }
+};
+
+// Element `i` of a row.
+template <class T> DEVICE float element(const View& v, const u8* row, u32 i) {
+    return T::at(row + (u64)(i / T::LEN) * v.nb[0], i % T::LEN);
+}
+
+// Elements `from` to `from + 16` of a row of `n`; 0 beyond its end. `from` is a multiple of 16.
+template <class T> DEVICE void sixteen(const View& v, const u8* row, u32 from, u32 n, float* out) {
+    if (T::LEN > 1) {
+        const u8* block = row + (u64)(from / T::LEN) * v.nb[0];
+        u32 i = from % T::LEN;
+#pragma unroll
+        for (u32 j = 0; j < 16; j++) out[j] = T::at(block, i + j);
+    } else if (from + 16 <= n) {
+        const u8* at = row + (u64)from * v.nb[0];
+#pragma unroll
+        for (u32 j = 0; j < 16; j++) out[j] = T::at(at + j * v.nb[0], 0);
+    } else {
+#pragma unroll
+        for (u32 j = 0; j < 16; j++) out[j] = from + j < n ? T::at(row + (u64)(from + j) * v.nb[0], 0) : 0.0f;
+    }
+}
+
+// Copies a block.
+template <class T> DEVICE void copy_block(u8* to, const u8* from) {
+    if (T::UNIT >= 8) {
+        for (u32 i = 0; i < T::BYTES / 8; i++) ((u64*)to)[i] = ((const u64*)from)[i];
+    } else if (T::UNIT == 4) {
+        for (u32 i = 0; i < T::BYTES / 4; i++) ((u32*)to)[i] = ((const u32*)from)[i];
+    } else if (T::UNIT == 2) {
+        for (u32 i = 0; i < T::BYTES / 2; i++) ((u16*)to)[i] = ((const u16*)from)[i];
+    } else {
+        for (u32 i = 0; i < T::BYTES; i++) to[i] = from[i];
+    }
+}
+
+// A product that is rounded before anything is added to it.
+DEVICE float mul_rn(float a, float b) {
+#ifdef __CUDACC__
+    return __fmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+
+// The sum over `width` neighbouring lanes, a power of two up to 32; all lanes of the warp take part.
+DEVICE float lanes_sum(float x, u32 width) {
+    if (width == 32) return warp_sum(x);
+    for (u32 o = width / 2; o > 0; o /= 2) x += __shfl_xor_sync(0xffffffffu, x, o);
+    return x;
+}
+
+// The sum over a block of whole warps; all threads take part and get it.
+DEVICE float block_sum(float x) {
+    SHARED(float, parts, 32);
+    x = warp_sum(x);
+    u32 warps = blockDim.x / 32;
+    if (warps == 1) return x;
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
+    __syncthreads();
+    float sum = 0.0f;
+    for (u32 i = 0; i < warps; i++) sum += parts[i];
+    return sum;
+}
+
+// As `block_sum`, the maximum.
+DEVICE float block_max(float x) {
+    SHARED(float, parts, 32);
+    x = warp_max(x);
+    u32 warps = blockDim.x / 32;
+    if (warps == 1) return x;
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
+    __syncthreads();
+    float most = parts[0];
+    for (u32 i = 1; i < warps; i++) most = fmaxf(most, parts[i]);
+    return most;
+}

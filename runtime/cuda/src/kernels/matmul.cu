@@ -1,0 +1,76 @@
+// Matrix products with weights as the file stores them, decoded in registers. `lanes` threads share a row of the result: each
+// takes every `lanes`th sixteen of K, and their sums are added by shuffles.
+
+struct ProductParams {
+    u32 lanes;
+    u32 start; // the first expert of a window, and how many there are
+    u32 len;
+    u32 windowed;
+};
+
+// `y[:, c] = a · b[:, c]` for `C` columns from `column` on.
+template <class A, class B, class Y, int C>
+DEVICE void columns(const View& a, const u8* weights, const View& b, const u8* x, const View& y, u8* out, u32 column, u32 lanes) {
+    u32 lane = threadIdx.x % lanes, rows = blockDim.x / lanes, k = a.ne[0];
+    // All lanes of a warp go the same number of rounds.
+    for (u32 first = blockIdx.x * rows; first < a.ne[1]; first += gridDim.x * rows) {
+        u32 row = first + threadIdx.x / lanes;
+        bool real = row < a.ne[1];
+        const u8* w = weights + (u64)(real ? row : 0) * a.nb[1];
+        float sums[C];
+#pragma unroll
+        for (int c = 0; c < C; c++) sums[c] = 0.0f;
+        for (u32 at = lane * 16; real && at < k; at += lanes * 16) {
+            float left[16], right[16];
+            sixteen<A>(a, w, at, k, left);
+#pragma unroll
+            for (int c = 0; c < C; c++) {
+                if (C > 1 && column + c >= b.ne[1]) continue;
+                sixteen<B>(b, x + c * b.nb[1], at, k, right);
+                float sum = sums[c];
+#pragma unroll
+                for (int j = 0; j < 16; j++) sum += left[j] * right[j];
+                sums[c] = sum;
+            }
+        }
+#pragma unroll
+        for (int c = 0; c < C; c++) {
+            float sum = lanes_sum(sums[c], lanes);
+            if (real && lane == 0 && (C == 1 || column + c < b.ne[1])) Y::put(out + row * y.nb[0] + c * y.nb[1], &sum);
+        }
+    }
+}
+
+template <class A, class B, class Y, int C> DEVICE void mul_mat(const View* v, const u8* params) {
+    const View a = v[0], b = v[1], y = v[2];
+    u32 lanes = ((const ProductParams*)params)->lanes;
+    u32 batches = b.ne[2] * b.ne[3];
+    for (u32 batch = blockIdx.z; batch < batches; batch += gridDim.z) {
+        u32 i2 = batch % b.ne[2], i3 = batch / b.ne[2];
+        const u8* w = row_of(a, 0, i2 / (b.ne[2] / a.ne[2]), i3 / (b.ne[3] / a.ne[3]));
+        for (u32 column = blockIdx.y * C; column < b.ne[1]; column += gridDim.y * C)
+            columns<A, B, Y, C>(a, w, b, row_of(b, column, i2, i3), y, row_of(y, column, i2, i3), column, lanes);
+    }
+}
+
+// `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 where an expert is outside of the window.
+template <class A, class B, class I, class Y> DEVICE void mul_mat_id(const View* v, const u8* params, Fault* fault, u32 launch) {
+    const View a = v[0], b = v[1], ids = v[2], y = v[3];
+    const ProductParams p = *(const ProductParams*)params;
+    u32 entries = ids.ne[0] * ids.ne[1];
+    for (u32 entry = blockIdx.y; entry < entries; entry += gridDim.y) {
+        u32 slot = entry % ids.ne[0], token = entry / ids.ne[0];
+        i64 id = I::integer(row_of(ids, token, 0, 0) + slot * ids.nb[0]);
+        i64 expert = id - (i64)p.start;
+        bool wrong = id < 0 || (!p.windowed && id >= (i64)a.ne[2]);
+        if (wrong && threadIdx.x == 0 && blockIdx.x == 0) report(fault, launch, id, a.ne[2]);
+        u8* out = row_of(y, slot, token, 0);
+        if (wrong || expert < 0 || (p.windowed && expert >= (i64)p.len)) {
+            float zero = 0.0f;
+            for (u32 i = (u32)thread_number(); i < y.ne[0]; i += (u32)thread_count()) Y::put(out + i * y.nb[0], &zero);
+            continue;
+        }
+        const u8* x = row_of(b, slot % b.ne[1], token, 0);
+        columns<A, B, Y, 1>(a, a.at + (u64)expert * a.nb[2], b, x, y, out, 0, p.lanes);
+    }
+}

@@ -1,0 +1,67 @@
+//! Matrix products.
+
+use tpc_ir::Interval;
+use tpc_ir::op::MulMatId;
+
+use super::kernel::{GRID, Geometry, OPERANDS, Request, Selected, index, instance, kernel, lanes, real};
+use super::params::Params;
+use super::source::Needs;
+
+const FAMILY: &str = include_str!("matmul.cu");
+
+/// Columns that a thread has at once, where there are several.
+const COLUMNS: usize = 8;
+/// Elements of K that a lane takes at least.
+const EACH: usize = 64;
+const THREADS: usize = 128;
+
+fn params(lanes: usize, window: Option<Interval>) -> Result<Params, &'static str> {
+    let (start, len) = window.map_or((0, 0), |w| (w.start, w.len));
+    let params = Params::new().u32(lanes as u32).size(start)?.size(len)?;
+    Ok(params.u32(window.is_some().into()))
+}
+
+/// Blocks for `rows` of a result, in `columns` columns or entries, in batches.
+fn geometry(rows: usize, lanes: usize, columns: usize, batches: usize) -> Geometry {
+    let threads = (rows * lanes).next_multiple_of(32).clamp(32, THREADS);
+    let blocks = rows.div_ceil(threads / lanes).max(1);
+    Geometry {
+        grid: [
+            blocks.min(u32::MAX as usize / 2) as u32,
+            columns.clamp(1, GRID) as u32,
+            batches.clamp(1, GRID) as u32,
+        ],
+        threads: threads as u32,
+        shared_bytes: 0,
+    }
+}
+
+pub(super) fn mul_mat(request: &Request<'_>) -> Selected {
+    let ([a, b], y) = (request.reals()?, request.real_result()?);
+    let at_once = if b.most[1] == 1 { 1 } else { COLUMNS };
+    let types = [a.dtype, b.dtype, y.dtype];
+    let template = instance(FAMILY, "mul_mat", &types, Needs::Params).with(at_once.to_string());
+    let lanes = lanes(a.most[0], EACH);
+    let geometry = geometry(
+        a.most[1],
+        lanes,
+        b.most[1].div_ceil(at_once),
+        b.most[2] * b.most[3],
+    );
+    kernel(&template, params(lanes, None)?, geometry)
+}
+
+pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selected {
+    let [a, b, ids] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let y = request.real_result()?;
+    real(a.dtype)?;
+    real(b.dtype)?;
+    index(ids.dtype)?;
+    let types = [a.dtype, b.dtype, ids.dtype, y.dtype];
+    let template = instance(FAMILY, "mul_mat_id", &types, Needs::Faults);
+    let lanes = lanes(a.most[0], EACH);
+    let geometry = geometry(a.most[1], lanes, ids.most[0] * ids.most[1], 1);
+    kernel(&template, params(lanes, op.window)?, geometry)
+}

@@ -1,0 +1,123 @@
+//! Functions of one number, and of two.
+
+use tpc_ir::op::{Binary, BinaryKind, Clamp, Fill, Glu, GluKind, LeakyRelu, Scale, Unary, UnaryKind, Xielu};
+use tpc_runtime::Gelu;
+
+use super::kernel::{Request, Selected, flat, instance, kernel};
+use super::params::Params;
+use super::source::Needs;
+
+const FAMILY: &str = concat!(include_str!("pointwise.cuh"), "\n", include_str!("pointwise.cu"));
+
+fn numbers(numbers: [f32; 4]) -> Params {
+    numbers.iter().fold(Params::new(), |p, x| p.f32(*x))
+}
+
+/// `y = function(x)`.
+fn of_one(function: &str, given: [f32; 4], request: &Request<'_>) -> Selected {
+    let ([x], y) = (request.reals()?, request.real_result()?);
+    let types = [x.dtype, y.dtype];
+    let template = instance(FAMILY, "unary", &types, Needs::Params).with(function);
+    kernel(&template, numbers(given), flat(y.elements(), request))
+}
+
+pub(super) fn unary(op: &Unary, request: &Request<'_>) -> Selected {
+    let table = request.options.gelu == Gelu::GgmlTable;
+    let function = match op.kind {
+        UnaryKind::Silu => "Silu",
+        UnaryKind::Gelu if table => "GeluTable",
+        UnaryKind::Gelu => "Gelu",
+        UnaryKind::GeluErf => "GeluErf",
+        UnaryKind::GeluQuick if table => "GeluQuickTable",
+        UnaryKind::GeluQuick => "GeluQuick",
+        UnaryKind::Relu => "Relu",
+        UnaryKind::Sigmoid => "Sigmoid",
+        UnaryKind::Tanh => "Tanh",
+        UnaryKind::Exp => "Exp",
+        UnaryKind::Sqr => "Sqr",
+        UnaryKind::Sqrt => "Sqrt",
+        UnaryKind::Softplus => "Softplus",
+        UnaryKind::Neg => "Neg",
+        UnaryKind::Abs => "Abs",
+        UnaryKind::Log => "Log",
+        UnaryKind::Sin => "Sin",
+        UnaryKind::Cos => "Cos",
+        UnaryKind::Sgn => "Sgn",
+        UnaryKind::Step => "Step",
+        UnaryKind::Elu => "Elu",
+        UnaryKind::Expm1 => "Expm1",
+        UnaryKind::Hardswish => "Hardswish",
+        UnaryKind::Hardsigmoid => "Hardsigmoid",
+        UnaryKind::Floor => "Floor",
+        UnaryKind::Ceil => "Ceil",
+        UnaryKind::Round => "Round",
+        UnaryKind::Trunc => "Trunc",
+    };
+    of_one(function, [0.0; 4], request)
+}
+
+pub(super) fn leaky_relu(op: &LeakyRelu, request: &Request<'_>) -> Selected {
+    of_one("LeakyRelu", [op.slope, 0.0, 0.0, 0.0], request)
+}
+
+pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selected {
+    of_one("Xielu", [op.alpha_n, op.alpha_p, op.beta, op.eps], request)
+}
+
+pub(super) fn fill(op: &Fill, request: &Request<'_>) -> Selected {
+    of_one("Fill", [op.value, 0.0, 0.0, 0.0], request)
+}
+
+pub(super) fn scale(op: &Scale, request: &Request<'_>) -> Selected {
+    of_one("Scale", [op.scale, op.bias, 0.0, 0.0], request)
+}
+
+pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selected {
+    of_one("Clamp", [op.min, op.max, 0.0, 0.0], request)
+}
+
+/// The result's type rounds.
+pub(super) fn cast(request: &Request<'_>) -> Selected {
+    of_one("Same", [0.0; 4], request)
+}
+
+pub(super) fn binary(op: &Binary, request: &Request<'_>) -> Selected {
+    let function = match op.kind {
+        BinaryKind::Add => "Add",
+        BinaryKind::Sub => "Sub",
+        BinaryKind::Mul => "Mul",
+        BinaryKind::Div => "Div",
+    };
+    of_two(function, [0.0; 4], request)
+}
+
+/// `y = function(a, b)`.
+fn of_two(function: &str, given: [f32; 4], request: &Request<'_>) -> Selected {
+    let ([a, b], y) = (request.reals()?, request.real_result()?);
+    let types = [a.dtype, b.dtype, y.dtype];
+    let template = instance(FAMILY, "binary", &types, Needs::Params).with(function);
+    kernel(&template, numbers(given), flat(y.elements(), request))
+}
+
+pub(super) fn glu(op: &Glu, request: &Request<'_>) -> Selected {
+    let table = request.options.gelu == Gelu::GgmlTable;
+    let function = match op.kind {
+        GluKind::Swiglu => "Swiglu",
+        GluKind::Geglu if table => "GegluTable",
+        GluKind::Geglu => "Geglu",
+        GluKind::GegluErf => "GegluErf",
+        GluKind::GegluQuick if table => "GegluQuickTable",
+        GluKind::GegluQuick => "GegluQuick",
+        GluKind::Reglu => "Reglu",
+        GluKind::SwigluClamp => "SwigluClamp",
+        GluKind::SwigluOai => "SwigluOai",
+    };
+    let given = [op.alpha, op.limit, 0.0, 0.0];
+    if request.operands.len() == 2 {
+        return of_two(function, given, request);
+    }
+    let ([x], y) = (request.reals()?, request.real_result()?);
+    let types = [x.dtype, y.dtype];
+    let template = instance(FAMILY, "halves", &types, Needs::Params).with(function);
+    kernel(&template, numbers(given), flat(y.elements(), request))
+}

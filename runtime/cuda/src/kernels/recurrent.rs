@@ -1,0 +1,82 @@
+//! Recurrences over the tokens of a sequence.
+
+use tpc_ir::DType;
+
+use super::kernel::{Geometry, OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, lanes, real};
+use super::kernel::float;
+use super::params::Params;
+use super::source::Needs;
+
+const FAMILY: &str = include_str!("recurrent.cu");
+
+/// Elements of a row of a state that a lane takes at least.
+const EACH: usize = 16;
+
+pub(super) fn ssm_conv(request: &Request<'_>) -> Selected {
+    let ([x, taps], y) = (request.reals()?, request.real_result()?);
+    let types = [x.dtype, taps.dtype, y.dtype];
+    let template = instance(FAMILY, "ssm_conv", &types, Needs::Views);
+    kernel(&template, Params::new(), flat(y.elements(), request))
+}
+
+/// The results: what the recurrence gives, and its state.
+fn results(request: &Request<'_>) -> Result<Tensor, &'static str> {
+    let [y, state] = request.results else {
+        return Err("it has another number of results");
+    };
+    float(y.dtype)?;
+    f32(state)?;
+    Ok(*y)
+}
+
+fn f32(state: &Tensor) -> Result<(), &'static str> {
+    match state.dtype {
+        DType::F32 => Ok(()),
+        _ => Err("its state is of f32"),
+    }
+}
+
+/// Lanes for rows of a state of these sizes, in a batch whose values are of those.
+fn rows(state: &Tensor, x: &Tensor, request: &Request<'_>) -> (usize, Geometry) {
+    let lanes = lanes(state.most[0], EACH);
+    let rows = x.most[0].saturating_mul(x.most[1]).saturating_mul(x.most[3]);
+    (lanes, flat(rows.saturating_mul(lanes), request))
+}
+
+pub(super) fn ssm_scan(request: &Request<'_>) -> Selected {
+    let (parts, ids) = match request.operands {
+        [parts @ .., ids] if parts.len() == 6 => (parts, Some(ids)),
+        parts if parts.len() == 6 => (parts, None),
+        _ => return Err(OPERANDS),
+    };
+    let y = results(request)?;
+    parts.iter().try_for_each(|t| real(t.dtype))?;
+    let [state, x, dt, a, b, c] = [parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]];
+    f32(&state)?;
+    f32(&a)?;
+    ids.map_or(Ok(()), |ids| index(ids.dtype))?;
+    let types = [
+        x.dtype,
+        dt.dtype,
+        b.dtype,
+        c.dtype,
+        ids.map_or(DType::I32, |ids| ids.dtype),
+        y.dtype,
+    ];
+    let template = instance(FAMILY, "ssm_scan", &types, Needs::Faults);
+    let (lanes, geometry) = rows(&state, &x, request);
+    let params = Params::new().u32(lanes as u32).u32(ids.is_some().into());
+    kernel(&template, params, geometry)
+}
+
+pub(super) fn gated_delta_net(request: &Request<'_>) -> Selected {
+    let [q, k, v, g, beta, state] = request.reals()?;
+    let y = results(request)?;
+    f32(&state)?;
+    let types = [q, k, v, g, beta].map(|t| t.dtype);
+    let types = [types.as_slice(), &[y.dtype]].concat();
+    let template = instance(FAMILY, "gated_delta_net", &types, Needs::Params);
+    let (lanes, geometry) = rows(&state, &v, request);
+    let params = Params::new().u32(lanes as u32).u32(0);
+    kernel(&template, params, geometry)
+}

@@ -1,0 +1,68 @@
+// Sums and orders along an axis.
+
+struct SumParams {
+    u32 axis;
+    u32 mean;  // whether sums are divided by the size of the launch
+    u32 lanes; // threads that share a sum
+};
+
+template <class X, class Y> DEVICE void sum(const View* v, const u8* params) {
+    const View x = v[0], y = v[1];
+    const SumParams p = *(const SumParams*)params;
+    u32 axis = p.axis, lanes = p.lanes;
+    u32 lane = threadIdx.x % lanes;
+    u64 n = rows_of(y) * y.ne[0], at_once = thread_count() / lanes;
+    u64 first = thread_number() / 32 * 32 / lanes, within = threadIdx.x % 32 / lanes;
+    for (u64 start = first; start < n; start += at_once) {
+        bool real = start + within < n;
+        Place at = place_of(real ? start + within : 0, y.ne[0], y), from = at;
+        float out = 0.0f;
+        for (u32 i = lane; real && i < x.ne[axis]; i += lanes) {
+            from.i[axis] = i;
+            out += element<X>(x, row_of(x, from.i[1], from.i[2], from.i[3]), from.i[0]);
+        }
+        out = lanes_sum(out, lanes);
+        if (p.mean) out /= (float)v[2].ne[0];
+        if (real && lane == 0) Y::put(address(y, at), &out);
+    }
+}
+
+// A thread adds up a row.
+template <class X, class Y> DEVICE void cumsum(const View* v) {
+    const View x = v[0], y = v[1];
+    for (u64 row = thread_number(); row < rows_of(x); row += thread_count()) {
+        Place at = place_of(row, 1, x);
+        const u8* from = address(x, at);
+        u8* to = address(y, at);
+        float out = 0.0f;
+        for (u32 i = 0; i < x.ne[0]; i++) {
+            out += element<X>(x, from, i);
+            Y::put(to + i * y.nb[0], &out);
+        }
+    }
+}
+
+// Whether element `a` at `i` comes before `b` at `j`: equals stay in order, NaN comes last.
+DEVICE bool before(float a, u32 i, float b, u32 j, bool ascending) {
+    bool a_nan = !(a == a), b_nan = !(b == b);
+    // A NaN sorts as the last of all numbers does.
+    float left = a_nan ? u2f(0x7f800000u) : ascending ? a : -a;
+    float right = b_nan ? u2f(0x7f800000u) : ascending ? b : -b;
+    return left < right || (left == right && i < j);
+}
+
+// The indices that sort a row, up to the width of the result. A thread counts what comes before its element.
+template <class X, class Y> DEVICE void order(const View* v, const u8* params) {
+    const View x = v[0], y = v[1];
+    bool ascending = *(const u32*)params != 0;
+    u64 n = rows_of(x) * x.ne[0];
+    for (u64 i = thread_number(); i < n; i += thread_count()) {
+        Place at = place_of(i, x.ne[0], x);
+        const u8* row = row_of(x, at.i[1], at.i[2], at.i[3]);
+        float own = element<X>(x, row, at.i[0]);
+        u32 rank = 0;
+        for (u32 j = 0; j < x.ne[0]; j++)
+            rank += before(element<X>(x, row, j), j, own, at.i[0], ascending) ? 1 : 0;
+        if (rank < y.ne[0]) Y::put_integer(row_of(y, at.i[1], at.i[2], at.i[3]) + rank * y.nb[0], at.i[0]);
+    }
+}

@@ -1,0 +1,57 @@
+//! Sums and orders along an axis.
+
+use tpc_ir::op::{ArgSort, SortOrder, Sum};
+
+use super::axis;
+use super::kernel::{Request, Selected, flat, index, instance, kernel, lanes};
+use super::params::Params;
+use super::source::Needs;
+
+const FAMILY: &str = include_str!("reduce.cu");
+
+/// Elements that a lane adds at least.
+const EACH: usize = 16;
+
+fn along(axis: usize, mean: bool, request: &Request<'_>) -> Selected {
+    let ([x], y) = (request.reals()?, request.real_result()?);
+    let lanes = lanes(x.most[axis], EACH);
+    let template = instance(FAMILY, "sum", &[x.dtype, y.dtype], Needs::Params);
+    let params = Params::new()
+        .u32(axis as u32)
+        .u32(mean.into())
+        .u32(lanes as u32);
+    let units = y.elements().saturating_mul(lanes);
+    kernel(&template, params, flat(units, request))
+}
+
+pub(super) fn sum(op: &Sum, request: &Request<'_>) -> Selected {
+    along(axis(op.axis)?, false, request)
+}
+
+/// The number of elements of a whole row is the size of the launch.
+pub(super) fn mean(request: &Request<'_>) -> Selected {
+    along(0, true, request)
+}
+
+pub(super) fn cumsum(request: &Request<'_>) -> Selected {
+    let ([x], y) = (request.reals()?, request.real_result()?);
+    let template = instance(FAMILY, "cumsum", &[x.dtype, y.dtype], Needs::Views);
+    kernel(&template, Params::new(), flat(x.rows(), request))
+}
+
+fn order(ascending: bool, request: &Request<'_>) -> Selected {
+    let ([x], y) = (request.reals()?, request.result()?);
+    index(y.dtype)?;
+    let template = instance(FAMILY, "order", &[x.dtype, y.dtype], Needs::Params);
+    let params = Params::new().u32(ascending.into());
+    kernel(&template, params, flat(x.elements(), request))
+}
+
+/// The width of the result says how many.
+pub(super) fn top_k(request: &Request<'_>) -> Selected {
+    order(false, request)
+}
+
+pub(super) fn arg_sort(op: &ArgSort, request: &Request<'_>) -> Selected {
+    order(op.order == SortOrder::Ascending, request)
+}

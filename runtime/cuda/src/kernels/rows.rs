@@ -1,0 +1,97 @@
+//! Rows by index, and slices written in place.
+
+use tpc_ir::Interval;
+use tpc_ir::op::{AddId, GetRows, SetRows, SetSlice};
+
+use super::axis;
+use super::kernel::{OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, real};
+use super::params::Params;
+use super::source::Needs;
+use super::writable;
+
+const FAMILY: &str = include_str!("rows.cu");
+
+fn window(window: Option<Interval>) -> Result<Params, &'static str> {
+    let (start, len) = window.map_or((0, 0), |w| (w.start, w.len));
+    Params::new()
+        .u32(window.is_some().into())
+        .size(start)?
+        .size(len)
+}
+
+pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selected {
+    let [x, ids] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let y = request.result()?;
+    index(ids.dtype)?;
+    let template = match x.dtype.is_integer() {
+        true => {
+            index(y.dtype)?;
+            "get_integers"
+        }
+        false => {
+            request.real_result()?;
+            "get_rows"
+        }
+    };
+    let types = [x.dtype, ids.dtype, y.dtype];
+    let template = instance(FAMILY, template, &types, Needs::Faults);
+    kernel(&template, window(op.window)?, flat(y.elements(), request))
+}
+
+pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selected {
+    let [x, bias, ids] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let y = request.real_result()?;
+    real(x.dtype)?;
+    real(bias.dtype)?;
+    index(ids.dtype)?;
+    let types = [x.dtype, bias.dtype, ids.dtype, y.dtype];
+    let template = instance(FAMILY, "add_id", &types, Needs::Faults);
+    kernel(&template, window(op.window)?, flat(y.elements(), request))
+}
+
+/// Fails unless the result is of the destination's type, and blocks stay whole.
+fn updated(dst: &Tensor, result: &Tensor, axis: usize) -> Result<(), &'static str> {
+    if dst.dtype != result.dtype {
+        return Err("the result is of the destination's type");
+    }
+    if axis == 0 && dst.dtype.is_quantised() {
+        return Err("blocks lie along axis 0: single elements cannot be set");
+    }
+    writable(result.dtype)
+}
+
+/// Blocks of the destination that the elements of `x` make.
+fn blocks(x: &Tensor, y: &Tensor) -> usize {
+    (x.most[0] / y.dtype.block_len() as usize).saturating_mul(x.rows())
+}
+
+pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selected {
+    let [dst, x, ids] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let (y, axis) = (request.result()?, axis(op.axis)?);
+    updated(dst, &y, axis)?;
+    real(x.dtype)?;
+    index(ids.dtype)?;
+    let types = [x.dtype, ids.dtype, y.dtype];
+    let template = instance(FAMILY, "set_rows", &types, Needs::Faults);
+    let params = Params::new().u32(axis as u32);
+    kernel(&template, params, flat(blocks(x, &y), request))
+}
+
+pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selected {
+    let [dst, x] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let (y, axis) = (request.result()?, axis(op.axis)?);
+    updated(dst, &y, axis)?;
+    real(x.dtype)?;
+    let types = [x.dtype, y.dtype];
+    let template = instance(FAMILY, "set_slice", &types, Needs::Params);
+    let params = Params::new().u32(axis as u32);
+    kernel(&template, params, flat(blocks(x, &y), request))
+}
