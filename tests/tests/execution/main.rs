@@ -2,6 +2,7 @@
 
 mod bits;
 mod cpu;
+mod cuda;
 mod memory;
 mod mutants;
 mod programs;

@@ -24,7 +24,7 @@ use tpc_runtime::{ExecError, Options, ProgramInterpreter, Session, SessionConfig
 use crate::support::{FileWeights, config, one_by_one, shape, whole};
 
 /// How far a token alone may be from the same token in a batch.
-const ALONE: f64 = 1e-5;
+pub(crate) const ALONE: f64 = 1e-5;
 
 /// The terms of products as they are chosen by size.
 const BY_SIZE: u64 = CpuOptions::TWO_TERMS;
@@ -101,12 +101,12 @@ impl Subject {
     }
 }
 
-fn exact(golden: &Golden) -> Vec<f64> {
+pub(crate) fn exact(golden: &Golden) -> Vec<f64> {
     golden.logits.iter().map(|&x| f64::from(x)).collect()
 }
 
 /// The distance of the engine's own logits from the exact ones.
-fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
+pub(crate) fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
     // The repository carries the exact logits only.
     let beside = path.with_extension("logits");
     let shared = tpc_tests::shared().map(|s| s.join("golden").join(format!("{name}.logits")));
@@ -122,7 +122,7 @@ fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
 
 /// The distance that is allowed: that of the engine and a little more, but no more than [`MOST`]; next to nothing where weights
 /// are not quantised.
-fn allowed(name: &str, engine: Option<f64>) -> f64 {
+pub(crate) fn allowed(name: &str, engine: Option<f64>) -> f64 {
     if ["-f32", "-f16", "-bf16"].iter().any(|t| name.ends_with(t)) {
         return 5e-6;
     }

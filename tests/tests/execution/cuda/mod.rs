@@ -1,0 +1,87 @@
+//! Models on emulated CUDA devices: as near to the exact logits as the engine is that made them.
+//!
+//! Where there is no C++ compiler, these tests say so and pass.
+
+mod logits;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tpc_core::golden::distance;
+use tpc_core::pipeline::compile;
+use tpc_core::placement::Placement;
+use tpc_cuda::{
+    CudaExecutor, CudaOptions, CudaTarget, DriverError, EmulatedDriver, EmulatedOptions,
+};
+use tpc_gguf::GgufFile;
+use tpc_ir::Program;
+use tpc_ir::program::verify;
+use tpc_passes::assemble;
+use tpc_runtime::{ExecError, Session, SessionConfig};
+
+use crate::support::{FileWeights, config, one_by_one, shape, whole};
+
+/// Emulated devices; `None`, in words, where there is no compiler.
+fn devices(devices: usize, seed: u64) -> Option<EmulatedDriver> {
+    let options = EmulatedOptions {
+        devices,
+        seed,
+        cache: Some(env!("CARGO_TARGET_TMPDIR").into()),
+        ..EmulatedOptions::default()
+    };
+    match EmulatedDriver::new(options) {
+        Err(e @ DriverError::NoCompiler { .. }) => {
+            eprintln!("skipped: {e}");
+            None
+        }
+        driver => Some(driver.unwrap_or_else(|e| panic!("{e}"))),
+    }
+}
+
+/// A model with its program for CUDA devices.
+struct Subject {
+    file: GgufFile,
+    config: SessionConfig,
+    program: Arc<Program>,
+    tokens: Vec<u32>,
+}
+
+impl Subject {
+    /// `None` where there is no such plan.
+    fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
+        let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
+        let compiled = compile(&file, placement).ok()?;
+        let config = config(&compiled, tokens.len());
+        let shapes = [shape(&config, 1), shape(&config, tokens.len())];
+        let program = assemble(&compiled.programs, &shapes, &CudaTarget).expect("it is small");
+        let name = path.display();
+        verify(&program).unwrap_or_else(|e| panic!("{name}: {}: {}", e[0].code, e[0]));
+        Some(Subject {
+            file,
+            config,
+            program: Arc::new(program),
+            tokens: tokens.to_vec(),
+        })
+    }
+
+    fn session(
+        &self,
+        driver: EmulatedDriver,
+    ) -> Result<Session<CudaExecutor<EmulatedDriver>>, ExecError> {
+        let program = Arc::clone(&self.program);
+        let options = CudaOptions::with_threads(1);
+        let executor = CudaExecutor::new(program, &FileWeights(&self.file), driver, options)?;
+        Session::with_executor(executor, self.config)
+    }
+
+    /// The logits of all tokens as one batch, and how far those of the tokens one by one are from them.
+    fn logits(&self, driver: EmulatedDriver) -> Result<(Vec<f64>, f64), ExecError> {
+        let mut session = self.session(driver)?;
+        let found = whole(&mut session, &self.tokens);
+        session.clear();
+        let each = one_by_one(&mut session, &self.tokens);
+        let d = distance(found.iter().copied(), each);
+        let alone = if d.nmse.is_nan() { f64::NAN } else { d.max_abs };
+        Ok((found, alone))
+    }
+}
