@@ -2,20 +2,14 @@
 //! workers. A result has the tolerance of its case, and the same bits for any number of workers and on any instruction
 //! set; bytes between its elements stay as they were.
 //!
-//! [`cases::generator`] is the registry: an op without a generator fails [`every_op_has_a_case_or_no_kernel`].
+//! [`generator`] is the registry: an op without a generator fails [`every_op_has_a_case_or_no_kernel`].
 
-mod cases;
-mod random;
-mod stored;
-
-use cases::{Arg, Case};
-use random::Random;
-use stored::Stored;
 use tpc_cpu::product::Isa;
 use tpc_cpu::{Kernel, KernelError, Sizes, Team, View};
+use tpc_ir::DType;
 use tpc_ir::op::{AttrReader, Op};
-use tpc_ir::{Bindings, DType};
-use tpc_runtime::{OpContext, Shape, Tensor, eval};
+use tpc_op_cases::{Case, Random, Stored, difference, expected, generator, operands, out_of_range, refused};
+use tpc_runtime::{Shape, Tensor};
 
 /// Cases per op.
 const CASES: u64 = 40;
@@ -40,57 +34,22 @@ fn launch(
     })
 }
 
-fn operands_of(case: &Case, random: &Random) -> Vec<Stored> {
-    let store = |arg: &Arg| Stored::of(arg.dtype, arg.dims, &arg.data, random);
-    case.operands.iter().map(store).collect()
-}
-
-/// The reference's results.
-fn expected(case: &Case, operands: &[Stored], shapes: &[Shape]) -> Vec<Tensor> {
-    let tensors: Vec<Tensor> = operands.iter().map(Stored::tensor).collect();
-    let tensors: Vec<&Tensor> = tensors.iter().collect();
-    let ctx = OpContext {
-        bindings: &Bindings::default(),
-        options: case.options,
-    };
-    eval(&case.op, &tensors, shapes, &ctx)
-        .unwrap_or_else(|e| panic!("the case does not fit its op: {e}\n{case:?}"))
-}
-
-fn numbers(t: &Tensor) -> Vec<f64> {
-    match t.ints() {
-        Ok(ints) => ints.iter().map(|&i| i as f64).collect(),
-        Err(_) => t.reals().expect("real or integer").into_owned(),
-    }
+/// The view of a tensor.
+fn view(stored: &mut Stored) -> View {
+    let (dtype, dims, strides) = (stored.dtype(), stored.dims(), stored.strides());
+    let ptr = stored.bytes_mut().as_mut_ptr();
+    View::new(ptr.wrapping_add(stored.offset()), dtype, dims, strides)
 }
 
 fn compare(case: &Case, found: &Stored, wanted: &Tensor, what: &str) {
-    // What rounds beyond the largest f16 is infinite.
-    let largest = if found.dtype() == DType::F16 {
-        65520.0
-    } else {
-        f64::MAX
-    };
-    let (found, wanted) = (numbers(&found.tensor()), numbers(wanted));
-    assert_eq!(found.len(), wanted.len(), "{what}: {case:?}");
-    for (i, (f, w)) in found.iter().zip(&wanted).enumerate() {
-        let w = if largest < w.abs() {
-            w.signum() * f64::INFINITY
-        } else {
-            *w
-        };
-        let bound = case.tolerance * w.abs().max(case.magnitude);
-        let same = *f == w || f.is_nan() && w.is_nan() || (f - w).abs() <= bound;
-        assert!(
-            same,
-            "{what}, element {i}: found {f}, expected {w}\n{case:?}"
-        );
+    if let Some(difference) = difference(case, found, wanted) {
+        panic!("{what}, {difference}");
     }
 }
 
 /// Runs a case with one to four workers, and in place where it may be.
 fn check(case: &Case, teams: &mut [Team], random: &Random) {
-    let operands = operands_of(case, random);
+    let operands = operands(case, random);
     let shapes: Vec<Shape> = case
         .results
         .iter()
@@ -109,8 +68,8 @@ fn check(case: &Case, teams: &mut [Team], random: &Random) {
     for team in &mut *teams {
         let mut inputs = operands.clone();
         let mut outputs = results.clone();
-        let views: Vec<View> = inputs.iter_mut().map(Stored::view).collect();
-        let result_views: Vec<View> = outputs.iter_mut().map(Stored::view).collect();
+        let views: Vec<View> = inputs.iter_mut().map(view).collect();
+        let result_views: Vec<View> = outputs.iter_mut().map(view).collect();
         launch(team, &kernel, &views, &result_views).unwrap_or_else(|e| panic!("{e}: {case:?}"));
         for (input, operand) in inputs.iter().zip(&operands) {
             assert!(input == operand, "an operand has changed: {case:?}");
@@ -134,8 +93,8 @@ fn check(case: &Case, teams: &mut [Team], random: &Random) {
     for isa in Isa::available() {
         let mut inputs = operands.clone();
         let mut outputs = results.clone();
-        let views: Vec<View> = inputs.iter_mut().map(Stored::view).collect();
-        let result_views: Vec<View> = outputs.iter_mut().map(Stored::view).collect();
+        let views: Vec<View> = inputs.iter_mut().map(view).collect();
+        let result_views: Vec<View> = outputs.iter_mut().map(view).collect();
         let kernel = select().on(*isa);
         launch(&mut teams[0], &kernel, &views, &result_views)
             .unwrap_or_else(|e| panic!("{e}: {case:?}"));
@@ -143,9 +102,9 @@ fn check(case: &Case, teams: &mut [Team], random: &Random) {
     }
     if let Some(&(operand, result)) = case.in_place.as_ref() {
         let mut inputs = operands.clone();
-        let views: Vec<View> = inputs.iter_mut().map(Stored::view).collect();
+        let views: Vec<View> = inputs.iter_mut().map(view).collect();
         let mut outputs = results.clone();
-        let mut result_views: Vec<View> = outputs.iter_mut().map(Stored::view).collect();
+        let mut result_views: Vec<View> = outputs.iter_mut().map(view).collect();
         if views[operand].dtype == result_views[result].dtype {
             result_views[result] = views[operand];
             let team = random.below(teams.len());
@@ -163,7 +122,7 @@ fn teams() -> Vec<Team> {
 fn check_ops(names: impl Iterator<Item = &'static str>) {
     let mut teams = teams();
     for name in names {
-        let Some(generate) = cases::generator(name) else {
+        let Some(generate) = generator(name) else {
             continue;
         };
         for seed in 0..CASES {
@@ -191,19 +150,9 @@ fn kernels_of_the_other_ops_agree_with_the_reference() {
 
 #[test]
 fn every_op_has_a_case_or_no_kernel() {
-    let refused = [
-        "weight",
-        "input",
-        "state",
-        "opaque",
-        "all_reduce",
-        "all_gather",
-        "reduce_scatter",
-        "all_to_all",
-    ];
     for name in names() {
-        let has = cases::generator(name).is_some();
-        assert_ne!(has, refused.contains(&name), "{name}");
+        let has = generator(name).is_some();
+        assert_ne!(has, refused(name), "{name}");
     }
 }
 
@@ -228,15 +177,15 @@ fn what_has_no_kernel_is_refused_in_words() {
 /// The error of a kernel run on tensors of these numbers.
 fn failure(case: &Case) -> Option<KernelError> {
     let random = Random::new("failure", 0);
-    let mut operands = operands_of(case, &random);
+    let mut operands = operands(case, &random);
     let shape = |&(dtype, dims): &(DType, [usize; 4])| Shape { dtype, dims };
     let results = case.results.iter().map(shape);
     let mut results: Vec<Stored> = results.map(|s| Stored::poison(s, &random)).collect();
     let types: Vec<DType> = case.operands.iter().map(|a| a.dtype).collect();
     let result_types: Vec<DType> = case.results.iter().map(|r| r.0).collect();
     let kernel = Kernel::select(&case.op, &types, &result_types, case.options).expect("a kernel");
-    let operands: Vec<View> = operands.iter_mut().map(Stored::view).collect();
-    let results: Vec<View> = results.iter_mut().map(Stored::view).collect();
+    let operands: Vec<View> = operands.iter_mut().map(view).collect();
+    let results: Vec<View> = results.iter_mut().map(view).collect();
     let mut team = Team::new(2).expect("threads");
     launch(&mut team, &kernel, &operands, &results).err()
 }
@@ -251,7 +200,7 @@ fn indices_out_of_range_are_errors() {
         ("ssm_scan", "cell of a state"),
     ] {
         for value in [-1, 1 << 20] {
-            let case = cases::out_of_range(name, value);
+            let case = out_of_range(name, value);
             let e = failure(&case);
             let found = match e {
                 Some(KernelError::Index { what, index, .. }) => (what, index),
@@ -265,7 +214,7 @@ fn indices_out_of_range_are_errors() {
 #[test]
 fn views_that_do_not_fit_are_errors() {
     for name in names() {
-        let Some(generate) = cases::generator(name) else {
+        let Some(generate) = generator(name) else {
             continue;
         };
         let random = Random::new(name, 3);

@@ -13,7 +13,7 @@ use super::hosted::Hosted;
 use super::launches::{Launches, Run, Task};
 use super::memory::{Faults, Frames, error};
 use crate::driver::{
-    Args, Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Work,
+    Args, Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Module, Work,
 };
 use crate::kernels::ENTRY;
 
@@ -88,13 +88,14 @@ impl Source<'_> {
             for kernel in kernels.iter().flat_map(|run| &run.kernels) {
                 constants[*device].add(&kernel.params);
                 let known = &mut self.functions[*device];
-                if known.contains_key(&kernel.module.source) {
+                if known.contains_key(&kernel.source) {
                     continue;
                 }
-                let module = driver.load(Device(*device as u32), &kernel.module);
+                let module = Module::new(kernel.name.clone(), Arc::clone(&kernel.source));
+                let module = driver.load(Device(*device as u32), &module);
                 let module = module.map_err(error)?;
                 let function = driver.function(module, ENTRY).map_err(error)?;
-                known.insert(Arc::clone(&kernel.module.source), function);
+                known.insert(Arc::clone(&kernel.source), function);
             }
         }
         for (d, constants) in constants.into_iter().enumerate() {
@@ -219,7 +220,7 @@ impl Source<'_> {
         let (constants, address) = &mut self.constants[device];
         let views = self.frames.slot(self.launches, device, run.slots.start);
         KernelNode {
-            function: self.functions[device][&kernel.module.source],
+            function: self.functions[device][&kernel.source],
             grid: kernel.geometry.grid,
             block: [kernel.geometry.threads, 1, 1],
             shared_bytes: kernel.geometry.shared_bytes,

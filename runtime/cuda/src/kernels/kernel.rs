@@ -1,11 +1,12 @@
 //! Kernels: an op on elements of known types, for batches of up to some sizes.
 
+use std::sync::Arc;
+
 use tpc_ir::{DType, RANK};
 use tpc_runtime::Options;
 
 use super::params::Params;
 use super::source::{Instance, Needs};
-use crate::driver::Module;
 
 /// A tensor that a kernel is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +60,10 @@ pub struct Geometry {
 /// one: as axis 0 of a view of nothing. All lie in the memory of the device, as do its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
-    /// Its code, in which it is called [`ENTRY`](super::source::ENTRY).
-    pub module: Module,
+    /// What diagnostics call it: the template and its arguments.
+    pub name: String,
+    /// Its source, in which it is called [`ENTRY`](super::source::ENTRY).
+    pub source: Arc<str>,
     /// The bytes of its parameters.
     pub params: Vec<u8>,
     /// The blocks and threads for the largest batch.
@@ -180,7 +183,8 @@ pub(super) fn index(dtype: DType) -> Result<(), &'static str> {
 /// A kernel of these parts.
 pub(super) fn kernel(instance: &Instance<'_>, params: Params, geometry: Geometry) -> Selected {
     Ok(Kernel {
-        module: instance.module(),
+        name: instance.name(),
+        source: instance.source(),
         params: params.into_bytes(),
         geometry,
     })

@@ -1,11 +1,10 @@
 //! The sources of modules: a family of kernels, and the instance that a launch needs.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use tpc_ir::DType;
 use tpc_runtime::quant::grid;
-
-use crate::driver::Module;
 
 const ELEMENTS: &str = include_str!("elements.cuh");
 const BLOCKS: &str = include_str!("blocks.cuh");
@@ -56,12 +55,16 @@ impl<'a> Instance<'a> {
         self
     }
 
-    /// The module that holds it.
-    pub(super) fn module(&self) -> Module {
-        let template = match self.arguments.as_slice() {
+    /// The template with its arguments.
+    pub(super) fn name(&self) -> String {
+        match self.arguments.as_slice() {
             [] => self.template.to_owned(),
             arguments => format!("{}<{}>", self.template, arguments.join(", ")),
-        };
+        }
+    }
+
+    /// The source of a module that holds it.
+    pub(super) fn source(&self) -> Arc<str> {
         let mut source = tables(&self.dtypes);
         for part in [ELEMENTS, BLOCKS, GRIDS, self.family] {
             source.push_str(part);
@@ -72,10 +75,11 @@ impl<'a> Instance<'a> {
             Needs::Params => "views, params",
             Needs::Faults => "views, params, fault, launch",
         };
+        let template = self.name();
         source.push_str(&format!(
             "KERNEL({ENTRY}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    {template}({given});\n}}\n"
         ));
-        Module::new(template, source)
+        source.into()
     }
 }
 

@@ -22,12 +22,13 @@ fn depends(krate: &str) -> Vec<String> {
 
 #[test]
 fn dependencies_run_one_way() {
-    let arrows: [(&str, &[&str]); 17] = [
+    let arrows: [(&str, &[&str]); 18] = [
         ("ir", &[]),
         ("passes", &["tpc-ir"]),
         ("runtime", &["tpc-ir"]),
         ("runtime/cpu", &["tpc-ir", "tpc-runtime"]),
         ("runtime/cuda", &["tpc-cpu", "tpc-ir", "tpc-runtime"]),
+        ("runtime/testing", &["tpc-ir", "tpc-runtime"]),
         ("compiler/diag", &["tpc-ir"]),
         ("compiler/gguf", &["tpc-diag", "tpc-ir"]),
         ("runtime/text", &["tpc-diag", "tpc-gguf", "tpc-ir"]),
@@ -112,6 +113,7 @@ fn only_numeric_and_the_command_line_know_the_runtime() {
     let joins = [
         "runtime/cpu",
         "runtime/cuda",
+        "runtime/testing",
         "compiler/numeric",
         "compiler/cli",
         "tests",
@@ -127,7 +129,7 @@ fn only_numeric_and_the_command_line_know_the_runtime() {
 
 /// The top-level modules of every crate: each imports from those before it only. The root of a crate (`lib.rs`) declares
 /// them, and what it defines itself is below them all.
-const MODULES: [(&str, &[&str]); 17] = [
+const MODULES: [(&str, &[&str]); 18] = [
     (
         "ir",
         &[
@@ -169,6 +171,7 @@ const MODULES: [(&str, &[&str]); 17] = [
             "checksum",
             "slot",
             "states",
+            "frame",
             "profile",
             "executor",
             "weights",
@@ -186,6 +189,10 @@ const MODULES: [(&str, &[&str]); 17] = [
     (
         "runtime/cuda",
         &["codes", "kernels", "nvrtc", "driver", "executor"],
+    ),
+    (
+        "runtime/testing",
+        &["random", "cases", "stored", "compare"],
     ),
     (
         "compiler/diag",

@@ -27,12 +27,13 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, those that need less before those that need more.
-const CRATES: [&str; 18] = [
+const CRATES: [&str; 19] = [
     "ir",
     "passes",
     "runtime",
     "runtime/cpu",
     "runtime/cuda",
+    "runtime/testing",
     "compiler/diag",
     "compiler/gguf",
     "runtime/text",

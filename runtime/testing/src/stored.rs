@@ -1,6 +1,5 @@
 //! Tensors in memory, in random layouts.
 
-use tpc_cpu::View;
 use tpc_ir::DType;
 use tpc_runtime::quant::{dequantise, quantise};
 use tpc_runtime::{Data, Shape, Tensor};
@@ -9,7 +8,7 @@ use crate::random::Random;
 
 /// A tensor's bytes, and where its elements lie among them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Stored {
+pub struct Stored {
     bytes: Vec<u8>,
     dtype: DType,
     dims: [usize; 4],
@@ -19,7 +18,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Memory full of a pattern, for a tensor of this shape. Axes lie in any order, with gaps between their indices.
-    pub(crate) fn poison(shape: Shape, random: &Random) -> Stored {
+    pub fn poison(shape: Shape, random: &Random) -> Stored {
         let Shape { dtype, dims } = shape;
         let (block, unit) = (dtype.block_len() as usize, dtype.block_bytes() as usize);
         let mut counts = dims;
@@ -62,7 +61,7 @@ impl Stored {
     }
 
     /// A tensor of these elements, rounded to its type.
-    pub(crate) fn of(dtype: DType, dims: [usize; 4], data: &Data, random: &Random) -> Stored {
+    pub fn of(dtype: DType, dims: [usize; 4], data: &Data, random: &Random) -> Stored {
         let mut stored = Stored::poison(Shape { dtype, dims }, random);
         let block = dtype.block_len() as usize;
         for (i, at) in stored.places().into_iter().enumerate() {
@@ -105,7 +104,7 @@ impl Stored {
     }
 
     /// The elements as the reference sees them.
-    pub(crate) fn tensor(&self) -> Tensor {
+    pub fn tensor(&self) -> Tensor {
         let (block, unit) = (
             self.dtype.block_len() as usize,
             self.dtype.block_bytes() as usize,
@@ -134,18 +133,60 @@ impl Stored {
     }
 
     /// The element type.
-    pub(crate) fn dtype(&self) -> DType {
+    pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The view of the tensor.
-    pub(crate) fn view(&mut self) -> View {
-        let ptr = self.bytes.as_mut_ptr().wrapping_add(self.offset);
-        View::new(ptr, self.dtype, self.dims, self.strides)
+    /// Its bytes, elements and gaps.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// [`Self::bytes`], to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// The tensor without gaps, in memory full of a pattern.
+    #[must_use]
+    pub fn dense(self) -> Stored {
+        let (block, unit) = (self.dtype.block_len(), self.dtype.block_bytes() as usize);
+        let [n0, n1, n2, n3] = self.dims;
+        let row = n0 / block as usize * unit;
+        Stored {
+            bytes: vec![0xa5; row * n1 * n2 * n3],
+            strides: [unit, row, row * n1, row * n1 * n2],
+            offset: 0,
+            ..self
+        }
+    }
+
+    /// Where its first element is among the bytes.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Its sizes.
+    pub fn dims(&self) -> [usize; 4] {
+        self.dims
+    }
+
+    /// Bytes between neighbours along each axis; along axis 0, between blocks.
+    pub fn strides(&self) -> [usize; 4] {
+        self.strides
+    }
+
+    /// The same elements and gaps, from the first byte on: for devices that read whole elements only.
+    #[must_use]
+    pub fn aligned(mut self) -> Stored {
+        let skipped = self.offset % 16;
+        self.bytes.drain(..skipped);
+        self.offset -= skipped;
+        self
     }
 
     /// Whether the bytes that are no element are those of `other`, which has the same layout.
-    pub(crate) fn same_gaps(&self, other: &Stored) -> bool {
+    pub fn same_gaps(&self, other: &Stored) -> bool {
         let (mut a, mut b) = (self.bytes.clone(), other.bytes.clone());
         let unit = self.dtype.block_bytes() as usize;
         for at in self.places() {

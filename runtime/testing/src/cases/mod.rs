@@ -15,10 +15,13 @@ use crate::random::Random;
 
 /// An operand.
 #[derive(Clone)]
-pub(crate) struct Arg {
-    pub(crate) dtype: DType,
-    pub(crate) dims: [usize; 4],
-    pub(crate) data: Data,
+pub struct Arg {
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its sizes.
+    pub dims: [usize; 4],
+    /// Its elements, before they are rounded to the type.
+    pub data: Data,
 }
 
 impl std::fmt::Debug for Arg {
@@ -29,21 +32,26 @@ impl std::fmt::Debug for Arg {
 
 /// An op on operands.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
-    pub(crate) op: Op,
-    pub(crate) operands: Vec<Arg>,
-    pub(crate) results: Vec<(DType, [usize; 4])>,
-    pub(crate) options: Options,
+pub struct Case {
+    /// The op.
+    pub op: Op,
+    /// Its operands.
+    pub operands: Vec<Arg>,
+    /// The types and sizes of its results.
+    pub results: Vec<(DType, [usize; 4])>,
+    /// Choices outside the op.
+    pub options: Options,
     /// The largest difference, as a part of the number expected or of `magnitude`, whichever is larger.
-    pub(crate) tolerance: f64,
-    pub(crate) magnitude: f64,
+    pub tolerance: f64,
+    /// Numbers below it count as this.
+    pub magnitude: f64,
     /// The operand whose memory may be that of a result, and the result.
-    pub(crate) in_place: Option<(usize, usize)>,
+    pub in_place: Option<(usize, usize)>,
 }
 
 impl Case {
     /// A case with one result, exact.
-    pub(crate) fn new(op: impl Into<Op>, operands: Vec<Arg>, result: (DType, [usize; 4])) -> Case {
+    pub fn new(op: impl Into<Op>, operands: Vec<Arg>, result: (DType, [usize; 4])) -> Case {
         Case {
             op: op.into(),
             operands,
@@ -56,7 +64,7 @@ impl Case {
     }
 
     /// With a tolerance, to which the rounding of the results is added.
-    pub(crate) fn within(mut self, tolerance: f64, magnitude: f64) -> Case {
+    pub fn within(mut self, tolerance: f64, magnitude: f64) -> Case {
         let rounding = |(dtype, _): &(DType, [usize; 4])| match dtype {
             DType::F16 => 6e-4,
             DType::Bf16 => 5e-3,
@@ -69,17 +77,17 @@ impl Case {
     }
 
     /// That may also run in place.
-    pub(crate) fn in_place(mut self, operand: usize, result: usize) -> Case {
+    pub fn in_place(mut self, operand: usize, result: usize) -> Case {
         self.in_place = Some((operand, result));
         self
     }
 }
 
 /// Makes a case of the op of that name.
-pub(crate) type Generator = fn(&str, &Random) -> Case;
+pub type Generator = fn(&str, &Random) -> Case;
 
 /// The generator of the op of that name; `None` for leaves and collectives.
-pub(crate) fn generator(name: &str) -> Option<Generator> {
+pub fn generator(name: &str) -> Option<Generator> {
     use tpc_ir::op::{BinaryKind, GluKind, UnaryKind};
     if UnaryKind::ALL.iter().any(|k| k.name() == name) {
         return Some(pointwise::unary);
@@ -132,7 +140,7 @@ pub(crate) fn generator(name: &str) -> Option<Generator> {
 }
 
 /// A case of an op whose indices are all `value`.
-pub(crate) fn out_of_range(name: &str, value: i64) -> Case {
+pub fn out_of_range(name: &str, value: i64) -> Case {
     let generate = generator(name).unwrap_or_else(|| panic!("no cases of {name}"));
     // A case with an index, without windows, along whole rows.
     for seed in 0.. {

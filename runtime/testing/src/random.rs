@@ -3,11 +3,11 @@
 use std::cell::Cell;
 
 /// A generator (xorshift64*, Vigna 2016).
-pub(crate) struct Random(Cell<u64>);
+pub struct Random(Cell<u64>);
 
 impl Random {
     /// The generator of a name and a number.
-    pub(crate) fn new(name: &str, seed: u64) -> Random {
+    pub fn new(name: &str, seed: u64) -> Random {
         let start = name.bytes().fold(seed + 1, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
         });
@@ -27,32 +27,32 @@ impl Random {
     }
 
     /// A number below `n`, which is above 0.
-    pub(crate) fn below(&self, n: usize) -> usize {
+    pub fn below(&self, n: usize) -> usize {
         ((self.next() >> 33) as usize) % n
     }
 
     /// A number from `low` to `high`.
-    pub(crate) fn within(&self, low: usize, high: usize) -> usize {
+    pub fn within(&self, low: usize, high: usize) -> usize {
         low + self.below(high - low + 1)
     }
 
     /// Whether one of `n` chances falls.
-    pub(crate) fn one_in(&self, n: usize) -> bool {
+    pub fn one_in(&self, n: usize) -> bool {
         self.below(n) == 0
     }
 
     /// One of these.
-    pub(crate) fn pick<T: Copy>(&self, from: &[T]) -> T {
+    pub fn pick<T: Copy>(&self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
     /// A number in [-1, 1) that f32 holds.
-    pub(crate) fn real(&self) -> f64 {
+    pub fn real(&self) -> f64 {
         (self.next() >> 40) as f64 / 8_388_608.0 - 1.0
     }
 
     /// An order of `0..N`.
-    pub(crate) fn order<const N: usize>(&self) -> [usize; N] {
+    pub fn order<const N: usize>(&self) -> [usize; N] {
         let mut out = std::array::from_fn(|i| i);
         for i in (1..N).rev() {
             out.swap(i, self.below(i + 1));

@@ -1,0 +1,82 @@
+//! What a case must give, and how far results are from it.
+
+use tpc_ir::{Bindings, DType};
+use tpc_runtime::{OpContext, Shape, Tensor, eval};
+
+use crate::cases::{Arg, Case};
+use crate::random::Random;
+use crate::stored::Stored;
+
+/// The operands of a case in memory, in random layouts.
+pub fn operands(case: &Case, random: &Random) -> Vec<Stored> {
+    let store = |arg: &Arg| Stored::of(arg.dtype, arg.dims, &arg.data, random);
+    case.operands.iter().map(store).collect()
+}
+
+/// The reference's results.
+///
+/// # Panics
+/// When the case does not fit its op.
+pub fn expected(case: &Case, operands: &[Stored], shapes: &[Shape]) -> Vec<Tensor> {
+    let tensors: Vec<Tensor> = operands.iter().map(Stored::tensor).collect();
+    let tensors: Vec<&Tensor> = tensors.iter().collect();
+    let ctx = OpContext {
+        bindings: &Bindings::default(),
+        options: case.options,
+    };
+    eval(&case.op, &tensors, shapes, &ctx)
+        .unwrap_or_else(|e| panic!("the case does not fit its op: {e}\n{case:?}"))
+}
+
+fn numbers(t: &Tensor) -> Vec<f64> {
+    match t.ints() {
+        Ok(ints) => ints.iter().map(|&i| i as f64).collect(),
+        Err(_) => t.reals().expect("real or integer").into_owned(),
+    }
+}
+
+/// The first element that is further from the one expected than the case allows, in words.
+pub fn difference(case: &Case, found: &Stored, wanted: &Tensor) -> Option<String> {
+    // What rounds beyond the largest f16 is infinite.
+    let largest = if found.dtype() == DType::F16 {
+        65520.0
+    } else {
+        f64::MAX
+    };
+    let (found, wanted) = (numbers(&found.tensor()), numbers(wanted));
+    if found.len() != wanted.len() {
+        return Some(format!(
+            "{} elements, expected {}",
+            found.len(),
+            wanted.len()
+        ));
+    }
+    for (i, (f, w)) in found.iter().zip(&wanted).enumerate() {
+        let w = if largest < w.abs() {
+            w.signum() * f64::INFINITY
+        } else {
+            *w
+        };
+        let bound = case.tolerance * w.abs().max(case.magnitude);
+        let same = *f == w || f.is_nan() && w.is_nan() || (f - w).abs() <= bound;
+        if !same {
+            return Some(format!("element {i}: found {f}, expected {w}\n{case:?}"));
+        }
+    }
+    None
+}
+
+/// Whether an op has no kernel of its own on any device: leaves, collectives, and what is not known.
+pub fn refused(name: &str) -> bool {
+    matches!(
+        name,
+        "weight"
+            | "input"
+            | "state"
+            | "opaque"
+            | "all_reduce"
+            | "all_gather"
+            | "reduce_scatter"
+            | "all_to_all"
+    )
+}
