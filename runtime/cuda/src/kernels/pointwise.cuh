@@ -11,7 +11,8 @@ DEVICE float within(float x, float low, float high) {
 }
 DEVICE float hard_sigmoid(float x) { return within((x + 3.0f) / 6.0f, 0.0f, 1.0f); }
 DEVICE float gelu_erf(float x) { return 0.5f * x * erfcf(x * -0.70710678118654752f); }
-DEVICE float gelu_tanh(float x) { return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * x * (1.0f + 0.044715f * x * x))); }
+// The tanh form: (1 + tanh u) / 2 is the sigmoid of 2u, which loses nothing where it is small.
+DEVICE float gelu_tanh(float x) { return x / (1.0f + expf(-1.5957691216057307f * x * (1.0f + 0.044715f * x * x))); }
 DEVICE float gelu_fast(float x) { return x / (1.0f + expf(-1.702f * x)); }
 // As the table of ggml: input and output are rounded to f16.
 DEVICE float gelu_table(float x) {

@@ -34,9 +34,12 @@ template <class X, class Y> DEVICE void cumsum(const View* v) {
         Place at = place_of(row, 1, x);
         const u8* from = address(x, at);
         u8* to = address(y, at);
-        float out = 0.0f;
+        // What rounding loses of the sum is kept beside it (Kahan).
+        float out = 0.0f, lost = 0.0f;
         for (u32 i = 0; i < x.ne[0]; i++) {
-            out += element<X>(x, from, i);
+            float next = element<X>(x, from, i) - lost, sum = out + next;
+            lost = (sum - out) - next;
+            out = sum;
             Y::put(to + i * y.nb[0], &out);
         }
     }
