@@ -245,10 +245,7 @@ impl Launches {
 ///
 /// # Errors
 /// When it covers several instructions, or stores no state.
-pub fn work(
-    program: &Program,
-    launch: Launch,
-) -> Result<(Op, Vec<Value>, Vec<Value>), ExecError> {
+pub fn work(program: &Program, launch: Launch) -> Result<(Op, Vec<Value>, Vec<Value>), ExecError> {
     let graph = &program.graph;
     let inst = match &program.launch(launch).work {
         Work::Store(n) => {

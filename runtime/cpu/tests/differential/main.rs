@@ -8,7 +8,9 @@ use tpc_cpu::product::Isa;
 use tpc_cpu::{Kernel, KernelError, Sizes, Team, View};
 use tpc_ir::DType;
 use tpc_ir::op::{AttrReader, Op};
-use tpc_op_cases::{Case, Random, Stored, difference, expected, generator, operands, out_of_range, refused};
+use tpc_op_cases::{
+    Case, Random, Stored, difference, expected, generator, operands, out_of_range, refused,
+};
 use tpc_runtime::{Shape, Tensor};
 
 /// Cases per op.

@@ -210,12 +210,7 @@ impl Source<'_> {
         ends
     }
 
-    fn kernel(
-        &mut self,
-        device: usize,
-        launch: Launch,
-        (run, shape): (&Run, usize),
-    ) -> KernelNode {
+    fn kernel(&mut self, device: usize, launch: Launch, (run, shape): (&Run, usize)) -> KernelNode {
         let kernel = &run.kernels[shape];
         let (constants, address) = &mut self.constants[device];
         let views = self.frames.slot(self.launches, device, run.slots.start);

@@ -17,10 +17,7 @@ use crate::kernels::{Kernel, Request, Tensor, select, select_collective};
 #[derive(Debug)]
 pub(super) enum Task {
     /// Kernels one after another.
-    Device {
-        device: usize,
-        kernels: Vec<Run>,
-    },
+    Device { device: usize, kernels: Vec<Run> },
     /// An op of the host, by its number among [`Launches::hosted`].
     Host { op: usize, slots: Range<usize> },
 }
@@ -187,9 +184,11 @@ impl Launches {
         let mut kernels = Vec::new();
         for wanted in &task.ops {
             let of_shape = |shape: &BatchShape| kernel(program, wanted, shape, info, options);
-            let each: Result<Vec<Kernel>, ExecError> = program.shapes.iter().map(of_shape).collect();
+            let each: Result<Vec<Kernel>, ExecError> =
+                program.shapes.iter().map(of_shape).collect();
             let start = self.slots.len();
-            self.slots.extend(wanted.operands.iter().chain(&wanted.results));
+            self.slots
+                .extend(wanted.operands.iter().chain(&wanted.results));
             if let Some(size) = size_of(&wanted.op) {
                 self.sizes.insert(self.slots.len(), size.clone());
                 self.slots.push(wanted.results[0]);
@@ -207,7 +206,8 @@ impl Launches {
             return Err(malformed("the host runs one op at a time"));
         };
         let start = self.slots.len();
-        self.slots.extend(wanted.operands.iter().chain(&wanted.results));
+        self.slots
+            .extend(wanted.operands.iter().chain(&wanted.results));
         let (operands, results) = (wanted.operands.clone(), wanted.results.clone());
         self.hosted.push((wanted.op.clone(), operands, results));
         Ok(Task::Host {

@@ -81,12 +81,16 @@ impl DeviceView {
             })?;
             out.extend(n.to_ne_bytes());
         }
-        self.at.strides.iter().for_each(|b| out.extend(b.to_ne_bytes()));
+        self.at
+            .strides
+            .iter()
+            .for_each(|b| out.extend(b.to_ne_bytes()));
         Ok(())
     }
 }
 
 /// The error of an executor for one of a driver.
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` gives what it has")]
 pub fn error(e: DriverError) -> ExecError {
     if let DriverError::Host { cause, .. } = &e
         && let Some(tpc_cpu::KernelError::Index { what, index, bound }) = cause.downcast_ref()

@@ -92,7 +92,13 @@ impl<D: Driver> CudaExecutor<D> {
         let hosted = Hosted::new(&program, &launches, options)?;
         let hosted = Arc::new(Mutex::new(hosted));
         let faults = Faults::new(&program, &mut driver)?;
-        let graphs = graph::graphs(&program, &launches, (&frames, &faults), &hosted, &mut driver)?;
+        let graphs = graph::graphs(
+            &program,
+            &launches,
+            (&frames, &faults),
+            &hosted,
+            &mut driver,
+        )?;
         load::weights(&program, &arenas, weights, &mut driver)?;
         arenas.clear_states(&program, &mut driver)?;
         let values = program.graph.values().len();
@@ -166,7 +172,8 @@ impl<D: Driver> CudaExecutor<D> {
                 _ => {
                     // Bytes aligned for every type of input.
                     let mut bytes = vec![0_u64; view.dense_bytes().div_ceil(8)];
-                    let staged = HostView::dense(bytes.as_mut_ptr().cast(), view.dtype, view.sizes());
+                    let staged =
+                        HostView::dense(bytes.as_mut_ptr().cast(), view.dtype, view.sizes());
                     host.input(kind, ty, host::slot(&staged)?)?;
                     let bytes: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();
                     let to = Endpoint {
@@ -195,7 +202,10 @@ impl<D: Driver> CudaExecutor<D> {
                         side,
                         address: view.address,
                     };
-                    self.driver.get_mut().read(from, &mut bytes).map_err(error)?;
+                    self.driver
+                        .get_mut()
+                        .read(from, &mut bytes)
+                        .map_err(error)?;
                     let staged = HostView {
                         ptr: bytes.as_mut_ptr(),
                         ..view.on_host()
@@ -297,7 +307,9 @@ impl<D: Driver> Executor for CudaExecutor<D> {
     fn reset_states(&mut self) {
         self.changed.clear();
         self.shown.iter_mut().for_each(|s| *s = OnceCell::new());
-        let cleared = self.arenas.clear_states(&self.program, self.driver.get_mut());
+        let cleared = self
+            .arenas
+            .clear_states(&self.program, self.driver.get_mut());
         // What failed here fails again when the next batch is launched, and is told then.
         debug_assert!(cleared.is_ok(), "{cleared:?}");
     }

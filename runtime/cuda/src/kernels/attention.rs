@@ -3,7 +3,9 @@
 use tpc_ir::DType;
 use tpc_ir::op::{FlashAttn, SoftMax};
 
-use super::kernel::{GRID, Geometry, OPERANDS, Request, Selected, float, instance, kernel, per_row, real};
+use super::kernel::{
+    GRID, Geometry, OPERANDS, Request, Selected, float, instance, kernel, per_row, real,
+};
 use super::params::Params;
 use super::source::Needs;
 
@@ -20,7 +22,10 @@ fn slopes(op: &FlashAttn, local: usize) -> Result<Vec<f32>, &'static str> {
         Some(window) => {
             let ends = window.heads.iter();
             let mut ends = ends.map(|r| r.start.checked_add(r.len));
-            let named = window.heads.iter().try_fold(0_u64, |n, r| n.checked_add(r.len));
+            let named = window
+                .heads
+                .iter()
+                .try_fold(0_u64, |n, r| n.checked_add(r.len));
             if !ends.all(|end| end.is_some_and(|end| end <= window.total))
                 || named != Some(local as u64)
             {
@@ -74,7 +79,9 @@ pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
     let template = instance(FAMILY, "flash_attn", &types, Needs::Params);
     let warps = k.most[1].div_ceil(CELLS).clamp(1, WARPS);
     let floats = q.most[0] + warps * (32 + 2 + v.most[0]);
-    let units = q.most[1].saturating_mul(q.most[2]).saturating_mul(q.most[3]);
+    let units = q.most[1]
+        .saturating_mul(q.most[2])
+        .saturating_mul(q.most[3]);
     let geometry = Geometry {
         grid: [units.clamp(1, GRID * 1024) as u32, 1, 1],
         threads: 32 * warps as u32,

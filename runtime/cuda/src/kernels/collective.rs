@@ -16,7 +16,11 @@ const MOST: usize = 64;
 ///
 /// # Errors
 /// [`Unsupported`] when there is none.
-pub fn select_collective(op: &Op, rank: usize, request: &Request<'_>) -> Result<Kernel, Unsupported> {
+pub fn select_collective(
+    op: &Op,
+    rank: usize,
+    request: &Request<'_>,
+) -> Result<Kernel, Unsupported> {
     chosen(op, rank, request).map_err(|reason| super::unsupported(op, request, reason))
 }
 

@@ -3,7 +3,9 @@
 use tpc_ir::Interval;
 use tpc_ir::op::MulMatId;
 
-use super::kernel::{GRID, Geometry, OPERANDS, Request, Selected, index, instance, kernel, lanes, real};
+use super::kernel::{
+    GRID, Geometry, OPERANDS, Request, Selected, index, instance, kernel, lanes, real,
+};
 use super::params::Params;
 use super::source::Needs;
 

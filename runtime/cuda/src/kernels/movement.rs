@@ -60,7 +60,11 @@ pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selected {
 fn same(request: &Request<'_>) -> Result<DType, &'static str> {
     let dtype = request.result()?.dtype;
     let same = request.operands.iter().all(|t| t.dtype == dtype);
-    if same { Ok(dtype) } else { Err("its operands and result have several types") }
+    if same {
+        Ok(dtype)
+    } else {
+        Err("its operands and result have several types")
+    }
 }
 
 pub(super) fn concat(op: &Concat, request: &Request<'_>) -> Selected {

@@ -20,13 +20,21 @@ fn params(kind: NormKind, eps: f32, n: u64) -> Params {
 pub(super) fn norm(op: &Norm, request: &Request<'_>) -> Selected {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "norm", &[x.dtype, y.dtype], Needs::Params);
-    kernel(&template, params(op.kind, op.eps, 0), per_row(x.rows(), x.most[0]))
+    kernel(
+        &template,
+        params(op.kind, op.eps, 0),
+        per_row(x.rows(), x.most[0]),
+    )
 }
 
 pub(super) fn norm_stats(op: &NormStats, request: &Request<'_>) -> Selected {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "norm_stats", &[x.dtype, y.dtype], Needs::Params);
-    kernel(&template, params(op.kind, 0.0, 0), per_row(x.rows(), x.most[0]))
+    kernel(
+        &template,
+        params(op.kind, 0.0, 0),
+        per_row(x.rows(), x.most[0]),
+    )
 }
 
 pub(super) fn norm_apply(op: &NormApply, request: &Request<'_>) -> Selected {
@@ -34,5 +42,9 @@ pub(super) fn norm_apply(op: &NormApply, request: &Request<'_>) -> Selected {
     float(stats.dtype)?;
     let types = [x.dtype, stats.dtype, y.dtype];
     let template = instance(FAMILY, "norm_apply", &types, Needs::Params);
-    kernel(&template, params(op.kind, op.eps, op.n), per_row(x.rows(), x.most[0]))
+    kernel(
+        &template,
+        params(op.kind, op.eps, op.n),
+        per_row(x.rows(), x.most[0]),
+    )
 }

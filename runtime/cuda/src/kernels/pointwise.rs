@@ -1,13 +1,19 @@
 //! Functions of one number, and of two.
 
-use tpc_ir::op::{Binary, BinaryKind, Clamp, Fill, Glu, GluKind, LeakyRelu, Scale, Unary, UnaryKind, Xielu};
+use tpc_ir::op::{
+    Binary, BinaryKind, Clamp, Fill, Glu, GluKind, LeakyRelu, Scale, Unary, UnaryKind, Xielu,
+};
 use tpc_runtime::Gelu;
 
 use super::kernel::{Request, Selected, flat, instance, kernel};
 use super::params::Params;
 use super::source::Needs;
 
-const FAMILY: &str = concat!(include_str!("pointwise.cuh"), "\n", include_str!("pointwise.cu"));
+const FAMILY: &str = concat!(
+    include_str!("pointwise.cuh"),
+    "\n",
+    include_str!("pointwise.cu")
+);
 
 fn numbers(numbers: [f32; 4]) -> Params {
     numbers.iter().fold(Params::new(), |p, x| p.f32(*x))

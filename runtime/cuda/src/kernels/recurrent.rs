@@ -2,8 +2,10 @@
 
 use tpc_ir::DType;
 
-use super::kernel::{Geometry, OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, lanes, real};
 use super::kernel::float;
+use super::kernel::{
+    Geometry, OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, lanes, real,
+};
 use super::params::Params;
 use super::source::Needs;
 
@@ -39,7 +41,9 @@ fn f32(state: &Tensor) -> Result<(), &'static str> {
 /// Lanes for rows of a state of these sizes, in a batch whose values are of those.
 fn rows(state: &Tensor, x: &Tensor, request: &Request<'_>) -> (usize, Geometry) {
     let lanes = lanes(state.most[0], EACH);
-    let rows = x.most[0].saturating_mul(x.most[1]).saturating_mul(x.most[3]);
+    let rows = x.most[0]
+        .saturating_mul(x.most[1])
+        .saturating_mul(x.most[3]);
     (lanes, flat(rows.saturating_mul(lanes), request))
 }
 

@@ -26,7 +26,11 @@ fn position_of(mode: RopeMode, pair: u64) -> Option<u32> {
     let pair = pair.checked_rem(total)?;
     if let RopeMode::Imrope { .. } = mode {
         let turn = (pair % 3) as usize;
-        return Some(if pair / 3 < sections[turn] { turn as u32 } else { 3 });
+        return Some(if pair / 3 < sections[turn] {
+            turn as u32
+        } else {
+            3
+        });
     }
     let mut before = 0_u64;
     for (i, section) in sections[..3].iter().enumerate() {
@@ -54,7 +58,11 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
         RopeMode::Neox | RopeMode::Mrope { .. } | RopeMode::Imrope { .. } => true,
     };
     let (ext, scale) = (f64::from(op.ext_factor), f64::from(op.freq_scale));
-    let yarn = if ext == 0.0 { 1.0 } else { 1.0 + 0.1 * libm::log(1.0 / scale) };
+    let yarn = if ext == 0.0 {
+        1.0
+    } else {
+        1.0 + 0.1 * libm::log(1.0 / scale)
+    };
     let mut params = Params::new()
         .size(pairs)?
         .u32(halves.into())

@@ -91,7 +91,11 @@ fn tables(dtypes: &[DType]) -> String {
     let mut out = String::new();
     for (name, rows) in grids {
         // Writing to a string does not fail.
-        let _ = write!(out, "#define NEEDS_{name}\nCONSTANT u16 {name}[{}] = {{", rows.len());
+        let _ = write!(
+            out,
+            "#define NEEDS_{name}\nCONSTANT u16 {name}[{}] = {{",
+            rows.len()
+        );
         for (i, row) in rows.iter().enumerate() {
             let _ = write!(out, "{}{row},", if i % 16 == 0 { "\n" } else { "" });
         }

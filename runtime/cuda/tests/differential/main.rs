@@ -179,7 +179,10 @@ fn kernel(case: &Case) -> (Kernel, Option<u64>) {
         multiprocessors: 2,
     };
     let kernel = select(&case.op, &request).unwrap_or_else(|e| panic!("{e}: {case:?}"));
-    (kernel, tpc_cpu::host::size_of(&case.op).and_then(Dim::as_const))
+    (
+        kernel,
+        tpc_cpu::host::size_of(&case.op).and_then(Dim::as_const),
+    )
 }
 
 /// The case's results in memory full of a pattern. An update is given what it updates.
@@ -188,7 +191,9 @@ fn results(case: &Case, operands: &[Stored], random: &Random) -> Vec<Stored> {
     let shapes = shapes.map(|&(dtype, dims)| Shape { dtype, dims });
     match case.op.is_update() {
         true => vec![operands[0].clone()],
-        false => shapes.map(|s| Stored::poison(s, random).aligned()).collect(),
+        false => shapes
+            .map(|s| Stored::poison(s, random).aligned())
+            .collect(),
     }
 }
 
@@ -279,7 +284,10 @@ fn indices_out_of_range_are_told() {
         for value in [-1, 1 << 20] {
             let case = out_of_range(name, value);
             let random = Random::new("failure", 0);
-            let stored: Vec<Stored> = operands(&case, &random).into_iter().map(Stored::aligned).collect();
+            let stored: Vec<Stored> = operands(&case, &random)
+                .into_iter()
+                .map(Stored::aligned)
+                .collect();
             let outputs = results(&case, &stored, &random);
             let (kernel, size) = kernel(&case);
             let left = rig.run((&kernel, size), (stored, outputs), None);
@@ -320,7 +328,14 @@ fn weights_of_every_format_are_decoded() {
         let op = Op::Copy(tpc_ir::op::Copy);
         let kernel = select(&op, &request).unwrap_or_else(|e| panic!("{e}"));
         let zeros = Data::F64(vec![0.0; n]);
-        let mut x = Stored::poison(Shape { dtype, dims: [n, 1, 1, 1] }, &random).dense();
+        let mut x = Stored::poison(
+            Shape {
+                dtype,
+                dims: [n, 1, 1, 1],
+            },
+            &random,
+        )
+        .dense();
         x.bytes_mut()[..bytes.len()].copy_from_slice(&bytes);
         let y = Stored::of(DType::F32, [n, 1, 1, 1], &zeros, &random).dense();
         let left = rig.run((&kernel, None), (vec![x], vec![y]), None);
