@@ -16,6 +16,7 @@ pub mod kernels;
 pub mod nvrtc;
 
 pub use driver::emulated::{Build, EmulatedDriver, EmulatedOptions, Fault, FaultKind, Links};
+pub use driver::real::CudaDriver;
 pub use driver::{
     Args, CopyNode, Cubin, Device, DeviceInfo, Driver, DriverError, Edge, EdgeKind, Endpoint,
     Function, Graph, GraphSpec, HostError, HostWork, KernelNode, Memory, Module, ModuleHandle,

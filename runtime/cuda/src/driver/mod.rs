@@ -11,6 +11,8 @@ pub mod emulated;
 mod error;
 mod graph;
 mod module;
+#[expect(unsafe_code, reason = "it calls the driver's C library")]
+pub mod real;
 
 use std::fmt;
 

@@ -1,0 +1,113 @@
+//! A device: its context and what is known of it.
+
+use std::ffi::{CStr, c_char};
+
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
+
+use crate::driver::{DeviceInfo, DriverError};
+
+/// The error of a call.
+pub(super) fn check(what: &str, result: CUresult) -> Result<(), DriverError> {
+    if result == CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    let mut text: *const c_char = std::ptr::null();
+    // SAFETY: the driver gives constant texts, or none.
+    let text = unsafe {
+        sys::cuGetErrorString(result, &raw mut text);
+        match text.is_null() {
+            true => String::new(),
+            false => CStr::from_ptr(text).to_string_lossy().into_owned(),
+        }
+    };
+    Err(DriverError::Driver {
+        what: what.to_owned(),
+        error: format!("{text} ({result:?})"),
+    })
+}
+
+/// A device with its primary context.
+pub(super) struct Context {
+    pub(super) device: sys::CUdevice,
+    pub(super) context: sys::CUcontext,
+    pub(super) info: DeviceInfo,
+}
+
+/// All devices of the driver.
+pub(super) fn contexts() -> Result<Vec<Context>, DriverError> {
+    let mut count = 0;
+    // SAFETY: the driver is there and has these calls.
+    unsafe {
+        check("starting the driver", sys::cuInit(0))?;
+        check("counting devices", sys::cuDeviceGetCount(&raw mut count))?;
+    }
+    (0..count).map(context).collect()
+}
+
+fn context(number: i32) -> Result<Context, DriverError> {
+    let (mut device, mut context, mut bytes) = (0, std::ptr::null_mut(), 0);
+    let mut name = [0 as c_char; 256];
+    // SAFETY: as above; the name's length is told.
+    unsafe {
+        check(
+            "finding a device",
+            sys::cuDeviceGet(&raw mut device, number),
+        )?;
+        let n = name.len() as i32;
+        check(
+            "naming a device",
+            sys::cuDeviceGetName(name.as_mut_ptr(), n, device),
+        )?;
+        check(
+            "measuring a device",
+            sys::cuDeviceTotalMem_v2(&raw mut bytes, device),
+        )?;
+    }
+    let attribute = |of: Attribute| {
+        let mut value = 0;
+        // SAFETY: as above.
+        let result = unsafe { sys::cuDeviceGetAttribute(&raw mut value, of, device) };
+        check("asking a device", result).map(|()| u32::try_from(value).unwrap_or(0))
+    };
+    let info = DeviceInfo {
+        // SAFETY: the driver ends the name with a zero byte.
+        name: unsafe { CStr::from_ptr(name.as_ptr()) }
+            .to_string_lossy()
+            .into_owned(),
+        capability: (
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        memory: bytes as u64,
+        shared_per_block: attribute(
+            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+        )?,
+    };
+    // Last, so that nothing is kept of a device that cannot be asked.
+    // SAFETY: as above.
+    let result = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
+    check("opening a device", result)?;
+    Ok(Context {
+        device,
+        context,
+        info,
+    })
+}
+
+impl Context {
+    /// Makes it the one that calls concern.
+    pub(super) fn enter(&self) -> Result<(), DriverError> {
+        // SAFETY: the context is retained while this lives.
+        check("turning to a device", unsafe {
+            sys::cuCtxSetCurrent(self.context)
+        })
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: it was retained once.
+        unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}

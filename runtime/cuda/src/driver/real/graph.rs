@@ -1,0 +1,256 @@
+//! Graphs of the driver: a node for each of the specification's, and its edges.
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys;
+
+use super::device::check;
+use crate::driver::DriverError;
+use crate::driver::graph::{CopyNode, EdgeKind, GraphSpec, HostWork, KernelNode, SetNode, Work};
+
+/// The first error of host work since the last launch.
+pub(super) type Failed = Arc<Mutex<Option<DriverError>>>;
+
+/// Where a launch runs.
+#[derive(Clone, Copy)]
+pub(super) struct Site {
+    pub(super) function: sys::CUfunction,
+    pub(super) context: sys::CUcontext,
+    /// Whether the device knows programmatic edges.
+    pub(super) programmatic: bool,
+}
+
+/// Host work as the driver calls it.
+struct Hosted {
+    label: String,
+    work: HostWork,
+    failed: Failed,
+}
+
+/// A graph that can be launched.
+pub(super) struct Executable {
+    pub(super) handle: sys::CUgraphExec,
+    /// What the driver calls while the graph runs.
+    #[expect(clippy::vec_box, reason = "the driver keeps pointers to them")]
+    _hosted: Vec<Box<Hosted>>,
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        // SAFETY: it was made once; the driver has waited for it.
+        unsafe { sys::cuGraphExecDestroy(self.handle) };
+    }
+}
+
+/// A graph while it is made.
+struct Draft(sys::CUgraph);
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // SAFETY: it was made once. What was instantiated of it does not need it.
+        unsafe { sys::cuGraphDestroy(self.0) };
+    }
+}
+
+/// Runs host work. After an error no more of it runs; the rest of the graph does, with what is there.
+unsafe extern "C" fn call(data: *mut c_void) {
+    // SAFETY: the data are those of `Draft::host`, alive while the graph is; nodes that share nothing are called one by one.
+    let hosted = unsafe { &mut *data.cast::<Hosted>() };
+    let first = || hosted.failed.lock().unwrap_or_else(PoisonError::into_inner);
+    if first().is_some() {
+        return;
+    }
+    let result = catch_unwind(AssertUnwindSafe(|| (hosted.work)()));
+    let result = result.unwrap_or_else(|_| Err("it panicked".into()));
+    if let Err(cause) = result {
+        let label = hosted.label.clone();
+        first().get_or_insert(DriverError::Host { label, cause });
+    }
+}
+
+/// Makes a graph. `site` finds where a launch runs.
+pub(super) fn build(
+    spec: GraphSpec,
+    context: sys::CUcontext,
+    failed: &Failed,
+    site: &dyn Fn(&KernelNode) -> Result<Site, DriverError>,
+) -> Result<Executable, DriverError> {
+    let mut graph = std::ptr::null_mut();
+    // SAFETY: a new graph.
+    check("making a graph", unsafe {
+        sys::cuGraphCreate(&raw mut graph, 0)
+    })?;
+    let draft = Draft(graph);
+    let mut nodes = Vec::with_capacity(spec.nodes.len());
+    let mut programmatic = Vec::with_capacity(spec.nodes.len());
+    let mut hosted = Vec::new();
+    for node in spec.nodes {
+        let mut knows = false;
+        let made = match node.work {
+            Work::Kernel(kernel) => {
+                let site = site(&kernel)?;
+                knows = site.programmatic;
+                draft.kernel(&node.label, &kernel, site)
+            }
+            Work::Copy(copy) => draft.copy(&node.label, &copy, context),
+            Work::Set(set) => draft.set(&node.label, &set, context),
+            Work::Host(work) => {
+                let failed = Arc::clone(failed);
+                let label = node.label.clone();
+                hosted.push(Box::new(Hosted {
+                    label,
+                    work,
+                    failed,
+                }));
+                let data = hosted.last_mut().expect("invariant: it was just added");
+                draft.host(&node.label, &raw mut **data)
+            }
+            Work::Join => draft.join(&node.label),
+        };
+        nodes.push(made?);
+        programmatic.push(knows);
+    }
+    for edge in &spec.edges {
+        let both = programmatic[edge.from] && programmatic[edge.to];
+        let early = edge.kind == EdgeKind::Programmatic && both;
+        draft.edge(nodes[edge.from], nodes[edge.to], early)?;
+    }
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: the graph is whole.
+    let result = unsafe { sys::cuGraphInstantiateWithFlags(&raw mut handle, draft.0, 0) };
+    check("making a graph ready", result)?;
+    Ok(Executable {
+        handle,
+        _hosted: hosted,
+    })
+}
+
+type Made = Result<sys::CUgraphNode, DriverError>;
+
+impl Draft {
+    fn kernel(&self, label: &str, kernel: &KernelNode, site: Site) -> Made {
+        // The driver copies the arguments now; it does not write to them.
+        let pointers = kernel
+            .args
+            .iter()
+            .map(|a| a.as_ptr().cast::<c_void>().cast_mut());
+        let mut pointers: Vec<*mut c_void> = pointers.collect();
+        let params = sys::CUDA_KERNEL_NODE_PARAMS {
+            func: site.function,
+            gridDimX: kernel.grid[0],
+            gridDimY: kernel.grid[1],
+            gridDimZ: kernel.grid[2],
+            blockDimX: kernel.block[0],
+            blockDimY: kernel.block[1],
+            blockDimZ: kernel.block[2],
+            sharedMemBytes: kernel.shared_bytes,
+            kernelParams: pointers.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+            kern: std::ptr::null_mut(),
+            ctx: site.context,
+        };
+        let mut node = std::ptr::null_mut();
+        let none = std::ptr::null();
+        // SAFETY: the parameters live through the call.
+        let result = unsafe {
+            sys::cuGraphAddKernelNode_v2(&raw mut node, self.0, none, 0, &raw const params)
+        };
+        check(label, result).map(|()| node)
+    }
+
+    fn copy(&self, label: &str, copy: &CopyNode, context: sys::CUcontext) -> Made {
+        if copy.bytes == 0 {
+            return self.join(label);
+        }
+        // Addresses are unified: the driver knows whose memory each is.
+        // SAFETY: all zero is a copy of nothing.
+        let mut params: sys::CUDA_MEMCPY3D = unsafe { std::mem::zeroed() };
+        params.srcMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_UNIFIED;
+        params.srcDevice = copy.from.address;
+        params.dstMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_UNIFIED;
+        params.dstDevice = copy.to.address;
+        params.WidthInBytes = copy.bytes as usize;
+        params.Height = 1;
+        params.Depth = 1;
+        let mut node = std::ptr::null_mut();
+        let none = std::ptr::null();
+        // SAFETY: the parameters live through the call.
+        let result = unsafe {
+            sys::cuGraphAddMemcpyNode(&raw mut node, self.0, none, 0, &raw const params, context)
+        };
+        check(label, result).map(|()| node)
+    }
+
+    fn set(&self, label: &str, set: &SetNode, context: sys::CUcontext) -> Made {
+        if set.bytes == 0 {
+            return self.join(label);
+        }
+        let params = sys::CUDA_MEMSET_NODE_PARAMS {
+            dst: set.to.address,
+            pitch: 0,
+            value: set.value.into(),
+            elementSize: 1,
+            width: set.bytes as usize,
+            height: 1,
+        };
+        let mut node = std::ptr::null_mut();
+        let none = std::ptr::null();
+        // SAFETY: the parameters live through the call.
+        let result = unsafe {
+            sys::cuGraphAddMemsetNode(&raw mut node, self.0, none, 0, &raw const params, context)
+        };
+        check(label, result).map(|()| node)
+    }
+
+    fn host(&self, label: &str, data: *mut Hosted) -> Made {
+        let params = sys::CUDA_HOST_NODE_PARAMS {
+            fn_: Some(call),
+            userData: data.cast(),
+        };
+        let mut node = std::ptr::null_mut();
+        let none = std::ptr::null();
+        // SAFETY: the parameters live through the call, the data as long as the graph.
+        let result =
+            unsafe { sys::cuGraphAddHostNode(&raw mut node, self.0, none, 0, &raw const params) };
+        check(label, result).map(|()| node)
+    }
+
+    fn join(&self, label: &str) -> Made {
+        let mut node = std::ptr::null_mut();
+        // SAFETY: a node without edges.
+        let result =
+            unsafe { sys::cuGraphAddEmptyNode(&raw mut node, self.0, std::ptr::null(), 0) };
+        check(label, result).map(|()| node)
+    }
+
+    fn edge(
+        &self,
+        from: sys::CUgraphNode,
+        to: sys::CUgraphNode,
+        early: bool,
+    ) -> Result<(), DriverError> {
+        let data = sys::CUgraphEdgeData {
+            // The port of a kernel's programmatic trigger, or the end of the node.
+            from_port: u8::from(early),
+            to_port: 0,
+            type_: match early {
+                true => sys::CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC as u8,
+                false => sys::CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_DEFAULT as u8,
+            },
+            reserved: [0; 5],
+        };
+        // SAFETY: both nodes are of this graph.
+        let result = unsafe {
+            sys::cuGraphAddDependencies_v2(
+                self.0,
+                &raw const from,
+                &raw const to,
+                &raw const data,
+                1,
+            )
+        };
+        check("joining two nodes", result)
+    }
+}

@@ -1,0 +1,469 @@
+//! Graphics cards.
+//!
+//! The driver's library is loaded when it is first asked for. Where it, or a call of it, is missing, that is an error and not
+//! the end of the process.
+
+mod device;
+mod graph;
+mod present;
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::path::PathBuf;
+use std::sync::PoisonError;
+
+use cudarc::driver::sys::{self, CUresult};
+
+use super::graph::{Endpoint, GraphSpec, KernelNode, Side, Work};
+use super::{
+    Device, DeviceInfo, Driver, DriverError, Function, Graph, Memory, Module, ModuleHandle,
+};
+use crate::nvrtc::{Cache, Nvrtc, NvrtcError, target_for, whole};
+use device::{Context, check, contexts};
+use graph::{Executable, Failed, Site, build};
+
+struct Loaded {
+    device: Device,
+    name: String,
+    handle: sys::CUmodule,
+}
+
+struct Found {
+    module: ModuleHandle,
+    handle: sys::CUfunction,
+    /// The most dynamic shared memory that it was told of.
+    shared: u32,
+}
+
+/// Graphics cards, by NVIDIA's driver.
+pub struct CudaDriver {
+    // Dropped in this order: what was made in contexts before them.
+    graphs: Vec<Option<Executable>>,
+    functions: Vec<Found>,
+    modules: Vec<Loaded>,
+    memories: HashMap<u64, Memory>,
+    stream: sys::CUstream,
+    failed: Failed,
+    infos: Vec<DeviceInfo>,
+    contexts: Vec<Context>,
+    cache: Cache,
+}
+
+// SAFETY: the driver's handles belong to the process. Each call turns to its context first.
+unsafe impl Send for CudaDriver {}
+
+impl CudaDriver {
+    /// All devices of the machine. What NVRTC compiles is kept in the folder.
+    ///
+    /// # Errors
+    /// When there is no driver, it is too old, or it has no device.
+    pub fn new(cache: impl Into<PathBuf>) -> Result<CudaDriver, DriverError> {
+        present::present()?;
+        let contexts = contexts()?;
+        let Some(first) = contexts.first() else {
+            return Err(DriverError::Missing {
+                what: "the driver is there, and no device".into(),
+            });
+        };
+        first.enter()?;
+        let mut stream = std::ptr::null_mut();
+        // SAFETY: a new stream that does not wait for the default one.
+        let result = unsafe { sys::cuStreamCreate(&raw mut stream, 1) };
+        check("making a queue", result)?;
+        Ok(CudaDriver {
+            graphs: Vec::new(),
+            functions: Vec::new(),
+            modules: Vec::new(),
+            memories: HashMap::new(),
+            stream,
+            failed: Failed::default(),
+            infos: contexts.iter().map(|c| c.info.clone()).collect(),
+            contexts,
+            cache: Cache::new(cache),
+        })
+    }
+
+    fn context(&self, device: Device) -> Result<&Context, DriverError> {
+        let found = self.contexts.len();
+        let context = self.contexts.get(device.0 as usize);
+        context.ok_or(DriverError::NoDevice { device, found })
+    }
+
+    /// The code of a module for a device: made ahead of time, or compiled now.
+    fn code(&self, device: Device, module: &Module) -> Result<Vec<u8>, DriverError> {
+        let capability = self.context(device)?.info.capability;
+        let refuse = |why: String| DriverError::Architecture {
+            module: module.name.clone(),
+            device,
+            capability,
+            why,
+        };
+        let target = target_for(capability)
+            .ok_or_else(|| refuse("tpc does not know such devices".into()))?;
+        if let Some(cubin) = module.cubins.iter().find(|c| c.target == target) {
+            return Ok(cubin.code.to_vec());
+        }
+        let compiled = Nvrtc::find().and_then(|nvrtc| {
+            self.cache
+                .compile(&nvrtc, &module.name, &whole(&module.source), target)
+        });
+        match compiled {
+            Ok(compiled) => Ok(compiled.cubin),
+            Err(NvrtcError::Compile { module, log, .. }) => {
+                Err(DriverError::Compile { module, log })
+            }
+            Err(other) => Err(refuse(format!("it has none for {target}, and {other}"))),
+        }
+    }
+
+    /// Whether a range is within memory that was allocated here.
+    fn range(&self, at: Endpoint, bytes: u64) -> Result<(), DriverError> {
+        let holds = |m: &Memory| {
+            let end = at.address.checked_add(bytes);
+            m.side == at.side
+                && at.address >= m.address
+                && end.is_some_and(|e| e <= m.address + m.bytes)
+        };
+        match self.memories.values().any(holds) {
+            true => Ok(()),
+            false => Err(DriverError::Address {
+                side: at.side.to_string(),
+                address: at.address,
+                bytes,
+            }),
+        }
+    }
+
+    /// Allows a kernel as much shared memory as a graph asks for.
+    fn allow(&mut self, kernel: &KernelNode) -> Result<(), DriverError> {
+        let missing = || DriverError::Malformed {
+            what: format!("there is no {}", kernel.function),
+        };
+        let found = self
+            .functions
+            .get_mut(kernel.function.0 as usize)
+            .ok_or_else(missing)?;
+        if kernel.shared_bytes > found.shared {
+            let attribute =
+                sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let bytes = i32::try_from(kernel.shared_bytes).unwrap_or(i32::MAX);
+            // SAFETY: a function of a loaded module.
+            let result = unsafe { sys::cuFuncSetAttribute(found.handle, attribute, bytes) };
+            check("asking for shared memory", result)?;
+            found.shared = kernel.shared_bytes;
+        }
+        Ok(())
+    }
+
+    fn site(&self, kernel: &KernelNode) -> Result<Site, DriverError> {
+        let found = &self.functions[kernel.function.0 as usize];
+        let context = self.context(self.modules[found.module.0 as usize].device)?;
+        Ok(Site {
+            function: found.handle,
+            context: context.context,
+            programmatic: context.info.capability.0 >= 9,
+        })
+    }
+
+    fn keep(&mut self, memory: Memory) -> Memory {
+        self.memories.insert(memory.address, memory);
+        memory
+    }
+
+    /// The copy that [`Driver::write`] and [`Driver::read`] are.
+    fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<(), DriverError> {
+        self.contexts[0].enter()?;
+        // SAFETY: both ranges are there; addresses are unified, and the host's are among them.
+        check("copying", unsafe { sys::cuMemcpy(to, from, bytes) })
+    }
+}
+
+impl Driver for CudaDriver {
+    fn devices(&self) -> &[DeviceInfo] {
+        &self.infos
+    }
+
+    fn free_memory(&self, device: Device) -> Result<u64, DriverError> {
+        self.context(device)?.enter()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both are there to be written.
+        let result = unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) };
+        check("measuring a device", result).map(|()| free as u64)
+    }
+
+    fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError> {
+        let code = self.code(device, module)?;
+        let context = self.context(device)?;
+        context.enter()?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the code is an ELF file, which tells its own length.
+        let result =
+            unsafe { sys::cuModuleLoadData(&raw mut handle, code.as_ptr().cast::<c_void>()) };
+        if let CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU | CUresult::CUDA_ERROR_INVALID_IMAGE = result
+        {
+            return Err(DriverError::Architecture {
+                module: module.name.clone(),
+                device,
+                capability: context.info.capability,
+                why: "the driver refuses the code that it has".into(),
+            });
+        }
+        check(&format!("loading module {}", module.name), result)?;
+        self.modules.push(Loaded {
+            device,
+            name: module.name.clone(),
+            handle,
+        });
+        Ok(ModuleHandle(self.modules.len() as u32 - 1))
+    }
+
+    fn function(&mut self, module: ModuleHandle, name: &str) -> Result<Function, DriverError> {
+        let none = |module: String| DriverError::NoFunction {
+            module,
+            name: name.to_owned(),
+        };
+        let loaded = self.modules.get(module.0 as usize);
+        let loaded = loaded.ok_or_else(|| none(module.to_string()))?;
+        self.context(loaded.device)?.enter()?;
+        let symbol = CString::new(name).map_err(|_| none(loaded.name.clone()))?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the module is loaded; the name ends with a zero byte.
+        let result =
+            unsafe { sys::cuModuleGetFunction(&raw mut handle, loaded.handle, symbol.as_ptr()) };
+        if result == CUresult::CUDA_ERROR_NOT_FOUND {
+            return Err(none(loaded.name.clone()));
+        }
+        check("finding a kernel", result)?;
+        self.functions.push(Found {
+            module,
+            handle,
+            shared: 0,
+        });
+        Ok(Function(self.functions.len() as u32 - 1))
+    }
+
+    fn allocate(&mut self, device: Device, bytes: u64) -> Result<Memory, DriverError> {
+        self.context(device)?.enter()?;
+        let mut address = 0;
+        let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
+        // SAFETY: room for an address.
+        let result = unsafe { sys::cuMemAlloc_v2(&raw mut address, size) };
+        if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            return Err(DriverError::OutOfMemory {
+                place: device.to_string(),
+                needed: bytes,
+                free: self.free_memory(device)?,
+            });
+        }
+        check("allocating memory", result)?;
+        let side = Side::Device(device);
+        Ok(self.keep(Memory {
+            side,
+            address,
+            bytes,
+        }))
+    }
+
+    fn allocate_host(&mut self, bytes: u64) -> Result<Memory, DriverError> {
+        self.contexts[0].enter()?;
+        let mut pointer = std::ptr::null_mut();
+        let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
+        // Portable: all contexts know it. Mapped: kernels reach it, at the same address.
+        let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
+        // SAFETY: room for a pointer.
+        let result = unsafe { sys::cuMemHostAlloc(&raw mut pointer, size, flags) };
+        if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            return Err(DriverError::OutOfMemory {
+                place: Side::Host.to_string(),
+                needed: bytes,
+                free: 0,
+            });
+        }
+        check("allocating memory of the host", result)?;
+        // SAFETY: so many bytes were allocated.
+        unsafe { pointer.cast::<u8>().write_bytes(0, size) };
+        Ok(self.keep(Memory {
+            side: Side::Host,
+            address: pointer as u64,
+            bytes,
+        }))
+    }
+
+    fn free(&mut self, memory: Memory) -> Result<(), DriverError> {
+        let ours = self
+            .memories
+            .get(&memory.address)
+            .is_some_and(|m| m.side == memory.side);
+        if !ours {
+            return Err(DriverError::Address {
+                side: memory.side.to_string(),
+                address: memory.address,
+                bytes: memory.bytes,
+            });
+        }
+        self.memories.remove(&memory.address);
+        release(&self.contexts, memory)
+    }
+
+    fn grant(&mut self, reader: Device, owner: Device) -> Result<(), DriverError> {
+        let (from, to) = (self.context(reader)?, self.context(owner)?);
+        if reader == owner {
+            return Ok(());
+        }
+        let none = DriverError::NoPeerAccess {
+            device: reader,
+            owner,
+        };
+        let mut can = 0;
+        from.enter()?;
+        // SAFETY: two devices of the driver; the current context is the reader's.
+        unsafe {
+            check(
+                "asking for a link",
+                sys::cuDeviceCanAccessPeer(&raw mut can, from.device, to.device),
+            )?;
+            if can == 0 {
+                return Err(none);
+            }
+            match sys::cuCtxEnablePeerAccess(to.context, 0) {
+                CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(()),
+                CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
+                | CUresult::CUDA_ERROR_TOO_MANY_PEERS => Err(none),
+                result => check("opening a link", result),
+            }
+        }
+    }
+
+    fn write(&mut self, to: Endpoint, bytes: &[u8]) -> Result<(), DriverError> {
+        self.range(to, bytes.len() as u64)?;
+        match bytes.is_empty() {
+            true => Ok(()),
+            false => self.copy(to.address, bytes.as_ptr() as u64, bytes.len()),
+        }
+    }
+
+    fn read(&mut self, from: Endpoint, bytes: &mut [u8]) -> Result<(), DriverError> {
+        self.range(from, bytes.len() as u64)?;
+        match bytes.is_empty() {
+            true => Ok(()),
+            false => self.copy(bytes.as_mut_ptr() as u64, from.address, bytes.len()),
+        }
+    }
+
+    fn instantiate(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
+        spec.order()?;
+        for node in &spec.nodes {
+            match &node.work {
+                Work::Kernel(kernel) => self.allow(kernel)?,
+                Work::Copy(copy) => {
+                    self.range(copy.from, copy.bytes)?;
+                    self.range(copy.to, copy.bytes)?;
+                }
+                Work::Set(set) => self.range(set.to, set.bytes)?,
+                Work::Host(_) | Work::Join => {}
+            }
+        }
+        let first = &self.contexts[0];
+        first.enter()?;
+        let made = build(spec, first.context, &self.failed, &|kernel| {
+            self.site(kernel)
+        })?;
+        self.graphs.push(Some(made));
+        Ok(Graph(self.graphs.len() as u32 - 1))
+    }
+
+    fn discard(&mut self, graph: Graph) -> Result<(), DriverError> {
+        self.synchronize()?;
+        let slot = self.graphs.get_mut(graph.0 as usize);
+        let found = slot.and_then(Option::take);
+        found.map(drop).ok_or_else(|| no_graph(graph))
+    }
+
+    fn launch(&mut self, graph: Graph) -> Result<(), DriverError> {
+        self.contexts[0].enter()?;
+        let found = self.graphs.get(graph.0 as usize);
+        let found = found
+            .and_then(Option::as_ref)
+            .ok_or_else(|| no_graph(graph))?;
+        // SAFETY: the graph is kept, and what it uses with it.
+        check("launching a graph", unsafe {
+            sys::cuGraphLaunch(found.handle, self.stream)
+        })
+    }
+
+    fn synchronize(&mut self) -> Result<(), DriverError> {
+        self.contexts[0].enter()?;
+        // SAFETY: the stream is there.
+        let result = unsafe { sys::cuStreamSynchronize(self.stream) };
+        let host = self
+            .failed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        check("running a graph", result)?;
+        host.map_or(Ok(()), Err)
+    }
+}
+
+fn no_graph(graph: Graph) -> DriverError {
+    DriverError::Malformed {
+        what: format!("there is no {graph}"),
+    }
+}
+
+/// Gives memory back to the driver.
+fn release(contexts: &[Context], memory: Memory) -> Result<(), DriverError> {
+    let of = match memory.side {
+        Side::Device(device) => device.0 as usize,
+        Side::Host => 0,
+    };
+    contexts[of].enter()?;
+    // SAFETY: it was allocated once, in this way, and is not used any more.
+    let result = unsafe {
+        match memory.side {
+            Side::Device(_) => sys::cuMemFree_v2(memory.address),
+            Side::Host => sys::cuMemFreeHost(memory.address as *mut c_void),
+        }
+    };
+    check("giving memory back", result)
+}
+
+impl Drop for CudaDriver {
+    fn drop(&mut self) {
+        // What was launched must have ended before what it uses goes. Errors have nobody to tell.
+        let _ = self.synchronize();
+        self.graphs.clear();
+        for (_, memory) in self.memories.drain() {
+            let _ = release(&self.contexts, memory);
+        }
+        for module in self.modules.drain(..) {
+            if let Some(context) = self.contexts.get(module.device.0 as usize) {
+                let _ = context.enter();
+                // SAFETY: nothing of it runs any more.
+                unsafe { sys::cuModuleUnload(module.handle) };
+            }
+        }
+        // SAFETY: nothing runs on it any more.
+        unsafe { sys::cuStreamDestroy_v2(self.stream) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_a_driver_is_told_so() {
+        // SAFETY: this looks for the system's library.
+        if unsafe { sys::is_culib_present() } {
+            return;
+        }
+        let error = CudaDriver::new(std::env::temp_dir()).err();
+        match error {
+            Some(DriverError::Missing { what }) => {
+                assert!(what.contains("install NVIDIA's driver"), "{what}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Whether there is a driver, and one that knows all calls that are made.
+
+use cudarc::driver::sys;
+
+use crate::driver::DriverError;
+
+/// Every call of the driver that this crate makes.
+const CALLS: [&str; 37] = [
+    "cuCtxEnablePeerAccess",
+    "cuCtxSetCurrent",
+    "cuDeviceCanAccessPeer",
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetCount",
+    "cuDeviceGetName",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuDevicePrimaryCtxRetain",
+    "cuDeviceTotalMem_v2",
+    "cuDriverGetVersion",
+    "cuFuncSetAttribute",
+    "cuGetErrorString",
+    "cuGraphAddDependencies_v2",
+    "cuGraphAddEmptyNode",
+    "cuGraphAddHostNode",
+    "cuGraphAddKernelNode_v2",
+    "cuGraphAddMemcpyNode",
+    "cuGraphAddMemsetNode",
+    "cuGraphCreate",
+    "cuGraphDestroy",
+    "cuGraphExecDestroy",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+    "cuInit",
+    "cuMemAlloc_v2",
+    "cuMemFreeHost",
+    "cuMemFree_v2",
+    "cuMemGetInfo_v2",
+    "cuMemHostAlloc",
+    "cuMemcpy",
+    "cuModuleGetFunction",
+    "cuModuleLoadData",
+    "cuModuleUnload",
+    "cuStreamCreate",
+    "cuStreamDestroy_v2",
+    "cuStreamSynchronize",
+];
+
+/// The version of CUDA that a driver must know, as `cuDriverGetVersion` tells it: graphs with programmatic edges.
+const NEEDED: i32 = 12030;
+
+fn name(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// Says what is missing of a driver. Touching one that is not there, or a call that it lacks, would panic.
+pub(super) fn present() -> Result<(), DriverError> {
+    // SAFETY: this loads the system's library if there is one.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(DriverError::Missing {
+            what: "no libcuda is found; install NVIDIA's driver, or run on emulated devices".into(),
+        });
+    }
+    // SAFETY: the library is there, as was just seen.
+    let library = unsafe { sys::culib() };
+    // SAFETY: the symbols are only looked up.
+    let has =
+        |call: &str| unsafe { library.get::<unsafe extern "C" fn()>(call.as_bytes()) }.is_ok();
+    let version = match has("cuDriverGetVersion") {
+        true => {
+            let mut version = 0;
+            // SAFETY: the call is there, and so is room for what it tells.
+            unsafe { sys::cuDriverGetVersion(&raw mut version) };
+            version
+        }
+        false => 0,
+    };
+    let lacking = CALLS.into_iter().find(|call| !has(call));
+    match lacking {
+        _ if version < NEEDED => Err(DriverError::TooOld {
+            what: format!(
+                "it knows CUDA {}, and {} is needed",
+                name(version),
+                name(NEEDED)
+            ),
+        }),
+        Some(call) => Err(DriverError::TooOld {
+            what: format!("it knows CUDA {} and has no {call}", name(version)),
+        }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CALLS;
+
+    #[test]
+    fn every_call_that_is_made_is_looked_for() {
+        let sources = [
+            include_str!("mod.rs"),
+            include_str!("graph.rs"),
+            include_str!("device.rs"),
+            include_str!("present.rs"),
+        ];
+        let mut made = std::collections::BTreeSet::new();
+        for source in sources {
+            for rest in source.split("sys::").skip(1) {
+                let name = rest
+                    .split(|c: char| !c.is_alphanumeric() && c != '_')
+                    .next();
+                let name = name.filter(|n| n.starts_with("cu") && *n != "culib");
+                made.extend(name);
+            }
+        }
+        assert_eq!(made.into_iter().collect::<Vec<_>>(), CALLS);
+    }
+}
