@@ -116,6 +116,9 @@ pub enum ExecError {
     NoStates { state: String },
     #[error("`{op}` is a leaf: its value comes from the interpreter, not from operands")]
     Leaf { op: &'static str },
+    /// An error of an executor's devices, with a code and advice of its own.
+    #[error("{what}")]
+    Device { code: &'static Code, what: String },
     /// Another error, with the instruction or value it concerns.
     #[error("{at}: {cause}")]
     At { at: String, cause: Box<ExecError> },
@@ -142,7 +145,8 @@ impl ExecError {
         }
     }
 
-    /// The stable code, `TPC0500` to `TPC0522` or `TPC0572` to `TPC0576`; declared in [`super::CODES`].
+    /// The stable code, `TPC0500` to `TPC0522` or `TPC0572` to `TPC0576`, declared in [`super::CODES`], or that of
+    /// a device.
     pub fn code(&self) -> &'static Code {
         use ExecError as E;
         match self {
@@ -174,6 +178,7 @@ impl ExecError {
             E::StateModel { .. } => &codes::STATE_MODEL,
             E::CannotRewind { .. } => &codes::CANNOT_REWIND,
             E::NoStates { .. } => &codes::NO_STATES,
+            E::Device { code, .. } => code,
             E::At { cause, .. } => cause.code(),
         }
     }
@@ -227,6 +232,7 @@ impl ExecError {
             E::Malformed { .. } => "run the verifier, which lists everything that is wrong",
             E::Parameter { .. } => "check the attributes of the op against its documentation",
             E::Leaf { .. } => "run the graph with the interpreter",
+            E::Device { code, .. } => code.cure,
             E::At { cause, .. } => cause.help(),
         }
     }

@@ -21,6 +21,7 @@ pub fn codes() -> Vec<&'static Code> {
         tpc_ir::verify::CODES,
         tpc_ir::program::verify::CODES,
         tpc_runtime::CODES,
+        tpc_cuda::CODES,
         tpc_text::CODES,
         tpc_artefact::CODES,
         super::codes::CODES,

@@ -9,12 +9,14 @@
 //! | [`Module`]    | CUDA C++ without headers, and what was compiled of it ahead of time                      |
 //! | [`GraphSpec`] | launches, copies and host work, and the edges that order them: there is no other order  |
 
+mod codes;
 pub mod driver;
 pub mod executor;
 pub mod kernels;
 #[expect(unsafe_code, reason = "it calls a C library")]
 pub mod nvrtc;
 
+pub use codes::CODES;
 pub use driver::emulated::{Build, EmulatedDriver, EmulatedOptions, Fault, FaultKind, Links};
 pub use driver::real::CudaDriver;
 pub use driver::{

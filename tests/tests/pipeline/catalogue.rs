@@ -74,6 +74,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "What can go wrong when programs are loaded or run. The exit status is 1.",
     ),
     (
+        "TPC0540",
+        "CUDA devices",
+        "What can be wrong with [devices](cuda.md), their drivers and kernels. The exit status is 1.",
+    ),
+    (
         "TPC0560",
         "Text",
         "What can go wrong between text and token ids, and in the choice of tokens. The exit status is 2, or 1 for logits.",
@@ -280,7 +285,14 @@ fn codes_are_unique_well_formed_and_documented() {
 /// The sources of the product without their unit tests, by path.
 fn product() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
-    for name in ["ir", "passes", "runtime", "runtime/cpu", "runtime/text"] {
+    for name in [
+        "ir",
+        "passes",
+        "runtime",
+        "runtime/cpu",
+        "runtime/cuda",
+        "runtime/text",
+    ] {
         sources(&repository().join(name).join("src"), &mut files);
     }
     sources(&repository().join("compiler"), &mut files);

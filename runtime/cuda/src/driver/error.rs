@@ -1,7 +1,10 @@
 //! Errors of drivers.
 
+use tpc_ir::Code;
+
 use super::Device;
 use super::emulated::Fault;
+use crate::codes;
 
 /// An error of [host work](super::HostWork).
 pub type HostError = Box<dyn std::error::Error + Send + Sync>;
@@ -56,4 +59,26 @@ pub enum DriverError {
     Driver { what: String, error: String },
     #[error("{what}: {cause}")]
     Io { what: String, cause: std::io::Error },
+}
+
+impl DriverError {
+    /// The stable code; declared in [`crate::CODES`], with advice.
+    pub fn code(&self) -> &'static Code {
+        match self {
+            DriverError::Missing { .. } => &codes::DRIVER_MISSING,
+            DriverError::TooOld { .. } => &codes::DRIVER_TOO_OLD,
+            DriverError::NoDevice { .. } => &codes::NO_DEVICE,
+            DriverError::Architecture { .. } => &codes::ARCHITECTURE,
+            DriverError::Compile { .. } => &codes::COMPILE,
+            DriverError::NoCompiler { .. } => &codes::NO_COMPILER,
+            DriverError::NoFunction { .. } => &codes::NO_FUNCTION,
+            DriverError::NoPeerAccess { .. } => &codes::NO_PEER_ACCESS,
+            DriverError::OutOfMemory { .. } => &codes::OUT_OF_MEMORY,
+            DriverError::Address { .. } | DriverError::Malformed { .. } => &codes::MALFORMED,
+            DriverError::Host { .. } => &codes::HOST_WORK,
+            DriverError::Fault(_) => &codes::FAULT,
+            DriverError::Driver { .. } => &codes::DRIVER,
+            DriverError::Io { .. } => &codes::FILES,
+        }
+    }
 }

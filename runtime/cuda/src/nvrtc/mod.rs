@@ -9,6 +9,9 @@ mod report;
 
 use std::path::PathBuf;
 
+use tpc_ir::Code;
+
+use crate::codes;
 use crate::kernels::PRELUDE;
 
 pub use cache::Cache;
@@ -84,6 +87,19 @@ pub enum NvrtcError {
         /// The bytes that are stored and loaded.
         bytes: u64,
     },
+}
+
+impl NvrtcError {
+    /// The stable code; declared in [`crate::CODES`], with advice.
+    pub fn code(&self) -> &'static Code {
+        match self {
+            NvrtcError::Missing { .. } => &codes::NVRTC_MISSING,
+            NvrtcError::Unusable { .. } => &codes::NVRTC_UNUSABLE,
+            NvrtcError::Target { .. } => &codes::NVRTC_TARGET,
+            NvrtcError::Compile { .. } => &codes::COMPILE,
+            NvrtcError::Spills { .. } => &codes::SPILLS,
+        }
+    }
 }
 
 /// A module that was compiled.

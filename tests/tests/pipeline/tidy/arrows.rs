@@ -83,6 +83,7 @@ fn dependencies_run_one_way() {
                 "tpc-artefact",
                 "tpc-core",
                 "tpc-cpu",
+                "tpc-cuda",
                 "tpc-diag",
                 "tpc-fetch",
                 "tpc-ggml",
