@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use tpc_ir::op::{Collective, OpCategory};
 use tpc_ir::program::{Tensors, subtree};
-use tpc_ir::{Graph, Interval, Op, Value};
+use tpc_ir::{Graph, InstData, Interval, Op, Value};
 
 /// Why a sum may have other bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +39,7 @@ pub fn other_bits(programs: &Graph, two_terms: u64) -> BTreeMap<OtherOrder, Othe
     let mut out: BTreeMap<OtherOrder, OtherBits> = BTreeMap::new();
     let tensors = Tensors::of(programs);
     let small = |v: Value| {
-        let product = programs.inst(programs.value(v).def.0);
+        let product = moved(programs, v);
         tensors.reads_at_most(programs, (&product.op, &product.operands), two_terms)
     };
     for (_, data) in programs.insts() {
@@ -93,10 +93,25 @@ fn other_order(
     small.then_some(OtherOrder::Terms)
 }
 
+/// What computes the elements of a value: views of it and rows chosen from it leave them as they are.
+fn moved(programs: &Graph, mut v: Value) -> &InstData {
+    loop {
+        let data = programs.inst(programs.value(v).def.0);
+        let moves = matches!(
+            data.op.category(),
+            OpCategory::Layout | OpCategory::Selection | OpCategory::Repetition
+        ) || matches!(&data.op, Op::GetRows(op) if op.window.is_none());
+        match data.operands.first() {
+            Some(&of) if moves => v = of,
+            _ => return data,
+        }
+    }
+}
+
 /// The interval of K that a product sums over; the empty one where it is no single one. `None` for what is no product with
 /// a weight.
 fn share(programs: &Graph, v: Value) -> Option<Interval> {
-    let product = programs.inst(programs.value(v).def.0);
+    let product = moved(programs, v);
     let (Op::MulMat(_) | Op::MulMatId(_)) = &product.op else {
         return None;
     };

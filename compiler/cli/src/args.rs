@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, CommandFactory, Parser};
 use tpc_cpu::CpuTarget;
 use tpc_ir::DType;
-use tpc_ir::program::{FileTarget, Target as Storage};
+use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::{Engine, LinkKind};
 
 use super::habits;
@@ -100,6 +100,16 @@ pub(super) struct PlacementArgs {
     /// Tokens in the cache when the speed of decoding is estimated.
     #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true, value_parser = values::depth())]
     depth: Parsed<u64>,
+    /// Whether sums over devices have the bits of one device: auto where that costs at most 3 %.
+    #[arg(
+        long,
+        value_name = "on|off|auto",
+        num_args = 0..=1,
+        default_value = "auto",
+        default_missing_value = "on",
+        value_parser = values::deterministic()
+    )]
+    deterministic: Parsed<SumOrder>,
     /// Accepted and without effect: attention is always fused [-fa].
     #[arg(long, value_name = "on|off|auto", num_args = 0..=1, default_missing_value = "on")]
     flash_attn: Option<String>,
@@ -298,6 +308,7 @@ impl PlacementArgs {
             drafting: self.spec_type.clone().map_err(Failure::usage)?,
             engine: self.engine.clone().map_err(Failure::usage)?,
             depth: self.depth.clone().map_err(Failure::usage)?,
+            sums: self.deterministic.clone().map_err(Failure::usage)?,
             storage,
             notes,
         })
@@ -377,6 +388,7 @@ mod tests {
             (["-c", "32kb"], "TPC0400"),
             (["-c", "-1"], "TPC0400"),
             (["--depth", "full"], "TPC0400"),
+            (["--deterministic", "maybe"], "TPC0400"),
             (["-ub", "0"], "TPC0400"),
             (["-np", "0"], "TPC0400"),
             (["-ncmoe", "-1"], "TPC0400"),

@@ -5,10 +5,12 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use tpc_ir::DType;
+use tpc_ir::program::SumOrder;
 
 use tpc_core::placement::{
     DeviceList, MAX_DEVICES, OverridePattern, Reserve, SplitMode, TensorSplit, parse_cache_type,
-    parse_engine, parse_gpu_layers, parse_link, parse_spec_type, parse_split_mode,
+    parse_deterministic, parse_engine, parse_gpu_layers, parse_link, parse_spec_type,
+    parse_split_mode,
 };
 use tpc_diag::{Diagnostic, codes};
 use tpc_models::{CACHE_TYPES, Drafting};
@@ -269,6 +271,13 @@ pub(super) fn spec_type() -> Reader<Drafting> {
     Reader {
         parse: parse_spec_type,
         values: vec!["none", "draft-mtp"],
+    }
+}
+
+pub(super) fn deterministic() -> Reader<SumOrder> {
+    Reader {
+        parse: parse_deterministic,
+        values: vec!["on", "off", "auto"],
     }
 }
 

@@ -14,6 +14,18 @@ pub const SUM_CHUNKS: u64 = 8;
 /// an executor rounds them. Such weights stay in the cache of a core between the passes.
 pub const TWO_TERMS: u64 = 1 << 18;
 
+/// The order of sums over devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SumOrder {
+    /// That of one device where it costs little, else the cheapest.
+    #[default]
+    Auto,
+    /// That of one device wherever it can be had.
+    OneDevice,
+    /// The cheapest.
+    Cheapest,
+}
+
 /// The block with which chunk `c` of `k` elements starts; that of chunk 8 is the end.
 pub const fn chunk_start(k: u64, c: u64) -> u64 {
     let blocks = k.div_ceil(SUM_BLOCK);

@@ -1,5 +1,6 @@
 //! The request that a plan answers.
 
+use tpc_ir::program::SumOrder;
 use tpc_ir::{Bindings, Symbol};
 
 use crate::machine::{Engine, Topology, Workload};
@@ -25,6 +26,8 @@ pub struct PlanRequest {
     pub engine: Engine,
     /// Tokens in the cache for which speeds are estimated.
     pub depth: u64,
+    /// The order of sums over devices.
+    pub sums: SumOrder,
 }
 
 impl PlanRequest {
@@ -39,6 +42,7 @@ impl PlanRequest {
             memory_price: Workload::MEMORY_PRICE,
             engine: Engine::default(),
             depth: 0,
+            sums: SumOrder::default(),
         }
     }
 

@@ -5,33 +5,54 @@ use super::extract::{Choice, Extraction};
 use super::language::{Head, Node};
 use super::price::Machine;
 use super::problem::{EClasses, extraction};
+use super::report::Counts;
 use super::saturate::SkeletonGraph;
 use super::skeleton::{Skeleton, Step};
-use super::template::{Source, TemplateStep};
+use super::template::{Form, Source, TemplateStep};
 
-/// The steps of the cheapest graph, and the source of each root. A seed takes any graph in place of the cheapest.
+/// The cheapest graph, and, where sums come late in it, the cheapest in which none does. `ordered` is whether to look for
+/// the latter. A seed takes any graph in place of the cheapest.
 pub(super) fn emit(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,
     machine: Machine<'_>,
-    seed: Option<u64>,
-) -> (Vec<TemplateStep>, Vec<Source>) {
+    (seed, ordered): (Option<u64>, bool),
+) -> (Form, Option<Form>) {
     let classes = EClasses::new(&graph.egraph);
     let mut problem = extraction(skeleton, graph, &classes, machine);
     if let Some(seed) = seed {
         problem.shuffle(seed);
     }
     let choice = problem.cheapest();
+    let cheapest = form(skeleton, graph, &classes, &problem, &choice);
+    if !ordered || !problem.is_late(&choice) {
+        return (cheapest, None);
+    }
+    let problem = problem.without_late();
+    let choice = problem.cheapest();
+    let found = !problem.is_late(&choice);
+    let ordered = found.then(|| form(skeleton, graph, &classes, &problem, &choice));
+    (cheapest, ordered)
+}
+
+/// The graph of a choice.
+fn form(
+    skeleton: &Skeleton,
+    graph: &SkeletonGraph,
+    classes: &EClasses<'_>,
+    problem: &Extraction,
+    choice: &Choice,
+) -> Form {
     let mut needed = vec![false; classes.ids.len()];
-    for c in problem.needed(&choice).unwrap_or_default() {
+    for c in problem.needed(choice).unwrap_or_default() {
         needed[c] = true;
     }
     let mut emitter = Emitter {
         skeleton,
         egraph: &graph.egraph,
-        classes: &classes,
-        problem: &problem,
-        choice: &choice,
+        classes,
+        problem,
+        choice,
         steps: Vec::new(),
         sources: vec![None; classes.ids.len()],
         defined: vec![false; skeleton.leaves.len()],
@@ -47,7 +68,18 @@ pub(super) fn emit(
         }
     }
     let roots = problem.roots.iter().map(|&c| emitter.class(c)).collect();
-    (emitter.steps, roots)
+    let steps = emitter.steps;
+    let table = &graph.egraph.analysis;
+    let ops = steps.iter().filter_map(|s| match s {
+        TemplateStep::Leaf(_) => None,
+        TemplateStep::Apply { op, .. } => Some(table.op(*op)),
+    });
+    Form {
+        transfers: Counts::among(ops),
+        us: problem.cost(choice).unwrap_or(f64::INFINITY),
+        steps,
+        roots,
+    }
 }
 
 struct Emitter<'a> {

@@ -14,6 +14,8 @@ pub(super) struct PricedNode {
     pub(super) us: f64,
     /// Whether it is a copy or a collective.
     pub(super) transfer: bool,
+    /// Whether it makes a sum over devices come late.
+    pub(super) late: bool,
 }
 
 /// An extraction problem: e-classes by number, and those to be extracted.
@@ -29,6 +31,8 @@ pub(super) struct Extraction {
 
 /// The least price of a term, so that of two equal graphs the smaller is taken.
 const LEAST: f64 = 1e-6;
+/// More than any graph costs, in µs.
+const PROHIBITIVE: f64 = 1e15;
 /// The most passes over all e-classes until the sets are stable.
 const PASSES: usize = 16;
 /// The most rounds of trials.
@@ -57,6 +61,22 @@ impl Extraction {
                 .wrapping_add(1_442_695_040_888_963_407);
             term.us = (seed >> 40) as f64;
         }
+    }
+
+    /// The problem without the terms by which sums come late.
+    pub(super) fn without_late(&self) -> Extraction {
+        let mut out = self.clone();
+        for term in out.nodes.iter_mut().flatten().filter(|t| t.late) {
+            term.us += PROHIBITIVE;
+        }
+        out
+    }
+
+    /// Whether a choice has a term by which a sum comes late.
+    pub(super) fn is_late(&self, chosen: &Choice) -> bool {
+        let late = |c: usize| chosen[c].is_some_and(|t| self.nodes[c][t].late);
+        let needed = self.needed(chosen);
+        needed.is_some_and(|needed| needed.into_iter().any(late))
     }
 
     /// The cheapest choice found.
@@ -168,7 +188,7 @@ impl Extraction {
     }
 
     /// The price of everything that the roots need; `None` where the choice has a cycle or a gap.
-    fn cost(&self, chosen: &Choice) -> Option<f64> {
+    pub(super) fn cost(&self, chosen: &Choice) -> Option<f64> {
         let order = self.needed(chosen)?;
         let price = |&c: &usize| Some(self.nodes[c][chosen[c]?].us + LEAST);
         order.iter().map(price).sum()

@@ -6,7 +6,8 @@
 //! 1. `skeleton.rs` cuts the graph into sections, and strips them of names. Sections alike are rewritten once.
 //! 2. `saturate.rs` makes a skeleton an e-graph of terms (`language.rs`), whose types, places and shardings are known
 //!    (`analysis.rs`), and applies the `rules/`, which say which terms are equal.
-//! 3. `problem.rs` prices all terms by the planner's cost model (`price.rs`), and `extract.rs` chooses one term per e-class.
+//! 3. `problem.rs` prices all terms by the planner's cost model (`price.rs`), and `extract.rs` chooses one term per e-class:
+//!    the cheapest, and the cheapest of those that sum in the order of one device (`order.rs`).
 //! 4. `emit.rs` makes the choice a template, and `template.rs` instantiates it for every section alike.
 //!
 //! The result is a sharded graph like any other, which the verifier checks again. Nothing depends on the clock: limits are
@@ -16,6 +17,7 @@ mod analysis;
 mod emit;
 mod extract;
 mod language;
+mod order;
 mod price;
 mod problem;
 mod report;

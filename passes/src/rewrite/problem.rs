@@ -5,6 +5,7 @@ use egg::Id;
 use super::analysis::EGraph;
 use super::extract::{Extraction, PricedNode};
 use super::language::{Head, Node};
+use super::order::is_late;
 use super::price::{AppliedOp, Machine, Prices};
 use super::saturate::SkeletonGraph;
 use super::skeleton::{Skeleton, Step};
@@ -74,6 +75,7 @@ fn priced(
         operands: node.operands.iter().map(|&o| classes.at(o)).collect(),
         us: 0.0,
         transfer: false,
+        late: false,
     };
     let Head::Op(op, results) = node.head else {
         return out;
@@ -85,13 +87,15 @@ fn priced(
     let operands = node.operands.iter();
     let op = egraph.analysis.op(op);
     out.transfer = op.is_transfer();
+    let results_of = egraph.analysis.types(results);
+    out.late = results_of.iter().any(|r| is_late(op, r));
     out.us = prices.us(&AppliedOp {
         op,
         operands: operands
             .clone()
             .map(|&o| egraph.analysis.ty(egraph[o].data.types))
             .collect(),
-        results: egraph.analysis.types(results),
+        results: results_of,
         of_input: operands
             .clone()
             .any(|&o| egraph[o].nodes.iter().any(is_input)),

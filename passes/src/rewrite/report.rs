@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::op::{Collective, OpCategory};
+use tpc_ir::program::SumOrder;
 use tpc_ir::{Budget, Op, Resource};
 
 /// Limits on the saturation of a section, and the choice among equal graphs.
@@ -16,6 +17,8 @@ pub struct Limits {
     pub all_nodes: usize,
     /// The seed of random prices in place of the cost model's, for tests: every equal graph must be sound.
     pub seed: Option<u64>,
+    /// The order of sums over devices.
+    pub sums: SumOrder,
 }
 
 impl Default for Limits {
@@ -26,6 +29,7 @@ impl Default for Limits {
             nodes: 20_000,
             all_nodes: usize::MAX,
             seed: None,
+            sums: SumOrder::default(),
         }
     }
 }
@@ -126,7 +130,6 @@ pub(super) struct Outcome {
     pub(super) stop: Stop,
     pub(super) matches: BTreeMap<&'static str, usize>,
     pub(super) before: Counts,
-    pub(super) after: Counts,
 }
 
 /// The report on the sections of one skeleton.
@@ -158,7 +161,12 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn count(&mut self, at: usize, layer: Option<u32>, outcome: &Outcome) {
+    pub(super) fn count(
+        &mut self,
+        (at, layer): (usize, Option<u32>),
+        outcome: &Outcome,
+        after: Counts,
+    ) {
         if at == self.sections.len() {
             self.sections.push(SectionReport {
                 layers: Vec::new(),
@@ -168,7 +176,7 @@ impl Report {
                 stop: outcome.stop,
                 matches: outcome.matches.clone(),
                 before: outcome.before,
-                after: outcome.after,
+                after,
             });
         }
         self.sections[at].layers.push(layer);

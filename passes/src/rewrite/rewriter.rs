@@ -5,12 +5,13 @@ use tpc_ir::{Graph, GroupData, Output, Value, Verified, stage};
 
 use super::analysis::Table;
 use super::emit::emit;
+use super::order;
 use super::price::Machine;
 use super::report::{Counts, Limits, Outcome, Report};
 use super::rules::RewriteRule;
 use super::saturate::{SkeletonGraph, saturate};
 use super::skeleton::{Skeleton, Step, class_data, sections};
-use super::template::{Template, TemplateStep, instantiate};
+use super::template::{Template, instantiate};
 
 /// A rewritten graph, with the report on it.
 #[derive(Clone, Debug)]
@@ -32,6 +33,9 @@ pub fn rewrite(
     let sections = sections(sharded, &mut table);
     let mut known: FxHashMap<&Skeleton, usize> = FxHashMap::default();
     let mut templates: Vec<Template> = Vec::new();
+    let mut chosen: Vec<usize> = Vec::with_capacity(sections.len());
+    let mut nodes = 0;
+    let asks = order::asks(limits.sums, sharded);
     let mut report = Report::default();
     let mut out = Graph::new(sharded.name.clone());
     out.devices.clone_from(&sharded.devices);
@@ -41,19 +45,38 @@ pub fn rewrite(
     let mut map: Vec<Option<Value>> = vec![None; sharded.values().len()];
     for section in &sections {
         let at = *known.entry(&section.skeleton).or_insert_with(|| {
-            let left = limits.all_nodes.saturating_sub(report.nodes());
+            let left = limits.all_nodes.saturating_sub(nodes);
             let limits = Limits {
                 nodes: limits.nodes.min(left),
                 ..limits
             };
             let groups = &sharded.groups;
-            let template = template(&section.skeleton, &table, groups, machine, limits, rules);
+            let source = (&section.skeleton, &table, &groups[..]);
+            let template = template(source, machine, (limits, asks), rules);
+            nodes += template.outcome.nodes;
             templates.push(template);
             templates.len() - 1
         });
+        chosen.push(at);
+    }
+    let us = |ordered: bool| {
+        chosen
+            .iter()
+            .map(|&at| templates[at].form(ordered).us)
+            .sum()
+    };
+    let ordered = asks && order::takes(limits.sums, us(true), us(false));
+    for (section, &at) in sections.iter().zip(&chosen) {
         let template = &templates[at];
-        report.count(at, section.layer, &template.outcome);
-        instantiate(sharded, section, template, &mut out, &mut map);
+        let form = template.form(ordered);
+        report.count((at, section.layer), &template.outcome, form.transfers);
+        instantiate(
+            sharded,
+            section,
+            (&template.table, form),
+            &mut out,
+            &mut map,
+        );
     }
     let at = |v: Value| map[v.index()].expect("invariant: values that are live out are roots");
     out.outputs = sharded
@@ -72,11 +95,9 @@ pub fn rewrite(
 
 /// Rewrites a skeleton.
 fn template(
-    skeleton: &Skeleton,
-    shared: &Table,
-    groups: &[GroupData],
+    (skeleton, shared, groups): (&Skeleton, &Table, &[GroupData]),
     machine: Machine<'_>,
-    limits: Limits,
+    (limits, ordered): (Limits, bool),
     rules: &[&'static RewriteRule],
 ) -> Template {
     let mut table = shared.fork();
@@ -97,16 +118,11 @@ fn template(
     }
     outcome.nodes = graph.egraph.total_number_of_nodes();
     outcome.classes = graph.egraph.number_of_classes();
-    let (steps, roots) = emit(skeleton, &graph, machine, limits.seed);
-    let table = graph.egraph.analysis;
-    outcome.after = Counts::among(steps.iter().filter_map(|s| match s {
-        TemplateStep::Leaf(_) => None,
-        TemplateStep::Apply { op, .. } => Some(table.op(*op)),
-    }));
+    let (cheapest, ordered) = emit(skeleton, &graph, machine, (limits.seed, ordered));
     Template {
-        table,
-        steps,
-        roots,
+        table: graph.egraph.analysis,
+        cheapest,
+        ordered,
         outcome,
     }
 }

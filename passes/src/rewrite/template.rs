@@ -4,7 +4,7 @@ use tpc_ir::{Class, ClassData, Graph, Value};
 
 use super::analysis::Table;
 use super::language::{OpRef, TypesRef};
-use super::report::Outcome;
+use super::report::{Counts, Outcome};
 use super::skeleton::Section;
 
 /// The source of a template's operand or root.
@@ -31,30 +31,51 @@ pub(super) enum TemplateStep {
     },
 }
 
+/// A way to compute a section.
+#[derive(Debug)]
+pub(super) struct Form {
+    /// The steps in program order.
+    pub(super) steps: Vec<TemplateStep>,
+    /// The source of each root of the skeleton.
+    pub(super) roots: Vec<Source>,
+    /// The transfers among the steps.
+    pub(super) transfers: Counts,
+    /// The price, in µs per generated token.
+    pub(super) us: f64,
+}
+
 /// A rewritten section without names, good for all sections of its skeleton.
 #[derive(Debug)]
 pub(super) struct Template {
     /// The ops and types.
     pub(super) table: Table,
-    /// The steps in program order.
-    pub(super) steps: Vec<TemplateStep>,
-    /// The source of each root of the skeleton.
-    pub(super) roots: Vec<Source>,
+    /// The cheapest form.
+    pub(super) cheapest: Form,
+    /// The cheapest form in which no sum comes late, where that is another one.
+    pub(super) ordered: Option<Form>,
     /// The report.
     pub(super) outcome: Outcome,
+}
+
+impl Template {
+    /// The form to take: where it is asked for, one in which no sum comes late.
+    pub(super) fn form(&self, ordered: bool) -> &Form {
+        let form = self.ordered.as_ref().filter(|_| ordered);
+        form.unwrap_or(&self.cheapest)
+    }
 }
 
 /// Appends a section in its rewritten form.
 pub(super) fn instantiate(
     graph: &Graph,
     section: &Section,
-    template: &Template,
+    (table, form): (&Table, &Form),
     out: &mut Graph,
     map: &mut [Option<Value>],
 ) {
-    let mut defined: Vec<Vec<Value>> = Vec::with_capacity(template.steps.len());
+    let mut defined: Vec<Vec<Value>> = Vec::with_capacity(form.steps.len());
     let mut layer = section.layer;
-    for step in &template.steps {
+    for step in &form.steps {
         match step {
             TemplateStep::Leaf(i) => {
                 let v = section.leaves[*i as usize];
@@ -75,7 +96,7 @@ pub(super) fn instantiate(
                 operands,
                 origins,
             } => {
-                let of_results = template.table.types(*refs);
+                let of_results = table.types(*refs);
                 let origin = |i: usize| origins[i].map(|o| section.values[o as usize]);
                 if let Some(v) = origin(0) {
                     layer = graph.inst(graph.value(v).def.0).layer;
@@ -85,7 +106,7 @@ pub(super) fn instantiate(
                     .map(|&from| resolve(section, &defined, map, from))
                     .collect();
                 let plain = of_results.iter().map(|o| o.ty.clone()).collect();
-                let op = template.table.op(*op).clone();
+                let op = table.op(*op).clone();
                 let new = out.push(op, operands, plain, of_results[0].place, layer);
                 let results = out.inst(new).results.clone();
                 for (i, (&v, o)) in results.iter().zip(of_results).enumerate() {
@@ -93,7 +114,7 @@ pub(super) fn instantiate(
                         o.sharding
                             .renamed(&mut |c: Class| match section.classes.get(c.index()) {
                                 Some(&own) => own,
-                                None => class_of(out, &template.table.classes[c.index()]),
+                                None => class_of(out, &table.classes[c.index()]),
                             });
                     let to = out.value_mut(v);
                     to.sharding = sharding;
@@ -105,7 +126,7 @@ pub(super) fn instantiate(
             }
         }
     }
-    for (&root, &from) in section.skeleton.roots.iter().zip(&template.roots) {
+    for (&root, &from) in section.skeleton.roots.iter().zip(&form.roots) {
         let v = section.values[root as usize];
         map[v.index()] = Some(resolve(section, &defined, map, from));
     }

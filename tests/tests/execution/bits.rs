@@ -35,13 +35,14 @@ fn logits(path: &Path, devices: usize, threads: usize, two_terms: u64) -> (Graph
 #[test]
 fn even_shares_have_the_bits_of_one_device() {
     let only = std::env::var("TPC_MODEL").unwrap_or_default();
-    let (mut same, mut promised) = (0, 0);
+    let (mut models, mut same, mut promised) = (0, 0, 0);
     for path in goldens() {
         let name = name(&path);
         let sampled = SAMPLE.iter().any(|s| name.starts_with(s));
         if !name.contains(&only) || !(sampled || Sweep::asked() == Sweep::Full) {
             continue;
         }
+        models += usize::from(sampled);
         // The models are small: nearly all of their products have two terms. Those of large ones have one.
         for two_terms in [0, CpuOptions::TWO_TERMS] {
             let (_, one) = logits(&path, 1, 2, two_terms);
@@ -58,6 +59,7 @@ fn even_shares_have_the_bits_of_one_device() {
             }
         }
     }
-    assert!(promised > 0 || !only.is_empty(), "no model has such shares");
+    // Those of the sample on two devices where products have one term, but for one whose shares end elsewhere.
+    assert!(models > 0 && promised + 1 >= models || !only.is_empty());
     println!("{same} have the bits of one device, {promised} of them by their shares");
 }

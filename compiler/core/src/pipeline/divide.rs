@@ -50,7 +50,11 @@ impl Sharding {
             topology: &request.topology,
             workload: &request.workload,
         };
-        let rewritten = rewrite(&eager, machine, Limits::within(budget), RULES);
+        let limits = Limits {
+            sums: request.sums,
+            ..Limits::within(budget)
+        };
+        let rewritten = rewrite(&eager, machine, limits, RULES);
         budget.take(Resource::Terms, rewritten.report.nodes() as u64);
         Ok(Sharding {
             planned,

@@ -90,6 +90,7 @@ pub(super) fn strategy(
     let names = placement.devices.iter().map(|d| d.name.clone()).collect();
     let mut request = PlanRequest::new(placement.topology.clone(), workload, names);
     request.engine = placement.engine;
+    request.sums = placement.sums;
     request.depth = placement.depth;
     request.tensor_split.clone_from(&placement.tensor_split);
     if mode == SplitMode::None {

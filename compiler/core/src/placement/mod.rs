@@ -23,7 +23,7 @@ pub use stages::{Unit, by_layers};
 pub use words::shares;
 
 use tpc_ir::DType;
-use tpc_ir::program::{FileTarget, Target as Storage};
+use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::{Engine, LinkKind, Topology};
 
 use tpc_diag::{Diagnostic, codes};
@@ -98,6 +98,8 @@ pub struct Placement {
     pub engine: Engine,
     /// Tokens in the cache when the speed of decoding is estimated.
     pub depth: u64,
+    /// The order of sums over devices.
+    pub sums: SumOrder,
     /// How the devices store weights.
     pub storage: &'static dyn Storage,
     /// What was assumed about the machine.
@@ -127,6 +129,7 @@ impl Placement {
             drafting: Drafting::None,
             engine: Engine::Tpc,
             depth: 0,
+            sums: SumOrder::Auto,
             storage: &FileTarget,
             notes: Vec::new(),
         }
@@ -184,6 +187,26 @@ pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
             let message = format!("unknown drafting strategy `{text}`");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--spec-type", message);
             Err(d.help("use draft-mtp or none"))
+        }
+    }
+}
+
+/// Reads whether sums over devices are to have the bits of one device: `on`, `off`, or `auto`.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for anything else.
+pub fn parse_deterministic(text: &str) -> Result<SumOrder, Diagnostic> {
+    match text {
+        "auto" => Ok(SumOrder::Auto),
+        "on" => Ok(SumOrder::OneDevice),
+        "off" => Ok(SumOrder::Cheapest),
+        _ => {
+            let message = format!("`{text}` is not on, off or auto");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--deterministic", message);
+            Err(d.help(
+                "on sums in the order of one device wherever it can be had, off in the cheapest, auto in the former \
+                 where it costs at most 3 %",
+            ))
         }
     }
 }

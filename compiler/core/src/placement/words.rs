@@ -1,6 +1,7 @@
 //! A placement as the options that ask for it.
 
 use tpc_ir::DType;
+use tpc_ir::program::SumOrder;
 use tpc_models::Drafting;
 
 use super::{HostExperts, Placement, SplitMode, Target, spell_devices};
@@ -67,6 +68,11 @@ impl Placement {
         if self.drafting != Drafting::None {
             put(&["--spec-type", "draft-mtp"]);
         }
+        match self.sums {
+            SumOrder::Auto => {}
+            SumOrder::OneDevice => put(&["--deterministic"]),
+            SumOrder::Cheapest => put(&["--deterministic", "off"]),
+        }
         out
     }
 }
@@ -94,11 +100,12 @@ mod tests {
         p.ubatch_size = 2048;
         p.parallel = 2;
         p.drafting = Drafting::Mtp;
+        p.sums = SumOrder::Cheapest;
         let words = p.option_words(SplitMode::Tensor).join(" ");
         assert_eq!(
             words,
             "-sm tensor -ts 3,1.5 -ot a{1,2}=dev1 -ot b=CPU -ncmoe 4 -nkvo -ngl 7 -ctv q8_0 -c 4096 -ub 2048 -np 2 \
-             --spec-type draft-mtp"
+             --spec-type draft-mtp --deterministic off"
         );
         let p = Placement::on(devices("cpu,cuda:3"));
         assert_eq!(p.machine_words(), ["--devices", "cpu,cuda:3"]);

@@ -2,6 +2,7 @@
 //! needs.
 
 mod collectives;
+mod order;
 mod witness;
 
 use std::borrow::Cow;
@@ -9,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tpc_ir::op::{Binary, BinaryKind, Concat, InputKind, MulMat, Norm, NormKind, Unary, UnaryKind};
+use tpc_ir::program::SumOrder;
 use tpc_ir::{Bindings, DType, Graph, Op, Symbol, TensorType, Value, Verified, stage};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
@@ -179,8 +181,12 @@ fn without_a_rule_its_witness_costs_more() {
         let others: Vec<&'static RewriteRule> =
             RULES.iter().copied().filter(|r| r.name != *rule).collect();
         let links = Links::of_witness(rule);
-        let with = rewritten(&graph, Limits::default(), RULES, links);
-        let without = rewritten(&graph, Limits::default(), &others, links);
+        let limits = Limits {
+            sums: SumOrder::Cheapest,
+            ..Limits::default()
+        };
+        let with = rewritten(&graph, limits, RULES, links);
+        let without = rewritten(&graph, limits, &others, links);
         assert!(with.report.saturated(), "{rule}: {:?}", with.report);
         let (a, b) = (cost(&with.graph, links), cost(&without.graph, links));
         // To stop short of saturation is worse, whatever was found until then.

@@ -1,0 +1,45 @@
+//! The order of sums: whether devices add what products give, as one device does, or what is computed of that.
+//!
+//! A sum that comes late, after a residual or a factor, is as true, but rounds otherwise than on one device.
+
+use tpc_ir::op::OpCategory;
+use tpc_ir::program::{SumOrder, subtree};
+use tpc_ir::{Graph, Op, Unreduced};
+
+use super::analysis::ShardedType;
+
+/// The part of the time that the order of one device may cost where nobody says it.
+const WORTH: f64 = 0.03;
+
+/// Whether the order of one device is worth looking for: where nobody says it, not where the numbers of devices rule it out.
+pub(super) fn asks(order: SumOrder, graph: &Graph) -> bool {
+    let halves = |n: usize| subtree(u64::from(u32::MAX), 0, n as u64).is_some();
+    match order {
+        SumOrder::Auto => graph.groups.iter().all(|g| halves(g.devices.len())),
+        SumOrder::OneDevice => true,
+        SumOrder::Cheapest => false,
+    }
+}
+
+/// Whether to take the order of one device, which takes so long, instead of the cheapest.
+pub(super) fn takes(order: SumOrder, of_one_us: f64, cheapest_us: f64) -> bool {
+    match order {
+        SumOrder::Auto => of_one_us <= cheapest_us * (1.0 + WORTH),
+        SumOrder::OneDevice => true,
+        SumOrder::Cheapest => false,
+    }
+}
+
+/// Whether an op with this result computes with what is still to be summed, other than moving it.
+pub(super) fn is_late(op: &Op, result: &ShardedType) -> bool {
+    let moves = matches!(
+        op.category(),
+        OpCategory::Product
+            | OpCategory::Layout
+            | OpCategory::Selection
+            | OpCategory::Repetition
+            | OpCategory::Collective(_)
+            | OpCategory::Copy
+    ) || matches!(op, Op::GetRows(_));
+    result.sharding.unreduced == Unreduced::Partial && !moves
+}

@@ -1,0 +1,43 @@
+//! The order of sums: that of one device where it costs little.
+
+use tpc_core::placement::Placement;
+use tpc_ir::program::SumOrder;
+use tpc_passes::bits::{OtherOrder, other_bits};
+use tpc_tests::headers;
+
+use crate::support::{placement, plan};
+
+/// The sums that come late in a plan.
+fn late(path: &std::path::Path, devices: usize, sums: SumOrder) -> usize {
+    let placement = Placement {
+        sums,
+        ..placement(devices)
+    };
+    let (_, compiled) = plan(path, &placement).expect("the architecture is known");
+    assert!(compiled.proof.is_ok(), "{}: not proved", path.display());
+    let others = other_bits(&compiled.programs, 0);
+    others.get(&OtherOrder::Late).map_or(0, |of| of.sums)
+}
+
+#[test]
+fn dense_models_keep_the_order_of_one_device() {
+    let named = |part: &str| {
+        headers()
+            .into_iter()
+            .find(|p| p.to_string_lossy().contains(part))
+    };
+    let dense = named("llama-3.1-8b").expect("the repository has the header");
+    for devices in [2, 4, 8] {
+        assert_eq!(late(&dense, devices, SumOrder::Auto), 0, "{devices}");
+        assert_eq!(late(&dense, devices, SumOrder::OneDevice), 0, "{devices}");
+        assert!(late(&dense, devices, SumOrder::Cheapest) > 0, "{devices}");
+    }
+    // The order of one device cannot be had, so nothing is paid for it.
+    let cheapest = late(&dense, 3, SumOrder::Cheapest);
+    assert_eq!(late(&dense, 3, SumOrder::Auto), cheapest);
+    // The results of experts are added first, unless it is forbidden.
+    if let Some(experts) = named("deepseek") {
+        assert!(late(&experts, 2, SumOrder::Auto) > 0);
+        assert_eq!(late(&experts, 2, SumOrder::OneDevice), 0);
+    }
+}
