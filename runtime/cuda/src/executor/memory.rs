@@ -101,7 +101,8 @@ pub fn error(e: DriverError) -> ExecError {
             bound: *bound,
         };
     }
-    ExecError::Parameter {
+    ExecError::Device {
+        code: e.code(),
         what: e.to_string(),
     }
 }

@@ -89,20 +89,9 @@ impl Compiler {
         flags
     }
 
-    /// The text that is compiled.
-    fn text(module: &Module) -> String {
+    /// What stands before every module.
+    fn head() -> String {
         let line = |file: &str| format!("\n#line 1 \"{file}\"\n");
-        let name: String = module
-            .name
-            .chars()
-            .map(|c| {
-                if c.is_control() || c == '"' || c == '\\' {
-                    '_'
-                } else {
-                    c
-                }
-            })
-            .collect();
         let parts = [
             (line("shim.h"), include_str!("shim.h")),
             (line("twins.h"), include_str!("twins.h")),
@@ -111,7 +100,6 @@ impl Compiler {
                 include_str!("hooks.h"),
             ),
             ("\n#endif".to_owned() + &line("prelude.cuh"), PRELUDE),
-            (line(&format!("{name}.cu")), &module.source),
         ];
         parts
             .iter()
@@ -119,85 +107,119 @@ impl Compiler {
             .collect()
     }
 
+    /// The text of a module behind that.
+    fn text(module: &Module) -> String {
+        let forbidden = |c: char| c.is_control() || c == '"' || c == '\\';
+        let name = module.name.replace(forbidden, "_");
+        format!("#line 1 \"{name}.cu\"\n{}", module.source)
+    }
+
+    /// The key of what these parts make.
+    fn key(&self, parts: &[&str]) -> String {
+        let mut hash = Sha256::new();
+        for part in [self.program.as_str(), &self.version].iter().chain(parts) {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// A file of the cache, written by `write` unless it is there. Others may write the same: each writes a file of its own,
+    /// and the last to be renamed stays.
+    fn kept(
+        &self,
+        name: &str,
+        write: impl FnOnce(&Path) -> Result<(), DriverError>,
+    ) -> Result<PathBuf, DriverError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let path = self.cache.join(name);
+        if path.is_file() {
+            return Ok(path);
+        }
+        std::fs::create_dir_all(&self.cache).map_err(io(&self.cache))?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let own = self
+            .cache
+            .join(format!("{}.{number}.{name}", std::process::id()));
+        let result = write(&own);
+        let result = result.and_then(|()| std::fs::rename(&own, &path).map_err(io(&path)));
+        // It is there only where something failed.
+        let _ = std::fs::remove_file(&own);
+        result.map(|()| path)
+    }
+
+    /// The file of what stands before every module. Beside it lies the same in the form that the compiler reads fastest, if it
+    /// has one.
+    fn headed(&self, flags: &[&str]) -> Result<PathBuf, DriverError> {
+        let head = Self::head();
+        let key = self.key(&["head", &flags.join(" "), &head]);
+        let path = self.kept(&format!("{key}.h"), |own| {
+            std::fs::write(own, &head).map_err(io(own))
+        })?;
+        let ready = self.kept(&format!("{key}.h.gch"), |own| {
+            let mut command = Command::new(&self.program);
+            command
+                .args(flags)
+                .args(["-x", "c++-header"])
+                .arg(&path)
+                .arg("-o")
+                .arg(own);
+            self.run(&mut command, "what stands before all")
+        });
+        // Without it the text is read.
+        drop(ready);
+        Ok(path)
+    }
+
+    fn run(&self, command: &mut Command, module: &str) -> Result<(), DriverError> {
+        let out = command.output().map_err(io(Path::new(&self.program)))?;
+        match out.status.success() {
+            true => Ok(()),
+            false => Err(DriverError::Compile {
+                module: module.to_owned(),
+                log: String::from_utf8_lossy(&out.stderr).into_owned(),
+            }),
+        }
+    }
+
     /// The shared object of a module, compiled unless it was before.
     pub(super) fn compile(&self, module: &Module, build: Build) -> Result<PathBuf, DriverError> {
         let text = Self::text(module);
         let flags = Self::flags(build);
-        let mut hash = Sha256::new();
-        for part in [
-            self.program.as_str(),
-            &self.version,
-            &flags.join(" "),
-            &text,
-        ] {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part.as_bytes());
-        }
-        let key: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-        let object = self.cache.join(format!("{key}.so"));
-        if object.is_file() {
-            return Ok(object);
-        }
-        let io = |what: &Path| {
-            let what = what.display().to_string();
-            move |cause| DriverError::Io { what, cause }
-        };
-        std::fs::create_dir_all(&self.cache).map_err(io(&self.cache))?;
-        // Others may compile the same: each writes files of its own, and the last to be renamed stays.
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let own = format!(
-            "{key}.{}.{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
-        let [source, half, whole] =
-            ["cpp", "o", "so"].map(|e| self.cache.join(format!("{own}.{e}")));
-        let result = self.build(&text, &flags, module, [&source, &half, &whole]);
-        let result = result.and_then(|()| std::fs::rename(&whole, &object).map_err(io(&object)));
-        for file in [&source, &half, &whole] {
-            let _ = std::fs::remove_file(file);
-        }
-        result.map(|()| object)
-    }
-
-    fn build(
-        &self,
-        text: &str,
-        flags: &[&str],
-        module: &Module,
-        [source, half, whole]: [&Path; 3],
-    ) -> Result<(), DriverError> {
-        std::fs::write(source, text).map_err(|cause| DriverError::Io {
-            what: source.display().to_string(),
-            cause,
-        })?;
-        let run = |command: &mut Command| {
-            let out = command.output().map_err(|cause| DriverError::Io {
-                what: self.program.clone(),
-                cause,
-            })?;
-            match out.status.success() {
-                true => Ok(()),
-                false => Err(DriverError::Compile {
-                    module: module.name.clone(),
-                    log: String::from_utf8_lossy(&out.stderr).into_owned(),
-                }),
+        let key = self.key(&[&flags.join(" "), &Self::head(), &text]);
+        self.kept(&format!("{key}.so"), |whole| {
+            let head = self.headed(&flags)?;
+            let [source, half] = ["cpp", "o"].map(|e| whole.with_extension(e));
+            std::fs::write(&source, &text).map_err(io(&source))?;
+            let mut command = Command::new(&self.program);
+            command
+                .args(&flags)
+                .arg("-include")
+                .arg(&head)
+                .arg("-c")
+                .arg(&source);
+            let result = self.run(command.arg("-o").arg(&half), &module.name);
+            // Linked without the sanitizers' libraries: what they would supply is in the shim.
+            let mut command = Command::new(&self.program);
+            command
+                .arg("-shared")
+                .arg(&half)
+                .arg("-o")
+                .arg(whole)
+                .arg("-lm");
+            let result = result.and_then(|()| self.run(&mut command, &module.name));
+            for file in [&source, &half] {
+                let _ = std::fs::remove_file(file);
             }
-        };
-        run(Command::new(&self.program)
-            .args(flags)
-            .arg("-c")
-            .arg(source)
-            .arg("-o")
-            .arg(half))?;
-        // Linked without the sanitizers' libraries: what they would supply is in the shim.
-        run(Command::new(&self.program)
-            .arg("-shared")
-            .arg(half)
-            .arg("-o")
-            .arg(whole)
-            .arg("-lm"))
+            result
+        })
     }
+}
+
+/// The error of a file.
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> DriverError + use<> {
+    let what = path.display().to_string();
+    move |cause| DriverError::Io { what, cause }
 }
 
 #[cfg(target_arch = "x86_64")]
