@@ -1,0 +1,89 @@
+// A library with the calls of a driver that the crate makes, on memory of the host. It runs graphs in the order in which nodes
+// were added, but for kernels: of these it notes what they were given. The variables FAKE_VERSION, FAKE_DEVICES and
+// FAKE_MEMORY say what it pretends.
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+typedef int R;
+typedef uint64_t P;
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_FOUND = 500, NO_BINARY = 209, NO_PEER = 217 };
+typedef struct { int kind; void *params[12]; uint64_t bytes[4]; } Node;
+typedef struct { Node nodes[64]; int count, edges, early; } Graph;
+static long set(const char *name, long otherwise) { const char *v = getenv(name); return v ? atol(v) : otherwise; }
+static size_t used;
+R cuInit(unsigned f) { return f ? INVALID : OK; }
+R cuDriverGetVersion(int *v) { *v = (int)set("FAKE_VERSION", 13000); return OK; }
+R cuDeviceGetCount(int *n) { *n = (int)set("FAKE_DEVICES", 2); return OK; }
+R cuDeviceGet(int *d, int i) { *d = 10 + i; return OK; }
+R cuDeviceGetName(char *s, int n, int d) { strncpy(s, d == 10 ? "first" : "second", n); return OK; }
+R cuDeviceTotalMem_v2(size_t *n, int d) { *n = 1 << 20; return OK; }
+R cuDeviceGetAttribute(int *v, int a, int d) { *v = a == 75 ? (int)set("FAKE_MAJOR", 9) : a == 76 ? 0 : a == 16 ? 132 : a == 97 ? 232448 : -1; return OK; }
+R cuDevicePrimaryCtxRetain(void **c, int d) { *c = (void *)(intptr_t)(100 + d); return OK; }
+R cuDevicePrimaryCtxRelease_v2(int d) { return OK; }
+R cuCtxSetCurrent(void *c) { return c ? OK : INVALID; }
+R cuCtxEnablePeerAccess(void *c, unsigned f) { return OK; }
+R cuDeviceCanAccessPeer(int *can, int a, int b) { *can = (int)set("FAKE_PEERS", 1); return OK; }
+R cuMemGetInfo_v2(size_t *f, size_t *t) { *t = 1 << 20; *f = *t - used; return OK; }
+R cuMemAlloc_v2(P *p, size_t n) { if (used + n > 1 << 20) return NO_MEMORY; used += n; *p = (P)malloc(n); return OK; }
+R cuMemFree_v2(P p) { free((void *)p); return OK; }
+R cuMemHostAlloc(void **p, size_t n, unsigned f) { *p = malloc(n); return f == 3 ? OK : INVALID; }
+R cuMemFreeHost(void *p) { free(p); return OK; }
+R cuMemcpy(P to, P from, size_t n) { memmove((void *)to, (void *)from, n); return OK; }
+R cuModuleLoadData(void **m, const char *code) { *m = (void *)code; return memcmp(code, "code", 4) ? NO_BINARY : OK; }
+R cuModuleUnload(void *m) { return OK; }
+R cuModuleGetFunction(void **f, void *m, const char *name) { *f = (void *)0x77; return strcmp(name, "k") ? NOT_FOUND : OK; }
+R cuFuncSetAttribute(void *f, int a, int v) { return a == 8 && v <= 232448 ? OK : INVALID; }
+R cuStreamCreate(void **s, unsigned f) { *s = (void *)0x55; return OK; }
+R cuStreamDestroy_v2(void *s) { return OK; }
+R cuStreamSynchronize(void *s) { return s == (void *)0x55 ? OK : INVALID; }
+R cuGetErrorString(R r, const char **s) { *s = "a fake error"; return OK; }
+R cuGraphCreate(Graph **g, unsigned f) { *g = calloc(1, sizeof(Graph)); return OK; }
+R cuGraphDestroy(Graph *g) { free(g); return OK; }
+static R add(void **node, Graph *g, int kind, const void *params, size_t n) {
+    Node *at = &g->nodes[g->count];
+    at->kind = kind;
+    if (n) memcpy(at->params, params, n < sizeof at->params ? n : sizeof at->params);
+    *node = (void *)(intptr_t)++g->count;
+    return OK;
+}
+struct Kernel { void *f; unsigned g[3], b[3], shared; void **params, **extra, *kern, *ctx; };
+// The first argument of a kernel is the address to which its launch is noted.
+R cuGraphAddKernelNode_v2(void **node, Graph *g, const void *d, size_t n, const struct Kernel *k) {
+    R r = add(node, g, 1, k, 0);
+    Node *at = &g->nodes[g->count - 1];
+    at->bytes[0] = *(uint64_t *)k->params[0];
+    at->bytes[1] = *(uint32_t *)k->params[1];
+    at->bytes[2] = (uint64_t)k->g[0] * 1000000 + k->b[0] * 1000 + k->shared;
+    at->bytes[3] = (uint64_t)k->ctx;
+    return k->f == (void *)0x77 ? r : INVALID;
+}
+struct Copy { size_t sx, sy, sz, sl; int st; void *sh; P sd; void *sa, *r0; size_t sp, shh, dx, dy, dz, dl; int dt; void *dh; P dd; void *da, *r1; size_t dp, dhh, w, h, z; };
+static struct Copy copies[64];
+R cuGraphAddMemcpyNode(void **node, Graph *g, const void *d, size_t n, const struct Copy *c, void *ctx) {
+    copies[g->count] = *c;
+    return c->st == 4 && c->dt == 4 && c->h == 1 && c->z == 1 && ctx ? add(node, g, 2, 0, 0) : INVALID;
+}
+struct Set { P to; size_t pitch; unsigned value, size; size_t w, h; };
+R cuGraphAddMemsetNode(void **node, Graph *g, const void *d, size_t n, const struct Set *s, void *ctx) { return s->size == 1 && s->h == 1 && ctx ? add(node, g, 3, s, sizeof *s) : INVALID; }
+struct Host { void (*f)(void *); void *data; };
+R cuGraphAddHostNode(void **node, Graph *g, const void *d, size_t n, const struct Host *h) { return add(node, g, 4, h, sizeof *h); }
+R cuGraphAddEmptyNode(void **node, Graph *g, const void *d, size_t n) { return add(node, g, 5, 0, 0); }
+struct Edge { unsigned char from, to, type, rest[5]; };
+R cuGraphAddDependencies_v2(Graph *g, void *const *from, void *const *to, const struct Edge *e, size_t n) {
+    g->edges += (int)n;
+    g->early += e->type == 1 && e->from == 1;
+    return n == 1 && (e->type == 1) == (e->from == 1) ? OK : INVALID;
+}
+R cuGraphInstantiateWithFlags(Graph **x, Graph *g, unsigned long long f) { *x = malloc(sizeof(Graph)); **x = *g; return OK; }
+R cuGraphExecDestroy(Graph *g) { free(g); return OK; }
+R cuGraphLaunch(Graph *g, void *stream) {
+    for (int i = 0; i < g->count; i++) {
+        Node *n = &g->nodes[i];
+        uint64_t *to = (uint64_t *)n->bytes[0];
+        if (n->kind == 1) to[0] = n->bytes[1], to[1] = n->bytes[2], to[2] = n->bytes[3], to[3] = g->edges * 100 + g->early;
+        if (n->kind == 2) memmove((void *)copies[i].dd, (void *)copies[i].sd, copies[i].w);
+        if (n->kind == 3) { struct Set *s = (void *)n->params; memset((void *)s->to, (int)s->value, s->w); }
+        if (n->kind == 4) { struct Host *h = (void *)n->params; h->f(h->data); }
+    }
+    return stream == (void *)0x55 ? OK : INVALID;
+}

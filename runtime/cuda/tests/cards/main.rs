@@ -1,0 +1,328 @@
+//! The driver of cards, against a library that pretends to be the system's: what it passes on, and how it tells what is missing.
+//!
+//! The library is found by the loader only when a process starts, so each test runs itself again with it. Where there is no C
+//! compiler, or a real driver is there, the tests say so and pass.
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use tpc_cuda::{
+    Args, CopyNode, Cubin, CudaDriver, Device, Driver, DriverError, Edge, EdgeKind, Endpoint,
+    GraphSpec, KernelNode, Memory, Module, SetNode, Side, Work,
+};
+
+/// What marks the process that has the library.
+const INSIDE: &str = "TPC_FAKE_DRIVER";
+
+/// A folder with the library, without the call `lacking`.
+fn library(test: &str, lacking: &str) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{test}"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let source = include_str!("fake.c");
+    let source = match lacking {
+        "" => source.to_owned(),
+        name => source.replace(&format!("R {name}("), &format!("R other_{name}(")),
+    };
+    let path = folder.join("fake.c");
+    std::fs::write(&path, source).expect("a file");
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-w", "-o"])
+        .arg(folder.join("libcuda.so"))
+        .arg(&path)
+        .status();
+    match made {
+        Ok(status) => assert!(status.success()),
+        Err(e) => {
+            eprintln!("skipped: no C compiler: {e}");
+            return None;
+        }
+    }
+    Some(folder)
+}
+
+/// Runs the test of that name again with the library, and runs `test` there.
+fn with(name: &str, lacking: &str, variables: &[(&str, &str)], test: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        return test();
+    }
+    let Some(folder) = library(name, lacking) else {
+        return;
+    };
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command
+        .args(["--exact", name, "--nocapture"])
+        .env(INSIDE, "1")
+        .env("LD_LIBRARY_PATH", folder);
+    command.envs(variables.iter().copied());
+    let out = command.output().expect("this test runs");
+    let text = String::from_utf8_lossy(&out.stdout) + String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success() && text.contains("1 passed"), "{text}");
+}
+
+fn driver() -> Result<CudaDriver, DriverError> {
+    CudaDriver::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cards"))
+}
+
+fn at(memory: Memory) -> Endpoint {
+    Endpoint {
+        side: memory.side,
+        address: memory.address,
+    }
+}
+
+/// A module with code for the capability that the library pretends.
+fn module(code: &[u8]) -> Module {
+    let mut module = Module::new("kernels", "");
+    module.cubins.push(Cubin {
+        target: "sm_90a".into(),
+        code: Arc::from(code),
+    });
+    module
+}
+
+#[test]
+fn an_old_driver_is_told() {
+    with(
+        "an_old_driver_is_told",
+        "",
+        &[("FAKE_VERSION", "12020")],
+        || match driver().err() {
+            Some(e @ DriverError::TooOld { .. }) => {
+                assert_eq!(
+                    e.to_string(),
+                    "the CUDA driver is too old: it knows CUDA 12.2, and 12.3 is needed"
+                );
+                assert_eq!(e.code().id, "TPC0541");
+            }
+            other => panic!("{other:?}"),
+        },
+    );
+}
+
+#[test]
+fn a_missing_call_is_told() {
+    let name = "cuGraphAddDependencies_v2";
+    with("a_missing_call_is_told", name, &[], || {
+        match driver().err() {
+            Some(DriverError::TooOld { what }) => {
+                assert_eq!(what, format!("it knows CUDA 13.0 and has no {name}"));
+            }
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn no_device_is_told() {
+    with(
+        "no_device_is_told",
+        "",
+        &[("FAKE_DEVICES", "0")],
+        || match driver().err() {
+            Some(DriverError::Missing { what }) => {
+                assert_eq!(what, "the driver is there, and no device");
+            }
+            other => panic!("{other:?}"),
+        },
+    );
+}
+
+#[test]
+fn devices_without_links_are_told() {
+    with(
+        "devices_without_links_are_told",
+        "",
+        &[("FAKE_PEERS", "0")],
+        || {
+            let mut driver = driver().expect("two devices");
+            driver.grant(Device(0), Device(0)).expect("its own memory");
+            let error = driver.grant(Device(0), Device(1)).expect_err("no link");
+            assert_eq!(
+                error.to_string(),
+                "cuda:0 cannot reach the memory of cuda:1"
+            );
+        },
+    );
+}
+
+#[test]
+fn code_for_other_devices_is_told() {
+    with(
+        "code_for_other_devices_is_told",
+        "",
+        &[("FAKE_MAJOR", "6")],
+        || {
+            let mut driver = driver().expect("two devices");
+            let error = driver
+                .load(Device(1), &module(b"code"))
+                .expect_err("too old a device");
+            assert_eq!(error.code().id, "TPC0543");
+            assert!(
+                error.to_string().contains("compute capability 6.0"),
+                "{error}"
+            );
+        },
+    );
+}
+
+#[test]
+fn devices_and_memory() {
+    with("devices_and_memory", "", &[], || {
+        let mut driver = driver().expect("two devices");
+        let names: Vec<&str> = driver.devices().iter().map(|d| d.name.as_str()).collect();
+        assert_eq!(names, ["first", "second"]);
+        let info = &driver.devices()[0];
+        assert_eq!(
+            (info.capability, info.multiprocessors, info.shared_per_block),
+            ((9, 0), 132, 232_448)
+        );
+        driver.grant(Device(0), Device(1)).expect("a link");
+        let memory = driver.allocate(Device(0), 1 << 19).expect("half of it");
+        driver.write(at(memory), &[7; 100]).expect("room");
+        let mut back = [0; 100];
+        driver.read(at(memory), &mut back).expect("room");
+        assert_eq!(back, [7; 100]);
+        let beyond = Endpoint {
+            address: memory.address + (1 << 19) - 10,
+            ..at(memory)
+        };
+        assert_eq!(
+            driver
+                .write(beyond, &[0; 11])
+                .expect_err("beyond")
+                .code()
+                .id,
+            "TPC0549"
+        );
+        match driver.allocate(Device(1), 1 << 20) {
+            Err(DriverError::OutOfMemory {
+                place,
+                needed,
+                free,
+            }) => {
+                assert_eq!((place.as_str(), needed, free), ("cuda:1", 1 << 20, 1 << 19));
+            }
+            other => panic!("{other:?}"),
+        }
+        driver.free(memory).expect("once");
+        driver.free(memory).expect_err("twice");
+        assert!(matches!(
+            driver.allocate(Device(2), 1),
+            Err(DriverError::NoDevice { .. })
+        ));
+    });
+}
+
+#[test]
+fn graphs_pass_on_what_they_are_given() {
+    with("graphs_pass_on_what_they_are_given", "", &[], || {
+        let mut driver = driver().expect("two devices");
+        assert!(matches!(
+            driver.load(Device(0), &module(b"what")),
+            Err(DriverError::Architecture { .. })
+        ));
+        let module = driver
+            .load(Device(1), &module(b"code"))
+            .expect("it is there");
+        assert!(matches!(
+            driver.function(module, "none"),
+            Err(DriverError::NoFunction { .. })
+        ));
+        let function = driver.function(module, "k").expect("it is there");
+        let notes: Vec<Memory> = (0..2)
+            .map(|_| driver.allocate(Device(1), 32).expect("room"))
+            .collect();
+        let host = driver.allocate_host(64).expect("room");
+        let kernel = |memory: &Memory, number: u32| {
+            Work::Kernel(KernelNode {
+                function,
+                grid: [3, 1, 1],
+                block: [64, 1, 1],
+                shared_bytes: 100,
+                args: Args::new().u64(memory.address).u32(number),
+            })
+        };
+        let mut spec = GraphSpec::default();
+        let first = spec.push("first", kernel(&notes[0], 5), &[]);
+        let second = spec.push("second", kernel(&notes[1], 6), &[]);
+        let (from, to, kind) = (first, second, EdgeKind::Programmatic);
+        spec.edges.push(Edge { from, to, kind });
+        let copy = CopyNode {
+            from: at(notes[0]),
+            to: at(host),
+            bytes: 32,
+        };
+        let copied = spec.push("copy", Work::Copy(copy), &[second]);
+        let empty = CopyNode {
+            from: at(notes[0]),
+            to: at(host),
+            bytes: 0,
+        };
+        spec.push("nothing", Work::Copy(empty), &[second]);
+        let end = Endpoint {
+            side: Side::Host,
+            address: host.address + 32,
+        };
+        spec.push(
+            "set",
+            Work::Set(SetNode {
+                to: end,
+                value: 9,
+                bytes: 8,
+            }),
+            &[copied],
+        );
+        let (count, counts) = std::sync::mpsc::channel();
+        let work = move || match count.send(()) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(e.into()),
+        };
+        spec.push("host", Work::Host(Box::new(work)), &[copied]);
+        let graph = driver.instantiate(spec).expect("a graph");
+        for _ in 0..2 {
+            driver.launch(graph).expect("a launch");
+            driver.synchronize().expect("it ends");
+        }
+        assert_eq!(counts.try_iter().count(), 2);
+        let mut told = [0; 40];
+        driver.read(at(host), &mut told).expect("room");
+        let words: Vec<u64> = told
+            .chunks_exact(8)
+            .map(|w| u64::from_le_bytes(w.try_into().expect("eight")))
+            .collect();
+        // The number, the grid with block and shared memory, the second device's context, five edges of which one is early.
+        assert_eq!(words, [5, 3_064_100, 111, 501, 0x0909_0909_0909_0909]);
+        driver.discard(graph).expect("once");
+        driver.discard(graph).expect_err("twice");
+        driver.launch(graph).expect_err("it is gone");
+    });
+}
+
+#[test]
+fn work_of_the_host_that_fails_or_panics() {
+    with("work_of_the_host_that_fails_or_panics", "", &[], || {
+        let mut driver = driver().expect("two devices");
+        let mut spec = GraphSpec::default();
+        spec.push(
+            "look up",
+            Work::Host(Box::new(|| Err("no such row".into()))),
+            &[],
+        );
+        spec.push("after", Work::Host(Box::new(|| panic!("it ran"))), &[]);
+        let graph = driver.instantiate(spec).expect("a graph");
+        driver.launch(graph).expect("a launch");
+        let error = driver.synchronize().expect_err("the host fails");
+        assert_eq!(error.to_string(), "look up: no such row");
+        let mut spec = GraphSpec::default();
+        spec.push("wild", Work::Host(Box::new(|| panic!("on purpose"))), &[]);
+        let graph = driver.instantiate(spec).expect("a graph");
+        driver.launch(graph).expect("a launch");
+        assert_eq!(
+            driver.synchronize().expect_err("it panics").to_string(),
+            "wild: it panicked"
+        );
+        driver.synchronize().expect("told once");
+    });
+}
