@@ -34,10 +34,10 @@ type Thread = *mut ThreadHead;
 ///
 /// # Safety
 /// The thread runs now: nothing else uses the block or the engine until it leaves itself.
-unsafe fn of<'a>(thread: Thread) -> (ThreadHead, &'a mut Block, &'a mut Engine) {
+unsafe fn of<'a>(thread: Thread) -> (&'a ThreadHead, &'a mut Block, &'a mut Engine) {
     // SAFETY: `run_lane` wrote the head, with pointers that live while the thread does.
     unsafe {
-        let head = *thread;
+        let head = &*thread;
         (head, &mut *head.block.cast(), &mut *head.engine.cast())
     }
 }
@@ -296,7 +296,8 @@ unsafe fn look(thread: Thread, access: &Access, at: Option<Where>) {
     // SAFETY: the caller says so.
     unsafe {
         let (head, block, engine) = of(thread);
-        if let Err((kind, what, other)) = engine.look(block, &head, access) {
+        if let Err(wrong) = engine.look(block, head, access) {
+            let (kind, what, other) = *wrong;
             let code = Where::Code {
                 node: block.node,
                 pc: access.pc,

@@ -19,7 +19,7 @@ pub(super) struct Watch {
 }
 
 /// What is wrong with an access.
-type Wrong = (FaultKind, String, Option<Where>);
+type Wrong = Box<(FaultKind, String, Option<Where>)>;
 
 /// An access to bytes.
 #[derive(Clone, Copy)]
@@ -79,12 +79,12 @@ impl Watch {
                 "it {} {bytes} bytes at {address:#x}, which is no multiple of {bytes}",
                 access.verb()
             );
-            return Err((FaultKind::Misaligned, what, None));
+            return Err(Box::new((FaultKind::Misaligned, what, None)));
         }
         if launch.image.range.contains(&address) {
             let what = "it writes to a constant".to_owned();
             return match access.writes() {
-                true => Err((FaultKind::ReadOnly, what, None)),
+                true => Err(Box::new((FaultKind::ReadOnly, what, None))),
                 false => Ok(()),
             };
         }
@@ -92,11 +92,8 @@ impl Watch {
         let (node, device) = (block.node, launch.device.0);
         let cells = match block.is_shared(address) {
             true => block.shared_cells(address, bytes).map_err(|what| {
-                (
-                    FaultKind::OutOfBounds,
-                    format!("it {} {what}", access.verb()),
-                    None,
-                )
+                let what = format!("it {} {what}", access.verb());
+                Box::new((FaultKind::OutOfBounds, what, None))
             }),
             // SAFETY: as in `begin`.
             false => cells(
@@ -149,7 +146,7 @@ impl Watch {
         let how = (access.writes(), 0, 0);
         let conflict = self.checks.access(&mut actor, cells, how);
         conflict.map_err(|c| {
-            let (kind, what, other) = race(&c, &access, nodes);
+            let (kind, what, other) = *race(&c, &access, nodes);
             RawFault {
                 kind,
                 node,
@@ -190,7 +187,7 @@ fn race(conflict: &Conflict, access: &Access, nodes: &[Prepared]) -> Wrong {
         node: *node,
         pc: *pc,
     };
-    (FaultKind::Race, what, Some(other))
+    Box::new((FaultKind::Race, what, Some(other)))
 }
 
 /// What is known of bytes in memory that a device may access.
@@ -210,7 +207,7 @@ fn cells<'a>(
             let what = format!(
                 "cuda:{device} {verb} {bytes} bytes of {owner}, which was not granted to it"
             );
-            Err((FaultKind::WrongDevice, what, None))
+            Err(Box::new((FaultKind::WrongDevice, what, None)))
         }
         Some((_, cells)) => Ok(cells),
         None => {
@@ -221,7 +218,7 @@ fn cells<'a>(
                 ),
                 _ => format!("it {verb} {bytes} bytes at {address:#x}, where nothing is allocated"),
             };
-            Err((FaultKind::OutOfBounds, what, None))
+            Err(Box::new((FaultKind::OutOfBounds, what, None)))
         }
     }
 }

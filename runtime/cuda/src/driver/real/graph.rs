@@ -165,15 +165,34 @@ impl Draft {
             return self.join(label);
         }
         // Addresses are unified: the driver knows whose memory each is.
-        // SAFETY: all zero is a copy of nothing.
-        let mut params: sys::CUDA_MEMCPY3D = unsafe { std::mem::zeroed() };
-        params.srcMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_UNIFIED;
-        params.srcDevice = copy.from.address;
-        params.dstMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_UNIFIED;
-        params.dstDevice = copy.to.address;
-        params.WidthInBytes = copy.bytes as usize;
-        params.Height = 1;
-        params.Depth = 1;
+        let unified = sys::CUmemorytype::CU_MEMORYTYPE_UNIFIED;
+        let params = sys::CUDA_MEMCPY3D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcZ: 0,
+            srcLOD: 0,
+            srcMemoryType: unified,
+            srcHost: std::ptr::null(),
+            srcDevice: copy.from.address,
+            srcArray: std::ptr::null_mut(),
+            reserved0: std::ptr::null_mut(),
+            srcPitch: 0,
+            srcHeight: 0,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstZ: 0,
+            dstLOD: 0,
+            dstMemoryType: unified,
+            dstHost: std::ptr::null_mut(),
+            dstDevice: copy.to.address,
+            dstArray: std::ptr::null_mut(),
+            reserved1: std::ptr::null_mut(),
+            dstPitch: 0,
+            dstHeight: 0,
+            WidthInBytes: copy.bytes as usize,
+            Height: 1,
+            Depth: 1,
+        };
         let mut node = std::ptr::null_mut();
         let none = std::ptr::null();
         // SAFETY: the parameters live through the call.
