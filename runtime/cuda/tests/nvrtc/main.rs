@@ -1,5 +1,7 @@
 //! Kernels are compiled for every target, where NVRTC is.
 
+mod kernels;
+
 use tpc_cuda::nvrtc::{Cache, Nvrtc, NvrtcError, TARGETS, whole};
 
 /// `None`, in words on the terminal, where there is no NVRTC.
