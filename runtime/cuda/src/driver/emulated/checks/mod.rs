@@ -144,7 +144,8 @@ pub(super) struct Checks {
     first: u32,
     flags: HashMap<usize, Flag>,
     instances: Vec<(usize, [u32; 3], [u32; 3])>,
-    merges: HashMap<(u32, u32), u32>,
+    /// The stamps of several readers, by who they are.
+    summaries: HashMap<(Who, u8), u32>,
     /// What nodes learnt from flags, which those after them know, too.
     learnt: BTreeMap<usize, Known>,
     /// What two stamps found the last time.
@@ -165,7 +166,7 @@ impl Checks {
         self.stamps.clear();
         self.flags.clear();
         self.instances.clear();
-        self.merges.clear();
+        self.summaries.clear();
         self.learnt.clear();
         self.whos.push(Who::Node { node: u32::MAX });
         wraps

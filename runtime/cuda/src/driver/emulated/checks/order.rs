@@ -82,14 +82,15 @@ impl Checks {
         if self.before(a, actor) {
             return now;
         }
-        if let Some(&merged) = self.merges.get(&(then, now)) {
-            return merged;
-        }
         let who = self.both(a, b, then, now);
-        let who = self.new_who(who);
-        let merged = self.new_stamp(who, old.pc, old.atomic.min(new.atomic));
-        self.merges.insert((then, now), merged);
-        merged
+        let atomic = old.atomic.min(new.atomic);
+        if let Some(&summary) = self.summaries.get(&(who, atomic)) {
+            return summary;
+        }
+        let number = self.new_who(who);
+        let summary = self.new_stamp(number, old.pc, atomic);
+        self.summaries.insert((who, atomic), summary);
+        summary
     }
 
     /// Whether the first says already what the second does.
