@@ -36,10 +36,13 @@ impl Image {
         };
         // SAFETY: the file was made by the compiler from the shim and the module. It has no initialisers but those of tables.
         let library = unsafe { Library::new(path) }.map_err(failed)?;
-        // SAFETY: the shim declares both with these types. All loads write the same.
+        // SAFETY: the shim declares both with these types. It is zero until it is written.
         let range = unsafe {
             let calls = library.get::<*mut Calls>(b"tpc_calls\0").map_err(failed)?;
-            (*calls).write(CALLS);
+            // A module may be loaded twice, and run elsewhere.
+            if (*calls).cast::<usize>().read() == 0 {
+                (*calls).write(CALLS);
+            }
             let image = library
                 .get::<*const [usize; 2]>(b"tpc_image\0")
                 .map_err(failed)?;
