@@ -88,10 +88,10 @@ pub(super) struct ThreadHead {
     pub(super) linear: u32,
     pub(super) lane: u32,
     pub(super) warp: u32,
-    pub(super) head: BlockHead,
-    // What follows is the engine's.
     pub(super) block: *mut c_void,
     pub(super) engine: *mut c_void,
+    pub(super) head: BlockHead,
+    // What follows is the engine's.
     pub(super) run: unsafe extern "C" fn(*const *const c_void),
     pub(super) arguments: *const *const c_void,
 }

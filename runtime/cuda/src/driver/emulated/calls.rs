@@ -34,6 +34,7 @@ type Thread = *mut ThreadHead;
 ///
 /// # Safety
 /// The thread runs now: nothing else uses the block or the engine until it leaves itself.
+#[inline]
 unsafe fn of<'a>(thread: Thread) -> (&'a ThreadHead, &'a mut Block, &'a mut Engine) {
     // SAFETY: `run_lane` wrote the head, with pointers that live while the thread does.
     unsafe {

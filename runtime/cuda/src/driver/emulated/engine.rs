@@ -493,7 +493,7 @@ unsafe fn run_lane(engine: *mut Engine, block: *mut Block, warp: usize, lane: u3
                 run: launch.kernel.run,
                 arguments: launch.kernel.arguments.as_ptr().cast(),
             });
-            b.fibers[linear].sp = prepare(stack, thread_main);
+            b.fibers[linear].sp = prepare(stack, linear, thread_main);
         }
         b.fibers[linear].stack = stack;
     } else {

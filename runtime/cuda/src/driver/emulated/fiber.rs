@@ -83,12 +83,13 @@ pub(super) fn head(stack: *mut u8) -> *mut ThreadHead {
     stack.wrapping_add(STACK - HEAD).cast()
 }
 
-/// Makes a stack ready to run `main` from its begin, and gives what [`switch`] goes to.
+/// Makes a stack ready to run `main` from its begin, and gives what [`switch`] goes to. Stacks of different `number`s begin at
+/// different distances from their ends: otherwise all would share the same few lines of the caches.
 ///
 /// # Safety
 /// The stack is one of a pool, and nothing runs on it.
-pub(super) unsafe fn prepare(stack: *mut u8, main: extern "C" fn() -> !) -> *mut u8 {
-    let top = stack.wrapping_add(STACK - HEAD);
+pub(super) unsafe fn prepare(stack: *mut u8, number: usize, main: extern "C" fn() -> !) -> *mut u8 {
+    let top = stack.wrapping_add(STACK - HEAD - number % 61 * 192);
     #[cfg(target_arch = "x86_64")]
     const SAVED: usize = 6;
     #[cfg(target_arch = "aarch64")]
@@ -135,7 +136,9 @@ pub(super) unsafe extern "C" fn switch(save: *mut *mut u8, load: *mut u8) {
         "pop r12",
         "pop rbx",
         "pop rbp",
-        "ret",
+        // Processors foretell returns by calls, which these are not.
+        "pop rcx",
+        "jmp rcx",
     )
 }
 

@@ -57,6 +57,7 @@ struct ShimBlock {
 struct ShimThread {
     uint3 index;
     uint32_t linear, lane, warp;
+    void *engine[2];
     ShimBlock block;
 };
 struct ShimSlot { alignas(16) unsigned char bytes[64]; };
