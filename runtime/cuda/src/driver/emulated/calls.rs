@@ -6,6 +6,7 @@ use super::abi::{Calls, RawShared, RawSite, Reduce, SLOT, Slot, ThreadHead, kind
 use super::block::Block;
 use super::checked::Access;
 use super::checks::{Actor, Checks};
+use super::copies::{copies_commit, copies_wait, copy};
 use super::engine::Engine;
 use super::fault::{FaultKind, RawFault, Where};
 use super::fiber::switch;
@@ -28,14 +29,14 @@ pub(super) const CALLS: Calls = Calls {
     misaligned,
 };
 
-type Thread = *mut ThreadHead;
+pub(super) type Thread = *mut ThreadHead;
 
 /// The thread, its block and the engine.
 ///
 /// # Safety
 /// The thread runs now: nothing else uses the block or the engine until it leaves itself.
 #[inline]
-unsafe fn of<'a>(thread: Thread) -> (&'a ThreadHead, &'a mut Block, &'a mut Engine) {
+pub(super) unsafe fn of<'a>(thread: Thread) -> (&'a ThreadHead, &'a mut Block, &'a mut Engine) {
     // SAFETY: `run_lane` wrote the head, with pointers that live while the thread does.
     unsafe {
         let head = &*thread;
@@ -293,7 +294,7 @@ unsafe extern "C" fn pause(thread: Thread, site: *const RawSite) {
 ///
 /// # Safety
 /// As for [`of`].
-unsafe fn look(thread: Thread, access: &Access, at: Option<Where>) {
+pub(super) unsafe fn look(thread: Thread, access: &Access, at: Option<Where>) {
     // SAFETY: the caller says so.
     unsafe {
         let (head, block, engine) = of(thread);
@@ -369,60 +370,6 @@ unsafe extern "C" fn fence(thread: Thread, scope: u32) {
         let (head, block, _) = of(thread);
         if let Some(clocks) = &mut block.clocks {
             Checks::fence(clocks, head.linear as usize, scope);
-        }
-    }
-}
-
-/// The access of one end of an asynchronous copy.
-fn sixteen(address: usize, kind: u32, pc: usize) -> Access {
-    Access {
-        address,
-        bytes: 16,
-        kind,
-        pc,
-        atomic: 0,
-    }
-}
-
-unsafe extern "C" fn copy(thread: Thread, to: *mut c_void, from: *const c_void, pc: *const c_void) {
-    let (to, from, pc) = (to as usize, from as usize, pc as usize);
-    // SAFETY: the thread runs.
-    unsafe {
-        look(thread, &sixteen(from, kind::LOAD, pc), None);
-        look(thread, &sixteen(to, kind::STORE, pc), None);
-        let (head, block, _) = of(thread);
-        let n = block.fibers.len().max(block.copies.len());
-        block.copies.resize_with(n, Default::default);
-        block.copies[head.linear as usize].open.push((to, from, pc));
-    }
-}
-
-unsafe extern "C" fn copies_commit(thread: Thread) {
-    // SAFETY: the thread runs.
-    unsafe {
-        let (head, block, _) = of(thread);
-        if let Some(copies) = block.copies.get_mut(head.linear as usize) {
-            let group = std::mem::take(&mut copies.open);
-            copies.closed.push_back(group);
-        }
-    }
-}
-
-unsafe extern "C" fn copies_wait(thread: Thread, left: u32) {
-    // SAFETY: the thread runs. The kernel says that 16 bytes are at each address; the checked build has looked.
-    unsafe {
-        loop {
-            let (head, block, _) = of(thread);
-            let Some(copies) = block.copies.get_mut(head.linear as usize) else {
-                return;
-            };
-            if copies.closed.len() <= left as usize {
-                return;
-            }
-            for (to, from, pc) in copies.closed.pop_front().unwrap_or_default() {
-                look(thread, &sixteen(to, kind::STORE, pc), None);
-                std::ptr::copy(from as *const u8, to as *mut u8, 16);
-            }
         }
     }
 }

@@ -15,12 +15,14 @@ mod calls;
 mod checked;
 mod checks;
 mod compiler;
+mod copies;
 mod engine;
 mod fault;
 mod fiber;
 mod image;
 mod memory;
 mod random;
+mod turns;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -322,7 +322,7 @@ impl Checks {
         let text = |instance: u32, thread: Option<u32>| {
             let (_, [x, y, z], threads) = self.instances[instance as usize];
             let thread = thread.map(|t| {
-                let [x, y, z] = super::engine::index(threads, t);
+                let [x, y, z] = super::turns::index(threads, t);
                 format!(", thread {x},{y},{z}")
             });
             format!("block {x},{y},{z}{}", thread.unwrap_or_default())
