@@ -31,6 +31,7 @@ mod frame;
 mod profile;
 pub mod quant;
 pub mod reference;
+mod run;
 mod session;
 mod slot;
 mod states;
@@ -45,8 +46,9 @@ pub use frame::{Change, Frame};
 pub use profile::KernelTime;
 pub use reference::{
     BatchRun, Gelu, Inputs, Interpreter, NamedOutputs, Observer, OpContext, Options, PlaceStats,
-    ProgramInterpreter, ProgramRun, Traffic, Transfers, eval,
+    ProgramInterpreter, Traffic, Transfers, eval,
 };
+pub use run::{Batches, NextPhase, ProgramRun};
 pub use session::{
     Batch, KvCells, Logits, ReferenceSession, SaveError, SequenceText, Session, SessionConfig,
     TokenPos,

@@ -38,7 +38,7 @@ pub mod host {
 }
 
 pub use error::{KernelError, TeamError, Unsupported};
-pub use executor::{CpuExecutor, CpuOptions, CpuRun};
+pub use executor::{CpuExecutor, CpuOptions};
 pub use kernel::Kernel;
 pub use launch::Sizes;
 pub use target::CpuTarget;

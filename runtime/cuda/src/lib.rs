@@ -24,4 +24,4 @@ pub use driver::{
     Function, Graph, GraphSpec, HostError, HostWork, KernelNode, Memory, Module, ModuleHandle,
     Node, SetNode, Side, Work,
 };
-pub use executor::{CudaExecutor, CudaOptions, CudaRun, CudaTarget};
+pub use executor::{CudaExecutor, CudaOptions, CudaTarget};

@@ -18,5 +18,5 @@ mod transfers;
 
 pub use interpreter::{BatchRun, Inputs, Interpreter, NamedOutputs, Observer, PlaceStats};
 pub use ops::{Gelu, OpContext, Options, eval};
-pub use programs::{ProgramInterpreter, ProgramRun};
+pub use programs::ProgramInterpreter;
 pub use transfers::{Traffic, Transfers};

@@ -3,7 +3,7 @@
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::program::{Program, StoredFormat};
-use tpc_ir::{Bindings, DType, Output, Symbol, Value};
+use tpc_ir::{Bindings, DType, Output, Value};
 use tpc_runtime::{Data, ExecError, Shape, Slot, SlotMemory, Tensor, quant};
 
 use crate::error::KernelError;
@@ -148,19 +148,5 @@ pub fn error(e: KernelError) -> ExecError {
         e => ExecError::Parameter {
             what: e.to_string(),
         },
-    }
-}
-
-/// The error for a batch that no shape holds.
-pub fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
-    let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
-    let over = Symbol::ALL
-        .into_iter()
-        .filter(|s| sizes.get(*s) > most.get(*s));
-    let over: Vec<String> = over
-        .map(|s| format!("{} {} (at most {})", s.name(), sizes.get(s), most.get(s)))
-        .collect();
-    ExecError::BadBatch {
-        what: format!("the program has no shape for it: {}", over.join(", ")),
     }
 }

@@ -19,7 +19,7 @@ mod terms;
 
 pub(crate) mod shared {
     pub use super::hosted::HostedOp;
-    pub use super::io::{Placed, error, extents, inputs, outputs, read, slot, tensor, too_large};
+    pub use super::io::{Placed, error, extents, inputs, outputs, read, slot, tensor};
     pub use super::launches::{most, named, work};
 }
 
@@ -32,7 +32,8 @@ use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, Located, Program, Step};
 use tpc_ir::{Arena, Bindings, Inst, Launch, Value};
 use tpc_runtime::{
-    ExecError, Executor, Frame, Host, Interface, KernelTime, Options, Outputs, Tensor, WeightSource,
+    Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Options, Outputs,
+    ProgramRun, Tensor, WeightSource,
 };
 
 use crate::error::KernelError;
@@ -96,7 +97,7 @@ pub struct CpuExecutor {
     inputs: Vec<(usize, Value, InputKind)>,
     outputs: Vec<(usize, Value)>,
     isa: Isa,
-    batches: u64,
+    batches: Batches,
     /// Per value, where a weight or a state lies.
     extents: Vec<Option<io::Placed>>,
     /// The times of launches, where they are wanted.
@@ -120,15 +121,6 @@ unsafe impl Sync for Own {}
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Progress(AtomicUsize);
-
-/// A batch of which some phases have run.
-#[derive(Clone, Debug)]
-pub struct CpuRun {
-    sizes: Bindings,
-    phase: usize,
-    /// The batch; `None` before its first phase.
-    batch: Option<u64>,
-}
 
 impl CpuExecutor {
     /// An executor of a program that the verifier accepts, with its weights loaded.
@@ -200,7 +192,7 @@ impl CpuExecutor {
             inputs,
             outputs,
             isa: Isa::best(),
-            batches: 0,
+            batches: Batches::default(),
             extents: io::extents(&program),
             profile,
             program,
@@ -404,62 +396,49 @@ impl Running<'_> {
 }
 
 impl Executor for CpuExecutor {
-    type Run = CpuRun;
+    type Run = ProgramRun;
 
     fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    fn begin(&self, sizes: &Bindings) -> CpuRun {
-        CpuRun {
-            sizes: *sizes,
-            phase: 0,
-            batch: None,
-        }
+    fn begin(&self, sizes: &Bindings) -> ProgramRun {
+        ProgramRun::new(sizes)
     }
 
-    fn lookahead(&self, run: &CpuRun) -> Option<u32> {
-        self.program.phases.get(run.phase).map(|p| p.ahead)
+    fn lookahead(&self, run: &ProgramRun) -> Option<u32> {
+        run.lookahead(&self.program)
     }
 
     fn run_phase(
         &mut self,
-        run: &mut CpuRun,
+        run: &mut ProgramRun,
         host: &mut dyn Host,
         outputs: &mut Outputs,
     ) -> Result<(), ExecError> {
-        if run.phase >= self.program.phases.len() {
+        let Some(next) = run.next(&self.program, &mut self.batches)? else {
             return Ok(());
-        }
-        let shape = self.program.shape_for(&run.sizes);
-        let shape = shape.ok_or_else(|| io::too_large(&self.program, &run.sizes))?;
-        match run.batch {
-            None => {
-                self.batches += 1;
-                run.batch = Some(self.batches);
-            }
-            Some(batch) if batch == self.batches => {}
-            Some(_) => return Err(ExecError::NothingToDraft),
-        }
+        };
+        let NextPhase { phase, shape, .. } = next;
         let arenas = &self.arenas;
         let view = |arena: Arena, dtype, at: &Located| arenas[arena.index()].view(dtype, at);
-        let changed = self.frame.set(&self.program, shape, &run.sizes, view)?;
+        let changed = self.frame.set(&self.program, shape, run.sizes(), view)?;
         if changed.sizes {
-            self.resize(&run.sizes)?;
+            self.resize(run.sizes())?;
         }
-        for (phase, value, kind) in &self.inputs {
-            if *phase == run.phase {
+        for (at, value, kind) in &self.inputs {
+            if *at == phase {
                 let ty = &self.program.graph.value(*value).ty;
                 host.input(kind, ty, io::slot(&self.frame.view(*value))?)?;
             }
         }
-        self.run_queues(run.phase)?;
-        for (i, (phase, value)) in self.outputs.iter().enumerate() {
-            if *phase == run.phase {
+        self.run_queues(phase)?;
+        for (i, (at, value)) in self.outputs.iter().enumerate() {
+            if *at == phase {
                 io::read(&self.frame.view(*value), outputs.place(i)?)?;
             }
         }
-        run.phase += 1;
+        run.advance();
         Ok(())
     }
 

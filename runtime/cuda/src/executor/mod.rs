@@ -21,7 +21,10 @@ use tpc_cpu::host::{self, Placed};
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{Located, Program};
 use tpc_ir::{Arena, Bindings, DType, Place, Value};
-use tpc_runtime::{ExecError, Executor, Frame, Host, Interface, Outputs, Tensor, WeightSource};
+use tpc_runtime::{
+    Batches, ExecError, Executor, Frame, Host, Interface, NextPhase, Outputs, ProgramRun, Tensor,
+    WeightSource,
+};
 
 use crate::driver::{Driver, Endpoint, Graph, Side};
 use hosted::Hosted;
@@ -53,7 +56,7 @@ pub struct CudaExecutor<D: Driver> {
     /// Per value, the bytes of a state that were asked for since the last batch, and whether they may have been changed.
     shown: Vec<OnceCell<Vec<u8>>>,
     changed: Vec<Value>,
-    batches: u64,
+    batches: Batches,
 }
 
 impl<D: Driver> std::fmt::Debug for CudaExecutor<D> {
@@ -62,15 +65,6 @@ impl<D: Driver> std::fmt::Debug for CudaExecutor<D> {
             .field("graphs", &self.graphs)
             .finish_non_exhaustive()
     }
-}
-
-/// A batch of which some phases have run.
-#[derive(Clone, Debug)]
-pub struct CudaRun {
-    sizes: Bindings,
-    phase: usize,
-    /// The batch; `None` before its first phase.
-    batch: Option<u64>,
 }
 
 impl<D: Driver> CudaExecutor<D> {
@@ -117,7 +111,7 @@ impl<D: Driver> CudaExecutor<D> {
             hosted,
             graphs,
             faults,
-            batches: 0,
+            batches: Batches::default(),
             program,
         })
     }
@@ -226,53 +220,40 @@ fn lock(hosted: &Mutex<Hosted>) -> Result<std::sync::MutexGuard<'_, Hosted>, Exe
 }
 
 impl<D: Driver> Executor for CudaExecutor<D> {
-    type Run = CudaRun;
+    type Run = ProgramRun;
 
     fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    fn begin(&self, sizes: &Bindings) -> CudaRun {
-        CudaRun {
-            sizes: *sizes,
-            phase: 0,
-            batch: None,
-        }
+    fn begin(&self, sizes: &Bindings) -> ProgramRun {
+        ProgramRun::new(sizes)
     }
 
-    fn lookahead(&self, run: &CudaRun) -> Option<u32> {
-        self.program.phases.get(run.phase).map(|p| p.ahead)
+    fn lookahead(&self, run: &ProgramRun) -> Option<u32> {
+        run.lookahead(&self.program)
     }
 
     fn run_phase(
         &mut self,
-        run: &mut CudaRun,
+        run: &mut ProgramRun,
         host: &mut dyn Host,
         outputs: &mut Outputs,
     ) -> Result<(), ExecError> {
-        if run.phase >= self.program.phases.len() {
+        let Some(next) = run.next(&self.program, &mut self.batches)? else {
             return Ok(());
-        }
-        let shape = self.program.shape_for(&run.sizes);
-        let shape = shape.ok_or_else(|| host::too_large(&self.program, &run.sizes))?;
-        match run.batch {
-            None => {
-                self.batches += 1;
-                run.batch = Some(self.batches);
-            }
-            Some(batch) if batch == self.batches => {}
-            Some(_) => return Err(ExecError::NothingToDraft),
-        }
+        };
+        let NextPhase { phase, shape, .. } = next;
         self.write_states()?;
-        self.set_frame(shape, &run.sizes)?;
-        self.write_inputs(run.phase, host)?;
+        self.set_frame(shape, run.sizes())?;
+        self.write_inputs(phase, host)?;
         let driver = self.driver.get_mut();
-        let graph = self.graphs[shape][run.phase];
+        let graph = self.graphs[shape][phase];
         driver.launch(graph).map_err(error)?;
         driver.synchronize().map_err(error)?;
         self.faults.check(&self.program, driver)?;
-        self.read_outputs(run.phase, outputs)?;
-        run.phase += 1;
+        self.read_outputs(phase, outputs)?;
+        run.advance();
         Ok(())
     }
 

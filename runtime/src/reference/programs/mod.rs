@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::program::{ArenaKind, Located, Phase, Program, Step, Work};
-use tpc_ir::{Bindings, Inst, Launch, Output, Symbol, Value};
+use tpc_ir::{Bindings, Inst, Launch, Output, Value};
 
 use super::ops::{OpContext, Options, eval, load_weight};
 use super::rounding::round_activations;
 use crate::error::ExecError;
 use crate::executor::{Executor, Host, Interface, Outputs};
+use crate::run::{Batches, ProgramRun};
 use crate::slot::input_tensor;
 use crate::tensor::{Shape, Tensor};
 use crate::weights::{WeightSource, pack};
@@ -36,16 +37,7 @@ pub struct ProgramInterpreter<'p> {
     /// The state of the generator that orders the queues.
     seed: u64,
     /// The number of batches begun.
-    batches: u64,
-}
-
-/// A batch of which some phases have run.
-#[derive(Clone, Debug)]
-pub struct ProgramRun {
-    sizes: Bindings,
-    phase: usize,
-    /// The batch; `None` before its first phase.
-    batch: Option<u64>,
+    batches: Batches,
 }
 
 impl<'p> ProgramInterpreter<'p> {
@@ -74,7 +66,7 @@ impl<'p> ProgramInterpreter<'p> {
             interface: Interface::from_graph(&program.graph),
             rounded: BTreeMap::new(),
             seed: seed | 1,
-            batches: 0,
+            batches: Batches::default(),
         };
         out.load(weights)?;
         out.reset_states();
@@ -327,15 +319,11 @@ impl Executor for ProgramInterpreter<'_> {
     }
 
     fn begin(&self, sizes: &Bindings) -> ProgramRun {
-        ProgramRun {
-            sizes: *sizes,
-            phase: 0,
-            batch: None,
-        }
+        ProgramRun::new(sizes)
     }
 
     fn lookahead(&self, run: &ProgramRun) -> Option<u32> {
-        self.program.phases.get(run.phase).map(|p| p.ahead)
+        run.lookahead(self.program)
     }
 
     fn run_phase(
@@ -345,36 +333,26 @@ impl Executor for ProgramInterpreter<'_> {
         outputs: &mut Outputs,
     ) -> Result<(), ExecError> {
         let program = self.program;
-        let Some(phase) = program.phases.get(run.phase) else {
+        let Some(next) = run.next(program, &mut self.batches)? else {
             return Ok(());
         };
-        let shape = program
-            .shape_for(&run.sizes)
-            .ok_or_else(|| too_large(program, &run.sizes))?;
-        let sizes = run.sizes;
+        let (phase, shape) = (&program.phases[next.phase], next.shape);
+        if next.first {
+            for (arena, data) in self.arenas.iter_mut().zip(&program.arenas) {
+                if data.kind == ArenaKind::Work {
+                    arena.poison();
+                }
+            }
+        }
+        let sizes = *run.sizes();
         let at = At {
             sizes: &sizes,
             shape,
         };
-        match run.batch {
-            None => {
-                self.batches += 1;
-                run.batch = Some(self.batches);
-                for (arena, data) in self.arenas.iter_mut().zip(&program.arenas) {
-                    if data.kind == ArenaKind::Work {
-                        arena.poison();
-                    }
-                }
-            }
-            Some(batch) if batch == self.batches => {}
-            Some(_) => {
-                return Err(ExecError::NothingToDraft);
-            }
-        }
         self.inputs(phase.ahead, &at, host)?;
         self.queues(phase, &at)?;
-        self.outputs(run.phase, &at, outputs)?;
-        run.phase += 1;
+        self.outputs(next.phase, &at, outputs)?;
+        run.advance();
         Ok(())
     }
 
@@ -388,19 +366,5 @@ impl Executor for ProgramInterpreter<'_> {
                 arena.clear();
             }
         }
-    }
-}
-
-/// The error for a batch that no shape holds.
-fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
-    let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
-    let over = Symbol::ALL
-        .into_iter()
-        .filter(|s| sizes.get(*s) > most.get(*s));
-    let over: Vec<String> = over
-        .map(|s| format!("{} {} (at most {})", s.name(), sizes.get(s), most.get(s)))
-        .collect();
-    ExecError::BadBatch {
-        what: format!("the program has no shape for it: {}", over.join(", ")),
     }
 }

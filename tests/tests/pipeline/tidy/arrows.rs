@@ -173,6 +173,7 @@ const MODULES: [(&str, &[&str]); 18] = [
             "slot",
             "states",
             "frame",
+            "run",
             "profile",
             "executor",
             "weights",

@@ -1,0 +1,101 @@
+//! Batches of a program: which of their phases have run.
+
+use tpc_ir::program::Program;
+use tpc_ir::{Bindings, Symbol};
+
+use crate::error::ExecError;
+
+/// The number of batches that an executor has begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Batches(u64);
+
+/// A batch of which some phases have run.
+#[derive(Clone, Debug)]
+pub struct ProgramRun {
+    sizes: Bindings,
+    phase: usize,
+    /// The batch; `None` before its first phase.
+    batch: Option<u64>,
+}
+
+/// The phase that runs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextPhase {
+    /// Its number.
+    pub phase: usize,
+    /// The number of the shape that holds the batch.
+    pub shape: usize,
+    /// Whether it is the batch's first.
+    pub first: bool,
+}
+
+impl ProgramRun {
+    /// A batch of these sizes, of which no phase has run.
+    pub const fn new(sizes: &Bindings) -> ProgramRun {
+        ProgramRun {
+            sizes: *sizes,
+            phase: 0,
+            batch: None,
+        }
+    }
+
+    /// The batch's sizes.
+    pub const fn sizes(&self) -> &Bindings {
+        &self.sizes
+    }
+
+    /// The number of tokens ahead that the next phase needs to know; `None` when all have run.
+    pub fn lookahead(&self, program: &Program) -> Option<u32> {
+        program.phases.get(self.phase).map(|p| p.ahead)
+    }
+
+    /// The phase that runs next; `None` when all have run. The first phase begins a batch, by which later phases of batches
+    /// before it are forgotten.
+    ///
+    /// # Errors
+    /// [`ExecError::BadBatch`] when no shape holds the batch, and [`ExecError::NothingToDraft`] when another batch has begun
+    /// since.
+    pub fn next(
+        &mut self,
+        program: &Program,
+        batches: &mut Batches,
+    ) -> Result<Option<NextPhase>, ExecError> {
+        if self.phase >= program.phases.len() {
+            return Ok(None);
+        }
+        let shape = program.shape_for(&self.sizes);
+        let shape = shape.ok_or_else(|| too_large(program, &self.sizes))?;
+        let first = self.batch.is_none();
+        if first {
+            batches.0 += 1;
+            self.batch = Some(batches.0);
+        } else if self.batch != Some(batches.0) {
+            return Err(ExecError::NothingToDraft);
+        }
+        let phase = self.phase;
+        Ok(Some(NextPhase {
+            phase,
+            shape,
+            first,
+        }))
+    }
+
+    /// The phase that was next has run.
+    pub const fn advance(&mut self) {
+        self.phase += 1;
+    }
+}
+
+/// The error for a batch that no shape holds.
+fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
+    let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
+    let over = Symbol::ALL
+        .into_iter()
+        .filter(|s| sizes.get(*s) > most.get(*s));
+    let over: Vec<String> = over
+        .map(|s| format!("{} {} (at most {})", s.name(), sizes.get(s), most.get(s)))
+        .collect();
+    ExecError::BadBatch {
+        what: format!("the program has no shape for it: {}", over.join(", ")),
+    }
+}
