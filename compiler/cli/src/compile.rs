@@ -18,7 +18,7 @@ use tpc_models::Drafting;
 
 use crate::args::{Defaults, PlacementArgs};
 use crate::artefact::{EXECUTOR, stored_versions};
-use crate::engine;
+use crate::engine::{self, ExecutorKind};
 use crate::input;
 use crate::output::{self, Failure};
 
@@ -54,6 +54,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             cache: DType::F16,
             split_mode: SplitMode::Auto,
         },
+        ExecutorKind::Cpu,
     )?;
     let file = input::open_whole(&args.model)?;
     is_no_input(args, &file)?;

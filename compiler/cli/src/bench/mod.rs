@@ -135,15 +135,15 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         cache: DType::F16,
         split_mode: SplitMode::Auto,
     };
+    let executor = args.engine.executor(ExecutorKind::Cpu);
     let mut opened = (args.subject).open(&args.placement, || {
-        engine::placement(&args.placement, defaults)
+        engine::placement(&args.placement, defaults, executor)
     })?;
     let sequences = opened.sequences();
     let cells = cells.saturating_mul(sequences);
     // The context is as large as the largest test, unless it is said.
     opened.default_context(cells as u64);
     let ready = opened.plan()?;
-    let executor = args.engine.executor(ExecutorKind::Cpu);
     let longest = tests.iter().map(|t| t.cells().max(1)).max().unwrap_or(1);
     let loading = Loading {
         name: args.subject.path(),
@@ -217,10 +217,7 @@ fn subject(args: &Args, ready: &Ready) -> Subject {
         model: ready.name.clone(),
         file: args.subject.path().display().to_string(),
         size: ready.size,
-        backend: match args.engine.executor(ExecutorKind::Cpu) {
-            ExecutorKind::Cpu => "CPU",
-            ExecutorKind::Reference => "reference",
-        },
+        backend: args.engine.executor(ExecutorKind::Cpu).name(),
         devices: ready.devices.clone(),
         threads: args.engine.threads(),
         split_mode: ready.split_mode.clone(),

@@ -21,10 +21,11 @@ use std::sync::Arc;
 use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
+use tpc_cuda::{CudaExecutor, CudaOptions, EmulatedDriver, EmulatedOptions};
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
-use tpc_ir::program::{Program, verify};
+use tpc_ir::program::{Program, Target, verify};
 use tpc_passes::assemble;
 use tpc_runtime::{
     Batch, ExecError, Executor, KernelTime, SaveError, SequenceText, Session, SessionConfig, Tensor,
@@ -184,11 +185,16 @@ pub(super) fn devices(args: &PlacementArgs) -> Result<Option<usize>, Failure> {
         cache: DType::F16,
         split_mode: SplitMode::Auto,
     };
-    Ok(Some(placement(args, defaults)?.devices.len()))
+    let placement = placement(args, defaults, ExecutorKind::Cpu)?;
+    Ok(Some(placement.devices.len()))
 }
 
-/// The placement that the options ask for: one CPU device unless they name others.
-pub(super) fn placement(args: &PlacementArgs, defaults: Defaults) -> Result<Placement, Failure> {
+/// The placement that the options ask for: one CPU device unless they name others. Emulated devices go by any name.
+pub(super) fn placement(
+    args: &PlacementArgs,
+    defaults: Defaults,
+    executor: ExecutorKind,
+) -> Result<Placement, Failure> {
     let placement = match args.names_a_machine() {
         true => args.placement(defaults)?,
         false => {
@@ -199,17 +205,17 @@ pub(super) fn placement(args: &PlacementArgs, defaults: Defaults) -> Result<Plac
     let card = (placement.devices.iter())
         .find(|d| matches!(d.kind, DeviceKind::Cuda(_)) || d.card.is_some());
     match card {
-        None => Ok(Placement {
-            storage: &CpuTarget,
-            ..placement
-        }),
-        Some(card) => {
+        Some(card) if executor != ExecutorKind::EmulatedCuda => {
             let message = format!("programs run on the CPU only yet, not on {}", card.name);
             let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--devices", message);
             Err(Failure::usage(d.help(
                 "--devices cpu; `cpu,cpu` divides the model over two devices of this process",
             )))
         }
+        _ => Ok(Placement {
+            storage: executor.target(),
+            ..placement
+        }),
     }
 }
 
@@ -299,6 +305,10 @@ impl<'a> Loading<'a> {
                 let session = self.on_cpu(&weights, config)?;
                 Ok(Box::new(session))
             }
+            ExecutorKind::EmulatedCuda => {
+                let session = self.on_emulated_cuda(&weights, config)?;
+                Ok(Box::new(session))
+            }
         }
     }
 
@@ -309,11 +319,7 @@ impl<'a> Loading<'a> {
         config: SessionConfig,
     ) -> Result<Session<CpuExecutor>, Failure> {
         let program = match &self.subject.code {
-            Code::Planned(compiled) => {
-                let program = program_for(compiled, &config, [self.batch, self.outputs])?;
-                verify(&program).map_err(|errors| self.refused(&errors))?;
-                Arc::new(program)
-            }
+            Code::Planned(compiled) => self.assembled(compiled, &config)?,
             // It was verified when it was read.
             Code::Program(program) => Arc::clone(program),
         };
@@ -324,6 +330,47 @@ impl<'a> Loading<'a> {
         let executor = CpuExecutor::new(program, weights, options);
         let session = executor.and_then(|e| Session::with_executor(e, config));
         session.map_err(|e| execution_failure(&e))
+    }
+
+    /// A session on emulated CUDA devices.
+    fn on_emulated_cuda(
+        &self,
+        weights: &FileWeights<'_>,
+        config: SessionConfig,
+    ) -> Result<Session<CudaExecutor<EmulatedDriver>>, Failure> {
+        let Code::Planned(compiled) = &self.subject.code else {
+            let d = Diagnostic::new(
+                &codes::UNSUPPORTED_OPTION,
+                "--executor",
+                "the artefact stores weights as CPUs do, so emulated CUDA devices cannot run it",
+            );
+            return Err(Failure::usage(
+                d.help("give the model instead of the artefact"),
+            ));
+        };
+        let program = self.assembled(compiled, &config)?;
+        let driver = EmulatedDriver::new(EmulatedOptions {
+            devices: program.graph.devices.len(),
+            ..EmulatedOptions::default()
+        });
+        let options = CudaOptions::with_threads(self.threads);
+        let executor = driver
+            .map_err(tpc_cuda::executor::error)
+            .and_then(|driver| CudaExecutor::new(program, weights, driver, options));
+        let session = executor.and_then(|e| Session::with_executor(e, config));
+        session.map_err(|e| execution_failure(&e))
+    }
+
+    /// The program of a plan for the executor, which is verified.
+    fn assembled(
+        &self,
+        compiled: &Compiled,
+        config: &SessionConfig,
+    ) -> Result<Arc<Program>, Failure> {
+        let sizes = [self.batch, self.outputs];
+        let program = program_for(compiled, config, sizes, self.executor.target())?;
+        verify(&program).map_err(|errors| self.refused(&errors))?;
+        Ok(Arc::new(program))
     }
 
     /// A program that the verifier rejects: a fault of tpc's own.
@@ -338,16 +385,17 @@ impl<'a> Loading<'a> {
     }
 }
 
-/// The program of a plan on the CPU, for batches of one token and of up to `tokens`, of at most `outputs` of which logits are
+/// The program of a plan on a target, for batches of one token and of up to `tokens`, of at most `outputs` of which logits are
 /// asked for. It is not verified.
 fn program_for(
     compiled: &Compiled,
     config: &SessionConfig,
     [tokens, outputs]: [usize; 2],
+    target: &dyn Target,
 ) -> Result<Program, Failure> {
     // A batch has no more tokens than the context has cells, and memory for more would be in vain.
     let shapes = shapes::shapes(config, tokens.min(config.n_ctx), outputs);
-    assemble(&compiled.programs, &shapes, &CpuTarget).map_err(|e| {
+    assemble(&compiled.programs, &shapes, target).map_err(|e| {
         execution_failure(&ExecError::Size {
             what: e.to_string(),
         })
@@ -368,5 +416,5 @@ pub(super) fn program(compiled: &Compiled, placement: &Placement) -> Result<Prog
     let cells = [caches.n_ctx, caches.n_ctx_swa].map(count);
     let config = shapes::config(cells, compiled.model.summary.window, sequences);
     let outputs = OUTPUTS.max(sequences).min(tokens);
-    program_for(compiled, &config, [tokens, outputs])
+    program_for(compiled, &config, [tokens, outputs], &CpuTarget)
 }

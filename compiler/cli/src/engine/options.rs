@@ -1,7 +1,10 @@
 //! The options of the executor.
 
 use clap::ValueEnum;
+use tpc_cpu::CpuTarget;
+use tpc_cuda::CudaTarget;
 use tpc_diag::{Diagnostic, codes};
+use tpc_ir::program::Target;
 
 use super::cores;
 
@@ -13,6 +16,8 @@ const MAX_THREADS: usize = 1024;
 pub(crate) enum ExecutorKind {
     /// Kernels on threads of the processor.
     Cpu,
+    /// Kernels of CUDA on devices that the processor emulates, to find faults of plans: slow. It needs a C++ compiler.
+    EmulatedCuda,
     /// Slow and exact, in f64.
     Reference,
 }
@@ -27,6 +32,25 @@ pub(crate) struct EngineArgs {
     /// Threads of all devices together, or of each, such as `1,1` [default: the cores that this process may use].
     #[arg(long, short = 't', value_name = "N", value_parser = threads, allow_hyphen_values = true)]
     threads: Option<usize>,
+}
+
+impl ExecutorKind {
+    /// What tables call it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            ExecutorKind::Cpu => "CPU",
+            ExecutorKind::EmulatedCuda => "emulated CUDA",
+            ExecutorKind::Reference => "reference",
+        }
+    }
+
+    /// How its devices store weights. The reference has no addresses: plans for it count as plans for the CPU do.
+    pub(crate) const fn target(self) -> &'static dyn Target {
+        match self {
+            ExecutorKind::Cpu | ExecutorKind::Reference => &CpuTarget,
+            ExecutorKind::EmulatedCuda => &CudaTarget,
+        }
+    }
 }
 
 impl EngineArgs {

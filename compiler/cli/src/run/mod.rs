@@ -163,8 +163,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         cache: DType::F16,
         split_mode: SplitMode::Auto,
     };
+    let executor = args.engine.executor(ExecutorKind::Cpu);
     let opened = (args.subject).open(&args.placement, || {
-        engine::placement(&args.placement, defaults)
+        engine::placement(&args.placement, defaults, executor)
     })?;
     let file = &opened.file;
     let tokenizer = tokenizer(args, file)?;
@@ -191,7 +192,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         batch,
         outputs: lanes.saturating_mul(rows),
         sequences: lanes,
-        executor: args.engine.executor(ExecutorKind::Cpu),
+        executor,
         threads: args.engine.threads(),
         profile: false,
     };

@@ -33,6 +33,37 @@ fn the_cpu_agrees_with_the_reference() {
 }
 
 #[test]
+fn emulated_devices_agree_with_the_reference() {
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let model = model.to_str().unwrap();
+    let golden = scratch.path("golden.logits");
+    let golden = golden.to_str().unwrap();
+    let tokens = ["--tokens", "3,1,4,1,5", "--logits", golden];
+    assert_eq!(tpc([&["eval", model][..], &tokens].concat()).status, 0);
+    let emulated = [
+        "eval",
+        model,
+        "--golden",
+        golden,
+        "--executor",
+        "emulated-cuda",
+    ];
+    for options in [
+        &[][..],
+        &["-ub", "2"],
+        &["--devices", "cpu,cpu"],
+        &["--devices", "2", "-ngl", "1"],
+    ] {
+        let ran = tpc(emulated.iter().chain(options));
+        if ran.stderr.contains("no compiler for the kernels") {
+            return;
+        }
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{options:?}");
+    }
+}
+
+#[test]
 fn eval_compares_with_what_it_wrote() {
     let scratch = Scratch::new();
     let model = scratch.model("llama-tiny");

@@ -49,7 +49,7 @@ template <class Q, class K, class V, class M, class S, class Y> DEVICE void flas
                     for (u32 at = 0; at < dk; at += 16) {
                         sixteen<K>(k, row, at, dk, part);
                         for (u32 j = 0; j < 16; j++)
-                            if (at + j < dk) dot += part[j] * query[at + j];
+                            if (at + j < dk) dot = fmaf(part[j], query[at + j], dot);
                     }
                     dot = p.softcap == 0.0f ? dot * p.scale : p.softcap * tanhf(dot * (p.scale / p.softcap));
                     score = dot + slope * m;
@@ -67,7 +67,7 @@ template <class Q, class K, class V, class M, class S, class Y> DEVICE void flas
                 float out = own[i] * kept;
                 for (u32 c = 0; c < 32; c++) {
                     float w = scores[c];
-                    if (w != 0.0f) out += w * element<V>(val, row_of(val, first + c, kv, stream), i);
+                    if (w != 0.0f) out = fmaf(w, element<V>(val, row_of(val, first + c, kv, stream), i), out);
                 }
                 own[i] = out;
             }

@@ -190,10 +190,9 @@ struct Q8K {
     DEVICE float at(const u8* b, u32 i) { return *(const float*)b * (float)((const i8*)b)[4 + i]; }
 };
 
-DEVICE float iq4_value(u32 code) {
-    const i8 values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-    return (float)values[code];
-}
+CONSTANT i8 IQ4_VALUES[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+DEVICE float iq4_value(u32 code) { return (float)IQ4_VALUES[code]; }
 
 struct Iq4Nl {
     enum { LEN = 32, BYTES = 18, UNIT = 2 };
@@ -232,10 +231,9 @@ struct Iq4Xs {
     }
 };
 
-DEVICE float fp4_value(u32 code) {
-    const i8 values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    return (float)values[code];
-}
+CONSTANT i8 FP4_VALUES[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+DEVICE float fp4_value(u32 code) { return (float)FP4_VALUES[code]; }
 
 struct Mxfp4 {
     enum { LEN = 32, BYTES = 17, UNIT = 1 };
@@ -256,6 +254,8 @@ struct Nvfp4 {
         return fp4_value(plane<4, 8>(b + 4, i)) * scale;
     }
 };
+CONSTANT u8 POWERS_OF_THREE[5] = {1, 3, 9, 27, 81};
+
 struct Tq1_0 {
     enum { LEN = 256, BYTES = 54, UNIT = 2 };
     DEVICE float at(const u8* b, u32 i) {
@@ -263,8 +263,7 @@ struct Tq1_0 {
         if (i < 160) at = i % 32, n = i / 32;
         else if (i < 240) at = 32 + (i - 160) % 16, n = (i - 160) / 16;
         else at = 48 + (i - 240) % 4, n = (i - 240) / 4;
-        const u8 powers[5] = {1, 3, 9, 27, 81};
-        u32 digit = (u32)(u8)(b[at] * powers[n]) * 3 >> 8;
+        u32 digit = (u32)(u8)(b[at] * POWERS_OF_THREE[n]) * 3 >> 8;
         return ((float)digit - 1.0f) * half_at(b + 52);
     }
 };

@@ -29,7 +29,7 @@ DEVICE void columns(const View& a, const u8* weights, const View& b, const u8* x
                 sixteen<B>(b, x + c * b.nb[1], at, k, right);
                 float sum = sums[c];
 #pragma unroll
-                for (int j = 0; j < 16; j++) sum += left[j] * right[j];
+                for (int j = 0; j < 16; j++) sum = fmaf(left[j], right[j], sum);
                 sums[c] = sum;
             }
         }

@@ -259,12 +259,12 @@ fn check_ops(names: impl Iterator<Item = &'static str>, build: Build) {
 
 #[test]
 fn kernels_of_half_the_ops_agree_with_the_reference() {
-    check_ops(names().step_by(2), Build::Plain);
+    check_ops(names().step_by(2), Build::Checked);
 }
 
 #[test]
 fn kernels_of_the_other_ops_agree_with_the_reference() {
-    check_ops(names().skip(1).step_by(2), Build::Plain);
+    check_ops(names().skip(1).step_by(2), Build::Checked);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Kernels are compiled for every target, where NVRTC is.
 
+mod formats;
 mod kernels;
 
 use tpc_cuda::nvrtc::{Cache, Nvrtc, NvrtcError, TARGETS, whole};

@@ -3,6 +3,7 @@
 //! Where there is no C++ compiler, these tests say so and pass.
 
 mod logits;
+mod places;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use tpc_core::golden::distance;
 use tpc_core::pipeline::compile;
 use tpc_core::placement::Placement;
 use tpc_cuda::{
-    CudaExecutor, CudaOptions, CudaTarget, DriverError, EmulatedDriver, EmulatedOptions,
+    Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, EmulatedDriver, EmulatedOptions,
 };
 use tpc_gguf::GgufFile;
 use tpc_ir::Program;
@@ -23,9 +24,19 @@ use crate::support::{FileWeights, config, one_by_one, shape, whole};
 
 /// Emulated devices; `None`, in words, where there is no compiler.
 fn devices(devices: usize, seed: u64) -> Option<EmulatedDriver> {
+    emulated(devices, seed, Build::Plain)
+}
+
+/// The same, which check every access.
+fn checked(devices: usize, seed: u64) -> Option<EmulatedDriver> {
+    emulated(devices, seed, Build::Checked)
+}
+
+fn emulated(devices: usize, seed: u64, build: Build) -> Option<EmulatedDriver> {
     let options = EmulatedOptions {
         devices,
         seed,
+        build,
         cache: Some(env!("CARGO_TARGET_TMPDIR").into()),
         ..EmulatedOptions::default()
     };

@@ -1,0 +1,36 @@
+//! Products with weights of every format compile for cards, and need no more registers than there are.
+
+use tpc_cuda::kernels::{Request, Tensor, select};
+use tpc_cuda::nvrtc::{TARGETS, whole};
+use tpc_ir::DType;
+use tpc_ir::op::MulMat;
+use tpc_runtime::Options;
+
+/// Each for one target, the targets in turn.
+#[test]
+fn products_with_every_format_compile_for_cards() {
+    let Some(nvrtc) = super::nvrtc() else { return };
+    let mut failed = Vec::new();
+    let formats = DType::ALL.iter().filter(|t| !t.is_integer());
+    for ((&dtype, target), columns) in formats
+        .zip(TARGETS.iter().cycle())
+        .zip([16, 1].iter().cycle())
+    {
+        let of = |dtype, most| Tensor { dtype, most };
+        let request = Request {
+            operands: &[
+                of(dtype, [4096, 4096, 1, 1]),
+                of(DType::F32, [4096, *columns, 1, 1]),
+            ],
+            results: &[of(DType::F32, [4096, *columns, 1, 1])],
+            options: Options::default(),
+            multiprocessors: 132,
+        };
+        let kernel = select(&MulMat.into(), &request).unwrap_or_else(|e| panic!("{e}"));
+        match nvrtc.compile(&kernel.name, &whole(&kernel.source), target) {
+            Ok(compiled) => println!("{} on {target}: {:?}", kernel.name, compiled.kernels),
+            Err(e) => failed.push(e.to_string()),
+        }
+    }
+    assert!(failed.is_empty(), "{}\n{}", failed.len(), failed.join("\n"));
+}
