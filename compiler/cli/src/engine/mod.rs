@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
-use tpc_cuda::{CudaExecutor, CudaOptions, EmulatedDriver, EmulatedOptions};
+use tpc_cuda::{Build, CudaExecutor, CudaOptions, EmulatedDriver, EmulatedOptions};
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
@@ -205,7 +205,7 @@ pub(super) fn placement(
     let card = (placement.devices.iter())
         .find(|d| matches!(d.kind, DeviceKind::Cuda(_)) || d.card.is_some());
     match card {
-        Some(card) if executor != ExecutorKind::EmulatedCuda => {
+        Some(card) if executor.emulated().is_none() => {
             let message = format!("programs run on the CPU only yet, not on {}", card.name);
             let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--devices", message);
             Err(Failure::usage(d.help(
@@ -305,7 +305,7 @@ impl<'a> Loading<'a> {
                 let session = self.on_cpu(&weights, config)?;
                 Ok(Box::new(session))
             }
-            ExecutorKind::EmulatedCuda => {
+            ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => {
                 let session = self.on_emulated_cuda(&weights, config)?;
                 Ok(Box::new(session))
             }
@@ -351,6 +351,7 @@ impl<'a> Loading<'a> {
         let program = self.assembled(compiled, &config)?;
         let driver = EmulatedDriver::new(EmulatedOptions {
             devices: program.graph.devices.len(),
+            build: self.executor.emulated().unwrap_or(Build::Plain),
             ..EmulatedOptions::default()
         });
         let options = CudaOptions::with_threads(self.threads);

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use tpc_cpu::CpuTarget;
-use tpc_cuda::CudaTarget;
+use tpc_cuda::{Build, CudaTarget};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ir::program::Target;
 
@@ -18,6 +18,8 @@ pub(crate) enum ExecutorKind {
     Cpu,
     /// Kernels of CUDA on devices that the processor emulates, to find faults of plans: slow. It needs a C++ compiler.
     EmulatedCuda,
+    /// The same, which also checks every access to memory: bounds, devices, races.
+    CheckedCuda,
     /// Slow and exact, in f64.
     Reference,
 }
@@ -40,6 +42,7 @@ impl ExecutorKind {
         match self {
             ExecutorKind::Cpu => "CPU",
             ExecutorKind::EmulatedCuda => "emulated CUDA",
+            ExecutorKind::CheckedCuda => "checked CUDA",
             ExecutorKind::Reference => "reference",
         }
     }
@@ -48,7 +51,16 @@ impl ExecutorKind {
     pub(crate) const fn target(self) -> &'static dyn Target {
         match self {
             ExecutorKind::Cpu | ExecutorKind::Reference => &CpuTarget,
-            ExecutorKind::EmulatedCuda => &CudaTarget,
+            ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => &CudaTarget,
+        }
+    }
+
+    /// How emulated devices have their kernels compiled; `None` where it runs on none.
+    pub(crate) const fn emulated(self) -> Option<Build> {
+        match self {
+            ExecutorKind::Cpu | ExecutorKind::Reference => None,
+            ExecutorKind::EmulatedCuda => Some(Build::Plain),
+            ExecutorKind::CheckedCuda => Some(Build::Checked),
         }
     }
 }

@@ -68,8 +68,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let executor = args.engine.executor(ExecutorKind::Reference);
     // Programs have memory for the logits of so many tokens; the reference executor has no addresses.
     let most = match executor {
-        ExecutorKind::Cpu | ExecutorKind::EmulatedCuda => ready.outputs.unwrap_or(usize::MAX),
         ExecutorKind::Reference => usize::MAX,
+        ExecutorKind::Cpu | ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => {
+            ready.outputs.unwrap_or(usize::MAX)
+        }
     };
     let batch = ready.ubatch.min(most).clamp(1, tokens.len());
     let loading = Loading {

@@ -61,6 +61,16 @@ fn emulated_devices_agree_with_the_reference() {
         }
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{options:?}");
     }
+    let checked = [
+        "eval",
+        model,
+        "--golden",
+        golden,
+        "--executor",
+        "checked-cuda",
+    ];
+    let ran = tpc(checked.iter().chain(&["--devices", "2"]));
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
 }
 
 #[test]
