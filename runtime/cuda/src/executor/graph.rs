@@ -33,7 +33,7 @@ struct Source<'a> {
 /// The graphs of each shape and phase.
 ///
 /// # Errors
-/// When a module does not load, a device cannot reach another, or queues wait for ever.
+/// When a module does not load, or queues wait for ever.
 pub(super) fn graphs(
     program: &Program,
     launches: &Launches,
@@ -41,10 +41,6 @@ pub(super) fn graphs(
     hosted: &Arc<Mutex<Hosted>>,
     driver: &mut impl Driver,
 ) -> Result<Vec<Vec<Graph>>, ExecError> {
-    for &(reader, owner) in &launches.peers {
-        let (reader, owner) = (Device(reader as u32), Device(owner as u32));
-        driver.grant(reader, owner).map_err(error)?;
-    }
     let mut source = Source {
         program,
         launches,
@@ -82,7 +78,10 @@ impl Source<'_> {
         let mut constants: Vec<Constants> = Vec::new();
         constants.resize_with(self.launches.of_device.len(), Constants::default);
         for task in self.launches.tasks.iter().flatten() {
-            let Task::Device { device, kernels } = task else {
+            let Task::Device {
+                device, kernels, ..
+            } = task
+            else {
                 continue;
             };
             for kernel in kernels.iter().flat_map(|run| &run.kernels) {
@@ -176,7 +175,7 @@ impl Source<'_> {
         Ok(true)
     }
 
-    /// Adds the nodes of a launch, and gives the last of each task.
+    /// Adds the nodes of a launch, and gives the last of each of its places.
     fn nodes(
         &mut self,
         launch: Launch,
@@ -186,28 +185,35 @@ impl Source<'_> {
     ) -> Vec<usize> {
         let launches = self.launches;
         let label = named(self.program, launch);
-        let mut ends = Vec::new();
-        for task in &launches.tasks[launch.index()] {
-            match task {
-                Task::Device { device, kernels } => {
-                    let mut before = before.to_vec();
-                    for run in kernels {
-                        let node = self.kernel(*device, launch, (run, shape));
-                        before = vec![spec.push(label.clone(), Work::Kernel(node), &before)];
+        let mut before = before.to_vec();
+        for stage in 0..2 {
+            let mut ends = Vec::new();
+            for task in &launches.tasks[launch.index()] {
+                match task {
+                    Task::Device {
+                        device,
+                        stage: own,
+                        kernels,
+                    } if *own == stage => {
+                        let mut last = before.clone();
+                        for run in kernels {
+                            let node = self.kernel(*device, launch, (run, shape));
+                            last = vec![spec.push(label.clone(), Work::Kernel(node), &last)];
+                        }
+                        join(&mut ends, &last);
                     }
-                    join(&mut ends, &before);
-                }
-                Task::Host { op, .. } => {
-                    let (hosted, op) = (Arc::clone(self.hosted), *op);
-                    let work = move || -> Result<(), HostError> {
-                        let mut hosted = hosted.lock().map_err(|_| "an op of the host panicked")?;
-                        hosted.run(op).map_err(Into::into)
-                    };
-                    ends.push(spec.push(label.clone(), Work::Host(Box::new(work)), before));
+                    Task::Host { op, .. } if stage == 0 => {
+                        let work = host_work(self.hosted, *op);
+                        ends.push(spec.push(label.clone(), work, &before));
+                    }
+                    Task::Device { .. } | Task::Host { .. } => {}
                 }
             }
+            if !ends.is_empty() {
+                before = ends;
+            }
         }
-        ends
+        before
     }
 
     fn kernel(&mut self, device: usize, launch: Launch, (run, shape): (&Run, usize)) -> KernelNode {
@@ -226,6 +232,15 @@ impl Source<'_> {
                 .u32(launch.index() as u32),
         }
     }
+}
+
+/// The work of an op of the host.
+fn host_work(hosted: &Arc<Mutex<Hosted>>, op: usize) -> Work {
+    let hosted = Arc::clone(hosted);
+    Work::Host(Box::new(move || -> Result<(), HostError> {
+        let mut hosted = hosted.lock().map_err(|_| "an op of the host panicked")?;
+        hosted.run(op).map_err(Into::into)
+    }))
 }
 
 /// Adds the nodes that are not among them yet.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use tpc_cpu::host::{most, named, size_of, work};
+use tpc_cpu::host::{most, named, size_of};
 use tpc_ir::program::{BatchShape, Program};
 use tpc_ir::{Dim, Launch, Op, Value};
 use tpc_runtime::ExecError;
 
-use super::memory::device;
 use super::options::CudaOptions;
+use super::wanted::{Part, Reach, Seen, Staging, Wanted, WantedKernel, Wants};
 use crate::driver::DeviceInfo;
 use crate::kernels::{Kernel, Request, Tensor, select, select_collective};
 
@@ -17,7 +17,13 @@ use crate::kernels::{Kernel, Request, Tensor, select, select_collective};
 #[derive(Debug)]
 pub(super) enum Task {
     /// Kernels one after another.
-    Device { device: usize, kernels: Vec<Run> },
+    ///
+    /// Those of stage 1 come after those of stage 0 on all places.
+    Device {
+        device: usize,
+        stage: usize,
+        kernels: Vec<Run>,
+    },
     /// An op of the host, by its number among [`Launches::hosted`].
     Host { op: usize, slots: Range<usize> },
 }
@@ -34,7 +40,7 @@ pub(super) struct Run {
 /// The launches of a program, and the values in the slots that they are given.
 #[derive(Debug, Default)]
 pub(super) struct Launches {
-    /// Per launch, its tasks: one per participant.
+    /// Per launch, its tasks.
     pub(super) tasks: Vec<Vec<Task>>,
     pub(super) slots: Vec<Value>,
     /// The slots that hold no view but a size.
@@ -43,22 +49,10 @@ pub(super) struct Launches {
     pub(super) of_device: Vec<Range<usize>>,
     /// The ops of the host.
     pub(super) hosted: Vec<(Op, Vec<Value>, Vec<Value>)>,
-    /// Which device reaches the memory of which other.
-    pub(super) peers: Vec<(usize, usize)>,
-}
-
-/// A task before slots are dealt: the place that runs it, and per kernel its op and its values.
-struct Wanted {
-    place: Option<usize>,
-    ops: Vec<WantedKernel>,
-}
-
-struct WantedKernel {
-    op: Op,
-    /// The number among the participants, for a collective.
-    rank: Option<usize>,
-    operands: Vec<Value>,
-    results: Vec<Value>,
+    /// The slots whose view is in a staging buffer.
+    pub(super) staged: BTreeMap<usize, Part>,
+    /// The staging buffers.
+    pub(super) staging: Vec<Staging>,
 }
 
 impl Launches {
@@ -67,6 +61,7 @@ impl Launches {
     pub(super) fn new(
         program: &Program,
         infos: &[DeviceInfo],
+        reach: &mut Reach<'_>,
         options: CudaOptions,
     ) -> Result<Launches, ExecError> {
         let devices = program.graph.devices.len();
@@ -82,11 +77,12 @@ impl Launches {
             tasks: program.launches.iter().map(|_| Vec::new()).collect(),
             ..Launches::default()
         };
+        let mut wants = Wants::default();
         let mut wanted: Vec<(Launch, Wanted)> = Vec::new();
         for i in 0..program.launches.len() {
             let launch = Launch::new(i);
             let at = |e: ExecError| e.at(|| named(program, launch));
-            let tasks = out.wanted(program, launch).map_err(at)?;
+            let tasks = wants.of(program, launch, reach).map_err(at)?;
             wanted.extend(tasks.into_iter().map(|task| (launch, task)));
         }
         // The slots of a device are one after another, and those of the host come last.
@@ -104,74 +100,18 @@ impl Launches {
                 out.of_device.push(start..out.slots.len());
             }
         }
-        out.peers.sort_unstable();
-        out.peers.dedup();
+        out.staging = wants.staging;
         Ok(out)
     }
 
-    /// The tasks of a launch.
-    fn wanted(&mut self, program: &Program, launch: Launch) -> Result<Vec<Wanted>, ExecError> {
-        let (op, operands, results) = work(program, launch)?;
-        let place_of = |value: Value| -> Result<Option<usize>, ExecError> {
-            Ok(device(program.graph.value(value).place)?.map(|d| d.0 as usize))
-        };
-        if op.is_collective() {
-            let places: Result<Vec<_>, ExecError> = operands.iter().map(|v| place_of(*v)).collect();
-            let places = places?;
-            return places
-                .iter()
-                .enumerate()
-                .map(|(rank, place)| {
-                    let own = place.ok_or_else(|| malformed("the host takes part in it"))?;
-                    let others = places.iter().flatten().filter(|d| **d != own);
-                    self.peers.extend(others.map(|other| (own, *other)));
-                    let kernel = WantedKernel {
-                        op: op.clone(),
-                        rank: Some(rank),
-                        operands: operands.clone(),
-                        results: vec![results[rank]],
-                    };
-                    Ok(Wanted {
-                        place: Some(own),
-                        ops: vec![kernel],
-                    })
-                })
-                .collect();
-        }
-        let places = &program.launch(launch).places;
-        let mut place = match places.as_slice() {
-            [place] => device(*place)?.map(|d| d.0 as usize),
-            _ => return Err(malformed("it has several places")),
-        };
-        if let (Op::Copy(_), Some(&from)) = (&op, operands.first()) {
-            // Devices push what they copy; the host's memory is in reach of all.
-            let from = place_of(from)?;
-            if let (Some(from), Some(to)) = (from, place)
-                && from != to
-            {
-                self.peers.push((from, to));
+    /// Slots for the views of a kernel.
+    fn see(&mut self, wanted: &WantedKernel) {
+        for seen in wanted.operands.iter().chain(&wanted.results) {
+            if let Some(part) = seen.staged {
+                self.staged.insert(self.slots.len(), part);
             }
-            place = from.or(place);
+            self.slots.push(seen.value);
         }
-        let mut ops = Vec::new();
-        let mut reads = operands.clone();
-        let moved = op.is_update() && program.home(operands[0]) != program.home(results[0]);
-        if moved && place.is_some() {
-            ops.push(WantedKernel {
-                op: Op::Copy(tpc_ir::op::Copy),
-                rank: None,
-                operands: vec![operands[0]],
-                results: vec![results[0]],
-            });
-            reads[0] = results[0];
-        }
-        ops.push(WantedKernel {
-            op,
-            rank: None,
-            operands: reads,
-            results,
-        });
-        Ok(vec![Wanted { place, ops }])
     }
 
     fn device_task(
@@ -187,18 +127,21 @@ impl Launches {
             let each: Result<Vec<Kernel>, ExecError> =
                 program.shapes.iter().map(of_shape).collect();
             let start = self.slots.len();
-            self.slots
-                .extend(wanted.operands.iter().chain(&wanted.results));
+            self.see(wanted);
             if let Some(size) = size_of(&wanted.op) {
                 self.sizes.insert(self.slots.len(), size.clone());
-                self.slots.push(wanted.results[0]);
+                self.slots.push(wanted.results[0].value);
             }
             kernels.push(Run {
                 kernels: each?,
                 slots: start..self.slots.len(),
             });
         }
-        Ok(Task::Device { device, kernels })
+        Ok(Task::Device {
+            device,
+            stage: task.stage,
+            kernels,
+        })
     }
 
     fn host_task(&mut self, task: &Wanted) -> Result<Task, ExecError> {
@@ -206,9 +149,9 @@ impl Launches {
             return Err(malformed("the host runs one op at a time"));
         };
         let start = self.slots.len();
-        self.slots
-            .extend(wanted.operands.iter().chain(&wanted.results));
-        let (operands, results) = (wanted.operands.clone(), wanted.results.clone());
+        self.see(wanted);
+        let values = |seen: &[Seen]| seen.iter().map(|s| s.value).collect();
+        let (operands, results) = (values(&wanted.operands), values(&wanted.results));
         self.hosted.push((wanted.op.clone(), operands, results));
         Ok(Task::Host {
             op: self.hosted.len() - 1,
@@ -225,14 +168,14 @@ fn kernel(
     info: &DeviceInfo,
     options: CudaOptions,
 ) -> Result<Kernel, ExecError> {
-    let tensors = |values: &[Value]| -> Result<Vec<Tensor>, ExecError> {
-        let tensor = |v: &Value| {
+    let tensors = |seen: &[Seen]| -> Result<Vec<Tensor>, ExecError> {
+        let tensor = |seen: &Seen| {
             Ok(Tensor {
-                dtype: program.graph.value(*v).ty.dtype,
-                most: most(program, *v, &shape.most)?,
+                dtype: program.graph.value(seen.value).ty.dtype,
+                most: most(program, seen.value, &shape.most)?,
             })
         };
-        values.iter().map(tensor).collect()
+        seen.iter().map(tensor).collect()
     };
     let (operands, results) = (tensors(&wanted.operands)?, tensors(&wanted.results)?);
     let request = Request {

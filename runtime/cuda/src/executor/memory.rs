@@ -6,6 +6,7 @@ use tpc_ir::{Arena, Bindings, DType, Launch, Place, RANK, Value};
 use tpc_runtime::ExecError;
 
 use super::launches::Launches;
+use super::wanted::Part;
 use crate::driver::{Device, Driver, DriverError, Endpoint, Memory, Side};
 
 /// A view as kernels have it in a frame.
@@ -45,6 +46,18 @@ impl DeviceView {
             ..self.at
         };
         HostView::located(self.address as *mut u8, self.dtype, &at)
+    }
+
+    /// The same elements without gaps from an address on.
+    fn dense(&self, address: u64) -> DeviceView {
+        let [n, n1, n2, _] = self.at.dims;
+        let row = self.dtype.bytes(n).unwrap_or(0);
+        let strides = [self.dtype.block_bytes(), row, row * n1, row * n1 * n2];
+        DeviceView {
+            address,
+            at: Located { strides, ..self.at },
+            ..*self
+        }
     }
 
     /// Its sizes in elements.
@@ -195,9 +208,12 @@ impl Arenas {
     }
 }
 
-/// Per device, the memory of the views of its launches.
+/// Per device, the memory of the views of its launches, and the staging buffers that they are in.
 #[derive(Debug)]
-pub(super) struct Frames(Vec<Memory>);
+pub(super) struct Frames {
+    devices: Vec<Memory>,
+    staging: Vec<Memory>,
+}
 
 impl Frames {
     pub(super) fn new(launches: &Launches, driver: &mut impl Driver) -> Result<Frames, ExecError> {
@@ -205,15 +221,24 @@ impl Frames {
             let bytes = (slots.len().max(1) * DeviceView::BYTES) as u64;
             driver.allocate(Device(d as u32), bytes).map_err(error)
         };
-        let memory: Result<Vec<Memory>, ExecError> =
+        let devices: Result<Vec<Memory>, ExecError> =
             launches.of_device.iter().enumerate().map(memory).collect();
-        Ok(Frames(memory?))
+        let devices = devices?;
+        let staging = launches.staging.iter().map(|staging| {
+            let bytes = (staging.parts * staging.bytes).max(1) as u64;
+            driver.allocate_host(bytes).map_err(error)
+        });
+        let staging: Result<Vec<Memory>, ExecError> = staging.collect();
+        Ok(Frames {
+            devices,
+            staging: staging?,
+        })
     }
 
     /// The address of a slot of a device's launches.
     pub(super) fn slot(&self, launches: &Launches, device: usize, slot: usize) -> u64 {
         let at = slot - launches.of_device[device].start;
-        self.0[device].address + (at * DeviceView::BYTES) as u64
+        self.devices[device].address + (at * DeviceView::BYTES) as u64
     }
 
     /// Writes the views of a batch.
@@ -224,7 +249,7 @@ impl Frames {
         sizes: &Bindings,
         driver: &mut impl Driver,
     ) -> Result<(), ExecError> {
-        for (memory, range) in self.0.iter().zip(&launches.of_device) {
+        for (memory, range) in self.devices.iter().zip(&launches.of_device) {
             let mut bytes = Vec::with_capacity(range.len() * DeviceView::BYTES);
             for slot in range.clone() {
                 let mut view = slots[slot];
@@ -234,6 +259,10 @@ impl Frames {
                     })?;
                     view = DeviceView::none(view.dtype);
                     view.at.dims[0] = size;
+                }
+                if let Some(Part { buffer, part }) = launches.staged.get(&slot) {
+                    let bytes = part * launches.staging[*buffer].bytes;
+                    view = view.dense(self.staging[*buffer].address + bytes as u64);
                 }
                 view.encode(&mut bytes)?;
             }

@@ -12,6 +12,7 @@ mod launches;
 mod load;
 mod memory;
 mod options;
+mod wanted;
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::{Arc, Mutex};
@@ -26,7 +27,7 @@ use tpc_runtime::{
     WeightSource,
 };
 
-use crate::driver::{Driver, Endpoint, Graph, Side};
+use crate::driver::{Device, Driver, DriverError, Endpoint, Graph, Side};
 use hosted::Hosted;
 use launches::Launches;
 use memory::{Arenas, DeviceView, Faults, Frames};
@@ -80,7 +81,15 @@ impl<D: Driver> CudaExecutor<D> {
         options: CudaOptions,
     ) -> Result<CudaExecutor<D>, ExecError> {
         let mut arenas = Arenas::new(&program, &mut driver)?;
-        let launches = Launches::new(&program, driver.devices(), options)?;
+        let infos = driver.devices().to_vec();
+        let mut reach = |reader: usize, owner: usize| match driver
+            .grant(Device(reader as u32), Device(owner as u32))
+        {
+            Ok(()) => Ok(true),
+            Err(DriverError::NoPeerAccess { .. }) => Ok(false),
+            Err(e) => Err(error(e)),
+        };
+        let launches = Launches::new(&program, &infos, &mut reach, options)?;
         let frames = Frames::new(&launches, &mut driver)?;
         let frame = Frame::new(&program, &launches.slots, DeviceView::none);
         let hosted = Hosted::new(&program, &launches, options)?;

@@ -1,0 +1,184 @@
+//! Graphs for several devices against the reference: collectives and copies, where devices reach each other and where they
+//! only have the host's memory in common. The emulation checks every access, in several orders.
+//!
+//! Where there is no C++ compiler, the tests say so and pass.
+
+use std::sync::Arc;
+
+use tpc_cuda::{
+    Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, EmulatedDriver, EmulatedOptions,
+    Links,
+};
+use tpc_ir::op::InputKind;
+use tpc_ir::program::{BatchShape, Program, verify};
+use tpc_ir::text::parse;
+use tpc_ir::verify::Verified;
+use tpc_ir::{Bindings, Symbol, TensorType};
+use tpc_op_cases::Random;
+use tpc_passes::assemble;
+use tpc_runtime::{
+    Data, ExecError, Executor, MemoryWeights, Options, Outputs, ProgramInterpreter, Shape, Tensor,
+};
+
+/// Each collective, with uneven parts, and copies between host and devices in both directions.
+const EXCHANGES: &str = r#"tpir 1
+graph "exchanges"
+device dev0 "cuda:0"
+device dev1 "cuda:1"
+device dev2 "cuda:2"
+
+v0 "a": f32[6, 6] @dev0 = weight {tensor = "a"}
+v1 "b": f32[6, 6] @dev1 = weight {tensor = "b"}
+v2 "c": f32[6, 6] @dev2 = weight {tensor = "c"}
+v3 "x": f32[6, n_tokens] @host = input {name = "x"}
+v4: f32[6, n_tokens] @dev0 = copy v3
+v5: f32[6, n_tokens] @dev1 = copy v3
+v6: f32[6, n_tokens] @dev2 = copy v3
+v7: f32[6, n_tokens] @dev0 = mul_mat v0, v4
+v8: f32[6, n_tokens] @dev1 = mul_mat v1, v5
+v9: f32[6, n_tokens] @dev2 = mul_mat v2, v6
+v10: f32[6, n_tokens] @dev0, v11: f32[6, n_tokens] @dev1, v12: f32[6, n_tokens] @dev2 = all_reduce v7, v8, v9
+v13: f32[6, n_tokens] @dev0 = mul v10, v4
+v14: f32[6, n_tokens] @dev1 = mul v11, v8
+v15: f32[6, n_tokens] @dev2 = mul v12, v9
+v16: f32[2, n_tokens] @dev0, v17: f32[3, n_tokens] @dev1, v18: f32[1, n_tokens] @dev2 = reduce_scatter v13, v14, v15 {axis = 0, counts = [2, 3, 1]}
+v19: f32[6, n_tokens] @dev0, v20: f32[6, n_tokens] @dev1, v21: f32[6, n_tokens] @dev2 = all_gather v16, v17, v18 {axis = 0}
+v22: f32[6, n_tokens] @dev2 = copy v20
+v23: f32[6, n_tokens] @dev2 = add v22, v21
+v24: f32[6, n_tokens] @dev0 = copy v23
+v25: f32[6, n_tokens] @dev0 = add v24, v19
+v26: f32[6, n_tokens] @host = copy v25
+v27: f32[18, 1] @dev0, v28: f32[18, 2] @dev1, v29: f32[18, 3] @dev2 = all_to_all v0, v1, v2 {cut = 1, join = 0, counts = [1, 2, 3]}
+v30: f32[18, 3] @host = copy v29
+
+output "sums" = v26
+output "parts" = v30
+"#;
+
+fn program() -> Arc<Program> {
+    let parsed = parse(EXCHANGES).unwrap_or_else(|e| panic!("{}", e[0]));
+    let graph = Verified::new(parsed.graph).unwrap_or_else(|e| panic!("{e}"));
+    let of = |n| BatchShape {
+        most: Bindings::default().with(Symbol::NTokens, n),
+    };
+    let program = assemble(&graph, &[of(1), of(5)], &CudaTarget).expect("it is small");
+    verify(&program).unwrap_or_else(|e| panic!("{}", e[0]));
+    Arc::new(program)
+}
+
+fn weights() -> MemoryWeights {
+    let mut out = MemoryWeights::new();
+    for name in ["a", "b", "c"] {
+        let random = Random::new(name, 0);
+        let values: Vec<f32> = (0..36).map(|_| random.real() as f32).collect();
+        out.insert_f32(name, [6, 6, 1, 1], &values);
+    }
+    out
+}
+
+/// The outputs of a batch of so many tokens.
+fn run<E: Executor>(executor: &mut E, tokens: u64) -> Vec<f64> {
+    let sizes = Bindings::default().with(Symbol::NTokens, tokens);
+    let mut outputs = Outputs::new(executor.interface());
+    let mut batch = executor.begin(&sizes);
+    let mut host = |_: &InputKind, ty: &TensorType| -> Result<Tensor, ExecError> {
+        let dims = Shape::of(ty, &sizes)?.dims;
+        let random = Random::new("x", tokens);
+        let values = (0..6 * tokens).map(|_| random.real() as f32).collect();
+        Tensor::new(dims, Data::F32(values))
+    };
+    executor
+        .run_phase(&mut batch, &mut host, &mut outputs)
+        .unwrap_or_else(|e| panic!("{e}"));
+    let output = |i: usize| {
+        outputs
+            .get(i)
+            .expect("an output")
+            .reals()
+            .expect("reals")
+            .to_vec()
+    };
+    [output(0), output(1)].concat()
+}
+
+fn emulated(links: Links, seed: u64) -> Option<EmulatedDriver> {
+    let driver = EmulatedDriver::new(EmulatedOptions {
+        devices: 3,
+        links,
+        seed,
+        build: Build::Checked,
+        cache: Some(env!("CARGO_TARGET_TMPDIR").into()),
+        ..EmulatedOptions::default()
+    });
+    match driver {
+        Err(e @ DriverError::NoCompiler { .. }) => {
+            eprintln!("skipped: {e}");
+            None
+        }
+        driver => Some(driver.expect("three devices")),
+    }
+}
+
+#[test]
+fn devices_exchange_with_and_without_links() {
+    let (program, weights) = (program(), weights());
+    let reference = ProgramInterpreter::new(&program, &weights, Options::default(), 1);
+    let mut reference = reference.expect("it loads");
+    for links in [Links::Peers, Links::HostOnly] {
+        for seed in 0..4 {
+            let Some(driver) = emulated(links, seed) else {
+                return;
+            };
+            let options = CudaOptions::with_threads(1);
+            let executor = CudaExecutor::new(Arc::clone(&program), &weights, driver, options);
+            let mut executor = executor.unwrap_or_else(|e| panic!("{links:?}: {e}"));
+            for tokens in [1, 4, 1, 5] {
+                let wanted = run(&mut reference, tokens);
+                let found = run(&mut executor, tokens);
+                assert_eq!(found.len(), wanted.len());
+                for (i, (f, w)) in found.iter().zip(&wanted).enumerate() {
+                    let near = (f - w).abs() <= 1e-5 * w.abs().max(1.0);
+                    assert!(
+                        near,
+                        "{links:?}, seed {seed}, {tokens} tokens, {i}: {f}, not {w}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fewer_devices_than_the_program_has_are_told() {
+    let Some(driver) = emulated(Links::Peers, 0) else {
+        return;
+    };
+    drop(driver);
+    let driver = EmulatedDriver::new(EmulatedOptions {
+        devices: 2,
+        ..EmulatedOptions::default()
+    });
+    let driver = driver.expect("there is a compiler");
+    let options = CudaOptions::with_threads(1);
+    let e = CudaExecutor::new(program(), &weights(), driver, options);
+    let e = e.err().expect("a device is missing").to_string();
+    assert!(e.contains("cuda:2") || e.contains("3 devices"), "{e}");
+}
+
+#[test]
+fn too_little_memory_is_told_before_weights_are_read() {
+    let driver = EmulatedDriver::new(EmulatedOptions {
+        devices: 3,
+        memory: 300,
+        ..EmulatedOptions::default()
+    });
+    let driver = match driver {
+        Err(DriverError::NoCompiler { .. }) => return,
+        driver => driver.expect("devices"),
+    };
+    let options = CudaOptions::with_threads(1);
+    // There are no weights, which would be told otherwise.
+    let e = CudaExecutor::new(program(), &MemoryWeights::new(), driver, options);
+    let e = e.err().expect("there is no room").to_string();
+    assert!(e.contains("not enough memory"), "{e}");
+}
