@@ -18,7 +18,7 @@ use tpc_op_cases::{
 use tpc_runtime::{Data, Shape};
 
 /// Cases per op.
-const CASES: u64 = 6;
+const CASES: u64 = 4;
 
 /// A device with the kernels that it has loaded.
 struct Rig {

@@ -161,7 +161,7 @@ fn fewer_devices_than_the_program_has_are_told() {
     let driver = driver.expect("there is a compiler");
     let options = CudaOptions::with_threads(1);
     let e = CudaExecutor::new(program(), &weights(), driver, options);
-    let e = e.err().expect("a device is missing").to_string();
+    let e = e.expect_err("a device is missing").to_string();
     assert!(e.contains("cuda:2") || e.contains("3 devices"), "{e}");
 }
 
@@ -179,6 +179,6 @@ fn too_little_memory_is_told_before_weights_are_read() {
     let options = CudaOptions::with_threads(1);
     // There are no weights, which would be told otherwise.
     let e = CudaExecutor::new(program(), &MemoryWeights::new(), driver, options);
-    let e = e.err().expect("there is no room").to_string();
+    let e = e.expect_err("there is no room").to_string();
     assert!(e.contains("not enough memory"), "{e}");
 }
