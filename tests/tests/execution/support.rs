@@ -9,7 +9,7 @@ use tpc_core::placement::{Placement, SplitMode, parse_devices};
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
-use tpc_ir::program::BatchShape;
+use tpc_ir::program::{BatchShape, Program, Target, verify};
 use tpc_passes::assemble;
 use tpc_runtime::{Batch, ExecError, Executor, Session, SessionConfig, WeightData, WeightSource};
 
@@ -82,6 +82,40 @@ pub(crate) fn plan(path: &Path, placement: &Placement) -> (GgufFile, Compiled) {
     let compiled = compile(&file, placement)
         .unwrap_or_else(|d| panic!("{}: {} {}", path.display(), d[0].code, d[0]));
     (file, compiled)
+}
+
+/// A model with its program for devices of one kind.
+pub(crate) struct Assembled {
+    pub(crate) file: GgufFile,
+    pub(crate) compiled: Compiled,
+    pub(crate) config: SessionConfig,
+    pub(crate) program: Arc<Program>,
+    pub(crate) tokens: Vec<u32>,
+}
+
+impl Assembled {
+    /// The program for one token and for all of these, verified; `None` where there is no such plan.
+    pub(crate) fn new(
+        path: &Path,
+        placement: &Placement,
+        tokens: &[u32],
+        target: &dyn Target,
+    ) -> Option<Assembled> {
+        let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
+        let compiled = compile(&file, placement).ok()?;
+        let config = config(&compiled, tokens.len());
+        let shapes = [shape(&config, 1), shape(&config, tokens.len())];
+        let program = assemble(&compiled.programs, &shapes, target).expect("it is small");
+        let name = path.display();
+        verify(&program).unwrap_or_else(|e| panic!("{name}: {}: {}", e[0].code, e[0]));
+        Some(Assembled {
+            file,
+            config,
+            program: Arc::new(program),
+            tokens: tokens.to_vec(),
+            compiled,
+        })
+    }
 }
 
 /// A session of one sequence that holds `n` tokens.

@@ -8,20 +8,19 @@ mod logits;
 mod places;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
 use tpc_core::golden::{Golden, distance};
-use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::Placement;
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
-use tpc_gguf::GgufFile;
-use tpc_ir::program::{FileTarget, verify};
-use tpc_ir::{Inst, Program};
+use tpc_ir::Inst;
+use tpc_ir::program::FileTarget;
 use tpc_passes::assemble;
-use tpc_runtime::{ExecError, Options, ProgramInterpreter, Session, SessionConfig};
+use tpc_runtime::{ExecError, Options, ProgramInterpreter, Session};
 
-use crate::support::{FileWeights, config, one_by_one, shape, whole};
+use crate::support::{Assembled, FileWeights, one_by_one, whole};
 
 /// How far a token alone may be from the same token in a batch.
 pub(crate) const ALONE: f64 = 1e-5;
@@ -30,31 +29,20 @@ pub(crate) const ALONE: f64 = 1e-5;
 const BY_SIZE: u64 = CpuOptions::TWO_TERMS;
 
 /// A model with its program for the CPU.
-struct Subject {
-    file: GgufFile,
-    compiled: Compiled,
-    config: SessionConfig,
-    program: Arc<Program>,
-    tokens: Vec<u32>,
+struct Subject(Assembled);
+
+impl Deref for Subject {
+    type Target = Assembled;
+
+    fn deref(&self) -> &Assembled {
+        &self.0
+    }
 }
 
 impl Subject {
     /// `None` where there is no such plan.
     fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
-        let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
-        let compiled = compile(&file, placement).ok()?;
-        let config = config(&compiled, tokens.len());
-        let shapes = [shape(&config, 1), shape(&config, tokens.len())];
-        let program = assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small");
-        let name = path.display();
-        verify(&program).unwrap_or_else(|e| panic!("{name}: {}: {}", e[0].code, e[0]));
-        Some(Subject {
-            file,
-            config,
-            program: Arc::new(program),
-            tokens: tokens.to_vec(),
-            compiled,
-        })
+        Assembled::new(path, placement, tokens, &CpuTarget).map(Subject)
     }
 
     /// An executor on so many threads, with two terms for products of up to so many weights.

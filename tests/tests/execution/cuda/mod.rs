@@ -5,22 +5,18 @@
 mod logits;
 mod places;
 
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
 use tpc_core::golden::distance;
-use tpc_core::pipeline::compile;
 use tpc_core::placement::Placement;
 use tpc_cuda::{
     Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, EmulatedDriver, EmulatedOptions,
 };
-use tpc_gguf::GgufFile;
-use tpc_ir::Program;
-use tpc_ir::program::verify;
-use tpc_passes::assemble;
-use tpc_runtime::{ExecError, Session, SessionConfig};
+use tpc_runtime::{ExecError, Session};
 
-use crate::support::{FileWeights, config, one_by_one, shape, whole};
+use crate::support::{Assembled, FileWeights, one_by_one, whole};
 
 /// Emulated devices; `None`, in words, where there is no compiler.
 fn devices(devices: usize, seed: u64) -> Option<EmulatedDriver> {
@@ -50,29 +46,20 @@ fn emulated(devices: usize, seed: u64, build: Build) -> Option<EmulatedDriver> {
 }
 
 /// A model with its program for CUDA devices.
-struct Subject {
-    file: GgufFile,
-    config: SessionConfig,
-    program: Arc<Program>,
-    tokens: Vec<u32>,
+struct Subject(Assembled);
+
+impl Deref for Subject {
+    type Target = Assembled;
+
+    fn deref(&self) -> &Assembled {
+        &self.0
+    }
 }
 
 impl Subject {
     /// `None` where there is no such plan.
     fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
-        let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
-        let compiled = compile(&file, placement).ok()?;
-        let config = config(&compiled, tokens.len());
-        let shapes = [shape(&config, 1), shape(&config, tokens.len())];
-        let program = assemble(&compiled.programs, &shapes, &CudaTarget).expect("it is small");
-        let name = path.display();
-        verify(&program).unwrap_or_else(|e| panic!("{name}: {}: {}", e[0].code, e[0]));
-        Some(Subject {
-            file,
-            config,
-            program: Arc::new(program),
-            tokens: tokens.to_vec(),
-        })
+        Assembled::new(path, placement, tokens, &CudaTarget).map(Subject)
     }
 
     fn session(
