@@ -97,12 +97,8 @@ fn other_order(
 fn moved(programs: &Graph, mut v: Value) -> &InstData {
     loop {
         let data = programs.inst(programs.value(v).def.0);
-        let moves = matches!(
-            data.op.category(),
-            OpCategory::Layout | OpCategory::Selection | OpCategory::Repetition
-        ) || matches!(&data.op, Op::GetRows(op) if op.window.is_none());
         match data.operands.first() {
-            Some(&of) if moves => v = of,
+            Some(&of) if data.op.moves_elements() => v = of,
             _ => return data,
         }
     }

@@ -168,6 +168,18 @@ impl Op {
         matches!(self.category(), OpCategory::Constant)
     }
 
+    /// Whether the result holds elements of operand 0 as they are, at the same place: views of it, repetitions, and rows
+    /// chosen from it. Rows of a window are not: a device without them has zeros.
+    pub const fn moves_elements(&self) -> bool {
+        match self {
+            Op::GetRows(op) => op.window.is_none(),
+            _ => matches!(
+                self.category(),
+                OpCategory::Layout | OpCategory::Selection | OpCategory::Repetition
+            ),
+        }
+    }
+
     /// Whether the op moves data between places or devices.
     pub const fn is_transfer(&self) -> bool {
         self.category().is_transfer()

@@ -32,14 +32,7 @@ pub(super) fn takes(order: SumOrder, of_one_us: f64, cheapest_us: f64) -> bool {
 
 /// Whether an op with this result computes with what is still to be summed, other than moving it.
 pub(super) fn is_late(op: &Op, result: &ShardedType) -> bool {
-    let moves = matches!(
-        op.category(),
-        OpCategory::Product
-            | OpCategory::Layout
-            | OpCategory::Selection
-            | OpCategory::Repetition
-            | OpCategory::Collective(_)
-            | OpCategory::Copy
-    ) || matches!(op, Op::GetRows(_));
-    result.sharding.unreduced == Unreduced::Partial && !moves
+    let product = op.category() == OpCategory::Product;
+    let moves = op.moves_elements() || op.is_transfer();
+    result.sharding.unreduced == Unreduced::Partial && !product && !moves
 }

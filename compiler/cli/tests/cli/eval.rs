@@ -5,15 +5,19 @@ use std::path::Path;
 
 use super::support::{SMALL, Scratch, path, refuses, tpc};
 
+/// A model, and its logits by the reference.
+fn reference(scratch: &Scratch) -> [String; 2] {
+    let model = scratch.model("llama-tiny").to_str().unwrap().to_owned();
+    let golden = scratch.path("golden.logits").to_str().unwrap().to_owned();
+    let tokens = ["--tokens", "3,1,4,1,5", "--logits", &golden];
+    assert_eq!(tpc([&["eval", &model][..], &tokens].concat()).status, 0);
+    [model, golden]
+}
+
 #[test]
 fn the_cpu_agrees_with_the_reference() {
     let scratch = Scratch::new();
-    let model = scratch.model("llama-tiny");
-    let model = model.to_str().unwrap();
-    let golden = scratch.path("golden.logits");
-    let golden = golden.to_str().unwrap();
-    let tokens = ["--tokens", "3,1,4,1,5", "--logits", golden];
-    assert_eq!(tpc([&["eval", model][..], &tokens].concat()).status, 0);
+    let [model, golden] = &reference(&scratch);
     let cpu = [
         "eval",
         model,
@@ -35,12 +39,7 @@ fn the_cpu_agrees_with_the_reference() {
 #[test]
 fn emulated_devices_agree_with_the_reference() {
     let scratch = Scratch::new();
-    let model = scratch.model("llama-tiny");
-    let model = model.to_str().unwrap();
-    let golden = scratch.path("golden.logits");
-    let golden = golden.to_str().unwrap();
-    let tokens = ["--tokens", "3,1,4,1,5", "--logits", golden];
-    assert_eq!(tpc([&["eval", model][..], &tokens].concat()).status, 0);
+    let [model, golden] = &reference(&scratch);
     let emulated = [
         "eval",
         model,

@@ -124,7 +124,7 @@ impl EmulatedDriver {
     /// # Errors
     /// [`DriverError::NoCompiler`] where no C++ compiler is found.
     pub fn new(options: EmulatedOptions) -> Result<EmulatedDriver, DriverError> {
-        let cache = options.cache.clone().unwrap_or_else(compiler::cache);
+        let cache = options.cache.clone().map_or_else(compiler::cache, Ok)?;
         let info = |i: usize| DeviceInfo {
             name: format!("emulated device {i}"),
             capability: (9, 0),
