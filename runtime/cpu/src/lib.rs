@@ -25,6 +25,7 @@ mod launch;
 mod math;
 mod ops;
 mod pages;
+mod pieces;
 pub mod product;
 mod simd;
 mod target;

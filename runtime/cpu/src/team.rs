@@ -4,7 +4,7 @@
 //! whole slice from it, and the thread that it waited for then waits for it in turn. Only threads that have no core to
 //! themselves do so.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use crate::error::{KernelError, TeamError};
+use crate::pieces::{Pieces, Share};
 
 /// Turns of a waiting loop before its thread lets go of the core.
 const SPINS: u32 = 1 << 15;
@@ -51,24 +52,27 @@ struct Group {
     count: usize,
     arrived: Apart<AtomicUsize>,
     round: Apart<AtomicUsize>,
+    /// What each worker has left of the work that is divided while it is done; of one worker, nothing is divided.
+    shares: Vec<Share>,
 }
 
 impl Group {
-    const fn new(device: usize, count: usize) -> Group {
+    const fn new(device: usize, count: usize, shares: Vec<Share>) -> Group {
         Group {
             device,
             count,
             arrived: Apart(AtomicUsize::new(0)),
             round: Apart(AtomicUsize::new(0)),
+            shares,
         }
     }
 }
 
-static NOBODY: Group = Group::new(0, 1);
+static NOBODY: Group = Group::new(0, 1, Vec::new());
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// One thread's part in a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Worker<'a> {
     group: &'a Group,
     index: usize,
@@ -76,6 +80,8 @@ pub struct Worker<'a> {
     stop: &'a AtomicBool,
     /// Whether there are more workers than cores.
     crowded: bool,
+    /// How much work of this run was divided while it was done.
+    divisions: Cell<u32>,
 }
 
 impl Worker<'_> {
@@ -87,6 +93,7 @@ impl Worker<'_> {
             number: 0,
             stop: &NEVER,
             crowded: false,
+            divisions: Cell::new(0),
         }
     }
 
@@ -114,6 +121,16 @@ impl Worker<'_> {
     pub const fn share(&self, n: usize) -> Range<usize> {
         let (i, count) = (self.index, self.group.count);
         n * i / count..n * (i + 1) / count
+    }
+
+    /// `n` things for all workers, which take about `grain` of them at a time: as evenly as they get on. Every worker of the
+    /// device calls it in the same order with the same numbers.
+    pub fn pieces(&self, n: usize, grain: usize) -> impl Iterator<Item = Range<usize>> + use<'_> {
+        let shares = &self.group.shares[..];
+        self.divisions.set(self.divisions.get() + 1);
+        let whole = (shares.is_empty() && n > 0).then_some(0..n);
+        let pieces = Pieces::new(shares, self.index, self.divisions.get(), n, grain);
+        whole.into_iter().chain(pieces)
     }
 
     /// Waits for all workers of the device. What they wrote before is visible after.
@@ -208,6 +225,7 @@ impl Shared {
             number,
             stop: &self.stop,
             crowded: self.crowded,
+            divisions: Cell::new(0),
         };
         match catch_unwind(AssertUnwindSafe(|| job(&worker))) {
             Ok(Ok(())) => {}
@@ -297,7 +315,13 @@ impl Team {
             .collect();
         let workers = seats.len();
         let shared = Arc::new(Shared {
-            groups: groups.map(|(d, &count)| Group::new(d, count)).collect(),
+            groups: groups
+                .map(|(device, &count)| {
+                    let shares = if count == 1 { 0 } else { count };
+                    let shares = (0..shares).map(|_| Share::default()).collect();
+                    Group::new(device, count, shares)
+                })
+                .collect(),
             seats,
             parked: (0..workers).map(|_| Apart::default()).collect(),
             epoch: Apart::default(),
@@ -342,6 +366,7 @@ impl Team {
         shared.stop.store(false, Ordering::Relaxed);
         for group in &shared.groups {
             group.arrived.0.store(0, Ordering::Relaxed);
+            group.shares.iter().for_each(Share::reset);
         }
         // SAFETY: only the lifetime is changed: threads use the job between the epoch below and their count of
         // `pending`, for which this function waits. No thread reads the cell now, as `pending` is 0.

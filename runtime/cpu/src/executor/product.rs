@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
+use std::ops::Range;
 
 use tpc_ir::{DType, Interval};
 
@@ -258,7 +259,7 @@ pub(super) unsafe fn mul_mat(
         // SAFETY: the caller's.
         unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
-    let panels = worker.share(format.panels());
+    let grain = grain(format);
     // The batches that meet one matrix, as far as the rows of the result follow one another.
     let (n, batches) = match weight.n {
         1 => (x.rows(), 1),
@@ -285,16 +286,18 @@ pub(super) unsafe fn mul_mat(
             1 => out.ptr,
             _ => out.row([0, i2, i3]),
         };
-        for &(term, epilogue) in weight.terms.each() {
-            // SAFETY: all rows are prepared; the result has `n` columns of `m` rows at `stride`, of which this worker
-            // writes its panels.
-            unsafe {
-                let x = prepared(format, shared, term * x.rows() + batch * n, n)?;
-                let mut to = Output::from_raw(to.cast(), m, stride, n, 1);
-                let matrix = weight.matrix(matrix)?;
-                Product::new(isa, matrix, x, Tokens::First(n), epilogue)
-                    .and_then(|p| p.run(panels.clone(), &mut to, &mut own.tiles))
-                    .map_err(|_| MISFIT)?;
+        for panels in worker.pieces(format.panels(), grain) {
+            for &(term, epilogue) in weight.terms.each() {
+                // SAFETY: all rows are prepared; the result has `n` columns of `m` rows at `stride`, of which this worker
+                // writes the piece's panels.
+                unsafe {
+                    let x = prepared(format, shared, term * x.rows() + batch * n, n)?;
+                    let mut to = Output::from_raw(to.cast(), m, stride, n, 1);
+                    let matrix = weight.matrix(matrix)?;
+                    Product::new(isa, matrix, x, Tokens::First(n), epilogue)
+                        .and_then(|p| p.run(panels.clone(), &mut to, &mut own.tiles))
+                        .map_err(|_| MISFIT)?;
+                }
             }
         }
     }
@@ -342,40 +345,69 @@ pub(super) unsafe fn mul_mat_id(
         // SAFETY: the caller's.
         unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
-    let panels = worker.share(format.panels());
     // SAFETY: all are written, and none changes until the next launch.
-    let (starts, from, to) = unsafe {
-        (
-            part(&shared.starts, 0, weight.n + 1)?,
-            part(&shared.from, 0, slots * tokens)?,
-            part(&shared.to, 0, slots * tokens)?,
-        )
+    let lists = unsafe {
+        Lists {
+            starts: part(&shared.starts, 0, weight.n + 1)?,
+            from: part(&shared.from, 0, slots * tokens)?,
+            to: part(&shared.to, 0, slots * tokens)?,
+        }
     };
-    let rows = panels.start * 16..(panels.end * 16).min(m);
-    let used = starts[weight.n] as usize;
-    if used < slots * tokens {
+    for panels in worker.pieces(format.panels(), grain(format)) {
+        // SAFETY: the caller's; the piece is this worker's.
+        unsafe { experts(isa, weight, &lists, panels, [x, out], shared, own)? };
+    }
+    Ok(())
+}
+
+/// The entries of a launch's `ids` by expert.
+struct Lists<'a> {
+    /// Where the entries of each expert start, and where those of the last end.
+    starts: &'a [u32],
+    /// The row of the activations of each entry.
+    from: &'a [u32],
+    /// The column of the result of each entry.
+    to: &'a [u32],
+}
+
+/// Some panels of all experts: their rows of the result.
+///
+/// # Safety
+/// As [`mul_mat_id`]; nobody else writes these rows.
+unsafe fn experts(
+    isa: Isa,
+    weight: &Packed,
+    lists: &Lists<'_>,
+    panels: Range<usize>,
+    [x, out]: [&View; 2],
+    shared: &DeviceScratch,
+    own: &mut WorkerScratch,
+) -> Result<(), KernelError> {
+    let format = &weight.format;
+    let m = format.rows();
+    let (columns, stride) = (out.ne[1] * out.ne[2], out.nb[1] / 4);
+    if (lists.starts[weight.n] as usize) < columns {
         // What no expert of this device computes is zero.
-        for column in 0..slots * tokens {
-            for row in rows.clone() {
+        for column in 0..columns {
+            for row in panels.start * 16..(panels.end * 16).min(m) {
                 // SAFETY: inside the result; the rows are this worker's.
                 unsafe { out.ptr.cast::<f32>().add(column * stride + row).write(0.0) };
             }
         }
     }
     for expert in 0..weight.n {
-        let (start, end) = (starts[expert] as usize, starts[expert + 1] as usize);
-        if start == end {
+        let entries = lists.starts[expert] as usize..lists.starts[expert + 1] as usize;
+        if entries.is_empty() {
             continue;
         }
         let tokens = Tokens::Listed {
-            from: &from[start..end],
-            to: &to[start..end],
+            from: &lists.from[entries.clone()],
+            to: &lists.to[entries],
         };
         for &(term, epilogue) in weight.terms.each() {
             // SAFETY: as in `mul_mat`.
             unsafe {
                 let x = prepared(format, shared, term * x.rows(), x.rows())?;
-                let columns = slots * ids.ne[1];
                 let mut out = Output::from_raw(out.ptr.cast(), m, stride, columns, 1);
                 Product::new(isa, weight.matrix(expert)?, x, tokens, epilogue)
                     .and_then(|p| p.run(panels.clone(), &mut out, &mut own.tiles))
@@ -384,6 +416,15 @@ pub(super) unsafe fn mul_mat_id(
         }
     }
     Ok(())
+}
+
+/// How many panels a worker takes at a time: enough bytes that taking them costs little and reading runs on, and an even
+/// number, as many tokens are multiplied with two panels at once.
+fn grain(format: &Format) -> usize {
+    const BYTES: usize = 1 << 17;
+    (BYTES / format.panel_bytes().max(1))
+        .next_multiple_of(2)
+        .max(2)
 }
 
 /// Sorts the entries of `ids` by expert.

@@ -53,7 +53,7 @@ fn pack_row<L: Layout>(from: &PackPanel, bytes: &[u8], row: usize, panel: &mut [
             block,
             index % STEP / per,
             row,
-            &mut head[step.head..],
+            &mut head[step.head.start..],
             behind,
         );
         file += per;

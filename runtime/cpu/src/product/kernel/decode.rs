@@ -12,6 +12,7 @@
 use super::block::{Decoded, add};
 use super::{SUMS, Sums, TOKENS};
 use crate::product::activations::Block;
+use crate::product::layout::codes::AHEAD;
 use crate::product::layout::geometry::Geometry;
 use crate::product::layout::{Codes, Layout, Scales};
 use crate::product::part::Plan;
@@ -47,13 +48,20 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
         } = self.0;
         let mut stack = [[[S::fsplat(0.0)]; W]; SUMS];
         let mut depth = 0;
+        // What lies behind the next panel is read from its first step on.
+        for line in (geometry.steps_bytes()..geometry.panel).step_by(64) {
+            S::prefetch(panel.wrapping_add(geometry.panel + line));
+        }
         for segment in plan.segments() {
             let mut f = [[S::fsplat(0.0)]; W];
             let mut at = segment.start;
             while at < segment.end {
                 let step = geometry.step(at, segment.end);
-                let head = L::Scales::head::<S>(panel.add(step.head), panel.add(step.behind));
+                let head = L::Scales::head::<S>(panel.add(step.head.start), panel.add(step.behind));
                 let mut body = panel.add(step.body);
+                for line in step.head.step_by(64) {
+                    S::prefetch(panel.wrapping_add(line + AHEAD));
+                }
                 for b in step.blocks {
                     let w = [Decoded::<S, L>::new(&head, b, body)];
                     let mut rows = [&*x[0].add(at); W];

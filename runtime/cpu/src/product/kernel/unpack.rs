@@ -70,7 +70,7 @@ impl<L: Layout> Kernel for Of<'_, L> {
         let mut at = blocks.start;
         while at < blocks.end {
             let step = geometry.step(at, blocks.end);
-            let head = L::Scales::head::<S>(panel.add(step.head), panel.add(step.behind));
+            let head = L::Scales::head::<S>(panel.add(step.head.start), panel.add(step.behind));
             let mut body = panel.add(step.body);
             for b in step.blocks {
                 let w = Decoded::<S, L>::new(&head, b, body);

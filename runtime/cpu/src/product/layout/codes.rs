@@ -20,10 +20,11 @@
 use super::{Codes, ROWS};
 use crate::product::simd::{Simd, Width};
 
-/// How far ahead of the codes memory is asked for, a line per line used. The instructions between loads fill the
-/// window in which a core looks for loads on its own. Not a multiple of 4 KiB, where all ways of a first-level cache's set
-/// would be those of the lines in use.
-const AHEAD: usize = 3072;
+/// How far ahead of what is read memory is asked for, a line per line read. The instructions between loads fill the
+/// window in which a core looks for loads on its own. Lines go to the second-level cache: the first has too few misses in
+/// flight for all of memory's speed. Not a multiple of 4 KiB, where all ways of a cache's set would be those of the lines
+/// in use.
+pub(in crate::product) const AHEAD: usize = 6080;
 
 /// A line of a body, and a request for one further on.
 #[inline(always)]

@@ -28,7 +28,7 @@ pub(in crate::product) struct Geometry {
 #[derive(Debug)]
 pub(in crate::product) struct Step {
     /// Where its head is, counted in bytes from the panel's start.
-    pub head: usize,
+    pub head: Range<usize>,
     /// Where what lies behind is.
     pub behind: usize,
     /// Where the body of its first block asked for is.
@@ -69,10 +69,11 @@ impl Geometry {
         let stored = stored.min(self.blocks - start);
         let head = start * (self.head_block + self.body) + index * self.head;
         let from = at - start;
+        let bodies = head + self.head + stored * self.head_block;
         Step {
-            head,
+            head: head..bodies,
             behind: self.steps_bytes + index * self.behind,
-            body: head + self.head + stored * self.head_block + from * self.body,
+            body: bodies + from * self.body,
             blocks: first + from..first + (end - start).min(stored),
         }
     }

@@ -64,7 +64,7 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     unsafe fn prefetch(p: *const u8) {
-        _mm_prefetch::<_MM_HINT_T0>(p.cast());
+        _mm_prefetch::<_MM_HINT_T1>(p.cast());
     }
     #[inline(always)]
     unsafe fn splat(v: i32) -> __m512i {
