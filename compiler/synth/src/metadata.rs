@@ -5,7 +5,7 @@ use tpc_ir::op::NormKind;
 use super::spec::{PerLayer, Spec};
 use tpc_gguf::MetaValue;
 use tpc_models::description::{
-    ExpertLayers, Experts, LatentForm, LogitScale, RecurrentMixer, Residual, Sections,
+    ExpertLayers, Experts, LatentForm, LogitScale, RecurrentMixer, Residual, ScanHeads, Sections,
 };
 
 /// The factor on logits, if the architecture has a key for it.
@@ -76,7 +76,7 @@ fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     let (kv_heads, key, value) = match spec.arch.attention.latent {
         None => (per_block(spec, &spec.kv_heads), d, d),
         Some(LatentForm::Expanded) => (per_block(spec, &spec.heads), 2 * d, d),
-        Some(LatentForm::Absorbed) => (count(1), 5 * d, 4 * d),
+        Some(LatentForm::Absorbed) => (latent_heads(spec), 5 * d, 4 * d),
     };
     let mut out = vec![
         ("attention.head_count_kv", kv_heads),
@@ -92,6 +92,17 @@ fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
         out.push(("attention.value_length_mla", count(d)));
     }
     out
+}
+
+/// The KV heads of latent attention: one, and none in layers without attention.
+fn latent_heads(spec: &Spec) -> MetaValue {
+    match &spec.kv_heads {
+        PerLayer::Same(_) => count(1),
+        PerLayer::Each(list) => per_block(
+            spec,
+            &PerLayer::Each(list.iter().map(|&n| n.min(1)).collect()),
+        ),
+    }
 }
 
 /// The rotation of heads, if the architecture rotates them.
@@ -136,6 +147,19 @@ fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
 /// The sizes of recurrent layers: as many heads as attention has, and as many groups and key heads as KV heads.
 fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
     match mixer {
+        RecurrentMixer::Mamba1(form) => {
+            let [inner, steps] = match form.heads {
+                ScanHeads::Channels => [2 * spec.embd, spec.embd.div_ceil(16)],
+                ScanHeads::Given => [spec.heads.at(0) * spec.head_dim, spec.heads.at(0)],
+            };
+            vec![
+                ("ssm.conv_kernel", 4),
+                ("ssm.inner_size", inner),
+                ("ssm.state_size", 16),
+                ("ssm.time_step_rank", steps),
+                ("ssm.group_count", 0),
+            ]
+        }
         RecurrentMixer::Mamba2 | RecurrentMixer::DeltaNet(_) => vec![
             ("ssm.conv_kernel", 4),
             ("ssm.inner_size", spec.heads.at(0) * spec.head_dim),
@@ -143,6 +167,8 @@ fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
             ("ssm.time_step_rank", spec.heads.at(0)),
             ("ssm.group_count", spec.kv_heads.at(0)),
         ],
+        RecurrentMixer::Kda(_) => vec![("ssm.conv_kernel", 4), ("kda.head_dim", spec.head_dim)],
+        RecurrentMixer::Lightning => Vec::new(),
         RecurrentMixer::ShortConv => vec![("shortconv.l_cache", 3)],
     }
 }

@@ -21,6 +21,11 @@ const TINY_OF: &[(&str, &str)] = &[
         "bailingmoe2",
         "bailingmoe2.leading_dense_block_count=1,bailingmoe2.expert_shared_count=1,bailingmoe2.expert_group_count=4,bailingmoe2.expert_group_used_count=2",
     ),
+    (
+        "bailingmoe3",
+        "kv_heads=4/0,bailingmoe3.kda.gate_lower_bound=-5.0,bailingmoe3.swiglu_clamp_exp=4.0,\
+         bailingmoe3.swiglu_clamp_shexp=5.0",
+    ),
     ("bloom", "kv_heads=8"),
     ("cohere2", "layers=4,window=16,tied=1"),
     ("command-r", "tied=1,biases=1"),
@@ -52,8 +57,18 @@ const TINY_OF: &[(&str, &str)] = &[
     ),
     ("gpt-oss", "window=16,type=mxfp4_moe"),
     ("gpt2", "kv_heads=8,tied=1"),
+    ("jamba", "kv_heads=4/0"),
+    (
+        "kimi-linear",
+        "kv_heads=4/0,kimi-linear.attention.q_lora_rank=0",
+    ),
     ("lfm2", "kv_heads=4/0"),
+    (
+        "minimax-01",
+        "minimax-01.full_attention_interval=2,minimax-01.residual_scale=3.5",
+    ),
     ("phi3", "ctx=512"),
+    ("plamo2", "kv_heads=4/0"),
     ("qwen35", "layers=4"),
 ];
 

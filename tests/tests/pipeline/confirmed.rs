@@ -23,6 +23,12 @@ const MODELS: &[(&str, &str)] = &[
          bailingmoe.expert_weights_norm=true,bailingmoe.expert_weights_scale=1.5",
     ),
     (
+        "bailingmoe3",
+        "biases=1,bailingmoe3.expert_gating_func=2,bailingmoe3.expert_shared_count=2,\
+         bailingmoe3.expert_weights_scale=1.5,bailingmoe3.leading_dense_block_count=1,\
+         bailingmoe3.expert_weights_norm=true",
+    ),
+    (
         "dots1",
         "kv_heads=8,biases=1,dots1.leading_dense_block_count=1,dots1.expert_gating_func=2,\
          dots1.expert_shared_count=2,dots1.expert_weights_norm=true,dots1.expert_weights_scale=1.5",
@@ -36,6 +42,14 @@ const MODELS: &[(&str, &str)] = &[
          granitemoe.attention.scale=0.25,granitemoe.embedding_scale=6.0,granitemoe.residual_scale=0.5",
     ),
     ("hunyuan-dense", "biases=1"),
+    ("jamba", ""),
+    (
+        "kimi-linear",
+        "biases=1,kimi-linear.expert_gating_func=2,kimi-linear.expert_shared_count=2,\
+         kimi-linear.expert_weights_scale=1.5,kimi-linear.leading_dense_block_count=1",
+    ),
+    ("mamba", ""),
+    ("minimax-01", "biases=1"),
     (
         "nemotron_h",
         "layers=4,biases=1,kv_heads=0/4/0/0,nemotron_h.feed_forward_length=0/0/512/0,\

@@ -64,6 +64,7 @@ pub(crate) fn attention(
         ScaleOn::Queries => 1.0,
     };
     let y = attend_to_new(b, cx, q, new, layer.heads, scale)?;
+    let y = gated(b, cx, x, y, layer.heads.dv)?;
     let mut y = b.reshape(y, [layer.out_width.n.into(), b.n_tokens()], "kqv_out")?;
     if let Some(gate) = gate {
         y = b.mul(y, gate, "kqv_gated")?;
@@ -183,7 +184,7 @@ fn out_gate(
     x: Value,
 ) -> Result<(Value, Option<Value>), ArchError> {
     match cx.model.arch.attention.out_gate {
-        OutGate::None => return Ok((x, None)),
+        OutGate::None | OutGate::PerHead(_) | OutGate::PerElement(_) => return Ok((x, None)),
         OutGate::WithQueries => {}
     }
     let layer = cx.layer;
@@ -196,6 +197,34 @@ fn out_gate(
     let kind = UnaryKind::Sigmoid;
     let gate = b.push(Unary { kind }, vec![gate], "gate_sigmoid")?;
     Ok((q, Some(gate)))
+}
+
+/// The heads `y: [dv, heads, n_tokens]`, times the gate that `attn_gate` projects `x` to, if the layer has one.
+pub(super) fn gated(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+    y: Value,
+    dv: u64,
+) -> Result<Value, ArchError> {
+    const TENSOR: &str = "attn_gate";
+    let heads = cx.layer.n_head;
+    let (presence, each) = match cx.model.arch.attention.out_gate {
+        OutGate::None | OutGate::WithQueries => return Ok(y),
+        OutGate::PerHead(presence) => (presence, 1),
+        OutGate::PerElement(presence) => (presence, dv),
+    };
+    let from = "attention.head_count × the gate's numbers per head";
+    let sizes = [cx.model.hparams.embd(), Size::product(heads, each, from)?];
+    let weight = b.tensor_name(TENSOR, "weight");
+    let Some(weight) = b.optional(&weight, &sizes, TensorRole::Matrix, presence)? else {
+        return Ok(y);
+    };
+    let gate = b.mul_mat(weight, x, "attn_gate")?;
+    let gate = b.reshape(gate, [each.into(), heads.into(), b.n_tokens()], "attn_gate")?;
+    let kind = UnaryKind::Sigmoid;
+    let gate = b.push(Unary { kind }, vec![gate], "attn_gate_sigmoid")?;
+    b.mul(y, gate, "attn_gated")
 }
 
 /// A projection, bounded if the model has a bound.

@@ -39,6 +39,7 @@ pub(crate) fn latent(
     } else {
         expanded_heads(b, cx, hp, &queries, &shared)?
     };
+    let y = attention::gated(b, cx, x, y, hp.dv.n)?;
     let out = Size::product(
         cx.layer.n_head,
         hp.dv.n,

@@ -26,6 +26,7 @@ pub(crate) fn layer(
     let pre_ffn = cx.model.arch.norms.pre_ffn;
     let x = match cx.model.hparams.join {
         Join::Sequential => sequential(b, cx, sublayers, x)?,
+        Join::FromNorms => from_norms(b, cx, sublayers, x)?,
         Join::Parallel => parallel(b, cx, sublayers, pre_ffn, x)?,
         Join::ByFfnNorm if has_norm(b, cx, pre_ffn)? => sequential(b, cx, sublayers, x)?,
         Join::ByFfnNorm => parallel(b, cx, sublayers, None, x)?,
@@ -80,6 +81,24 @@ fn sequential(
     let y = normed(b, cx, norms.post_ffn, y, "ffn_post_norm")?;
     let y = scaled(b, cx, y)?;
     b.add(y, x, "l_out")
+}
+
+/// The output of each sublayer is added to its normalised input.
+fn from_norms(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    sublayers: Sublayers<'_>,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let norms = &cx.model.arch.norms;
+    let input = normed(b, cx, norms.pre_attention, x, "attn_norm")?;
+    let y = mix(b, cx, sublayers.mixer, input)?;
+    let kept = scaled(b, cx, input)?;
+    let x = b.add(y, kept, "ffn_inp")?;
+    let input = normed(b, cx, norms.pre_ffn, x, "ffn_norm")?;
+    let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
+    let kept = scaled(b, cx, input)?;
+    b.add(y, kept, "l_out")
 }
 
 /// Both sublayers read the layer's input, and both outputs are added to it.

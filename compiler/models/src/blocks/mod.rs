@@ -1,6 +1,7 @@
 //! The building blocks that descriptions choose from. Each reads its part of the description, asks for its tensors and
 //! appends its instructions; none knows an architecture by name.
 
+mod activation;
 mod attention;
 pub(crate) mod builder;
 pub(crate) mod context;

@@ -3,6 +3,7 @@
 use tpc_ir::op::{AddId, Glu, MulMatId, Repeat, Sum, UnaryKind};
 use tpc_ir::{DType, Dim, TensorType, Value};
 
+use super::activation::{self, GateUp};
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::network::{self, SHARED};
@@ -81,15 +82,15 @@ fn gated(
 ) -> Result<Value, ArchError> {
     let embd = cx.model.hparams.embd();
     const FUSED: &str = "ffn_gate_up_exps";
-    let operands = if b.offers(&b.tensor_name(FUSED, "weight"), Form::Unusual) {
+    let both = if b.offers(&b.tensor_name(FUSED, "weight"), Form::Unusual) {
         let sizes = [embd, width.gate_up];
-        vec![experts.apply(b, FUSED, sizes, x, "ffn_moe_gate_up")?]
+        GateUp::Together(experts.apply(b, FUSED, sizes, x, "ffn_moe_gate_up")?)
     } else {
         let gate = experts.apply(b, "ffn_gate_exps", [embd, width.n], x, "ffn_moe_gate")?;
         let up = experts.apply(b, "ffn_up_exps", [embd, width.n], x, "ffn_moe_up")?;
-        vec![gate, up]
+        GateUp::Apart([gate, up])
     };
-    b.push(glu.clone(), operands, "ffn_moe_act")
+    activation::gated(b, cx, glu, cx.layer.limits.experts, both, "ffn_moe_act")
 }
 
 /// The output of the shared expert for `x: [n_embd, n_tokens]`.

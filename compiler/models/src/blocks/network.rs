@@ -3,6 +3,7 @@
 use tpc_ir::Value;
 use tpc_ir::op::{Binary, BinaryKind, Glu};
 
+use super::activation::{self, GateUp};
 use super::builder::Builder;
 use super::context::LayerContext;
 use crate::description::{Activation, Presence};
@@ -63,7 +64,8 @@ pub(super) fn dense(
         let embd = cx.model.hparams.embd();
         let sizes = [embd, width.gate_up];
         let both = b.linear(DENSE.up, x, sizes, form.bias, TensorRole::Matrix, DENSE.up)?;
-        let y = b.push(glu.clone(), vec![both], DENSE.act)?;
+        let (limit, both) = (cx.layer.limits.dense, GateUp::Together(both));
+        let y = activation::gated(b, cx, glu, limit, both, DENSE.act)?;
         return down(b, cx, &DENSE, extras, width.n, y);
     }
     separate(b, cx, &DENSE, extras, width.n, x)
@@ -100,7 +102,8 @@ fn separate(
     let gated = |b: &mut Builder<'_>, glu: &Glu| {
         let gate = up(b, names.gate)?;
         let up = up(b, names.up)?;
-        b.push(glu.clone(), vec![gate, up], names.act)
+        let (limit, both) = (cx.layer.limits.dense, GateUp::Apart([gate, up]));
+        activation::gated(b, cx, glu, limit, both, names.act)
     };
     let y = match &cx.model.arch.ffn.activation {
         Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, glu)?,

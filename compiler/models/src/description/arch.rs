@@ -9,7 +9,7 @@ use super::attention::{
 use super::drafts::DraftForm;
 use super::embedding::{EmbeddingForm, EmbeddingScale};
 use super::experts::Experts;
-use super::ffn::{Activation, FfnForm};
+use super::ffn::{Activation, FfnForm, SwigluLimits};
 use super::head::{HeadForm, LogitScale};
 use super::models::Models;
 use super::norms::{BlockNorms, NormForm, Residual, ResidualScale};
@@ -97,6 +97,7 @@ impl Arch {
         recurrent: None,
         ffn: FfnForm {
             activation: Activation::Gated(Glu::new(GluKind::Swiglu)),
+            limits: SwigluLimits::Ignored,
             act_scales: Presence::Never,
             bias: Presence::Never,
             experts: Experts::Never,

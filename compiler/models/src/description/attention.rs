@@ -76,6 +76,10 @@ pub enum OutGate {
     None,
     /// The sigmoid of a gate. `attn_q` projects to it too: for each head the query and then the gate.
     WithQueries,
+    /// The sigmoid of `attn_gate`'s product with the layer's normalised input, a number per head.
+    PerHead(Presence),
+    /// As [`Self::PerHead`], a number per element.
+    PerElement(Presence),
 }
 
 /// The usual form of the projections to queries, keys and values. Either form is read.

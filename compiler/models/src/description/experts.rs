@@ -181,6 +181,8 @@ pub enum SharedWidth {
     /// `expert_shared_count` times `expert_shared_feed_forward_length` or else the width of an expert; models without
     /// a count have no shared expert.
     Counted,
+    /// `expert_shared_feed_forward_length` or else `expert_shared_count` times the width of an expert, once without a count.
+    GivenOrCounted,
     /// The width of an expert.
     AsExpert,
 }

@@ -10,12 +10,26 @@ use super::presence::Presence;
 pub struct FfnForm {
     /// The activation.
     pub activation: Activation,
+    /// Bounds of the activation.
+    pub limits: SwigluLimits,
     /// `ffn.act.scales`, which divides the output of the activation in dense layers without a gate.
     pub act_scales: Presence,
     /// Biases of dense layers.
     pub bias: Presence,
     /// Whether models have experts.
     pub experts: Experts,
+}
+
+/// Bounds of a gated SiLU. `swiglu_clamp_exp` gives one for experts, `swiglu_clamp_shexp` one for dense networks and the
+/// shared expert, both per layer; layers where it is 0 have none. Up is within the bound on either side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwigluLimits {
+    /// The keys are ignored.
+    Ignored,
+    /// The gate is at most the bound.
+    OnGate,
+    /// The activated gate is at most the bound.
+    OnActivated,
 }
 
 /// The activation of a feed-forward network.

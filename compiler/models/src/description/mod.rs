@@ -28,12 +28,13 @@ pub use experts::{
     ExpertForm, ExpertLayers, ExpertWeights, ExpertWidth, Experts, Gating, SharedForm, SharedWidth,
     WeightedSide,
 };
-pub use ffn::{Activation, FfnForm};
+pub use ffn::{Activation, FfnForm, SwigluLimits};
 pub use head::{HeadForm, LogitScale};
 pub use models::Models;
 pub use norms::{BlockNorms, NormForm, Residual, ResidualScale};
 pub use presence::{KeyUse, Presence};
 pub use recurrent::{
-    DeltaNetForm, GateForm, KeyHeads, RecurrentForm, RecurrentLayers, RecurrentMixer, Sublayers,
+    DecayShape, DeltaNetForm, GateForm, KdaDecay, KdaForm, KeyHeads, Mamba1Form, RecurrentForm,
+    RecurrentLayers, RecurrentMixer, ScanHeads, ScanNorms, Sublayers,
 };
 pub use rope::{RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor};

@@ -89,6 +89,9 @@ pub enum ResidualScale {
 pub enum Residual {
     /// The feed-forward sublayer reads the sum of the layer's input and attention's output.
     Sequential,
+    /// As [`Self::Sequential`], but what the output of a sublayer is added to is its normalised input. The factor on
+    /// sublayers is on that input instead.
+    FromNorms,
     /// Both sublayers read the layer's input, and both outputs are added to it.
     Parallel,
     /// [`Self::Parallel`] if `use_parallel_residual` is true, else [`Self::Sequential`].

@@ -1,5 +1,7 @@
 //! Recurrent layers, which mix tokens by a state of fixed size per sequence.
 
+use super::presence::Presence;
+
 /// Recurrent layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecurrentForm {
@@ -12,12 +14,53 @@ pub struct RecurrentForm {
 /// The computation of a recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecurrentMixer {
+    /// Mamba-1's selective scan behind a convolution along time: `ssm_in`, `ssm_conv1d`, `ssm_x`, `ssm_dt`, `ssm_a`,
+    /// `ssm_out`.
+    Mamba1(Mamba1Form),
     /// Mamba-2's selective scan behind a convolution along time: `ssm_in`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
     Mamba2,
     /// The gated delta rule behind a convolution along time: `attn_qkv`, `attn_gate`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
     DeltaNet(DeltaNetForm),
+    /// Kimi's delta attention: the gated delta rule, with a decay per element of a key, behind convolutions along time of
+    /// queries, keys and values: `ssm_conv1d_q`, `ssm_conv1d_k`, `ssm_conv1d_v`, `ssm_beta`, `ssm_a`. It has as many
+    /// heads as attention in the first layer.
+    Kda(KdaForm),
+    /// Lightning attention: linear attention whose heads forget at fixed rates, with the heads of attention: `attn_qkv`,
+    /// which has for each head a query, a key and a value, `attn_norm_2`, `attn_gate`.
+    Lightning,
     /// A gated convolution along a few steps of time: `shortconv.in_proj`, `shortconv.conv`, `shortconv.out_proj`.
     ShortConv,
+}
+
+/// Choices of Mamba-1's selective scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mamba1Form {
+    /// The heads of the scan.
+    pub heads: ScanHeads,
+    /// Norms of the steps, and of what is taken in and read.
+    pub norms: ScanNorms,
+    /// Bias of the convolution.
+    pub conv_bias: Presence,
+}
+
+/// The heads of a selective scan. Rows of `ssm_in` and `ssm_x` are in an order that depends on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanHeads {
+    /// A head per channel, whose `ssm_a` has a number per element of the state. `ssm.time_step_rank` is the rank of the
+    /// projection to steps. Inputs come before gates, steps first.
+    Channels,
+    /// `ssm.time_step_rank` heads, whose `ssm_a` has a number each. The rank of the projection to steps is a sixteenth of
+    /// the width, and at least 64. Each head's gate comes before its input, steps last.
+    Given,
+}
+
+/// Norms of the steps, and of what is taken in and read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanNorms {
+    /// Without weight, if `ssm.dt_b_c_rms` is true.
+    PlainByKey,
+    /// `ssm_dt_norm`, `ssm_b_norm` and `ssm_c_norm`.
+    Weighted,
 }
 
 /// Choices of the gated delta rule.
@@ -45,6 +88,39 @@ pub enum GateForm {
     Separate,
     /// `ssm_ba`: for each key head the corrections of its value heads, then their decays.
     Fused,
+}
+
+/// Choices of Kimi's delta attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KdaForm {
+    /// The projection to decays: one matrix, or one to the elements of a head and another.
+    pub decay_tensors: &'static [&'static str],
+    /// The decay.
+    pub decay: KdaDecay,
+    /// The shape of `ssm_a`.
+    pub decay_shape: DecayShape,
+    /// The projection to the gate of the output, as that to decays.
+    pub gate_tensors: &'static [&'static str],
+}
+
+/// The logarithm of a decay, of a projection `f` with the bias `ssm_dt` and a number `a` per head, `ssm_a`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KdaDecay {
+    /// `a · softplus(f)`
+    Softplus,
+    /// `kda.gate_lower_bound · sigmoid(a · f)`
+    Bounded,
+    /// `kda.gate_lower_bound · sigmoid(−a · f)` if the file has that key, else as [`Self::Softplus`].
+    SoftplusOrBounded,
+}
+
+/// The shape of a tensor of a number per head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecayShape {
+    /// `[heads]`
+    Row,
+    /// `[1, heads]`
+    Column,
 }
 
 /// The layers that are recurrent.

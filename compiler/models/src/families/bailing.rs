@@ -1,10 +1,12 @@
-//! Ling and Ring, 1 and 2.
+//! Ling and Ring.
 
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, DraftForm, ExpertForm, ExpertWeights, Experts, FfnForm, Gating, KeyUse,
-    QkNorm, QkvForm, RopeFactors, RopeForm, SharedForm, SharedWidth,
+    Arch, AttentionForm, DecayShape, DraftForm, ExpertForm, ExpertWeights, Experts, FfnForm,
+    Gating, KdaDecay, KdaForm, KeyUse, LatentForm, OutGate, Presence, QkNorm, QkvForm,
+    RecurrentForm, RecurrentLayers, RecurrentMixer, RopeFactors, RopeForm, Sections, SharedForm,
+    SharedWidth, SwigluLimits,
 };
 
 /// `bailingmoe`: experts beside shared ones in every layer.
@@ -48,6 +50,44 @@ pub(crate) const BAILINGMOE2: Arch = Arch {
     },
     drafts: Some(DraftForm {
         norms: &["nextn.shared_head_norm", "layer_output_norm"],
+        ..DraftForm::CLASSIC
+    }),
+    ..Arch::CLASSIC
+};
+
+/// `bailingmoe3`: Kimi's delta attention, with gated latent attention in some layers.
+pub(crate) const BAILINGMOE3: Arch = Arch {
+    name: "bailingmoe3",
+    attention: AttentionForm {
+        latent: Some(LatentForm::Absorbed),
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            sections: Sections::Mrope,
+            ..Arch::CLASSIC_ROPE
+        }),
+        out_gate: OutGate::PerHead(Presence::Required),
+        ..Arch::CLASSIC.attention
+    },
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::Kda(KdaForm {
+            decay_tensors: &["ssm_f_a"],
+            decay: KdaDecay::Bounded,
+            decay_shape: DecayShape::Column,
+            gate_tensors: &["ssm_g_a"],
+        }),
+        layers: RecurrentLayers::WithoutKvHeads,
+    }),
+    ffn: FfnForm {
+        limits: SwigluLimits::OnActivated,
+        experts: Experts::Always(ExpertForm {
+            selection_bias: Presence::Required,
+            shared: Some(SharedForm::plain(SharedWidth::GivenOrCounted)),
+            ..ExpertForm::DEEPSEEK
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    drafts: Some(DraftForm {
+        norms: &["layer_output_norm"],
         ..DraftForm::CLASSIC
     }),
     ..Arch::CLASSIC

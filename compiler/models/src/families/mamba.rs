@@ -1,6 +1,23 @@
-//! Mamba 2.
+//! Mamba.
 
-use crate::description::{Arch, RecurrentForm, RecurrentLayers, RecurrentMixer, Sublayers};
+use crate::description::{
+    Arch, Mamba1Form, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ScanHeads,
+    ScanNorms, Sublayers,
+};
+
+/// `mamba`: selective scans alone, with a step per channel.
+pub(crate) const MAMBA: Arch = Arch {
+    name: "mamba",
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::Mamba1(Mamba1Form {
+            heads: ScanHeads::Channels,
+            norms: ScanNorms::PlainByKey,
+            conv_bias: Presence::Required,
+        }),
+        layers: RecurrentLayers::All,
+    }),
+    ..MAMBA2
+};
 
 /// `mamba2`: selective scans alone.
 pub(crate) const MAMBA2: Arch = Arch {

@@ -21,6 +21,8 @@ mod gptneox;
 mod granite;
 mod hunyuan;
 mod internlm;
+mod jamba;
+mod kimi;
 mod lfm2;
 mod llama;
 mod llama4;
@@ -53,6 +55,7 @@ pub const ARCHS: &[&Arch] = &[
     &baichuan::BAICHUAN,
     &bailing::BAILINGMOE,
     &bailing::BAILINGMOE2,
+    &bailing::BAILINGMOE3,
     &bloom::BLOOM,
     &glm::CHATGLM,
     &command_r::COHERE2,
@@ -83,12 +86,16 @@ pub const ARCHS: &[&Arch] = &[
     &hunyuan::HUNYUAN_DENSE,
     &hunyuan::HUNYUAN_MOE,
     &internlm::INTERNLM2,
+    &jamba::JAMBA,
+    &kimi::KIMI_LINEAR,
     &lfm2::LFM2,
     &llama::LLAMA,
     &llama4::LLAMA4,
+    &mamba::MAMBA,
     &mamba::MAMBA2,
     &mimo::MIMO2,
     &minicpm::MINICPM3,
+    &minimax::MINIMAX_01,
     &minimax::MINIMAX_M2,
     &llama::MISTRAL3,
     &deepseek2::MISTRAL4,
@@ -104,6 +111,7 @@ pub const ARCHS: &[&Arch] = &[
     &phi::PHI3,
     &phi::PHIMOE,
     &plamo::PLAMO,
+    &plamo::PLAMO2,
     &qwen::QWEN2,
     &qwen::QWEN2MOE,
     &qwen::QWEN2VL,

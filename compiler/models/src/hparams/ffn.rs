@@ -4,6 +4,7 @@ use super::experts::ExpertHParams;
 use super::keys::Keys;
 use crate::description::{
     Arch, ExpertForm, ExpertLayers, ExpertWidth, Experts, SharedForm, SharedWidth, Sublayers,
+    SwigluLimits,
 };
 use crate::error::ArchError;
 use crate::size::Size;
@@ -223,6 +224,52 @@ fn shared_width(
             )?),
             None => None,
         },
+        SharedWidth::GivenOrCounted => match given {
+            Some(given) => Some(given),
+            None => Some(Size::product(
+                keys.count("expert_shared_count")?.unwrap_or(1),
+                expert.n,
+                "expert_shared_count × the width of an expert",
+            )?),
+        },
         SharedWidth::AsExpert => Some(expert),
     })
+}
+
+/// The bounds of a layer's activations.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Limits {
+    /// Of experts.
+    pub(crate) experts: Option<f32>,
+    /// Of dense networks and of the shared expert.
+    pub(crate) dense: Option<f32>,
+}
+
+/// Smaller bounds stand for none.
+const LEAST_LIMIT: f32 = 1e-6;
+
+/// The bounds of every layer's activations.
+pub(super) fn limits(
+    keys: &Keys<'_>,
+    form: SwigluLimits,
+    n_layer: usize,
+) -> Result<Vec<Limits>, ArchError> {
+    let read = |key| -> Result<Vec<Option<f32>>, ArchError> {
+        let given = match form {
+            SwigluLimits::Ignored => None,
+            SwigluLimits::OnGate | SwigluLimits::OnActivated => {
+                keys.float_per_layer(key, n_layer)?
+            }
+        };
+        let given = given.unwrap_or_else(|| vec![0.0; n_layer]);
+        Ok(given
+            .into_iter()
+            .map(|x| (x > LEAST_LIMIT).then_some(x))
+            .collect())
+    };
+    let (experts, dense) = (read("swiglu_clamp_exp")?, read("swiglu_clamp_shexp")?);
+    let both = experts.into_iter().zip(dense);
+    Ok(both
+        .map(|(experts, dense)| Limits { experts, dense })
+        .collect())
 }

@@ -159,6 +159,30 @@ impl<'a> Keys<'a> {
         Ok(self.float(key)?.filter(|&x| x > 0.0))
     }
 
+    /// A number below 0; `None` for an absent key, for 0 and for no bound at all.
+    pub(super) fn below_0(&self, key: &str) -> Result<Option<f32>, ArchError> {
+        match self.metadata.get_f32(&self.name(key))? {
+            None | Some(0.0 | f32::NEG_INFINITY) => Ok(None),
+            Some(x) if x.is_finite() && x < 0.0 => Ok(Some(x)),
+            Some(x) => Err(self.out_of_range(key, x, "a number below 0")),
+        }
+    }
+
+    /// A finite number per layer, if the key is present.
+    pub(super) fn float_per_layer(
+        &self,
+        key: &str,
+        n_layer: usize,
+    ) -> Result<Option<Vec<f32>>, ArchError> {
+        let Some(numbers) = self.metadata.get_f32_per_layer(&self.name(key), n_layer)? else {
+            return Ok(None);
+        };
+        match numbers.iter().find(|x| !x.is_finite()) {
+            Some(x) => Err(self.out_of_range(key, x, "finite numbers")),
+            None => Ok(Some(numbers)),
+        }
+    }
+
     /// A required finite number, not below 0.
     pub(super) fn require_epsilon(&self, key: &str) -> Result<f32, ArchError> {
         let x = self.metadata.require_f32(&self.name(key))?;

@@ -1,9 +1,10 @@
 //! The hyper-parameters that may differ between layers.
 
-use super::ffn::LayerFfn;
+use super::ffn::{LayerFfn, Limits};
 use super::heads::{self, HeadElements, RopeUse};
 use super::keys::Keys;
 use super::mixers::{self, Mixer};
+use super::recurrent::Heads;
 use super::windows::{self, Reach};
 use super::{experts::ExpertHParams, factors, ffn};
 use crate::description::{Arch, OutGate};
@@ -24,6 +25,8 @@ pub(crate) struct LayerHParams {
     pub(crate) attention_scale: f32,
     /// The feed-forward sublayer, if the layer has one.
     pub(crate) ffn: Option<LayerFfn>,
+    /// The bounds of its activation.
+    pub(crate) limits: Limits,
     pub(crate) reach: Reach,
     pub(crate) rope: RopeUse,
     /// The layer whose caches this one reads, if it has none of its own.
@@ -60,6 +63,7 @@ pub(super) struct LayerTable {
     pub(super) heads: [HeadElements; 2],
     ffn: Vec<Option<LayerFfn>>,
     mixers: Vec<Option<Mixer>>,
+    limits: Vec<Limits>,
     reaches: Vec<Reach>,
     ropes: Vec<RopeUse>,
     kv_from: Vec<Option<u32>>,
@@ -93,12 +97,21 @@ impl LayerTable {
             heads,
             ffn,
             mixers,
+            limits: ffn::limits(&keys, arch.ffn.limits, n_layer)?,
             reaches,
             ropes,
             kv_from,
             experts,
             window,
         })
+    }
+
+    /// The query heads of the first layer.
+    pub(super) fn first_heads(&self) -> Heads {
+        Heads {
+            count: self.n_head.first().copied().unwrap_or(0),
+            dim: self.heads[0].dk,
+        }
     }
 
     /// The checked hyper-parameters of a layer.
@@ -140,6 +153,7 @@ impl LayerTable {
             heads,
             attention_scale: factors::attention_scale(keys, form, model.n_layer, dk, share)?,
             ffn: self.ffn[il],
+            limits: self.limits[il],
             reach,
             rope: self.ropes[il],
             kv_from,
@@ -190,7 +204,7 @@ impl Widths {
     ) -> Result<Widths, ArchError> {
         let q = Size::product(n_head, dk, "attention.head_count × attention.key_length")?;
         let q_projected = match arch.attention.out_gate {
-            OutGate::None => q,
+            OutGate::None | OutGate::PerHead(_) | OutGate::PerElement(_) => q,
             OutGate::WithQueries => Size::product(
                 n_head,
                 dk + dv,

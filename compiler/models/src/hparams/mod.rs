@@ -28,6 +28,7 @@ pub(crate) use layers::LayerHParams;
 pub(crate) use mixers::Mixer;
 pub(crate) use model::{HParams, Join};
 pub(crate) use recurrent::{
-    ConvHParams, DeltaNetHParams, RecurrentHParams, ShortConvHParams, SsmHParams,
+    ConvHParams, DeltaNetHParams, KdaHParams, LightningHParams, Mamba1HParams, RecurrentHParams,
+    ShortConvHParams, SsmHParams, TapsShape,
 };
 pub(crate) use windows::Reach;

@@ -69,6 +69,8 @@ pub(crate) struct HParams {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Join {
     Sequential,
+    /// As [`Residual::FromNorms`].
+    FromNorms,
     Parallel,
     /// As [`Residual::ByFfnNorm`].
     ByFfnNorm,
@@ -126,7 +128,12 @@ impl HParams {
             window: table.window,
             experts: table.experts,
             recurrent: match arch.recurrent {
-                Some(form) => Some(RecurrentHParams::read(&keys, form.mixer, embd(n_embd))?),
+                Some(form) => Some(RecurrentHParams::read(
+                    &keys,
+                    form.mixer,
+                    embd(n_embd),
+                    table.first_heads(),
+                )?),
                 None => None,
             },
             join: join(&keys, arch.residual)?,
@@ -201,6 +208,7 @@ fn latent(
 fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
     Ok(match form {
         Residual::Sequential => Join::Sequential,
+        Residual::FromNorms => Join::FromNorms,
         Residual::Parallel => Join::Parallel,
         Residual::ByFfnNorm => Join::ByFfnNorm,
         Residual::ByKey if keys.require_flag("use_parallel_residual")? => Join::Parallel,

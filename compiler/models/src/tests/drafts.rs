@@ -134,8 +134,8 @@ fn blocks_are_wired_in_a_chain() {
             if form.input == DraftInput::Normed {
                 assert!(graph.value(hidden).name.starts_with("h_nextn-"), "{arch}");
                 let norm = match draft {
-                    1 => "output_norm.weight",
-                    _ => "blk.2.nextn.shared_head_norm.weight",
+                    1 => "output_norm.weight".to_owned(),
+                    _ => format!("blk.2.{}.weight", form.norms[0]),
                 };
                 assert_eq!(weight(&graph, hidden), norm, "{arch}");
                 hidden = operands(&graph, operands(&graph, hidden)[0])[0];

@@ -7,6 +7,7 @@ mod expected;
 mod experts;
 mod graphs;
 mod hostile;
+mod recurrent;
 mod rotations;
 mod shapes;
 mod structure;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use tpc_ir::DType;
 
-use super::description::Experts;
+use super::description::{Experts, RecurrentLayers};
 use super::{ARCHS, Arch, Drafting, LowerOptions, Lowered, lower};
 use tpc_gguf::{GgufFile, GgufWriter, Header, MetaValue};
 
@@ -139,6 +140,7 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("ssm.time_step_rank", 6),
         ("ssm.group_count", 2),
         ("shortconv.l_cache", 3),
+        ("kda.head_dim", 16),
         ("attention.q_lora_rank", 24),
         ("attention.kv_lora_rank", 64),
         ("attention.key_length_mla", 48),
@@ -148,6 +150,7 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("attention.layer_norm_epsilon", 1e-5f32),
         ("attention.layer_norm_rms_epsilon", 1e-6),
         ("logit_scale", 0.25),
+        ("kda.gate_lower_bound", -5.0),
     ];
     let name = MetaValue::Str(arch.to_owned());
     let mut pairs = vec![
@@ -165,6 +168,18 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         .filter(|(k, _)| experts || !k.starts_with("expert"));
     pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
     pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
+    let layers = |a: &&Arch| a.recurrent.map(|form| form.layers);
+    let some_recurrent = |a: &&Arch| layers(a) == Some(RecurrentLayers::WithoutKvHeads);
+    // With draft blocks the number of blocks is not always two.
+    let fixed = |a: &&Arch| a.name == arch && a.drafts.is_none();
+    if ARCHS
+        .iter()
+        .filter(|&a| fixed(a))
+        .any(|a| some_recurrent(&a))
+    {
+        let kv_heads = format!("{arch}.attention.head_count_kv");
+        set(&mut pairs, &kv_heads, vec![2u32, 0]);
+    }
     pairs
 }
 

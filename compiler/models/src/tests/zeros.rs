@@ -37,7 +37,7 @@ const COUNTS: [&str; 28] = [
 ];
 
 /// Factors, bounds and parameters of which 0 says the same as no key.
-const REALS: [&str; 18] = [
+const REALS: [&str; 21] = [
     "attention.scale",
     "attention.max_alibi_bias",
     "attention.clamp_kqv",
@@ -47,6 +47,9 @@ const REALS: [&str; 18] = [
     "residual_scale",
     "logit_scale",
     "expert_weights_scale",
+    "kda.gate_lower_bound",
+    "swiglu_clamp_exp",
+    "swiglu_clamp_shexp",
     "rope.freq_base",
     "rope.freq_base_swa",
     "rope.scale_linear",
@@ -122,11 +125,13 @@ fn every_key_of_a_count_is_in_the_list() {
         "ssm.time_step_rank",
         "ssm.group_count",
         "shortconv.l_cache",
+        "kda.head_dim",
         // Required, and 0 is as good as any small number.
         "attention.layer_norm_epsilon",
         "attention.layer_norm_rms_epsilon",
         // Not numbers.
         "expert_weights_norm",
+        "ssm.dt_b_c_rms",
         "rope.scaling.finetuned",
         "rope.scaling.type",
         "use_parallel_residual",
@@ -152,8 +157,15 @@ fn every_key_of_a_count_is_in_the_list() {
     missing.retain(|k| {
         let listed = COUNTS.contains(k) || REALS.contains(k) || LISTS.contains(k);
         let other = k.starts_with("general.") || k.starts_with("tokenizer.");
-        // Names of tensors.
-        let tensor = ["ssm_conv1d", "shortconv.conv", "token_embd.weight"].contains(k);
+        // Names of tensors and states.
+        let tensor = [
+            "ssm_conv1d",
+            "shortconv.conv",
+            "token_embd.weight",
+            "cache_r",
+        ];
+        let tensor =
+            tensor.contains(k) || k.starts_with("ssm_conv1d_") || k.starts_with("cache_r_");
         !listed && !not_in_list.contains(k) && !other && !tensor
     });
     assert!(

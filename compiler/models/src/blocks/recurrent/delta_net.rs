@@ -1,10 +1,11 @@
 //! The gated delta rule of Qwen 3.5 and Qwen 3 Next: a convolution along time over queries, keys and values, then a
 //! memory per value head that decays, is corrected, and is read.
 
-use tpc_ir::op::{Concat, GatedDeltaNet, Norm, NormKind, Repeat, Unary, UnaryKind};
+use tpc_ir::op::{Concat, Repeat, Unary, UnaryKind};
 use tpc_ir::{DType, Dim, TensorType, Value};
 
 use super::conv;
+use super::delta_rule::{self, RuleOperands, RuleSizes};
 use super::state;
 use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
@@ -154,15 +155,7 @@ fn key_heads(
 ) -> Result<Value, ArchError> {
     let (d, n): (Dim, Dim) = (hp.key_dim.into(), hp.key_heads.into());
     let x = b.slice(qkv, 0, start, hp.key_width.into(), name)?;
-    let x = b.reshape(x, [d.clone(), n.clone(), b.n_tokens()], name)?;
-    // x / √(mean + ε/d) / √d is x / √(sum + ε).
-    let dim = hp.key_dim as f32;
-    let unit = Norm {
-        kind: NormKind::Rms,
-        eps: cx.model.hparams.eps / dim,
-    };
-    let x = b.push(unit, vec![x], name)?;
-    let x = b.scale(x, 1.0 / dim.sqrt(), name)?;
+    let x = delta_rule::unit_heads(b, cx, x, [hp.key_dim, hp.key_heads], name)?;
     let [n_t, n_s] = state::tokens();
     let times = hp.value_heads.n / hp.key_heads;
     if hp.form.key_heads == KeyHeads::InTurns || times == 1 {
@@ -183,13 +176,6 @@ fn remember(
     [q, k, v]: [Value; 3],
     gates: Gates,
 ) -> Result<Value, ArchError> {
-    let [n_t, n_s] = state::tokens();
-    let (dv, heads): (Dim, Dim) = (hp.value_dim.n.into(), hp.value_heads.n.into());
-    let v = b.reshape(
-        v,
-        [dv.clone(), heads.clone(), n_t.clone(), n_s.clone()],
-        "v_conv",
-    )?;
     let unary = |b: &mut Builder<'_>, kind, x, name| b.push(Unary { kind }, vec![x], name);
     let step = b.biased(
         "ssm_dt",
@@ -202,15 +188,18 @@ fn remember(
     let decay = b.bare_name("ssm_a");
     let decay = b.required(&decay, &[hp.value_heads], TensorRole::Decay)?;
     let decay = b.mul(step, decay, "gate")?;
-    let beta = unary(b, UnaryKind::Sigmoid, gates.correction, "beta_sigmoid")?;
-    let per_head = [Dim::ONE, heads.clone(), n_t, n_s.clone()];
-    let decay = b.reshape(decay, per_head.clone(), "gate")?;
-    let beta = b.reshape(beta, per_head, "beta_sigmoid")?;
-    let (kept, before) = state::read(b, cx, "cache_s", hp.state.n)?;
-    let dims = [hp.key_dim.into(), dv.clone(), heads.clone(), n_s];
-    let before = b.reshape(before, dims, "state_predelta")?;
-    let operands = vec![q, k, v, decay, beta, before];
-    let [y, after] = b.push_pair(GatedDeltaNet, operands, ["attn_output", "new_state"])?;
-    kept.write(b, after)?;
-    b.reshape(y, [dv, heads, b.n_tokens()], "attn_output")
+    let sizes = RuleSizes {
+        key_dim: hp.key_dim,
+        value_dim: hp.value_dim.n,
+        heads: hp.value_heads.n,
+        decays: 1,
+    };
+    let operands = RuleOperands {
+        q,
+        k,
+        v,
+        decay,
+        correction: gates.correction,
+    };
+    delta_rule::remember(b, cx, &sizes, operands)
 }

@@ -2,6 +2,11 @@
 
 mod conv;
 mod delta_net;
+mod delta_rule;
+mod kda;
+mod lightning;
+mod mamba1;
+mod scan;
 mod short_conv;
 mod ssm;
 mod state;
@@ -21,6 +26,9 @@ pub(crate) fn recurrent(
     x: Value,
 ) -> Result<Value, ArchError> {
     match hp {
+        RecurrentHParams::Kda(hp) => kda::kda(b, cx, hp, x),
+        RecurrentHParams::Lightning(hp) => lightning::lightning(b, cx, hp, x),
+        RecurrentHParams::Mamba1(hp) => mamba1::mamba1(b, cx, hp, x),
         RecurrentHParams::Mamba2(hp) => ssm::ssm(b, cx, hp, x),
         RecurrentHParams::DeltaNet(hp) => delta_net::delta_net(b, cx, hp, x),
         RecurrentHParams::ShortConv(hp) => short_conv::short_conv(b, cx, hp, x),

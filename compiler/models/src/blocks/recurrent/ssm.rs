@@ -1,10 +1,10 @@
 //! Mamba-2: a convolution along time, then the selective scan, gated and normalised by groups of heads.
 
-use tpc_ir::op::{Glu, GluKind, SsmScan, Unary, UnaryKind};
+use tpc_ir::op::{Glu, GluKind, Unary, UnaryKind};
 use tpc_ir::{Dim, Value};
 
 use super::conv;
-use super::state;
+use super::scan::{self, ScanInputs, ScanSizes};
 use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::blocks::norm;
@@ -37,7 +37,7 @@ pub(super) fn ssm(
     let taken = cut(b, convolved, inner, group_width, "ssm_b")?;
     let read = cut(b, convolved, inner + group_width, group_width, "ssm_c")?;
     let dt = b.biased("ssm_dt", dt, hp.heads, Presence::Required, "ssm_dt")?;
-    let y = scan(b, cx, hp, [x, dt, taken, read])?;
+    let y = passed_scan(b, cx, hp, [x, dt, taken, read])?;
     let by_head: [Dim; 3] = [hp.head_dim.into(), heads.into(), b.n_tokens()];
     let z = b.reshape(z, by_head, "ssm_z")?;
     let y = b.push(Glu::new(GluKind::Swiglu), vec![z, y], "ssm_gated")?;
@@ -47,21 +47,12 @@ pub(super) fn ssm(
 }
 
 /// The output of the scan plus the scaled input: `[head_dim, heads, n_tokens]`.
-fn scan(
+fn passed_scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     hp: &SsmHParams,
     [x, dt, taken, read]: [Value; 4],
 ) -> Result<Value, ArchError> {
-    let [n_t, n_s] = state::tokens();
-    let (dim, heads): (Dim, Dim) = (hp.head_dim.into(), hp.heads.n.into());
-    let by_head = [dim.clone(), heads.clone(), n_t.clone(), n_s.clone()];
-    let x = b.reshape(x, by_head, "ssm_x")?;
-    let dt = b.reshape(dt, [heads.clone(), n_t.clone(), n_s.clone()], "ssm_dt")?;
-    let (size, groups): (Dim, Dim) = (hp.d_state.into(), hp.groups.n.into());
-    let by_group = [size.clone(), groups, n_t, n_s.clone()];
-    let taken = b.reshape(taken, by_group.clone(), "ssm_b")?;
-    let read = b.reshape(read, by_group, "ssm_c")?;
     let one = Size {
         n: 1,
         from: "one number per head",
@@ -70,18 +61,24 @@ fn scan(
     let decay = b.required(&decay, &[one, hp.heads], TensorRole::Decay)?;
     let passed = b.bare_name("ssm_d");
     let passed = b.required(&passed, &[one, hp.heads], TensorRole::NormWeight)?;
-    let (kept, before) = state::read(b, cx, "cache_s", hp.state.n)?;
-    let before = b.reshape(
-        before,
-        [size, dim.clone(), heads.clone(), n_s],
-        "ssm_states",
-    )?;
-    let operands = vec![before, x, dt, decay, taken, read];
-    let [y, after] = b.push_pair(SsmScan, operands, ["ssm_scan", "ssm_states_updated"])?;
-    kept.write(b, after)?;
+    let sizes = ScanSizes {
+        d_state: hp.d_state,
+        head_dim: hp.head_dim,
+        heads: hp.heads.n,
+        groups: hp.groups.n,
+    };
+    let inputs = ScanInputs {
+        x,
+        dt,
+        decay,
+        taken,
+        read,
+    };
+    let [y, x] = scan::scan(b, cx, &sizes, inputs)?;
     let x = b.mul(x, passed, "ssm_x_passed")?;
     let y = b.add(y, x, "ssm_y_passed")?;
-    b.reshape(y, [dim, heads, b.n_tokens()], "ssm_y")
+    let by_head = [hp.head_dim.into(), hp.heads.n.into(), b.n_tokens()];
+    b.reshape(y, by_head, "ssm_y")
 }
 
 /// `y`, with the heads of each group normalised together if the file has the norm.

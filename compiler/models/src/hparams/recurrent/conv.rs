@@ -15,7 +15,22 @@ pub(crate) struct ConvHParams {
     pub(crate) channels: Size,
     /// A bias per channel.
     pub(crate) bias: Presence,
+    pub(crate) shape: TapsShape,
+    /// Name of the state.
+    pub(crate) state: &'static str,
 }
+
+/// The shape of the tensor of taps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TapsShape {
+    /// `[taps, channels]`
+    Matrix,
+    /// `[taps, 1, channels]`
+    Apart,
+}
+
+/// The name of the state of a layer's only convolution.
+pub(super) const ONLY_STATE: &str = "cache_r";
 
 /// The number of taps: at least 2, since one alone sees no other token.
 pub(super) fn taps(keys: &Keys<'_>, key: &'static str) -> Result<Size, ArchError> {

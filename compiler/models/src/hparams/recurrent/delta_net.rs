@@ -1,6 +1,6 @@
 //! The sizes of the gated delta rule.
 
-use super::conv::{self, ConvHParams};
+use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::{DeltaNetForm, Presence};
 use crate::error::ArchError;
 use crate::hparams::keys::Keys;
@@ -26,8 +26,6 @@ pub(crate) struct DeltaNetHParams {
     pub(crate) with_gate: Size,
     /// Rows of the fused projection to the decays and corrections of all value heads.
     pub(crate) both_gates: Size,
-    /// Elements of the state of a sequence.
-    pub(crate) state: Size,
 }
 
 const INNER: &str = "ssm.inner_size";
@@ -45,6 +43,7 @@ impl DeltaNetHParams {
         keys.require_divisor(KEY_HEADS, key_heads.n, HEADS, heads.n)?;
         let key_width =
             Size::product(key_heads.n, key_dim.n, "ssm.group_count × ssm.state_size")?.n;
+        Size::product(inner.n, key_dim.n, "ssm.inner_size × ssm.state_size")?;
         // Sums of a few sizes do not overflow.
         let convolved = inner.n + 2 * key_width;
         let value_dim = Size::checked(inner.n / heads.n, "ssm.inner_size / ssm.time_step_rank")?;
@@ -58,6 +57,8 @@ impl DeltaNetHParams {
                     "ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
                 )?,
                 bias: Presence::Never,
+                shape: TapsShape::Matrix,
+                state: conv::ONLY_STATE,
             },
             key_dim: key_dim.n,
             key_heads: key_heads.n,
@@ -70,7 +71,6 @@ impl DeltaNetHParams {
                 "2 × ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
             )?,
             both_gates: Size::product(2, heads.n, "2 × ssm.time_step_rank")?,
-            state: Size::product(inner.n, key_dim.n, "ssm.inner_size × ssm.state_size")?,
         })
     }
 }

@@ -2,6 +2,9 @@
 
 mod conv;
 mod delta_net;
+mod kda;
+mod lightning;
+mod mamba1;
 mod short_conv;
 mod ssm;
 
@@ -10,14 +13,29 @@ use crate::description::RecurrentMixer;
 use crate::error::ArchError;
 use crate::size::Size;
 
-pub(crate) use conv::ConvHParams;
+pub(crate) use conv::{ConvHParams, TapsShape};
 pub(crate) use delta_net::DeltaNetHParams;
+pub(crate) use kda::KdaHParams;
+pub(crate) use lightning::LightningHParams;
+pub(crate) use mamba1::Mamba1HParams;
 pub(crate) use short_conv::ShortConvHParams;
 pub(crate) use ssm::SsmHParams;
+
+/// The heads of attention, which some recurrent mixers have, too.
+#[derive(Clone, Copy)]
+pub(super) struct Heads {
+    /// Their number in the first layer.
+    pub(super) count: u64,
+    /// Elements of one.
+    pub(super) dim: u64,
+}
 
 /// The sizes of a model's recurrent mixers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RecurrentHParams {
+    Kda(KdaHParams),
+    Lightning(LightningHParams),
+    Mamba1(Mamba1HParams),
     Mamba2(SsmHParams),
     DeltaNet(DeltaNetHParams),
     ShortConv(ShortConvHParams),
@@ -29,11 +47,21 @@ impl RecurrentHParams {
         keys: &Keys<'_>,
         mixer: RecurrentMixer,
         embd: Size,
+        attention: Heads,
     ) -> Result<RecurrentHParams, ArchError> {
         Ok(match mixer {
+            RecurrentMixer::Mamba1(form) => {
+                RecurrentHParams::Mamba1(Mamba1HParams::read(keys, form, embd)?)
+            }
             RecurrentMixer::Mamba2 => RecurrentHParams::Mamba2(SsmHParams::read(keys)?),
             RecurrentMixer::DeltaNet(form) => {
                 RecurrentHParams::DeltaNet(DeltaNetHParams::read(keys, form)?)
+            }
+            RecurrentMixer::Kda(form) => {
+                RecurrentHParams::Kda(KdaHParams::read(keys, form, attention.count)?)
+            }
+            RecurrentMixer::Lightning => {
+                RecurrentHParams::Lightning(LightningHParams::read(keys, attention)?)
             }
             RecurrentMixer::ShortConv => {
                 RecurrentHParams::ShortConv(ShortConvHParams::read(keys, embd)?)

@@ -1,6 +1,6 @@
 //! The sizes of the gated short convolution.
 
-use super::conv::{self, ConvHParams};
+use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::keys::Keys;
@@ -23,6 +23,8 @@ impl ShortConvHParams {
                 taps: conv::taps(keys, "shortconv.l_cache")?,
                 channels: embd,
                 bias: Presence::Never,
+                shape: TapsShape::Matrix,
+                state: conv::ONLY_STATE,
             },
             projected: Size::product(3, embd.n, "3 × embedding_length")?,
         })

@@ -1,6 +1,6 @@
 //! The sizes of Mamba-2.
 
-use super::conv::{self, ConvHParams};
+use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::keys::Keys;
@@ -24,8 +24,6 @@ pub(crate) struct SsmHParams {
     pub(crate) projected: Size,
     /// Width of the heads of a group, which are normalised together.
     pub(crate) normed: Size,
-    /// Elements of the state of a sequence.
-    pub(crate) state: Size,
 }
 
 const INNER: &str = "ssm.inner_size";
@@ -42,6 +40,7 @@ impl SsmHParams {
         keys.require_divisor(HEADS, heads.n, INNER, inner.n)?;
         keys.require_divisor(GROUPS, groups.n, HEADS, heads.n)?;
         let group_width = Size::product(groups.n, d_state.n, "ssm.group_count × ssm.state_size")?;
+        Size::product(inner.n, d_state.n, "ssm.inner_size × ssm.state_size")?;
         // Sums of a few sizes do not overflow.
         let convolved = inner.n + 2 * group_width.n;
         Ok(SsmHParams {
@@ -53,6 +52,8 @@ impl SsmHParams {
                     "ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
                 )?,
                 bias: Presence::Optional,
+                shape: TapsShape::Matrix,
+                state: conv::ONLY_STATE,
             },
             head_dim: inner.n / heads.n,
             d_state: d_state.n,
@@ -61,7 +62,6 @@ impl SsmHParams {
                 "2 × ssm.inner_size + 2 × ssm.group_count × ssm.state_size + ssm.time_step_rank",
             )?,
             normed: Size::checked(inner.n / groups.n, "ssm.inner_size / ssm.group_count")?,
-            state: Size::product(inner.n, d_state.n, "ssm.inner_size × ssm.state_size")?,
             inner,
             heads,
             groups,

@@ -1,0 +1,77 @@
+//! The gated activation of a feed-forward network.
+
+use tpc_ir::op::{Clamp, Glu, GluKind, Unary, UnaryKind};
+use tpc_ir::{Dim, Value};
+
+use super::builder::Builder;
+use super::context::LayerContext;
+use crate::description::SwigluLimits;
+use crate::error::ArchError;
+
+/// The gate and up, each `[n, …]`, or both in one value, `[2·n, …]`.
+#[derive(Clone, Copy)]
+pub(super) enum GateUp {
+    Apart([Value; 2]),
+    Together(Value),
+}
+
+/// The activation of gate and up, bounded if the layer has a bound.
+pub(super) fn gated(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    glu: &Glu,
+    limit: Option<f32>,
+    operands: GateUp,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let Some(limit) = limit else {
+        return apply(b, glu.clone(), operands, name);
+    };
+    match cx.model.arch.ffn.limits {
+        SwigluLimits::Ignored => apply(b, glu.clone(), operands, name),
+        SwigluLimits::OnGate => {
+            let glu = Glu {
+                limit,
+                ..Glu::new(GluKind::SwigluClamp)
+            };
+            apply(b, glu, operands, name)
+        }
+        SwigluLimits::OnActivated => {
+            let [gate, up] = apart(b, operands, name)?;
+            let kind = UnaryKind::Silu;
+            let gate = b.push(Unary { kind }, vec![gate], "ffn_silu")?;
+            let below = Clamp {
+                min: f32::NEG_INFINITY,
+                max: limit,
+            };
+            let gate = b.push(below, vec![gate], "ffn_silu_clamped")?;
+            let within = Clamp {
+                min: -limit,
+                max: limit,
+            };
+            let up = b.push(within, vec![up], "ffn_up_clamped")?;
+            b.mul(gate, up, name)
+        }
+    }
+}
+
+fn apply(b: &mut Builder<'_>, glu: Glu, operands: GateUp, name: &str) -> Result<Value, ArchError> {
+    let operands = match operands {
+        GateUp::Apart(both) => both.to_vec(),
+        GateUp::Together(both) => vec![both],
+    };
+    b.push(glu, operands, name)
+}
+
+/// Gate and up, each by itself.
+fn apart(b: &mut Builder<'_>, operands: GateUp, name: &str) -> Result<[Value; 2], ArchError> {
+    match operands {
+        GateUp::Apart(both) => Ok(both),
+        GateUp::Together(both) => {
+            let twice = b.dims(both)[0].as_const();
+            let n = twice.expect("invariant: widths are constant") / 2;
+            let half = |b: &mut Builder<'_>, start| b.slice(both, 0, start, Dim::constant(n), name);
+            Ok([half(b, 0)?, half(b, n)?])
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Jamba.
+
+use crate::description::{
+    Arch, AttentionForm, ExpertForm, ExpertLayers, ExpertWeights, Experts, FfnForm, Mamba1Form,
+    Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ScanHeads, ScanNorms,
+};
+
+/// `jamba`: selective scans, with attention that does not rotate in some layers, and experts where there is a router.
+pub(crate) const JAMBA: Arch = Arch {
+    name: "jamba",
+    attention: AttentionForm {
+        rope: None,
+        ..Arch::CLASSIC.attention
+    },
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::Mamba1(Mamba1Form {
+            heads: ScanHeads::Channels,
+            norms: ScanNorms::Weighted,
+            conv_bias: Presence::Required,
+        }),
+        layers: RecurrentLayers::WithoutKvHeads,
+    }),
+    ffn: FfnForm {
+        experts: Experts::IfCounted(ExpertForm {
+            layers: ExpertLayers::WithRouter,
+            weights: ExpertWeights::AsGiven,
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};
