@@ -175,7 +175,7 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
     if ARCHS
         .iter()
         .filter(|&a| fixed(a))
-        .any(|a| some_recurrent(&a))
+        .any(|a| some_recurrent(a))
     {
         let kv_heads = format!("{arch}.attention.head_count_kv");
         set(&mut pairs, &kv_heads, vec![2u32, 0]);

@@ -18,6 +18,7 @@ pub(super) struct RuleSizes {
 }
 
 /// The operands of the rule.
+#[derive(Clone, Copy)]
 pub(super) struct RuleOperands {
     /// `[key_dim, heads or fewer, n_seq_tokens, n_seqs]`
     pub(super) q: Value,

@@ -20,6 +20,7 @@ pub(super) struct ScanSizes {
 }
 
 /// The operands of a scan.
+#[derive(Clone, Copy)]
 pub(super) struct ScanInputs {
     /// `[head_dim · heads, n_tokens]`
     pub(super) x: Value,
