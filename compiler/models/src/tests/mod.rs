@@ -168,15 +168,11 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         .filter(|(k, _)| experts || !k.starts_with("expert"));
     pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
     pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
-    let layers = |a: &&Arch| a.recurrent.map(|form| form.layers);
-    let some_recurrent = |a: &&Arch| layers(a) == Some(RecurrentLayers::WithoutKvHeads);
+    let arch_of = ARCHS.iter().find(|a| a.name == arch);
+    let layers = arch_of.and_then(|a| a.recurrent).map(|form| form.layers);
     // With draft blocks the number of blocks is not always two.
-    let fixed = |a: &&Arch| a.name == arch && a.drafts.is_none();
-    if ARCHS
-        .iter()
-        .filter(|&a| fixed(a))
-        .any(|a| some_recurrent(a))
-    {
+    let fixed = arch_of.is_some_and(|a| a.drafts.is_none());
+    if fixed && layers == Some(RecurrentLayers::WithoutKvHeads) {
         let kv_heads = format!("{arch}.attention.head_count_kv");
         set(&mut pairs, &kv_heads, vec![2u32, 0]);
     }
