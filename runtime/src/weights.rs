@@ -28,8 +28,9 @@ pub trait WeightSource {
     /// [`ExecError::MissingWeight`] when there is none.
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError>;
 
-    /// Says that a tensor has been copied. A source that can read it again may drop what it keeps of it in memory.
-    fn release(&self, _tensor: &str) {}
+    /// Says that bytes of a tensor have been copied. A source that can read them again may drop what it keeps of them in
+    /// memory.
+    fn release(&self, _bytes: &[u8]) {}
 }
 
 /// Weights in memory, for tests.

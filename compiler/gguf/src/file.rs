@@ -314,14 +314,21 @@ impl GgufFile {
         shard.map.as_ref()?.get(start..end)
     }
 
-    /// Takes the data of a tensor out of this process's memory, until they are read again. A hint: some systems ignore it.
-    pub fn release(&self, tensor: &TensorInfo) {
-        let Some(map) = self.shards.get(tensor.shard).and_then(|s| s.map.as_ref()) else {
-            return;
-        };
-        if let (Ok(start), Some(data)) = (usize::try_from(tensor.offset), self.tensor_data(tensor))
-        {
-            drop_pages(map, start, data.len());
+    /// Takes some of the bytes that [`GgufFile::tensor_data`] gave out of this process's memory, until they are read again. A
+    /// hint: some systems ignore it.
+    pub fn release(&self, data: &[u8]) {
+        for map in self.shards.iter().filter_map(|s| s.map.as_ref()) {
+            let start = (data.as_ptr() as usize).wrapping_sub(map.as_ptr() as usize);
+            if start < map.len() {
+                drop_pages(map, start, data.len().min(map.len() - start));
+            }
+        }
+    }
+
+    /// Takes all data out of this process's memory, until they are read again. A hint, as [`GgufFile::release`].
+    pub fn release_all(&self) {
+        for map in self.shards.iter().filter_map(|s| s.map.as_ref()) {
+            drop_pages(map, 0, map.len());
         }
     }
 }

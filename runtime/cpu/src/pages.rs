@@ -5,13 +5,17 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::marker::PhantomData;
 
 use memmap2::MmapMut;
 
 /// A page that large memory asks for: that of x86-64, and of AArch64 with small pages of 4 KiB.
 const HUGE: usize = 2 << 20;
+/// Memory that is worth huge pages: more than a core's table of small ones covers. Of less, only the pages that are written
+/// are taken.
+const LARGE: usize = 16 << 20;
 
-/// Zeroed bytes. They begin at a page, and at a huge page if they fill one. No memory is taken for pages that nobody writes.
+/// Zeroed bytes. They begin at a page, and at a huge page if they are large. No memory is taken for pages that nobody writes.
 #[derive(Debug)]
 pub(crate) struct Pages {
     ptr: *mut u8,
@@ -29,7 +33,7 @@ impl Pages {
     /// # Errors
     /// When the system has not so much memory.
     pub(crate) fn zeroed(len: usize) -> io::Result<Pages> {
-        let room = if len >= HUGE { HUGE } else { 0 };
+        let room = if len >= LARGE { HUGE } else { 0 };
         let all = len.checked_add(room).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut map = MmapMut::map_anon(all.max(1))?;
         let ptr = map.as_mut_ptr();
@@ -64,17 +68,60 @@ impl Pages {
     }
 }
 
+/// A type whose value of zero bytes is one of its values.
+///
+/// # Safety
+/// It is, and the type holds no reference.
+pub(crate) unsafe trait Zero: Copy {}
+
+// SAFETY: numbers.
+unsafe impl Zero for f32 {}
+// SAFETY: numbers.
+unsafe impl Zero for u32 {}
+
+/// Zeroed elements for threads that share them. No memory is taken for pages that nobody writes, which an allocator does not
+/// promise: it may hand out memory that was used before.
+#[derive(Debug)]
+pub(crate) struct Zeroed<T> {
+    pages: Pages,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Zero> Zeroed<T> {
+    /// # Errors
+    /// When the system has not so much memory.
+    pub(crate) fn new(len: usize) -> io::Result<Zeroed<T>> {
+        let bytes = len.checked_mul(size_of::<T>());
+        Ok(Zeroed {
+            pages: Pages::zeroed(bytes.ok_or(io::ErrorKind::OutOfMemory)?)?,
+            len,
+            of: PhantomData,
+        })
+    }
+
+    /// The first element.
+    pub(crate) const fn ptr(&self) -> *mut T {
+        self.pages.ptr().cast()
+    }
+
+    /// How many.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn memory_is_zero_and_begins_at_a_page() {
-        for len in [0, 1, 4096, HUGE - 1, HUGE, 3 * HUGE + 5] {
+        for len in [0, 1, 4096, LARGE - 1, LARGE, LARGE + 5] {
             let mut pages = Pages::zeroed(len).expect("memory");
             assert_eq!(pages.bytes().len(), len);
             assert!(pages.bytes().iter().all(|b| *b == 0));
-            let align = if len >= HUGE { HUGE } else { 4096 };
+            let align = if len >= LARGE { HUGE } else { 4096 };
             assert_eq!(pages.ptr().align_offset(align), 0);
             pages.bytes_mut().fill(1);
         }

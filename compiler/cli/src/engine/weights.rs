@@ -26,9 +26,14 @@ impl WeightSource for FileWeights<'_> {
         })
     }
 
-    fn release(&self, tensor: &str) {
-        if let Some(info) = self.file.header().tensor(tensor) {
-            self.file.release(info);
-        }
+    fn release(&self, bytes: &[u8]) {
+        self.file.release(bytes);
+    }
+}
+
+/// Pages of the file that were read beside those asked for go when all is loaded.
+impl Drop for FileWeights<'_> {
+    fn drop(&mut self) {
+        self.file.release_all();
     }
 }

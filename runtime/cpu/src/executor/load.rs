@@ -2,17 +2,21 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use tpc_ir::Value;
 use tpc_ir::op::{Op, Weight};
 use tpc_ir::program::{Program, StoredFormat};
-use tpc_runtime::{ExecError, PackedWeight, WeightSource, pack};
+use tpc_runtime::{ExecError, PackedWeight, WeightData, WeightSource, pack};
 
 use super::memory::Region;
 use crate::error::KernelError;
 use crate::product::{Format, Source};
 use crate::target::{sizes, stack};
 use crate::team::Team;
+
+/// Bytes of a file that are in memory beside what is made of them.
+const WAVE: usize = 8 << 20;
 
 /// A weight that is to be packed.
 struct Job<'a> {
@@ -44,14 +48,18 @@ pub(super) fn weights(
         if !done.insert(home.buffer) {
             continue;
         }
-        let part = checked(program, op, value, source)?;
+        let whole = source.weight(&op.tensor)?;
+        let part = checked(program, op, value, whole)?;
         let buffer = program.buffer(home.buffer);
         let extent = buffer.extent(0);
         let arena = &mut arenas[buffer.arena.index()];
         match buffer.format {
             StoredFormat::File => {
                 let to = arena.range(extent.offset, part.bytes.len())?;
-                to.copy_from_slice(&part.bytes);
+                for (to, from) in to.chunks_mut(WAVE).zip(part.bytes.chunks(WAVE)) {
+                    to.copy_from_slice(from);
+                    source.release(from);
+                }
             }
             StoredFormat::Rows16 => {
                 let dims = sizes(&data.ty);
@@ -66,10 +74,10 @@ pub(super) fn weights(
                     n,
                     to,
                 };
-                packed(&job, team)?;
+                packed(&job, source, team)?;
             }
         }
-        source.release(&op.tensor);
+        source.release(whole.bytes);
     }
     Ok(())
 }
@@ -79,11 +87,10 @@ fn checked<'a>(
     program: &Program,
     op: &Weight,
     value: Value,
-    source: &'a dyn WeightSource,
+    whole: WeightData<'a>,
 ) -> Result<PackedWeight<'a>, ExecError> {
     let ty = &program.graph.value(value).ty;
-    let data = source.weight(&op.tensor)?;
-    let part = pack(&op.tensor, data, op.parts.as_deref())?;
+    let part = pack(&op.tensor, whole, op.parts.as_deref())?;
     if part.dtype == ty.dtype && sizes(ty) == Some(part.ne) {
         return Ok(part);
     }
@@ -94,8 +101,24 @@ fn checked<'a>(
     })
 }
 
-/// Packs a weight with all threads.
-fn packed(job: &Job<'_>, team: &mut Team) -> Result<(), ExecError> {
+/// Packs a weight with all threads. What has been read of it is given back as it goes, so that no large tensor is in memory
+/// twice.
+fn packed(job: &Job<'_>, source: &dyn WeightSource, team: &mut Team) -> Result<(), ExecError> {
+    let panels = job.format.panels();
+    let all = job.n * panels;
+    let each = (job.part.bytes.len() / all.max(1)).max(1);
+    let step = (WAVE / each).max(1);
+    for start in (0..all).step_by(step) {
+        let wave = start..all.min(start + step);
+        wave_of(job, wave.clone(), team)?;
+        let at = |unit: usize| (unit * each).min(job.part.bytes.len());
+        source.release(&job.part.bytes[at(wave.start)..at(wave.end)]);
+    }
+    Ok(())
+}
+
+/// Packs some panels, counted over all matrices of the weight.
+fn wave_of(job: &Job<'_>, wave: Range<usize>, team: &mut Team) -> Result<(), ExecError> {
     let k = job.part.ne[0];
     let matrix = job.part.bytes.len() / job.n.max(1);
     let workers = team.workers();
@@ -104,10 +127,9 @@ fn packed(job: &Job<'_>, team: &mut Team) -> Result<(), ExecError> {
     };
     let run = team.run(|worker| {
         let panels = job.format.panels();
-        let all = job.n * panels;
         let number = worker.number();
-        let share = all * number / workers..all * (number + 1) / workers;
-        for unit in share {
+        let at = |i: usize| wave.start + wave.len() * i / workers;
+        for unit in at(number)..at(number + 1) {
             let (i, panel) = (unit / panels, unit % panels);
             let bytes = &job.part.bytes[i * matrix..(i + 1) * matrix];
             let source = Source { bytes, from: 0, k };

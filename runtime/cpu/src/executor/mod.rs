@@ -178,7 +178,10 @@ impl CpuExecutor {
             shared: places
                 .iter()
                 .map(|_| DeviceScratch::new(&launches.needs))
-                .collect(),
+                .collect::<Result<_, _>>()
+                .map_err(|e| ExecError::Size {
+                    what: format!("the activations of products ({e})"),
+                })?,
             own: (0..each * places.len())
                 .map(|_| Own(own().into()))
                 .collect(),

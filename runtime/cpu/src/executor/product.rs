@@ -1,7 +1,6 @@
 //! Launches of products with packed weights.
 #![allow(unsafe_code)]
 
-use std::cell::UnsafeCell;
 use std::ops::Range;
 
 use tpc_ir::{DType, Interval};
@@ -9,6 +8,7 @@ use tpc_ir::{DType, Interval};
 use super::terms::Terms;
 use crate::error::KernelError;
 use crate::launch::ensure;
+use crate::pages::{Zero, Zeroed};
 use crate::product::{
     Activations, BLOCK, Block, Format, Isa, Matrix, Output, Product, Scratch, Tokens, quantise,
     residual,
@@ -46,18 +46,18 @@ impl Packed {
 }
 
 /// Memory that the workers of a device share while they work on a product.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct DeviceScratch {
-    blocks: UnsafeCell<Vec<Block>>,
-    floats: UnsafeCell<Vec<f32>>,
+    blocks: Zeroed<Block>,
+    floats: Zeroed<f32>,
     /// Per expert, the first of its entries in the lists, and their end.
-    starts: UnsafeCell<Vec<u32>>,
-    from: UnsafeCell<Vec<u32>>,
-    to: UnsafeCell<Vec<u32>>,
+    starts: Zeroed<u32>,
+    from: Zeroed<u32>,
+    to: Zeroed<u32>,
 }
 
-// SAFETY: workers write parts that do not overlap, and meet at a barrier before they read.
-unsafe impl Sync for DeviceScratch {}
+// SAFETY: a block of zero bytes is `Block::ZERO`.
+unsafe impl Zero for Block {}
 
 /// What a product needs of the memory that workers share, for its largest batch.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,17 +93,16 @@ impl Needs {
 }
 
 impl DeviceScratch {
-    pub(super) fn new(needs: &Needs) -> DeviceScratch {
-        // SAFETY: a block of zero bytes is `Block::ZERO`.
-        let blocks = unsafe { Box::<[Block]>::new_zeroed_slice(needs.blocks).assume_init() };
-        DeviceScratch {
-            // Not `vec![Block::ZERO; _]`, which would take memory for the largest batch before there is one.
-            blocks: blocks.into_vec().into(),
-            floats: vec![0.0; needs.floats].into(),
-            starts: vec![0; needs.experts + 1].into(),
-            from: vec![0; needs.routes].into(),
-            to: vec![0; needs.routes].into(),
-        }
+    /// # Errors
+    /// When the system has not so much memory.
+    pub(super) fn new(needs: &Needs) -> std::io::Result<DeviceScratch> {
+        Ok(DeviceScratch {
+            blocks: Zeroed::new(needs.blocks)?,
+            floats: Zeroed::new(needs.floats)?,
+            starts: Zeroed::new(needs.experts + 1)?,
+            from: Zeroed::new(needs.routes)?,
+            to: Zeroed::new(needs.routes)?,
+        })
     }
 }
 
@@ -115,19 +114,13 @@ impl DeviceScratch {
     clippy::mut_from_ref,
     reason = "workers share the memory, and the caller vouches for the part"
 )]
-unsafe fn part<T>(
-    cell: &UnsafeCell<Vec<T>>,
-    at: usize,
-    len: usize,
-) -> Result<&mut [T], KernelError> {
-    // SAFETY: only the length and the pointer are read, which never change.
-    let (ptr, size) = unsafe { ((*cell.get()).as_mut_ptr(), (*cell.get()).len()) };
-    if at.checked_add(len).is_none_or(|end| end > size) {
-        let (needed, found) = (at.saturating_add(len), size);
+unsafe fn part<T: Zero>(all: &Zeroed<T>, at: usize, len: usize) -> Result<&mut [T], KernelError> {
+    if at.checked_add(len).is_none_or(|end| end > all.len()) {
+        let (needed, found) = (at.saturating_add(len), all.len());
         return Err(KernelError::Scratch { needed, found });
     }
-    // SAFETY: inside the vector; the caller vouches that it is alone.
-    Ok(unsafe { std::slice::from_raw_parts_mut(ptr.add(at), len) })
+    // SAFETY: inside the memory, whose bytes are a value each; the caller vouches that it is alone.
+    Ok(unsafe { std::slice::from_raw_parts_mut(all.ptr().add(at), len) })
 }
 
 /// One element of a row that may have gaps.

@@ -25,7 +25,8 @@ pub(super) fn weights(
         if !done.insert(home.buffer) {
             continue;
         }
-        let part = pack(&op.tensor, source.weight(&op.tensor)?, op.parts.as_deref())?;
+        let whole = source.weight(&op.tensor)?;
+        let part = pack(&op.tensor, whole, op.parts.as_deref())?;
         let sizes = data.ty.dims.iter().map(tpc_ir::Dim::as_const);
         let declared = sizes.eq(part.ne.iter().map(|n| Some(*n as u64)));
         if !declared || part.dtype != data.ty.dtype {
@@ -47,7 +48,7 @@ pub(super) fn weights(
                 });
             }
         }
-        source.release(&op.tensor);
+        source.release(whole.bytes);
     }
     Ok(())
 }
