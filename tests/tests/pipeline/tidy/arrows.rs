@@ -184,8 +184,8 @@ const MODULES: [(&str, &[&str]); 18] = [
     (
         "runtime/cpu",
         &[
-            "error", "pages", "view", "team", "simd", "math", "product", "lanes", "blocks",
-            "elements", "launch", "ops", "kernel", "target", "executor",
+            "error", "pages", "pieces", "view", "team", "simd", "math", "product", "lanes",
+            "blocks", "elements", "launch", "ops", "kernel", "target", "executor",
         ],
     ),
     (
