@@ -4,11 +4,11 @@ use tpc_ir::{Dim, Graph, Symbol, Value};
 
 use super::blocks::builder::Builder;
 use super::blocks::context::{Context, LayerContext};
-use super::blocks::{embedding, head, layer, nextn, per_layer};
+use super::blocks::{embedding, head, layer, nextn, per_layer, residual};
 use super::description::Arch;
 use super::error::ArchError;
 use super::families::find;
-use super::hparams::HParams;
+use super::hparams::{HParams, Join};
 use super::options::LowerOptions;
 use super::source::{FileTensors, TensorSource};
 use super::summary::{Lowered, Summary};
@@ -70,6 +70,9 @@ pub(super) fn assemble(
         x = layer::layer(&mut b, &cx, per_layer, x)?;
     }
     b.enter(None);
+    if let Join::Attended { .. } = hparams.join {
+        x = residual::mixed(&mut b, &model, "output_res_score", x)?;
+    }
     let logits = head::logits(&mut b, &model, x)?;
     b.output("logits", logits);
     drafts(&mut b, model, x)?;

@@ -59,6 +59,12 @@ const TINY_OF: &[(&str, &str)] = &[
     ("gpt2", "kv_heads=8,tied=1"),
     ("jamba", "kv_heads=4/0"),
     (
+        "kimi-k3",
+        "layers=4,kv_heads=4/0/0/4,kimi-k3.leading_dense_block_count=1,kimi-k3.expert_shared_count=1,\
+         kimi-k3.expert_latent_length=128,kimi-k3.attn_res.block_size=2,kimi-k3.activation.situ_beta=4.0,\
+         kimi-k3.activation.situ_linear_beta=25.0,kimi-k3.kda.gate_lower_bound=-5.0",
+    ),
+    (
         "kimi-linear",
         "kv_heads=4/0,kimi-linear.attention.q_lora_rank=0",
     ),
@@ -67,8 +73,10 @@ const TINY_OF: &[(&str, &str)] = &[
         "minimax-01",
         "minimax-01.full_attention_interval=2,minimax-01.residual_scale=3.5",
     ),
+    ("muse-glimmer", "layers=4,window=16"),
     ("phi3", "ctx=512"),
     ("plamo2", "kv_heads=4/0"),
+    ("pockettts", "kv_heads=8,tied=1"),
     ("qwen35", "layers=4"),
 ];
 

@@ -19,11 +19,14 @@ pub(super) enum GateUp {
 pub(super) fn gated(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    glu: &Glu,
+    glu: Option<&Glu>,
     limit: Option<f32>,
     operands: GateUp,
     name: &str,
 ) -> Result<Value, ArchError> {
+    let Some(glu) = glu else {
+        return situ(b, cx, operands, name);
+    };
     let Some(limit) = limit else {
         return apply(b, glu.clone(), operands, name);
     };
@@ -53,6 +56,31 @@ pub(super) fn gated(
             b.mul(gate, up, name)
         }
     }
+}
+
+/// SiTU, a bounded SiLU of bounded numbers.
+fn situ(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    operands: GateUp,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let (bound, linear) = cx.model.hparams.situ.unwrap_or((1.0, None));
+    let [gate, mut up] = apart(b, operands, name)?;
+    let share = b.unary(&[UnaryKind::Sigmoid], gate, "ffn_situ")?;
+    let gate = bounded(b, gate, bound)?;
+    let gate = b.mul(gate, share, "ffn_situ")?;
+    if let Some(bound) = linear {
+        up = bounded(b, up, bound)?;
+    }
+    b.mul(gate, up, name)
+}
+
+/// `bound · tanh(x / bound)`
+fn bounded(b: &mut Builder<'_>, x: Value, bound: f32) -> Result<Value, ArchError> {
+    let x = b.scale(x, 1.0 / bound, "ffn_situ")?;
+    let x = b.unary(&[UnaryKind::Tanh], x, "ffn_situ")?;
+    b.scale(x, bound, "ffn_situ")
 }
 
 fn apply(b: &mut Builder<'_>, glu: Glu, operands: GateUp, name: &str) -> Result<Value, ArchError> {

@@ -9,6 +9,7 @@ use tpc_ir::op::{
 };
 use tpc_ir::{DType, Dim, Graph, Op, Output, Place, RANK, Symbol, TensorType, Value};
 
+use super::residual::Kept;
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::LayerHParams;
@@ -54,6 +55,7 @@ pub(crate) struct Builder<'a> {
     inputs: Vec<(InputKind, Value)>,
     hadamards: BTreeMap<u64, Value>,
     caches: BTreeMap<u32, [Value; 2]>,
+    kept: Vec<Kept>,
     states: Vec<Output>,
 }
 
@@ -71,6 +73,7 @@ impl<'a> Builder<'a> {
             inputs: Vec::new(),
             hadamards: BTreeMap::new(),
             caches: BTreeMap::new(),
+            kept: Vec::new(),
             states: Vec::new(),
         }
     }
@@ -274,6 +277,16 @@ impl<'a> Builder<'a> {
     pub(crate) fn caches_of(&self, layer: &LayerHParams) -> [Value; 2] {
         let caches = layer.kv_from.and_then(|from| self.caches.get(&from));
         *caches.expect("invariant: layers share caches of earlier layers that have their own")
+    }
+
+    /// Notes a residual stream, for later layers.
+    pub(crate) fn keep(&mut self, kept: Kept) {
+        self.kept.push(kept);
+    }
+
+    /// The residual streams that were kept.
+    pub(crate) fn kept(&self) -> &[Kept] {
+        &self.kept
     }
 
     /// Appends a state.

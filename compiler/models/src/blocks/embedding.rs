@@ -37,6 +37,9 @@ pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, 
     if let Some(scale) = cx.hparams.embedding_scale {
         x = b.scale(x, scale, "inp_scaled")?;
     }
+    if form.plain_norm {
+        x = norm::plain(b, cx, x, "inp_norm")?;
+    }
     if norm::exists(b, "token_embd_norm", &[cx.hparams.embd()], form.norm)? {
         x = norm::stream(b, cx, "token_embd_norm", x, "inp_norm")?;
     }

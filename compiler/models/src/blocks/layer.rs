@@ -4,7 +4,7 @@ use tpc_ir::Value;
 
 use super::builder::Builder;
 use super::context::LayerContext;
-use super::{attention, ffn, latent, norm, per_layer, recurrent};
+use super::{attention, ffn, latent, norm, per_layer, recurrent, residual};
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::{Join, LayerFfn, Mixer};
@@ -27,6 +27,7 @@ pub(crate) fn layer(
     let x = match cx.model.hparams.join {
         Join::Sequential => sequential(b, cx, sublayers, x)?,
         Join::FromNorms => from_norms(b, cx, sublayers, x)?,
+        Join::Attended { period } => attended(b, cx, sublayers, period, x)?,
         Join::Parallel => parallel(b, cx, sublayers, pre_ffn, x)?,
         Join::ByFfnNorm if has_norm(b, cx, pre_ffn)? => sequential(b, cx, sublayers, x)?,
         Join::ByFfnNorm => parallel(b, cx, sublayers, None, x)?,
@@ -73,14 +74,37 @@ fn sequential(
     let norms = &cx.model.arch.norms;
     let y = normed(b, cx, norms.pre_attention, x, "attn_norm")?;
     let y = mix(b, cx, sublayers.mixer, y)?;
-    let y = normed(b, cx, norms.post_attention, y, "attn_post_norm")?;
+    let y = post_normed(b, cx, norms.post_attention, y, "attn_post_norm")?;
     let y = scaled(b, cx, y)?;
     let x = b.add(y, x, "ffn_inp")?;
     let y = normed(b, cx, norms.pre_ffn, x, "ffn_norm")?;
     let y = ffn::ffn(b, cx, sublayers.ffn, y)?;
-    let y = normed(b, cx, norms.post_ffn, y, "ffn_post_norm")?;
+    let y = post_normed(b, cx, norms.post_ffn, y, "ffn_post_norm")?;
     let y = scaled(b, cx, y)?;
     b.add(y, x, "l_out")
+}
+
+/// Sublayers read mixtures of the residual stream and of those that layers kept.
+fn attended(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    sublayers: Sublayers<'_>,
+    period: u64,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let norms = &cx.model.arch.norms;
+    let input = residual::mixed(b, &cx.model, "attn_res_score", x)?;
+    let keeps = u64::from(cx.layer.index).is_multiple_of(period);
+    if keeps {
+        residual::keep(b, &cx.model, x)?;
+    }
+    let y = normed(b, cx, norms.pre_attention, input, "attn_norm")?;
+    let y = mix(b, cx, sublayers.mixer, y)?;
+    let x = if keeps { y } else { b.add(x, y, "ffn_inp")? };
+    let input = residual::mixed(b, &cx.model, "ffn_res_score", x)?;
+    let y = normed(b, cx, norms.pre_ffn, input, "ffn_norm")?;
+    let y = ffn::ffn(b, cx, sublayers.ffn, y)?;
+    b.add(x, y, "l_out")
 }
 
 /// The output of each sublayer is added to its normalised input.
@@ -117,14 +141,14 @@ fn parallel(
         shared
     };
     let attn = mix(b, cx, sublayers.mixer, input)?;
-    let attn = normed(b, cx, norms.post_attention, attn, "attn_post_norm")?;
+    let attn = post_normed(b, cx, norms.post_attention, attn, "attn_post_norm")?;
     let attn = scaled(b, cx, attn)?;
     let input = match pre_ffn {
         Some(_) => normed(b, cx, pre_ffn, x, "ffn_norm")?,
         None => shared,
     };
     let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
-    let y = normed(b, cx, norms.post_ffn, y, "ffn_post_norm")?;
+    let y = post_normed(b, cx, norms.post_ffn, y, "ffn_post_norm")?;
     let y = scaled(b, cx, y)?;
     let x = b.add(x, y, "ffn_inp")?;
     b.add(x, attn, "l_out")
@@ -167,6 +191,20 @@ fn normed(
     match tensor {
         Some(tensor) => norm::stream(b, &cx.model, tensor, x, name),
         None => Ok(x),
+    }
+}
+
+/// As [`normed`], for the output of a sublayer.
+fn post_normed(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    tensor: Option<&str>,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    match (tensor, cx.model.arch.norms.post_eps) {
+        (Some(tensor), Some(eps)) => norm::with_eps(b, &cx.model, tensor, eps, x, name),
+        _ => normed(b, cx, tensor, x, name),
     }
 }
 

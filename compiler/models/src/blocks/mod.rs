@@ -18,6 +18,7 @@ mod norm;
 pub(crate) mod per_layer;
 mod qk_norm;
 mod recurrent;
+pub(crate) mod residual;
 mod rope;
 mod rotation;
 mod router;

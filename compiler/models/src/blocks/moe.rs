@@ -7,6 +7,7 @@ use super::activation::{self, GateUp};
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::network::{self, SHARED};
+use super::norm;
 use super::router::{self, Routing};
 use crate::description::{Activation, ExpertForm, Presence, SharedForm, WeightedSide};
 use crate::error::ArchError;
@@ -40,15 +41,25 @@ fn selected(
     hp: &ExpertHParams,
     width: FfnWidth,
     routing: &Routing,
-    x: Value,
+    mut x: Value,
 ) -> Result<Value, ArchError> {
-    let embd = cx.model.hparams.embd();
+    let model = cx.model.hparams;
+    let (absent, role) = (Presence::Never, TensorRole::Matrix);
+    let embd = match hp.latent {
+        None => model.embd(),
+        Some(latent) => {
+            let sizes = [model.embd(), latent];
+            x = b.linear("ffn_routed_down", x, sizes, absent, role, "ffn_moe_latent")?;
+            latent
+        }
+    };
     let experts = Experts {
+        width: embd,
         count: router::expert_count(hp),
         ids: routing.ids,
         bias: form.bias,
     };
-    let mut x = b.reshape(x, [embd.n.into(), Dim::ONE, b.n_tokens()], "ffn_moe_in")?;
+    x = b.reshape(x, [embd.n.into(), Dim::ONE, b.n_tokens()], "ffn_moe_in")?;
     if form.weighted == WeightedSide::Inputs {
         let each: [Dim; 3] = [embd.n.into(), hp.used.into(), b.n_tokens()];
         let dims = TensorType::new(DType::F32, each).dims;
@@ -57,8 +68,9 @@ fn selected(
     }
     let y = match &cx.model.arch.ffn.activation {
         Activation::Gated(glu) | Activation::GatedFused(glu) => {
-            gated(b, cx, &experts, glu, width, x)?
+            gated(b, cx, &experts, Some(glu), width, x)?
         }
+        Activation::Situ => gated(b, cx, &experts, None, width, x)?,
         Activation::Plain(kinds) => {
             let up = experts.apply(b, "ffn_up_exps", [embd, width.n], x, "ffn_moe_up")?;
             b.unary(kinds, up, "ffn_moe_act")?
@@ -69,18 +81,27 @@ fn selected(
         y = b.mul(y, routing.weights, "ffn_moe_weighted")?;
     }
     let y = b.push(Sum { axis: 1 }, vec![y], "ffn_moe_sum")?;
-    b.reshape(y, [embd.n.into(), b.n_tokens()], "ffn_moe_out")
+    let mut y = b.reshape(y, [embd.n.into(), b.n_tokens()], "ffn_moe_out")?;
+    let Some(latent) = hp.latent else {
+        return Ok(y);
+    };
+    const NORM: &str = "ffn_routed_norm";
+    if norm::exists(b, NORM, &[latent], Presence::Optional)? {
+        y = norm::weighted(b, &cx.model, NORM, &[latent], y, "ffn_moe_normed")?;
+    }
+    let sizes = [latent, model.embd()];
+    b.linear("ffn_routed_up", y, sizes, absent, role, "ffn_moe_out")
 }
 
 fn gated(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     experts: &Experts,
-    glu: &Glu,
+    glu: Option<&Glu>,
     width: FfnWidth,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let embd = cx.model.hparams.embd();
+    let embd = experts.width;
     const FUSED: &str = "ffn_gate_up_exps";
     let both = if b.offers(&b.tensor_name(FUSED, "weight"), Form::Unusual) {
         let sizes = [embd, width.gate_up];
@@ -114,6 +135,8 @@ fn shared(
 
 /// The selected experts.
 struct Experts {
+    /// Elements of their inputs and outputs.
+    width: Size,
     count: Size,
     ids: Value,
     bias: Presence,

@@ -65,7 +65,7 @@ pub(super) fn dense(
         let sizes = [embd, width.gate_up];
         let both = b.linear(DENSE.up, x, sizes, form.bias, TensorRole::Matrix, DENSE.up)?;
         let (limit, both) = (cx.layer.limits.dense, GateUp::Together(both));
-        let y = activation::gated(b, cx, glu, limit, both, DENSE.act)?;
+        let y = activation::gated(b, cx, Some(glu), limit, both, DENSE.act)?;
         return down(b, cx, &DENSE, extras, width.n, y);
     }
     separate(b, cx, &DENSE, extras, width.n, x)
@@ -99,14 +99,15 @@ fn separate(
     let up = |b: &mut Builder<'_>, tensor| {
         b.linear(tensor, x, sizes, extras.bias, TensorRole::Matrix, tensor)
     };
-    let gated = |b: &mut Builder<'_>, glu: &Glu| {
+    let gated = |b: &mut Builder<'_>, glu: Option<&Glu>| {
         let gate = up(b, names.gate)?;
         let up = up(b, names.up)?;
         let (limit, both) = (cx.layer.limits.dense, GateUp::Apart([gate, up]));
         activation::gated(b, cx, glu, limit, both, names.act)
     };
     let y = match &cx.model.arch.ffn.activation {
-        Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, glu)?,
+        Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, Some(glu))?,
+        Activation::Situ => gated(b, None)?,
         Activation::Plain(kinds) => {
             let y = up(b, names.up)?;
             let y = b.unary(kinds, y, names.act)?;

@@ -21,6 +21,25 @@ pub(crate) fn stream(
     affine(b, cx, tensor, cx.hparams.embd(), cx.arch.norm.bias, x, name)
 }
 
+/// As [`stream`] without a bias, with an epsilon of its own.
+pub(crate) fn with_eps(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    tensor: &str,
+    eps: f32,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let norm = Norm {
+        kind: cx.arch.norm.kind,
+        eps,
+    };
+    let full_name = weight_name(b, tensor);
+    let y = b.push(norm, vec![x], "norm")?;
+    let weight = b.required(&full_name, &[cx.hparams.embd()], TensorRole::NormWeight)?;
+    b.mul(y, weight, name)
+}
+
 /// The normalised rows of `x`, times the weight of that tensor and size, plus its bias.
 pub(super) fn affine(
     b: &mut Builder<'_>,
@@ -51,7 +70,7 @@ pub(super) fn weighted(
 }
 
 /// The normalised rows of `x`.
-pub(super) fn plain(
+pub(crate) fn plain(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     x: Value,

@@ -31,7 +31,7 @@ pub(super) fn rotate(
     });
     let mut operands = vec![x, positions];
     let divided = match (cx.layer.reach, form.windowed) {
-        (Reach::Full, _) | (_, WindowedRope::Same) => true,
+        (Reach::Full, _) | (_, WindowedRope::Same | WindowedRope::OwnBase) => true,
         (Reach::Window, WindowedRope::Unscaled | WindowedRope::Local(_)) => false,
     };
     if divided {

@@ -56,6 +56,7 @@ impl Arch {
         embedding: EmbeddingForm {
             scale: EmbeddingScale::One,
             norm: Presence::Never,
+            plain_norm: false,
             per_layer: KeyUse::Ignored,
             positions: Presence::Never,
         },

@@ -51,6 +51,9 @@ pub struct ExpertForm {
     pub weighted: WeightedSide,
     /// Biases of the experts.
     pub bias: Presence,
+    /// Whether the selected experts read and write a latent vector of `expert_latent_length` elements, if that key is
+    /// present and not 0: `ffn_routed_down`, `ffn_routed_norm`, `ffn_routed_up`.
+    pub latent: KeyUse,
     /// The shared expert.
     pub shared: Option<SharedForm>,
 }
@@ -69,6 +72,7 @@ impl ExpertForm {
         weights_scale: KeyUse::Ignored,
         weighted: WeightedSide::Outputs,
         bias: Presence::Never,
+        latent: KeyUse::Ignored,
         shared: None,
     };
 

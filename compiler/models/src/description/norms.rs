@@ -36,6 +36,8 @@ pub struct BlockNorms {
     pub pre_ffn: Option<&'static str>,
     /// On the output of the feed-forward sublayer, before it joins the residual stream.
     pub post_ffn: Option<&'static str>,
+    /// Epsilon of the norms on outputs, if it is not the model's.
+    pub post_eps: Option<f32>,
 }
 
 impl BlockNorms {
@@ -46,6 +48,7 @@ impl BlockNorms {
         post_attention: None,
         pre_ffn: Some("ffn_norm"),
         post_ffn: None,
+        post_eps: None,
     };
     /// As [`Self::PRE`], in files that call the norm on the input of the feed-forward sublayer one after attention.
     pub const PRE_AS_POST: BlockNorms = BlockNorms {
@@ -59,6 +62,7 @@ impl BlockNorms {
         post_attention: Some("post_attention_norm"),
         pre_ffn: None,
         post_ffn: Some("post_ffw_norm"),
+        post_eps: None,
     };
     /// Norms on input and output of both sublayers.
     pub const SANDWICH: BlockNorms = BlockNorms {
@@ -92,6 +96,11 @@ pub enum Residual {
     /// As [`Self::Sequential`], but what the output of a sublayer is added to is its normalised input. The factor on
     /// sublayers is on that input instead.
     FromNorms,
+    /// Every `attn_res.block_size` layers the residual stream is kept and restarts with the output of the mixer. A
+    /// sublayer, and the output, read a mixture of what was kept and of the stream, weighted by a softmax of the scores
+    /// that `attn_res_score`, `ffn_res_score` and `output_res_score` give their norms. [`Self::Sequential`] without that
+    /// key.
+    Attended,
     /// Both sublayers read the layer's input, and both outputs are added to it.
     Parallel,
     /// [`Self::Parallel`] if `use_parallel_residual` is true, else [`Self::Sequential`].

@@ -82,6 +82,8 @@ pub enum WindowedRope {
     Same,
     /// The same base without scaling or factors.
     Unscaled,
+    /// The same scaling, with the base `rope.freq_base_swa` or else that of the others.
+    OwnBase,
     /// Without scaling or factors, with the base `rope.freq_base_swa` or else this number.
     Local(f32),
 }

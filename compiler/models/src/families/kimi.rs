@@ -1,9 +1,9 @@
 //! Kimi's models with delta attention.
 
 use crate::description::{
-    Arch, AttentionForm, DecayShape, ExpertForm, ExpertWeights, Experts, FfnForm, Gating, KdaDecay,
-    KdaForm, LatentForm, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, RopeForm,
-    RopeLayers,
+    Activation, Arch, AttentionForm, DecayShape, ExpertForm, ExpertWeights, Experts, FfnForm,
+    Gating, KdaDecay, KdaForm, KeyUse, LatentForm, OutGate, Presence, RecurrentForm,
+    RecurrentLayers, RecurrentMixer, Residual, RopeForm, RopeLayers, SharedForm, SharedWidth,
 };
 
 /// `kimi-linear`: delta attention, with latent attention that does not rotate in some layers, and experts beside shared
@@ -32,6 +32,36 @@ pub(crate) const KIMI_LINEAR: Arch = Arch {
             gating: Gating::Sigmoid,
             selection_bias: Presence::Required,
             weights: ExpertWeights::SumToOne,
+            ..ExpertForm::DEEPSEEK
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};
+
+/// `kimi-k3`: gated latent attention, experts behind a latent vector, and residual streams that attend to earlier ones.
+pub(crate) const KIMI_K3: Arch = Arch {
+    name: "kimi-k3",
+    residual: Residual::Attended,
+    attention: AttentionForm {
+        out_gate: OutGate::PerElement(Presence::Optional),
+        ..KIMI_LINEAR.attention
+    },
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::Kda(KdaForm {
+            decay_tensors: &["ssm_f_a", "ssm_f_b"],
+            decay: KdaDecay::SoftplusOrBounded,
+            decay_shape: DecayShape::Row,
+            gate_tensors: &["ssm_g"],
+        }),
+        layers: RecurrentLayers::WithoutKvHeads,
+    }),
+    ffn: FfnForm {
+        activation: Activation::Situ,
+        experts: Experts::Always(ExpertForm {
+            selection_bias: Presence::Required,
+            latent: KeyUse::Read,
+            shared: Some(SharedForm::plain(SharedWidth::Counted)),
             ..ExpertForm::DEEPSEEK
         }),
         ..Arch::CLASSIC.ffn

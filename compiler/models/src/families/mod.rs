@@ -31,12 +31,14 @@ mod mimo;
 mod minicpm;
 mod minimax;
 mod mpt;
+mod muse;
 mod nemotron;
 mod olmo2;
 mod openelm;
 mod orion;
 mod phi;
 mod plamo;
+mod pocket_tts;
 mod qwen;
 mod qwen_hybrid;
 mod refact;
@@ -87,6 +89,7 @@ pub const ARCHS: &[&Arch] = &[
     &hunyuan::HUNYUAN_MOE,
     &internlm::INTERNLM2,
     &jamba::JAMBA,
+    &kimi::KIMI_K3,
     &kimi::KIMI_LINEAR,
     &lfm2::LFM2,
     &llama::LLAMA,
@@ -100,6 +103,7 @@ pub const ARCHS: &[&Arch] = &[
     &llama::MISTRAL3,
     &deepseek2::MISTRAL4,
     &mpt::MPT,
+    &muse::MUSE_GLIMMER,
     &nemotron::NEMOTRON,
     &nemotron::NEMOTRON_H,
     &nemotron::NEMOTRON_H_MOE,
@@ -112,6 +116,7 @@ pub const ARCHS: &[&Arch] = &[
     &phi::PHIMOE,
     &plamo::PLAMO,
     &plamo::PLAMO2,
+    &pocket_tts::POCKETTTS,
     &qwen::QWEN2,
     &qwen::QWEN2MOE,
     &qwen::QWEN2VL,
@@ -120,6 +125,7 @@ pub const ARCHS: &[&Arch] = &[
     &qwen_hybrid::QWEN35MOE,
     &qwen::QWEN3MOE,
     &qwen_hybrid::QWEN3NEXT,
+    &qwen::QWEN3TTS,
     &qwen::QWEN3VL,
     &qwen::QWEN3VLMOE,
     &refact::REFACT,

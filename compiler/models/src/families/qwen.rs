@@ -96,3 +96,9 @@ pub(crate) const QWEN3VLMOE: Arch = Arch {
     },
     ..QWEN3MOE
 };
+
+/// `qwen3tts`: the text part of the model that speaks.
+pub(crate) const QWEN3TTS: Arch = Arch {
+    name: "qwen3tts",
+    ..QWEN3VL
+};

@@ -3,6 +3,7 @@
 use super::keys::Keys;
 use crate::description::{ExpertForm, ExpertWeights, Gating, KeyUse};
 use crate::error::ArchError;
+use crate::size::Size;
 
 /// A mixture of experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,6 +11,8 @@ pub(crate) struct ExpertHParams {
     pub(crate) count: u64,
     /// Experts per token.
     pub(crate) used: u64,
+    /// Elements of the vector that the selected experts read and write, if it is not the residual stream.
+    pub(crate) latent: Option<Size>,
     /// The groups, if tokens use experts of some groups only.
     pub(crate) groups: Option<Groups>,
     pub(crate) gating: Gating,
@@ -32,6 +35,7 @@ impl ExpertHParams {
     pub(super) fn read(keys: &Keys<'_>, form: &ExpertForm) -> Result<ExpertHParams, ArchError> {
         const COUNT: &str = "expert_count";
         const USED: &str = "expert_used_count";
+        const LATENT: &str = "expert_latent_length";
         let count = keys.require_count(COUNT)?;
         let used = keys.require_count(USED)?;
         if used > count {
@@ -45,6 +49,10 @@ impl ExpertHParams {
         Ok(ExpertHParams {
             count,
             used,
+            latent: match (form.latent, keys.count(LATENT)?) {
+                (KeyUse::Ignored, _) | (_, None) => None,
+                (_, Some(n)) => Some(Size::checked(n, LATENT)?),
+            },
             groups: groups(keys, count, used)?,
             gating: gating(keys, form)?,
             normalised: match form.weights {

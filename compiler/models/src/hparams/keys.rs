@@ -159,6 +159,14 @@ impl<'a> Keys<'a> {
         Ok(self.float(key)?.filter(|&x| x > 0.0))
     }
 
+    /// A required finite number above 0.
+    pub(super) fn require_above_0(&self, key: &str) -> Result<f32, ArchError> {
+        match self.metadata.require_f32(&self.name(key))? {
+            x if x.is_finite() && x > 0.0 => Ok(x),
+            x => Err(self.out_of_range(key, x, "a number above 0")),
+        }
+    }
+
     /// A number below 0; `None` for an absent key, for 0 and for no bound at all.
     pub(super) fn below_0(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.metadata.get_f32(&self.name(key))? {

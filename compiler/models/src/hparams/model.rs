@@ -10,7 +10,7 @@ use super::latent::LatentHParams;
 use super::layers::{LayerHParams, LayerTable, Model};
 use super::recurrent::RecurrentHParams;
 use super::{drafts, rope};
-use crate::description::{Arch, AttentionForm, KeyUse, Residual};
+use crate::description::{Activation, Arch, AttentionForm, KeyUse, Residual};
 use crate::error::ArchError;
 use crate::options::Drafting;
 use crate::size::Size;
@@ -50,6 +50,8 @@ pub(crate) struct HParams {
     pub(crate) window: Option<Window>,
     pub(crate) experts: Option<ExpertHParams>,
     pub(crate) recurrent: Option<RecurrentHParams>,
+    /// The bounds of SiTU on the gate and on up.
+    pub(crate) situ: Option<(f32, Option<f32>)>,
     pub(crate) join: Join,
     pub(crate) embedding_scale: Option<f32>,
     /// Factor on the output of a sublayer.
@@ -71,6 +73,11 @@ pub(crate) enum Join {
     Sequential,
     /// As [`Residual::FromNorms`].
     FromNorms,
+    /// As [`Residual::Attended`].
+    Attended {
+        /// Layers from one that is kept to the next.
+        period: u64,
+    },
     Parallel,
     /// As [`Residual::ByFfnNorm`].
     ByFfnNorm,
@@ -136,6 +143,7 @@ impl HParams {
                 )?),
                 None => None,
             },
+            situ: situ(&keys, &arch.ffn.activation)?,
             join: join(&keys, arch.residual)?,
             embedding_scale: factors::embedding_scale(&keys, arch.embedding.scale, n_embd)?,
             residual_scale: factors::residual_scale(&keys, arch.residual_scale, n_layer)?,
@@ -205,10 +213,25 @@ fn latent(
     LatentHParams::read(keys, latent, rope, yarn).map(Some)
 }
 
+/// The bounds of SiTU on the gate and on up.
+fn situ(keys: &Keys<'_>, activation: &Activation) -> Result<Option<(f32, Option<f32>)>, ArchError> {
+    match activation {
+        Activation::Situ => Ok(Some((
+            keys.require_above_0("activation.situ_beta")?,
+            keys.above_0("activation.situ_linear_beta")?,
+        ))),
+        Activation::Gated(_) | Activation::GatedFused(_) | Activation::Plain(_) => Ok(None),
+    }
+}
+
 fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
     Ok(match form {
         Residual::Sequential => Join::Sequential,
         Residual::FromNorms => Join::FromNorms,
+        Residual::Attended => match keys.count("attn_res.block_size")? {
+            Some(period) => Join::Attended { period },
+            None => Join::Sequential,
+        },
         Residual::Parallel => Join::Parallel,
         Residual::ByFfnNorm => Join::ByFfnNorm,
         Residual::ByKey if keys.require_flag("use_parallel_residual")? => Join::Parallel,

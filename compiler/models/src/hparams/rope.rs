@@ -59,6 +59,12 @@ pub(super) fn read(
     let windowed = match form.windowed {
         WindowedRope::Same => full.clone(),
         WindowedRope::Unscaled => unscaled,
+        WindowedRope::OwnBase => Rope {
+            freq_base: keys
+                .positive("rope.freq_base_swa")?
+                .unwrap_or(full.freq_base),
+            ..full.clone()
+        },
         WindowedRope::Local(base) => Rope {
             freq_base: keys.positive("rope.freq_base_swa")?.unwrap_or(base),
             ..unscaled

@@ -10,6 +10,7 @@ mod hostile;
 mod recurrent;
 mod rotations;
 mod shapes;
+mod streams;
 mod structure;
 mod windows;
 mod zeros;
@@ -151,6 +152,7 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("attention.layer_norm_rms_epsilon", 1e-6),
         ("logit_scale", 0.25),
         ("kda.gate_lower_bound", -5.0),
+        ("activation.situ_beta", 4.0),
     ];
     let name = MetaValue::Str(arch.to_owned());
     let mut pairs = vec![

@@ -5,7 +5,7 @@ use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
 /// Counts of which 0 says the same as no key.
-const COUNTS: [&str; 28] = [
+const COUNTS: [&str; 30] = [
     "rope.dimension_count",
     "rope.dimension_count_swa",
     "rope.scaling.original_context_length",
@@ -16,6 +16,8 @@ const COUNTS: [&str; 28] = [
     "attention.key_length_mla",
     "attention.value_length_mla",
     "attention.q_lora_rank",
+    "attn_res.block_size",
+    "expert_latent_length",
     "attention.shared_kv_layers",
     "attention.temperature_length",
     "embedding_length_per_layer_input",
@@ -37,7 +39,7 @@ const COUNTS: [&str; 28] = [
 ];
 
 /// Factors, bounds and parameters of which 0 says the same as no key.
-const REALS: [&str; 21] = [
+const REALS: [&str; 22] = [
     "attention.scale",
     "attention.max_alibi_bias",
     "attention.clamp_kqv",
@@ -47,6 +49,7 @@ const REALS: [&str; 21] = [
     "residual_scale",
     "logit_scale",
     "expert_weights_scale",
+    "activation.situ_linear_beta",
     "kda.gate_lower_bound",
     "swiglu_clamp_exp",
     "swiglu_clamp_shexp",
@@ -97,45 +100,47 @@ fn a_zero_is_an_absent_key() {
     assert!(compared > 2500, "{compared} graphs");
 }
 
+/// The keys that the code reads as a count or as a number, with their reasons not to be in the list.
+const NOT_IN_LIST: &[&str] = &[
+    // 0 says that there is no bound, also where a model has one by default.
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    // 0 says that the layers have no KV heads, no network, no experts.
+    "attention.head_count",
+    "attention.head_count_kv",
+    "feed_forward_length",
+    "interleave_moe_layer_step",
+    // 0 says that there are no windows, or that all layers have one.
+    "attention.sliding_window",
+    "attention.sliding_window_pattern",
+    // 0 says that no layer is recurrent, or rotates.
+    "attention.recurrent_layers",
+    "attention.rope_pattern",
+    // 0 is a number as any other; numbers below 0 say that it is not set.
+    "rope.scaling.yarn_ext_factor",
+    // Required, and refused when 0.
+    "attention.kv_lora_rank",
+    "ssm.conv_kernel",
+    "ssm.inner_size",
+    "ssm.state_size",
+    "ssm.time_step_rank",
+    "ssm.group_count",
+    "shortconv.l_cache",
+    "kda.head_dim",
+    "activation.situ_beta",
+    // Required, and 0 is as good as any small number.
+    "attention.layer_norm_epsilon",
+    "attention.layer_norm_rms_epsilon",
+    // Not numbers.
+    "expert_weights_norm",
+    "ssm.dt_b_c_rms",
+    "rope.scaling.finetuned",
+    "rope.scaling.type",
+    "use_parallel_residual",
+];
+
 #[test]
 fn every_key_of_a_count_is_in_the_list() {
-    // The keys that the code reads as a count or as a number, with their reasons not to be in the list.
-    let not_in_list = [
-        // 0 says that there is no bound, also where a model has one by default.
-        "attn_logit_softcapping",
-        "final_logit_softcapping",
-        // 0 says that the layers have no KV heads, no network, no experts.
-        "attention.head_count",
-        "attention.head_count_kv",
-        "feed_forward_length",
-        "interleave_moe_layer_step",
-        // 0 says that there are no windows, or that all layers have one.
-        "attention.sliding_window",
-        "attention.sliding_window_pattern",
-        // 0 says that no layer is recurrent, or rotates.
-        "attention.recurrent_layers",
-        "attention.rope_pattern",
-        // 0 is a number as any other; numbers below 0 say that it is not set.
-        "rope.scaling.yarn_ext_factor",
-        // Required, and refused when 0.
-        "attention.kv_lora_rank",
-        "ssm.conv_kernel",
-        "ssm.inner_size",
-        "ssm.state_size",
-        "ssm.time_step_rank",
-        "ssm.group_count",
-        "shortconv.l_cache",
-        "kda.head_dim",
-        // Required, and 0 is as good as any small number.
-        "attention.layer_norm_epsilon",
-        "attention.layer_norm_rms_epsilon",
-        // Not numbers.
-        "expert_weights_norm",
-        "ssm.dt_b_c_rms",
-        "rope.scaling.finetuned",
-        "rope.scaling.type",
-        "use_parallel_residual",
-    ];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/hparams");
     let mut text = String::new();
     let mut folders = vec![folder];
@@ -166,7 +171,7 @@ fn every_key_of_a_count_is_in_the_list() {
         ];
         let tensor =
             tensor.contains(k) || k.starts_with("ssm_conv1d_") || k.starts_with("cache_r_");
-        !listed && !not_in_list.contains(k) && !other && !tensor
+        !listed && !NOT_IN_LIST.contains(k) && !other && !tensor
     });
     assert!(
         missing.is_empty(),

@@ -1,0 +1,68 @@
+//! Residual streams that attend to what earlier layers kept.
+
+use tpc_ir::op::{Concat, SoftMax};
+use tpc_ir::{Dim, Value};
+
+use super::builder::Builder;
+use super::context::Context;
+use super::norm;
+use crate::description::Presence;
+use crate::error::ArchError;
+use crate::source::TensorRole;
+
+/// A residual stream that a layer kept, `[n_embd, n_tokens]`, and its norm without weight.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept {
+    raw: Value,
+    normed: Value,
+}
+
+/// Keeps the residual stream.
+pub(super) fn keep(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<(), ArchError> {
+    let normed = norm::plain(b, cx, x, "res_kept")?;
+    b.keep(Kept { raw: x, normed });
+    Ok(())
+}
+
+/// The mixture of `x` and of what was kept, weighted by the scores of that tensor; `x` itself if nothing was kept.
+pub(crate) fn mixed(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    tensor: &str,
+    x: Value,
+) -> Result<Value, ArchError> {
+    const NAME: &str = "res_mixed";
+    let mut parts = b.kept().to_vec();
+    let score = b.tensor_name(tensor, "weight");
+    let sizes = [cx.hparams.embd()];
+    if parts.is_empty() {
+        // The first layer has the tensor and nothing to score.
+        b.find(&score, &sizes, TensorRole::Router, Presence::Required)?;
+        return Ok(x);
+    }
+    let score = b.required(&score, &sizes, TensorRole::Router)?;
+    parts.push(Kept {
+        raw: x,
+        normed: norm::plain(b, cx, x, "res_norm")?,
+    });
+    let mut scores: Option<Value> = None;
+    for part in &parts {
+        let one = b.mul_mat(score, part.normed, "res_score")?;
+        scores = Some(match scores {
+            None => one,
+            Some(before) => b.push(Concat { axis: 0 }, vec![before, one], "res_scores")?,
+        });
+    }
+    let scores = scores.expect("invariant: there is a part");
+    let weights = b.push(SoftMax { scale: 1.0 }, vec![scores], "res_weights")?;
+    let mut sum: Option<Value> = None;
+    for (i, part) in (0..).zip(&parts) {
+        let weight = b.slice(weights, 0, i, Dim::ONE, "res_weight")?;
+        let term = b.mul(part.raw, weight, NAME)?;
+        sum = Some(match sum {
+            None => term,
+            Some(before) => b.add(before, term, NAME)?,
+        });
+    }
+    Ok(sum.expect("invariant: there is a part"))
+}

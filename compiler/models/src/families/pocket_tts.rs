@@ -1,0 +1,29 @@
+//! Pocket TTS, the part that predicts what is spoken. Its inputs are embeddings of sound beside tokens.
+
+use tpc_ir::op::{RopeMode, UnaryKind};
+
+use crate::description::{
+    Activation, Arch, AttentionForm, FfnForm, HeadForm, NormForm, Presence, RopeForm,
+};
+
+/// `pockettts`: layer norms, no gate; the embedding is the output matrix, too.
+pub(crate) const POCKETTTS: Arch = Arch {
+    name: "pockettts",
+    norm: NormForm::LAYER,
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Plain(&[UnaryKind::Gelu]),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        output: Presence::Never,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
+};
