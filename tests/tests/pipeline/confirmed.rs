@@ -44,12 +44,22 @@ const MODELS: &[(&str, &str)] = &[
     ("hunyuan-dense", "biases=1"),
     ("jamba", ""),
     (
+        "kimi-k3",
+        "biases=1,kimi-k3.expert_gating_func=2,kimi-k3.expert_weights_scale=1.5,\
+         kimi-k3.expert_weights_norm=true",
+    ),
+    (
         "kimi-linear",
         "biases=1,kimi-linear.expert_gating_func=2,kimi-linear.expert_shared_count=2,\
          kimi-linear.expert_weights_scale=1.5,kimi-linear.leading_dense_block_count=1",
     ),
     ("mamba", ""),
     ("minimax-01", "biases=1"),
+    (
+        "muse-glimmer",
+        "biases=1,muse-glimmer.logit_scale=0.5,muse-glimmer.final_logit_softcapping=20.0,\
+         muse-glimmer.rope.freq_base_swa=500000.0",
+    ),
     (
         "nemotron_h",
         "layers=4,biases=1,kv_heads=0/4/0/0,nemotron_h.feed_forward_length=0/0/512/0,\
@@ -60,6 +70,7 @@ const MODELS: &[(&str, &str)] = &[
     ("openelm", "heads=4/8,kv_heads=2/4,ff=256/512"),
     ("orion", "biases=1"),
     ("plamo", ""),
+    ("pockettts", "biases=1"),
     // llama.cpp 0.5.0 does not read the epsilon of these files.
     (
         "qwen2vl",
