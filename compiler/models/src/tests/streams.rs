@@ -30,7 +30,11 @@ fn residual_streams_attend_to_those_that_layers_kept() {
 
 #[test]
 fn selected_experts_read_a_latent_vector() {
-    let graph = with("kimi-k3", &[("expert_latent_length", 72u32.into())]);
+    let changes = [
+        ("expert_latent_length", 72u32.into()),
+        ("activation.situ_linear_beta", 25.0f32.into()),
+    ];
+    let graph = with("kimi-k3", &changes);
     let has = |name: &str| graph.values().any(|(_, v)| v.name.contains(name));
     assert!(has("ffn_routed_down.weight") && has("ffn_routed_up.weight"));
     let (_, up) = graph
